@@ -12,29 +12,29 @@
 
 namespace kvscope {
 
-/// w of the asymmetric loss where nobody says otherwise; the paper gives none.
+/// Default w of the asymmetric loss; the paper gives none.
 inline constexpr double kCalibrationWeight = 5;
 
-/// Triples of one policy, and what they are.
+/// Triples (r, NLL(c), y) of one policy, and their source.
 struct CalibrationData {
     std::vector<CalibrationTriple> triples;
     bool proxy = false;
-    std::string origin;             ///< "calibration/snapkv/kvpress of needle-1k.h5"; says "proxy" where it is one
-    std::vector<std::string> notes; ///< what the reader must know
+    std::string origin;             ///< "calibration/snapkv/kvpress of needle-1k.h5"; contains "proxy" for a proxy
+    std::vector<std::string> notes; ///< notes for the reader
 };
 
-/// Which parameters of `mine` were others when `origin` was measured: "...: measured with window=64, this run has
-/// window=16". `theirs` gives the text of a parameter by its id, or nothing where it is not known. Empty: none.
+/// Names the parameters of `mine` whose values differed when `origin` was measured: "...: measured with window=64, this
+/// run has window=16". `theirs` gives the text of a parameter by id, or nothing where unknown. Empty: none differs.
 std::string otherParameters(const std::string& origin, const ParameterValues& mine,
                             const std::function<std::optional<std::string>(const std::string& id)>& theirs);
-/// The same where it is not known: a sentence if the policy's values are not those of its variant.
+/// For a source without parameters: a sentence if the policy's values are not those of its variant.
 std::string unstatedParameters(const std::string& origin, const PolicySpec& policy);
 
 /// NLL(c): mean NLL of the tokens before the cut under the full cache, in nats; NaN where the capture has none.
 double contextNllOf(const CaptureReader& capture, TokenIndex cut);
 
-/// The capture's rows of the policy and variant. Context names: the file's, with "#id" where it has several contexts.
-/// Throws Error that names the rows which are there when these are not.
+/// The capture's rows for the policy and variant. A context is named by the file, with "#id" where it has several
+/// contexts. Throws Error that lists the existing rows when these are missing.
 CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& policy, TokenIndex cut);
 
 /// A CSV with a header line. Columns, in any order: `retention`; `quality`, or `nll_full` and `nll_compressed`; and as
@@ -42,7 +42,7 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
 /// `proxy` (true or false). Lines that start with # and other columns are ignored. Throws Error with line and column.
 CalibrationData readTriplesCsv(const std::string& path, const std::string& policy, const std::string& variant);
 
-/// What one context needs.
+/// The retention that one context needs.
 struct CalibratedContext {
     std::string name;
     double nll = 0; ///< NaN: unknown
@@ -50,11 +50,11 @@ struct CalibratedContext {
     CalibrationBand band; ///< of the retention; NaN without a bootstrap
 };
 
-/// A fit with everything that is needed to use it and to judge it.
+/// A fit with all data for its use and evaluation.
 struct Calibration {
     std::string policy, variant, spec;
     double tau = 0.95;
-    bool given = false; ///< k was given by hand, nothing was fitted
+    bool given = false; ///< k was typed, nothing was fitted
     CalibrationData data;
     CalibrationFit fit;
     std::vector<CalibratedContext> contexts; ///< in order of appearance
@@ -62,7 +62,7 @@ struct Calibration {
 };
 /// Fits, and bootstraps the band of every context's retention from `resamples` (seed 0).
 Calibration calibrate(const PolicySpec& policy, CalibrationData data, double tau, double weight, int resamples = 500);
-/// A curve with a k from somewhere else.
+/// A curve with a given k.
 Calibration calibrationOfK(const PolicySpec& policy, double k, double tau);
 
 /// `kvscope-calibration` version 1. JSON: everything, read back by readCalibrationFile. CSV: one row per triple with

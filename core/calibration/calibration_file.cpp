@@ -1,5 +1,5 @@
-// A calibration as a file: JSON that holds everything and is read back as a curve, CSV with one row per triple for
-// tables and plots, which is itself a table of triples.
+// Calibrations as files: JSON with everything, read back as a curve; CSV with one row per triple for tables and plots,
+// which can be read back as triples.
 #include "core/calibration/calibration.h"
 
 #include "core/base/atomic_file.h"

@@ -1,4 +1,4 @@
-// Where triples come from that a model has measured: the capture's own rows, or somebody's table.
+// Reads triples that a model measured: from the capture's own rows or from a CSV table.
 #include "core/calibration/calibration.h"
 
 #include "core/base/atomic_file.h"
@@ -105,7 +105,7 @@ bool isOther(const CsvTable& table, const std::vector<std::string>& fields, cons
     return table.has(column) && table.text(fields, column, line) != wanted;
 }
 
-/// Parameters as the capture states them: one JSON object of texts.
+/// The policy's parameters as the capture states them: a JSON object of texts.
 std::function<std::optional<std::string>(const std::string&)> statedIn(const std::string& text) {
     const auto json = std::make_shared<const nlohmann::json>(nlohmann::json::parse(text, nullptr, false));
     return [json](const std::string& id) -> std::optional<std::string> {

@@ -1,5 +1,5 @@
-// Jobs of a slot replace each other: only the newest matters. Whether a job is still the newest is a comparison of two
-// numbers, made once on the worker and once on the owner's thread, because the answer may change in between.
+// Jobs of a slot replace each other. A job compares its generation with the slot's newest twice, on the worker and on
+// the owner's thread, because the newest may change in between.
 #include "core/jobs/scheduler.h"
 
 #include <atomic>
@@ -19,11 +19,11 @@ struct Scheduler::State : std::enable_shared_from_this<State> {
     struct Slot {
         Generation generation = 0; ///< of the newest submit or cancel
         bool busy = false;         ///< the newest is a submit and has not finished
-        bool running = false;      ///< a worker is inside a job, perhaps an outdated one
+        bool running = false;      ///< a worker is inside a job, possibly an outdated one
         std::stop_source stop;     ///< of that job
         std::optional<Waiting> waiting;
     };
-    /// The newest progress of a job, and whether a delivery that will read it is under way.
+    /// The latest progress of a job, and whether a delivery that will read it is pending.
     struct Progress {
         std::atomic<double> fraction{0};
         std::atomic<bool> underWay{false};
@@ -31,8 +31,8 @@ struct Scheduler::State : std::enable_shared_from_this<State> {
 
     Executor executor;
     Deliver deliver;
-    /// Held while `deliver` is called, so that after the destructor it never is. Recursive, because a deliver that runs
-    /// its task at once may come back here on the same thread.
+    /// Held while `deliver` is called, so that it is never called after the destructor. Recursive, because a deliver
+    /// that runs its task at once may re-enter on the same thread.
     std::recursive_mutex gate;
     bool closed = false; ///< guarded by gate
     mutable std::mutex mutex;
@@ -62,7 +62,7 @@ struct Scheduler::State : std::enable_shared_from_this<State> {
         });
     }
 
-    /// Takes what waits. Nothing does when it was cancelled, or when another task of this slot was faster.
+    /// Runs the waiting job unless it was cancelled or another worker took it.
     void runWaiting(const std::string& name) {
         std::optional<Waiting> waiting;
         std::stop_source stop;
@@ -94,7 +94,7 @@ struct Scheduler::State : std::enable_shared_from_this<State> {
             job.work(Checkpoint(stop.get_token(), reportOf(name, waiting)),
                      [&](Task task) { post(name, generation, std::move(task)); });
         } catch (const Cancelled&) {
-            // Asked for: the slot has moved on, or the work itself decided to stop.
+            // Cancelled by a newer job, or by the work itself.
         } catch (...) {
             if (job.failed)
                 post(name, generation, [failed = job.failed, error = std::current_exception()] { failed(error); });
@@ -129,7 +129,7 @@ struct Scheduler::State : std::enable_shared_from_this<State> {
             slot.busy = false;
     }
 
-    /// Outdates the slot's jobs; what waits is returned so that it dies outside the lock.
+    /// Outdates the slot's jobs; returns the waiting one, so that it is destroyed outside the lock.
     std::optional<Waiting> outdate(Slot& slot) {
         ++slot.generation;
         slot.busy = false;
@@ -163,7 +163,7 @@ Scheduler::Generation Scheduler::submit(const std::string& name, Job job) {
         slot.busy = true;
         running = slot.running;
     }
-    // A running job of the slot launches what waits when it ends.
+    // otherwise the running job starts the waiting one when it ends
     if (!running)
         m_state->launch(name);
     return generation;

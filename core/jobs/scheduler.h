@@ -10,14 +10,13 @@
 
 namespace kvscope {
 
-/// Latest wins: a slot per picture, a generation checked twice. The executor and the delivery are
-/// arguments, so tests step through races without sleeping.
+/// Runs the newest job per slot. Executor and delivery are arguments, so tests step through races without sleeping.
 ///
 /// A slot runs one job at a time and holds at most one waiting job. Every submit and cancel gives the slot a new
 /// generation. What a job of an older generation posts, reports or throws is dropped: once on the worker before it is
-/// handed to `deliver`, and once more on the owner's thread before it runs. So after `cancel` or `submit` return
-/// nothing of the earlier job arrives any more, not even `finished`. Members may be called from the owner's thread,
-/// also from inside a delivered task.
+/// passed to `deliver`, and again on the owner's thread before it runs. So after `cancel` or `submit` has returned,
+/// nothing of an earlier job arrives, not even `finished`. Members may be called on the owner's thread, also inside a
+/// delivered task.
 class Scheduler {
 public:
     using Task = std::function<void()>;
@@ -26,25 +25,25 @@ public:
     using Generation = std::uint64_t;
 
     struct Job {
-        /// Runs on a worker. Post results with `post`: they are dropped when the slot has moved on.
+        /// Runs on a worker. Results go through `post`: they are dropped when the slot has a newer job.
         std::function<void(const Checkpoint&, const std::function<void(Task)>& post)> work;
-        /// On the owner's thread; reports that come faster than it takes them are merged into the newest.
+        /// On the owner's thread; if reports come faster than they are read, only the newest is delivered.
         std::function<void(double fraction)> progress;
         std::function<void(std::exception_ptr)> failed; ///< on the owner's thread; never for Cancelled
         std::function<void()> finished;                 ///< on the owner's thread, last, also after failure
     };
 
     Scheduler(Executor executor, Deliver deliver);
-    /// Asks all running jobs to stop and does not wait for them; nothing is delivered any more.
+    /// Asks all running jobs to stop without waiting for them; nothing is delivered afterwards.
     ~Scheduler();
     Scheduler(const Scheduler&) = delete;
     Scheduler& operator=(const Scheduler&) = delete;
 
-    /// Replaces what waits in the slot and asks the running job of the slot to stop.
+    /// Replaces the slot's waiting job and asks its running job to stop.
     Generation submit(const std::string& slot, Job job);
     void cancel(const std::string& slot);
     void cancelAll();
-    /// A job of the slot's present generation waits, runs, or has deliveries under way before its `finished`.
+    /// Whether a job of the slot's current generation waits, runs, or has deliveries pending before `finished`.
     bool busy(const std::string& slot) const;
 
 private:
@@ -53,8 +52,8 @@ private:
 };
 
 /// An executor on `threads` low-priority worker threads (the GUI thread needs the same cores). Threads that an engine
-/// starts from them inherit the priority. On destruction tasks that have not begun are dropped and running ones are
-/// waited for, so stop them first (destroy or cancel the scheduler).
+/// starts from them inherit the priority. The destructor drops tasks that have not started and waits for running ones,
+/// so stop those first (destroy or cancel the scheduler).
 class WorkerPool {
 public:
     explicit WorkerPool(int threads);

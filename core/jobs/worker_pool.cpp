@@ -1,4 +1,4 @@
-// A few threads that take tasks from one queue, at a lower priority than the thread that draws.
+// Threads that take tasks from one queue, at a lower priority than the GUI thread.
 #include "core/jobs/scheduler.h"
 
 #include <cassert>
@@ -21,7 +21,7 @@ namespace {
 
 void lowerPriority() {
 #ifdef __linux__
-    // On Linux the nice value belongs to the thread and is inherited by the threads that it starts.
+    // On Linux the nice value is per thread and inherited by the threads it starts.
     constexpr int niceness = 10;
     const auto self = static_cast<id_t>(syscall(SYS_gettid));
     if (getpriority(PRIO_PROCESS, self) < niceness)
@@ -49,7 +49,7 @@ struct WorkerPool::State {
             tasks.pop_front();
             lock.unlock();
             task();
-            task = nullptr; // what it holds dies before the thread sleeps
+            task = nullptr; // destroys the task's captures before the thread sleeps
             lock.lock();
         }
     }

@@ -1,5 +1,5 @@
-// Measures that compare the attention over what is left with the exact one, query by query. Sums of exponentials stay
-// logarithms until their ratio is taken, so nothing overflows (X4).
+// Measures that compare attention over the kept tokens with exact attention, query by query. Sums of exponentials are
+// kept as logarithms until their ratio is taken, so that nothing overflows (X4).
 #include "core/metrics/measure_work.h"
 
 #include <cassert>
@@ -12,7 +12,7 @@ namespace kvscope::measure {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kSmallestOutput = 1e-12; // below it a relative error says nothing
+constexpr double kSmallestOutput = 1e-12; // relative errors of shorter outputs are skipped
 constexpr TokenIndex kSinks = 4;          // StreamingLLM's
 
 /// One (query head, query) with its outputs.
@@ -22,7 +22,7 @@ struct Pair {
     const float *exact, *z; ///< [dv]
 };
 
-/// A table [Hq, w]: `value` of every pair, NaN where nothing is left for the query.
+/// A table [Hq, w]: `value` of every pair, NaN where a query sees no kept token.
 MeasureValues overPairs(MeasureWork& work, const std::function<double(const Pair&)>& value) {
     const ExactAttention& left = work.left();
     const std::int64_t w = work.queryCount(), dv = left.output.shape[2];
@@ -38,7 +38,7 @@ MeasureValues overPairs(MeasureWork& work, const std::function<double(const Pair
     return perQueryValues(std::move(table));
 }
 
-/// Euclidean length of factor z - exactFactor a.
+/// || factor z - exactFactor a ||.
 double distance(const Pair& pair, std::int64_t dv, double factor = 1, double exactFactor = 1) {
     double squares = 0;
     for (std::int64_t c = 0; c < dv; ++c) {
@@ -81,7 +81,7 @@ double length(const std::vector<double>& x) {
     return std::sqrt(squares);
 }
 
-/// The two vectors of one query after W_o: error and exact output, summed over whatever heads are added.
+/// Error and exact output of one query after W_o, summed over the added heads.
 struct Projected {
     std::vector<double> error, exact;
 
@@ -185,7 +185,7 @@ MeasureValues sinkMass(MeasureWork& work) {
         first.numerator.push_back(i);
     const std::vector<WeightedSet> sinks(static_cast<std::size_t>(work.kvHeads()), first);
     FidelityInput only = work.input().attention;
-    only.cut = static_cast<TokenIndex>(only.keys.size(1)); // nothing beside the sinks is seen
+    only.cut = static_cast<TokenIndex>(only.keys.size(1)); // only the sinks are seen
     const ExactAttention seen = keptAttention(work.engine(), only, sinks, work.checkpoint());
     HostTensor mass = seen.logDenominator;
     for (std::size_t i = 0; i < mass.data.size(); ++i)

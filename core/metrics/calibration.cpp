@@ -1,6 +1,6 @@
-// How far can a context be compressed? Measured qualities at several retentions are fitted by a curve with one
-// curvature k per context, which is a line in the context's loss; the inverse of the curve then says which retention
-// keeps a wanted quality. Overrating a context costs quality, so errors on that side weigh more.
+// Context-calibrated compression: measured qualities at several retentions are fitted by a curve with one curvature k
+// per context, linear in the context's NLL; the curve's inverse gives the retention for a target quality.
+// Overestimating a context costs quality, so errors on that side weigh more.
 #include "core/metrics/calibration.h"
 
 #include "core/base/error.h"
@@ -24,17 +24,17 @@ namespace {
 /// x / (1 - e^-x), which is 1 + x/2 + x^2/12 - ... at 0.
 double smoothRamp(double x) { return std::abs(x) < 1e-4 ? 1 + x / 2 + x * x / 12 : -x / std::expm1(-x); }
 
-/// What the loss makes of e = f - y.
+/// Loss of e = f - y: w e^2 if e > 0, else e^2.
 double lossOf(double error, double weight) { return (error > 0 ? weight : 1) * error * error; }
 
-/// A triple as the fit sees it: k = (1 - place) first + place last, where first and last are the k of the smallest and
+/// A triple as the fit uses it: k = (1 - place) first + place last, where first and last are the k at the smallest and
 /// the largest NLL.
 struct FitPoint {
     double retention = 0, quality = 0, place = 0;
     std::string context;
 };
 
-using Ends = std::array<double, 2>; ///< k of the smallest and of the largest NLL
+using Ends = std::array<double, 2>; ///< k at the smallest and at the largest NLL
 
 double curvatureAt(const Ends& ends, double place) { return (1 - place) * ends[0] + place * ends[1]; }
 
@@ -85,7 +85,7 @@ public:
     }
 
 private:
-    /// The best few of a grid: the loss may have more than one valley.
+    /// The best few points of a grid, because the loss may have several minima.
     std::vector<Ends> starts() const {
         constexpr std::array grid = {-50.0, -35.0, -24.0, -17.0, -12.0, -8.0, -5.0, -3.0, -1.5, -0.5,
                                      0.0,   0.5,   1.5,   3.0,   5.0,   8.0,  12.0, 20.0, 35.0, 50.0};
@@ -127,7 +127,7 @@ private:
 
     static double clampEnd(double k) { return std::clamp(k, -kMostCurvature, kMostCurvature); }
     static Ends both(double k) { return {clampEnd(k), clampEnd(k)}; }
-    /// At the end of the range, and downhill leads out of it.
+    /// k is at the end of its range, and the loss falls beyond it.
     static bool stuck(double k, double gradient) {
         return (k <= -kMostCurvature && gradient > 0) || (k >= kMostCurvature && gradient < 0);
     }
@@ -158,7 +158,7 @@ struct NllRange {
     bool isPoint() const { return !(high - low > 1e-9 * std::max({1.0, std::abs(low), std::abs(high)})); }
 };
 
-/// Of all contexts; a point at 0 where the only context has none.
+/// Range of the contexts' NLLs; a point at 0 where the only context has none.
 NllRange rangeOf(const std::map<std::string, double>& contexts) {
     if (contexts.size() == 1)
         return {};
@@ -184,7 +184,7 @@ std::map<std::string, double> contextsOf(std::span<const CalibrationTriple> trip
     return contexts;
 }
 
-/// At both ends every curve is the same: what was measured there says nothing about k.
+/// At r = 0 and r = 1 every curve has the same value, so such a triple does not determine k.
 bool isInformative(const CalibrationTriple& triple) { return triple.retention > 0 && triple.retention < 1; }
 
 std::vector<CalibrationTriple> informative(std::span<const CalibrationTriple> triples) {
@@ -204,7 +204,7 @@ std::vector<FitPoint> pointsOf(std::span<const CalibrationTriple> triples, const
     return points;
 }
 
-/// alpha and beta from the k at both ends of the range.
+/// alpha and beta from k at both ends of the NLL range.
 CalibrationFit fitFrom(const Ends& ends, const NllRange& range, const Problem& problem, double weight) {
     CalibrationFit fit;
     fit.slopeKnown = !range.isPoint();
@@ -298,7 +298,7 @@ double CalibrationMisfit::explained() const {
 }
 
 bool CalibrationMisfit::isPoor() const {
-    constexpr double negligible = 0.02; // of quality, where 0.95 against 0.97 is as good as the same
+    constexpr double negligible = 0.02; // a difference in quality that does not matter
     return rms > negligible && loss > levelLoss / 4;
 }
 
@@ -309,8 +309,9 @@ CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k,
 
 namespace {
 
-/// The smallest loss of a level line. Below and above the level numbers weigh differently, so the level is a weighted
-/// mean whose weights depend on it; from the plain mean it settles in as many steps as numbers change sides.
+/// The smallest loss of a constant curve. Numbers above and below the level weigh differently, so the level is a
+/// weighted mean with weights that depend on it; iterating from the plain mean converges after finitely many changes of
+/// side.
 double leastLevelLoss(const std::vector<double>& numbers, double weight) {
     double level = std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
     for (std::size_t step = 0; step <= numbers.size(); ++step) {
@@ -326,11 +327,11 @@ double leastLevelLoss(const std::vector<double>& numbers, double weight) {
                            [&](double sum, double number) { return sum + lossOf(level - number, weight); });
 }
 
-/// Standard deviation, 0 where the numbers differ by no more than their sum was rounded.
+/// Standard deviation; 0 where the numbers differ only by rounding.
 double spreadOf(const std::vector<double>& numbers) {
     const double count = static_cast<double>(numbers.size()),
                  mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
-    double squares = 0; // about the mean in a second pass: points near 1 differ little
+    double squares = 0; // around the mean in a second pass: the points differ little
     for (const double number : numbers)
         squares += (number - mean) * (number - mean);
     const double spread = std::sqrt(squares / count);

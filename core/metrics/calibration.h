@@ -22,7 +22,7 @@ double calibrationSensitivity(double k, double r);
 /// The least r with f_k(r) >= tau in [0, 1] (A1): log1p(tau expm1(k)) / k.
 double retentionNeeded(double k, double tau);
 
-/// One measurement.
+/// One measurement (r, NLL(c), y).
 struct CalibrationTriple {
     std::string context;                                          ///< which context it belongs to
     double retention = 0;                                         ///< r, 0..1
@@ -30,20 +30,20 @@ struct CalibrationTriple {
     double quality = 0;                                           ///< y > 0; may exceed 1 (A3)
 };
 
-/// What was fitted. One context, or contexts of one NLL, determine k alone: alpha is 0 and beta is k.
+/// A fitted curve. One context, or contexts of equal NLL, determine k alone: then alpha is 0 and beta is k.
 struct CalibrationFit {
     double alpha = 0, beta = 0;
     double weight = 1;        ///< w of the loss
     double loss = 0;          ///< sum over the triples of w e^2 where e = f - y > 0 (r* would be too small), else e^2
-    std::int64_t triples = 0; ///< with 0 < r < 1: the others say nothing about k
+    std::int64_t triples = 0; ///< with 0 < r < 1: the others do not determine k
     std::int64_t contexts = 0;
     bool slopeKnown = false; ///< alpha was determined
-    bool atEdge = false;     ///< the k of some context lies at the end of the searched range, +-kMostCurvature
+    bool atEdge = false;     ///< some context's k lies at the end of the searched range, +-kMostCurvature
 
     double k(double contextNll) const { return slopeKnown ? alpha * contextNll + beta : beta; }
 };
 
-/// |k| of a fit stays within it: f is a step by then, r*(0.95) = 0.06 at -50.
+/// Bound on |k| of a fit: f is nearly a step there, r*(0.95) = 0.06 at -50.
 inline constexpr double kMostCurvature = 50;
 
 /// Asymmetric least squares, the smallest loss over |k| <= kMostCurvature at every context: a grid over k at the
@@ -51,26 +51,26 @@ inline constexpr double kMostCurvature = 50;
 /// out of range, none with 0 < r < 1, and contexts without an NLL where there are several.
 CalibrationFit fitCalibration(std::span<const CalibrationTriple> triples, double weight);
 
-/// Fits to `count` resamples: the triples of each context drawn anew with replacement, so that every context stays.
-/// Uniforms of (seed, resample, triple). `triples` and `fit` as for fitCalibration.
+/// Fits to `count` resamples: the triples of each context drawn with replacement, so that every context stays. Uniforms
+/// of (seed, resample, triple). `triples` and `fit` as for fitCalibration.
 std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTriple> triples, const CalibrationFit& fit,
                                                  int count, std::uint64_t seed);
 
-/// How far a curve passes from its points with 0 < r < 1 (on the others all curves are the same).
+/// Distance of a curve from its points with 0 < r < 1 (elsewhere all curves agree).
 struct CalibrationMisfit {
     double rms =
         std::numeric_limits<double>::quiet_NaN(); ///< root of the mean of (f - y)^2; NaN: there is no such point
     double spread =
         std::numeric_limits<double>::quiet_NaN(); ///< standard deviation of y, 0 where all are level but for rounding
-    double loss = 0;      ///< as the fit counts it: w e^2 where the curve is above the point, else e^2
-    double levelLoss = 0; ///< the smallest such loss of level lines, one for each context at its own best level
+    double loss = 0;                              ///< as in the fit: w e^2 where the curve is above the point, else e^2
+    double levelLoss = 0;                         ///< the smallest such loss of constant curves, one per context
 
-    /// R^2 = 1 - rms^2 / spread^2, at most 1: the share of the points' variance that the curve explains, w left out.
-    /// Below 0 a level line does better; NaN where all points are level.
+    /// R^2 = 1 - rms^2 / spread^2, at most 1: the share of the points' variance that the curve explains, without w.
+    /// Below 0 a constant is better; NaN where all points are equal.
     double explained() const;
-    /// The curve keeps more than a quarter of the level lines' loss, both weighted as the fit was, and misses its
-    /// points by more than the quality of one point is good for: its r* says little. With w = 1 and one context that is
-    /// R^2 < 0.75. The criterion is ours; the paper gives none.
+    /// True when the curve keeps more than a quarter of the constants' loss, both weighted as in the fit, and misses
+    /// its points by a noticeable quality: then r* is unreliable. With w = 1 and one context this is R^2 < 0.75. The
+    /// criterion is this program's; the paper gives none.
     bool isPoor() const;
 };
 /// `weight`: w of the fit.
@@ -79,7 +79,7 @@ CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k,
 CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples,
                            const std::function<double(const std::string& context)>& curvature, double weight);
 
-/// The 5th and 95th of 100 of some numbers, between neighbours linearly; NaN of nothing.
+/// The 5th and 95th percentile of some numbers, interpolated linearly; NaN without numbers.
 struct CalibrationBand {
     double low = std::numeric_limits<double>::quiet_NaN(), high = low;
 };

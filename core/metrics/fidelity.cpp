@@ -1,5 +1,5 @@
-// What eviction costs: the attention output a of each query over everything, the output z over what is left, and how
-// far z is from a. Both come from the engine; here are the norms, the shares and the means.
+// The cost of eviction: attention output a of each query over all tokens, output z over the kept ones, and their
+// distance. The engine computes both outputs; this file norms, masses and means.
 #include "core/metrics/fidelity.h"
 
 #include "core/engine/engine.h"
@@ -14,7 +14,7 @@ namespace kvscope {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kSmallestOutput = 1e-12; // below it a relative error says nothing
+constexpr double kSmallestOutput = 1e-12; // relative errors of shorter outputs are skipped
 
 WeightedAttention attend(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
                          const Checkpoint& checkpoint) {
@@ -43,7 +43,7 @@ bool isPlain(const WeightedSet& set) {
     return set.numeratorWeights.empty() && set.denominatorWeights.empty() && set.denominator.empty();
 }
 
-/// The tokens of the numerator sample, each once and with weight 1.
+/// The tokens of the numerator's sample, each once with weight 1.
 std::vector<WeightedSet> plainSets(std::span<const WeightedSet> kept) {
     std::vector<WeightedSet> plain;
     for (const WeightedSet& set : kept) {
@@ -91,7 +91,7 @@ void fill(Fidelity& result, const HostTensor& output, const HostTensor& logKept,
         const auto offset = static_cast<std::int64_t>(pair) * dv;
         const double error =
             nothingLeft ? kNaN : relativeError(output.data.data() + offset, exact.output.data.data() + offset, dv);
-        // The kept tokens are a part of all tokens; rounding of the two logarithms must not show more than that.
+        // A part cannot exceed the whole: clamps the rounding of the two logarithms.
         const double mass =
             std::min(1.0, std::exp(static_cast<double>(logKept.data[pair]) - exact.logDenominator.data[pair]));
         result.outputError.data[pair] = static_cast<float>(error);
@@ -136,7 +136,7 @@ Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const
         fill(result, output, left.logDenominator, exact);
         return result;
     }
-    // Weights and places change the output but not how much of the true attention the kept tokens carry.
+    // Weights and positions change the output but not the true attention on the kept tokens.
     const std::vector<WeightedSet> sets = plainSets(kept);
     fill(result, output, attend(engine, input, sets, checkpoint.part(0.5, 1)).logDenominator, exact);
     return result;

@@ -12,7 +12,7 @@ namespace kvscope {
 
 class Engine;
 
-/// How well the attention output survives in one layer, over the queries after the cut.
+/// Fidelity of the attention output of one layer, over the evaluation queries.
 struct Fidelity {
     TokenIndex firstQuery = 0; ///< queries [firstQuery, firstQuery + queryCount) were used
     std::int64_t queryCount = 0;
@@ -22,18 +22,18 @@ struct Fidelity {
                                           ///< where a query sees nothing that is left
     std::vector<double> meanOutputError;  ///< [Hq] over the queries that count; NaN when none does
     std::vector<double> meanRetainedMass; ///< [Hq]
-    std::int64_t skipped = 0;             ///< (query head, query) pairs with ||a|| < 1e-12 or nothing left before them
+    std::int64_t skipped = 0;             ///< (query head, query) pairs with ||a|| < 1e-12 or no visible kept token
 };
 
-/// Exact attention of the evaluation queries: the part that no selection changes, worth caching.
+/// Exact attention of the evaluation queries: independent of the selection, so worth caching.
 struct ExactAttention {
     HostTensor output;         ///< [Hq, w, dv]
     HostTensor logDenominator; ///< [Hq, w]
     HostTensor logNorm;        ///< [Hq, w]: e^(logNorm - logDenominator) = ||p_j||_2
 };
 
-/// What is left of a layer where it no longer stands where it stood (trap L6): the rows of the cache and everything
-/// after the cut in one run of positions, keys and queries turned to them.
+/// A layer with re-assigned positions (L6): the rows of the cache and everything after the cut at consecutive
+/// positions, with keys and queries rotated to them.
 struct MovedCache {
     Tensor queries;                ///< [Hq, w, d]
     Tensor keys, values;           ///< [Hkv, cut + (n - the layer's cut), d]
@@ -48,25 +48,24 @@ struct FidelityInput {
     TokenIndex firstQuery = 0, cut = 0;
     bool seenQueries = false;
     AttentionRule rule;
-    std::shared_ptr<const MovedCache> moved = {}; ///< null: what is kept stays where it stood
+    std::shared_ptr<const MovedCache> moved = {}; ///< null: kept keys stay at their positions
 };
 
-/// Attention of the evaluation queries over what is left: `kept` ([Hkv] or [Hq], see WeightedAttentionInput) and [cut,
-/// j], or the moved cache of `input`.
+/// Attention of the evaluation queries over the kept tokens: `kept` ([Hkv] or [Hq], see WeightedAttentionInput) and
+/// [cut, j], or the moved cache of `input`.
 ExactAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
                              const Checkpoint& checkpoint);
-/// Attention of the evaluation queries over `kept` [Hkv] (empty: everything) and [cut, j], all where they stood.
+/// Attention of the evaluation queries over `kept` [Hkv] (empty: all) and [cut, j], at their original positions.
 ExactAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
                              const Checkpoint& checkpoint);
 ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);
 
-/// `kept` [Hkv]: the samples of numerator and denominator; [cut, j] always has weight 1. The retained
-/// mass is the plain attention on the tokens of the numerator sample where they stood, whatever their weights.
+/// `kept` [Hkv]: the samples of numerator and denominator; [cut, j] always has weight 1. The retained mass is the exact
+/// attention on the numerator's tokens at their original positions, whatever their weights.
 Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
                          std::span<const WeightedSet> kept, const Checkpoint& checkpoint);
 
-/// Mean over the values that are not NaN; NaN when there is none. Over the heads of a Fidelity: the number that tables
-/// show.
+/// Mean over the values that are not NaN; NaN without any. Tables show it over the heads of a Fidelity.
 double meanOfNumbers(std::span<const double> values);
 
 /// |A intersect B| / |A union B| of two ascending lists; 1 for two empty ones.

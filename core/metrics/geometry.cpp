@@ -1,4 +1,4 @@
-// Where keys and queries point and how long they are, as distributions, and KeyDiff's two statements held against every
+// Distributions of directions and norms of keys and queries, and KeyDiff's Lemma 3.1 and Theorem 3.2 evaluated at every
 // query of a head.
 #include "core/metrics/geometry.h"
 
@@ -15,7 +15,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kLostWeight = 1e-6; // below this 1 - w is rounding of a float weight
+constexpr double kLostWeight = 1e-6; // below this, 1 - w is only rounding of a float weight
 
 double dot(const float* a, const float* b, std::int64_t d) {
     return std::inner_product(a, a + d, b, 0.0, std::plus<>(),
@@ -56,7 +56,7 @@ void Histogram::add(double number) {
         const std::size_t bins = m_counts.size();
         const auto countOf = [&](std::size_t bin) {
             return bin < bins ? m_counts[bin] : 0;
-        }; // an odd last one is joined by none
+        }; // an odd last bin has no partner
         for (std::size_t i = 0; i < bins; ++i)
             m_counts[i] = countOf(2 * i) + countOf(2 * i + 1);
         m_high = m_low + 2 * (m_high - m_low);

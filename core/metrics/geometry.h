@@ -11,13 +11,13 @@ namespace kvscope {
 
 class Engine;
 
-/// Counts of numbers in equal bins of [low, high). A number beyond the upper end doubles the range, pairs of bins
-/// becoming one; a number below the lower end counts in the first bin. Numbers that are not finite are left out.
+/// Counts in equal bins of [low, high). A number beyond the upper end doubles the range and merges pairs of bins; a
+/// number below the lower end counts in the first bin. Numbers that are not finite are left out.
 class Histogram {
 public:
     Histogram() = default;
     Histogram(double low, double high, std::size_t bins); ///< low < high, at least one bin
-    /// Over the given numbers exactly; a margin keeps the largest inside.
+    /// A histogram of these numbers whose range just includes the largest.
     static Histogram over(std::span<const double> numbers, std::size_t bins);
 
     void add(double number);
@@ -39,14 +39,14 @@ HostTensor cosinesToMean(const Engine& engine, const Tensor& rows, const Checkpo
 /// ||x_i - mean of x|| of rows [H, n, d] (BalanceKV Table 3, "shifted").
 HostTensor distancesToMean(const Engine& engine, const Tensor& rows, const Checkpoint& checkpoint);
 
-/// A query with the key k* that it attends to most, and what KeyDiff's Lemma 3.1 and Theorem 3.2 say about them.
+/// A query with k*, the key of its largest weight, and the bounds of KeyDiff's Lemma 3.1 and Theorem 3.2.
 struct TheoremPoint {
     TokenIndex query = 0, key = 0;
     double weight = 0;         ///< attention weight of k*
     double cosKey = 0;         ///< b = cos(k*, q)
     double cosMean = 0;        ///< a = cos(mean key, q)
     double cosMeanKey = 0;     ///< cos(mean key, k*)
-    double squaredNorm = 0;    ///< M: the largest ||k||^2 with the query made a unit vector and the scaling in the keys
+    double squaredNorm = 0;    ///< M: the largest ||k||^2 for a unit query, with norm and scaling moved into the keys
     double leastCosKey = 0;    ///< Lemma 3.1's bound on b
     double mostCosMeanKey = 0; ///< Theorem 3.2's bound on cos(mean key, k*)
 
@@ -57,12 +57,12 @@ struct TheoremInput {
     Tensor queries; ///< [Hq, w, d], query r at position firstQuery + r
     Tensor keys;    ///< [Hkv, n, d]
     TokenIndex firstQuery = 0;
-    std::int64_t meanOver = 0; ///< the mean key is that of the first so many tokens
+    std::int64_t meanOver = 0; ///< the mean key is that of the first meanOver tokens
     AttentionRule rule;
     std::int32_t queryHead = 0;
-    std::int64_t most = 256; ///< the last so many queries
+    std::int64_t most = 256; ///< use the last `most` queries
 };
-/// Queries whose largest weight is 1 up to float rounding are left out: 1 - w is lost there.
+/// Queries whose largest weight is 1 up to float rounding are skipped, because 1 - w is lost.
 std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput& input, const Checkpoint& checkpoint);
 
 } // namespace kvscope

@@ -1,5 +1,5 @@
-// Measures of the keys themselves: how much volume the kept ones span, how alike they are, how long keys, values and
-// queries are, and how a policy's score goes with the attention that comes later.
+// Measures of keys: volume spanned by the kept ones, their similarity, norms of keys, values and queries, and the rank
+// correlation of scores with later attention.
 #include "core/metrics/measure_work.h"
 #include "core/metrics/statistics.h"
 
@@ -59,7 +59,7 @@ double cosine(std::span<const float> a, std::span<const float> b) {
     return ofA > 0 && ofB > 0 ? product / std::sqrt(ofA * ofB) : 0;
 }
 
-/// (sum u)^2 / sum u^2 with the weights of a token that is drawn several times added up; 0 of nothing.
+/// Effective sample size (sum u)^2 / sum u^2, with the weights of repeated draws added up; 0 without tokens.
 double effectiveSize(const WeightedSet& set) {
     const std::vector<TokenIndex>& tokens = set.denominator.empty() ? set.numerator : set.denominator;
     std::map<TokenIndex, double> total;

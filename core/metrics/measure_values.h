@@ -10,7 +10,7 @@ namespace kvscope {
 
 class Engine;
 
-/// The numbers of one measure in one layer.
+/// The values of one measure in one layer.
 struct MeasureValues {
     std::string id;
     HostTensor perQuery;         ///< [Hq, w] or [1, w]; empty for the shapes without queries. NaN where skipped
@@ -19,7 +19,7 @@ struct MeasureValues {
     double mean() const { return meanOfNumbers(perHead); }
 };
 
-/// Everything that measures look at. `fidelity` belongs to `kept`.
+/// Everything that measures read. `fidelity` belongs to `kept`.
 struct MeasureInput {
     const Engine& engine;
     FidelityInput attention;

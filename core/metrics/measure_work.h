@@ -8,8 +8,7 @@
 
 namespace kvscope {
 
-/// The intermediate results that several measures of one layer share, each computed when it is first asked for.
-/// For the sources of this folder.
+/// Intermediate results shared by measures of one layer, each computed on first use. For the sources of this folder.
 class MeasureWork {
 public:
     MeasureWork(const MeasureInput& input, const Checkpoint& checkpoint) : m_input(input), m_checkpoint(checkpoint) {}
@@ -24,14 +23,14 @@ public:
         return m_input.attention.rule.gqaGroupOf[static_cast<std::size_t>(queryHead)];
     }
 
-    const ExactAttention& left();       ///< attention over what is kept
+    const ExactAttention& left();       ///< attention over the kept tokens
     const HostTensor& frobeniusNorms(); ///< [Hkv, w] ||V_j||_F of the first j rows
     const HostTensor& operatorNorms();  ///< [Hkv, w] ||V_j||_op
     const HostTensor& futureMass();     ///< [Hq, n] mean attention of the evaluation queries
     const HostTensor& entropies();      ///< [Hq, w] of the exact attention, in nat
-    /// [Hkv] both samples together, ascending; where query heads have sets of their own, the union of the group's.
+    /// [Hkv] union of both samples, ascending; with sets per query head, the union over the GQA group.
     const std::vector<std::vector<TokenIndex>>& keptTokens();
-    std::vector<TokenIndex> attendedTokens(std::int64_t queryHead); ///< what is left for one query head, ascending
+    std::vector<TokenIndex> attendedTokens(std::int64_t queryHead); ///< kept list of one query head, ascending
     const HostTensor& keptSingularValues();                         ///< [Hkv, d] of the kept keys
     Tensor seenKeys() const;                                        ///< [Hkv, cut, d]
 
@@ -43,7 +42,7 @@ private:
     std::optional<std::vector<std::vector<TokenIndex>>> m_kept;
 };
 
-/// Table [heads, w] as a measure, each head with its mean over the numbers that are not NaN.
+/// Table [heads, w] as a measure, with each head's mean over the numbers that are not NaN.
 MeasureValues perQueryValues(HostTensor table);
 MeasureValues perHeadValues(std::vector<double> values);
 

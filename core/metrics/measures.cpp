@@ -1,5 +1,5 @@
-// All measures of a layer in one table, and the intermediate results that they share. Who wants another measure writes
-// a function and adds a row here.
+// The table of all measures of a layer, and the intermediate results that they share. A new measure is a function and a
+// row here.
 #include "core/metrics/measures.h"
 
 #include "core/base/error.h"
@@ -154,7 +154,7 @@ void checkNeed(const MeasureCard& card, const MeasureInput& input) {
                      .remedy = "Capture them, or what the rotation needs (positions and inverse frequencies)"});
 }
 
-/// In nat; NaN, which stands for what a query does not see, counts as 0.
+/// Entropy in nat; NaN (a key that the query does not see) counts as 0.
 double entropyOf(std::span<const float> weights) {
     double entropy = 0;
     for (const double p : weights)
@@ -238,7 +238,7 @@ const HostTensor& MeasureWork::futureMass() {
     return *m_future;
 }
 
-// The weights of a few rows at a time, each in a cell of its own, so that no n x n table stands in memory.
+// The weights of a few rows at a time, one per cell of an attention map, so that no n x n table is stored.
 const HostTensor& MeasureWork::entropies() {
     if (m_entropies)
         return *m_entropies;
@@ -290,7 +290,7 @@ const std::vector<std::vector<TokenIndex>>& MeasureWork::keptTokens() {
 std::vector<TokenIndex> MeasureWork::attendedTokens(std::int64_t queryHead) {
     if (!std::cmp_greater(m_input.kept.size(), kvHeads()))
         return keptTokens()[static_cast<std::size_t>(kvHeadOf(queryHead))];
-    return m_input.kept[static_cast<std::size_t>(queryHead)].numerator; // without weights, see HeadSelection
+    return m_input.kept[static_cast<std::size_t>(queryHead)].numerator; // no weights there, see HeadSelection
 }
 
 const HostTensor& MeasureWork::keptSingularValues() {

@@ -12,20 +12,20 @@ namespace kvscope {
 struct MeasureInput;
 struct MeasureValues;
 
-/// What one number of a measure belongs to: an evaluation query of a query head, a query head, a KV head, or an
+/// What one number of a measure belongs to: a (query head, evaluation query) pair, a query head, a KV head, or an
 /// evaluation query of the whole layer.
 enum class MeasureShape { PerQuery, PerQueryHead, PerKvHead, PerLayerQuery };
 enum class MeasureDirection { SmallerIsBetter, LargerIsBetter, Neither };
-/// What must be there beside queries, keys, values and the kept sets.
+/// Data that a measure needs beside queries, keys, values and the kept sets.
 enum class MeasureNeed { Nothing, Scores, OutputProjection, PreRopeKeys };
-/// What a measure speaks of: what a policy kept, or the layer itself, whatever is kept.
+/// Whether a measure describes the kept tokens or the layer itself, independent of what is kept.
 enum class MeasureSubject { KeptTokens, Layer };
 
-/// One measure, declared once: tables, figures and the command line read it from here.
+/// Description of a measure, from which tables, figures and the command line take their texts.
 struct MeasureCard {
     std::string id, label;
     std::string unit; ///< "" for a plain number
-    std::string help; ///< the formula, and where it comes from
+    std::string help; ///< formula and source
     MeasureShape shape = MeasureShape::PerQuery;
     MeasureDirection better = MeasureDirection::SmallerIsBetter;
     MeasureNeed need = MeasureNeed::Nothing;

@@ -1,5 +1,5 @@
-// Small statistics behind the measures: summaries, rank correlation, log determinants, and how low the sum of cosines
-// of a kept set can be made by exchanging tokens.
+// Statistics for the measures: summaries, rank correlation, log determinants, and lowering a kept set's sum of cosines
+// by exchanging tokens.
 #include "core/metrics/statistics.h"
 
 #include <algorithm>
@@ -18,7 +18,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 double dot(const double* a, const double* b, std::int64_t d) { return std::inner_product(a, a + d, b, 0.0); }
 
-/// The kept set with its sum, for exchanges.
+/// A kept set with its sum of unit keys.
 class ExchangedSet {
 public:
     ExchangedSet(const UnitRows& rows, const std::vector<TokenIndex>& kept)
@@ -31,7 +31,7 @@ public:
 
     double sum() const { return dot(m_sum.data(), m_sum.data(), m_rows.d); }
 
-    /// True when the best exchange lowered the sum.
+    /// Makes the best exchange; true when it lowered the sum of cosines.
     bool improve() {
         const double before = sum();
         const TokenIndex out = extreme(true);
@@ -49,7 +49,7 @@ public:
     }
 
 private:
-    /// The kept row most along the sum, or the evicted row most against it; the earliest of equals.
+    /// The kept row with the largest product with the sum, or the evicted row with the smallest; ties: the earliest.
     TokenIndex extreme(bool kept) const {
         double best = -std::numeric_limits<double>::infinity();
         std::int64_t at = 0;
@@ -104,7 +104,7 @@ Summary summaryOf(std::span<const double> numbers) {
     return summary;
 }
 
-// The first quantiles as in every table; beyond them the Cornish-Fisher series around the normal one is exact to 2e-4.
+// The first quantiles from a table; beyond them the Cornish-Fisher series around the normal quantile, exact to 2e-4.
 double studentQuantile95(std::int64_t degrees) {
     constexpr std::array kFirst = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281};
     assert(degrees >= 1);

@@ -10,16 +10,16 @@
 
 namespace kvscope {
 
-/// Mean and spread of some numbers; NaN are left out.
+/// Mean and spread; NaN are left out.
 struct Summary {
     std::int64_t count = 0;
     double mean = 0;
     double deviation = 0; ///< sample standard deviation, divisor count - 1; 0 for one number
-    /// 1.96 deviation / sqrt(count): half the 95 % confidence interval of the mean of many numbers, as in BalanceKV
-    /// Table 3.
+    /// 1.96 deviation / sqrt(count): half the 95 % confidence interval of the mean for large counts (BalanceKV Table
+    /// 3).
     double halfInterval() const;
-    /// The same by Student's t, for few numbers (captures, seeds, layers), where 1.96 would promise too much: of three
-    /// it is 4.30. NaN of none, 0 of one.
+    /// The same by Student's t, for few numbers (captures, seeds, layers): the factor for three numbers is 4.30, not
+    /// 1.96. NaN without numbers, 0 for one.
     double studentHalfInterval() const;
 };
 Summary summaryOf(std::span<const double> numbers);
@@ -35,11 +35,11 @@ struct PowerLaw {
     double exponent = 0, factor = 0;
     /// Half the 95 % interval of the exponent by Student's t with points - 2 degrees of freedom; NaN with two points.
     double halfInterval = 0;
-    std::int64_t points = 0; ///< that took part
+    std::int64_t points = 0; ///< pairs used
 };
-/// Pairs that are not both positive and finite are left out; NaN with fewer than two different x.
+/// Pairs that are not both positive and finite are skipped; NaN with fewer than two different x.
 PowerLaw fitPowerLaw(std::span<const double> x, std::span<const double> y);
-/// What Student's t with so many degrees of freedom exceeds in absolute value with a chance of 5 %.
+/// The value that |t| of Student's t with so many degrees of freedom exceeds with probability 5 %.
 double studentQuantile95(std::int64_t degrees);
 
 /// Spearman's rank correlation of pairs in which neither is NaN; NaN with fewer than two or without variation.
@@ -47,9 +47,9 @@ double spearman(std::span<const double> x, std::span<const double> y);
 
 struct LogDeterminant {
     double value = 0;
-    std::int64_t count = 0; ///< singular values that take part
+    std::int64_t count = 0; ///< singular values used
 };
-/// Sum of ln s^2 over the values above s_1 max(rows, d) 2^-23 (descending values [d]); 0 of nothing.
+/// Sum of ln s^2 over the values above s_1 max(rows, d) 2^-23 (descending values [d]); 0 without rows.
 LogDeterminant pseudoLogDeterminant(std::span<const float> singularValues, std::int64_t rows);
 /// ln det(K^T K + ridge I), ridge > 0.
 double ridgeLogDeterminant(std::span<const float> singularValues, double ridge);
@@ -62,9 +62,9 @@ struct UnitRows {
 UnitRows unitRows(const float* rows, std::int64_t n, std::int64_t d);
 /// Sum over i, j in the set of cos(k_i, k_j) = || sum of unit keys ||^2, self terms included (KeyDiff C.2).
 double cosineSumOf(const UnitRows& rows, std::span<const TokenIndex> kept);
-/// Exchanges the kept row most along the sum for the evicted row most against the rest, until that lowers the sum no
-/// more: a set of this size with a small sum, not the smallest, and another exchange than that one may lower it. O(n d)
-/// an exchange. `kept` ascending; returns the sum.
+/// Exchanges the kept row with the largest product with the sum for the evicted row with the smallest, as long as the
+/// sum of cosines falls: a low sum for a set of this size, not necessarily the lowest. O(n d) per exchange. `kept`
+/// ascending; returns the sum.
 double exchangedCosineSum(const UnitRows& rows, std::vector<TokenIndex> kept);
 
 } // namespace kvscope

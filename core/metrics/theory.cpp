@@ -1,5 +1,5 @@
-// What the theorems of the papers ask for, as plain functions of norms and targets. They are worst-case statements: at
-// the norms of real models they often demand more than there is (B1, C5), and that is worth seeing.
+// Requirements and bounds of the papers' theorems as functions of norms and targets. They are worst-case statements and
+// often exceed any memory at the norms of real models (B1, C5).
 #include "core/metrics/theory.h"
 
 #include <algorithm>

@@ -7,17 +7,17 @@
 
 namespace kvscope {
 
-/// The numbers of one KV head that the theorems speak about. Norms are the largest; queries are those that judge.
+/// The numbers of one KV head that the theorems use: largest norms; queries are the evaluation queries.
 struct TheoryNorms {
     std::int64_t tokens = 0, keyDim = 0, valueDim = 0;
-    double scaling = 0; ///< the factor on q.k, which stands for the papers' 1 / sqrt d
+    double scaling = 0; ///< factor on q.k, in place of the papers' 1 / sqrt d
     double queryNorm = 0, keyNorm = 0, valueNorm = 0;
     double valueRank = 0;
 
     double radius() const { return queryNorm > keyNorm ? queryNorm : keyNorm; } ///< r of BalanceKV
 };
 
-/// What somebody asks for, and what the parameters are set to (NaN: not set).
+/// Accuracy targets of the user, and the current parameters (NaN: not set).
 struct TheoryTargets {
     double epsilon = 0.1, delta = 0.01;
     double clusterDiameter = 1;                                     ///< delta of SubGen
@@ -27,7 +27,7 @@ struct TheoryTargets {
     double sketch = std::numeric_limits<double>::quiet_NaN();       ///< k of Compactor
 };
 
-/// One line of "the theory beside the measurement".
+/// One row of the comparison of a theorem's requirement with the measured value.
 struct TheoryDemand {
     std::string theorem, quantity, formula;
     double demanded = 0;
@@ -36,8 +36,8 @@ struct TheoryDemand {
     bool met() const { return set >= demanded; }
 };
 
-/// The demands of BalanceKV (Thms 3.1-3.4), SubGen (Thm 1) and Compactor (Thms 1, 2). Constants that the papers hide in
-/// O() are 1; formulas say so. A demand beyond the double range is infinity.
+/// The requirements of BalanceKV (Thms 3.1-3.4), SubGen (Thm 1) and Compactor (Thms 1, 2). Constants inside O() are
+/// taken as 1, and the formulas say so. A requirement beyond the double range is infinity.
 std::vector<TheoryDemand> theoryDemands(const TheoryNorms& norms, const TheoryTargets& targets);
 
 /// KeyDiff Lemma 3.1: least cos(k*, q) of a unit query for a key with attention weight w < 1 and ||k||^2 < M.

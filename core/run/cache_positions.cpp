@@ -1,5 +1,6 @@
-// Re-assigning positions. A cache that stores keys before rotation and turns them to their place in the cache leaves no
-// gap where tokens were evicted. The captured keys are rotated already, so each is turned on by the difference.
+// Re-assigned positions. A cache that stores keys before rotation and rotates them to their position in the cache has
+// no gaps where tokens were evicted. Captured keys are rotated already, so each is rotated by the difference of its
+// positions.
 #include "core/run/cache_positions.h"
 
 #include "core/base/error.h"
@@ -18,8 +19,8 @@ namespace kvscope {
 
 namespace {
 
-/// One KV head: which token each row of its moved keys holds, and the position that the row gets. Rows that only fill
-/// up for a longer head repeat token 0 and are in no set.
+/// One KV head: the token of each row of its moved keys and the row's new position. Padding rows up to the longest head
+/// repeat token 0 and are in no set.
 struct HeadRows {
     std::vector<TokenIndex> tokens;
     std::int64_t padding = 0;
@@ -49,7 +50,7 @@ public:
     KeyRotator(const Engine& engine, const FidelityInput& input, const CaptureReader& capture, const LayerInfo& layer)
         : m_engine(engine), m_input(input), m_capture(capture), m_layer(layer) {}
 
-    /// [Hkv, rows, d] gathered keys, each row at the position of its place.
+    /// [Hkv, rows, d] gathered keys, each rotated to its row's position.
     Tensor keys(const std::vector<HeadRows>& heads, const Checkpoint& checkpoint) const {
         RowPositions tokens;
         for (const HeadRows& head : heads)
@@ -89,7 +90,7 @@ private:
         const std::vector<std::int64_t>& positions = m_capture.tokens().positions;
         for (std::size_t row = 0; row < count; ++row) {
             checkpoint.stopPoint();
-            std::optional<Move> last; // heads mostly move alike, and cosines cost more than the rotation
+            std::optional<Move> last; // heads mostly move alike, and computing sines costs more than the rotation
             RopeRotation rotation;
             for (std::size_t head = 0; head < heads; ++head) {
                 const Move move = moveOf(head, row);
@@ -108,7 +109,7 @@ private:
     const LayerInfo& m_layer;
 };
 
-/// The sets of the selection over rows of the moved cache.
+/// The selection's sets as rows of the moved cache.
 std::vector<WeightedSet> movedSets(const Selection& selection, const std::vector<HeadRows>& heads) {
     std::vector<WeightedSet> sets = weightedSetsOf(selection, {});
     for (std::size_t head = 0; head < sets.size(); ++head)

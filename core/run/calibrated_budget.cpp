@@ -1,5 +1,5 @@
-// "Keep 95 % of the quality" becomes "keep 38 % of the tokens": the budget names a curve, the curve a curvature, and
-// its inverse the retention. What was asked for and where the curve comes from stay with the result.
+// Turns a budget in quality ("keep 95 % of the quality") into a fraction of tokens: the budget names a curve, and the
+// curve's inverse gives the retention. The result keeps both and the origin of the curve.
 #include "core/run/calibrated_budget.h"
 
 #include "core/base/error.h"
@@ -42,7 +42,7 @@ std::string fitText(const Calibration& calibration, double k, double nll) {
     return fit.atEdge ? text + "; k lies at the end of the searched range" : text;
 }
 
-/// A curve from a file belongs to one policy; with another one it means nothing.
+/// A curve from a file belongs to one policy; it must not be used with another.
 void checkPolicy(const Calibration& calibration, const RunRequest& request, const std::string& path) {
     if (calibration.policy != request.policy.policy || calibration.variant != request.policy.variant)
         throw Error({fmt::format("the calibration is of {}:{}, the policy is {}:{}", calibration.policy,
@@ -92,7 +92,7 @@ Calibration curveOf(const LayerRunner& runner, const RunRequest& request, const 
     return read;
 }
 
-/// Of the context that the run is about: the fit's own one where it has no other, else by the capture's losses.
+/// Curvature k for the run's context: the fit's own if it has a single context, otherwise from the capture's losses.
 double curvatureFor(const Calibration& calibration, const RunRequest& request, double& nll) {
     const CalibrationFit& fit = calibration.fit;
     const auto own = std::find_if(calibration.contexts.begin(), calibration.contexts.end(), [&](const auto& context) {

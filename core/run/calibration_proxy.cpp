@@ -1,5 +1,5 @@
-// A stand-in for losses that no model measured: how much of the attention output survives at a grid of retentions.
-// It ranks policies and shapes a curve, but it is no quality of a model, and every name and sentence says so.
+// A proxy for losses that no model measured: the fidelity of the attention output on a grid of retentions. It ranks
+// policies and shapes a curve, but it is not a model's quality, and every name and message says "proxy".
 #include "core/run/calibration_proxy.h"
 
 #include "core/base/error.h"

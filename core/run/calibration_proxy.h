@@ -5,10 +5,10 @@
 
 namespace kvscope {
 
-/// Attention-output fidelity in place of the model's losses: at a grid of retentions, y = 1 - relative output error
-/// (BalanceKV B.1; mean over query heads, then over the layers of the capture; at least 1e-6), at the realised
-/// retention. One context per capture. No model saw any of it: a proxy, and called so wherever it goes. The queries
-/// after the cut judge it, as they judge the measures: the retention that follows has seen them, the policy has not.
+/// Attention-output fidelity as a proxy for the model's losses: on a grid of retentions, y = 1 - relative output error
+/// (BalanceKV B.1; mean over query heads, then over the capture's layers; at least 1e-6), at the realised retention.
+/// One context per capture. No model is run, so results carry the word proxy. It is measured on the evaluation queries,
+/// so the resulting retention depends on them; the policy does not.
 struct ProxyRequest {
     std::vector<std::shared_ptr<const CaptureReader>> captures;
     PolicySpec policy;

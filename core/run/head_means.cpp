@@ -1,5 +1,4 @@
-// Errors are measured per query head; panes, lists and curves speak of KV heads, because that is what a policy chooses
-// for.
+// Errors are measured per query head; panes, lists and curves show KV heads, for which policies choose.
 #include "core/run/head_means.h"
 
 #include "core/metrics/fidelity.h"

@@ -7,11 +7,11 @@
 
 namespace kvscope {
 
-/// Mean over query heads of numbers [Hq]: those that read this KV head, or all without one. NaN are left out; NaN where
-/// nothing is left.
+/// Mean over the query heads of this KV head, or over all heads, of numbers [Hq]. NaN are left out; NaN if none is
+/// left.
 double meanOverHeads(std::span<const double> perQueryHead, const LayerInfo& layer, std::optional<KvHeadIndex> head);
 
-/// Means over the query heads that read one KV head; NaN where nothing was measured.
+/// Mean output error over the query heads of one GQA group; NaN where nothing was measured.
 double meanErrorOf(const RunResult& result, const CaptureReader& capture, KvHeadIndex head);
 double meanMassOf(const RunResult& result, const CaptureReader& capture, KvHeadIndex head);
 

@@ -1,5 +1,5 @@
-// The step that judges: the queries after the cut attend once to everything and once to what is left. With cut "none"
-// there are no such queries, and the last ones judge although the policy has seen them.
+// The measuring step: the evaluation queries attend once to all tokens and once to the kept ones. With cut "none" there
+// are no queries after the cut; the last queries are used although the policy has seen them.
 #include "core/lists/selection_file.h"
 #include "core/metrics/measures.h"
 #include "core/policies/common_parameters.h"
@@ -15,13 +15,13 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::int64_t kSeenQueries = 256; // judged with cut "none", as BalanceKV B.1 judges the last 256
+constexpr std::int64_t kSeenQueries = 256; // used with cut "none", as many as in BalanceKV B.1
 
-/// The evaluation queries as rows of what the capture holds.
+/// The evaluation queries as rows of the captured queries.
 struct EvaluationQueries {
     std::int64_t firstRow = 0, count = 0;
     TokenIndex firstQuery = 0;
-    std::int64_t wanted = 0; ///< count, had all queries been captured
+    std::int64_t wanted = 0; ///< number of queries if all had been captured
 };
 
 EvaluationQueries evaluationQueriesOf(const Cut& cut, std::int64_t tokens, std::int64_t captured) {
@@ -38,7 +38,7 @@ void blank(HostTensor& table, std::vector<double>& means, std::size_t row) {
     means[row] = std::numeric_limits<double>::quiet_NaN();
 }
 
-/// Query heads that read a KV head which the list says nothing about have no measure.
+/// Query heads of a KV head that the list leaves out have no measures (NaN).
 void leaveOutHeads(Fidelity& fidelity, const std::vector<std::int32_t>& missing,
                    const std::vector<std::int32_t>& gqaGroupOf) {
     for (std::size_t head = 0; head < gqaGroupOf.size(); ++head) {
@@ -107,7 +107,7 @@ std::shared_ptr<const ExactAttention> LayerWork::exact(const FidelityInput& inpu
 std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::span<const std::string> ids,
                                                const Checkpoint& checkpoint) const {
     const Fidelity& fidelity = requireFidelity(result);
-    RunResult scratch; // takes the notes and times that `result` has already
+    RunResult scratch; // holds the notes and times that `result` already has
     scratch.request = result.request;
     const FidelityInput input = left(fidelityInput(scratch, checkpoint.silent()), result, checkpoint.silent());
     const auto all = exact(input, checkpoint.part(0, 0.3));

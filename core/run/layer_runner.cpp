@@ -1,6 +1,5 @@
-// A request becomes a result in steps, and each step looks into the cache first: the layer's tensors, the policy's
-// features, its scores, its choice, the exact attention of the evaluation queries, and what the choice costs them. A
-// slider changes only the keys of the steps that depend on it.
+// Runs a request step by step, each step through the cache: tensors, features, scores, choice, exact attention of the
+// evaluation queries, measures. A changed parameter recomputes only the steps that depend on it.
 #include "core/engine/tensors_lost.h"
 #include "core/run/run.h"
 
@@ -25,7 +24,7 @@ struct LayerRunner::Caches {
 
     StageCache stages;
 
-    /// "7|": the same for the same reader, never used again for another one. Forgets what belongs to closed captures.
+    /// Key prefix of a reader ("7|"), never reused for another. Drops the cache entries of closed captures.
     std::string prefixOf(const std::shared_ptr<const CaptureReader>& capture) {
         std::vector<std::string> closed;
         std::string prefix;
@@ -57,8 +56,8 @@ LayerRunner::LayerRunner(std::shared_ptr<const Engine> engine, std::size_t cache
 
 LayerRunner::~LayerRunner() = default;
 
-/// Once more when the engine lost its device in the middle: what it computed is forgotten, the engine goes on
-/// elsewhere.
+/// Runs `work`, and once more after TensorsLost: cached tensors are dropped, and the engine continues without its
+/// device.
 template <class Work> auto LayerRunner::surviving(const Work& work) const {
     try {
         return work();
@@ -113,7 +112,7 @@ std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request,
     return result;
 }
 
-// The curve is that of the capture, whatever the layer: it is found once and kept.
+// The curve belongs to the capture, not to the layer: it is found once and cached.
 std::shared_ptr<const CalibratedBudget> LayerRunner::calibrated(const RunRequest& request,
                                                                 const Checkpoint& checkpoint) const {
     PolicySpec policy = request.policy;
@@ -135,8 +134,7 @@ std::shared_ptr<const RunResult> LayerRunner::runCalibrated(const RunRequest& re
         return run(resolved, checkpoint, partial);
     const auto budget = calibrated(request, checkpoint.part(0, 0.5));
     resolved.budget.value = budget->retention;
-    if (roundingOf(request.policy.values) !=
-        Rounding::Ceil) // ceil(r* N) is kept, whatever its code makes of a fraction
+    if (roundingOf(request.policy.values) != Rounding::Ceil) // ceil(r* N), whatever rounding the policy's variant has
         resolved.budget = {Budget::Unit::Tokens,
                            static_cast<double>(resolveBudget(resolved.budget, request.cut.token, Rounding::Ceil)),
                            {}};

@@ -1,5 +1,5 @@
-// The steps that end in a choice: tensors, features, scores, select. Only what lies before the cut is ever given to a
-// policy; that is enforced here, by what is cut out of the tensors.
+// The steps up to the choice: tensors, features, scores, select. A policy is given slices before the cut and nothing
+// else; this file enforces that.
 #include "core/run/layer_work.h"
 
 #include "core/base/error.h"
@@ -22,7 +22,7 @@ bool needs(const Policy& policy, const ParameterValues& values, Need need) {
     return std::find(needed.begin(), needed.end(), need) != needed.end();
 }
 
-/// The same keys, but what was derived has passed through 16 bits after the rotation instead of before it.
+/// Source of the keys before RoPE; 16-bit captures rounded them after the rotation instead of before.
 std::string sourceOfPreRopeKeys(const LayerInfo& layer) {
     if (!layer.hasRope)
         return "keys before RoPE: the layer has no RoPE, its keys are used as they are";
@@ -30,7 +30,7 @@ std::string sourceOfPreRopeKeys(const LayerInfo& layer) {
                                 : "keys before RoPE: derived from the keys by inverse rotation";
 }
 
-/// [H, m] over the rows of a cache -> [H, cut] over tokens; NaN for tokens that are no longer in it.
+/// [H, m] over the rows of a cache -> [H, cut] over tokens; NaN for tokens that are no longer cached.
 HostTensor byToken(const Engine& engine, const Tensor& rows, const RowPositions& positions, std::int64_t cut) {
     if (rows.empty())
         return {};
@@ -55,7 +55,7 @@ std::size_t ownTokens(const HeadSelection& head) {
 
 } // namespace
 
-/// Host and engine forms of a layer's scores in a one-shot run.
+/// A layer's scores in a one-shot run, on the host and on the engine.
 struct LayerWork::Scored {
     Scores scores;
     HostTensor total, perQueryHead, anchor;
@@ -63,7 +63,7 @@ struct LayerWork::Scored {
     double featuresMs = 0, combineMs = 0;
 };
 
-/// A choice; of a block run also the scores by token, which a one-shot run has in Scored.
+/// A choice; for a block run with its scores by token, which a one-shot run has in Scored.
 struct LayerWork::Chosen {
     PolicyOutcome outcome;
     HostTensor total;
@@ -187,7 +187,7 @@ LayerWork::Scored LayerWork::combined(const RunRequest& request, const Policy& p
 std::shared_ptr<const LayerWork::Scored> LayerWork::score(RunResult& result, const Policy& policy,
                                                           const PolicyInput& input) const {
     const RunRequest& request = result.request;
-    result.times.featuresFromCache = true; // unless they are needed and not there
+    result.times.featuresFromCache = true; // reset below if they are computed
     const auto make = [&] {
         const auto made = features(result, policy, input);
         auto [scored, combineMs] = timed([&] { return combined(request, policy, input, made->value); });
@@ -240,7 +240,7 @@ std::shared_ptr<const LayerWork::Chosen> LayerWork::decide(RunResult& result, co
                                &result.times.selectionFromCache);
 }
 
-// Kept as long as the cache has room for what such work takes: a few numbers a row.
+// Cached for as long as the cache has room for the memo's estimated size, a few numbers per row.
 std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const Checkpoint& checkpoint) const {
     using Shared = std::shared_ptr<ChoiceMemo>;
     const auto rows =
@@ -250,7 +250,7 @@ std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const C
     });
 }
 
-// The file's date and size stand in the key: a file that was written again is another one.
+// The key holds the file's date and size, so that a rewritten file counts as another one.
 Tensor LayerWork::imported(const RunRequest& request, const Policy& policy) const {
     if (!needs(policy, request.policy.values, Need::ImportedScores) || request.policy.values.text("file").empty())
         return {};
@@ -281,7 +281,7 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
     if (!scored)
         result.parts = chosen->parts;
     if (!scored || !chosen->total.empty())
-        result.scores = chosen->total; // of blocks, or with the budget in it
+        result.scores = chosen->total; // scores of a block run, or scores that depend on the budget
     if (needs(policy, request.policy.values, Need::PreRopeKeys))
         result.notes.push_back(sourceOfPreRopeKeys(m_layer));
 }

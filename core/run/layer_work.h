@@ -11,13 +11,13 @@
 
 namespace kvscope {
 
-/// A value that remembers what it cost.
+/// A value with the time that it took to compute.
 template <class T> struct Timed {
     T value;
     double milliseconds = 0;
 };
 
-/// What `work` returns, with the time that it took.
+/// Calls `work` and returns its result with the time that it took.
 template <class Work> auto timed(const Work& work) {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point start = Clock::now();
@@ -28,13 +28,13 @@ template <class Work> auto timed(const Work& work) {
 
 inline std::size_t bytesOf(const Shape& shape) { return static_cast<std::size_t>(shape.count()) * sizeof(float); }
 
-/// The steps of a run on one layer, each through the cache. `prefix` begins all keys of the capture.
+/// The steps of a run on one layer, each through the cache. `prefix` starts all keys of the capture.
 class LayerWork {
 public:
     LayerWork(const Engine& engine, StageCache& cache, const std::string& prefix, const CaptureReader& capture,
               LayerIndex layer);
 
-    /// [H, rows, d] as the capture holds it.
+    /// The tensor [H, rows, d] as captured.
     Tensor tensor(TensorRole role, const Checkpoint& checkpoint, double* milliseconds = nullptr) const;
 
     /// Fills selection, scores and notes, by the policy or from the recorded list.
@@ -66,21 +66,21 @@ private:
     std::shared_ptr<ChoiceMemo> memoOf(const RunRequest& request, const Checkpoint& checkpoint) const;
     Tensor imported(const RunRequest& request, const Policy& policy) const;
     FidelityInput fidelityInput(RunResult& result, const Checkpoint& checkpoint) const;
-    /// With the moved cache where the result's positions are those of the cache.
+    /// Adds the moved cache when the result uses positions in the cache.
     FidelityInput left(FidelityInput input, const RunResult& result, const Checkpoint& checkpoint) const;
     AttentionRule attentionRule() const;
     std::string keyOf(const char* step, const RunRequest& request, Stage stage) const;
 
     const Engine& m_engine;
     StageCache& m_cache;
-    std::string m_prefix; ///< of the layer
+    std::string m_prefix; ///< starts all cache keys of the layer
     const CaptureReader& m_capture;
     const LayerInfo& m_layer;
 };
 
-/// Are the kept keys judged at positions inside the cache (trap L6)? Of a recorded list its parameters say it.
+/// Whether kept keys are measured at positions in the cache (L6). For a recorded list its parameters say so.
 bool hasCachePositions(const RunRequest& request);
-/// The part of `choose` for a list that somebody recorded. Throws Error when the list does not fit the request.
+/// Takes a recorded list instead of a policy's choice. Throws Error when the list does not fit the request.
 void takeRecorded(RunResult& result);
 /// KV heads of the layer that a recorded list leaves out, ascending; empty for a policy.
 std::vector<std::int32_t> headsNotRecorded(const RunResult& result);

@@ -1,5 +1,5 @@
-// Random numbers that come from a file or go into one. A number has a name (layer, head, round, token, slot), and the
-// name is its place in the array, so neither side depends on the order in which numbers are asked for.
+// Random numbers read from a file or recorded into one. A number is identified by (layer, head, round, token, slot),
+// its place in the array, so the order of requests does not matter.
 #include "core/run/random_files.h"
 
 #include "core/base/atomic_file.h"
@@ -80,7 +80,7 @@ public:
     std::string id() const override { return m_id; }
 
 private:
-    /// Place of a slot on the last axis; its end where it is not there.
+    /// Index of a slot on the last axis; the axis length if it is missing.
     std::int64_t slotOf(std::uint32_t slot) const {
         const std::vector<std::int32_t>& slots = m_uniforms.slots;
         if (slots.empty())
@@ -147,11 +147,11 @@ private:
     std::vector<int> m_layers;
     std::int64_t m_kvHeads;
     NamedDataset m_uniformsFrom, m_sketchFrom;
-    NamedNumbers m_uniforms, m_sketch; ///< without a shape: not given
+    NamedNumbers m_uniforms, m_sketch; ///< empty shape: not given
     std::string m_id;
 };
 
-/// A table of NaN that compresses to nothing where nothing was drawn.
+/// Writes a table of NaN, which compresses well where nothing was drawn.
 void put(h5::Writer& writer, const std::string& name, const std::vector<std::int64_t>& shape,
          const std::vector<double>& numbers) {
     h5::Storage storage;

@@ -15,7 +15,7 @@ namespace h5 {
 class Writer;
 }
 
-/// Random numbers out of files of other programs, so that their runs can be repeated exactly. Each argument is
+/// Random numbers from files of other programs, so that their runs can be repeated exactly. Each argument is
 /// `FILE.h5:/path`; "" leaves that kind of number to the generator.
 ///
 /// Uniforms have the shape [layers, KV heads, n] (one number per token) or [layers, KV heads, rounds, n, slots] (rounds
@@ -26,16 +26,16 @@ class Writer;
 std::shared_ptr<const RandomSource> replayRandom(const std::string& uniforms, const std::string& sketch,
                                                  const CaptureInfo& capture);
 
-/// Passes the numbers of another source on and writes them down as data sets /uniforms [layers, KV heads, rounds, n,
-/// slots] (NaN where nothing was drawn; only slots that were drawn, named by the attribute "slots") and /sketch
-/// [layers, KV heads, d, k], float64, as replayRandom reads them.
+/// Forwards the numbers of another source and records them as data sets /uniforms [layers, KV heads, rounds, n, slots]
+/// (NaN where nothing was drawn; only drawn slots, named by the attribute "slots") and /sketch [layers, KV heads, d,
+/// k], float64, as replayRandom reads them.
 class RecordingRandom final : public RandomSource {
 public:
     RecordingRandom(std::shared_ptr<const RandomSource> source, const CaptureInfo& capture);
 
     double uniform(const RandomKey& key) const override;
     std::vector<double> sketch(const RandomKey& key, std::int64_t rows, std::int64_t columns) const override;
-    /// Of this recording alone: a result out of a cache would draw nothing that could be written down.
+    /// Unique per recording, so that no cached result hides draws from it.
     std::string id() const override { return m_id; }
 
     /// Atomic. Throws Error when nothing was drawn or when the table would be too large.
@@ -51,7 +51,7 @@ private:
         std::vector<double> entries;
     };
 
-    /// The caller holds the lock, and something was drawn.
+    /// The lock is held, and at least one number was drawn.
     void writeUniforms(h5::Writer& writer, const std::string& path) const;
     void writeSketches(h5::Writer& writer, const std::string& path) const;
 

@@ -10,15 +10,15 @@
 
 namespace kvscope {
 
-/// Which parts of some results a list holds.
+/// Which parts of the results a list contains.
 struct RecordFilter {
     std::vector<int> kvHeads; ///< empty: all
     bool withScores = false;  ///< CSV always needs them for rank and score
-    std::string command;      ///< the command line that makes the list again
+    std::string command;      ///< the command line that regenerates the list
 };
 
-/// The results of several layers of one capture, policy, cut, budget and seed as one list. Throws Error for a KV head
-/// that the capture does not have.
+/// Combines the results of several layers of one capture, policy, cut, budget and seed into one list. Throws Error for
+/// a KV head that the capture does not have.
 RecordedSelection recordSelection(std::span<const std::shared_ptr<const RunResult>> layers, const RecordFilter& filter);
 
 } // namespace kvscope

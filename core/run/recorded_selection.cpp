@@ -1,5 +1,5 @@
-// Between results and lists: results of some layers become a list for a file, and a list from a file takes the place of
-// a policy, so that it is drawn and measured like any other choice.
+// Converts results to lists for files, and lists from files to results, so that a recorded list is drawn and measured
+// like a policy's choice.
 #include "core/base/error.h"
 #include "core/lists/selection_formats.h"
 #include "core/run/calibrated_budget.h"
@@ -34,7 +34,7 @@ std::string layersOf(const RecordedSelection& list) {
     return layers.empty() ? "none" : fmt::format("{}", fmt::join(layers, ", "));
 }
 
-/// Row `row` of [rows, cut] from the scores of all tokens; where there is no row yet, all begin as NaN.
+/// Writes the scores of all tokens to row `row` of [rows, cut]; a table without rows starts as NaN.
 void takeScores(HostTensor& table, std::int64_t rows, std::int64_t row, std::int64_t visible,
                 const std::vector<float>& scores) {
     if (scores.empty())
@@ -60,7 +60,7 @@ void takeHead(RunResult& result, const RecordedHead& head) {
         takeScores(result.queryHeadScores, info.numQueryHeads, own.queryHead, result.visible, own.scores);
 }
 
-/// Where some query heads have scores of their own, those that share a set were chosen for by the group's.
+/// If only some query heads have own scores, those that share a set get the group's scores.
 void completeQueryHeadScores(RunResult& result) {
     if (result.queryHeadScores.empty())
         return;
@@ -72,7 +72,7 @@ void completeQueryHeadScores(RunResult& result) {
                         result.queryHeadScores.data.begin() + static_cast<std::int64_t>(q) * result.visible);
 }
 
-/// As in CSV: tokens were evicted, and no score of theirs is there.
+/// True when the list has no scores of evicted tokens (CSV).
 bool keptScoresOnly(const RunResult& result) {
     std::size_t evicted = 0;
     for (std::size_t h = 0; h < result.selection.heads.size() && !result.scores.empty(); ++h) {
@@ -89,7 +89,7 @@ bool keptScoresOnly(const RunResult& result) {
     return evicted > 0;
 }
 
-/// Row `row` of [rows, cut] as the scores of all tokens; empty where the table is.
+/// Row `row` of [rows, cut] as the scores of all tokens; empty if the table is.
 std::vector<float> scoresOf(const RunResult& result, const HostTensor& table, std::int64_t row) {
     if (table.empty())
         return {};
@@ -120,7 +120,7 @@ RecordedHead recordedHead(const RunResult& result, std::size_t kvHead, bool with
     return head;
 }
 
-/// What a list says about itself, from the first of its results.
+/// The list's metadata, taken from the first result.
 RecordedSelection describe(const RunResult& result, const RecordFilter& filter) {
     const RunRequest& request = result.request;
     RecordedSelection list;

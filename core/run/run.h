@@ -15,7 +15,7 @@ namespace kvscope {
 class Engine;
 struct MeasureValues;
 
-/// A selection that somebody made and a file recorded; it runs like a policy but chooses nothing.
+/// A selection read from a file; it runs in place of a policy.
 struct RecordedSelection;
 class StageCache;
 
@@ -33,25 +33,25 @@ struct RunRequest {
     bool recordSteps = false;                          ///< fills RunResult::log
 };
 
-/// What each stage took when it was computed; the flags say which were not computed again for this result.
+/// Time of each stage when it was computed; the flags mark stages that came from the cache.
 struct StageTimes {
     double readMs = 0, featuresMs = 0, combineMs = 0, selectMs = 0, measureMs = 0;
     bool featuresFromCache = false, scoresFromCache = false, selectionFromCache = false, fidelityFromCache = false;
 };
 
-/// How a budget that was given as a quality became a fraction kept (context-calibrated compression,
+/// A budget given as a quality, converted to a fraction kept (context-calibrated compression, Compactor 3.5;
 /// core/calibration/calibration.h).
 struct CalibratedBudget {
     Budget asked;         ///< "tau=0.95"
-    double retention = 1; ///< r*(tau), which the run was made with
+    double retention = 1; ///< r*(tau), the retention of the run
     double k = 0;         ///< of the curve, see core/metrics/calibration.h
     bool proxy = false;   ///< the curve was fitted to attention outputs, not to a model's losses
-    std::string origin;   ///< what the curve is and where it comes from; says "proxy" where it is one
+    std::string origin;   ///< the curve and its source; contains "proxy" for a proxy
 
     std::string text() const; ///< "retention 0.381 for tau 0.95, proxy: k = -4.2 fitted to ..."
 };
 
-/// Frozen before it crosses threads: always held by shared_ptr<const>.
+/// The result of a run on one layer. Immutable across threads: always held by shared_ptr<const>.
 struct RunResult {
     RunRequest request; ///< the budget is a fraction or tokens, also where a quality was asked for
     std::shared_ptr<const CalibratedBudget> calibrated; ///< null unless the budget was a quality
@@ -59,11 +59,11 @@ struct RunResult {
     std::int64_t requested = 0; ///< budget in tokens after rounding
     std::int64_t visible = 0;   ///< tokens before the cut
     HostTensor scores;          ///< [Hkv, cut]; NaN for tokens that left the cache earlier; empty without scores
-    HostTensor queryHeadScores; ///< [Hq, cut] where each query head chooses by its own; else empty
+    HostTensor queryHeadScores; ///< [Hq, cut] where each query head chooses by its own scores; else empty
     std::map<std::string, HostTensor> parts; ///< [Hkv, cut] terms of the score
     HostTensor anchor;                       ///< [Hkv, d] where the policy has one (KeyDiff), else empty
     std::vector<BlockStep> steps;
-    std::shared_ptr<const StepLog> log; ///< null unless asked for, and where the policy has no steps
+    std::shared_ptr<const StepLog> log; ///< null unless requested, or when the policy writes no step log
     bool simulated = false;
     std::shared_ptr<const Fidelity> fidelity; ///< null until measured
     StageTimes times;
@@ -75,15 +75,15 @@ struct RunResult {
 /// cut).
 const Fidelity& requireFidelity(const RunResult& result);
 
-/// The kept sets as the measures take them: [Hkv], or [Hq] where query heads of a group have sets of their own.
+/// The kept sets as measures take them: [Hkv], or [Hq] where query heads have sets of their own.
 std::vector<WeightedSet> weightedSetsOf(const Selection& selection, std::span<const std::int32_t> gqaGroupOf);
 
-/// Bytes of the keys and values that all KV heads store, at the width that the capture stores: duplicates count, also
-/// those of query heads that store their own sets, and a token that takes part in the denominator alone stores no
-/// value.
+/// Bytes of the keys and values stored by all KV heads, at the capture's element width. Duplicates count, also those of
+/// query heads with sets of their own.
+/// A token that is only in the denominator's sample stores no value.
 std::uint64_t storedBytes(const RunResult& result);
 
-/// Where a token stands with one of the query heads that choose for themselves; as in TokenDecision.
+/// The decision of one query head that chooses for itself; fields as in TokenDecision.
 struct QueryHeadDecision {
     std::int32_t queryHead = 0;
     bool kept = false;
@@ -91,38 +91,38 @@ struct QueryHeadDecision {
     double score = 0, margin = 0; ///< NaN where the scores of query heads are unknown (recorded lists)
 };
 
-/// Why a token is kept or evicted. Where query heads choose for themselves a token is kept when any of them keeps it,
-/// score and rank are those of the group, and the margin is the largest of theirs.
+/// Why a token is kept or evicted. Where query heads choose for themselves, a token is kept if any of them keeps it,
+/// score and rank are the group's, and the margin is the largest of theirs.
 struct TokenDecision {
     bool kept = false, isProtected = false, scored = false;
     std::int64_t rank = 0; ///< 0 = best, among all scored tokens of the head: (score descending, index ascending)
     double score = 0;      ///< NaN when not scored
     /// Kept by score: score minus the best evicted score (+infinity when protected or nothing was evicted). Evicted:
-    /// score minus the worst score that was kept without protection (-infinity when protection took every place). NaN
-    /// when not scored, as for a token that left the cache in an earlier block.
+    /// score minus the worst score kept without protection (-infinity when all kept tokens are protected). NaN when not
+    /// scored, as for a token that was evicted in an earlier block.
     double margin = 0;
-    /// Smallest budget in tokens that keeps it, with the protection that the policy has at that budget; 0 when that is
-    /// unknown (block processing, recorded lists) or no budget is used.
+    /// Smallest budget in tokens that keeps the token, with the policy's protection at that budget; 0 when unknown
+    /// (block processing, recorded lists) or when the policy uses no budget.
     std::int64_t flipBudget = 0;
     std::vector<std::pair<std::string, double>> parts; ///< named terms of the score
     std::vector<QueryHeadDecision> queryHeads;         ///< of the group, where they choose for themselves; else empty
 };
-/// `token` lies before the cut.
+/// `token` must lie before the cut.
 TokenDecision tokenDecisionOf(const RunResult& result, KvHeadIndex head, TokenIndex token);
 
-/// Runs requests on one engine. Tensors, features, scores, selections, exact attention and fidelity are cached apart,
-/// each under everything that determines it, up to a memory budget (least recently used first out); what two threads
-/// ask for at the same time is computed once. An open capture is immutable, so a capture is identified by its reader:
-/// opening the file again is another capture. An engine that loses its device is asked once more. Thread-safe.
+/// Runs requests on one engine. Tensors, features, scores, selections, exact attention and fidelity are cached
+/// separately, each keyed by everything that determines it, within a memory budget (LRU); concurrent requests for one
+/// value compute it once. A capture is identified by its reader: reopening a file gives another capture. A request is
+/// repeated once when the engine loses its device. Thread-safe.
 class LayerRunner {
 public:
     explicit LayerRunner(std::shared_ptr<const Engine> engine, std::size_t cacheBytes = std::size_t{4} << 30);
     ~LayerRunner();
 
     using Partial = std::function<void(std::shared_ptr<const RunResult>)>;
-    /// A budget that is a quality becomes a fraction first (core/calibration/calibration.h).
-    /// Delivers the selection first through `partial` (fidelity still null), returns the measured result. Where the
-    /// capture holds no query that could judge, the fidelity stays null and a note says why. Throws Error or Cancelled.
+    /// A budget in quality is converted to a fraction first (core/calibration/calibration.h). Calls `partial` with the
+    /// selection first (fidelity still null), then returns the measured result. If the capture holds no evaluation
+    /// query, the fidelity stays null and a note says why. Throws Error or Cancelled.
     std::shared_ptr<const RunResult> run(const RunRequest& request, const Checkpoint& checkpoint,
                                          const Partial& partial = {}) const;
     const Engine& engine() const;
@@ -130,11 +130,11 @@ public:
     /// id, for one that the capture cannot answer, and where there is no fidelity.
     std::vector<MeasureValues> measure(const RunResult& result, std::span<const std::string> ids,
                                        const Checkpoint& checkpoint) const;
-    /// The layer's tensors on the engine, shared with views (PCA). Role as in the capture.
+    /// A layer's tensor on the engine, shared with views (PCA). Role as in the capture.
     Tensor tensor(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer, TensorRole role,
                   const Checkpoint& checkpoint) const;
-    /// Where views keep what is costly and outlives one picture (an embedding, the rows' log-sums of attention). Keys
-    /// begin with keyOf(capture); the bytes are shared with the stages.
+    /// Cache for expensive results of views (an embedding, log-sum-exps of rows). Keys start with keyOf(capture); the
+    /// bytes count against the same budget as the stages.
     StageCache& cache() const;
     std::string keyOf(const std::shared_ptr<const CaptureReader>& capture) const;
 

@@ -1,4 +1,4 @@
-// Small questions to a result: what it stores, what its kept sets are to a measure, and whether it was measured.
+// Derived facts of a result: stored bytes, kept sets for measures, whether it was measured.
 #include "core/run/run.h"
 
 #include "core/base/error.h"
@@ -15,7 +15,7 @@ std::uint64_t storedRows(std::int64_t stated, std::size_t counted) {
     return stated < 0 ? counted : static_cast<std::uint64_t>(stated);
 }
 
-/// Tokens of all sets that are stored.
+/// Number of keys that all sets store.
 std::size_t keyCount(const HeadSelection& head) {
     std::size_t count = head.queryHeads.empty() ? head.kept.size() : 0;
     for (const QueryHeadSet& own : head.queryHeads)
@@ -23,7 +23,7 @@ std::size_t keyCount(const HeadSelection& head) {
     return count;
 }
 
-/// Those that take part in the numerator: the others need no value.
+/// Number of values: only tokens of the numerator need one.
 std::size_t valueCount(const HeadSelection& head) {
     const auto zeros = std::count(head.numeratorWeights.begin(), head.numeratorWeights.end(), 0.0F);
     return keyCount(head) - static_cast<std::size_t>(zeros);

@@ -1,5 +1,5 @@
-// A cache in which a missing value is made exactly once, however many threads ask. Values are held by shared pointers:
-// dropping one from the cache never takes it away from somebody who uses it.
+// A cache that computes a missing value exactly once, however many threads ask. Values are held by shared pointers:
+// evicting one does not affect its users.
 #include "core/run/stage_cache.h"
 
 #include <chrono>
@@ -12,15 +12,15 @@
 namespace kvscope {
 
 namespace {
-// How often a waiting thread looks whether its own work is still wanted.
+// How often a waiting thread checks whether it has been cancelled.
 constexpr auto kLook = std::chrono::milliseconds(20);
 } // namespace
 
 struct StageCache::State {
     struct Entry {
-        Erased value; ///< null while somebody makes it
+        Erased value; ///< null while it is being computed
         std::size_t bytes = 0;
-        std::list<std::string>::iterator age; ///< only with a value
+        std::list<std::string>::iterator age; ///< valid only with a value
     };
 
     mutable std::mutex mutex;
@@ -29,7 +29,7 @@ struct StageCache::State {
     std::list<std::string> byAge; ///< most recently used first
     std::size_t maxBytes = 0, bytes = 0;
 
-    /// What is dropped is handed out, so that it dies outside the lock.
+    /// Returns the evicted value, so that it is destroyed outside the lock.
     std::map<std::string, Entry>::iterator remove(std::map<std::string, Entry>::iterator entry,
                                                   std::vector<Erased>& dropped) {
         bytes -= entry->second.bytes;

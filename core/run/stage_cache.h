@@ -10,21 +10,20 @@
 
 namespace kvscope {
 
-/// Values by key up to a number of bytes; the least recently used go first. A value is computed by the first thread
-/// that asks for it, while others wait for it. When that thread fails or is cancelled, the next one computes.
-/// Thread-safe.
+/// An LRU cache with a limit in bytes. The first thread that asks for a value computes it while others wait; when that
+/// thread fails or is cancelled, the next one computes. Thread-safe.
 class StageCache {
 public:
     explicit StageCache(std::size_t maxBytes);
     ~StageCache();
 
-    /// A computed value and what it costs to keep.
+    /// A computed value and its size in bytes.
     template <class T> struct Made {
         T value;
         std::size_t bytes = 0;
     };
 
-    /// `make` returns Made<T>. One key is used with one T only. `wasThere` says whether somebody had made it before.
+    /// `make` returns Made<T>. A key must always be used with the same T. `wasThere` is set when the value was cached.
     /// Throws what `make` throws, and Cancelled while waiting.
     template <class T, class Make>
     std::shared_ptr<const T> get(const std::string& key, const Checkpoint& checkpoint, Make make,
@@ -36,7 +35,7 @@ public:
         return std::static_pointer_cast<const T>(value);
     }
 
-    /// Forgets every finished value whose key begins with `prefix`.
+    /// Drops every finished value whose key starts with `prefix`.
     void drop(const std::string& prefix);
     std::size_t bytes() const;
 

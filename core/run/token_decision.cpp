@@ -1,5 +1,5 @@
-// Why a token is kept or evicted: where it stands among the scores of its head, how far the decision was from going the
-// other way, and the smallest budget that keeps it.
+// Why a token is kept or evicted: its rank among the scores of its head, the margin of the decision, and the smallest
+// budget that keeps it.
 #include "core/run/token_decision.h"
 
 #include "core/lists/selection_file.h"
@@ -29,7 +29,7 @@ bool comesBefore(std::span<const float> scores, TokenIndex a, TokenIndex b) {
     return x > y || (x == y && a < b);
 }
 
-/// Scored tokens of [begin, end) that come before `token`.
+/// Number of scored tokens in [begin, end) that rank before `token`.
 std::int64_t betterIn(std::span<const float> scores, std::int64_t begin, std::int64_t end, TokenIndex token) {
     std::int64_t count = 0;
     for (std::int64_t i = begin; i < end; ++i)
@@ -37,7 +37,7 @@ std::int64_t betterIn(std::span<const float> scores, std::int64_t begin, std::in
     return count;
 }
 
-/// What decides between kept and evicted among tokens that are not protected.
+/// The cut-off score between kept and evicted among tokens that are not protected.
 struct CutOff {
     double bestEvicted = -kInfinity, worstKept = kInfinity;
 
@@ -54,7 +54,7 @@ struct CutOff {
     }
 };
 
-/// `kept` by `scores`, which may be those of a query head that chose for itself.
+/// Margin for `kept` under `scores`, which may belong to a query head that chooses for itself.
 double marginOf(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept,
                 TokenIndex asked) {
     if (contains(head.protectedTokens, asked))
@@ -69,7 +69,7 @@ std::span<const float> rowOf(const HostTensor& scores, std::int64_t head, std::i
     return {scores.data.data() + head * visible, static_cast<std::size_t>(visible)};
 }
 
-/// What the list itself says about a head; null where the policy chose.
+/// The recorded head of a list; null where a policy chose.
 const RecordedHead* recordedHeadOf(const RunResult& result, std::int64_t kvHead) {
     if (!result.request.recorded)
         return nullptr;
@@ -79,8 +79,8 @@ const RecordedHead* recordedHeadOf(const RunResult& result, std::int64_t kvHead)
     return nullptr;
 }
 
-/// Where a scored token stands. A list may hold the scores of kept tokens alone (CSV): then their ranks are those that
-/// it states, and the distance from the evicted ones is unknown.
+/// Rank and margin of a scored token. A list with scores of kept tokens only (CSV) states their ranks, and their margin
+/// to evicted tokens is unknown.
 struct Place {
     std::int64_t rank = 0;
     double margin = kUnknown;
@@ -121,7 +121,7 @@ std::vector<QueryHeadDecision> queryHeadsOf(const RunResult& result, std::int64_
     return decisions;
 }
 
-/// The group keeps a token when any of its heads does; NaN where their scores are unknown.
+/// A group keeps a token if any of its heads does: the largest margin. NaN where scores are unknown.
 double largestMargin(const std::vector<QueryHeadDecision>& heads) {
     double largest = heads.front().margin;
     for (const QueryHeadDecision& head : heads)
@@ -129,7 +129,7 @@ double largestMargin(const std::vector<QueryHeadDecision>& heads) {
     return largest;
 }
 
-/// What select does for one token of one head at a given budget.
+/// The outcome of select for one token of one head at a given budget.
 bool keptAt(std::span<const float> scores, TokenIndex token, const Protection& wanted, std::int64_t budget) {
     const auto n = static_cast<std::int64_t>(scores.size());
     const Protection fitted = wanted.within(budget, n);
@@ -138,8 +138,8 @@ bool keptAt(std::span<const float> scores, TokenIndex token, const Protection& w
     return betterIn(scores, fitted.first, n - fitted.last, token) < budget - fitted.first - fitted.last;
 }
 
-/// Kept sets grow with the budget: one more token is either one more place by score or one more protected token, and
-/// a token that becomes protected gives its place by score to the next one. So bisection finds the smallest budget.
+/// Kept sets grow with the budget: one more token is either one more rank or one more protected token, and a token that
+/// becomes protected frees its rank for the next one. So bisection finds the smallest budget.
 std::int64_t smallestLayerCount(std::span<const float> scores, TokenIndex token, const Policy& policy,
                                 const ParameterValues& values) {
     std::int64_t tooSmall = 0, enough = static_cast<std::int64_t>(scores.size());
@@ -158,8 +158,8 @@ ChoiceKind kindOf(const RunResult& result) {
                                    : choiceKindOf(result.request.policy.values);
 }
 
-/// Against the tokens of all heads, which were chosen together. Unknown where pages were filled, head by head, beyond
-/// that choice, and of a recorded list, whose scores may be those of some heads alone.
+/// Margin against the tokens of all heads, for a joint choice. Unknown where pages were filled beyond that choice, and
+/// for a recorded list, which may hold only some heads' scores.
 double jointMargin(const RunResult& result, std::int64_t kvHead, TokenIndex token) {
     if (contains(result.selection.heads[static_cast<std::size_t>(kvHead)].protectedTokens, token))
         return kInfinity;
@@ -175,7 +175,7 @@ double jointMargin(const RunResult& result, std::int64_t kvHead, TokenIndex toke
     return score - (kept ? cutOff.bestEvicted : cutOff.worstKept);
 }
 
-/// The rows of scores that choose in one KV head.
+/// The score rows that decide for one KV head.
 std::vector<std::span<const float>> choosingRows(const RunResult& result, std::int64_t kvHead) {
     std::vector<std::span<const float>> rows;
     for (const QueryHeadSet& own : result.selection.heads[static_cast<std::size_t>(kvHead)].queryHeads)
@@ -185,8 +185,8 @@ std::vector<std::span<const float>> choosingRows(const RunResult& result, std::i
     return rows;
 }
 
-/// The layer's share of a budget need not grow with it (PyramidKV turns from uniform to pyramid), so the smallest
-/// budget that gives the layer enough is looked for from below.
+/// A layer's tokens need not grow with the budget (PyramidKV switches from uniform to pyramid), so budgets are tried
+/// from below.
 std::int64_t smallestBudget(const RunResult& result, std::int64_t kvHead, TokenIndex token, const Policy& policy) {
     const RunRequest& request = result.request;
     const ParameterValues& values = request.policy.values;

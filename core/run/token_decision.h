@@ -6,8 +6,8 @@
 
 namespace kvscope {
 
-/// Why tokenDecisionOf names no smallest budget for the scored tokens of a result, as words that follow "unknown: ".
-/// Empty where it does name one, and for policies without a budget.
+/// Why tokenDecisionOf gives no smallest budget, as words after "unknown: ". Empty where it gives one, and for policies
+/// without a budget.
 std::string whyNoFlipBudget(const RunResult& result);
 
 } // namespace kvscope
