@@ -74,7 +74,7 @@ bool isDeviceOrPipe(const std::string& path) {
     return fs::exists(status) && !fs::is_regular_file(status) && !fs::is_directory(status);
 }
 
-/// Where a chain of links ends, whether there is a file or not.
+/// The end of a chain of links, whether or not it exists.
 std::string followed(const std::string& path) {
     constexpr int kMostLinks = 40; // as the kernel
     std::error_code failed;
@@ -96,7 +96,7 @@ AtomicFile::AtomicFile(const std::string& path) : m_path(path) {
         throw Error({"no file name was given", {}, "Give the file to write", {}});
     if (fs::is_directory(path, failed))
         throw Error({"this is a folder, not a file", {}, "Add a file name", path});
-    if (isDeviceOrPipe(path)) // a rename would put a file in its place
+    if (isDeviceOrPipe(path)) // a rename would replace it by a file
         throw Error({"this is a device or a pipe, and what is written here needs a file",
                      {},
                      "Choose the name of a file",
@@ -131,7 +131,7 @@ void AtomicFile::commit() {
     if (std::rename(m_temporary.c_str(), m_target.c_str()) != 0)
         refuseWrite(m_path, errno);
     m_temporary.clear();
-    // The new name survives a power cut only when the folder is flushed too; where that is impossible nothing is lost.
+    // The rename survives a power cut only after the folder is flushed; file systems that cannot do this lose nothing.
     const fs::path folder = fs::path(m_target).parent_path();
     const Descriptor directory(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (directory.get() >= 0)
@@ -158,7 +158,7 @@ void writeFileAtomically(const std::string& path, std::string_view content) {
 
 void checkCanWrite(const std::string& path) {
     if (!isDeviceOrPipe(path))
-        const AtomicFile probe(path); // goes without a trace unless committed
+        const AtomicFile probe(path); // removed unless committed
 }
 
 std::string readWholeFile(const std::string& path, std::size_t maxBytes) {

@@ -8,12 +8,12 @@
 
 namespace kvscope {
 
-/// Thrown by Checkpoint when the work is no longer wanted. Not an Error: nobody did anything wrong.
+/// Thrown by Checkpoint when the work is no longer wanted. Not an Error, because nothing went wrong.
 struct Cancelled {};
 
-/// One call that is both progress report and stop point. Copies share the same report and stop token.
-/// Reports are made one at a time and never fall back, so one Checkpoint serves one piece of work: give parts to its
-/// steps.
+/// Progress report and stop point in one call. Copies share the report and the stop token.
+/// Reports are made one at a time and never fall, so one Checkpoint serves one piece of work.
+/// Give parts of it to the steps of the work.
 class Checkpoint {
 public:
     using Report = std::function<void(double done, double total)>;
@@ -32,7 +32,7 @@ public:
             m_report(done, total);
     }
 
-    /// For work that has nothing to report, as waiting for somebody else's.
+    /// A stop point without a report, for example while waiting for other work.
     void stopPoint() const {
         if (m_stop.stop_requested())
             throw Cancelled{};
@@ -41,7 +41,7 @@ public:
     /// The same stop point without reports: for steps inside a reported one.
     Checkpoint silent() const { return Checkpoint(m_stop); }
 
-    /// The same stop point for a part of the work: its reports become the share [from, to] of the whole, 0..1.
+    /// The same stop point for a part of the work: its reports are mapped to [from, to] of the whole, 0..1.
     Checkpoint part(double from, double to) const {
         if (!m_report)
             return Checkpoint(m_stop);
@@ -51,7 +51,7 @@ public:
     }
 
 private:
-    /// Work comes in steps that each count from 0, and workers report out of order; what is seen only grows.
+    /// Steps count from 0 each and workers report out of order; the reported value only grows.
     static Report rising(Report report) {
         struct State {
             std::mutex mutex;

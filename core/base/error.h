@@ -5,8 +5,8 @@
 
 namespace kvscope {
 
-/// What a user or a file can cause. Our own bugs are assertions instead.
-/// what() reads "sentence. place: remedy. path": the reader first learns what happened, last where the file lies.
+/// An error that a user or a file can cause; bugs of the program are assertions instead. what() reads "sentence. place:
+/// remedy. path".
 class Error : public std::runtime_error {
 public:
     struct Parts {

@@ -7,9 +7,8 @@
 
 namespace kvscope {
 
-/// What was made of frozen data last, kept beside them because the same is wanted again and again: of each thing the
-/// last one, under a key that says all that it depends on beside the data. Safe for several threads. A copy begins
-/// empty, since its data may be changed.
+/// The last value derived from immutable data, kept beside the data: one value per `thing`, under a key that names all
+/// its other inputs. Thread-safe. A copy starts empty, because its data may be changed.
 class Memo {
 public:
     Memo() = default;
@@ -21,9 +20,8 @@ public:
     }
     ~Memo() = default;
 
-    /// `make` returns a shared pointer, and is called where the last one had another key; where it throws, the last one
-    /// stays. It must not ask the same memo: other threads wait until it is done. The same `thing` is always of one
-    /// type.
+    /// Calls `make`, which returns a shared pointer, when the key differs from the last one; if it throws, the last
+    /// value stays. `make` must not use the same memo: other threads wait for it. A `thing` always has one type.
     template <class Make> auto get(const std::string& thing, const std::string& key, const Make& make) const {
         using Value = const typename decltype(make())::element_type;
         const std::lock_guard lock(m_mutex);

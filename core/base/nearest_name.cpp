@@ -1,5 +1,5 @@
-// A mistyped name costs a user the least when the message already holds the right one. Names are short, so the plain
-// dynamic programme for the edit distance is all that is needed.
+// Suggests the right name for a mistyped one, by edit distance (names are short, so plain dynamic programming
+// suffices).
 #include "core/base/nearest_name.h"
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// A capture takes hours to make and an option is mistyped in a second: outputs never fall on inputs. Links and other
-// ways to write a path are seen through.
+// Keeps outputs from overwriting inputs such as captures. Links and other spellings of a path are resolved.
 #include "core/base/own_output.h"
 
 #include "core/base/error.h"

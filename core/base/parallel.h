@@ -12,8 +12,8 @@ namespace kvscope {
 /// the caller, after the other pieces have stopped.
 template <class Work> void forEachPiece(std::int64_t pieces, const Work& work) {
 #ifdef __SANITIZE_THREAD__
-    // TBB's library is not instrumented: what its hand-over orders is said once more, so that a report means a race.
-    // One counter for all: a piece cannot read where its own lies before it is ordered.
+    // TBB's library is not instrumented, so the thread sanitizer does not see its synchronisation: this counter repeats
+    // it. One counter for all calls, because a piece cannot read its own before the synchronisation.
     static std::atomic<std::int64_t> handedOver{0};
     const auto ordered = [&](std::int64_t piece) {
         handedOver.load(std::memory_order_acquire);

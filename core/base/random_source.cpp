@@ -1,5 +1,5 @@
-// Policies ask for random numbers by name. The usual source computes them from that name; others look them up in a
-// file that somebody else's program wrote, so that its run can be repeated exactly.
+// Random numbers by name (RandomKey): computed by the generator, or read from a file of another program so that its run
+// can be repeated exactly.
 #include "core/base/random_source.h"
 
 #include "core/base/gaussian.h"

@@ -8,8 +8,8 @@
 
 namespace kvscope {
 
-/// Where a policy's random numbers come from: drawn (the default), replayed from somebody's file, or drawn and written
-/// down. Every number is asked for by its name, so replaying needs no order. Thread-safe.
+/// Source of a policy's random numbers: the generator (default), a file of recorded numbers, or the generator with a
+/// recording. Every number is requested by its key, so the order does not matter. Thread-safe.
 class RandomSource {
 public:
     virtual ~RandomSource() = default;

@@ -1,5 +1,5 @@
-// The rows under /calibration: what the model itself lost at a few retentions. They are not part of the capture's hash,
-// and somebody may add some while the capture is open, so they are read when they are asked for.
+// The rows under /calibration: losses of the model at a few retentions. They are not part of the capture's hash and may
+// be added while the capture is open, so they are read on every request.
 #include "core/capture/calibration_rows.h"
 
 #include "core/base/error.h"

@@ -7,7 +7,7 @@
 
 namespace kvscope {
 
-/// What one compressed run of the model cost (a row of `/calibration/<policy>/<variant>`).
+/// Losses of one compressed run of the model (a row of `/calibration/<policy>/<variant>`).
 struct CalibrationRow {
     double retention = 0;                                  ///< fraction kept, 0..1
     double contextNll = 0, fullNll = 0, compressedNll = 0; ///< mean nats a token

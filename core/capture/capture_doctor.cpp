@@ -1,5 +1,5 @@
-// The capture doctor: reads what a capture says about itself, holds the parts against each other, and says what is
-// missing and what that costs. Cheap checks run on every inspection, those that read every tensor only on request.
+// The capture doctor: compares a capture's metadata and tensors with each other and reports what is missing or
+// contradictory and what that disables. Checks that read every tensor run only on request.
 #include "core/capture/capture_doctor.h"
 
 #include "core/base/error.h"

@@ -11,7 +11,7 @@ namespace kvscope {
 enum class Severity { Ok, Note, Warning, Error };
 std::string_view severityName(Severity severity); ///< "ok", "note", "warning", "error"
 
-/// One thing that the doctor noticed.
+/// One finding of the doctor.
 struct CaptureFinding {
     Severity severity = Severity::Note;
     std::string what;   ///< a sentence without the final full stop

@@ -1,5 +1,5 @@
-// The identity of a capture: a hash over its data and not over the way they are compressed or annotated. Retained-index
-// lists carry it, so that a list cannot be laid over the wrong tensors.
+// The identity of a capture: a hash over its data, independent of compression and annotations. Retained-index lists
+// carry it, so that a list is not applied to other tensors.
 #include "core/capture/capture_hash.h"
 
 #include "core/base/error.h"
@@ -39,7 +39,7 @@ private:
 
 /// Depth first; the final order is by path.
 void collect(const h5::File& file, const std::string& name, std::vector<std::string>& paths) {
-    if (std::count(name.begin(), name.end(), '/') > kDeepestPath) // a link to a group above would never end
+    if (std::count(name.begin(), name.end(), '/') > kDeepestPath) // a link to a parent group would never end
         throw Error({.sentence = "groups are nested too deeply",
                      .place = name.substr(0, 80),
                      .remedy = "Write the capture again with kvscope-capture",

@@ -1,5 +1,5 @@
-// Reads what a capture says about itself and holds it against the shapes of its data sets. A capture is untrusted
-// input: every size is checked here, before anything is allocated for it.
+// Reads a capture's metadata and checks it against the shapes of its data sets. A capture is untrusted input: every
+// size is checked here before memory is allocated for it.
 #include "core/capture/capture_metadata.h"
 
 #include "core/base/error.h"
@@ -16,7 +16,7 @@ namespace kvscope {
 
 namespace {
 
-// Bounds that no real capture reaches and no product of which overflows: a hostile file must not make us allocate.
+// Bounds that no real capture reaches and whose products cannot overflow, against hostile files.
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 24;
 constexpr std::int64_t kMostBytesPerToken = 4096, kMostSegments = 1 << 20, kLargestSize = 65536;
 constexpr const char* kRepair = "Write the capture again with kvscope-capture";

@@ -1,5 +1,4 @@
-// The cut divides the prompt: what lies before it is seen by the policy, the queries after it judge the choice. This
-// file turns the forms that people type into a token index and refuses a cut that leaves nothing to see or to judge.
+// Resolves a cut as typed to a token index. Refuses cuts that leave no token before or no evaluation query after them.
 #include "core/capture/cut.h"
 
 #include "core/base/error.h"

@@ -6,7 +6,7 @@
 
 namespace kvscope {
 
-/// What a policy may see, and what it is judged on, as typed:
+/// The position that divides the prompt: a policy sees the tokens before it, the queries after it evaluate. As typed:
 /// "default", "segment:context", "segment:question", "last:256", "995" or "none".
 ///
 /// - segment:context: the end of the context, before the first question (query-agnostic). With several context segments
@@ -14,9 +14,9 @@ namespace kvscope {
 ///   at the end of their first segment.
 /// - segment:question: the end of the first question that ends after that context (query-aware); without a context the
 ///   first question.
-/// - last:W: the last W tokens judge.
-/// - default: segment:context where there is one that leaves something to judge, else the last min(256, n/2) tokens.
-/// - none: everything is seen (cut = n); the last 256 queries judge, which the policy saw too.
+/// - last:W: the last W tokens are after the cut.
+/// - default: segment:context where one exists that leaves queries after it, else the last min(256, n/2) tokens.
+/// - none: the policy sees everything (cut = n), and measures use the last 256 queries, which it has seen.
 struct Cut {
     std::string text = "default";
     TokenIndex token = 0;         ///< tokens [0, token) are seen

@@ -1,5 +1,5 @@
-// The one place that speaks to HDF5. Every handle closes itself, every failing call becomes an Error with the file and
-// the data set, and what an untrusted file could use to reach outside itself (links, filters) is refused.
+// The only code that calls HDF5. Every handle closes itself, every failed call becomes an Error with file and data set,
+// and features by which an untrusted file could reach outside itself (links, filters) are refused.
 #include "core/capture/h5.h"
 
 #include "core/base/error.h"
@@ -84,9 +84,8 @@ const std::string& File::path() const { return m_state->path; }
 
 namespace {
 
-/// What HDF5 knows of a file that is open it shares with who opens it again, even when the file has been rewritten in
-/// place since. Across drivers it does not: the two for plain files take turns, so that a capture opened anew is read
-/// anew.
+/// HDF5 shares cached metadata of an open file with later openings of it, even when the file has been rewritten, but
+/// not across file drivers: alternating between two drivers makes a reopened capture read the disk again.
 void takeTurns(const std::string& path, hid_t access) {
     static std::map<std::string, bool> buffered;
     bool& now = buffered[path];
@@ -98,11 +97,11 @@ void takeTurns(const std::string& path, hid_t access) {
 } // namespace
 
 File File::openForReading(const std::string& path) {
-    auto state = std::make_unique<State>(); // outlives the guard: its destructor takes the mutex
+    auto state = std::make_unique<State>(); // declared before the guard: its destructor takes the mutex
     const Guard guard;
     state->path = path;
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-    H5Pset_file_locking(access, false, true); // a writer elsewhere must not keep us from reading
+    H5Pset_file_locking(access, false, true); // a writer in another process must not block reading
     takeTurns(path, access);
     if (::access(path.c_str(), R_OK) != 0)
         state->fail("the file may not be read", {}, "Ask for the right to read it");

@@ -29,7 +29,7 @@ public:
             m_close(m_id);
     }
     explicit operator bool() const { return m_id >= 0; }
-    /// False where the library could not finish its work on the object: a full disk, for one.
+    /// False where the library could not flush the object, for example on a full disk.
     bool close() { return m_close(std::exchange(m_id, -1)) >= 0; }
     operator hid_t() const { return m_id; }
 

@@ -1,4 +1,4 @@
-// A capture without a file behind it. It answers as the HDF5 reader does, so that everything above cannot tell.
+// A capture in memory, with the same behaviour as the HDF5 reader.
 #include "core/capture/memory_capture.h"
 
 #include "core/base/error.h"

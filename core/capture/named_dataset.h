@@ -10,7 +10,7 @@
 
 namespace kvscope {
 
-/// Numbers of somebody else's program, named as `FILE.h5:/path` (a path may hold further slashes).
+/// Numbers of another program, named as `FILE.h5:/path` (a path may hold further slashes).
 struct NamedDataset {
     std::string file, path;
     /// Throws Error that names the form.

@@ -16,7 +16,7 @@ struct Format {
     std::shared_ptr<const CaptureReader> (*open)(const std::string& path);
 };
 
-// A further format is one more line here. HDF5 comes last: it says what is wrong with files that nobody knows.
+// A new format is one more line. HDF5 comes last, because its reader reports what is wrong with unknown files.
 constexpr Format kFormats[] = {
     {isTensorFile, [](const std::string& path) { return openImported(path); }},
     {[](const std::string&) { return true; }, openHdf5Capture},

@@ -1,5 +1,5 @@
-// Rotary position embedding, forwards and back. A pair of coordinates turns by position times frequency; which two
-// coordinates form a pair depends on the layout (halves in Hugging Face models, neighbours elsewhere).
+// Rotary position embedding and its inverse. A pair of coordinates is rotated by position times frequency; the layout
+// (halves in Hugging Face models, neighbours elsewhere) says which two coordinates form a pair.
 #include "core/capture/rope.h"
 
 #include <cassert>

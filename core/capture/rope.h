@@ -8,9 +8,9 @@
 
 namespace kvscope {
 
-/// Turns rotated rows back: k_pre = R(-position) k / attention_scaling. Angles as the model makes
-/// them: float32 position times float32 inverse frequency. tensor [H, rows, d] in place; positions [rows];
-/// inverseFrequencies [rotaryDim / 2]; dimensions beyond rotaryDim are left alone.
+/// Inverse rotation: k_pre = R(-position) k / attention_scaling. Angles as the model computes them: float32 position
+/// times float32 inverse frequency. tensor [H, rows, d] in place; positions [rows]; inverseFrequencies [rotaryDim / 2];
+/// dimensions beyond rotaryDim stay.
 void rotateBack(HostTensor& tensor, std::span<const std::int64_t> positions, std::span<const float> inverseFrequencies,
                 const RopeInfo& rope);
 
@@ -19,7 +19,7 @@ struct RopeRotation {
     std::vector<double> cosine, sine;
 };
 
-/// From one position to another: the difference of the two angles that the model makes.
+/// The rotation from one position to another: the difference of the model's two angles.
 RopeRotation rotationBetween(std::int64_t from, std::int64_t to, std::span<const float> inverseFrequencies);
 /// R row of one rotated row [d] in place; the magnitude factor is in the row already.
 void rotateRow(std::span<float> row, const RopeRotation& rotation, const RopeInfo& rope);

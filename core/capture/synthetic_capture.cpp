@@ -1,6 +1,6 @@
-// Synthetic captures: a geometry in which one knows beforehand what a policy should find. All numbers are
-// counter-based, so a token's key is the same whoever computes it. Directions that must survive RoPE over the whole
-// prompt (the common one, the sinks', the needle's) lie in the slowest pairs of coordinates, as they do in real models.
+// Synthetic captures with a known geometry, so that the right choice of a policy is known. All numbers are
+// counter-based. Directions that must survive RoPE over the whole prompt (the common one, the sinks', the needle's) lie
+// in the slowest coordinate pairs, as in real models.
 #include "core/capture/synthetic_capture.h"
 
 #include "core/base/error.h"
@@ -23,10 +23,10 @@ namespace {
 
 enum Draw : std::uint32_t { DirectionDraw = 1, CentreDraw, KeyNoise, ValueNoise, QueryNoise, ValueCentre };
 
-constexpr double kSinkLength = 0.4;   // of a usual key: sinks are short, which is what KeyNorm relies on
-constexpr double kSinkValue = 0.05;   // and carry next to nothing
+constexpr double kSinkLength = 0.4;   // relative to a usual key: sinks are short, as Key norm assumes
+constexpr double kSinkValue = 0.05;   // and have small values
 constexpr double kNeedleShare = 0.85; // of a needle key's length lies along the needle's direction
-constexpr double kCentreShare = 0.5;  // of what is not common to all keys is the cluster's
+constexpr double kCentreShare = 0.5;  // of the part that is not common to all keys belongs to the cluster
 
 using Direction = std::vector<double>;
 
@@ -111,7 +111,7 @@ public:
         return v;
     }
 
-    /// Logits that beat n tokens with logits near zero are of the order of ln n.
+    /// To outweigh n tokens of logits near zero a logit must be about ln n.
     Direction query(std::int64_t t, int queryHead) const {
         const double beat = std::log(static_cast<double>(m_spec.tokens)) + 1;
         const bool asks = m_spec.needleLength > 0 && t >= m_plan.contextEnd;
@@ -137,7 +137,7 @@ private:
         return gaussians(key, m_spec.headDim);
     }
     Direction centre(Draw what, int cluster) const { return noise(what, cluster, 0); }
-    // Pairs i and i + d/2 turn together; the last pairs turn slowest.
+    // Coordinates i and i + d/2 form a pair; the last pairs rotate slowest.
     Direction slowDirection(std::uint32_t number) const {
         const int pairs = m_spec.headDim / 2, slowPairs = std::max(2, m_spec.headDim / 16);
         Direction drawn = noise(DirectionDraw, number, 0);
@@ -154,7 +154,7 @@ private:
     Direction m_common, m_sink, m_needle;
 };
 
-// Long prompts need slower rotation, as in models trained for them.
+// Long prompts need slower rotation, as models trained on them have.
 double thetaOf(const SyntheticSpec& spec) { return std::max(10'000.0, 20.0 * static_cast<double>(spec.tokens)); }
 
 std::int64_t queryCountOf(const SyntheticSpec& spec) { return spec.queryWindow > 0 ? spec.queryWindow : spec.tokens; }

@@ -10,8 +10,8 @@
 
 namespace kvscope {
 
-/// What the capture says about itself. One layer's tensors: keys, values or queries, [H, rows, d], as
-/// float before narrowing. The same numbers for any number of threads.
+/// The metadata. The tensors of one layer: keys, values or queries, [H, rows, d], as float before narrowing; the same
+/// numbers for any number of threads.
 CaptureInfo syntheticInfo(const SyntheticSpec& spec);
 std::vector<float> syntheticFrequencies(const SyntheticSpec& spec); ///< [headDim / 2], or empty without RoPE
 HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRole role, const Checkpoint& checkpoint);

@@ -6,10 +6,9 @@
 
 namespace kvscope {
 
-/// A made-up prompt whose geometry is known. Keys before RoPE are a common direction (collinearity) plus the centre of
-/// the sentence's cluster plus noise; with RoPE the fast coordinates become rings. The first tokens are sinks (short
-/// keys that every query looks at). A needle has a direction of its own, which the queries of question and answer look
-/// for.
+/// A synthetic prompt with known geometry. Keys before RoPE are a common direction (collinearity) plus the centre of
+/// the sentence's cluster plus noise; with RoPE the fast coordinates form rings. The first tokens are sinks (short keys
+/// with large attention weights). A needle has its own direction, to which the queries of question and answer point.
 struct SyntheticSpec {
     std::int64_t tokens = 4096;
     int layers = 2;

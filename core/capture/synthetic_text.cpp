@@ -1,5 +1,5 @@
-// The words of a synthetic prompt. Sentences take their words from the topic of their cluster, so that a reader of the
-// token strip sees clusters as text; the needle states a code, the question asks for it and the answer gives it.
+// The words of a synthetic prompt. Each sentence uses the words of its cluster's topic, so that clusters are visible as
+// text; the needle states a code, the question asks for it and the answer gives it.
 #include "core/capture/synthetic_text.h"
 
 #include "core/base/error.h"

@@ -1,4 +1,4 @@
-// Kinds of tokens that compressors treat differently: sinks and separators, rare digits, repeats, early and late ones.
+// Token classes that compressors treat differently: sinks, separators, digits, repeats, early and late tokens.
 #include "core/capture/token_classes.h"
 
 #include "core/capture/utf8.h"
@@ -37,13 +37,13 @@ Character characterOf(std::uint32_t point) {
     return sign ? Character::Punctuation : Character::Letter;
 }
 
-/// Scripts that write no blanks between words: every token of theirs begins one.
+/// Scripts without blanks between words: every token begins a word.
 bool writesNoBlanks(std::uint32_t point) {
     return within(point, 0x0E00, 0x0EFF) || within(point, 0x3040, 0x30FF) || within(point, 0x3400, 0x9FFF) ||
            within(point, 0xF900, 0xFAFF) || within(point, 0x20000, 0x3FFFF);
 }
 
-/// A part of a character is taken for a letter: the next token goes on with it.
+/// A part of a character counts as a letter: the next token continues it.
 bool endsInLetter(std::string_view bytes) {
     bool letter = false;
     for (std::size_t at = 0; at < bytes.size();) {

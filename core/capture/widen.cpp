@@ -1,6 +1,5 @@
-// Widening of 16-bit numbers. A bfloat16 is the upper half of a float; a half has fewer exponent bits and is rebuilt by
-// a multiplication that also handles subnormals. Both loops are branch-free, so that the compiler makes vectors of
-// them.
+// Widening of 16-bit numbers. A bfloat16 is the upper half of a float; a half is rebiased by a multiplication that also
+// handles subnormals. Both loops are branch-free, so that the compiler vectorises them.
 #include "core/capture/widen.h"
 
 #include <bit>

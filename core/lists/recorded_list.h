@@ -10,7 +10,7 @@
 
 namespace kvscope {
 
-/// A query head's own set, and what it was chosen by.
+/// A query head's own kept set with its scores.
 struct RecordedQueryHead : QueryHeadSet {
     std::vector<float> scores = {};       ///< as RecordedHead::scores, of this query head
     std::vector<std::int64_t> ranks = {}; ///< per token of its set, among the scores of this query head
@@ -23,7 +23,7 @@ struct RecordedHead {
     std::vector<float> numeratorWeights, denominatorWeights; ///< per kept token; empty: all 1
     std::vector<float> scores;       ///< [n of the capture], NaN where there is none (from the cut on); or empty
     std::vector<std::int64_t> ranks; ///< per kept token, 0 = best of its head; empty exactly when scores are
-    double margin = std::numeric_limits<double>::infinity(); ///< +infinity where nothing was decided
+    double margin = std::numeric_limits<double>::infinity(); ///< +infinity without a decision
     /// As in HeadSelection; empty: they share `kept`. Scores and ranks beside `kept` are then the group's.
     std::vector<RecordedQueryHead> queryHeads = {};
     std::int64_t storedKeys = -1, storedValues = -1; ///< as in HeadSelection: rows that the policy stores, or -1

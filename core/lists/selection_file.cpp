@@ -33,7 +33,7 @@ std::string extensionOf(const std::string& path) {
     throw Error({"the list does not fit the capture: " + why, place, remedy, {}});
 }
 
-/// A capture without a hash of its own has its size and modification time instead, which say nothing about a copy.
+/// A capture without a hash is identified by size and modification time, which do not identify a copy.
 bool isContentHash(const std::string& hash) { return !hash.empty() && hash.find(':') == std::string::npos; }
 
 void checkScores(const std::vector<float>& scores, const CaptureInfo& info, const std::string& place) {

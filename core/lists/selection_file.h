@@ -19,7 +19,7 @@ void writeSelection(const std::string& path, const RecordedSelection& selection,
 RecordedSelection readSelection(const std::string& path);
 /// Throws Error when the list does not fit the capture (hash, tokens, layers, heads, indices).
 void checkAgainst(const RecordedSelection& selection, const CaptureReader& capture);
-/// The cut that the list was made with. Throws Error when the list names none that fits the capture.
+/// The cut of the list. Throws Error when the list names none that fits the capture.
 Cut cutOf(const RecordedSelection& selection, const CaptureReader& capture);
 
 } // namespace kvscope

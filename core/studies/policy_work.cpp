@@ -1,5 +1,5 @@
-// A policy is run once more on an engine that counts, with a cache of its own that is empty, so that the count does not
-// depend on what somebody looked at before.
+// Counts a policy's operations by running it once more on a counting engine with an empty cache, so that the count does
+// not depend on earlier runs.
 #include "core/studies/policy_work.h"
 
 namespace kvscope {

@@ -5,8 +5,8 @@
 
 namespace kvscope {
 
-/// What the choice of a request costs when nothing is cached: features, scores and select, counted by running it once
-/// more. The budget is a fraction or tokens (that of a result). Nothing of a recorded list. Throws Error or Cancelled.
+/// Operations of a request's choice without any cache: features, combine and select, counted by running them again. The
+/// budget is a fraction or tokens (that of a result). Zero for a recorded list. Throws Error or Cancelled.
 Work policyWork(const LayerRunner& runner, const RunRequest& request, const Checkpoint& checkpoint);
 
 } // namespace kvscope

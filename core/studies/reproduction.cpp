@@ -1,5 +1,5 @@
-// A reproduction is a sweep whose rows are gathered into points: every point the mean of its samples with a 95 %
-// interval, over captures where there are several. Some need the lengths of the prompts alone.
+// A reproduction is a sweep whose rows are averaged into points with 95 % intervals, over captures where there are
+// several. Some need only the lengths of the prompts.
 #include "core/studies/reproduction.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
@@ -63,7 +63,7 @@ SweepRequest sweepOf(const Reproduction& reproduction,
     return request;
 }
 
-/// The request for one capture, with budgets in tokens: as many for a share as its own length makes of it.
+/// The request for one capture, with budgets converted to tokens of its own length.
 SweepRequest besideExactTokens(SweepRequest request, const Reproduction& reproduction,
                                const std::shared_ptr<const CaptureReader>& capture) {
     const std::int64_t visible = Cut::resolve(request.cut, *capture).token;
@@ -91,7 +91,7 @@ std::string lawText(const ReproducedSeries& series) {
                                 : "");
 }
 
-/// What the numbers were made from and with.
+/// Notes on the data and parameters behind the numbers.
 void describe(ReproductionResult& result, const Reproduction& reproduction, const SweepRequest& request) {
     for (const ReproducedSeries& series : result.series)
         if (series.law)

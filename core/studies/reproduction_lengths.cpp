@@ -1,5 +1,5 @@
-// What follows from the lengths of prompts alone: how much of them a cache of a fixed size holds, and how many are how
-// long. KeyDiff reports both for LongBench, because its budgets are tokens and not shares.
+// Results that follow from prompt lengths alone: the share of prompts that a cache of fixed size holds, and a histogram
+// of lengths. KeyDiff reports both for LongBench (Tables 7 and 8), because its budgets are tokens.
 #include "core/studies/reproduction_series.h"
 
 #include <fmt/format.h>

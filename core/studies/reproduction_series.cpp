@@ -1,5 +1,5 @@
-// Rows of a sweep become points: each belongs to a series (policy, value of the varied parameter, measure) and to a
-// place on the axis, and a point is the mean of its samples.
+// Averages the rows of a sweep into points: each row belongs to a series (policy, value of the varied parameter,
+// measure) and to an x, and a point is the mean of its samples.
 #include "core/studies/reproduction_series.h"
 
 #include "core/metrics/measure_values.h"
@@ -14,7 +14,7 @@ namespace kvscope {
 
 namespace {
 
-/// The same run once more with its steps written down, where drawing leaves its distortions.
+/// Repeats a run with its step log, in which drawn leverage leaves its distortions.
 std::vector<double> spectralDistortions(const LayerRunner& runner, RunRequest request, bool drawn) {
     request.recordSteps = true;
     request.measure = false;
@@ -32,7 +32,7 @@ double memoryInTokens(const SweepRow& row) {
     return static_cast<double>(row.storedBytes) / (width * info.numKvHeads * (info.headDim + info.valueDim));
 }
 
-/// Seeds that change nothing count once: repetitions are no further samples.
+/// A run without random numbers counts once, whatever the number of seeds.
 std::vector<double> samplesOfCapture(const std::map<int, PointSamples::PerSeed>& layers) {
     std::vector<double> all;
     for (const auto& [layer, seeds] : layers) {
@@ -112,7 +112,7 @@ std::vector<double> GatheredSeries::samplesOf(const RunResult& result, const std
     return perRun(m_runner.measure(result, ids, {}).front().perHead);
 }
 
-/// Per KV head, with the list that the reference value of the varied parameter gives under the same seed.
+/// Jaccard overlap per KV head with the list of the reference value under the same seed.
 std::vector<double> GatheredSeries::overlaps(const RunResult& result) const {
     assert(!m_reproduction.reference.empty());
     RunRequest request = result.request;
@@ -134,7 +134,7 @@ void GatheredSeries::addSamples(const SweepRow& row, const std::string& measure,
     auto at = std::find_if(points.begin(), points.end(), [&](const PointSamples& s) { return s.text == text; });
     if (at == points.end())
         at = points.insert(points.end(), PointSamples{0, 0, text});
-    // A budget's points stand at what was realised, on average.
+    // x is the mean realised budget of the point.
     at->x = (at->x * static_cast<double>(at->rows) + xOf(row)) / static_cast<double>(at->rows + 1);
     at->rows += 1;
     at->values[run.capture.get()][run.layer.value].push_back(values);

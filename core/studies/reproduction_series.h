@@ -17,14 +17,14 @@ struct PointSamples {
     double x = 0;
     std::int64_t rows = 0;
     std::string text;
-    std::map<const CaptureReader*, std::map<int, PerSeed>> values = {}; ///< apart for each capture and layer
+    std::map<const CaptureReader*, std::map<int, PerSeed>> values = {}; ///< separate for each capture and layer
 };
 
 /// A budget of the row where so many tokens lie before the cut: in tokens where some are exact, then of the others as
 /// many as halving leaves, rounded down and at least one.
 Budget budgetOf(const Reproduction& reproduction, const std::string& budget, std::int64_t visible);
 
-/// Rows of a sweep gathered into points.
+/// Averages rows of a sweep into points.
 class GatheredSeries {
 public:
     GatheredSeries(const LayerRunner& runner, const Reproduction& reproduction)
@@ -50,13 +50,13 @@ private:
     std::map<Key, std::string> m_measureOf;
 };
 
-/// Cache sizes that stand to these prompts as `paperTokens` stands to those of KeyDiff's Table 7: its 8K hold 1,790 of
-/// 4,120 prompts whole, so 8K becomes the length that as large a share of these prompts does not exceed.
+/// Converts a cache size of KeyDiff's Table 7 to these prompts: its 8K hold 1,790 of 4,120 prompts whole, so 8K becomes
+/// the length that as large a share of these prompts does not exceed; other sizes in proportion.
 double scaledTokens(double paperTokens, std::vector<std::int64_t> lengths);
-/// Tokens up to the answer: all where no answer is marked.
+/// Tokens up to the answer, or all without a marked answer.
 std::int64_t promptTokens(const CaptureReader& capture);
 
-/// The rows that need no run. Notes say how cache sizes and edges were scaled.
+/// Series that need no run. Notes say how cache sizes and edges were scaled.
 std::vector<ReproducedSeries> keptShareSeries(const std::vector<std::int64_t>& lengths,
                                               std::vector<std::string>& notes);
 std::vector<ReproducedSeries> lengthSeries(const std::vector<std::int64_t>& lengths, std::vector<std::string>& notes);

@@ -1,5 +1,5 @@
-// Many runs as one table: captures by policies by parameter values by budgets by seeds. The runner's caches make the
-// inner loops cheap: a new budget selects, a new seed draws, and only a new layer reads.
+// Runs captures x policies x parameter values x budgets x seeds as rows of one table. The runner's caches make the
+// inner loops cheap: a new budget repeats only select, a new seed only the draws.
 #include "core/studies/sweep.h"
 
 #include "core/base/csv.h"
@@ -25,7 +25,7 @@ namespace kvscope {
 
 namespace {
 
-/// One column of work on one layer: everything but the seed.
+/// One combination on one layer: everything but the seed.
 struct Plan {
     std::shared_ptr<const CaptureReader> capture;
     Cut cut;
@@ -34,7 +34,7 @@ struct Plan {
     Budget budget;
 };
 
-/// The policy with every combination of the varied values that it has.
+/// The policy with every combination of the varied parameters that it has.
 std::vector<PolicySpec> variedSpecs(const PolicySpec& spec, const std::vector<VariedParameter>& varied) {
     std::vector<PolicySpec> specs = {spec};
     for (const VariedParameter& parameter : varied) {
@@ -90,7 +90,7 @@ void planPolicy(std::vector<Plan>& plans, Plan plan, const PolicySpec& spec, con
     for (const PolicySpec& one : variedSpecs(spec, request.varied))
         for (const Budget& budget : budgetsOf(one, request)) {
             if (policyById(one.policy).card().usesBudget && budget.unit != Budget::Unit::Quality)
-                resolveBudget(budget, plan.cut.token, roundingOf(one.values)); // refuses what does not fit
+                resolveBudget(budget, plan.cut.token, roundingOf(one.values)); // throws for a budget that does not fit
             plan.policy = one;
             plan.budget = budget;
             plans.push_back(plan);
@@ -117,7 +117,7 @@ std::size_t seedCount(const Plan& plan, const SweepRequest& request) {
     return policyById(plan.policy.policy).card().usesSeed ? request.seeds.size() : 1;
 }
 
-/// The means of the measures asked for. A policy without scores leaves those that need them empty.
+/// The means of the requested measures; NaN for measures that need scores where the policy has none.
 std::vector<double> measuresOf(const LayerRunner& runner, const RunResult& result, const std::vector<std::string>& ids,
                                const Checkpoint& checkpoint) {
     std::vector<double> means(ids.size(), std::numeric_limits<double>::quiet_NaN());
@@ -162,7 +162,7 @@ SweepRow madeRow(const LayerRunner& runner, const SweepRequest& request, const R
     return made;
 }
 
-/// Among several captures an error says which one it is about.
+/// With several captures an error names the capture.
 SweepRow rowOfRun(const LayerRunner& runner, const SweepRequest& request, const RunRequest& run,
                   const Checkpoint& checkpoint) {
     try {
@@ -178,7 +178,7 @@ SweepRow rowOfRun(const LayerRunner& runner, const SweepRequest& request, const 
 
 bool sameLayer(const Plan& a, const Plan& b) { return a.capture == b.capture && a.layer == b.layer; }
 
-/// The first plan behind `from` that reads another layer; the end: none.
+/// The first plan after `from` that reads another layer; plans.size() if there is none.
 std::size_t nextLayer(const std::vector<Plan>& plans, std::size_t from) {
     std::size_t next = from;
     while (next < plans.size() && sameLayer(plans[next], plans[from]))
@@ -186,7 +186,7 @@ std::size_t nextLayer(const std::vector<Plan>& plans, std::size_t from) {
     return next;
 }
 
-/// What the plans of the layer that begins at `first` are going to read.
+/// The tensors that the plans of the layer starting at `first` will read.
 std::vector<TensorRole> rolesFrom(const std::vector<Plan>& plans, std::size_t first) {
     std::vector<TensorRole> roles = {TensorRole::Keys, TensorRole::Values};
     if (plans[first].capture->info().layerInfo(plans[first].layer).queryCount > 0)
@@ -202,8 +202,8 @@ std::vector<TensorRole> rolesFrom(const std::vector<Plan>& plans, std::size_t fi
     return roles;
 }
 
-// Two layers and what is made of them fit the runner's cache; larger ones would push each other out and be read twice.
-/// The next layer takes memory beside this one: an eighth of the machine's, and on small machines still a usual layer.
+// Two layers with their intermediate results must fit into the runner's cache, or they would evict each other. The next
+// layer may take an eighth of the machine's memory, and on small machines at least a usual layer.
 double mostBytesAhead() {
     return std::max(1.5 * 0x1p30,
                     static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 8);
@@ -220,9 +220,8 @@ double bytesToRead(const CaptureInfo& info, LayerIndex layer, const std::vector<
     return floats * sizeof(float);
 }
 
-/// Reads the next layer while this one is computed, and takes it to the engine's own memory where it has any, so that
-/// neither waits for the other; the runner's cache hands it over. What fails here fails again, with its reason, when
-/// the layer's turn comes.
+/// Reads the next layer while the current one is computed, and prefetches it to the engine's device; the runner's cache
+/// passes it on. An error here is ignored: it occurs again when the layer is read for use.
 class ReadAhead {
 public:
     ReadAhead(const LayerRunner& runner, const Checkpoint& checkpoint)
@@ -248,7 +247,7 @@ public:
 private:
     const LayerRunner& m_runner;
     Checkpoint m_checkpoint;
-    std::future<void> m_reading; ///< its end is waited for before the next begins
+    std::future<void> m_reading; ///< finished before the next one starts
 };
 
 } // namespace

@@ -9,14 +9,13 @@
 
 namespace kvscope {
 
-/// A parameter and the values it takes in turn, as typed.
+/// A parameter with the values to try, as typed.
 struct VariedParameter {
     std::string id;
     std::vector<std::string> values;
 };
 
-/// Everything against everything. Rows come in the order capture, layer, policy, varied values (last one fastest),
-/// budget, seed.
+/// All combinations. Rows come in the order capture, layer, policy, varied values (last one fastest), budget, seed.
 struct SweepRequest {
     std::vector<std::shared_ptr<const CaptureReader>> captures;
     std::vector<PolicySpec> policies;
@@ -32,8 +31,8 @@ struct SweepRequest {
 
 struct SweepRow {
     std::shared_ptr<const RunResult> result;
-    double keptTokens = 0;  ///< a query head attends to, mean over the KV heads
-    double retention = 0;   ///< keptTokens of the tokens before the cut: the realised budget
+    double keptTokens = 0;  ///< tokens that a query head attends to, mean over the KV heads
+    double retention = 0;   ///< keptTokens / tokens before the cut: the realised budget
     double outputError = 0; ///< mean over the query heads of their means; NaN when not measured
     double retainedMass = 0;
     std::vector<double> measures;  ///< means over the heads; NaN where the selection has no scores to measure
@@ -41,8 +40,8 @@ struct SweepRow {
     Work work;                     ///< of the choice, from nothing (core/studies/policy_work.h); 0 unless asked for
 };
 
-/// Checks everything that can be checked before it computes anything, and calls `row` as rows come, on the calling
-/// thread. The next layer is read while one is computed. Progress counts rows. Throws Error or Cancelled.
+/// Checks what can be checked before any computation, and calls `row` for each row on the calling thread. Reads one
+/// layer ahead. Progress counts rows. Throws Error or Cancelled.
 void runSweep(const LayerRunner& runner, const SweepRequest& request, const Checkpoint& checkpoint,
               const std::function<void(const SweepRow&)>& row);
 

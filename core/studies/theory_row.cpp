@@ -1,4 +1,4 @@
-// How far a row of the theory table is from what its theorem asks for, and the errors that it is asked for.
+// The margin of a row of the theory table, and the grid of epsilons.
 #include "core/studies/theory_table.h"
 
 #include <cmath>
@@ -15,7 +15,7 @@ double TheoryRow::marginAgainst(double otherDemand) const {
         return std::numeric_limits<double>::quiet_NaN();
     if (kind == Kind::AtLeast)
         return set / otherDemand;
-    // A bound on a signed number (a cosine) has no ratio: what is left of the way is added to 1.
+    // A bound on a signed number (a cosine) has no ratio: the margin is 1 plus the difference.
     return measured > 0 && otherDemand > 0 ? otherDemand / measured : 1 + otherDemand - measured;
 }
 

@@ -1,5 +1,5 @@
-// Gathers what the theorems need from a run: norms from the tensors, parameters from the request, discrepancies, radii
-// and distortions from the step log, errors from the measures. The formulas themselves are in core/metrics/theory.h.
+// Gathers the inputs of the theorems from a run: norms from the tensors, parameters from the request, discrepancies,
+// radii and distortions from the step log, errors from the measures. core/metrics/theory.h has the formulas.
 #include "core/studies/theory_table.h"
 
 #include "core/base/error.h"
@@ -99,7 +99,7 @@ private:
         return targets;
     }
 
-    /// The demands of the paper whose theorems begin with `paper`; of BalanceKV's T only the description.
+    /// The requirements of the theorems whose names begin with `paper`; BalanceKV's T is only described.
     void addDemands(int head, const TheoryTargets& targets, const std::string& paper) {
         const std::vector<TheoryDemand> demands = theoryDemands(norms(head), targets);
         for (std::size_t i = 0; i < demands.size(); ++i) {
@@ -130,7 +130,7 @@ private:
         }
     }
 
-    /// What one of the demands becomes as ε goes along theoryEpsilons().
+    /// A requirement as epsilon runs over theoryEpsilons().
     std::vector<double> demandOverEpsilon(int head, TheoryTargets targets, std::size_t demand) const {
         return overEpsilon([&](double epsilon) {
             targets.epsilon = epsilon;
@@ -138,7 +138,7 @@ private:
         });
     }
 
-    /// Empty where ε plays no part.
+    /// Empty where epsilon does not occur.
     template <class Demand> static std::vector<double> overEpsilon(const Demand& demandedAt) {
         std::vector<double> demanded;
         for (const double epsilon : theoryEpsilons())
@@ -181,11 +181,10 @@ private:
         addErrors("eps_f", "BalanceKV (2)", "error, Frobenius", checkpoint);
     }
 
-    /// Theorem 3.3 in units of R, where the query's factor stands on both sides: sqrt(Q_m) / R <= sqrt(s) 30 ln(m s /
-    /// delta).
+    /// Theorem 3.3 in units of R, with the query's factor cancelled: sqrt(Q_m) / R <= sqrt(s) 30 ln(m s / delta).
     void addDiscrepancies() {
         const auto log = std::dynamic_pointer_cast<const BalanceLog>(m_result->log);
-        const bool inUnits = values().choice("steps") != "gain"; // else M is as it is
+        const bool inUnits = values().choice("steps") != "gain"; // else M is unscaled
         for (int head = 0; log && head < heads(); ++head) {
             double margin = std::numeric_limits<double>::infinity(), measured = kNaN, bound = kNaN;
             for (const BalanceWalkLog& walk : log->walks) {
@@ -222,7 +221,7 @@ private:
         addErrors("eps_op", "SubGen (3)", "error, operator norm", checkpoint);
     }
 
-    /// A leverage run of its own at the same budget.
+    /// A separate leverage run at the same budget.
     std::shared_ptr<const LeverageLog> leverageRun(const std::string& variant, const Checkpoint& checkpoint) const {
         RunRequest run = m_result->request;
         run.policy = PolicySpec::parse("leverage:" + variant);
@@ -277,7 +276,7 @@ private:
             .overEpsilon = overEpsilon(most);
     }
 
-    /// The points of every query head that reads a KV head, over the evaluation queries.
+    /// The points of all query heads of a GQA group, over the evaluation queries.
     std::vector<TheoremPoint> pointsOf(int head, const Checkpoint& checkpoint) const {
         const RunRequest& run = m_result->request;
         const LayerInfo& layer = run.capture->info().layerInfo(run.layer);
@@ -302,7 +301,7 @@ private:
         return points;
     }
 
-    /// Lemma 3.1 as an angle, at the evaluation query that has the least room below the bound.
+    /// Lemma 3.1 as an angle, at the evaluation query closest to the bound.
     void addLeastCosine(int head, const Checkpoint& checkpoint) {
         constexpr double kDegrees = 180 / std::numbers::pi;
         const auto angle = [](double cosine) { return kDegrees * std::acos(std::clamp(cosine, -1.0, 1.0)); };

@@ -9,25 +9,25 @@
 
 namespace kvscope {
 
-/// "The theory beside the measurement": one statement of a theorem about one KV head, at the head's present norms.
+/// One statement of a theorem about one KV head, at the head's norms, beside the measured value.
 struct TheoryRow {
     enum class Kind {
-        AtLeast,   ///< `set` must be at least `demanded` for the theorem to promise anything
-        Describes, ///< a number that the theorem works with
-        Bound      ///< `measured` is promised to be at most `demanded`
+        AtLeast,   ///< `set` must be at least `demanded` for the theorem to hold
+        Describes, ///< a number that the theorem uses
+        Bound      ///< the theorem promises that `measured` is at most `demanded`
     };
     Kind kind = Kind::AtLeast;
     std::string theorem, quantity, formula;
     int kvHead = 0;
-    double demanded = 0; ///< the demand or the bound; infinity beyond the double range
-    double set = std::numeric_limits<double>::quiet_NaN();      ///< what the parameter is, where there is one
-    double measured = std::numeric_limits<double>::quiet_NaN(); ///< the mean where there are many queries
-    double worst = std::numeric_limits<double>::quiet_NaN();    ///< the largest of them
-    std::vector<double> overEpsilon; ///< what `demanded` is at theoryEpsilons(); empty where ε plays no part
+    double demanded = 0; ///< the requirement or the bound; infinity beyond the double range
+    double set = std::numeric_limits<double>::quiet_NaN();      ///< current value of the parameter, if any
+    double measured = std::numeric_limits<double>::quiet_NaN(); ///< mean over queries where there are many
+    double worst = std::numeric_limits<double>::quiet_NaN();    ///< maximum over them
+    std::vector<double> overEpsilon; ///< `demanded` at theoryEpsilons(); empty where ε does not occur
     std::string unit = {};           ///< behind a number: "°"
 
     bool hasMargin() const;
-    /// Set over demanded, or bound over measured: 1 and more is what the theorem asks for or promises.
+    /// Set over demanded, or bound over measured: at least 1 where the theorem's requirement or promise holds.
     double margin() const { return marginAgainst(demanded); }
     double marginAgainst(double otherDemand) const;
 };
@@ -39,14 +39,13 @@ struct TheoryAsked {
     double epsilon = 0.5, delta = 0.01;
 };
 
-/// The statements of the papers that speak about the request's policy (BalanceKV in both forms, SubGen, Compactor,
-/// leverage, KeyDiff), for all KV heads of its layer in ascending order. Throws Error for a policy that no theorem
-/// speaks about, for recorded lists, and where no query can judge.
+/// The theorems' statements about the request's policy (BalanceKV in both forms, SubGen, Compactor, leverage, KeyDiff),
+/// for all KV heads of its layer in ascending order. Throws Error for a policy without theorems, for recorded lists,
+/// and without evaluation queries.
 std::vector<TheoryRow> theoryRows(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
                                   const Checkpoint& checkpoint);
 
-/// The norms of one KV head that theorems speak about: keys and values before the cut, the queries that judge the
-/// result.
+/// The norms of one KV head that the theorems use: keys and values before the cut, and the evaluation queries.
 std::vector<TheoryNorms> theoryNorms(const LayerRunner& runner, const RunResult& result, const Checkpoint& checkpoint);
 
 } // namespace kvscope

@@ -1,5 +1,4 @@
-// Every order of axes that programs use is a rectangle of numbers with strides: here they are found out from the shape
-// and read as [heads, rows, width].
+// Finds the axes of a tensor from its shape and reads it as [heads, rows, width] with strides.
 #include "core/capture/import/head_view.h"
 
 #include "core/base/error.h"

@@ -29,7 +29,7 @@ HeadView headView(const ArchiveTensor& tensor, AxisOrder order, int heads);
 KeyValueViews keyValueViews(const ArchiveTensor& tensor, int heads);
 
 /// The numbers as float, from the tensor's `bytes`. Throws Error for NaN and infinity (head and row named) and for
-/// numbers that float cannot hold. `firstToken` is what the first row is called.
+/// numbers beyond float. `firstToken`: index of the first row in messages.
 HostTensor gather(const HeadView& view, const std::vector<std::byte>& bytes, std::int64_t firstToken);
 
 } // namespace kvscope

@@ -1,5 +1,5 @@
-// A capture made of tensors that another program saved. What such files leave out comes from the model's configuration
-// and a list of tokens; what nobody says is assumed as the formats' users do, and the capture's notes say so.
+// A capture made of tensors that another program saved. Missing metadata comes from the model's configuration and a
+// token list; what neither states is assumed, and the capture's notes say so.
 #include "core/capture/import/imported_capture.h"
 
 #include "core/base/error.h"
@@ -51,7 +51,7 @@ StoredType storedTypeOf(const ArchiveTensor& tensor) {
     }
 }
 
-/// Bytes and newest change of a file or of the files in a folder: stands in for the hash that the file lacks.
+/// Bytes and newest modification time of a file, or of a folder's files, in place of the missing hash.
 std::pair<std::uint64_t, std::string> sizeAndTime(const TensorArchive& archive) {
     std::uint64_t bytes = 0;
     fs::file_time_type newest = fs::file_time_type::min();

@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// What files of bare tensors do not say. Everything may be left out.
+/// Metadata that files of bare tensors lack. Every field is optional.
 struct ImportOptions {
     std::vector<NameTemplate> templates;
     AxisOrder order = AxisOrder::Auto;

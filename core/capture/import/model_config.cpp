@@ -1,5 +1,5 @@
-// Reads what importers must know about a model from the configuration that lies beside its weights: files of bare keys
-// and values say neither how many heads a row holds nor how positions turn them.
+// Reads the metadata that importers need from a model's configuration file: files of keys and values state neither the
+// number of heads nor the RoPE parameters.
 #include "core/capture/import/model_config.h"
 
 #include "core/base/atomic_file.h"
@@ -26,7 +26,7 @@ public:
         m_json = Json::parse(readWholeFile(path, kLargestConfig), nullptr, false);
         if (!m_json.is_object())
             fail("the file is not a JSON object", "");
-        // models that also see pictures keep what belongs to the language model apart
+        // multimodal models keep the language model's fields apart
         if (m_json.contains("text_config") && m_json["text_config"].is_object())
             m_json = Json(m_json["text_config"]);
     }
@@ -63,7 +63,7 @@ private:
     Json m_json;
 };
 
-/// Wavelengths beyond the trained length are stretched, short ones stay, those between are blended (Llama 3.1).
+/// Long wavelengths are stretched, short ones stay, those between are interpolated (Llama 3.1).
 double llama3Frequency(double frequency, const Json& rope) {
     const double factor = ConfigReader::number(rope, "factor", 8),
                  low = ConfigReader::number(rope, "low_freq_factor", 1);

@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-/// What a Hugging Face `config.json` says about attention. 0 or empty: it does not say.
+/// The attention fields of a Hugging Face `config.json`. 0 or empty: not stated.
 struct ModelConfig {
     std::string modelId;
     int numLayers = 0, numQueryHeads = 0, numKvHeads = 0, headDim = 0;

@@ -1,5 +1,5 @@
-// Reads .npz: a zip whose members are .npy arrays, stored or deflated. What the zip says about a member's size is
-// believed only as far as its packed bytes can reach.
+// Reads .npz: a zip whose members are .npy arrays, stored or deflated. A stated member size is bounded by what its
+// packed bytes can expand to.
 #include "core/base/error.h"
 #include "core/capture/import/npy_header.h"
 

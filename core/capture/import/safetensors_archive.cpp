@@ -1,6 +1,5 @@
-// Reads .safetensors: eight bytes with the length of a JSON header, the header with name, type, shape and place of each
-// tensor, then the numbers. The header is a claim of the file, so each of its numbers is held against the file's
-// length.
+// Reads .safetensors: eight bytes with the length of a JSON header, the header (name, type, shape and offsets of each
+// tensor), then the numbers. The header is untrusted: each of its numbers is checked against the file's length.
 #include "core/base/error.h"
 #include "core/capture/import/tensor_archive.h"
 

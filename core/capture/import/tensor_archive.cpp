@@ -1,4 +1,4 @@
-// What all kinds of archives share: sizes that cannot overflow, and sentences that name file and tensor.
+// Shared by all archives: size arithmetic without overflow, and errors that name file and tensor.
 #include "core/capture/import/tensor_archive.h"
 
 #include "core/base/error.h"

@@ -13,10 +13,10 @@ enum class NumberType { Float16, Bfloat16, Float32, Float64, Int32, Int64, Unkno
 
 std::int64_t numberBytes(NumberType type); ///< 0 for Unknown
 
-/// A named tensor of a file: row-major, little-endian. Sizes have been held against the file.
+/// A named tensor of a file: row-major, little-endian. Its size has been checked against the file.
 struct ArchiveTensor {
     std::string name;     ///< as the file has it
-    std::string matched;  ///< what name patterns see: in a folder with the file's name in front
+    std::string matched;  ///< name that patterns match: in a folder, preceded by the file's name
     std::string path;     ///< of the file
     std::string typeName; ///< as the file spells it
     NumberType type = NumberType::Unknown;

@@ -1,5 +1,5 @@
-// Finds out from its name what a tensor is. The table holds the words that programs use for keys, values and queries; a
-// layer's number stands before or behind the word.
+// Finds a tensor's role and layer from its name. The table holds the words that programs use for keys, values and
+// queries; the layer's number stands before or after the word.
 #include "core/capture/import/tensor_names.h"
 
 #include "core/base/error.h"
@@ -46,7 +46,7 @@ std::vector<Pattern> tablePatterns() {
         patterns.push_back({row.role, compile("(?:.*[^0-9])?" + number + "[._/-]" + words)});
         patterns.push_back({row.role, compile(front + words + "[._/-]?" + number)});
     }
-    // model.layers.3.self_attn.attn.kv_cache: the number of vLLM's layer names stands further in front
+    // model.layers.3.self_attn.attn.kv_cache: in vLLM's names the layer number does not adjoin the word
     patterns.push_back({ImportRole::KeysAndValues, compile(front + "layers?[._/-]" + number + "[._/-].*kv_cache")});
     return patterns;
 }
@@ -123,7 +123,7 @@ void place(NamedTensors& named, const ArchiveTensor& tensor, const std::vector<P
                  .path = path});
 }
 
-/// Keys need values and the other way round; what else a layer has does not make it one.
+/// A layer needs both keys and values; other tensors alone do not make a layer.
 void checkLayers(NamedTensors& named) {
     for (auto& [layer, tensors] : named.layers) {
         const bool both = tensors.contains(ImportRole::KeysAndValues);

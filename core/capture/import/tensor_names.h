@@ -31,9 +31,9 @@ struct NameTemplate {
     static NameTemplate parse(const std::string& text); ///< throws Error
 };
 
-/// Sorts tensors by their names: templates first, then the table of this folder's page. Tensors whose names say
-/// nothing are left out. Throws Error when two tensors claim the same place, when a layer has keys without values (or
-/// the other way round), and when there is no layer at all, with the names that are there.
+/// Assigns tensors to roles by name: templates first, then the table of tensor_names.cpp. Other tensors are left out.
+/// Throws Error when two tensors claim the same role, when a layer has keys without values (or values without keys),
+/// and when there is no layer, with the names found.
 NamedTensors nameTensors(const TensorArchive& archive, const std::string& path,
                          std::span<const NameTemplate> templates);
 

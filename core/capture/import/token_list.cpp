@@ -1,4 +1,4 @@
-// Tokens from a JSON file beside the tensors, or made up as numbers where nobody says what they are.
+// Tokens from a JSON file beside the tensors, or numbered tokens without one.
 #include "core/capture/import/token_list.h"
 
 #include "core/base/atomic_file.h"

@@ -13,7 +13,7 @@ TokenTable readTokenList(const std::string& path, std::int64_t tokens);
 
 /// Ids and positions 0 .. n - 1; a token's text is its number.
 TokenTable numberedTokens(std::int64_t tokens);
-/// Texts that name the ids.
+/// Sets each token's text to its id.
 void nameByIds(TokenTable& tokens);
 
 } // namespace kvscope
