@@ -2,7 +2,6 @@
 // options and one made from a saved session go the same way.
 #include "app/command_line/command.h"
 #include "app/command_line/random_options.h"
-#include "app/export/figure.h"
 #include "app/export/headless_application.h"
 #include "app/export/scene_export.h"
 #include "app/report/headless.h"
@@ -20,6 +19,7 @@
 #include <cmath>
 #include <cstdio>
 #include <set>
+#include <tuple>
 
 namespace kvscope {
 
@@ -84,20 +84,15 @@ private:
     void checkOptions() const;
     Session sessionFromOptions() const;
     void select(Session& session, const CaptureReader& capture) const;
-    ViewInput makeInput(const Session& session, const std::vector<std::size_t>& panes, const View& view,
-                        const CommandContext& context) const;
-    std::optional<Viewport::Range> chosenRange(const Session& session, const View& view) const;
-    std::vector<std::size_t> chosenPanes(const Session& session) const;
+    FigureRequest figureOf(const Session& session, const View& view) const;
     void aim(Session& session, const CaptureReader& capture) const;
     void activate(Session& session) const;
-    void applyViewOptions(Session& session, const View& view) const;
-    Viewport makeViewport(const Session& session, const View& view, const ViewInput& input,
-                          const TextService& text) const;
+    void applyLook(Session& session, const View& view) const;
+    bool followsSelection(const Session& session, const View& view) const;
 
     CLI::App* m_command = nullptr;
     RunOptions m_options;
     RandomOptions m_random;
-    std::shared_ptr<const RandomSource> m_source; ///< null: drawn
     FigureOptions m_figure;
     std::vector<std::string> m_selections;
     std::string m_view, m_capture, m_session;
@@ -200,39 +195,26 @@ void PlotCommand::select(Session& session, const CaptureReader& capture) const {
     }
 }
 
-std::vector<std::size_t> PlotCommand::chosenPanes(const Session& session) const {
-    const std::vector<std::size_t> panes = allPanesOf(session);
-    if (panes.empty())
+FigureRequest PlotCommand::figureOf(const Session& session, const View& view) const {
+    const std::size_t panes = session.panes.size();
+    if (panes == 0)
         throw Error({.sentence = "the session has no pane to draw",
                      .place = "panes",
                      .remedy = "Add a policy to it",
                      .path = m_session});
-    if (m_pane < 0)
-        return panes;
-    if (static_cast<std::size_t>(m_pane) >= panes.size())
+    if (m_pane >= 0 && static_cast<std::size_t>(m_pane) >= panes)
         throw Error({.sentence = fmt::format("there is no pane {}", m_pane),
                      .place = "--pane",
-                     .remedy = fmt::format("There are {} panes, counted from 0", panes.size())});
-    return {static_cast<std::size_t>(m_pane)};
-}
-
-std::optional<Viewport::Range> PlotCommand::chosenRange(const Session& session, const View& view) const {
-    if (!m_figure.range.empty())
-        return parseRange(m_figure.range);
-    const auto range = session.look.ranges.find(view.card().id);
-    return range == session.look.ranges.end() ? std::nullopt : std::optional(range->second);
-}
-
-ViewInput PlotCommand::makeInput(const Session& session, const std::vector<std::size_t>& panes, const View& view,
-                                 const CommandContext& context) const {
-    const auto runner = m_options.makeRunner(session.arithmetic);
-    const Checkpoint progress = context.checkpoint("plot");
-    ViewInput input =
-        headlessInput(session, openCapture(session.capturePath), panes, *runner, progress.part(0, 0.5), m_source);
-    const auto [width, height] = parseSize(m_figure.size);
-    input.data = headlessData(session, view, input, chosenRange(session, view), std::lround(width * m_figure.scale),
-                              std::lround(height * m_figure.scale), *runner, progress.part(0.5, 1), m_source);
-    return input;
+                     .remedy = fmt::format("There are {} panes, counted from 0", panes)});
+    FigureRequest figure;
+    figure.viewId = view.card().id;
+    if (m_pane >= 0)
+        figure.pane = static_cast<std::size_t>(m_pane);
+    std::tie(figure.width, figure.height) = parseSize(m_figure.size);
+    figure.scale = m_figure.scale;
+    figure.theme = m_figure.theme;
+    figure.outPath = m_figure.out;
+    return figure;
 }
 
 void PlotCommand::aim(Session& session, const CaptureReader& capture) const {
@@ -272,7 +254,11 @@ void PlotCommand::activate(Session& session) const {
         session.activePane = m_active;
 }
 
-void PlotCommand::applyViewOptions(Session& session, const View& view) const {
+void PlotCommand::applyLook(Session& session, const View& view) const {
+    if (!m_figure.range.empty())
+        session.look.ranges[view.card().id] = parseRange(m_figure.range);
+    if (m_figure.scroll >= 0)
+        session.look.stripScroll = m_figure.scroll;
     ParameterValues checked(view.card().options); // refuses what the table does not know before anything is stored
     std::set<std::string> named;
     for (const std::string& set : m_figure.viewSet) {
@@ -287,24 +273,10 @@ void PlotCommand::applyViewOptions(Session& session, const View& view) const {
     }
 }
 
-Viewport PlotCommand::makeViewport(const Session& session, const View& view, const ViewInput& input,
-                                   const TextService& text) const {
-    const auto [width, height] = parseSize(m_figure.size);
-    Viewport viewport;
-    viewport.width = width;
-    viewport.height = height;
-    viewport.pixelScale = m_figure.scale;
-    viewport.theme = themeByName(m_figure.theme);
-    viewport.text = &text;
-    viewport.forExport = true;
-    viewport.range = chosenRange(session, view);
-    if (m_figure.scroll >= 0)
-        viewport.scroll = m_figure.scroll;
-    else if (!m_session.empty())
-        viewport.scroll = session.look.stripScroll;
-    else if (view.card().id == tokenStripView().card().id && !input.focus.selected.empty())
-        viewport.scroll = stripScrollTo(input, viewport, input.focus.selected.front());
-    return viewport;
+/// Where nobody says how far the strip is scrolled, it shows the selected tokens.
+bool PlotCommand::followsSelection(const Session& session, const View& view) const {
+    return m_figure.scroll < 0 && m_session.empty() && view.card().id == tokenStripView().card().id &&
+           !session.selected.empty();
 }
 
 void PlotCommand::run(const CommandContext& context) {
@@ -313,23 +285,23 @@ void PlotCommand::run(const CommandContext& context) {
     const View& view = viewById(m_view.empty() ? "key_projection" : m_view);
     const auto capture = openCapture(session.capturePath);
     aim(session, *capture);
-    m_source = m_random.sourceFor(capture->info());
-    applyViewOptions(session, view);
+    applyLook(session, view);
     activate(session);
-    const auto panes = chosenPanes(session);
+    const FigureRequest figure = figureOf(session, view);
 
     const HeadlessApplication application; // text is measured by Qt
     const QtTextService text;
-    const ViewInput input = makeInput(session, panes, view, context);
-    const ParameterValues options = viewOptions(session, view);
-    const Scene figure = buildFigure(view, input, options, panes, makeViewport(session, view, input, text));
-    exportScene(figure, m_figure.out,
-                {.scale = m_figure.scale,
-                 .command = context.commandLine(),
-                 .title = view.card().name,
-                 .footer = m_figure.footer});
+    const ViewInput input = figureInput(session, capture, figure, *m_options.makeRunner(session.arithmetic),
+                                        context.checkpoint("plot"), m_random.sourceFor(capture->info()));
+    if (followsSelection(session, view))
+        session.look.stripScroll =
+            stripScrollTo(input, figureViewport(session, figure, text), session.selected.front());
+    const SessionFigure drawn = drawFigure(session, figure, input, text);
+    exportScene(
+        drawn.scene, figure.outPath,
+        {.scale = figure.scale, .command = context.commandLine(), .title = drawn.title, .footer = m_figure.footer});
     context.clearProgress();
-    fmt::print("{}\n", view.finding(input, options));
+    fmt::print("{}\n", drawn.finding);
 }
 
 } // namespace

@@ -99,15 +99,8 @@ void placeScene(Scene& whole, const Scene& part, Point offset) {
 
 Scene buildFigure(const View& view, ViewInput input, const ParameterValues& options,
                   const std::vector<std::size_t>& panes, const Viewport& viewport) {
-    if (!view.card().perPane) {
-        std::vector<PaneData> chosen;
-        for (const std::size_t pane : panes)
-            chosen.push_back(input.panes[pane]);
-        input.panes = std::move(chosen);
-        const auto active = std::find(panes.begin(), panes.end(), static_cast<std::size_t>(input.activePane));
-        input.activePane = active != panes.end() ? static_cast<int>(active - panes.begin()) : 0;
+    if (!view.card().perPane)
         return view.buildScene(input, options, viewport);
-    }
     if (panes.empty())
         throw Error({.sentence = "there is no pane to draw", .remedy = "Add a policy"});
     Scene figure;

@@ -8,7 +8,7 @@ namespace kvscope {
 
 /// A figure of a view for export: a per-pane view gets one panel per pane, side by side or in rows, each with its
 /// letter, policy, error, mass and kept count above; another view fills the figure. `panes` are indices into
-/// input.panes; a per-pane view throws Error where there are none.
+/// input.panes, for per-pane views alone, which throw Error where there are none.
 Scene buildFigure(const View& view, ViewInput input, const ParameterValues& options,
                   const std::vector<std::size_t>& panes, const Viewport& viewport);
 

@@ -18,13 +18,13 @@ void withoutDesktopNotes(QtMsgType type, const QMessageLogContext& context, cons
 
 } // namespace
 
-bool HeadlessApplication::prepare() {
-    qputenv("QT_QPA_PLATFORM", "offscreen");
+HeadlessApplication::HeadlessApplication() {
+    if (qGuiApp)
+        return;
+    qputenv("QT_QPA_PLATFORM", "offscreen"); // before the application looks at the environment
     if (!g_next)
         g_next = qInstallMessageHandler(withoutDesktopNotes);
-    return true;
+    m_application = std::make_unique<QGuiApplication>(m_count, m_arguments);
 }
-
-HeadlessApplication::HeadlessApplication() : m_application(m_count, m_arguments) {}
 
 } // namespace kvscope

@@ -29,7 +29,7 @@ Result runOf(const LayerRunner& runner, const ViewDataRequest& request, std::siz
         throw Error({.sentence = fmt::format("the question is about pane {}, which is not there",
                                              static_cast<char>('A' + pane)),
                      .remedy = "Open the lesson again"});
-    RunRequest run = resolvePane(request.panes[pane], true);
+    RunRequest run = resolvePane(request.panes[pane]);
     run.recordSteps = steps;
     return runner.run(run, checkpoint);
 }

@@ -1,100 +1,104 @@
-// The same requests as the window makes, so that a figure on paper is the picture on the screen.
+// A session without a window. The requests are those of app/study, which the window asks too.
 #include "app/report/headless.h"
 
+#include "app/export/figure.h"
 #include "app/study/makers/all_makers.h"
+#include "app/study/session_requests.h"
+#include "core/base/error.h"
 
-#include <algorithm>
+#include <cmath>
 #include <numeric>
 
 namespace kvscope {
 
 namespace {
 
-PaneRequest requestOf(const Session& session, std::size_t pane, const ViewInput& input,
-                      std::shared_ptr<const RandomSource> random) {
-    PaneRequest request{{}, session.panes[pane].recordedPath};
-    request.run.capture = input.capture;
-    request.run.layer = input.layer;
-    request.run.policy = session.panes[pane].policy;
-    request.run.budget = effectiveBudget(session, pane);
-    request.run.policy.budget.reset();
-    request.run.cut = input.cut;
-    request.run.seed = session.seed;
-    request.run.random = std::move(random);
-    return request;
-}
-
-PaneData runPane(std::size_t pane, const PaneRequest& request, const LayerRunner& runner,
-                 const Checkpoint& checkpoint) {
-    const RunRequest run = resolvePane(request, true);
-    PaneData data;
-    data.letter = static_cast<char>('A' + pane);
-    const PolicyIdentity identity = policyIdentityOf(run);
-    data.policyId = identity.policyId;
-    data.policyName = identity.policyName;
-    data.variant = identity.variant;
-    data.result = runner.run(run, checkpoint);
-    return data;
+PaneData runPane(const Session& session, std::size_t pane, const PaneRequest& request, bool required,
+                 const LayerRunner& runner, const Checkpoint& checkpoint) {
+    try {
+        return paneDataOf(session, pane, runner.run(resolvePane(request), checkpoint));
+    } catch (const Error& error) {
+        if (required)
+            throw;
+        PaneData data = paneDataOf(session, pane, nullptr);
+        data.error = error.what();
+        return data;
+    }
 }
 
 } // namespace
 
-std::vector<std::size_t> allPanesOf(const Session& session) {
-    std::vector<std::size_t> panes(session.panes.size());
-    std::iota(panes.begin(), panes.end(), std::size_t{0});
-    return panes;
-}
-
 ViewInput headlessInput(const Session& session, std::shared_ptr<const CaptureReader> capture,
-                        const std::vector<std::size_t>& wanted, const LayerRunner& runner, const Checkpoint& checkpoint,
+                        std::optional<std::size_t> onlyPane, const LayerRunner& runner, const Checkpoint& checkpoint,
                         std::shared_ptr<const RandomSource> random) {
-    ViewInput input;
-    input.capture = std::move(capture);
-    input.layer = input.capture->info().layerInfo(session.layer).layer;
-    input.kvHead = session.kvHead;
-    input.queryHead = session.queryHead;
-    input.cut = Cut::resolve(session.cut, *input.capture);
-    input.focus.selected = session.selected;
-    input.focus.selectionName = session.selectionName;
-    input.cursor = session.look.cursor;
+    const Cut cut = Cut::resolve(session.cut, *capture);
+    ViewInput input = viewInputOf(session, capture, cut);
     for (std::size_t pane = 0; pane < session.panes.size(); ++pane) {
         const auto total = static_cast<double>(session.panes.size()), from = static_cast<double>(pane);
-        const bool asked = std::find(wanted.begin(), wanted.end(), pane) != wanted.end();
-        const Checkpoint part = checkpoint.part(from / total, (from + 1) / total);
-        input.panes.push_back(asked ? runPane(pane, requestOf(session, pane, input, random), runner, part)
-                                    : PaneData{});
+        input.panes.push_back(runPane(session, pane, paneRequestOf(session, pane, capture, cut, random),
+                                      onlyPane.value_or(pane) == pane, runner,
+                                      checkpoint.part(from / total, (from + 1) / total)));
     }
-    const auto active = std::find(wanted.begin(), wanted.end(), static_cast<std::size_t>(session.activePane));
-    input.activePane = wanted.empty() ? 0 : static_cast<int>(active != wanted.end() ? *active : wanted.front());
+    input.activePane = static_cast<int>(onlyPane.value_or(static_cast<std::size_t>(session.activePane)));
     return input;
 }
 
-DataState headlessData(const Session& session, const View& view, const ViewInput& input,
-                       std::optional<Viewport::Range> range, std::int64_t width, std::int64_t height,
+DataState headlessData(const Session& session, const FigureRequest& figure, const ViewInput& input,
                        const LayerRunner& runner, const Checkpoint& checkpoint,
-                       std::shared_ptr<const RandomSource> random) {
+                       const std::shared_ptr<const RandomSource>& random) {
+    const View& view = viewById(figure.viewId);
     const ViewDataMaker* maker = makerFor(view);
     if (!maker)
         return {};
-    ViewDataRequest request{.capture = input.capture,
-                            .layer = input.layer,
-                            .kvHead = input.kvHead,
-                            .queryHead = input.queryHead,
-                            .cut = input.cut,
-                            .panes = {},
-                            .activePane = input.activePane,
-                            .selected = session.selected,
-                            .seed = session.seed,
-                            .options = viewOptions(session, view),
-                            .range = range,
-                            .width = width,
-                            .height = height};
-    for (std::size_t pane = 0; pane < session.panes.size(); ++pane)
-        request.panes.push_back(requestOf(session, pane, input, random));
+    ViewDataRequest request =
+        dataRequestFor(view, session, dataRequestOf(session, input.capture, input.cut, random),
+                       std::lround(figure.width * figure.scale), std::lround(figure.height * figure.scale));
+    request.activePane = input.activePane;
     return {.value = maker->make(runner, request, checkpoint, [](const auto&) {}),
             .computing = false,
             .progress = 1,
             .error = {}};
+}
+
+ViewInput figureInput(const Session& session, std::shared_ptr<const CaptureReader> capture, const FigureRequest& figure,
+                      const LayerRunner& runner, const Checkpoint& checkpoint,
+                      const std::shared_ptr<const RandomSource>& random) {
+    ViewInput input = headlessInput(session, std::move(capture), figure.pane, runner, checkpoint.part(0, 0.5), random);
+    input.data = headlessData(session, figure, input, runner, checkpoint.part(0.5, 1), random);
+    return input;
+}
+
+Viewport figureViewport(const Session& session, const FigureRequest& figure, const TextService& text) {
+    Viewport viewport;
+    viewport.width = figure.width;
+    viewport.height = figure.height;
+    viewport.pixelScale = figure.scale;
+    viewport.theme = themeByName(figure.theme);
+    viewport.text = &text;
+    viewport.forExport = true;
+    viewport.range = shownRange(session, viewById(figure.viewId));
+    viewport.scroll = session.look.stripScroll;
+    return viewport;
+}
+
+SessionFigure drawFigure(const Session& session, const FigureRequest& figure, ViewInput input,
+                         const TextService& text) {
+    const View& view = viewById(figure.viewId);
+    const ParameterValues options = viewOptions(session, view);
+    input.focus.hovered = -1;
+    input.focus.brushing = false;
+    input.activePane = static_cast<int>(figure.pane.value_or(static_cast<std::size_t>(session.activePane)));
+    if (figure.pane && !view.card().perPane) {
+        input.panes = {input.panes.at(*figure.pane)};
+        input.activePane = 0;
+    }
+    std::vector<std::size_t> panes(figure.pane ? 1 : input.panes.size());
+    std::iota(panes.begin(), panes.end(), figure.pane.value_or(0));
+    SessionFigure drawn;
+    drawn.finding = view.finding(input, options);
+    drawn.title = view.card().name + ". " + drawn.finding;
+    drawn.scene = buildFigure(view, std::move(input), options, panes, figureViewport(session, figure, text));
+    return drawn;
 }
 
 } // namespace kvscope

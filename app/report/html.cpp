@@ -2,8 +2,9 @@
 #include "app/report/html.h"
 
 #include <fmt/format.h>
+#include <md4c-html.h>
 
-#include <algorithm>
+#include <cassert>
 
 namespace kvscope {
 
@@ -38,20 +39,7 @@ a.skip:focus { position: static; }
 @media print { .table { max-height: none; overflow: visible; } figure, table { break-inside: avoid; } }
 )";
 
-/// Replaces pairs of `mark` by an element; a mark without its partner stays.
-std::string withElement(const std::string& text, const std::string& mark, const std::string& element) {
-    std::string out;
-    std::size_t at = 0;
-    while (true) {
-        const std::size_t open = text.find(mark, at);
-        const std::size_t close = open == std::string::npos ? open : text.find(mark, open + mark.size());
-        if (close == std::string::npos)
-            return out + text.substr(at);
-        out += text.substr(at, open - at) + "<" + element + ">" +
-               text.substr(open + mark.size(), close - open - mark.size()) + "</" + element + ">";
-        at = close + mark.size();
-    }
-}
+void append(const MD_CHAR* text, MD_SIZE size, void* out) { static_cast<std::string*>(out)->append(text, size); }
 
 } // namespace
 
@@ -85,16 +73,10 @@ std::string escapeHtml(std::string_view text) {
 }
 
 std::string markdownToHtml(std::string_view markdown) {
-    const std::string text = escapeHtml(markdown);
     std::string out;
-    for (std::size_t at = 0; at < text.size();) {
-        const std::size_t end = std::min(text.find("\n\n", at), text.size());
-        const std::string paragraph = text.substr(at, end - at);
-        if (paragraph.find_first_not_of(" \n") != std::string::npos)
-            out += "<p>" + withElement(withElement(withElement(paragraph, "**", "strong"), "*", "em"), "`", "code") +
-                   "</p>\n";
-        at = end + 2;
-    }
+    [[maybe_unused]] const int failed = md_html(markdown.data(), static_cast<MD_SIZE>(markdown.size()), append, &out,
+                                                MD_DIALECT_GITHUB | MD_FLAG_NOHTML, MD_HTML_FLAG_XHTML);
+    assert(failed == 0); // it fails where `append` does
     return out;
 }
 

@@ -11,7 +11,8 @@ namespace kvscope {
 /// &, <, >, " and ' as entities; control characters, which HTML cannot hold, as \x1F.
 std::string escapeHtml(std::string_view text);
 
-/// The little Markdown of our own pages: paragraphs, **bold**, *italic* and `code`. Everything else is escaped text.
+/// Markdown in GitHub's dialect, as the window shows it (md4c, as in Qt): lists, listings, tables. HTML inside it is
+/// escaped.
 std::string markdownToHtml(std::string_view markdown);
 
 /// A table with a caption, column heads and, in the first column, row heads; it scrolls on its own and by keyboard.

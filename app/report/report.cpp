@@ -2,7 +2,6 @@
 // it is there to show, and everything can be made again from the commands beside it.
 #include "app/report/report.h"
 
-#include "app/export/figure.h"
 #include "app/export/scene_export.h"
 #include "app/report/headless.h"
 #include "app/report/html.h"
@@ -43,30 +42,16 @@ bool isOnlyWords(const Scene& scene) {
                        [](const Drawable& item) { return std::holds_alternative<TextItem>(item); });
 }
 
-Viewport viewportOf(const Writer& writer, const View& view) {
-    Viewport viewport;
-    viewport.width = kFigureWidth;
-    viewport.height = view.card().perPane                            ? kPaneHeight
-                      : view.card().id == tokenStripView().card().id ? kStripHeight
-                                                                     : kFigureHeight;
-    viewport.pixelScale = 2; // of images inside the figure
-    viewport.theme = ThemeId::Light;
-    viewport.text = &writer.text;
-    viewport.forExport = true;
-    if (const auto range = writer.session.look.ranges.find(view.card().id); range != writer.session.look.ranges.end())
-        viewport.range = range->second;
-    viewport.scroll = writer.session.look.stripScroll;
-    return viewport;
-}
-
-std::string commandOf(const Writer& writer, const View& view, const Viewport& viewport) {
+FigureRequest figureOf(const View& view) {
     FigureRequest figure;
     figure.viewId = view.card().id;
-    figure.panes = allPanesOf(writer.session);
-    figure.width = viewport.width;
-    figure.height = viewport.height;
+    figure.width = kFigureWidth;
+    figure.height = view.card().perPane                            ? kPaneHeight
+                    : view.card().id == tokenStripView().card().id ? kStripHeight
+                                                                   : kFigureHeight;
+    figure.scale = 2; // of images inside the figure
     figure.outPath = view.card().id + ".svg";
-    return plotCommand(writer.session, figure);
+    return figure;
 }
 
 std::string tableOf(const ViewTable& table, const std::string& name) {
@@ -80,33 +65,29 @@ std::string tableOf(const ViewTable& table, const std::string& name) {
 }
 
 void addFigure(Writer& writer, const View& view, const Checkpoint& checkpoint) {
-    const Viewport viewport = viewportOf(writer, view);
-    const ParameterValues options = viewOptions(writer.session, view);
+    const FigureRequest figure = figureOf(view);
     const std::string name = escapeHtml(view.card().name);
     ViewInput input = writer.input;
+    SessionFigure drawn;
     try {
-        input.data = headlessData(writer.original, view, input, viewport.range,
-                                  std::lround(viewport.width * viewport.pixelScale),
-                                  std::lround(viewport.height * viewport.pixelScale), writer.runner, checkpoint);
+        input.data = headlessData(writer.original, figure, input, writer.runner, checkpoint);
+        drawn = drawFigure(writer.original, figure, input, writer.text);
     } catch (const Error& error) {
         writer.missing += "<li><strong>" + name + "</strong>: " + escapeHtml(error.what()) + "</li>\n";
         return;
     }
-    const Scene scene = buildFigure(view, input, options, allPanesOf(writer.session), viewport);
-    const std::string finding = view.finding(input, options);
-    if (isOnlyWords(scene)) {
-        writer.missing += "<li><strong>" + name + "</strong>: " + escapeHtml(finding) + "</li>\n";
+    if (isOnlyWords(drawn.scene)) {
+        writer.missing += "<li><strong>" + name + "</strong>: " + escapeHtml(drawn.finding) + "</li>\n";
         return;
     }
-    const std::string command = commandOf(writer, view, viewport);
     writer.figures += fmt::format(
         "<section aria-labelledby=\"h-{0}\">\n<h3 id=\"h-{0}\">{1}</h3>\n<figure id=\"{0}\">\n", view.card().id, name);
-    writer.figures += sceneAsInlineSvg(scene, view.card().name + ". " + finding);
-    writer.figures += "<figcaption>" + escapeHtml(finding) + "</figcaption>\n</figure>\n";
+    writer.figures += sceneAsInlineSvg(drawn.scene, drawn.title);
+    writer.figures += "<figcaption>" + escapeHtml(drawn.finding) + "</figcaption>\n</figure>\n";
     writer.figures +=
         "<details><summary>How to read it</summary>\n" + markdownToHtml(view.card().help) + "</details>\n";
-    writer.figures += tableOf(view.table(input, options), view.card().name);
-    writer.figures += "<pre><code>" + escapeHtml(command) + "</code></pre>\n</section>\n";
+    writer.figures += tableOf(view.table(input, viewOptions(writer.original, view)), view.card().name);
+    writer.figures += "<pre><code>" + escapeHtml(plotCommand(writer.session, figure)) + "</code></pre>\n</section>\n";
 }
 
 std::string factsOf(const Writer& writer) {
@@ -162,7 +143,7 @@ std::string reportPage(const Session& session, const std::shared_ptr<const Captu
                   .figures = {},
                   .missing = {}};
     const double parts = static_cast<double>(views.size()) + 1;
-    writer.input = headlessInput(session, capture, allPanesOf(session), runner, checkpoint.part(0, 1 / parts));
+    writer.input = headlessInput(session, capture, {}, runner, checkpoint.part(0, 1 / parts));
     for (std::size_t i = 0; i < views.size(); ++i) {
         const double from = static_cast<double>(i) + 1;
         addFigure(writer, *views[i], checkpoint.part(from / parts, (from + 1) / parts));

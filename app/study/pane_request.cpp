@@ -1,4 +1,4 @@
-// One way from what a pane asks for to what the runner takes, for the window and for figures without one.
+// One way from what a pane asks for to what the runner takes and to the name that views give it.
 #include "app/study/pane_request.h"
 
 #include "core/capture/named_dataset.h"
@@ -6,32 +6,57 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace kvscope {
 
-RunRequest resolvePane(const PaneRequest& pane, bool ownCut) {
+namespace {
+
+std::string joined(const std::string& first, const std::string& second) {
+    return first + (first.empty() || second.empty() ? "" : ", ") + second;
+}
+
+/// The policy of a list is free text where another program wrote the list.
+PolicyIdentity identityOfList(const RecordedSelection& list, const Cut& cut) {
+    const auto& known = allPolicies();
+    const auto policy = std::find_if(known.begin(), known.end(),
+                                     [&](const Policy* candidate) { return candidate->card().id == list.policy; });
+    const std::string name = policy != known.end() ? (*policy)->card().name : list.policy;
+    const std::string ownCut = cut.evaluatedOnSeen ? "cut none" : fmt::format("cut {}", cut.token);
+    return {list.policy, name.empty() ? "Recorded list" : name + " (recorded)", joined(list.variant, ownCut)};
+}
+
+} // namespace
+
+RunRequest resolvePane(const PaneRequest& pane) {
     RunRequest request = pane.run;
     if (pane.recordedPath.empty())
         return request;
     auto recorded = std::make_shared<RecordedSelection>(readSelection(pane.recordedPath));
     checkAgainst(*recorded, *request.capture);
-    if (ownCut)
-        request.cut = cutOf(*recorded, *request.capture);
+    request.cut = cutOf(*recorded, *request.capture);
     request.recorded = std::move(recorded);
     return request;
 }
 
+PolicyIdentity policyIdentityOf(const PolicySpec& policy) {
+    const PolicyCard& card = policyById(policy.policy).card();
+    const std::string variant =
+        policy.variant.empty() && !card.variants.empty() ? card.variants.front().id : policy.variant;
+    const bool edited = policy.values != specOfVariant(policy.policy, policy.variant).values;
+    return {card.id, card.name, joined(variant, edited ? "edited" : "")};
+}
+
 PolicyIdentity policyIdentityOf(const RunRequest& run) {
-    if (run.recorded)
-        return {run.recorded->policy, run.recorded->policy + " (recorded)", run.recorded->variant};
-    return {run.policy.policy, policyById(run.policy.policy).card().name, run.policy.variant};
+    return run.recorded ? identityOfList(*run.recorded, run.cut) : policyIdentityOf(run.policy);
 }
 
 std::string resultKey(const PaneRequest& pane) {
+    if (!pane.recordedPath.empty())
+        return pane.recordedPath + "@" + pathStamp(pane.recordedPath);
     const RunRequest& run = pane.run;
-    const std::string identity =
-        pane.recordedPath.empty() ? run.policy.text() : pane.recordedPath + "@" + pathStamp(pane.recordedPath);
-    return fmt::format("{}|{}|{}{}|{}", identity, run.budget.text(), run.cut.token, run.cut.evaluatedOnSeen ? "s" : "",
-                       run.seed);
+    return fmt::format("{}|{}|{}{}|{}", run.policy.text(), run.budget.text(), run.cut.token,
+                       run.cut.evaluatedOnSeen ? "s" : "", run.seed);
 }
 
 } // namespace kvscope

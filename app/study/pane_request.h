@@ -13,14 +13,19 @@ struct PaneRequest {
     std::string recordedPath; ///< empty: the policy chooses
 };
 
-/// The request as the runner takes it. Reads the recorded list and runs it with its own cut where `ownCut` is set.
-/// Throws Error for a list that cannot be read or does not fit the capture.
-RunRequest resolvePane(const PaneRequest& pane, bool ownCut = false);
+/// The request as the runner takes it. A recorded list is read here and always runs at its own cut: a policy chose it
+/// from the tokens before that cut, and the queries after that cut evaluate it. Throws Error for a list that cannot be
+/// read or does not fit the capture.
+RunRequest resolvePane(const PaneRequest& pane);
 
-/// Who chooses in a run, as a view names it: a policy, or "snapkv (recorded)" with the variant that its file states.
+/// What selected the tokens of a run, as every view names it: "SnapKV" with the variant "kvpress" or, once a parameter
+/// differs from the variant's, "kvpress, edited"; of a recorded list "SnapKV (recorded)" with the variant that the file
+/// states and the list's own cut, "kvpress, cut 995".
 struct PolicyIdentity {
-    std::string policyId, policyName, variant;
+    std::string policyId; ///< decides the colour; of a recorded list the policy that made the list
+    std::string policyName, variant;
 };
+PolicyIdentity policyIdentityOf(const PolicySpec& policy);
 PolicyIdentity policyIdentityOf(const RunRequest& run);
 
 /// Everything that determines a result but capture and layer. A recorded list is identified by its file and the time of

@@ -1,22 +1,18 @@
 // A figure that cannot be made again is an anecdote: everything that determined it stands in its command line.
 #include "app/study/regenerating_command.h"
 
-#include <algorithm>
+#include "views/token_strip/token_strip_view.h"
+
+#include <fmt/format.h>
+
 #include <cctype>
-#include <cmath>
 
 namespace kvscope {
 
 namespace {
 
-std::string number(double value) {
-    const auto whole = static_cast<long long>(std::llround(value));
-    if (std::abs(value - static_cast<double>(whole)) < 1e-9)
-        return std::to_string(whole);
-    std::string text = std::to_string(value);
-    text.erase(text.find_last_not_of('0') + 1);
-    return text;
-}
+/// The shortest text that reads back to the same number.
+std::string number(double value) { return fmt::format("{}", value); }
 
 /// The pane's policy with its budget, so that one line can mix budgets.
 std::string specOf(const Session& session, std::size_t pane) {
@@ -34,17 +30,21 @@ void addWhere(std::vector<std::string>& words, const Session& session) {
         words.insert(words.end(), {"--arithmetic", "fast"});
 }
 
-/// What the reader sees besides the data: the selection, pan and zoom, the scroll of the strip.
-void addLook(std::vector<std::string>& words, const Session& session, const std::string& viewId) {
+/// What the reader sees besides the data: the view's options, the selection, pan and zoom, the scroll of the strip.
+void addLook(std::vector<std::string>& words, const Session& session, const View& view) {
+    const ParameterValues options = viewOptions(session, view);
+    for (const ParameterSpec& option : options.table())
+        if (!options.isDefault(option.id))
+            words.insert(words.end(), {"--view-set", option.id + "=" + options.text(option.id)});
     words.insert(words.end(), {"--select", session.selected.empty() ? "none" : rangeText(session.selected)});
     if (!session.selectionName.empty())
         words.insert(words.end(), {"--select-name", session.selectionName});
-    if (const auto found = session.look.ranges.find(viewId); found != session.look.ranges.end())
-        words.insert(words.end(), {"--range", number(found->second.xMin) + "," + number(found->second.xMax) + "," +
-                                                  number(found->second.yMin) + "," + number(found->second.yMax)});
+    if (const auto range = shownRange(session, view))
+        words.insert(words.end(),
+                     {"--range", fmt::format("{},{},{},{}", range->xMin, range->xMax, range->yMin, range->yMax)});
     if (session.look.cursor)
         words.insert(words.end(), {"--cursor", std::to_string(*session.look.cursor)});
-    if (viewId == "token_strip")
+    if (view.card().id == tokenStripView().card().id)
         words.insert(words.end(), {"--scroll", number(session.look.stripScroll)});
 }
 
@@ -90,21 +90,17 @@ std::string plotCommand(const Session& session, const FigureRequest& figure) {
                                       "--layer",     std::to_string(session.layer.value),
                                       "--kv-head",   std::to_string(session.kvHead.value),
                                       "--q-head",    std::to_string(session.queryHead.value)};
-    for (const std::size_t pane : figure.panes) {
+    for (std::size_t pane = 0; pane < session.panes.size(); ++pane) {
         const std::string& recorded = session.panes[pane].recordedPath;
         words.insert(words.end(), {recorded.empty() ? "--policy" : "--selection",
                                    recorded.empty() ? specOf(session, pane) : recorded});
     }
-    const auto active =
-        std::find(figure.panes.begin(), figure.panes.end(), static_cast<std::size_t>(session.activePane));
-    if (active != figure.panes.end() && active != figure.panes.begin())
-        words.insert(words.end(), {"--active", std::to_string(active - figure.panes.begin())});
+    if (session.activePane > 0)
+        words.insert(words.end(), {"--active", std::to_string(session.activePane)});
+    if (figure.pane)
+        words.insert(words.end(), {"--pane", std::to_string(*figure.pane)});
     addWhere(words, session);
-    const auto options = session.viewOptions.find(figure.viewId);
-    if (options != session.viewOptions.end())
-        for (const auto& [id, text] : options->second)
-            words.insert(words.end(), {"--view-set", id + "=" + text});
-    addLook(words, session, figure.viewId);
+    addLook(words, session, viewById(figure.viewId));
     words.insert(words.end(), {"--size", number(figure.width) + "x" + number(figure.height)});
     if (figure.scale != 1)
         words.insert(words.end(), {"--scale", number(figure.scale)});

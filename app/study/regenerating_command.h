@@ -2,6 +2,7 @@
 
 #include "app/study/session.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,13 +16,14 @@ std::string rangeText(const std::vector<TokenIndex>& tokens);
 
 struct FigureRequest {
     std::string viewId;
-    std::vector<std::size_t> panes; ///< of the session, in this order
+    std::optional<std::size_t> pane; ///< only this one; empty: all panes of the session
     double width = 900, height = 700, scale = 1;
     std::string theme = "light";
     std::string outPath;
 };
 
-/// The command line that makes a figure of the session again without a window.
+/// The command line that makes a figure of the session again without a window. Options of the view are stated where
+/// they differ from their defaults. Throws Error for an unknown view.
 std::string plotCommand(const Session& session, const FigureRequest& figure);
 /// The command line that writes the kept list of a pane again.
 std::string evictCommand(const Session& session, std::size_t pane, const std::string& outPath);

@@ -3,6 +3,7 @@
 #include "app/study/session.h"
 
 #include "core/base/error.h"
+#include "views/common/file_option.h"
 
 #include <algorithm>
 #include <cassert>
@@ -67,12 +68,9 @@ std::vector<std::string> filesReadBy(const Session& session) {
     for (const SessionPane& pane : session.panes)
         files.push_back(pane.recordedPath);
     for (const auto& [view, options] : session.viewOptions)
-        for (const auto& [option, text] : options) // one file, several with commas between, or no file at all
-            for (std::size_t begin = 0; begin <= text.size();) {
-                const std::size_t end = std::min(text.find(',', begin), text.size());
-                files.push_back(text.substr(begin, end - begin));
-                begin = end + 1;
-            }
+        for (const auto& [option, text] : options) // an option that names no file does no harm here
+            for (std::string& file : filesOf(text))
+                files.push_back(std::move(file));
     return files;
 }
 
@@ -133,6 +131,11 @@ ParameterValues viewOptions(const Session& session, const View& view) {
         }
     }
     return values;
+}
+
+std::optional<Viewport::Range> shownRange(const Session& session, const View& view) {
+    const auto range = session.look.ranges.find(view.card().id);
+    return range == session.look.ranges.end() ? std::nullopt : std::optional(range->second);
 }
 
 void setViewOption(Session& session, const std::string& viewId, const std::string& option, const std::string& text) {

@@ -79,6 +79,8 @@ void removePane(Session& session, std::size_t index);
 /// The options of a view as stored in the session, checked against its table. Values that do not fit are left at
 /// their defaults.
 ParameterValues viewOptions(const Session& session, const View& view);
+/// The part of a view that is shown; nothing: all of it.
+std::optional<Viewport::Range> shownRange(const Session& session, const View& view);
 void setViewOption(Session& session, const std::string& viewId, const std::string& option, const std::string& text);
 
 /// Clamps layer, heads and selection to what the capture holds; keeps KV head and query head of one group.

@@ -2,6 +2,7 @@
 // after each the requests are compared with what is shown.
 #include "app/workbench/workbench.h"
 
+#include "app/study/session_requests.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
 
@@ -148,19 +149,11 @@ void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std
 }
 
 ViewInput Workbench::viewInput() const {
-    const Session& now = session();
-    ViewInput input;
-    input.capture = m_capture;
-    input.layer = now.layer;
-    input.kvHead = now.kvHead;
-    input.queryHead = now.queryHead;
-    if (m_cut)
-        input.cut = *m_cut;
-    for (std::size_t pane = 0; pane < now.panes.size(); ++pane)
+    ViewInput input = viewInputOf(session(), m_capture, m_cut);
+    for (std::size_t pane = 0; pane < session().panes.size(); ++pane)
         input.panes.push_back(paneData(static_cast<int>(pane)));
-    input.activePane = now.activePane;
-    input.cursor = now.look.cursor;
-    input.focus = {now.selected, now.selectionName, m_hovered, m_brushing};
+    input.focus.hovered = m_hovered;
+    input.focus.brushing = m_brushing;
     return input;
 }
 

@@ -1,8 +1,8 @@
 // The data side of the workbench: what each visible view shows beside the results, in a slot of its own. A view that
 // nobody sees asks for nothing.
 #include "app/study/makers/all_makers.h"
+#include "app/study/session_requests.h"
 #include "app/workbench/workbench.h"
-
 #include "views/common/view_facts.h"
 
 #include <algorithm>
@@ -57,30 +57,11 @@ void Workbench::setFrame(const View& view, std::int64_t width, std::int64_t heig
 std::optional<ViewDataRequest> Workbench::request() const {
     if (!m_capture || !m_cut)
         return std::nullopt;
-    const Session& now = session();
-    ViewDataRequest request;
-    request.capture = m_capture;
-    request.layer = now.layer;
-    request.kvHead = now.kvHead;
-    request.queryHead = now.queryHead;
-    request.cut = *m_cut;
-    for (std::size_t pane = 0; pane < now.panes.size(); ++pane)
-        request.panes.push_back(*requestFor(static_cast<int>(pane)));
-    request.activePane = now.activePane;
-    request.selected = now.selected;
-    request.seed = now.seed;
-    return request;
+    return dataRequestOf(session(), m_capture, *m_cut);
 }
 
 ViewDataRequest Workbench::dataRequest(const View& view, const DataRun& run) const {
-    const Session& now = session();
-    ViewDataRequest request = *this->request();
-    request.options = viewOptions(now, view);
-    if (const auto range = now.look.ranges.find(view.card().id); range != now.look.ranges.end())
-        request.range = range->second;
-    request.width = run.width;
-    request.height = run.height;
-    return request;
+    return dataRequestFor(view, session(), *request(), run.width, run.height);
 }
 
 void Workbench::refreshAllData() {

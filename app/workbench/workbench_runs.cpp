@@ -1,11 +1,9 @@
 // The run side of the workbench: what each pane asks for, what comes back, and which of it is still wanted. A key per
 // request says everything that determines a result; a result whose key is no longer wanted is kept for undo only.
+#include "app/study/session_requests.h"
 #include "app/workbench/workbench.h"
-
 #include "core/base/error.h"
-#include "core/policies/policy.h"
 
-#include <filesystem>
 #include <utility>
 
 namespace kvscope {
@@ -16,13 +14,6 @@ std::string slotOf(int pane) { return "pane " + std::to_string(pane); }
 
 std::string keyOf(const PaneRequest& request) {
     return std::to_string(request.run.layer.value) + "|" + resultKey(request);
-}
-
-/// "kvpress", or "kvpress, edited" once a value differs from the variant's.
-std::string variantText(const PolicySpec& spec, const PolicyCard& card) {
-    PolicySpec untouched = specOfVariant(spec.policy, spec.variant);
-    const std::string name = spec.variant.empty() && !card.variants.empty() ? card.variants.front().id : spec.variant;
-    return untouched.values == spec.values ? name : name + (name.empty() ? "edited" : ", edited");
 }
 
 } // namespace
@@ -51,15 +42,7 @@ std::optional<PaneRequest> Workbench::requestFor(int pane) const {
     const auto index = static_cast<std::size_t>(pane);
     if (!m_capture || !m_cut || index >= session().panes.size())
         return std::nullopt;
-    PaneRequest request{{}, session().panes[index].recordedPath};
-    request.run.capture = m_capture;
-    request.run.layer = session().layer;
-    request.run.policy = session().panes[index].policy;
-    request.run.budget = effectiveBudget(session(), index);
-    request.run.policy.budget.reset();
-    request.run.cut = *m_cut;
-    request.run.seed = session().seed;
-    return request;
+    return paneRequestOf(session(), index, m_capture, *m_cut);
 }
 
 void Workbench::refreshPane(int pane) {
@@ -144,25 +127,10 @@ void Workbench::cancelPane(int pane) {
 
 PaneData Workbench::paneData(int pane) const {
     const auto index = static_cast<std::size_t>(pane);
-    const SessionPane& spec = session().panes[index];
     const PaneRun& run = m_panes[index];
-    PaneData data;
-    data.letter = static_cast<char>('A' + pane);
+    PaneData data = paneDataOf(session(), index, run.result);
     data.computing = run.computing;
     data.error = run.error;
-    // A result of another layer says nothing about the heads that are shown now.
-    if (run.result && run.result->request.layer == session().layer)
-        data.result = run.result;
-    if (!spec.recordedPath.empty()) {
-        data.policyId = "recorded";
-        data.policyName = std::filesystem::path(spec.recordedPath).filename().string();
-        data.variant = "recorded";
-        return data;
-    }
-    const PolicyCard& card = policyById(spec.policy.policy).card();
-    data.policyId = card.id;
-    data.policyName = card.name;
-    data.variant = variantText(spec.policy, card);
     return data;
 }
 

@@ -100,7 +100,6 @@ private slots:
         QVERIFY(picture(program, "saved.svg").contains("SnapKV"));
         FigureRequest figure;
         figure.viewId = "token_profile";
-        figure.panes = {0, 1};
         figure.width = 900, figure.height = 700;
         figure.outPath = "again.svg";
         QStringList words = QProcess::splitCommand(QString::fromStdString(plotCommand(session, figure)));

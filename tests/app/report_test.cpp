@@ -154,6 +154,20 @@ private slots:
         QVERIFY(page.contains("not read yet") && page.contains("--cursor 384"));
     }
 
+    void helpPagesKeepTheirListsAndListings() {
+        QCOMPARE(markdownToHtml("Text\n\n- one\n- *two*\n\n```\na < b\n```\n"),
+                 std::string("<p>Text</p>\n<ul>\n<li>one</li>\n<li><em>two</em></li>\n</ul>\n"
+                             "<pre><code>a &lt; b\n</code></pre>\n"));
+        const QString lists = pageOf(firstSession(*sample()), {"geometry"});
+        QVERIFY(lists.contains(QRegularExpression("<ul>\\s*<li><em>log det of kept keys</em>")));
+        Session session = firstSession(*sample());
+        session.panes = {{PolicySpec::parse("balancekv"), {}, {}}};
+        const QString listing = pageOf(session, {"walk"});
+        const qsizetype help = listing.indexOf("How to read it");
+        QVERIFY(help > 0 && listing.indexOf("<pre><code>", help) < listing.indexOf("</details>", help));
+        QVERIFY2(walk(lists).error.isEmpty() && walk(listing).error.isEmpty(), qPrintable(walk(listing).error));
+    }
+
     void textIsEscaped() {
         QCOMPARE(escapeHtml("<b>&\"'\x01\n"), std::string("&lt;b&gt;&amp;&quot;&#39;\\x01\n"));
         QCOMPARE(markdownToHtml("**a<b** and `x`\n\nnext * one"),

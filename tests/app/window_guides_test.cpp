@@ -198,7 +198,7 @@ private slots:
         const QString path = folder.filePath("page.html");
         answerFileDialog(path);
         open.window.actions()->byName("report")->trigger();
-        QTRY_VERIFY(open.window.notices().messages().join(' ').contains("Writing the report"));
+        QTRY_VERIFY(open.window.notices().messages().join(' ').contains("Writing "));
         open.bench.change(
             [](Session& s) {
                 setBudget(s, {Budget::Unit::Fraction, 0.1});

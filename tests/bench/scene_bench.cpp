@@ -49,8 +49,8 @@ struct Ready {
         for (const std::string& policy : policiesFor(view.card().id))
             session.panes.push_back({PolicySpec::parse(policy), {}, {}});
         options = viewOptions(session, view);
-        input = headlessInput(session, capture, allPanesOf(session), runner, {});
-        input.data = headlessData(session, view, input, {}, 1200, 800, runner, {});
+        input = headlessInput(session, capture, {}, runner, {});
+        input.data = headlessData(session, {.viewId = view.card().id, .width = 1200, .height = 800}, input, runner, {});
     }
 };
 

@@ -76,7 +76,8 @@ void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& c
         stretch(marks.shade, visible, "position", chosen, marks);
     } else if (marks.colourBy == "score") {
         marks.shade = scoresOf(input, pane, n);
-        stretch(marks.shade, visible, pane.policyId, chosen, marks); // scores of two policies are not one quantity
+        // Scores of two policies are two quantities; those of a list need not be of any policy known here.
+        stretch(marks.shade, visible, pane.result->request.recorded ? "recorded" : pane.policyId, chosen, marks);
     } else if (marks.colourBy == "norm") {
         marks.shade = projectionOf(input).norms;
         marks.shade.resize(n, kNone);

@@ -146,9 +146,8 @@ Scene TokenProfileView::buildScene(const ViewInput& input, const ParameterValues
     const auto n = static_cast<double>(profile.scores.size());
     const Viewport::Range range =
         viewport.range.value_or(Viewport::Range{0, n, profile.low - margin, profile.high + margin});
-    const bool isPolicy = pane.policyId != "recorded" && !pane.result->request.recorded;
-    const std::string title =
-        isPolicy ? policyById(pane.policyId).scoreLabel(pane.result->request.policy.values) : "recorded score";
+    const RunRequest& run = pane.result->request;
+    const std::string title = run.recorded ? "recorded score" : policyById(pane.policyId).scoreLabel(run.policy.values);
     const TokenMarks marks = marksOf(profile);
     Chart chart(viewport, legendOf(pane, profile, markStride(marks), viewport.theme),
                 {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},

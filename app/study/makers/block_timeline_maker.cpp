@@ -108,7 +108,7 @@ ViewDataMaker::Value makeBlockTimelineData(const LayerRunner& runner, const View
     BlockTimelineData data;
     const std::string& picture = request.options.choice("picture");
     if (picture != "timeline" && !request.panes.empty()) {
-        const RunRequest run = resolvePane(request.shownPane(), true);
+        const RunRequest run = resolvePane(request.shownPane());
         const bool inBlocks = !run.recorded && run.policy.values.has("prompt_block");
         if (inBlocks && picture == "drift")
             addDrift(data, runner, request, run, checkpoint);

@@ -190,7 +190,7 @@ private:
         if (m_request.panes.empty())
             throw Error({"no policy is shown", {}, "Add a pane: log det is that of the keys it keeps", {}});
         for (std::size_t pane = 0; pane < m_request.panes.size(); ++pane) {
-            const RunRequest run = resolvePane(m_request.panes[pane], true);
+            const RunRequest run = resolvePane(m_request.panes[pane]);
             const PolicyIdentity identity = policyIdentityOf(run);
             if (m_data.series.size() <= pane)
                 m_data.series.push_back(

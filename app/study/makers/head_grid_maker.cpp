@@ -4,7 +4,6 @@
 #include "app/study/makers/measured_heads.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
-#include "core/policies/policy.h"
 #include "views/common/measure_options.h"
 #include "views/head_grid/head_grid_data.h"
 
@@ -32,7 +31,7 @@ struct Layer {
     double& kept; ///< of the active pane, mean of the heads, once its result was asked for
 
     std::shared_ptr<const RunResult> result(const PaneRequest& pane, bool measure) const {
-        RunRequest run = resolvePane(pane, true);
+        RunRequest run = resolvePane(pane);
         run.layer = index;
         run.measure = measure;
         return runner.run(run, checkpoint);
@@ -202,10 +201,7 @@ std::string wordsOf(const Quantity& quantity, const ViewDataRequest& request) {
     const std::size_t at = words.find(kPolicy);
     if (at == std::string::npos)
         return words;
-    const PaneRequest& pane = request.shownPane();
-    const std::string name =
-        pane.recordedPath.empty() ? policyById(pane.run.policy.policy).card().name : "the recorded list";
-    return words.replace(at, kPolicy.size(), name);
+    return words.replace(at, kPolicy.size(), policyIdentityOf(resolvePane(request.shownPane())).policyName);
 }
 
 } // namespace

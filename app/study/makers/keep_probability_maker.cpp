@@ -24,7 +24,7 @@ void addList(KeepProbabilityData& data, const RunResult& result, KvHeadIndex hea
 
 ViewDataMaker::Value makeKeepProbabilityData(const LayerRunner& runner, const ViewDataRequest& request,
                                              const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    RunRequest run = resolvePane(request.shownPane(), true);
+    RunRequest run = resolvePane(request.shownPane());
     run.measure = false;
     KeepProbabilityData data;
     data.letter = static_cast<char>('A' + request.activePane);

@@ -74,7 +74,7 @@ private:
     bool wholeLayer() const { return m_request.options.choice("heads") == "layer"; }
 
     void addPane(std::size_t pane) {
-        RunRequest run = resolvePane(m_request.panes[pane], true);
+        RunRequest run = resolvePane(m_request.panes[pane]);
         run.measure = true;
         const PolicyIdentity identity = policyIdentityOf(run);
         m_data.panes.push_back(

@@ -1,8 +1,6 @@
 // A view is a pure function of the session and its results; this class calls it when one of them has changed.
 #include "app/window/canvas/view_canvas.h"
 
-#include "app/export/figure.h"
-
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "views/common/cell_lock.h"
@@ -12,7 +10,6 @@
 #include <QKeyEvent>
 #include <QResizeEvent>
 #include <QTimer>
-#include <numeric>
 
 #include <algorithm>
 #include <utility>
@@ -59,36 +56,21 @@ ViewInput ViewCanvas::input() const {
 }
 
 Viewport ViewCanvas::viewportFor(double width, double height) const {
-    const LookState& look = m_workbench.session().look;
     Viewport viewport;
     viewport.width = width;
     viewport.height = height;
     viewport.pixelScale = appearance().scale * devicePixelRatioF();
     viewport.theme = appearance().theme;
     viewport.text = &m_text;
-    viewport.scroll = look.stripScroll;
+    viewport.scroll = m_workbench.session().look.stripScroll;
     viewport.besideOthers = m_besideOthers;
-    const auto range = look.ranges.find(m_view.card().id);
-    if (range != look.ranges.end())
-        viewport.range = range->second;
+    viewport.range = shownRange(m_workbench.session(), m_view);
     return viewport;
 }
 
 void ViewCanvas::setBesideOthers(bool beside) {
     if (std::exchange(m_besideOthers, beside) != beside)
         m_canvas->invalidate();
-}
-
-Scene ViewCanvas::sceneForExport(double width, double height, ThemeId theme) const {
-    Viewport viewport = viewportFor(width, height);
-    viewport.theme = theme;
-    viewport.forExport = true;
-    ViewInput figure = input();
-    figure.focus.hovered = -1;
-    // The same function as on the command line, so that the command in the metadata makes this very figure.
-    std::vector<std::size_t> panes(m_view.card().perPane ? 1 : figure.panes.size());
-    std::iota(panes.begin(), panes.end(), m_view.card().perPane ? static_cast<std::size_t>(m_pane) : 0);
-    return buildFigure(m_view, std::move(figure), viewOptions(m_workbench.session(), m_view), panes, viewport);
 }
 
 Scene ViewCanvas::sceneFor(double width, double height) {

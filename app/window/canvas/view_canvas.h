@@ -29,8 +29,6 @@ public:
     ViewTable table() const;
     QString finding() const;
 
-    /// The scene as a figure: at a size in design pixels, in a theme of its own, without chips and hints.
-    Scene sceneForExport(double width, double height, ThemeId theme) const;
     void resetView();
     void frameSelection(); ///< shows the selected tokens as large as they fit
     void showRange();      ///< the dialog of the shown ranges; views without axes have none

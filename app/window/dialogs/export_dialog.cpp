@@ -1,13 +1,15 @@
-// Figures leave the program light and at a chosen size, because paper is not a screen.
+// Figures leave the program light and at a chosen size, because paper is not a screen. A figure is drawn as the command
+// in its metadata draws it, and by the same functions.
 #include "app/window/dialogs/export_dialog.h"
 
 #include "app/export/scene_export.h"
-#include "app/study/regenerating_command.h"
+#include "app/report/headless.h"
+#include "app/text/qt_text_service.h"
 #include "app/window/canvas/view_canvas.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
-#include "app/window/widgets/small_widgets.h"
+#include "app/window/widgets/writing_job.h"
 #include "core/base/error.h"
 #include "core/base/own_output.h"
 #include "core/run/record_results.h"
@@ -34,9 +36,9 @@ struct Choices {
     QCheckBox* footer;
 };
 
-QSpinBox* pixelBox(int value) {
+QSpinBox* pixelBox(int least, int value) {
     auto* box = new QSpinBox;
-    box->setRange(100, 8000);
+    box->setRange(least, 8000);
     box->setValue(value);
     box->setSuffix(" px");
     return box;
@@ -44,8 +46,8 @@ QSpinBox* pixelBox(int value) {
 
 Choices buildForm(QDialog& dialog, const ViewCanvas& canvas) {
     Choices choices{new QComboBox,
-                    pixelBox(static_cast<int>(canvas.width() / appearance().scale)),
-                    pixelBox(static_cast<int>(canvas.height() / appearance().scale)),
+                    pixelBox(120, static_cast<int>(canvas.width() / appearance().scale)),
+                    pixelBox(90, static_cast<int>(canvas.height() / appearance().scale)),
                     new QDoubleSpinBox,
                     new QComboBox,
                     new QCheckBox(QObject::tr("Print the command below the figure"))};
@@ -74,31 +76,36 @@ Choices buildForm(QDialog& dialog, const ViewCanvas& canvas) {
     return choices;
 }
 
-FigureRequest figureOf(const Session& session, const ViewCanvas& canvas, const Choices& choices,
-                       const std::string& path) {
+FigureRequest figureOf(const ViewCanvas& canvas, const Choices& choices, const std::string& path) {
     FigureRequest figure;
     figure.viewId = canvas.view().card().id;
+    if (canvas.view().card().perPane)
+        figure.pane = static_cast<std::size_t>(canvas.pane());
     figure.width = choices.width->value();
     figure.height = choices.height->value();
     figure.scale = choices.scale->value();
     figure.theme = choices.theme->currentText().toStdString();
     figure.outPath = path;
-    if (canvas.view().card().perPane)
-        figure.panes = {static_cast<std::size_t>(canvas.pane())};
-    else
-        for (std::size_t pane = 0; pane < session.panes.size(); ++pane)
-            figure.panes.push_back(pane);
     return figure;
 }
 
-void writeFigure(Workbench& workbench, const ViewCanvas& canvas, const Choices& choices, const std::string& path) {
-    const FigureRequest figure = figureOf(workbench.session(), canvas, choices, path);
-    ExportOptions options;
-    options.scale = figure.scale;
-    options.command = plotCommand(workbench.session(), figure);
-    options.title = canvas.finding().toStdString();
-    options.footer = choices.footer->isChecked();
-    exportScene(canvas.sceneForExport(figure.width, figure.height, themeByName(figure.theme)), path, options);
+/// What the command in the metadata does, on the session as it is now: results that are known come from the caches.
+void writeFigure(Workbench& workbench, const FigureRequest& figure, bool footer, NoticeStrip& notices) {
+    submitWriting(
+        workbench, notices, fromUtf8(figure.outPath),
+        [session = workbench.session(), capture = workbench.capture(), runner = workbench.sharedRunner(), figure,
+         footer](const Checkpoint& checkpoint) {
+            checkIsNoSource(figure.outPath, filesReadBy(session));
+            return [session, figure, footer,
+                    input = figureInput(session, capture, figure, *runner, checkpoint)] { // text belongs to this thread
+                const SessionFigure drawn = drawFigure(session, figure, input, QtTextService());
+                exportScene(drawn.scene, figure.outPath,
+                            {.scale = figure.scale,
+                             .command = plotCommand(session, figure),
+                             .title = drawn.title,
+                             .footer = footer});
+            };
+        });
 }
 
 void writeList(Workbench& workbench, const ViewCanvas& canvas, const std::string& path) {
@@ -131,11 +138,11 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
                                                            : QObject::tr("Figures (*.png *.svg *.pdf)"));
     if (path.isEmpty())
         return;
+    if (!list)
+        return writeFigure(workbench, figureOf(canvas, choices, path.toStdString()), choices.footer->isChecked(),
+                           notices);
     try {
-        if (list)
-            writeList(workbench, canvas, path.toStdString());
-        else
-            writeFigure(workbench, canvas, choices, path.toStdString());
+        writeList(workbench, canvas, path.toStdString());
         notices.show("export", NoticeStrip::Tone::Notice, QObject::tr("Written: %1").arg(path));
     } catch (const Error& error) {
         notices.show("export", NoticeStrip::Tone::Error, fromUtf8(error.what()));

@@ -49,6 +49,7 @@ PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_w
     });
     column->addWidget(m_add);
     connect(&m_workbench, &Workbench::sessionChanged, this, &PaneList::refresh);
+    connect(&m_workbench, &Workbench::paneChanged, this, &PaneList::refresh); // who made a recorded list is known now
     refresh();
 }
 

@@ -20,6 +20,12 @@ PolicyPanel::PolicyPanel(Workbench& workbench, QWidget* parent) : QWidget(parent
     setObjectName("panelBody");
     build();
     connect(&m_workbench, &Workbench::sessionChanged, this, &PolicyPanel::refresh);
+    connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
+        const Session& now = m_workbench.session();
+        if (changed == now.activePane && std::size_t(changed) < now.panes.size() &&
+            !now.panes[static_cast<std::size_t>(changed)].recordedPath.empty())
+            refresh(); // who made a recorded list is known now
+    });
     refresh();
 }
 
@@ -120,7 +126,7 @@ void PolicyPanel::refresh() {
     const SessionPane& spec = session.panes[static_cast<std::size_t>(session.activePane)];
     const bool recorded = !spec.recordedPath.empty();
     m_badge->show(pane.letter, pane.policyId);
-    m_title->setFullText(fromUtf8(recorded ? "Recorded list" : pane.policyName));
+    m_title->setFullText(fromUtf8(pane.policyName));
     m_variant->setVisible(!recorded && !pane.variant.empty());
     m_parameterBox->setVisible(!recorded);
     if (recorded)

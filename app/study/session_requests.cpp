@@ -1,0 +1,84 @@
+// From the session to everything that is computed and drawn. There is no second way: what a pane is called and what it
+// asks for cannot differ between screen and paper.
+#include "app/study/session_requests.h"
+
+#include <filesystem>
+#include <utility>
+
+namespace kvscope {
+
+PaneRequest paneRequestOf(const Session& session, std::size_t pane, std::shared_ptr<const CaptureReader> capture,
+                          const Cut& cut, std::shared_ptr<const RandomSource> random) {
+    PaneRequest request{{}, session.panes[pane].recordedPath};
+    request.run.capture = std::move(capture);
+    request.run.layer = session.layer;
+    request.run.policy = session.panes[pane].policy;
+    request.run.policy.budget.reset();
+    request.run.budget = effectiveBudget(session, pane);
+    request.run.cut = cut;
+    request.run.seed = session.seed;
+    request.run.random = std::move(random);
+    return request;
+}
+
+ViewDataRequest dataRequestOf(const Session& session, const std::shared_ptr<const CaptureReader>& capture,
+                              const Cut& cut, const std::shared_ptr<const RandomSource>& random) {
+    ViewDataRequest request;
+    request.capture = capture;
+    request.layer = session.layer;
+    request.kvHead = session.kvHead;
+    request.queryHead = session.queryHead;
+    request.cut = cut;
+    for (std::size_t pane = 0; pane < session.panes.size(); ++pane)
+        request.panes.push_back(paneRequestOf(session, pane, capture, cut, random));
+    request.activePane = session.activePane;
+    request.selected = session.selected;
+    request.seed = session.seed;
+    return request;
+}
+
+ViewDataRequest dataRequestFor(const View& view, const Session& session, ViewDataRequest request, std::int64_t width,
+                               std::int64_t height) {
+    request.options = viewOptions(session, view);
+    request.range = shownRange(session, view);
+    request.width = width;
+    request.height = height;
+    return request;
+}
+
+PaneData paneDataOf(const Session& session, std::size_t pane, std::shared_ptr<const RunResult> result) {
+    const SessionPane& spec = session.panes[pane];
+    PolicyIdentity identity;
+    if (spec.recordedPath.empty())
+        identity = policyIdentityOf(spec.policy);
+    else if (result && result->request.recorded)
+        identity = policyIdentityOf(result->request);
+    else
+        identity = {"", std::filesystem::path(spec.recordedPath).filename().string(), "recorded"};
+    PaneData data;
+    data.letter = static_cast<char>('A' + pane);
+    data.policyId = std::move(identity.policyId);
+    data.policyName = std::move(identity.policyName);
+    data.variant = std::move(identity.variant);
+    if (result && result->request.layer == session.layer)
+        data.result = std::move(result);
+    return data;
+}
+
+ViewInput viewInputOf(const Session& session, std::shared_ptr<const CaptureReader> capture,
+                      const std::optional<Cut>& cut) {
+    ViewInput input;
+    input.capture = std::move(capture);
+    input.layer = session.layer;
+    input.kvHead = session.kvHead;
+    input.queryHead = session.queryHead;
+    if (cut)
+        input.cut = *cut;
+    input.activePane = session.activePane;
+    input.cursor = session.look.cursor;
+    input.focus.selected = session.selected;
+    input.focus.selectionName = session.selectionName;
+    return input;
+}
+
+} // namespace kvscope
