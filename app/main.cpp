@@ -19,9 +19,5 @@ int main(int argc, char** argv) {
                    stderr);
         return 2;
     }
-    kvscope::WindowOptions options;
-    options.path = request.file ? request.file : "";
-    options.threads = request.threads;
-    options.engine = request.engine;
-    return kvscope::runWindow(argc, argv, options);
+    return kvscope::runWindow(argc, argv, {request.file, request.threads, request.engine});
 }

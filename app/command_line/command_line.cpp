@@ -128,8 +128,7 @@ int guarded(const CommandContext& context, const std::function<void()>& work) {
 std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) {
     CLI::App app("KVScope shows what KV-cache compression keeps, what it evicts and what that costs.", "kvscope");
     app.set_version_flag("--version", "kvscope " KVSCOPE_VERSION);
-    static std::string file; // outlives this call: the window reads it
-    app.add_option("file", file, "capture, session or recorded list to open in the window");
+    app.add_option("file", window.file, "capture, session or recorded list to open in the window");
     app.add_option("--engine", window.engine,
                    "of the window: cpu, torch (LibTorch on the CPU) or cuda (NVIDIA GPU); the last chosen by default")
         ->check(CLI::IsMember({"cpu", "torch", "cuda"}));
@@ -160,10 +159,9 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
                 command->run(context);
             });
         }
-    if (file.empty())
+    if (window.file.empty())
         return std::nullopt;
-    window.file = file.c_str();
-    const int code = guarded(CommandContext({}, {}), [] { checkWindowFile(file); });
+    const int code = guarded(CommandContext({}, {}), [&] { checkWindowFile(window.file); });
     return code == 0 ? std::nullopt : std::optional(code);
 }
 

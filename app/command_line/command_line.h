@@ -7,7 +7,7 @@ namespace kvscope {
 
 /// What the window is asked for when no subcommand is given.
 struct WindowRequest {
-    const char* file = nullptr; ///< capture, session or list to open; null: the sample
+    std::string file; ///< capture, session or list to open; empty: the sample
     int threads = 0;
     std::string engine; ///< empty: not given
 };
