@@ -1,5 +1,4 @@
-// A lesson is a session with words: opening it shows its panes like any other session, and saving it keeps the words,
-// because sessions keep keys that they do not know.
+// A lesson is a session with words: opening it shows its panes like any other session, and saving it keeps the words.
 #include "app/lessons/lesson.h"
 
 #include "app/lessons/lesson_quantities.h"
@@ -81,11 +80,10 @@ Lesson readLesson(const Json& json) {
 } // namespace
 
 std::optional<Lesson> lessonOf(const Session& session) {
-    const Json keys = Json::parse(session.unknownKeys, nullptr, false);
-    if (!keys.is_object() || !keys.contains("lesson"))
+    if (session.lesson.empty())
         return std::nullopt;
     try {
-        return readLesson(keys["lesson"]);
+        return readLesson(Json::parse(session.lesson));
     } catch (const Json::exception& wrong) {
         refuse(std::string("is incomplete: ") + wrong.what(), "");
     }

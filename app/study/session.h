@@ -57,6 +57,7 @@ struct Session {
     WindowLayout layout = WindowLayout::ComparePolicies;
     std::map<std::string, std::map<std::string, std::string>> viewOptions; ///< view id -> option id -> text
     LookState look;
+    std::string lesson;      ///< JSON object, read by app/lessons; empty: the session is no lesson
     std::string unknownKeys; ///< JSON object, as in SessionPane
 
     friend bool operator==(const Session&, const Session&) = default;

@@ -237,6 +237,8 @@ Json toJson(const Session& session, const fs::path& folder) {
     json["layout"] = wordOf(kLayouts, session.layout);
     json["view_options"] = session.viewOptions;
     json["look"] = writeLook(session.look);
+    if (!session.lesson.empty())
+        json["lesson"] = Json::parse(session.lesson);
     return json;
 }
 
@@ -290,6 +292,7 @@ Session fromJson(Json json, const std::string& path) {
     reader.with("layout", [&](const Json& v) { session.layout = valueOf(kLayouts, v.get<std::string>()); });
     reader.take("view_options", session.viewOptions);
     reader.with("look", [&](const Json& v) { session.look = readLook(v, path); });
+    reader.with("lesson", [&](const Json& v) { session.lesson = v.dump(); });
     session.unknownKeys = reader.rest();
     return session;
 }

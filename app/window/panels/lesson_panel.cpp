@@ -61,7 +61,7 @@ LessonPanel::LessonPanel(Workbench& workbench, QWidget* parent) : QWidget(parent
 }
 
 void LessonPanel::refresh() {
-    const std::string& source = m_workbench.session().unknownKeys;
+    const std::string& source = m_workbench.session().lesson;
     if (source != m_source || !m_body) {
         m_source = source;
         clear();
