@@ -31,6 +31,7 @@
 
 #include <QCloseEvent>
 #include <QCoreApplication>
+#include <QDesktopServices>
 #include <QFileInfo>
 #include <QMimeData>
 #include <QResizeEvent>
@@ -55,6 +56,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     setWindowIcon(QIcon(":/icons/kvscope.svg"));
     setAcceptDrops(true);
     setContextMenuPolicy(Qt::NoContextMenu);
+    QDesktopServices::setUrlHandler("manual", this, "followManualLink");
     m_notices = new NoticeStrip;
     m_engines = new EngineController(m_workbench, *m_notices, this);
     m_files = new FileActions(m_workbench, *m_notices, this);

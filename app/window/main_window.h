@@ -2,6 +2,7 @@
 
 #include <QMainWindow>
 #include <QPointer>
+#include <QUrl>
 
 #include "app/lessons/lesson.h"
 #include "app/window/actions/window_commands.h"
@@ -65,6 +66,7 @@ public:
     void saveScreenshot() override;
     void showKeys() override;
     void showManual() override;
+    Q_INVOKABLE void followManualLink(const QUrl& link); ///< manual:PAGE#HEADING, from any text of the window
     void showAbout() override;
     void showRange() override;
 

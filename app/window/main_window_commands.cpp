@@ -179,6 +179,11 @@ void MainWindow::showManual() {
     m_manual->activateWindow();
 }
 
+void MainWindow::followManualLink(const QUrl& link) {
+    showManual();
+    m_manual->openPage(link.toString(QUrl::RemoveScheme));
+}
+
 void MainWindow::showAbout() {
     m_notices->show(
         "about", NoticeStrip::Tone::Notice,

@@ -7,7 +7,9 @@
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
+#include <QDirIterator>
 #include <QRegularExpression>
+#include <QSet>
 
 using kvscope::testing::Program;
 
@@ -20,6 +22,15 @@ constexpr qint64 kMostPictureBytes = 700'000; // of all together: they live in g
 QString textOf(const QString& path) {
     QFile file(path);
     return file.open(QIODevice::ReadOnly) ? QString::fromUtf8(file.readAll()) : QString();
+}
+
+/// Headings as GitHub and the program name them: "### B7" is #b7.
+QStringList anchorsOf(const QString& page) {
+    QStringList anchors;
+    for (const QString& line : textOf(kManual + page).split('\n'))
+        if (line.startsWith('#'))
+            anchors << '#' + line.section(' ', 1).toLower().replace(' ', '-');
+    return anchors;
 }
 
 QStringList pages() { return QDir(kManual).entryList({"*.md"}, QDir::Files, QDir::Name); }
@@ -126,21 +137,43 @@ private slots:
     }
 
     void everyLinkLeadsSomewhere() {
-        const QRegularExpression link(R"re(\]\(([^)#]+)\))re");
+        const QRegularExpression link(R"re(\]\(([^)#]*)(#[^)]*)?\))re");
         int links = 0;
         for (const QString& page : pages()) {
             auto found = link.globalMatch(textOf(kManual + page));
             while (found.hasNext()) {
-                const QString target = found.next().captured(1);
+                const auto match = found.next();
+                const QString target = match.captured(1).isEmpty() ? page : match.captured(1);
                 ++links;
                 QVERIFY2(target.startsWith("https://") || QFile::exists(kManual + target),
                          qPrintable(page + ": " + target));
+                QVERIFY2(match.captured(2).isEmpty() || anchorsOf(target).contains(match.captured(2)),
+                         qPrintable(page + ": " + match.captured(0)));
             }
         }
         QVERIFY(links > 12);
         for (const QString& page : pages())
             QVERIFY2(page == "README.md" || textOf(kManual + "README.md").contains("(" + page + ")"),
                      qPrintable(page + " is in no list of contents"));
+    }
+
+    /// Every id such as (B7) in a text of the program has its paragraph, and no two share one.
+    void everyTrapIdHasItsParagraph() {
+        const QString page = textOf(kManual + "disagreements.md");
+        const QRegularExpression id(R"(\b([ABCKLSX][0-9]{1,2})\b(?! norm))");
+        QSet<QString> named;
+        for (const QString& top : {"/core", "/views", "/app", "/resources/lessons", "/resources/manual"}) {
+            QDirIterator files(kRoot + top, {"*.cpp", "*.h", "*.md", "*.kvscope"}, QDir::Files,
+                               QDirIterator::Subdirectories);
+            while (files.hasNext()) {
+                auto found = id.globalMatch(textOf(files.next()));
+                while (found.hasNext())
+                    named << found.next().captured(1);
+            }
+        }
+        QVERIFY2(named.size() > 60, qPrintable(QString::number(named.size())));
+        for (const QString& trap : std::as_const(named))
+            QVERIFY2(page.count("\n### " + trap + "\n**") == 1, qPrintable("no paragraph, or two: " + trap));
     }
 
     /// What the manual says about files and options of the repository is there.

@@ -7,8 +7,10 @@
 
 #include <QAbstractTextDocumentLayout>
 #include <QAction>
+#include <QDesktopServices>
 #include <QDir>
 #include <QImage>
+#include <QLabel>
 #include <QRegularExpression>
 #include <QScrollBar>
 #include <QSettings>
@@ -151,6 +153,22 @@ private slots:
         QCOMPARE(QApplication::activeWindow(), windows()[0]);
         QTest::keyClick(page, Qt::Key_Escape);
         QTRY_COMPARE(windows().size(), 0);
+    }
+
+    void aLinkInAHelpTextOpensItsParagraph() {
+        OpenWindow open;
+        QVERIFY(QDesktopServices::openUrl(QUrl("manual:disagreements.md#L6"))); // as explanations and help pages do
+        const auto* manual = open.window.findChild<ManualWindow*>("manualWindow");
+        QVERIFY(manual);
+        auto* page = manual->findChild<ManualPage*>("manualPage");
+
+        QVERIFY(page->verticalScrollBar()->value() > 500);
+        QVERIFY(page->toPlainText().mid(page->cursorForPosition({4, 4}).position()).contains("L6\nPositions after"));
+        open.bench.change([](Session& s) { s.panes = {{specOfVariant("streaming_llm", {}), {}, {}}}; }, "Policy");
+        const auto* explanation = open.window.findChild<QLabel*>("explanation");
+        QVERIFY(explanation && explanation->openExternalLinks());
+        QVERIFY2(explanation->text().contains("manual:disagreements.md#L6"),
+                 qPrintable(explanation->text().right(300)));
     }
 
     void goesForthAndBack() {

@@ -2,6 +2,7 @@
 #include "app/window/canvas/help_dialog.h"
 
 #include "app/window/style/appearance.h"
+#include "app/window/style/trap_links.h"
 
 #include <QTextBrowser>
 #include <QVBoxLayout>
@@ -14,7 +15,8 @@ HelpDialog::HelpDialog(const QString& title, const QString& markdown, QWidget* p
     resize(px(520), px(420));
     auto* column = new QVBoxLayout(this);
     auto* page = new QTextBrowser(this);
-    page->setMarkdown(markdown);
+    page->setOpenExternalLinks(true);
+    page->setMarkdown(withTrapLinks(markdown));
     column->addWidget(page);
 }
 

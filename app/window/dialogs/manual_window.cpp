@@ -58,6 +58,16 @@ void setBlock(const QTextBlock& block) {
     QTextCursor(block).mergeBlockFormat(format);
 }
 
+/// Headings are anchors, named as GitHub names them: "All policies" is #all-policies.
+void nameHeading(const QTextBlock& block) {
+    if (block.blockFormat().headingLevel() == 0)
+        return;
+    QTextCharFormat anchor;
+    anchor.setAnchor(true);
+    anchor.setAnchorNames({block.text().toLower().replace(' ', '-')});
+    QTextCursor(block).mergeBlockCharFormat(anchor);
+}
+
 void underlineLinks(const QTextBlock& block) {
     std::vector<std::pair<int, int>> links; // found first: underlining changes the fragments
     for (auto at = block.begin(); !at.atEnd(); ++at)
@@ -93,8 +103,13 @@ void ManualPage::doSetSource(const QUrl& name, QTextDocument::ResourceType type)
     QTextBrowser::doSetSource(name, type);
     for (QTextBlock block = document()->begin(); block.isValid(); block = block.next()) {
         setBlock(block);
+        nameHeading(block);
         underlineLinks(block);
     }
+    if (!name.hasFragment())
+        return;
+    (void)document()->size(); // laid out to its end, or the page cannot be scrolled as far
+    scrollToAnchor(name.fragment().toLower());
 }
 
 void ManualPage::changeEvent(QEvent* event) {
@@ -155,6 +170,10 @@ ManualWindow::ManualWindow(QWidget* parent) : QWidget(parent, Qt::Window) {
     column->addLayout(row);
     column->addWidget(page);
     page->setFocus(); // arrows and Page Down read on
+}
+
+void ManualWindow::openPage(const QString& page) {
+    findChild<ManualPage*>()->setSource(QUrl("qrc:/manual/" + page), QTextDocument::MarkdownResource);
 }
 
 void ManualWindow::fit() {

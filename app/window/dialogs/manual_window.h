@@ -37,6 +37,7 @@ class ManualWindow : public QWidget {
 
 public:
     explicit ManualWindow(QWidget* parent = nullptr);
+    void openPage(const QString& page); ///< "disagreements.md#b7": a file of resources/manual, a heading of it
 
 protected:
     void changeEvent(QEvent* event) override;

@@ -4,6 +4,7 @@
 #include "app/window/panels/formula_lines.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/style/trap_links.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/workbench/step_driver.h"
 #include "core/policies/policy.h"
@@ -56,7 +57,7 @@ QString pageHtml(const QString& markdown, const QFont& font, const QFont& listin
     page.setDefaultFont(font);
     QString paragraphs = markdown; // what has a name of its own begins a line
     paragraphs.replace("\n**", "\n\n**");
-    page.setMarkdown(withFormulaLines(withUnbrokenNorms(paragraphs), columns));
+    page.setMarkdown(withFormulaLines(withUnbrokenNorms(withTrapLinks(paragraphs)), columns));
     setSpacing(page, listing);
     return page.toHtml();
 }
@@ -81,7 +82,8 @@ ExplanationPanel::ExplanationPanel(Workbench& workbench, StepDriver& steps, QWid
     m_text->setObjectName("explanation");
     m_text->setTextFormat(Qt::RichText);
     m_text->setWordWrap(true);
-    m_text->setTextInteractionFlags(Qt::TextSelectableByMouse | Qt::TextSelectableByKeyboard);
+    m_text->setTextInteractionFlags(Qt::TextBrowserInteraction | Qt::TextSelectableByKeyboard);
+    m_text->setOpenExternalLinks(true);
     column->addWidget(m_text);
     column->addStretch();
     connect(&m_workbench, &Workbench::sessionChanged, this, &ExplanationPanel::refresh);
