@@ -1,5 +1,5 @@
-// Panes stand side by side as long as each keeps a readable width, else two by two. Exploring a head shows the active
-// pane alone.
+// Places panes side by side while each has a readable width, otherwise in two columns. The layout Explore head shows
+// only the active pane.
 #include "app/window/canvas_area.h"
 
 #include "app/window/canvas/pane_header.h"
@@ -23,8 +23,8 @@ namespace {
 constexpr int kReadablePane = 272; // design pixels: header, numbers and axes still fit
 constexpr int kGutter = 6;
 
-/// Design pixels in which a view can still be read: text scrolls, what has rows under each other needs more than one
-/// plot.
+/// Smallest height in design pixels at which a view is readable: text scrolls, views of stacked plots need several
+/// rows.
 int leastHeightOf(const std::string& viewId) {
     static const std::map<std::string, int> kOwn = {
         {"token_strip", 82}, {"attention_map", 220}, {"merge_tree", 200}, {"walk", 200}};
@@ -113,11 +113,11 @@ void CanvasArea::follow() {
         m_panes.push_back(frame);
     }
     arrange();
-    // Teaching and the whole model have no panes; an empty window always says how to fill it.
+    // The layouts Teach and Whole model show no panes; an empty window always shows how to start.
     const WindowLayout layout = m_workbench.session().layout;
     const bool hide = m_workbench.capture() && (layout == WindowLayout::Teach || layout == WindowLayout::WholeModel);
-    // Qt hides an area that another one has replaced, and showing that again would corrupt the layout of the docks:
-    // only what was hidden here is shown here.
+    // Shows only what was hidden here: Qt hides an area replaced by another one, and showing that would corrupt the
+    // dock layout.
     if (hide == m_hiddenByLayout)
         return;
     m_hiddenByLayout = hide;

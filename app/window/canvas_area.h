@@ -11,8 +11,8 @@ class QPushButton;
 
 namespace kvscope {
 
-/// The middle of the window: the policy panes; which are there follows the session. Makes the views for all panes too,
-/// which the window puts into docks.
+/// The middle of the window: the policy panes of the session. Also creates the views for all panes, which the window
+/// puts into docks.
 class CanvasArea : public QWidget {
     Q_OBJECT
 
@@ -21,11 +21,11 @@ public:
 
     const std::vector<PaneFrame*>& panes() const { return m_panes; }
     const std::vector<ViewDock*>& docks() const { return m_docks; }
-    /// The canvas that commands without a place act on: the one with the focus, else the active pane's; may be null.
+    /// The canvas that commands apply to: the focused one, else the active pane's; may be null.
     ViewCanvas* currentCanvas() const;
     void releaseReadOuts();
-    bool releaseCells();  ///< of the views that have locked one; false: none has
-    bool abandonLassos(); ///< lines that are being drawn or waited for; false: none
+    bool releaseCells();  ///< unlocks cells of all views; false: none was locked
+    bool abandonLassos(); ///< cancels lassos being drawn or armed; false: none
     bool hasPinnedReadOut() const;
     bool hasLockedCell() const;
 
@@ -33,7 +33,7 @@ signals:
     void dataWanted(ViewCanvas* canvas);
     void exportWanted(ViewCanvas* canvas);
     void openWanted();
-    void turnedTo(const View& view); ///< by focus
+    void turnedTo(const View& view); ///< a view got the focus
 
 protected:
     void resizeEvent(QResizeEvent* event) override;

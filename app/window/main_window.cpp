@@ -1,4 +1,4 @@
-// The window arranges; what its parts show they read from the workbench themselves.
+// The main window arranges its parts; the parts read the workbench themselves.
 #include "app/window/main_window.h"
 
 #include "app/study/sample_path.h"
@@ -66,7 +66,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     readLessons();
     m_actions = new WindowActions(*this, *this, m_workbench, *m_files);
     if (!restoreGeometry(QSettings().value(kGeometryKey).toByteArray()))
-        resize(QSize(1440, 900).boundedTo(screen()->availableSize())); // as drawn, or what the screen has
+        resize(QSize(1440, 900).boundedTo(screen()->availableSize())); // the design's size, or the screen's if smaller
     followLook();
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followLook);
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::arrangeDocksSoon);
@@ -146,7 +146,7 @@ void MainWindow::makeRoomFor(double scale) {
 
 void MainWindow::followMotion() {
     m_steps->setMotionReduced(systemTheme().isMotionReduced());
-    setAnimated(!systemTheme().isMotionReduced() && !m_workbench.session().look.reducedMotion); // docks that make room
+    setAnimated(!systemTheme().isMotionReduced() && !m_workbench.session().look.reducedMotion); // animation of docks
 }
 
 QWidget* MainWindow::buildTop() {
@@ -179,7 +179,7 @@ void MainWindow::buildChrome() {
     setCentralWidget(m_canvases);
     fillDocks();
     m_rail->clear();
-    m_rail->setIconSize({px(16), px(16)}); // a tool bar decides for its buttons
+    m_rail->setIconSize({px(16), px(16)}); // a tool bar sets its buttons' icon size
     auto* unfold = iconButton("panel", tr("Capture and policies"), m_rail);
     unfold->setObjectName("unfold");
     connect(unfold, &QToolButton::clicked, m_docks, &DockLayout::toggleLeft);
@@ -225,7 +225,7 @@ void MainWindow::fillLessons() {
     connect(list, &LessonList::chosen, m_files, &FileActions::openLesson);
     connect(lesson, &LessonPanel::answered, list, &LessonList::refresh);
     connect(lesson, &LessonPanel::opened, this, [this](const Lesson& opened) {
-        m_wantedInFront = opened.views; // once the docks of its layout are arranged
+        m_wantedInFront = opened.views; // raised once the docks of the layout are arranged
         arrangeDocksSoon();
     });
     m_docks->dock("lessons")->fillScrolled(list);
@@ -240,15 +240,15 @@ void MainWindow::fitWidth() {
 }
 
 void MainWindow::arrangeDocksSoon() {
-    // A session changes also while Qt lays the window out (a canvas that scrolls when it gets its size): docks that are
-    // moved then are freed under the layout's feet.
+    // Deferred: the session also changes while Qt lays out the window (a canvas scrolls when it is resized), and moving
+    // docks then would free them during the layout.
     if (m_shown && !std::exchange(m_arrangesSoon, true))
         QTimer::singleShot(0, this, &MainWindow::arrangeDocks);
 }
 
 void MainWindow::arrangeDocks() {
     m_arrangesSoon = false;
-    fitWidth(); // the rail belongs to the layout
+    fitWidth(); // the folded rail depends on the layout
     m_docks->arrange(m_workbench.session().layout);
     const std::vector<std::string> front = std::exchange(m_wantedInFront, {});
     m_docks->bringToFront(front);
@@ -284,7 +284,7 @@ void MainWindow::changeEvent(QEvent* event) {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-    // A session that has a file is written when the window closes: nothing to ask, nothing lost.
+    // A session with a file is saved when the window closes, without a question.
     if (!m_files->mayLeave([this] { close(); })) {
         event->ignore();
         return;

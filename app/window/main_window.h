@@ -26,8 +26,8 @@ class TopBar;
 class ViewCanvas;
 class WindowActions;
 
-/// The window: bars, panels and canvases around one workbench. All state is in the session, so the chrome is simply
-/// built again when the interface scale or the density changes.
+/// The main window: bars, panels and canvases around one workbench. All state is in the session, so the chrome is
+/// rebuilt when the interface scale or the density changes.
 class MainWindow : public QMainWindow, public WindowCommands {
     Q_OBJECT
 
@@ -62,7 +62,7 @@ public:
     void startTour() override;
     void offerTour(); ///< on the first run, once a capture is open
     void escape() override;
-    bool mayStep() const; ///< a story is there and no read-out is pinned, whose arrows come first
+    bool mayStep() const; ///< a view with steps is shown, and no pinned read-out uses the arrow keys
     void saveScreenshot() override;
     void showKeys() override;
     void showManual() override;
@@ -86,9 +86,9 @@ protected:
 
 private:
     void followLook();
-    /// A window that is too small for a new interface scale grows, as far as the screen goes.
+    /// Enlarges a window that is too small for a new interface scale, up to the screen.
     void makeRoomFor(double scale);
-    void sayScale(double scale); ///< the scale shown, where it is not the one that was asked for
+    void sayScale(double scale); ///< tells the user when another scale than the requested one is shown
     void followMotion();
     void buildChrome();
     void addDocks();
@@ -98,7 +98,7 @@ private:
     QWidget* buildTop();
     void fitWidth();
     void arrangeDocks();
-    void arrangeDocksSoon(); ///< when the window is laid out
+    void arrangeDocksSoon(); ///< after the window has been laid out
     void followTitle();
     void showData(ViewCanvas* canvas);
     void exportCanvas(ViewCanvas* canvas);
@@ -121,7 +121,7 @@ private:
     std::vector<LessonFile> m_lessons;
     bool m_shown = false, m_arrangesSoon = false;
     double m_scaleAsked = 1;
-    std::vector<std::string> m_wantedInFront; ///< docks of a lesson that was opened
+    std::vector<std::string> m_wantedInFront; ///< docks of an opened lesson
 };
 
 } // namespace kvscope

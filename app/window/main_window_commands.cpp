@@ -1,4 +1,4 @@
-// The commands of the window that need more than the session: dialogs, focus, clipboard, screenshots.
+// Commands that need more than the session: dialogs, focus, clipboard, screenshots.
 #include "app/window/actions/file_actions.h"
 #include "app/window/actions/key_sheet.h"
 #include "app/window/actions/report_export.h"
@@ -97,7 +97,7 @@ void MainWindow::offerTour() {
     auto* once = new QObject(this);
     connect(&m_workbench, &Workbench::captureChanged, once, [this, once] {
         once->deleteLater();
-        QTimer::singleShot(0, this, &MainWindow::startTour); // when the docks stand
+        QTimer::singleShot(0, this, &MainWindow::startTour); // after the docks have been laid out
     });
 }
 
@@ -118,7 +118,7 @@ void MainWindow::escape() {
             m_workbench.cancelPane(static_cast<int>(pane));
             cancelled = true;
         }
-    if (cancelled || m_canvases->releaseCells()) // one thing at a time: the selection goes with the next Esc
+    if (cancelled || m_canvases->releaseCells()) // one step per Esc: the next one clears the selection
         return;
     m_canvases->releaseReadOuts();
     m_workbench.setHovered(-1);
@@ -136,7 +136,7 @@ bool MainWindow::mayStep() const {
 }
 
 bool MainWindow::event(QEvent* event) {
-    // Space and arrows belong to the widget with the focus; only what it leaves comes to the step player.
+    // Space and arrows go to the focused widget first; unused ones go to the step player.
     if (event->type() == QEvent::ShortcutOverride && m_actions->stepActionFor(*static_cast<QKeyEvent*>(event))) {
         event->accept();
         return true;

@@ -1,4 +1,4 @@
-// The composition root of the window: engine, runner, workers, workbench, main window.
+// Creates engine, runner, workers, workbench and main window.
 #include "app/window/run_window.h"
 
 #include "app/study/sample_path.h"
@@ -19,7 +19,7 @@ namespace kvscope {
 
 namespace {
 
-// Panes run beside each other; each uses the engine's own threads, so more workers would only compete.
+// Panes run in parallel, and each uses the engine's own threads, so more workers would only compete.
 constexpr int kWorkers = 2;
 
 } // namespace
@@ -37,7 +37,7 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
     systemTheme().start();
 
     const QtTextService text;
-    // The window opens at once, on the engine that is always there; another one takes over when it is open.
+    // The window opens at once on the CPU engine; another engine takes over when it is ready.
     const auto runner =
         std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(options.threads)));
     WorkerPool workers(kWorkers);
@@ -45,7 +45,7 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
         runner, [&workers](Scheduler::Task task) { workers.run(std::move(task)); },
         [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); });
     MainWindow window(workbench, text);
-    // Another process: what one window computes or loses never touches the other.
+    // Another process, so that windows do not affect each other.
     QObject::connect(&window, &MainWindow::besideWanted, &window, [&window](const QString& path) {
         if (!QProcess::startDetached(QCoreApplication::applicationFilePath(), {path}))
             window.notices().show(

@@ -7,7 +7,7 @@ namespace kvscope {
 struct WindowOptions {
     std::string path;   ///< capture, session or recorded list; empty: the sample capture
     int threads = 0;    ///< of the engine; 0: all cores
-    std::string engine; ///< as --engine; empty: the one chosen last time
+    std::string engine; ///< as --engine; empty: the engine chosen last time
 };
 
 /// Opens the window and runs it until it is closed. Returns the process's exit code.

@@ -1,5 +1,4 @@
-// Engines change rarely and may fail to open, so a change is a request: the old engine works until the new one is
-// there.
+// Opening an engine takes time and may fail, so the current engine computes until the new one is ready.
 #include "app/window/actions/engine_controller.h"
 
 #include "app/window/style/number_text.h"
@@ -37,7 +36,7 @@ void EngineController::start(EngineChoice asked) {
 void EngineController::choose(const std::string& name) {
     if (name == m_wanted.name) {
         if (!m_opening)
-            QSettings().setValue(kEngineKey, fromUtf8(name)); // --engine named it; now it is chosen
+            QSettings().setValue(kEngineKey, fromUtf8(name)); // --engine named it; now the user has chosen it
         return;
     }
     EngineChoice choice = m_wanted;
@@ -90,9 +89,9 @@ void EngineController::refused(const QString& message) {
     const bool otherEngine = m_wanted.name != m_current.name;
     m_notices.show(kNotice, NoticeStrip::Tone::Notice,
                    tr("Computing goes on with %1: %2").arg(titleOf(m_current.name), message));
-    m_wanted.name = m_current.name; // the arithmetic stays wanted, or every change of the session would ask again
+    m_wanted.name = m_current.name; // the arithmetic stays wanted, or every session change would ask again
     if (otherEngine && m_wanted.arithmetic != m_current.arithmetic)
-        open(EngineChoice(m_wanted)); // it was chosen while the other engine was being opened
+        open(EngineChoice(m_wanted)); // the user chose another engine while this one was opening
     else
         emit changed();
 }

@@ -14,9 +14,9 @@ namespace kvscope {
 
 class NoticeStrip;
 
-/// Which engine the window computes on. The engine chosen by hand is remembered for this machine, because a machine has
-/// it and kept lists do not depend on it; the arithmetic is the session's, because fast results differ. An engine that
-/// cannot be had leaves the one there is, and one line says why.
+/// Chooses the engine that the window computes on. The user's choice is remembered per machine, because kept lists do
+/// not depend on it; the arithmetic belongs to the session, because fast results differ. If an engine cannot be opened,
+/// the current one stays and a notice gives the reason.
 class EngineController : public QObject {
     Q_OBJECT
 
@@ -24,15 +24,15 @@ public:
     using Make = std::function<std::unique_ptr<Engine>(const EngineChoice&)>;
     EngineController(Workbench& workbench, NoticeStrip& notices, QObject* parent, Make make = makeEngine);
 
-    /// What the window starts with beside the CPU engine that it has: `asked`, or, where that has no name, the engine
-    /// chosen last time. Threads hold for every engine from now on. Not remembered.
+    /// Opens the engine `asked` for, or without a name the one chosen last time; until then the CPU engine computes.
+    /// Its thread count holds for every later engine. Not remembered.
     void start(EngineChoice asked);
     void choose(const std::string& name);
     void chooseArithmetic(Arithmetic arithmetic); ///< a step that can be undone
 
     const EngineChoice& current() const { return m_current; }
     bool opening() const { return m_opening; }
-    const EngineChoice& wanted() const { return m_wanted; } ///< what is being opened, else the current one
+    const EngineChoice& wanted() const { return m_wanted; } ///< the engine being opened, else the current one
     static QString titleOf(const std::string& name);        ///< "NVIDIA GPU"
 
 signals:

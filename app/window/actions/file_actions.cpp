@@ -1,4 +1,4 @@
-// Files come in through the menu, the command line, drag and drop and the list of recent ones; all of them end here.
+// Opening of files from the menu, the command line, drag and drop and the recent list.
 #include "app/window/actions/file_actions.h"
 
 #include "app/study/session_file.h"
@@ -21,7 +21,8 @@ constexpr int kRecentFiles = 10;
 constexpr const char* kRecentKey = "recentFiles";
 constexpr int kSlowOpening = 500; // milliseconds
 
-/// Captures and recorded lists may both be HDF5; the root attribute's text is near the start of either file.
+/// Distinguishes recorded lists from captures, which may both be HDF5, by the root attribute near the start of the
+/// file.
 bool looksLikeRecordedList(const QString& path) {
     const QString suffix = QFileInfo(path).suffix().toLower();
     if (suffix == "csv" || suffix == "json")
@@ -41,7 +42,7 @@ FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* pa
     m_openingSoon.setInterval(kSlowOpening);
     connect(&m_openingSoon, &QTimer::timeout, this, &FileActions::showOpening);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int pane) {
-        // Numbers are read with their layer: what is wrong with the file shows late, and once for all panes.
+        // Numbers are read with their layer, so errors in the file appear late; they are reported once for all panes.
         const ViewInput input = m_workbench.viewInput();
         const auto index = static_cast<std::size_t>(pane);
         if (input.capture && index < input.panes.size() &&
@@ -52,7 +53,7 @@ FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* pa
         m_notices.show("changed", NoticeStrip::Tone::Notice,
                        tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()), tr("Reload"),
                        [this] { reload(); });
-        // Programs that replace a file take the watch away with the old one.
+        // Replacing a file removes the watch, so it is added again.
         QTimer::singleShot(500, this, [this, path] {
             if (QFile::exists(path))
                 m_watcher.addPath(path);
@@ -100,7 +101,7 @@ bool FileActions::mayLeave(std::function<void()> on) {
     } catch (const Error& error) {
         m_notices.show("error", NoticeStrip::Tone::Error, fromUtf8(error.what()), tr("Go on without saving"),
                        [this, on = std::move(on)] {
-                           m_workbench.markSaved(); // the changes are given up
+                           m_workbench.markSaved(); // the changes are discarded
                            on();
                        });
         return false;

@@ -15,8 +15,8 @@ namespace kvscope {
 
 class NoticeStrip;
 
-/// Opens, saves, remembers and watches files. A path may be a capture, a session or a recorded list; which one is told
-/// by its content. What goes wrong becomes a strip.
+/// Opens, saves, remembers and watches files. A path may be a capture, a session or a recorded list; its content
+/// decides. Errors become notices.
 class FileActions : public QObject {
     Q_OBJECT
 
@@ -29,14 +29,13 @@ public:
     void openWithDialog();
     void openBesideWithDialog();
     void addRecordedWithDialog();
-    /// A lesson is copied from: it becomes no session's file and is never written. A session with a file is saved
-    /// first.
+    /// Opens a copy of a lesson's session: the lesson's file is never written. A session with a file is saved first.
     void openLesson(const QString& path);
     void reload();
     bool save(); ///< to the session's file, asking for one the first time; false when cancelled or failed
     bool saveAs();
-    /// Whether the session shown may go: one with a file is written first. Where that fails, a strip says so and offers
-    /// to give its changes up and go `on`.
+    /// Whether the current session may be closed: a session with a file is saved first. If saving fails, a notice
+    /// offers to discard the changes and call `on`.
     bool mayLeave(std::function<void()> on);
     void closeCapture();
     QString sessionPath() const { return m_sessionPath; }
@@ -66,7 +65,7 @@ private:
     NoticeStrip& m_notices;
     QWidget* m_window;
     QFileSystemWatcher m_watcher;
-    QTimer m_openingSoon; ///< what opens at once needs no words
+    QTimer m_openingSoon; ///< delays the "opening" notice, which fast opening does not need
     QString m_sessionPath;
 };
 

@@ -1,4 +1,4 @@
-// What is listed here is what works: a command without a key is not shown, a changed key changes the sheet.
+// Generated from the live actions: a command without a key is not listed, and a changed key changes the sheet.
 #include "app/window/actions/key_sheet.h"
 
 #include "app/window/actions/window_actions.h"

@@ -1,4 +1,4 @@
-// A word may span tokens, so the search looks at the text of the whole prompt and maps the hit back to tokens.
+// Searches the text of the whole prompt, because a word may span tokens, and maps the hit to tokens.
 #include "app/window/actions/token_search.h"
 
 #include <algorithm>

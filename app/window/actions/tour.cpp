@@ -1,4 +1,4 @@
-// A note is a child of the window and not a window of its own, so it moves with it and takes no focus from it.
+// A note is a child widget, so that it moves with the window and takes no focus.
 #include "app/window/actions/tour.h"
 
 #include "app/window/style/appearance.h"
@@ -21,7 +21,7 @@ namespace {
 constexpr const char* kTakenKey = "tour/taken";
 constexpr int kWidth = 296, kNoteGap = 10, kMargin = 8; // design pixels
 
-/// The ring around what the note is about; lets every click through.
+/// The ring around the described widget; transparent to clicks.
 class Ring : public QWidget {
 public:
     explicit Ring(QWidget* window) : QWidget(window) {
@@ -134,7 +134,7 @@ void Tour::keyPressEvent(QKeyEvent* event) {
 
 QWidget* Tour::target() const { return m_window.findChild<QWidget*>(m_steps[static_cast<std::size_t>(m_step)].target); }
 
-/// The middle, or the side of the window where less of what is to be watched lies under the note.
+/// Left edge of the note: centred, or at the side where it covers less of the `watched` part.
 int Tour::leftOf(const QRect& box, const QRect& room) const {
     const int least = room.left(), most = std::max(room.left(), room.right() - width());
     const QWidget* watched = m_window.findChild<QWidget*>(m_steps[static_cast<std::size_t>(m_step)].watched);
@@ -161,7 +161,7 @@ void Tour::place() {
         const QRect around(about->mapTo(&m_window, QPoint()), about->size());
         m_ring->setGeometry(around.adjusted(-px(3), -px(3), px(3), px(3)));
         m_ring->raise();
-        // Below, above, or where neither fits in the part's own middle.
+        // Below or above the part, or inside it where neither fits.
         box.moveTopLeft(QPoint(around.center().x() - width() / 2, around.bottom() + px(kNoteGap)));
         if (box.bottom() > room.bottom())
             box.moveBottom(around.top() - px(kNoteGap));

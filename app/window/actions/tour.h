@@ -10,8 +10,7 @@ class QPushButton;
 
 namespace kvscope {
 
-/// A short walk through the window: a note beside one part after the other, with a ring around the part. Not modal: the
-/// window works as always while it is there, and "Skip" ends it at any time.
+/// A short tour of the window: one note per part, with a ring around the part. Not modal; "Skip" ends it.
 class Tour : public QFrame {
     Q_OBJECT
 
@@ -19,8 +18,7 @@ public:
     struct Step {
         QString target; ///< object name of a widget of the window
         QString title, text;
-        QString watched =
-            {}; ///< object name of what follows while the step is tried out: the note keeps off it where it can
+        QString watched = {}; ///< object name of a widget that the note should not cover
     };
 
     Tour(QWidget& window, std::vector<Step> steps);
@@ -28,13 +26,13 @@ public:
 
     /// The five steps of the first run.
     static std::vector<Step> firstRun();
-    /// True until it has been asked once on this computer.
+    /// True on the first call on this computer.
     static bool takeFirstRun();
 
 protected:
     bool eventFilter(QObject* watched, QEvent* event) override;
     void changeEvent(QEvent* event) override;
-    void keyPressEvent(QKeyEvent* event) override; ///< Return goes on; the window's Esc ends the tour
+    void keyPressEvent(QKeyEvent* event) override; ///< Return goes to the next note; Esc (the window's) ends the tour
 
 private:
     void goTo(int step);

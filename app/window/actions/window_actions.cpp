@@ -1,5 +1,5 @@
-// One list of commands. Single keys without Ctrl do nothing while a text field has the focus, because the field takes
-// them first.
+// The list of commands. Single keys without Ctrl do nothing while a text field has the focus, because the field
+// receives them first.
 #include "app/window/actions/window_actions.h"
 
 #include "app/lessons/lesson.h"
@@ -43,7 +43,7 @@ WindowActions::WindowActions(QWidget& window, WindowCommands& commands, Workbenc
     addStepActions();
     connect(&m_workbench, &Workbench::sessionChanged, this, &WindowActions::follow);
     connect(&m_workbench, &Workbench::captureChanged, this, [this] {
-        *m_selectionHistory = {}; // its tokens mean nothing in another text
+        *m_selectionHistory = {}; // tokens of another text are meaningless
         follow();
     });
     connect(&m_workbench, &Workbench::focusChanged, this, &WindowActions::followSelection);
@@ -154,7 +154,7 @@ void WindowActions::addStepActions() {
     add("reducedMotion", tr("Reduced &motion"), {}, [this] {
         m_workbench.change([](Session& s) { s.look.reducedMotion = !s.look.reducedMotion; }, tr("Reduced motion"));
         QSettings().setValue(kMotionKey,
-                             m_workbench.session().look.reducedMotion); // of the person more than of the session
+                             m_workbench.session().look.reducedMotion); // of the person, not of the session
     })->setCheckable(true);
     if (QSettings().value(kMotionKey, false).toBool())
         m_workbench.change([](Session& s) { s.look.reducedMotion = true; }, tr("Reduced motion"));
@@ -282,7 +282,7 @@ void WindowActions::follow() {
 }
 
 void WindowActions::followMotion() {
-    // What the desktop asks for cannot be taken back here.
+    // Reduced motion set by the desktop cannot be switched off here.
     const bool bySystem = systemTheme().isMotionReduced();
     QAction* action = byName("reducedMotion");
     action->setChecked(bySystem || m_workbench.session().look.reducedMotion);
@@ -291,7 +291,7 @@ void WindowActions::followMotion() {
 }
 
 void WindowActions::followSelection() {
-    if (!m_workbench.brushing()) // a drag is one place
+    if (!m_workbench.brushing()) // a drag counts as one selection
         m_selectionHistory->note(m_workbench.session());
 }
 

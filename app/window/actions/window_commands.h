@@ -10,7 +10,7 @@ class DockLayout;
 class StepDriver;
 struct LessonFile;
 
-/// What a window does when it is told to: the actions call it, and know nothing else of the window.
+/// The commands of the window as an interface, so that actions do not depend on the window.
 class WindowCommands {
 public:
     virtual DockLayout* docks() const = 0;
@@ -23,7 +23,7 @@ public:
     virtual void showDataOfCurrent() = 0;
     virtual void resetCurrent() = 0;
     virtual void frameCurrent() = 0;
-    virtual void armLasso() = 0; ///< the next drag over the current view draws a line round tokens
+    virtual void armLasso() = 0; ///< the next drag over the current view draws a lasso
     virtual void focusFind() = 0;
     virtual void findNext() = 0;
     virtual void showGoTo() = 0;

@@ -1,6 +1,6 @@
-// The mouse half of the canvas, as users of napari, Tracy or RenderDoc expect it: left drag pans, Ctrl+drag zooms a
-// box, Shift+drag brushes, Alt+drag draws a lasso (Shift adds, Ctrl takes away; armed, a plain drag does, where a
-// desktop moves windows with Alt), the wheel zooms at the cursor (Alt: x only, Shift: y only), a double click fits.
+// Mouse gestures of the canvas, as in napari, Tracy or RenderDoc: left drag pans, Ctrl+drag zooms to a box, Shift+drag
+// brushes, Alt+drag draws a lasso (Shift adds, Ctrl removes; when armed, a plain drag does, for desktops that move
+// windows with Alt), the wheel zooms at the cursor (Alt: x only, Shift: y only), a double click fits.
 #include "app/window/canvas/canvas_widget.h"
 
 #include "app/window/style/appearance.h"
@@ -17,7 +17,7 @@ namespace kvscope {
 namespace {
 
 constexpr double kDragStart = 4;     // pixels before a press becomes a drag
-constexpr double kPickTolerance = 4; // pixels around a mark that still hit it
+constexpr double kPickTolerance = 4; // radius around a mark that still hits it, in pixels
 constexpr double kZoomPerNotch = 1.2;
 constexpr double kScrollPerNotch = 60;
 
@@ -156,7 +156,7 @@ void CanvasWidget::mouseDoubleClickEvent(QMouseEvent* event) {
 }
 
 void CanvasWidget::wheelEvent(QWheelEvent* event) {
-    // Alt turns a vertical wheel into a horizontal one before it gets here.
+    // With Alt, Qt reports a vertical wheel as a horizontal one.
     const QPoint delta = event->angleDelta();
     const double notches = (delta.y() != 0 ? delta.y() : delta.x()) / 120.0;
     const ShownPlot shown = ShownPlot::of(scene());

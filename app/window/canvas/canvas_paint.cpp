@@ -38,7 +38,7 @@ CanvasWidget::CanvasWidget(const TextService& text, Builder builder, QWidget* pa
 }
 
 CanvasWidget::~CanvasWidget() {
-    // The base class destroys the context when there is no CanvasWidget left to be told.
+    // Released here, because the base class destroys the context only after this object.
     if (context())
         context()->disconnect(this);
     releaseRenderer();
@@ -78,7 +78,8 @@ void CanvasWidget::resizeEvent(QResizeEvent* event) {
 }
 
 void CanvasWidget::initializeGL() {
-    // Qt calls this again with a new context when the widget moves to another window: the old objects die with theirs.
+    // Qt calls this again with a new context when the widget moves to another window: release the old context's
+    // objects.
     connect(context(), &QOpenGLContext::aboutToBeDestroyed, this, &CanvasWidget::releaseRenderer, Qt::UniqueConnection);
     m_renderer = std::make_unique<Renderer>(m_text);
 }
@@ -86,7 +87,7 @@ void CanvasWidget::initializeGL() {
 void CanvasWidget::paintGL() {
     const Scene& picture = scene();
     QOpenGLFunctions* gl = context()->functions();
-    // The framebuffer is asked for its size: size() times devicePixelRatio() is off by one at fractional scales.
+    // The framebuffer's true size: size() times devicePixelRatio() is off by one at fractional scales.
     std::array<GLint, 4> viewport{};
     gl->glGetIntegerv(GL_VIEWPORT, viewport.data());
     const Colour ground = picture.background.a > 0 ? picture.background : chrome().canvas;

@@ -12,9 +12,9 @@
 
 namespace kvscope {
 
-/// A scene on the screen: painted by Dear ImGui's draw lists in an OpenGL widget with a context of its own. Scene
-/// coordinates are widget pixels divided by the interface scale. Draws only when something changed. Reports gestures in
-/// scene coordinates and decides nothing about them. All GL objects are made in initializeGL, which may run again.
+/// Shows a scene in an OpenGL widget with its own context, painted through Dear ImGui draw lists. Scene coordinates are
+/// widget pixels divided by the interface scale. Repaints only after a change. Reports gestures in scene coordinates
+/// without interpreting them. All GL objects are created in initializeGL, which may run again.
 class CanvasWidget : public QOpenGLWidget {
     Q_OBJECT
 
@@ -24,21 +24,21 @@ public:
     CanvasWidget(const TextService& text, Builder builder, QWidget* parent = nullptr);
     ~CanvasWidget() override;
 
-    /// The scene is built again before the next frame.
+    /// The scene is rebuilt before the next frame.
     void invalidate();
     const Scene& scene();      ///< up to date
     void setFaded(bool faded); ///< the old picture at 35 % while a new one is computed
-    void armLasso();           ///< the next drag draws a line, whatever the keys
-    bool abandonLasso();       ///< the line that is being drawn, or that the next drag would draw; false: none
+    void armLasso();           ///< the next drag draws a lasso, whatever the keys
+    bool abandonLasso();       ///< cancels a lasso being drawn or armed; false: there is none
     int framesDrawn() const { return m_frames; }
 
 signals:
     void hovered(const PickId& pick, const QPointF& widgetPosition);
     void pointerLeft();
-    void focused(); ///< it got the keyboard focus
+    void focused(); ///< emitted when it gets the keyboard focus
     void clicked(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& widgetPosition);
     void brushed(const std::vector<TokenIndex>& tokens, bool finished);
-    /// Shift and Ctrl as they were when the line began.
+    /// Shift and Ctrl as they were when the lasso began.
     void lassoed(const std::vector<TokenIndex>& tokens, Qt::KeyboardModifiers modifiers, bool finished);
     void lassoAbandoned();
     void rangeWanted(const Viewport::Range& range);

@@ -1,4 +1,4 @@
-// Not modal, so that the page can be read beside the picture it explains.
+// Not modal, so that the page can be read beside the view that it explains.
 #include "app/window/canvas/help_dialog.h"
 
 #include "app/window/style/appearance.h"

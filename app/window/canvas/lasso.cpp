@@ -1,5 +1,5 @@
-// Point in polygon by counting the edges to the right of a point. A hundred thousand points are asked at every move of
-// the pointer, so the edges are sorted into rows of pixels first.
+// Point in polygon by counting the edges to the right of a point. Every pointer move tests a hundred thousand points,
+// so edges are sorted by pixel row.
 #include "app/window/canvas/lasso.h"
 
 #include <algorithm>
@@ -34,7 +34,7 @@ bool Lasso::Inside::contains(Point at) const {
         return false;
     bool inside = false;
     for (const Edge& edge : m_rows[static_cast<std::size_t>(row)]) {
-        if ((edge.from.y > at.y) == (edge.to.y > at.y)) // one end belongs to an edge, so corners count once
+        if ((edge.from.y > at.y) == (edge.to.y > at.y)) // half-open test, so that a corner counts once
             continue;
         const double crossing =
             edge.from.x + (at.y - edge.from.y) / (edge.to.y - edge.from.y) * (edge.to.x - edge.from.x);

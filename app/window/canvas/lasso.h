@@ -6,16 +6,15 @@
 
 namespace kvscope {
 
-/// The area inside a line drawn by hand, closed by its shortest way. Where the line crosses itself a point is inside
-/// when an odd number of its turns surrounds it.
+/// The area inside a free-hand line, closed by a straight line. Where the line crosses itself the even-odd rule holds.
 class Lasso {
 public:
-    /// The next point of the pointer's way; one nearer than two pixels to the last is left out.
+    /// Adds a point of the pointer's path; points nearer than two pixels to the last one are skipped.
     void add(Point at);
     void clear() { m_path.clear(); }
     const std::vector<Point>& path() const { return m_path; }
 
-    /// Whether points are inside, asked for many at once: each looks only at the edges that cross its row of pixels.
+    /// Tests many points: each test looks only at the edges that cross its pixel row.
     class Inside {
     public:
         explicit Inside(const std::vector<Point>& path);

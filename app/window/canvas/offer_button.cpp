@@ -1,4 +1,4 @@
-// One press where a sentence asks for a policy: the reader need not find the menu, the parameter and its value.
+// A button that adds a suitable policy to a view that is empty without one.
 #include "app/window/canvas/offer_button.h"
 
 #include "app/window/style/appearance.h"
@@ -21,7 +21,7 @@ QString labelOf(const PaneOffer& offer, const ViewInput& input) {
         .arg(QChar(input.panes[static_cast<std::size_t>(input.activePane)].letter));
 }
 
-/// Where the lowest text of an empty view's scene ends.
+/// The bottom of the lowest text in an empty view's scene.
 double sentenceEnd(const Scene& scene) {
     double end = 0;
     for (const Drawable& item : scene.items)

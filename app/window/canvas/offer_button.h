@@ -7,14 +7,15 @@
 
 namespace kvscope {
 
-/// Under the sentence of a view that is empty for want of a policy: gives it one. Hidden while the view offers nothing.
+/// Button below the message of a view that is empty because no policy suits it: adds such a policy. Hidden while the
+/// view has no offer.
 class OfferButton : public QPushButton {
 public:
     explicit OfferButton(QWidget* canvas);
 
-    /// Looks anew at what the view offers.
+    /// Updates the button from the view's offer.
     void refresh(const View& view, const ViewInput& input, const ParameterValues& options);
-    /// Puts itself where the sentence of the view's scene ends.
+    /// Places the button below the message in the view's scene.
     void place(const Scene& scene);
     /// Height at the bottom of the canvas that the sentence leaves to the button, in device-independent pixels.
     int room() const;
@@ -24,7 +25,7 @@ private:
     std::optional<PaneOffer> m_offer;
 };
 
-/// The session with the policy that is offered: in a further pane or, where there are kMaxPanes, in the active one.
+/// Adds the offered policy as a further pane, or replaces the active pane's if there are kMaxPanes.
 void takeOffer(Session& session, const PaneOffer& offer);
 
 } // namespace kvscope

@@ -1,4 +1,4 @@
-// "Computing" appears only after 150 ms, so that a budget drag never flickers.
+// "Computing" appears only after 150 ms, so that a budget drag does not flicker.
 #include "app/window/canvas/pane_frame.h"
 
 #include "app/window/canvas/pane_header.h"

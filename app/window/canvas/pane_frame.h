@@ -12,7 +12,7 @@ namespace kvscope {
 
 class PaneHeader;
 
-/// One policy pane: header, canvas, and over the canvas what a pane can also be: computing, failed.
+/// One policy pane: header, canvas, and over the canvas the states "computing" and "failed".
 class PaneFrame : public QFrame {
     Q_OBJECT
 

@@ -1,5 +1,4 @@
-// The four numbers by which panes are compared stand at the same place in every header, so that the eye runs along
-// them.
+// The four numbers for comparing panes have the same place in every header.
 #include "app/window/canvas/pane_header.h"
 
 #include "app/window/canvas/policy_menu.h"
@@ -163,7 +162,7 @@ QString PaneHeader::metricsText() const {
 
 void PaneHeader::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
-    // In a narrow pane the mass goes first: the error leads, kept and hits tell the story of the budget.
+    // A narrow pane hides the mass first; error, kept tokens and hits stay.
     m_mass->setVisible(width() >= px(340));
     m_massName->setVisible(width() >= px(340));
     m_export->setVisible(width() >= px(300));

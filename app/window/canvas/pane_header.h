@@ -13,7 +13,7 @@ namespace kvscope {
 class ElidedLabel;
 class LetterBadge;
 
-/// The head of a pane: policy colour, letter, name, variant; below: error, mass, kept, hits of the selection.
+/// The header of a pane: policy colour, letter, name, variant; below: error, mass, kept, hits of the selection.
 class PaneHeader : public QWidget {
     Q_OBJECT
 

@@ -1,4 +1,4 @@
-// Menus of policies, written from the registry: a new policy appears without a line here.
+// Menus of policies from the registry: a new policy needs no line here.
 #include "app/window/canvas/policy_menu.h"
 
 #include "app/window/style/number_text.h"

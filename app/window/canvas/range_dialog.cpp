@@ -94,7 +94,7 @@ void RangeDialog::addColourRow() {
     button("coloursMiddle", tr("1–99 %"), without(kLeftOut));
     m_grid->addLayout(fits, 4, 1, 1, 2);
     connect(&m_workbench, &Workbench::sessionChanged, this, &RangeDialog::followColours);
-    // Another part of the picture has other ends, as long as they are automatic and nobody types others.
+    // A new range of the view has new automatic colour limits; they are shown unless the user has typed others.
     connect(&m_workbench, &Workbench::dataChanged, this, [this](const QString& viewId) {
         const bool isTyped = m_colourFrom->isModified() || m_colourTo->isModified();
         if (viewId == fromUtf8(m_view.card().id) && !isTyped)
@@ -136,7 +136,7 @@ bool RangeDialog::applyColours() {
     const bool isTyped = m_colourFrom->isModified() || m_colourTo->isModified();
     if (!isTyped ||
         (now && numberText(*now->low) == m_colourFrom->text() && numberText(*now->high) == m_colourTo->text()))
-        return true; // as it is, and perhaps automatic
+        return true; // unchanged, possibly automatic
     const auto settingChange = colours.withColourRange(input, options, low, high);
     mark(m_colourFrom, settingChange.has_value());
     applyColourChange(settingChange);

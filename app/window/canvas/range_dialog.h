@@ -9,8 +9,8 @@ class QLineEdit;
 
 namespace kvscope {
 
-/// The range that a view shows, typed: from and to in both directions, and of its colours where they can be chosen. Not
-/// modal; a wrong entry turns its field red and changes nothing.
+/// A view's shown range as typed numbers: from and to in both directions, and colour limits where they can be chosen.
+/// Not modal; a wrong entry turns its field red and changes nothing.
 class RangeDialog : public QDialog {
     Q_OBJECT
 
@@ -21,7 +21,7 @@ private:
     QLineEdit* field(int row, int column, const QString& name, double value);
     void addColourRow();
     void apply();
-    bool applyColours(); ///< false: they cannot be read
+    bool applyColours(); ///< false: the entries are invalid
     void applyColourChange(const std::optional<SettingChange>& settingChange);
     void followColours();
 
@@ -29,7 +29,7 @@ private:
     const View& m_view;
     QGridLayout* m_grid;
     QLineEdit *m_xFrom, *m_xTo, *m_yFrom, *m_yTo;
-    QLineEdit *m_colourFrom = nullptr, *m_colourTo = nullptr; ///< null: the view's colours cannot be chosen
+    QLineEdit *m_colourFrom = nullptr, *m_colourTo = nullptr; ///< null: the view has no colour limits
 };
 
 } // namespace kvscope

@@ -1,4 +1,4 @@
-// Screens count y downwards and most plots upwards: every function here turns one into the other in one place.
+// Converts between screen coordinates (y down) and data ranges (mostly y up).
 #include "app/window/canvas/range_math.h"
 
 #include <algorithm>
@@ -22,7 +22,7 @@ double yData(const ShownPlot& s, double y) {
     return s.yDown ? s.range.yMin + down : s.range.yMax - down;
 }
 
-/// Calls `use(token, point, shown)` for every mark that stands for a token; marks outside the clip are not shown.
+/// Calls `use(token, point, shown)` for every mark of a token; marks outside the clip are not shown.
 void forEachTokenMark(const Scene& scene, const std::function<void(TokenIndex, Point, bool)>& use) {
     std::vector<Box> clips;
     const auto mark = [&](const PickId& pick, Point at) {
@@ -121,7 +121,7 @@ std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector
     });
     if (around.xMin > around.xMax)
         return std::nullopt;
-    // A single token gets a twentieth of what is shown now.
+    // A single token gets a twentieth of the present range.
     const auto widen = [](double& low, double& high, double least) {
         const double grow = std::max(0.1 * (high - low), (least - (high - low)) / 2);
         low -= grow;

@@ -1,4 +1,4 @@
-// Built anew for each token: a handful of labels, laid out by Qt, above the canvas.
+// Rebuilt for each token: a few labels laid out by Qt above the canvas.
 #include "app/window/canvas/read_out.h"
 
 #include "app/window/style/appearance.h"

@@ -9,8 +9,8 @@ class QLabel;
 
 namespace kvscope {
 
-/// The box that says what is under the pointer: position, token text, segment, score and rank, kept or evicted per
-/// pane. 12 pixels off the point, flips at the edges of the window, never takes the mouse. It is a child of the window,
+/// The box with the facts under the pointer: position, token text, segment, score and rank, kept or evicted per pane.
+/// It lies 12 pixels off the point, flips at the window's edges and ignores the mouse. It is a child of the window,
 /// because a low strip has no room for it.
 class ReadOut : public QFrame {
     Q_OBJECT
@@ -18,15 +18,15 @@ class ReadOut : public QFrame {
 public:
     ReadOut(const Workbench& workbench, QWidget* parent);
 
-    /// `at` in coordinates of `over`, a widget inside the window. `more`: what the view adds about the token.
+    /// `at` in coordinates of `over`, a widget of the window. `more`: the view's own facts about the token.
     void showToken(TokenIndex token, const QWidget& over, const QPointF& at, bool pinned, const PointFacts& more = {});
-    /// Facts about a mark that is no token.
+    /// Facts about a mark that is not a token.
     void showFacts(const PointFacts& facts, const QWidget& over, const QPointF& at, bool pinned = false);
     void dismiss();
     TokenIndex token() const { return m_token; }
     bool isPinned() const { return m_pinned; }
     QString text() const; ///< all lines, for tests and the clipboard
-    /// Reads the facts again, after a result has changed.
+    /// Updates the facts after a result has changed.
     void refresh();
 
 private:

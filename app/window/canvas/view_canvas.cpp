@@ -1,4 +1,4 @@
-// A view is a pure function of the session and its results; this class calls it when one of them has changed.
+// Rebuilds a view's scene when the session or its results change; a view is a pure function of both.
 #include "app/window/canvas/view_canvas.h"
 
 #include "app/window/style/appearance.h"
@@ -79,7 +79,7 @@ Scene ViewCanvas::sceneFor(double width, double height) {
     const bool waitsForResult =
         m_view.card().perPane && pane < now.panes.size() && !now.panes[pane].result && now.panes[pane].computing;
     const bool waitsForData = !m_view.card().data.empty() && !now.data.value && now.data.computing;
-    // The old picture stays until the new one is there, as long as it still fits the widget.
+    // The old picture stays, faded, until the new one is ready, if it has the widget's size.
     const bool sameSize = m_lastScene.width == width && m_lastScene.height == height;
     if ((waitsForResult || waitsForData) && sameSize && !m_lastScene.items.empty())
         return m_lastScene;
@@ -117,7 +117,7 @@ void ViewCanvas::dataChanged(const QString& viewId) {
     DataState now = m_workbench.viewInput(m_view).data;
     const bool same = now.value == m_seen.value && now.computing == m_seen.computing && now.error == m_seen.error;
     m_seen = std::move(now);
-    if (same) // further progress is no other picture
+    if (same) // progress alone does not change the picture
         return;
     m_canvas->invalidate();
     m_canvas->setAccessibleDescription(finding());
@@ -132,7 +132,7 @@ void ViewCanvas::rangeChanged(const QString& viewId) {
 }
 
 void ViewCanvas::cursorChanged() {
-    // Views without a story look the same at every point of one.
+    // A view without a step sequence does not depend on the step cursor.
     if (!isVisible() || m_view.stepSequence(input(), viewOptions(m_workbench.session(), m_view)).events.empty())
         return;
     m_canvas->invalidate();
@@ -169,8 +169,8 @@ void ViewCanvas::resizeEvent(QResizeEvent* event) {
     m_canvas->setGeometry(QRect(QPoint(0, 0), event->size()));
     const QSize pixels = event->size() * devicePixelRatioF();
     m_workbench.setFrame(m_view, pixels.width(), pixels.height());
-    m_revealed.clear(); // lines break elsewhere now
-    // Not now: it changes the session, and Qt is laying the window out.
+    m_revealed.clear(); // line breaks have changed
+    // Deferred: it changes the session, and Qt is laying out the window.
     QTimer::singleShot(0, this, &ViewCanvas::sessionChanged);
 }
 
@@ -241,7 +241,7 @@ void ViewCanvas::keyPressEvent(QKeyEvent* event) {
     default:
         break;
     }
-    const bool pinned = m_readOut->isPinned() && m_readOut->token() >= 0; // arrows go from token to token
+    const bool pinned = m_readOut->isPinned() && m_readOut->token() >= 0; // arrow keys then move from token to token
     if (pinned && (event->key() == Qt::Key_Left || event->key() == Qt::Key_Up))
         nudge(-step);
     else if (pinned && (event->key() == Qt::Key_Right || event->key() == Qt::Key_Down))
@@ -253,7 +253,7 @@ void ViewCanvas::keyPressEvent(QKeyEvent* event) {
 }
 
 void ViewCanvas::keyReleaseEvent(QKeyEvent* event) {
-    if (!event->isAutoRepeat()) // a key that is held is one step of undo, like a drag
+    if (!event->isAutoRepeat()) // a held key is one undo step, like a drag
         m_workbench.endMerge();
     QWidget::keyReleaseEvent(event);
 }

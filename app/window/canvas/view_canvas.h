@@ -10,13 +10,13 @@
 
 namespace kvscope {
 
-/// One view of the workbench on a canvas: builds its scenes from the session, turns gestures into session changes, and
-/// carries the read-out. Pan, zoom, selection and hover are shared with every other canvas through the session.
+/// One view on a canvas: builds its scenes from the session, turns gestures into session changes, and owns the
+/// read-out. Pan, zoom, selection and hover are shared with other canvases through the session.
 class ViewCanvas : public QWidget {
     Q_OBJECT
 
 public:
-    /// `pane` is the pane that a per-pane view draws; other views draw all.
+    /// `pane` is the pane that a per-pane view draws; other views draw all panes.
     ViewCanvas(Workbench& workbench, const View& view, int pane, const TextService& text, QWidget* parent = nullptr);
 
     ~ViewCanvas() override;
@@ -31,13 +31,13 @@ public:
 
     void resetView();
     void frameSelection(); ///< shows the selected tokens as large as they fit
-    void showRange();      ///< the dialog of the shown ranges; views without axes have none
+    void showRange();      ///< opens the range dialog; views without axes have none
     void releaseReadOut();
     bool hasLockedCell() const;
-    bool releaseCell(); ///< false: none was locked
+    bool releaseCell(); ///< unlocks the locked cell; false: none was locked
 
 signals:
-    void dataWanted(); ///< the table behind the canvas
+    void dataWanted(); ///< the table behind the canvas is requested
     void exportWanted();
 
 protected:
@@ -55,19 +55,19 @@ private:
     void dataChanged(const QString& viewId);
     void rangeChanged(const QString& viewId);
     void cursorChanged();
-    void revealSelection(); ///< scrolls the strip to a selection that was made elsewhere
+    void revealSelection(); ///< scrolls the strip to a selection made in another view
     void connectGestures();
     void hover(const PickId& pick, const QPointF& at);
     void click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at);
     PointFacts factsAt(const QPointF& at) const;
-    bool follow(const PointFacts& facts); ///< to the head or the setting that a mark stands for; false: for none
-    bool selectGroup(const QPointF& at);  ///< the tokens that a mark stands for; false: for none
+    bool follow(const PointFacts& facts); ///< opens the head or changes the setting of a mark; false: the mark has none
+    bool selectGroup(const QPointF& at);  ///< selects the tokens of a mark; false: it has none
     void refreshOffer();
-    void takeOffered(); ///< what the button under an empty view's sentence offers
+    void takeOffered(); ///< applies the offer of an empty view
     void applyChange(const SettingChange& settingChange, const QString& mergeKey = {});
     void brush(const std::vector<TokenIndex>& tokens, bool finished);
     void lasso(const std::vector<TokenIndex>& tokens, Qt::KeyboardModifiers modifiers, bool finished);
-    void takeLassoBack(); ///< what was selected before the line began is selected again
+    void takeLassoBack(); ///< restores the selection from before the lasso
     void scrollBy(double delta);
     void dragHandle(const PickId& handle, const QPointF& at, bool finished);
     void showMenu(const QPoint& globalPosition);
@@ -88,9 +88,9 @@ private:
     Scene m_lastScene;
     DataState m_seen; ///< as of the last change of the view's data
     TokenIndex m_lastClicked = -1;
-    std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< what was selected when the line began
+    std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< the selection from before the lasso
     std::vector<TokenIndex> m_revealed;
-    bool m_shown = false; ///< counted by the workbench
+    bool m_shown = false; ///< counted as shown by the workbench
     bool m_besideOthers = false;
 };
 

@@ -1,4 +1,4 @@
-// What gestures mean: the same click, brush and hover do the same to the session from every view.
+// Effects of gestures on the session, which are the same in every view.
 #include "app/window/canvas/help_dialog.h"
 #include "app/window/canvas/range_dialog.h"
 #include "app/window/canvas/range_math.h"
@@ -93,7 +93,7 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
         const PointFacts facts = factsAt(at);
         if (follow(facts) || selectGroup(at))
             return;
-        if (!facts.rows.empty()) { // a mark that leads nowhere is read: the read-out stays until Esc or another click
+        if (!facts.rows.empty()) { // facts of other marks are pinned until Esc or another click
             m_workbench.setHovered(facts.token);
             m_readOut->showFacts(facts, *m_canvas, at, true);
             return;
@@ -200,8 +200,8 @@ void ViewCanvas::brush(const std::vector<TokenIndex>& tokens, bool finished) {
         m_workbench.endMerge();
 }
 
-/// As clicks do: Shift extends what is selected, Ctrl takes away from it. Both count from where the line began, so that
-/// what it leaves again while it is drawn is as before.
+/// As with clicks, Shift adds to the selection and Ctrl removes from it. Both start from the selection before the
+/// lasso, so tokens that leave the lasso while it is drawn get their old state back.
 void ViewCanvas::lasso(const std::vector<TokenIndex>& tokens, Qt::KeyboardModifiers modifiers, bool finished) {
     if (!m_beforeLasso)
         m_beforeLasso = m_workbench.session().selected;
@@ -240,7 +240,7 @@ void ViewCanvas::dragHandle(const PickId& handle, const QPointF& at, bool finish
             m_workbench.endMerge();
         return;
     }
-    // The handle is the cut: it goes to the token under the pointer. The handle itself lies over that token.
+    // The handle moves the cut to the token under the pointer; the handle itself covers that token's mark.
     const auto under = tokenBoxAt(m_canvas->scene(), {at.x(), at.y()});
     if (under && *under > 0) {
         const std::string cut = std::to_string(*under);
@@ -269,7 +269,7 @@ void ViewCanvas::frameSelection() {
         return;
     }
     Scene scene = m_canvas->scene();
-    if (!scene.yDown) { // tokens outside the present range have marks in the whole picture
+    if (!scene.yDown) { // tokens outside the present range have marks in the full range only
         viewport.range.reset();
         scene = m_view.buildScene(input(), viewOptions(m_workbench.session(), m_view), viewport);
     }

@@ -1,4 +1,4 @@
-// The finding stands in the header: the one sentence that the picture is there to show.
+// A dock for a view, with the view's finding in its header.
 #include "app/window/canvas/view_dock.h"
 
 #include "app/window/canvas/view_options.h"

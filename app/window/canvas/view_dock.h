@@ -8,8 +8,8 @@ namespace kvscope {
 
 class ElidedLabel;
 
-/// A view that stands for all panes: its canvas, and a header of 28 with its name, its options as chips and its
-/// finding, which becomes the title bar of the dock that shows it.
+/// A view that shows all panes: its canvas, and a header of 28 pixels with name, options as chips and finding, which is
+/// the title bar of its dock.
 class ViewDock : public QFrame {
     Q_OBJECT
 

@@ -1,4 +1,4 @@
-// The options of a view come from the same kind of table as the parameters of a policy.
+// Controls for a view's options, from the same kind of table as a policy's parameters.
 #include "app/window/canvas/view_options.h"
 
 #include "app/window/style/number_text.h"
@@ -22,7 +22,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kMostChips = 2;       // the others stand in the menu
+constexpr int kMostChips = 2;       // other options are in the menu
 constexpr double kMostNumbers = 16; // more are not listed one by one
 
 void addEntry(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec, const QString& label,
@@ -50,7 +50,7 @@ void fillChoices(QMenu* menu, Workbench& workbench, const View& view, const Para
                      values.integer(spec.id) == number);
 }
 
-/// What has too many values for a list is asked for, again with what was wrong with the last answer.
+/// Asks for a value with too many choices for a list; repeats with the error of the last answer.
 void askFor(QWidget* parent, Workbench& workbench, const View& view, const ParameterSpec& spec) {
     const QString label = fromUtf8(spec.label), help = fromUtf8(spec.help);
     QString text = fromUtf8(viewOptions(workbench.session(), view).text(spec.id)), wrong;
@@ -79,7 +79,7 @@ void addQuestion(QMenu* menu, Workbench& workbench, const View& view, const Para
                      [menu, &workbench, &view, spec] { askFor(menu->parentWidget(), workbench, view, spec); });
 }
 
-/// The active pane's parameters by name; values for one of them are still typed.
+/// The active pane's parameters by name; the values of the chosen one are typed.
 void fillParameters(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
     const Session& now = workbench.session();
     const std::string chosen = viewOptions(now, view).text(spec.id);
@@ -106,7 +106,7 @@ std::string joined(const std::vector<std::string>& files) {
     return text;
 }
 
-/// A table takes the place of the one before; captures join those that are there.
+/// Asks for files: a table replaces the previous one, captures are added to the list.
 void chooseFiles(QWidget* parent, Workbench& workbench, const View& view, const ParameterSpec& spec) {
     const bool captures = spec.unit == kCaptureFilesUnit;
     const QString label = fromUtf8(spec.label), folder = QFileInfo(fromUtf8(workbench.session().capturePath)).path();
@@ -126,7 +126,7 @@ void chooseFiles(QWidget* parent, Workbench& workbench, const View& view, const 
     workbench.change([&](Session& s) { setViewOption(s, view.card().id, spec.id, joined(files)); }, label);
 }
 
-/// The files that are named, each of which can be taken away, and a way to choose others.
+/// The chosen files, each removable, and an entry to choose others.
 void fillFiles(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
     const std::vector<std::string> files = filesOf(viewOptions(workbench.session(), view).text(spec.id));
     menu->clear();
@@ -150,7 +150,7 @@ QString chipText(const ParameterSpec& spec, const ParameterValues& values) {
     return {};
 }
 
-/// What waits for another option cannot be set, and says for which.
+/// Greys an option that depends on another option's value and names that value.
 void greyIfIdle(QAction* entry, const View& view, const ParameterValues& values, const ParameterSpec& spec) {
     const std::string why = whyIdle(view, values, spec.id);
     entry->setEnabled(why.empty());

@@ -8,8 +8,8 @@ class QWidget;
 
 namespace kvscope {
 
-/// The options of a view (its table of choices, flags and small numbers) as menu entries that show and change the
-/// session's values. Filled anew each time the menu opens.
+/// Adds a view's options (choices, flags, small numbers) as menu entries that show and set the session's values. Call
+/// when the menu opens.
 void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view);
 
 /// Chips for the first choices among a view's options, following the session; nothing when it has none.

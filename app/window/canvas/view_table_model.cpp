@@ -1,4 +1,4 @@
-// Cells are asked for when they are shown, so a table of 100,000 tokens costs nothing to open.
+// Cells are computed when they are shown, so that a table of 100,000 tokens opens at once.
 #include "app/window/canvas/view_table_model.h"
 
 #include "app/window/style/number_text.h"

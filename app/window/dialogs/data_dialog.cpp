@@ -1,4 +1,4 @@
-// Not modal: the table is another view of the same facts.
+// Not modal, so that the table can be read beside the view.
 #include "app/window/dialogs/data_dialog.h"
 
 #include "app/window/style/appearance.h"
@@ -49,7 +49,7 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
     connect(&canvas, &QObject::destroyed, this, &QDialog::reject);
     connect(&workbench, &Workbench::paneChanged, this, follow);
     connect(&workbench, &Workbench::sessionChanged, this, follow);
-    // Progress is no other table: it would take the selection with it many times a second.
+    // Progress alone is ignored: a new table would drop the selection many times a second.
     connect(&workbench, &Workbench::dataChanged, this,
             [follow, &workbench, &view = canvas.view(),
              seen = std::shared_ptr<const ViewData>()](const QString& viewId) mutable {

@@ -9,8 +9,8 @@ namespace kvscope {
 class NoticeStrip;
 class ViewCanvas;
 
-/// Asks for size, theme and file, and writes the figure (PNG, SVG, PDF) or the kept list (JSON, CSV, HDF5) with the
-/// command that makes it again. Success and failure are strips.
+/// Asks for size, theme and file, and writes the figure (PNG, SVG, PDF) or the kept list (JSON, CSV, HDF5) with its
+/// regenerating command. Success and failure are notices.
 void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices);
 
 } // namespace kvscope

@@ -1,4 +1,4 @@
-// All places are checked before any of them is gone to: a typing error must not move half of the window.
+// All fields are checked before anything moves, so that a typing error changes nothing.
 #include "app/window/dialogs/go_to_dialog.h"
 
 #include "app/window/style/appearance.h"
@@ -18,10 +18,9 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kAround = 32; // cells on each side of the one that is gone to
+constexpr int kAround = 32; // cells shown on each side of the target
 
-/// The number in a field; nothing where it is empty. `wrong` counts fields that hold anything but a number below
-/// `limit`.
+/// The number in a field; nothing when it is empty. Increments `wrong` for anything else than a number below `limit`.
 std::optional<int> placeIn(QLineEdit* field, std::int64_t limit, int& wrong) {
     const QString text = field->text().trimmed().remove(',');
     bool whole = false;

@@ -9,9 +9,9 @@ class QLineEdit;
 
 namespace kvscope {
 
-/// Where to go: layer, KV head, query head, key and query, all 0-based; an empty field stays where it is. A key becomes
-/// the selection; key and query together are what the attention map zooms in on. Not modal; a wrong entry turns its
-/// field red, is explained, and nothing moves.
+/// Go to a layer, KV head, query head, key and query, all 0-based; an empty field changes nothing. A key is selected;
+/// key and query together zoom the attention map. Not modal; a wrong entry turns its field red with an explanation, and
+/// nothing moves.
 class GoToDialog : public QDialog {
     Q_OBJECT
 

@@ -1,4 +1,4 @@
-// The manual inside the program. The same files as in resources/manual, embedded when the program is built.
+// The manual window: the pages of resources/manual, embedded at build time.
 #include "app/window/dialogs/manual_window.h"
 
 #include "app/window/style/appearance.h"
@@ -31,7 +31,7 @@ const QUrl kContents(QStringLiteral("qrc:/manual/README.md"));
 
 constexpr double kWidestPicture = 620; // of the design: fits the page beside its scroll bar
 
-/// At the interface scale, so that the words in it are as large as those around it.
+/// Draws an SVG at the interface scale, so that its text matches the page.
 QImage drawSvg(const QString& path, double pixelRatio) {
     QSvgRenderer renderer(path);
     QSizeF size = renderer.defaultSize();
@@ -47,7 +47,7 @@ QImage drawSvg(const QString& path, double pixelRatio) {
     return image;
 }
 
-/// Paragraphs stand apart; commands are longer than a page is wide, so they wrap, on a ground of their own.
+/// Spacing below paragraphs; commands wrap on a background of their own.
 void setBlock(const QTextBlock& block) {
     const bool code = block.blockFormat().hasProperty(QTextFormat::BlockCodeFence);
     QTextBlockFormat format;
@@ -69,7 +69,7 @@ void nameHeading(const QTextBlock& block) {
 }
 
 void underlineLinks(const QTextBlock& block) {
-    std::vector<std::pair<int, int>> links; // found first: underlining changes the fragments
+    std::vector<std::pair<int, int>> links; // collected first: underlining changes the fragments
     for (auto at = block.begin(); !at.atEnd(); ++at)
         if (at.fragment().charFormat().isAnchor())
             links.emplace_back(at.fragment().position(), at.fragment().position() + at.fragment().length());
@@ -117,8 +117,8 @@ void ManualPage::changeEvent(QEvent* event) {
     QTextBrowser::changeEvent(event);
     const bool restyled = event->type() == QEvent::PaletteChange || event->type() == QEvent::StyleChange;
     if (!restyled || source().isEmpty() || appearance() == m_drawn)
-        return scrollTo(top); // a new font lays the page out anew
-    reload(); // the ground of commands has the theme's colour, margins and pictures have the interface's scale
+        return scrollTo(top); // a new font changes the page's height
+    reload();                 // background, margins and pictures depend on theme and interface scale
     scrollTo(static_cast<int>(top * appearance().scale / m_drawn.scale));
     m_drawn = appearance();
 }
@@ -130,7 +130,7 @@ void ManualPage::resizeEvent(QResizeEvent* event) {
 }
 
 void ManualPage::scrollTo(int top) {
-    (void)document()->size(); // laid out to its end: a page that grows bit by bit cuts the place off
+    (void)document()->size(); // lays out the whole page: a page that is still growing would limit the scroll position
     verticalScrollBar()->setValue(top);
     m_wanted = top;
     m_given = verticalScrollBar()->value();
@@ -169,7 +169,7 @@ ManualWindow::ManualWindow(QWidget* parent) : QWidget(parent, Qt::Window) {
     row->addStretch();
     column->addLayout(row);
     column->addWidget(page);
-    page->setFocus(); // arrows and Page Down read on
+    page->setFocus(); // for arrow keys and Page Down
 }
 
 void ManualWindow::openPage(const QString& page) {
@@ -178,7 +178,7 @@ void ManualWindow::openPage(const QString& page) {
 
 void ManualWindow::fit() {
     if (size() != m_given)
-        m_design = size() / m_scale; // by hand
+        m_design = size() / m_scale; // resized by the user
     m_scale = appearance().scale;
     m_given = (m_design * m_scale).boundedTo(screen()->availableSize());
     resize(m_given);

@@ -1,5 +1,5 @@
-// The default arrangements, one per layout: what is open on the left, the active pane's policy or the lesson
-// on the right, the views between. A dock that a layout does not show still has a place, where the View menu puts it.
+// The default arrangement of every layout: capture and panes on the left, the active pane's policy or the lesson on the
+// right, views between. A dock hidden in a layout still has a place, where the View menu shows it.
 #include "app/window/docks/dock_layout.h"
 
 #include "app/study/session.h"
@@ -19,7 +19,7 @@ namespace {
 constexpr std::array kPlaced = {"capture",     "panes",   "parameters",       "explanation", "fidelity",     "why",
                                 "token_strip", "overlap", "error_difference", "metrics",     "attention_map"};
 constexpr int kHeader = 28;
-// Views that tell a story and those that show one of its events closely; of each the ones that there are.
+// Views with a step sequence, and views that show one step in detail, in order of preference.
 const std::vector<const char*> kStepViews = {"merge_tree", "block_timeline", "clustering",   "calibration",
                                              "leverage",   "score_plane",    "attention_map"};
 const std::vector<const char*> kDetails = {"walk", "token_profile", "token_strip", "curves", "overlap"};
@@ -27,8 +27,8 @@ const std::vector<const char*> kDetails = {"walk", "token_profile", "token_strip
 } // namespace
 
 void DockLayout::arrangeByDefault() {
-    // Docked before any is taken out: Qt hides and shows each one at setFloating, and lays out the window while it
-    // does.
+    // All docks are docked before any is removed: Qt hides and shows a dock at setFloating and lays out the window
+    // meanwhile.
     for (PanelDock* dock : m_docks)
         if (dock->isFloating())
             dock->setFloating(false);
@@ -42,7 +42,7 @@ void DockLayout::arrangeByDefault() {
     else
         arrangePanes();
     shareSpace();
-    // Once more when the tab bars are there and have their heights.
+    // Repeated when the tab bars exist and have their heights.
     QTimer::singleShot(0, this, [this] {
         shareSpace();
         for (PanelDock* dock : std::exchange(m_inFront, {}))
@@ -51,7 +51,7 @@ void DockLayout::arrangeByDefault() {
 }
 
 void DockLayout::arrangePanes() {
-    // A head is explored with its map beside the pane and the text below both.
+    // Explore head shows the attention map beside the pane and the text below both.
     m_window.setCorner(Qt::BottomLeftCorner,
                        m_layout == WindowLayout::ExploreHead ? Qt::BottomDockWidgetArea : Qt::LeftDockWidgetArea);
     placeLeft();
@@ -93,7 +93,7 @@ void DockLayout::arrangeTeach() {
     m_window.splitDockWidget(dock("lesson"), dock("explanation"), Qt::Vertical);
     for (const char* other : {"parameters", "fidelity", "why"})
         m_window.tabifyDockWidget(dock("explanation"), dock(other));
-    // A dock that has tabs cannot be split any more: first the three places, then their tabs.
+    // A dock with tabs cannot be split, so the three places come first, then their tabs.
     PanelDock *stepView = firstOf(kStepViews), *detail = firstOf(kDetails);
     m_window.splitDockWidget(dock("lessons"), stepView, Qt::Horizontal);
     m_window.splitDockWidget(stepView, detail, Qt::Vertical);
@@ -137,7 +137,7 @@ void DockLayout::arrangeModel() {
 
 void DockLayout::placeLeft() {
     m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("capture"));
-    // The map stands beside the pane whose head is explored; comparing policies needs its room.
+    // Explore head shows the attention map beside the pane; Compare policies needs its room.
     m_window.splitDockWidget(dock("capture"), dock("attention_map"), Qt::Horizontal);
     m_window.splitDockWidget(dock("capture"), dock("panes"), Qt::Vertical);
     if (!whyDockIsOnTheRight())
@@ -163,7 +163,7 @@ void DockLayout::placeBottom() {
         m_window.tabifyDockWidget(dock("overlap"), dock("token_strip"));
     else
         m_window.splitDockWidget(dock("overlap"), dock("token_strip"), Qt::Vertical);
-    PanelDock* numbers = dock("overlap"); // beside it, or behind it where there is room for one
+    PanelDock* numbers = dock("overlap"); // beside it, or behind it when there is room for one only
     if (m_size != WindowSize::Narrow && !hasOneRow()) {
         m_window.splitDockWidget(dock("overlap"), dock("error_difference"), Qt::Horizontal);
         numbers = dock("error_difference");
@@ -178,7 +178,7 @@ void DockLayout::placeBottom() {
 }
 
 bool DockLayout::hasOneRow() const {
-    return m_layout == WindowLayout::ExploreHead || m_short; // below the panes
+    return m_layout == WindowLayout::ExploreHead || m_short; // tabbed below the panes
 }
 
 bool DockLayout::whyDockIsOnTheRight() const {
@@ -251,7 +251,7 @@ void DockLayout::sharePanes() {
               row = kHeader + (narrow ? 134 + kTabs
                                : wide ? 158
                                       : 150 + kTabs);
-    // The parameters get what is left: they are the longest and scroll well.
+    // The parameters get the remaining height: they are the longest panel and scroll well.
     const int fidelity = 212, why = 196, panes = 176; // four policies and the row that adds one
     const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
     m_window.resizeDocks({dock("parameters"), dock("fidelity")}, {px(std::max(200, height - fidelity)), px(fidelity)},

@@ -1,4 +1,4 @@
-// An arrangement is Qt's own state of docks and separators, kept in the settings for each layout and window size.
+// An arrangement is Qt's dock and separator state, stored in the settings per layout and window size.
 #include "app/window/docks/dock_layout.h"
 
 #include "app/study/session.h"
@@ -17,7 +17,7 @@ namespace kvscope {
 namespace {
 
 constexpr const char* kByHand = "-by-hand";
-constexpr int kStateVersion = 1; // of the docks' names; another one starts from the defaults
+constexpr int kStateVersion = 1; // version of the dock names; another version starts from the defaults
 
 const char* wordOf(WindowSize size) {
     return size == WindowSize::Narrow ? "narrow" : size == WindowSize::Wide ? "wide" : "normal";
@@ -50,13 +50,13 @@ DockLayout::DockLayout(QMainWindow& window) : QObject(&window), m_window(window)
 }
 
 bool DockLayout::eventFilter(QObject* watched, QEvent* event) {
-    // Qt makes the tab bars by itself and shortens their words even where there is room.
+    // Qt creates the tab bars itself and elides their texts even when there is room.
     if (event->type() == QEvent::ChildPolished)
         if (auto* bar = qobject_cast<QTabBar*>(static_cast<QChildEvent*>(event)->child())) {
             bar->setElideMode(Qt::ElideNone);
             bar->setDrawBase(false);
         }
-    // Where no widget lies, the window itself is pressed: a separator.
+    // A press where no child widget lies is on a separator.
     if (event->type() == QEvent::MouseButtonPress &&
         !m_window.childAt(static_cast<QMouseEvent*>(event)->position().toPoint()))
         m_byHand = true;
@@ -92,12 +92,12 @@ void DockLayout::arrange(WindowLayout layout) {
     m_size = size;
     m_short = isShortNow;
     m_arranged = true;
-    // The default first: docks that the settings do not know yet have a place then.
+    // The default first, so that docks missing from the settings have a place.
     m_byHand = false;
     arrangeByDefault();
     m_byHand = QSettings().value(settingsKey() + kByHand).toBool();
     if (m_window.restoreState(QSettings().value(settingsKey()).toByteArray(), kStateVersion))
-        m_inFront.clear(); // the tabs are as they were left
+        m_inFront.clear(); // restored tabs keep their order
     shareSpace();
 }
 
@@ -118,7 +118,7 @@ void DockLayout::reset() {
 DockLayout::Sizes DockLayout::sizes() const {
     Sizes sizes;
     for (PanelDock* dock : m_docks)
-        if (!dock->isFloating() && !dock->visibleRegion().isEmpty()) // behind its tab it has no size of its own
+        if (!dock->isFloating() && !dock->visibleRegion().isEmpty()) // a dock behind its tab has no size of its own
             sizes.emplace_back(dock,
                                QSizeF(dock->size()) / appearance().scale + QSizeF(0, dock->hasTabs() ? kTabs : 0));
     return sizes;
@@ -144,7 +144,7 @@ void DockLayout::bringToFront(const std::vector<std::string>& ids) {
 
 void DockLayout::present(PanelDock* dock) {
     dock->present();
-    m_inFront.push_back(dock); // also when an arrangement is still being laid out
+    m_inFront.push_back(dock); // repeated after the arrangement has been laid out
 }
 
 bool DockLayout::toggleLeft() {

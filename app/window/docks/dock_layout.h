@@ -16,8 +16,8 @@ namespace kvscope {
 
 enum class WindowLayout; // app/study/session.h
 
-/// All docks of the window and where they stand. Each layout has an arrangement per window size: what the user last
-/// made of it (kept in the settings), else its default.
+/// The docks of the window and their places. Each layout has an arrangement per window size: the user's last one (from
+/// the settings), else the default.
 class DockLayout : public QObject {
     Q_OBJECT
 
@@ -28,19 +28,19 @@ public:
     PanelDock* dock(const QString& id) const; ///< null without one
     const std::vector<PanelDock*>& all() const { return m_docks; }
 
-    /// Remembers the arrangement shown and shows another one where layout or size of the window ask for it. An
-    /// arrangement whose separators nobody has moved shares the space anew whenever the window has another size.
+    /// Saves the current arrangement and switches to the one for layout and window size. An arrangement whose
+    /// separators the user has not moved distributes the space again when the window is resized.
     void arrange(WindowLayout layout);
     void remember(); ///< the arrangement shown, in the settings
     void reset();    ///< back to the default of the arrangement shown
-    /// Docks in sight with their sizes in logical pixels. New contents ask for other sizes: who exchanges them gives
-    /// the docks these again when the window has been laid out.
+    /// Visible docks with their sizes in logical pixels. New contents request other sizes; whoever replaces contents
+    /// restores these sizes after the layout.
     using Sizes = std::vector<std::pair<PanelDock*, QSizeF>>;
     Sizes sizes() const;
     void resize(const Sizes& sizes);
-    /// Shows those that there are, in front of their tabs; the first one last.
+    /// Raises the existing ones of these docks; the first one ends up in front.
     void bringToFront(const std::vector<std::string>& ids);
-    /// Docks of the left side, which a narrow window folds away; true when they are shown now.
+    /// Shows or hides the docks of the left side, which a narrow window folds; true when they are shown now.
     bool toggleLeft();
 
     bool eventFilter(QObject* watched, QEvent* event) override;
@@ -56,18 +56,18 @@ private:
     void placeLeft();
     void placeRight();
     void placeBottom();
-    void shareSpace(); ///< nothing once separators were moved by hand
+    void shareSpace(); ///< distributes the space unless the user has moved separators
     void sharePanes();
     void shareTeach();
     void shareModel();
     PanelDock* firstOf(const std::vector<const char*>& ids) const; ///< that there is
-    /// Adds the other docks that there are as tabs of the first one.
+    /// Adds the other existing docks as tabs of the first one.
     void placeTabs(const std::vector<const char*>& ids, PanelDock* first);
     void hideAllBut(const std::vector<PanelDock*>& shown);
-    bool hasOneRow() const; ///< text, overlap and metrics are tabs of one dock
+    bool hasOneRow() const; ///< whether text, overlap and metrics are tabs of one dock
     bool whyDockIsOnTheRight() const;
     std::vector<PanelDock*> viewsWithoutPlace() const;
-    std::vector<PanelDock*> leftDocks() const; ///< that the rail folds
+    std::vector<PanelDock*> leftDocks() const; ///< docks that a narrow window folds
 
     QMainWindow& m_window;
     std::vector<PanelDock*> m_docks;
@@ -76,7 +76,7 @@ private:
     bool m_short = false;
     std::vector<PanelDock*> m_inFront; ///< to be raised once the docks are laid out, in this order
     bool m_arranged = false;
-    bool m_byHand = false; ///< separators have been moved in this arrangement
+    bool m_byHand = false; ///< the user has moved separators in this arrangement
     QSize m_shared;        ///< size of the window when the space was shared
 };
 

@@ -1,4 +1,4 @@
-// Qt's own title bar cannot hold the chips of a view, so the header of the view is the title bar.
+// A dock whose title bar is the view's header, because Qt's title bar cannot hold chips.
 #include "app/window/docks/panel_dock.h"
 
 #include "app/window/style/appearance.h"
@@ -81,7 +81,7 @@ bool PanelDock::hasTabs() const {
     return std::any_of(others.begin(), others.end(), [](const QDockWidget* other) { return !other->isHidden(); });
 }
 
-/// A tab names a view; in its header the finding gets the room. Plain headers have nothing else to say.
+/// Hides the name in the header when a tab shows it, so that the finding has room. Plain headers keep it.
 void PanelDock::nameOnce() {
     if (auto* title = titleBarWidget() ? titleBarWidget()->findChild<QWidget*>("viewTitle") : nullptr)
         title->setVisible(!hasTabs());
@@ -92,10 +92,10 @@ void PanelDock::showEvent(QShowEvent* event) {
     nameOnce();
 }
 
-// Tabs come and go with other docks; what it notices is that they move it down or up.
+// Tabs appear and vanish with other docks, which moves this dock.
 void PanelDock::moveEvent(QMoveEvent* event) {
     QDockWidget::moveEvent(event);
-    QTimer::singleShot(0, this, &PanelDock::nameOnce); // Qt is laying the window out
+    QTimer::singleShot(0, this, &PanelDock::nameOnce); // Deferred: Qt is laying out the window
 }
 
 void PanelDock::present() {

@@ -1,5 +1,5 @@
-// The slider is logarithmic in the fraction kept, because the difference between 2 % and 4 % is as interesting as that
-// between 50 % and 100 %. Typed budgets may be tokens ("1024"), percent ("25%") or a fraction ("0.25").
+// The slider is logarithmic in the retention, because 2 % to 4 % matters as much as 50 % to 100 %. Typed budgets may be
+// tokens ("1024"), percent ("25%") or a fraction ("0.25").
 #include "app/window/panels/budget_bar.h"
 
 #include "app/window/style/appearance.h"
@@ -148,7 +148,7 @@ void BudgetBar::refreshBudget() {
             kept = static_cast<double>(resolveBudget(*known, cut->token, Rounding::Ceil));
         setWrong(m_tokens, false);
     } catch (const Error&) {
-        setWrong(m_tokens, true); // more tokens than there are before this cut; the panes say so in words
+        setWrong(m_tokens, true); // more tokens than before this cut; the panes show the error
     }
     const double fraction = known && known->unit == Budget::Unit::Fraction ? known->value : kept / seen;
     if (!m_slider->isSliderDown())
@@ -164,7 +164,7 @@ void BudgetBar::refreshBudget() {
         tr("The whole model's cache of the tokens before the cut at this budget, as stored in the capture"));
 }
 
-// A quality is a retention once the active pane's run has found it.
+// A quality becomes a retention when the active pane's run has computed it.
 std::optional<Budget> BudgetBar::resolvedBudget(const Budget& budget) const {
     const bool quality = budget.unit == Budget::Unit::Quality;
     m_tokens->setToolTip(quality ? tr("The budget is the quality %1").arg(fromUtf8(budget.text()))
@@ -261,7 +261,7 @@ void BudgetBar::buildCutMenu() {
             menu->addAction(tr("%1  (%2)").arg(label, countText(cut.token)), this,
                             [this, t = std::string(text)] { applyCut(t); });
         } catch (const Error&) {
-            // This capture has no such segment, or is shorter: the choice is not offered.
+            // The capture has no such segment, or is too short: the choice is left out.
         }
     }
     menu->addSeparator();

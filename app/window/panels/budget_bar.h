@@ -12,18 +12,18 @@ namespace kvscope {
 
 class ValueSlider;
 
-/// The main control, over all panes: where in the model, how much is kept, where the context is cut.
+/// The main control for all panes: layer and head, budget, cut.
 class BudgetBar : public QWidget {
     Q_OBJECT
 
 public:
     explicit BudgetBar(Workbench& workbench, QWidget* parent = nullptr);
     ValueSlider* slider() const { return m_slider; }
-    /// At narrow widths the bytes go first, then the slider narrows.
+    /// In narrow windows the bytes are hidden first, then the slider narrows.
     void fitWidth(int windowWidth);
 
 signals:
-    void refused(const QString& message); ///< a typed value that means nothing here
+    void refused(const QString& message); ///< a typed value is invalid
 
 private:
     void build();

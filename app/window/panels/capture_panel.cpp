@@ -1,4 +1,4 @@
-// What is open, where one is in it, and which policies look at it.
+// The open capture, the current layer and head, and the panes.
 #include "app/window/panels/capture_panel.h"
 
 #include "app/window/panels/head_picker.h"
@@ -52,12 +52,12 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
     refreshFacts();
 }
 
-/// What the cells of the head picker say: any measure with a number per head.
+/// The measure shown in the cells of the head picker: any measure with one number per head.
 QWidget* CapturePanel::makeMeasureBox() {
     m_measure = new ChoiceBox(this);
     m_measure->setObjectName("headMeasure");
     m_measure->setAccessibleName(tr("Heads by"));
-    m_measure->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed); // as wide as the panel leaves it
+    m_measure->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed); // takes the panel's width
     for (const ParameterChoice& choice : measureChoices()) {
         m_measure->addItem(fromUtf8(choice.label), fromUtf8(choice.id));
         m_measure->setItemData(m_measure->count() - 1, fromUtf8(choice.help), Qt::ToolTipRole);

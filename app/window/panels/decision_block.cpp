@@ -1,4 +1,4 @@
-// The token under the pointer is explained, without one the first that is selected.
+// Explains the token under the pointer, otherwise the first selected one.
 #include "app/window/panels/decision_block.h"
 
 #include "app/window/style/appearance.h"

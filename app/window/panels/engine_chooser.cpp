@@ -1,4 +1,4 @@
-// Which engine computes and how, and the way to another one.
+// Shows the engine and its arithmetic, with a menu of the others.
 #include "app/window/panels/engine_chooser.h"
 
 #include "app/window/style/number_text.h"
@@ -11,7 +11,7 @@ namespace kvscope {
 
 namespace {
 
-/// One line each: what it runs on, and what the device leaves to the CPU.
+/// One line each: the device, and what it leaves to the CPU.
 QString whereItRuns(const EngineState& state) {
     QStringList lines;
     if (!state.device.empty())
@@ -42,14 +42,14 @@ EngineChooser::EngineChooser(Workbench& workbench, EngineController& controller,
 void EngineChooser::refresh() {
     const Engine& engine = m_workbench.runner().engine();
     const bool fast = m_controller.current().arithmetic == Arithmetic::Fast;
-    setEnabled(!m_controller.opening()); // until it is there or has failed
+    setEnabled(!m_controller.opening()); // until it has opened or failed
     setText(m_controller.opening()
                 ? tr("opening %1…").arg(EngineController::titleOf(m_controller.wanted().name))
                 : QString("%1 · %2").arg(fromUtf8(engine.name()).toUpper(), fromUtf8(engine.arithmetic())));
     setAccessibleName(tr("Engine: %1").arg(text()));
     const QString where = whereItRuns(engine.state());
     setToolTip(where.isEmpty() ? tr("Which engine computes, and how exactly") : where);
-    setProperty("tone", fast ? "warning" : "plain"); // what it shows is not comparable to the last token
+    setProperty("tone", fast ? "warning" : "plain"); // fast results may differ in the last token
     style()->unpolish(this);
     style()->polish(this);
 }

@@ -6,7 +6,7 @@
 
 namespace kvscope {
 
-/// Engine and arithmetic in the status bar; a click offers the others, with what is missing for those that cannot work
+/// Engine and arithmetic in the status bar; a click offers the others, with what is missing for those that do not work
 /// here.
 class EngineChooser : public QToolButton {
     Q_OBJECT

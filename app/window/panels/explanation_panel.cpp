@@ -1,4 +1,4 @@
-// The text is the policy's own .md file: it explains the same wherever it is shown.
+// Shows a policy's own .md file, as everywhere else.
 #include "app/window/panels/explanation_panel.h"
 
 #include "app/window/panels/formula_lines.h"
@@ -27,7 +27,7 @@ bool isListing(const QTextBlock& block) {
     return block.isValid() && block.blockFormat().hasProperty(QTextFormat::BlockCodeLanguage);
 }
 
-/// Room under paragraphs, which Markdown alone does not give, and listings in small monospaced type.
+/// Spacing below paragraphs, which Markdown lacks, and listings in small monospaced type.
 void setSpacing(QTextDocument& page, const QFont& listing) {
     for (QTextBlock block = page.begin(); block.isValid(); block = block.next()) {
         QTextCursor cursor(block);
@@ -55,7 +55,7 @@ void setSpacing(QTextDocument& page, const QFont& listing) {
 QString pageHtml(const QString& markdown, const QFont& font, const QFont& listing, int columns) {
     QTextDocument page;
     page.setDefaultFont(font);
-    QString paragraphs = markdown; // what has a name of its own begins a line
+    QString paragraphs = markdown; // each paragraph with a bold title starts on a new line
     paragraphs.replace("\n**", "\n\n**");
     page.setMarkdown(withFormulaLines(withUnbrokenNorms(withTrapLinks(paragraphs)), columns));
     setSpacing(page, listing);
@@ -101,7 +101,7 @@ void ExplanationPanel::show(const PolicyCard& card, const QString& where) {
     m_name->setText(fromUtf8(card.name));
     m_paper->setText(fromUtf8(card.paper) + where);
     QString text = fromUtf8(card.explanation);
-    if (text.startsWith("# ")) // the panel has the name already
+    if (text.startsWith("# ")) // the panel shows the name already
         text = text.mid(text.indexOf('\n') + 1).trimmed();
     setPage(text);
 }

@@ -15,8 +15,8 @@ namespace kvscope {
 
 class StepDriver;
 
-/// What a policy does: the card's own text, with its paper. Of the active pane's policy, or, where lessons are taught,
-/// of the one whose story is told.
+/// Explains a policy by its card's text and paper: the active pane's policy, or in the layout Teach the policy whose
+/// steps are shown.
 class ExplanationPanel : public QWidget {
     Q_OBJECT
 
@@ -35,8 +35,7 @@ private:
     Workbench& m_workbench;
     StepDriver& m_steps;
     QLabel *m_name, *m_paper, *m_text;
-    std::tuple<QString, QFont, QFont, int>
-        m_shown; ///< Markdown, its fonts, and the columns that its formulas are set in
+    std::tuple<QString, QFont, QFont, int> m_shown; ///< Markdown, fonts, and columns of the formulas
 };
 
 } // namespace kvscope

@@ -1,4 +1,4 @@
-// A row that is not used is hidden, not deleted.
+// Unused rows are hidden, not deleted.
 #include "app/window/panels/fact_grid.h"
 
 #include "app/window/style/appearance.h"

@@ -10,7 +10,7 @@ class QGridLayout;
 
 namespace kvscope {
 
-/// Facts as name left and value right. Labels are made once and reused, so that a drag never flickers.
+/// Facts as name left and value right. Labels are reused, so that a drag does not flicker.
 class FactGrid : public QWidget {
 public:
     using Facts = std::vector<std::pair<QString, QString>>;

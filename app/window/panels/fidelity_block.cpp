@@ -1,4 +1,4 @@
-// One number leads; what it means, which queries judged it and how firm it is stand beside it.
+// The main error of the active pane, with its meaning, its evaluation queries and its interval.
 #include "app/window/panels/fidelity_block.h"
 
 #include "app/window/style/appearance.h"
@@ -69,7 +69,7 @@ QString FidelityBlock::budgetWarning(const PaneData& pane, const ViewInput& inpu
     const RunResult& result = *pane.result;
     const auto head = static_cast<std::size_t>(input.kvHead.value);
     if (head >= result.selection.heads.size() ||
-        !result.selection.heads[head].queryHeads.empty()) // a union has another size
+        !result.selection.heads[head].queryHeads.empty()) // a union of query heads' sets has another size
         return {};
     const std::int64_t kept = std::ssize(result.selection.heads[head].kept);
     return kept == result.requested ? QString()

@@ -7,7 +7,7 @@ class QLabel;
 
 namespace kvscope {
 
-/// The lead number of the active pane and the facts below it.
+/// The active pane's output error and the facts below it.
 class FidelityBlock : public QWidget {
     Q_OBJECT
 
@@ -18,12 +18,12 @@ private:
     QWidget* buildWarning();
     void refresh();
     FactGrid::Facts fidelityFacts(const PaneData& pane, const ViewInput& input) const;
-    /// Title of the warning where the head keeps another number than was asked for, else empty.
+    /// Title of the warning when the head keeps another number of tokens than the budget asks for; else empty.
     QString budgetWarning(const PaneData& pane, const ViewInput& input) const;
 
     Workbench& m_workbench;
     QLabel *m_evaluationNote, *m_lead, *m_notes, *m_warningTitle, *m_warningText;
-    QWidget* m_warning; ///< as loud as what it says: the budget was not kept
+    QWidget* m_warning; ///< prominent, because the budget was not met
     FactGrid* m_facts;
 };
 

@@ -1,5 +1,4 @@
-// Formulas are written for a page and read in a narrow panel. A line that ends anywhere says something else than the
-// formula.
+// Formulas are written for a page and shown in a narrow panel, so lines must break where the meaning stays.
 #include "app/window/panels/formula_lines.h"
 
 #include <QRegularExpression>
@@ -23,7 +22,7 @@ bool isOperator(const QString& word) {
     return isRelation(word) || kOperators.contains(word);
 }
 
-/// By how much a character changes the depth of brackets: <k, q> is a pair of them, a < b is not.
+/// Change of bracket depth at a character: <k, q> is a pair of brackets, a < b is not.
 int depthStep(const QString& text, qsizetype i) {
     const auto at = [&](qsizetype j) { return j >= 0 && j < text.size() ? text[j] : QChar(' '); };
     const QChar c = text[i];
@@ -36,12 +35,12 @@ int depthStep(const QString& text, qsizetype i) {
     return c == '>' && at(i - 1) != ' ' && at(i + 1) != '=' ? -1 : 0;
 }
 
-/// How bad it is to break at a space; `depth` is that of the brackets around it.
+/// Cost of a break at a space; `depth` is the bracket depth there.
 int costOf(const QString& text, qsizetype space, int depth) {
     const QString before = text.left(space).section(' ', -1), after = text.mid(space + 1).section(' ', 0, 0);
     if (isOperator(before))
         return kNever;
-    constexpr qsizetype kLeastRest = 9; // less would look lost on a line of its own
+    constexpr qsizetype kLeastRest = 9; // a shorter rest should not have its own line
     const int inside = (depth == 0 ? 0 : 3 + 2 * depth) + (text.size() - space <= kLeastRest ? 3 : 0);
     if (before.endsWith(';'))
         return inside;
@@ -53,11 +52,11 @@ int costOf(const QString& text, qsizetype space, int depth) {
     return inside + (bounds ? 5 : isRelation(after) ? 2 : isOperator(after) ? 3 : 4);
 }
 
-/// Where a text is broken so that at most `most` characters stand before; they themselves where there is no space.
+/// Length of the first line of at most `most` characters, broken at a space where there is one.
 qsizetype breakIn(const QString& text, int most) {
     qsizetype best = -1;
     int bestCost = kNever + 1, depth = 0;
-    for (const bool any : {false, true}) { // a first word alone only where nothing else is left
+    for (const bool any : {false, true}) { // a single first word only as a last resort
         depth = 0;
         for (qsizetype i = 0; i < std::min<qsizetype>(text.size(), most + 1); ++i) {
             depth = std::max(0, depth + depthStep(text, i));
@@ -77,7 +76,7 @@ qsizetype breakIn(const QString& text, int most) {
 void setBroken(QStringList& lines, QString text, int indent, int columns) {
     for (int own = indent; !text.isEmpty(); own = indent + kFurtherIndent) {
         const auto word = static_cast<int>(text.section(' ', 0, 0).size());
-        own = std::clamp(columns - word, 0, own); // a word that is nearly as long as a line
+        own = std::clamp(columns - word, 0, own); // for a word nearly as long as a line
         const int most = std::max(8, columns - own);
         const qsizetype end = text.size() <= most ? text.size() : breakIn(text, most);
         lines.push_back(QString(own, ' ') + text.left(end));
@@ -98,7 +97,7 @@ QStringList formulaLines(const QStringList& listing, int columns) {
             continue;
         }
         const QStringList cells = line.trimmed().split(kGap);
-        bool goesOn = line.startsWith(' '); // under a name or a formula of the lines above
+        bool goesOn = line.startsWith(' '); // continues a name or formula of the lines above
         bool joins = false;
         for (const QString& cell : cells) {
             const int indent = goesOn ? kCellIndent : 0;

@@ -1,4 +1,4 @@
-// A picker as narrow as a side panel has room for two or three numbers under its colours: which ones is decided here.
+// Colours and legend of the head picker; a narrow panel has room for two or three numbers.
 #include "app/window/panels/head_colours.h"
 
 #include "app/window/style/appearance.h"
@@ -16,7 +16,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kLowError = 0.03, kHighError = 1; // the errors that matter lie between 3 % and 100 %
+constexpr double kLowError = 0.03, kHighError = 1; // the interesting range of errors
 constexpr const char* kMap = "viridis";
 constexpr double kTickLength = 3, kNumberGap = 6;
 

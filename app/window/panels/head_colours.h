@@ -14,8 +14,8 @@ class QRectF;
 
 namespace kvscope {
 
-/// The colours of one measure in the head picker. The output error has one fixed logarithmic range, so that its colours
-/// mean the same after every change; any other measure runs over the numbers that are there, a signed one about 0.
+/// The colours of one measure in the head picker. The output error has a fixed logarithmic range, so that its colours
+/// stay comparable; other measures span their values, signed ones symmetrically around 0.
 class HeadColours {
 public:
     HeadColours(const MeasureCard& measure, std::vector<double> values);
@@ -28,7 +28,7 @@ public:
         double place = 0;
         QString text;
     };
-    /// What stands under the bar: the ends first, then what goes between them if there is room. None without a range.
+    /// Numbers below the bar in order of importance: the ends, then those between. None without a range.
     std::vector<Number> numbers() const;
 
 private:
@@ -36,13 +36,13 @@ private:
     ValueScale m_scale;
 };
 
-/// Where a number under a bar stands.
+/// A number with its place below a bar.
 struct PlacedNumber {
     double tick = 0, left = 0, width = 0;
     QString text;
 };
-/// The numbers that fit beside each other under a bar of this width, inside it: a later one goes where it would come
-/// closer than `gap` to an earlier one. `widthOf` as the font has it.
+/// The numbers that fit side by side below a bar of this width; later ones closer than `gap` to an earlier one are
+/// dropped. `widthOf` measures text.
 std::vector<PlacedNumber> placeNumbers(std::span<const HeadColours::Number> numbers, double barWidth, double gap,
                                        const std::function<double(const QString&)>& widthOf);
 

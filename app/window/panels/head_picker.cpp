@@ -1,4 +1,4 @@
-// The picture fills itself: Workbench scans the layers one by one while nothing else is to be computed.
+// One cell per head; Workbench scans the layers in the background.
 #include "app/window/panels/head_picker.h"
 
 #include "app/window/style/appearance.h"
@@ -59,7 +59,7 @@ QSize HeadPicker::sizeHint() const {
             static_cast<int>(px(kLabelHeight) + rowCount() * pitch() + px(kBarGap + kBarHeight + kTickHeight))};
 }
 
-/// Narrower than it would like to be: a column at the side of a small window shows all heads, too.
+/// Smaller than the size hint, so that a narrow column shows all heads too.
 QSize HeadPicker::minimumSizeHint() const { return {px(140), sizeHint().height()}; }
 
 QRectF HeadPicker::cellBox(Cell cell) const {
@@ -106,7 +106,7 @@ QString HeadPicker::factOf(Cell cell) const {
     return tr("layer %1, KV head %2 (0-based)").arg(layerOf(cell).value).arg(cell.column) + "\n" + fact;
 }
 
-/// Why no head has a number, as far as layers are known; empty where one has, or none is known.
+/// Why no head has a number, as far as layers are known; empty where one has, or none is known yet.
 QString HeadPicker::whyNoNumbers() const {
     QString why;
     for (int row = 0; row < rowCount(); ++row)

@@ -7,8 +7,8 @@
 
 namespace kvscope {
 
-/// Layer x KV head in miniature: one cell per head of the capture, coloured by the measure that the session looks at
-/// as far as layers have been computed, hollow before. Click or arrow keys choose a head.
+/// Layer x KV head in miniature: one cell per head, coloured by the session's measure, hollow until its layer is
+/// computed. Click or arrow keys choose a head.
 class HeadPicker : public QWidget {
     Q_OBJECT
 

@@ -1,4 +1,4 @@
-// Rows are buttons, so that keyboard and screen readers reach them like everything else.
+// Rows are buttons, for keyboard and screen readers.
 #include "app/window/panels/lesson_list.h"
 
 #include "app/window/style/appearance.h"
@@ -48,7 +48,7 @@ void LessonList::refresh() {
         if (const auto lesson = lessonOf(m_workbench.session()))
             open = lesson->title;
     } catch (const std::exception&) {
-        // The panel beside says what is wrong with it; here it is simply none of the known ones.
+        // The lesson panel shows the error; here the file is just not among the known lessons.
     }
     std::string shown = open;
     for (const LessonFile& file : m_lessons)

@@ -9,7 +9,7 @@ class QVBoxLayout;
 
 namespace kvscope {
 
-/// The written lessons under their groups: the open one filled with ink, those that were answered with a check.
+/// The lessons by group: the open one filled with ink, answered ones with a check mark.
 class LessonList : public QWidget {
     Q_OBJECT
 

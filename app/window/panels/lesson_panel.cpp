@@ -1,4 +1,4 @@
-// The reader predicts first: the answer can be seen only after a choice, and it is computed then, not remembered.
+// The reader predicts first: the answer is computed and shown only after a choice.
 #include "app/window/panels/lesson_panel.h"
 
 #include "app/window/panels/lesson_list.h"
@@ -24,7 +24,7 @@ QLabel* wrapped(const QString& text, const char* role, QWidget* parent) {
     return label;
 }
 
-/// A button whose text may take several lines: push buttons have one.
+/// A button with a text of several lines, which push buttons lack.
 QPushButton* stopButton(const QString& text, QWidget* parent) {
     auto* button = new QPushButton(parent);
     button->setProperty("look", "row");
@@ -136,7 +136,7 @@ void LessonPanel::buildStops() {
         m_stops.push_back(button);
         connect(button, &QPushButton::clicked, this, [this, i] {
             m_workbench.change([&](Session& s) { applyStop(s, m_lesson->stops[i]); }, tr("Lesson step"));
-            followStops(); // a click on the present one changes nothing, but would uncheck it
+            followStops(); // clicking the current stop changes nothing but would uncheck it
         });
     }
 }
@@ -182,7 +182,7 @@ void LessonPanel::ask() {
     m_verdict->setText(tr("Computing…"));
     m_answer->clear();
     Scheduler::Job job;
-    // The panel may be gone when the answer comes: it is built anew with the chrome.
+    // The panel may be deleted before the answer arrives, because the chrome is rebuilt.
     job.work = [self = QPointer<LessonPanel>(this), runner = m_workbench.sharedRunner(), lesson = *m_lesson,
                 request = *request](const Checkpoint& checkpoint, const auto& post) {
         const LessonAnswer answer = answerOf(lesson, *runner, request, checkpoint);
@@ -206,7 +206,7 @@ void LessonPanel::show(const LessonAnswer& answer) {
     m_verdict->setText(predicted == answer.choice
                            ? tr("As you predicted: %1 (computed: %2)").arg(right, fromUtf8(answer.valueText))
                            : tr("Computed: %1. That is: %2").arg(fromUtf8(answer.valueText), right));
-    // The lesson's words explain the case that it was written for; other settings keep only their number.
+    // The lesson's text explains the intended case; other settings show only the number.
     m_answer->setText(answer.choice == m_lesson->claim ? fromUtf8(answer.text)
                                                        : tr("You have changed what the lesson shows, and with it the "
                                                             "answer. Open the lesson again for its own case."));

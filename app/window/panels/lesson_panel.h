@@ -14,8 +14,8 @@ class QVBoxLayout;
 
 namespace kvscope {
 
-/// The open lesson: its text, its stops (a click makes the session what a stop is about), and its question. The answer
-/// is computed from the panes as they are when it is asked for, and again whenever they change.
+/// The open lesson: text, stops (a click applies a stop's session), and question. The answer is computed from the
+/// current panes when it is asked for, and again when they change.
 class LessonPanel : public QWidget {
     Q_OBJECT
 
@@ -24,7 +24,7 @@ public:
 
 signals:
     void answered();
-    void opened(const Lesson& lesson); ///< another lesson than before
+    void opened(const Lesson& lesson); ///< another lesson was opened
 
 private:
     void refresh();
@@ -39,7 +39,7 @@ private:
 
     Workbench& m_workbench;
     std::optional<Lesson> m_lesson;
-    std::string m_source;   ///< of the lesson that is built
+    std::string m_source;   ///< source of the displayed lesson
     std::string m_askedKey; ///< the request that the answer belongs to; empty: not asked
     QVBoxLayout* m_column = nullptr;
     QWidget* m_body = nullptr;

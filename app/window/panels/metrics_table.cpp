@@ -1,4 +1,4 @@
-// Errors are means over the query heads of the chosen KV head, like everywhere in the window.
+// Errors are means over the query heads of the KV head's GQA group, as everywhere in the window.
 #include "app/window/panels/metrics_table.h"
 
 #include "app/window/style/appearance.h"

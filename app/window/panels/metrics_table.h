@@ -9,7 +9,7 @@ class QTableView;
 
 namespace kvscope {
 
-/// The measures of all panes, one row per pane: what the panes' headers say, side by side. Pure.
+/// The measures of all panes, one row per pane, as in the pane headers. Pure.
 ViewTable metricsOf(const ViewInput& input);
 
 /// The table in a dock; a click on a row makes its pane the active one.

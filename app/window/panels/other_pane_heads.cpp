@@ -1,5 +1,4 @@
-// The grid is of one pane; to compare heads one wants a second. It is the same data of the same maker, with another
-// pane in the place of the active one, so nothing is defined twice.
+// The head grid for a second pane: the same maker with another pane as the active one.
 #include "app/window/panels/other_pane_heads.h"
 
 #include "app/study/makers/all_makers.h"
@@ -14,7 +13,7 @@ namespace kvscope {
 OtherPaneHeads::OtherPaneHeads(Workbench& workbench, QObject* parent)
     : QObject(parent), m_workbench(workbench),
       m_slot("other pane's heads " + std::to_string(reinterpret_cast<std::uintptr_t>(this))) {
-    // Keys do not name the engine, and a new capture ends what is under way.
+    // Keys do not name the engine, and a new capture ends running jobs.
     connect(&m_workbench, &Workbench::engineChanged, this, &OtherPaneHeads::forget);
     connect(&m_workbench, &Workbench::captureChanged, this, &OtherPaneHeads::forget);
 }
@@ -61,7 +60,7 @@ void OtherPaneHeads::submit(const ViewDataRequest& request) {
                 deliver(other.activePane, makerFor(headGridView())->make(*runner, other, checkpoint, partial));
                 return;
             } catch (const Error&) {
-                deliver(other.activePane, nullptr); // this one does not have it; perhaps the next one
+                deliver(other.activePane, nullptr); // this pane does not have the quantity; try the next one
             }
         }
     };

@@ -10,8 +10,8 @@
 
 namespace kvscope {
 
-/// What the layer x head grid would show of another pane: the next one by letter, after the last the first, that has
-/// the quantity. Computed in a slot of its own, after the grid itself and only while somebody wants it.
+/// The data of the layer x head grid for another pane: the next one by letter (cyclic) that has the quantity. Computed
+/// in its own slot, after the grid and only while requested.
 class OtherPaneHeads : public QObject {
     Q_OBJECT
 
@@ -19,10 +19,10 @@ public:
     OtherPaneHeads(Workbench& workbench, QObject* parent);
     ~OtherPaneHeads() override;
 
-    /// Computes what fits `shown`, a finished grid of the active pane; null: nothing is wanted.
+    /// Computes the data that correspond to `shown`, a finished grid of the active pane; null: nothing.
     void want(const HeadGridData* shown);
-    const HeadGridData* data() const { return m_data.get(); } ///< as far as it has come; null without another pane
-    int pane() const { return m_pane; }                       ///< the one that `data` is of
+    const HeadGridData* data() const { return m_data.get(); } ///< as far as computed; null without another pane
+    int pane() const { return m_pane; }                       ///< the pane of `data`
 
 signals:
     void changed();
@@ -32,8 +32,8 @@ private:
     void submit(const ViewDataRequest& request);
 
     Workbench& m_workbench;
-    std::string m_slot; ///< of this object alone: a rebuilt window has an old and a new one for a moment
-    std::string m_key;  ///< of what is computed or known
+    std::string m_slot; ///< unique per object: while the chrome is rebuilt two of them exist
+    std::string m_key;  ///< key of the data computed or being computed
     std::shared_ptr<const HeadGridData> m_data;
     int m_pane = 0;
 };

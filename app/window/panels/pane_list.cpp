@@ -1,4 +1,4 @@
-// A short list that is built anew when its panes change: at most four rows.
+// A list of at most four rows, rebuilt when the panes change.
 #include "app/window/panels/pane_list.h"
 
 #include "app/window/canvas/policy_menu.h"
@@ -16,7 +16,7 @@ namespace kvscope {
 
 namespace {
 
-/// A row that is a button, so that Tab, Space and screen readers reach it.
+/// A row as a button, for Tab, Space and screen readers.
 QPushButton* rowButton(QWidget* parent, bool active) {
     auto* button = new QPushButton(parent);
     button->setFixedHeight(px(30));
@@ -53,7 +53,7 @@ PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_w
     refresh();
 }
 
-/// The rows scroll where they are pressed for room; the button that adds one stays in sight.
+/// The rows scroll when room is short; the "Add" button stays visible.
 QWidget* PaneList::rowsArea() {
     auto* area = m_area = new QScrollArea(this);
     area->setWidgetResizable(true);
@@ -90,8 +90,7 @@ void PaneList::refresh() {
     }
     for (std::size_t pane = 0; pane < input.panes.size(); ++pane)
         m_rows->addWidget(buildRow(static_cast<int>(pane), input.panes[pane]));
-    m_area->setMinimumHeight(
-        px(31 * static_cast<double>(input.panes.size()))); // the capture's facts above scroll better
+    m_area->setMinimumHeight(px(31 * static_cast<double>(input.panes.size()))); // the facts above scroll better
 }
 
 QWidget* PaneList::buildRow(int pane, const PaneData& data) {

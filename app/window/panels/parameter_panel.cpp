@@ -1,4 +1,4 @@
-// A bad value never leaves the panel: it is checked against the table here, and the row says what is wrong with it.
+// Values are checked against the table here; an invalid one stays in its row with the reason.
 #include "app/window/panels/parameter_panel.h"
 
 #include "app/window/style/appearance.h"

@@ -11,7 +11,7 @@ class QVBoxLayout;
 
 namespace kvscope {
 
-/// All rows of a table. The rows are rebuilt only when the table changes, so that a drag never loses its slider.
+/// All rows of a parameter table. Rows are rebuilt only when the table changes, so that a drag keeps its slider.
 class ParameterPanel : public QWidget {
     Q_OBJECT
 
@@ -23,7 +23,7 @@ public:
     std::size_t rowCount() const { return m_rows.size(); }
 
 signals:
-    /// Values in which one parameter was edited and checked. `dragging` edits of one parameter merge into one step.
+    /// Values with one edited and checked parameter. `dragging` edits of one parameter merge into one undo step.
     void edited(const ParameterValues& values, const QString& label, bool dragging);
     void editingEnded();
 

@@ -1,4 +1,4 @@
-// The row is written once for all parameters of all policies: everything it shows comes from the table row.
+// One control for all parameters of all policies, described by the table row.
 #include "app/window/panels/parameter_row.h"
 
 #include "app/window/style/appearance.h"
@@ -75,7 +75,7 @@ QString ParameterRow::helpText() const {
     return text + "</p>";
 }
 
-/// Label and symbol; long ones wrap, because the panel is narrow in a narrow window.
+/// Label and symbol; long ones wrap in a narrow panel.
 QLabel* ParameterRow::nameLabel() {
     QString name = fromUtf8(m_spec.label).toHtmlEscaped();
     if (!m_spec.symbol.empty())
@@ -110,7 +110,7 @@ void ParameterRow::buildNumber() {
     connect(m_slider, &ValueSlider::resetRequested, m_reset, &QToolButton::click);
 }
 
-// A text has the whole width below its name: an expression or a path is long.
+// A text field takes the whole width below its name, because formulas and paths are long.
 void ParameterRow::buildText() {
     auto* grid = static_cast<QGridLayout*>(layout());
     grid->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this), 0, 1, 1, 2);

@@ -14,20 +14,20 @@ class QToolButton;
 
 namespace kvscope {
 
-/// One row of a parameter table as a control: name, symbol, typed field with its unit, reset, slider with a tick at the
-/// default; a drop-down for a choice, a box for a flag, a field for a text. Shows values, proposes edits, changes
-/// nothing itself.
+/// A row of a parameter table as a control: name, symbol, typed field with unit, reset, slider with a tick at the
+/// default; a drop-down for a choice, a box for a flag, a field for a text. Shows values and emits edits, but changes
+/// nothing.
 class ParameterRow : public QWidget {
     Q_OBJECT
 
 public:
-    /// `tokens`: the number of tokens seen, where the slider ends at it.
+    /// `tokens`: number of tokens before the cut, for sliders that end there.
     ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidget* parent = nullptr);
 
     const std::string& id() const { return m_spec.id; }
     void setTokens(std::int64_t tokens);
     void showValue(const ParameterValues& values);
-    /// The refused text stays in the field, red, with the reason below, until the next good value.
+    /// An invalid text stays in the field, red, with the reason below, until the next valid value.
     void showError(const QString& message);
     QString errorMessage() const;
 

@@ -1,4 +1,4 @@
-// Everything here is read from the policy's card: a new policy needs no line in this file.
+// Everything is read from the policy's card: a new policy needs no line here.
 #include "app/window/panels/policy_panel.h"
 
 #include "app/window/canvas/policy_menu.h"

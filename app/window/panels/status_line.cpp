@@ -1,4 +1,4 @@
-// The facts that a screenshot needs to be understood later.
+// The facts that make a screenshot understandable later.
 #include "app/window/panels/status_line.h"
 
 #include "app/window/panels/engine_chooser.h"
@@ -17,7 +17,7 @@ namespace {
 
 const QString kGap = "   │   ";
 
-/// With how many of them the active pane keeps.
+/// The selected tokens, and how many of them the active pane keeps.
 QString selectionText(const ViewInput& input) {
     const auto& selected = input.focus.selected;
     if (selected.empty())
@@ -39,7 +39,7 @@ QString headText(const ViewInput& input) {
         .arg(input.queryHead.value);
 }
 
-/// What the window says elsewhere too goes first: shape, cut, file, policy. The head and the selection stay.
+/// Shortens the line: facts shown elsewhere (shape, cut, file, policy) go first; head and selection stay.
 QStringList shorterTexts(QStringList facts) {
     constexpr int kFile = 0, kShape = 2, kPolicy = 3, kCut = 4;
     QStringList texts;
@@ -82,7 +82,7 @@ QString StatusLine::text() const {
 void StatusLine::refresh() {
     const EngineState state = m_workbench.runner().engine().state();
     QStringList right;
-    if (!state.notice.empty()) // what it fell back from
+    if (!state.notice.empty()) // the last fallback
         right += fromUtf8(state.notice);
     if (!m_workbench.capture()) {
         m_left->setFullText(tr("no capture open"));

@@ -12,7 +12,7 @@ class ElidedLabel;
 class EngineChooser;
 class EngineController;
 
-/// One line at the bottom: where one is, what is selected; right: engine, arithmetic, times.
+/// One line at the bottom: layer, head and selection; right: engine, arithmetic, times.
 class StatusLine : public QWidget {
     Q_OBJECT
 

@@ -1,4 +1,4 @@
-// What a step means is said by the view that tells the story; here are only its buttons.
+// Buttons of the step player; the view words the caption of a step.
 #include "app/window/panels/step_player.h"
 
 #include "app/window/style/appearance.h"
@@ -32,7 +32,7 @@ StepPlayer::StepPlayer(StepDriver& driver, QWidget* parent) : QWidget(parent), m
     m_caption->setWordWrap(true);
     m_caption->setAlignment(Qt::AlignLeft | Qt::AlignTop);
     m_caption->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Expanding);
-    m_caption->setMinimumHeight(px(42)); // two lines: the buttons do not move when a caption is short
+    m_caption->setMinimumHeight(px(42)); // two lines, so that a short caption does not move the buttons
     column->addWidget(m_caption, 1);
     column->addWidget(buildTransport());
     connect(&m_driver, &StepDriver::changed, this, &StepPlayer::refresh);

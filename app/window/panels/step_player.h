@@ -12,8 +12,7 @@ namespace kvscope {
 class SegmentedSwitch;
 class StepScrubber;
 
-/// Title, caption, transport, scrubber and speed of the story that is told. Redraws only when a step is
-/// made.
+/// Title, caption, transport, scrubber and speed of the shown step sequence. Redraws only when the step changes.
 class StepPlayer : public QWidget {
     Q_OBJECT
 

@@ -1,4 +1,4 @@
-// One bar instead of a menu bar and tool bars: what it offers are the commands of WindowActions and the layouts.
+// One bar in place of a menu bar and tool bars: the commands of WindowActions and the layouts.
 #include "app/window/panels/top_bar.h"
 
 #include "app/window/actions/token_search.h"
@@ -64,7 +64,7 @@ void TopBar::build(WindowActions& actions) {
     connect(m_export, &QPushButton::clicked, actions.byName("export"), &QAction::trigger);
     connect(m_find, &QLineEdit::returnPressed, this, &TopBar::findNext);
     connect(m_layout, &SegmentedSwitch::chosen, this, [this](int index) {
-        const auto layout = static_cast<WindowLayout>(index); // the words stand in the order of the layouts
+        const auto layout = static_cast<WindowLayout>(index); // the texts are in the order of the layouts
         m_workbench.change([&](Session& s) { s.layout = layout; }, tr("Layout"));
     });
     const auto follow = [this] {
@@ -87,7 +87,7 @@ void TopBar::focusFind() {
 bool TopBar::leaveFind() {
     if (!m_find->hasFocus())
         return false;
-    m_find->clearFocus(); // the window's keys count again
+    m_find->clearFocus(); // gives the keys back to the window
     return true;
 }
 

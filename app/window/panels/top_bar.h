@@ -22,7 +22,7 @@ public:
     TopBar(Workbench& workbench, WindowActions& actions, QWidget* parent = nullptr);
     void fitWidth(int windowWidth);
     void focusFind();
-    bool leaveFind(); ///< true when the field had the keyboard
+    bool leaveFind(); ///< true when the find field had the focus
     void findNext();
 
 signals:

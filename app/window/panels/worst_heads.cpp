@@ -1,4 +1,4 @@
-// The grid shows where in the model it hurts, this list how much: the same numbers, sorted.
+// The numbers of the layer x head grid as a sorted list.
 #include "app/window/panels/worst_heads.h"
 
 #include "app/window/style/appearance.h"
@@ -34,8 +34,8 @@ protected:
     }
 };
 
-/// The value as a bar from 0 to the largest size in the list, in the colour of the pane's policy; the other pane's
-/// value as a square in its colour.
+/// A value as a bar from 0 to the largest in the list, in the colour of the pane's policy, with the other pane's value
+/// as a square in its colour.
 class BarDelegate : public QStyledItemDelegate {
 public:
     BarDelegate(const WorstHeads::Rows& rows, QObject* parent) : QStyledItemDelegate(parent), m_rows(rows) {}
@@ -68,7 +68,7 @@ QString valueText(const NumberColumn& numbers, double value, bool neverIsNan) {
     return std::isnan(value) ? (neverIsNan ? QObject::tr("at no budget") : QString("–")) : numbers.text(value);
 }
 
-/// Of the other pane's grid, as far as it has come.
+/// Value in the other pane's grid, as far as computed.
 std::optional<double> valueIn(const HeadGridData& data, const RankedHead& head) {
     for (const HeadGridData::Row& row : data.rows)
         if (row.layer == head.layer && row.computed)

@@ -28,19 +28,19 @@ struct RankedHead {
 /// ties by layer and head.
 std::vector<RankedHead> worstHeads(const HeadGridData& data);
 
-/// The heads that lose most, by what the layer x head grid shows, beside what another pane has there; a click opens the
-/// head.
+/// The heads with the largest loss, by the quantity of the layer x head grid, beside another pane's value; a click
+/// opens the head.
 class WorstHeads : public QWidget {
     Q_OBJECT
 
 public:
     explicit WorstHeads(Workbench& workbench, QWidget* parent = nullptr);
 
-    /// The rows as they are shown; the bars are drawn from them.
+    /// The rows as shown; bars are drawn from them.
     struct Rows {
         std::vector<RankedHead> heads;
         std::vector<std::optional<double>> others; ///< of the other pane, one per head; empty: not known yet
-        double largest = 0;                        ///< size among all of them
+        double largest = 0;                        ///< largest magnitude of all
         std::string policy, otherPolicy;           ///< ids, for their colours
     };
 

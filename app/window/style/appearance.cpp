@@ -1,4 +1,4 @@
-// One place turns the theme's tokens into Qt's terms: colours, fonts, tinted icons, the palette and the style sheet.
+// Turns the theme into Qt's terms: colours, fonts, tinted icons, palette and style sheet.
 #include "app/window/style/appearance.h"
 
 #include "app/window/style/style_sheet.h"
@@ -34,7 +34,7 @@ public:
     }
     void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
                        const QWidget* widget) const override {
-        // The window turns the line under its docks' tabs on again whenever it uses a bar once more.
+        // QMainWindow re-enables the line under dock tabs whenever it reuses a tab bar.
         if (element != PE_FrameTabBarBase)
             QProxyStyle::drawPrimitive(element, option, painter, widget);
     }

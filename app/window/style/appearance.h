@@ -20,11 +20,11 @@ struct Appearance {
 };
 
 const Appearance& appearance();
-/// Sets palette, font and style sheet of the application. Painted widgets repaint; sizes made with px() are taken anew
+/// Sets palette, font and style sheet of the application. Painted widgets repaint; sizes made with px() are computed
 /// when a widget is built, so the window rebuilds its chrome after a change of scale.
 void setAppearance(const Appearance& next);
 
-/// Fusion with the sizes that no style sheet reaches taken at the interface scale.
+/// Fusion with sizes that style sheets cannot set, at the interface scale.
 QStyle* makeChromeStyle();
 
 inline const Theme& chrome() { return themeOf(appearance().theme); }

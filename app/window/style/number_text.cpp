@@ -1,4 +1,4 @@
-// All numbers of the window are written here, so that the same number never looks different in two places.
+// Formats all numbers of the window, so that equal numbers look equal.
 #include "app/window/style/number_text.h"
 
 #include "views/scene/axes.h"

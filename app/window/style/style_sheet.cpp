@@ -1,5 +1,4 @@
-// The rules stand in one text with the tokens' names in braces, {panel} or {12px}, so that it reads like the design and
-// holds no literal colour.
+// The rules as one text with token names in braces ({panel}, {12px}), so that it holds no literal colour.
 #include "app/window/style/style_sheet.h"
 
 #include "app/window/style/qt_colour.h"
@@ -13,7 +12,7 @@ namespace kvscope {
 
 namespace {
 
-// Surfaces, from the window's ground upwards.
+// Surfaces, from the window's background upwards.
 constexpr const char* kSurfaces = R"(
 QMainWindow, QWidget#canvasArea { background: {window}; }
 QWidget#topBar { background: {panel}; border-bottom: 1px solid {border}; }

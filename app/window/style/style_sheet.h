@@ -6,7 +6,7 @@
 
 namespace kvscope {
 
-/// The one style sheet of the program, written from the theme's tokens at an interface scale.
+/// The program's style sheet for a theme and an interface scale.
 QString styleSheetOf(const Theme& theme, double scale);
 
 } // namespace kvscope

@@ -1,5 +1,5 @@
-// The program's own palette hides the desktop's. It is taken away for the moment of the reading and set again at once;
-// nothing is painted in between.
+// The program's own palette replaces the desktop's. To read the desktop's, it is removed for a moment and set again at
+// once, before anything is painted.
 #include "app/window/style/system_theme.h"
 
 #include "app/study/session.h"
@@ -23,7 +23,7 @@ const QString kAppearance = "org.freedesktop.appearance", kScheme = "color-schem
 const QString kGnome = "org.gnome.desktop.interface", kAnimations = "enable-animations";
 const QString kKde = "org.kde.kdeglobals.KDE", kDuration = "AnimationDurationFactor";
 
-/// Connecting without a bus would start one, which is slow and none of a viewer's business.
+/// Connecting without a bus would start one, which is slow and unwanted.
 bool hasSessionBus() {
     return qEnvironmentVariableIsSet("DBUS_SESSION_BUS_ADDRESS") ||
            QFileInfo::exists(qEnvironmentVariable("XDG_RUNTIME_DIR", "/nowhere") + "/bus");
@@ -53,7 +53,7 @@ void SystemTheme::start() {
     ask(kKde, kDuration);
 }
 
-/// A setting that the desktop does not have is answered by an error, and stays as it is.
+/// A setting that the desktop lacks is answered with an error and stays as it is.
 void SystemTheme::ask(const QString& group, const QString& key) {
     QDBusMessage question = QDBusMessage::createMethodCall(kService, kPath, kInterface, "Read");
     question.setArguments({group, key});

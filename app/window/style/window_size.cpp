@@ -1,5 +1,5 @@
-// How much of the design fits a window: its width folds panels, its height makes the chrome compact, and an interface
-// scale that leaves too little room is taken back a step.
+// How the design fits into a window: the width folds panels, the height makes the chrome compact, and an interface
+// scale that leaves too little room is reduced.
 #include "app/window/style/window_size.h"
 
 #include "app/window/style/appearance.h"

@@ -1,4 +1,4 @@
-// Qt cuts the text of a closed drop-down in the middle of a letter; a reader must see that something is missing.
+// Qt clips the text of a closed drop-down inside a letter; an ellipsis shows that it is cut.
 #include "app/window/widgets/choice_box.h"
 
 #include <QAbstractItemView>

@@ -4,7 +4,7 @@
 
 namespace kvscope {
 
-/// A drop-down whose text ends with an ellipsis where it does not fit; the whole text is in the tool tip then.
+/// A drop-down that elides its text; the whole text is then the tool tip.
 class ChoiceBox : public QComboBox {
     Q_OBJECT
 
@@ -12,7 +12,7 @@ public:
     using QComboBox::QComboBox;
     /// What is painted.
     QString shownText() const;
-    /// With room for whole names, however narrow the closed box is.
+    /// The popup has room for whole names, however narrow the closed box is.
     void showPopup() override;
 
 protected:

@@ -1,4 +1,4 @@
-// A column of coloured rows that takes no room while it is empty.
+// A column of coloured rows that takes no room while empty.
 #include "app/window/widgets/notice_strip.h"
 
 #include "app/window/style/appearance.h"

@@ -9,8 +9,8 @@ class QVBoxLayout;
 
 namespace kvscope {
 
-/// Errors and notices as strips under the bars: never a modal box for what can be recovered. Each says what happened,
-/// may offer one action, and can be closed.
+/// Errors and notices as rows below the bars, never as a modal box. Each gives a message, may offer one action, and can
+/// be closed.
 class NoticeStrip : public QWidget {
     Q_OBJECT
 
@@ -19,7 +19,7 @@ public:
 
     explicit NoticeStrip(QWidget* parent = nullptr);
 
-    /// A strip with the same `id` is replaced, so repeated failures do not pile up.
+    /// Replaces a row of the same `id`, so that repeated failures do not pile up.
     void show(const QString& id, Tone tone, const QString& message, const QString& actionText = {},
               std::function<void()> action = {});
     void dismiss(const QString& id);

@@ -1,4 +1,4 @@
-// Painted, because a row of push buttons cannot share one sunken ground with a gap of two pixels around the active one.
+// Painted, because a row of push buttons cannot share one sunken background with a gap around the active one.
 #include "app/window/widgets/segmented_switch.h"
 
 #include "app/window/style/appearance.h"

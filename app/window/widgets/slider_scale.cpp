@@ -1,5 +1,5 @@
-// A slider moves over whole positions. Few steps get a position each, many or none share 2,000, which is finer than a
-// pixel; exact values are typed.
+// A slider has integer positions. Few steps get one position each; many or none share 2,000, which is finer than a
+// pixel. Exact values are typed.
 #include "app/window/widgets/slider_scale.h"
 
 #include <algorithm>

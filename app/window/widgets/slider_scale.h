@@ -6,13 +6,13 @@
 
 namespace kvscope {
 
-/// The line of a slider: values from min to max, in steps or continuous, linear or logarithmic. Pure arithmetic.
+/// Maps slider positions to values from min to max, in steps or continuous, linear or logarithmic. Pure arithmetic.
 struct SliderScale {
     double min = 0, max = 1;
     double step = 0; ///< 0: continuous
     bool logarithmic = false;
 
-    /// The slider of a parameter; `tokens` is the number of tokens seen, where a row ends at it.
+    /// The scale of a parameter; `tokens`: number of tokens before the cut, where the range ends there.
     static SliderScale of(const ParameterSpec& spec, std::int64_t tokens);
 
     int positions() const;              ///< the slider runs over 0 .. positions()

@@ -1,4 +1,4 @@
-// The small parts that panels are made of. What they look like is in the style sheet; only the badge paints itself.
+// Small widgets of panels, styled by the style sheet; only the badge paints itself.
 #include "app/window/widgets/small_widgets.h"
 
 #include "app/window/style/appearance.h"
@@ -31,7 +31,7 @@ QLabel* numberLabel(double designSize, int weight, QWidget* parent) {
     auto* label = new QLabel(parent);
     label->setTextFormat(Qt::PlainText);
     label->setAlignment(Qt::AlignRight | Qt::AlignVCenter);
-    label->setSizePolicy(QSizePolicy::Minimum, QSizePolicy::Preferred); // a number is shown whole or not at all
+    label->setSizePolicy(QSizePolicy::Minimum, QSizePolicy::Preferred); // never elided
     label->setStyleSheet(QString("font-family: 'Noto Sans Mono', 'DejaVu Sans Mono'; font-size: %1px; font-weight: %2;")
                              .arg(px(designSize))
                              .arg(weight));

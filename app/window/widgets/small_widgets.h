@@ -11,7 +11,7 @@
 
 namespace kvscope {
 
-/// A label whose look the style sheet knows by its role ("section", "fact", "quiet", "title" ...).
+/// A label styled by its role ("section", "fact", "quiet", "title" ...).
 QLabel* roleLabel(const QString& text, const char* role, QWidget* parent = nullptr);
 /// A monospaced, right-aligned label for numbers.
 QLabel* numberLabel(double designSize = 12, int weight = QFont::Normal, QWidget* parent = nullptr);
@@ -38,12 +38,12 @@ private:
     std::string m_policyId;
 };
 
-/// A label that cuts its text with an ellipsis instead of growing; the whole text is its tooltip.
+/// A label that elides its text; the whole text is its tooltip.
 class ElidedLabel : public QLabel {
 public:
     ElidedLabel(const char* role, Qt::TextElideMode mode, QWidget* parent = nullptr);
-    /// Shown whole where there is room, else the first of the shorter texts that fits, else the last of them cut. Tool
-    /// tip and accessible name always say all of it.
+    /// Shows the text, or the first of the shorter texts that fits, or the last of them elided. Tool tip and accessible
+    /// name hold the whole text.
     void setFullText(const QString& text, const QStringList& shorter = {});
     QSize minimumSizeHint() const override;
     QSize sizeHint() const override;

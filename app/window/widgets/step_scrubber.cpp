@@ -1,4 +1,4 @@
-// Ticks stand above the track, so that the thumb never hides them.
+// Ticks are above the track, so that the thumb does not hide them.
 #include "app/window/widgets/step_scrubber.h"
 
 #include "app/window/style/appearance.h"

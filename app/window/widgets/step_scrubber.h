@@ -6,15 +6,15 @@
 
 namespace kvscope {
 
-/// The slider of a story: one position per step and 0 before the first, with a tick above every event, a tall one where
-/// it is a milestone. Where events lie closer than three pixels only milestones have ticks.
+/// The slider of a step sequence: one position per step and 0 before the first, a tick above every event, a tall one
+/// for milestones. Where events are closer than three pixels only milestones have ticks.
 class StepScrubber : public ValueSlider {
     Q_OBJECT
 
 public:
     explicit StepScrubber(QWidget* parent = nullptr);
 
-    /// One entry per event: is it a milestone?
+    /// One entry per event: whether it is a milestone.
     void setEvents(std::vector<bool> milestones);
     int tickCount() const; ///< ticks that are drawn at the present width
 

@@ -1,4 +1,4 @@
-// QAbstractSlider gives range, keys, steps and accessibility; this class only paints and maps the mouse.
+// QAbstractSlider provides range, keys, steps and accessibility; this class paints and maps the mouse.
 #include "app/window/widgets/value_slider.h"
 
 #include "app/window/style/appearance.h"
@@ -25,7 +25,7 @@ ValueSlider::ValueSlider(QWidget* parent) : QAbstractSlider(parent) {
 }
 
 bool ValueSlider::event(QEvent* event) {
-    // Home is a command of the window too; the slider that has the focus comes first.
+    // Home is also a window command; the focused slider has priority.
     if (event->type() == QEvent::ShortcutOverride && static_cast<QKeyEvent*>(event)->key() == Qt::Key_Home) {
         event->accept();
         return true;

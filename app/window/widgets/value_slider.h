@@ -8,8 +8,8 @@
 
 namespace kvscope {
 
-/// The painted slider of the design: track 4, thumb 12, a tick at the default. An ordinary slider to the keyboard and
-/// to screen readers. The wheel acts only with the focus; a double click resets.
+/// The design's slider: track 4, thumb 12, a tick at the default. Keyboard and screen readers see an ordinary slider.
+/// The wheel acts only with the focus; a double click resets.
 class ValueSlider : public QAbstractSlider {
     Q_OBJECT
 
@@ -19,7 +19,7 @@ public:
     void setScale(const SliderScale& scale);
     const SliderScale& scale() const { return m_scale; }
     void setDefault(std::optional<double> value);
-    /// Shows a value without `edited`.
+    /// Sets the shown value without emitting `edited`.
     void showValue(double value);
 
     QSize sizeHint() const override;
