@@ -1,6 +1,7 @@
 // One way from what a pane asks for to what the runner takes and to the name that views give it.
 #include "app/study/pane_request.h"
 
+#include "core/base/error.h"
 #include "core/capture/named_dataset.h"
 #include "core/policies/policy.h"
 
@@ -26,6 +27,17 @@ PolicyIdentity identityOfList(const RecordedSelection& list, const Cut& cut) {
     return {list.policy, name.empty() ? "Recorded list" : name + " (recorded)", joined(list.variant, ownCut)};
 }
 
+/// As the file states it, else in tokens: a quality names a curve that the list need not come with.
+Budget budgetOf(const RecordedSelection& list) {
+    try {
+        Budget budget = Budget::parse(list.budgetRequested);
+        if (budget.unit != Budget::Unit::Quality)
+            return budget;
+    } catch (const Error&) { // free text where another program wrote the list
+    }
+    return {Budget::Unit::Tokens, list.budgetTokens > 0 ? static_cast<double>(list.budgetTokens) : list.budgetKept};
+}
+
 } // namespace
 
 RunRequest resolvePane(const PaneRequest& pane) {
@@ -35,6 +47,8 @@ RunRequest resolvePane(const PaneRequest& pane) {
     auto recorded = std::make_shared<RecordedSelection>(readSelection(pane.recordedPath));
     checkAgainst(*recorded, *request.capture);
     request.cut = cutOf(*recorded, *request.capture);
+    request.budget = budgetOf(*recorded);
+    request.seed = recorded->seed;
     request.recorded = std::move(recorded);
     return request;
 }
