@@ -45,7 +45,7 @@ struct ViewInput {
     int activePane = 0;
     TokenFocus focus;
     std::optional<TokenIndex>
-        cursor;     ///< tokens of the stream that have been read, for views that tell a story; empty: all
+        cursor;     ///< tokens of the stream that have been read, for views with a step sequence; empty: all
     DataState data; ///< of the view that the input is for
 };
 
@@ -83,10 +83,10 @@ struct SettingChange {
     std::vector<std::pair<std::string, std::string>> values; ///< parameter id, text; taken where the policy has it
     std::optional<Budget> budget = {};
     std::vector<std::pair<std::string, std::string>> options = {}; ///< of the view: option id, text
-    std::string step = "Adopt";                                    ///< what undo calls it
+    std::string step = "Set value";                                ///< what undo calls it
 };
 
-/// Facts about a point of a picture, as names and values; empty: nothing to tell.
+/// Facts about a point of a picture, as names and values; empty: none.
 struct PointFacts {
     std::vector<std::pair<std::string, std::string>> rows; ///< of a token: what the view adds to the common read-out
     TokenIndex token = -1;                                 ///< that the other views should ring
@@ -94,10 +94,10 @@ struct PointFacts {
     std::optional<SettingChange> settingChange;            ///< what a click sets
 };
 
-/// A step log told as a story: something happens once so many tokens of the stream have been read.
+/// A step log as a sequence of events, each at a number of tokens read.
 struct StepSequence {
     std::string title;
-    std::vector<TokenIndex> events;     ///< tokens read, ascending; empty: the view tells no story
+    std::vector<TokenIndex> events;     ///< tokens read, ascending; empty: the view has no steps
     std::vector<TokenIndex> milestones; ///< those among them that weigh more (merges)
 };
 

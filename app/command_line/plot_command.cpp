@@ -119,9 +119,7 @@ void PlotCommand::addTo(CLI::App& app) {
     m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown; all by default");
     m_command->add_option("--scroll", m_figure.scroll, "logical pixels from the top of a long view")
         ->check(CLI::NonNegativeNumber);
-    m_command
-        ->add_option("--cursor", m_figure.cursor,
-                     "tokens read, for views that tell a story step by step; all by default")
+    m_command->add_option("--cursor", m_figure.cursor, "tokens read, for views with a step sequence; all by default")
         ->check(CLI::NonNegativeNumber);
     m_command->add_option("--view-set", m_figure.viewSet, "id=value of a view's option; may be repeated")
         ->allow_extra_args(false);

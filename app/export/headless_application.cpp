@@ -1,4 +1,4 @@
-// Figures without a window. Qt's offscreen platform measures text as any other; what it tells about run-time folders of
+// Figures without a window. Qt's offscreen platform measures text as any other; its messages about run-time folders of
 // desktops is of no use to somebody who reads one sentence on stderr.
 #include "app/export/headless_application.h"
 

@@ -100,7 +100,7 @@ std::string factsOf(const Writer& writer) {
         {"tokens", formatCount(info.numTokens)},
         {"shown", fmt::format("layer {}, KV head {}, query head {} (0-based)", session.layer.value,
                               session.kvHead.value, session.queryHead.value)},
-        {"cut", fmt::format("{}: policies see {} tokens, what follows judges them", writer.input.cut.label,
+        {"cut", fmt::format("{}: policies see {} tokens, the queries after them evaluate", writer.input.cut.label,
                             formatCount(writer.input.cut.token))},
         {"seed", std::to_string(session.seed)}};
     if (const PaneData* first = writer.input.panes.empty() ? nullptr : &writer.input.panes.front();

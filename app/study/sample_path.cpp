@@ -1,4 +1,4 @@
-// A program that is built, unpacked or installed finds its sample without being told where.
+// Finds the sample capture beside a built, unpacked or installed program.
 #include "app/study/sample_path.h"
 
 #include <filesystem>

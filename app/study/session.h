@@ -30,7 +30,7 @@ enum class ThemeChoice { System, Light, Dark };
 struct LookState {
     std::map<std::string, Viewport::Range> ranges; ///< view id -> pan and zoom; absent: fit
     double stripScroll = 0;                        ///< logical pixels
-    std::optional<TokenIndex> cursor; ///< as ViewInput::cursor: how far a story has been told; empty: to its end
+    std::optional<TokenIndex> cursor; ///< as ViewInput::cursor: step cursor, in tokens read; empty: the end
     ThemeChoice theme = ThemeChoice::System;
     double scale = 1;                         ///< of the interface: 1, 1.25, 1.5, 2
     bool compact = false;                     ///< density

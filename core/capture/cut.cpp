@@ -77,8 +77,8 @@ Cut atToken(const std::string& typed, std::int64_t token, const std::string& lab
     if (token > n)
         refuse(typed, "lies outside the capture of " + std::to_string(n) + " tokens", range, capture);
     if (token == n)
-        refuse(typed, "leaves nothing to judge: it lies at the end of the capture, token " + std::to_string(n),
-               range + ", or 'none' to judge on the last queries, which the policy then has seen", capture);
+        refuse(typed, "leaves no evaluation queries: it lies at the end of the capture, token " + std::to_string(n),
+               range + ", or 'none' to evaluate on the last queries, which the policy then has seen", capture);
     return {typed, static_cast<TokenIndex>(token), false, label + std::to_string(token)};
 }
 
@@ -106,7 +106,7 @@ Cut noCut(const std::string& typed, const CaptureReader& capture) {
 
 Cut lastTokens(const std::string& typed, std::int64_t count, const CaptureReader& capture) {
     return atToken(typed, capture.info().numTokens - std::max<std::int64_t>(count, 0),
-                   "last " + std::to_string(count) + " judge, ", capture);
+                   "last " + std::to_string(count) + " evaluate, ", capture);
 }
 
 Cut defaultCut(const CaptureReader& capture) {
@@ -132,7 +132,7 @@ Cut Cut::resolve(const std::string& text, const CaptureReader& capture) {
     if (colon != std::string::npos && form == "last") {
         if (const auto count = wholeNumber(rest))
             return lastTokens(text, *count, capture);
-        refuse(text, "does not say how many of the last tokens judge", "Give, for example, last:256", capture);
+        refuse(text, "does not say how many of the last tokens evaluate", "Give, for example, last:256", capture);
     }
     if (const auto token = wholeNumber(text))
         return atToken(text, *token, "token ", capture);

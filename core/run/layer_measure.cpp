@@ -69,7 +69,7 @@ FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& chec
     const Cut& cut = result.request.cut;
     const EvaluationQueries evaluation = evaluationQueriesOf(cut, m_capture.info().numTokens, m_layer.queryCount);
     if (evaluation.count <= 0) {
-        result.notes.push_back("not measured: the capture holds no queries; capture them to judge a selection");
+        result.notes.push_back("not measured: the capture holds no queries; capture them to measure a selection");
         return {};
     }
     if (cut.evaluatedOnSeen && hasCachePositions(result.request)) {
@@ -80,7 +80,7 @@ FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& chec
     }
     if (evaluation.count < evaluation.wanted)
         result.notes.push_back(
-            fmt::format("judged on the last {} of {} queries after the cut: the capture holds no others",
+            fmt::format("measured on the last {} of {} queries after the cut: the capture holds no others",
                         evaluation.count, evaluation.wanted));
     double& readMs = result.times.readMs;
     FidelityInput input;

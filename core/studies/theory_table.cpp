@@ -308,7 +308,7 @@ private:
         TheoryRow row{Kind::Describes,
                       "KeyDiff Lemma 3.1",
                       "angle of k* and q",
-                      "no statement: the bound is 180 degrees for every judged query",
+                      "no statement: the bound is 180 degrees for every evaluation query",
                       head,
                       kNaN,
                       kNaN,

@@ -193,7 +193,8 @@ private slots:
         QCOMPARE(open.steps().step(), 4);
     }
 
-    // The tree plays BalanceKV although no pane runs it: the text beside it is of that, until another story is told.
+    // The tree plays BalanceKV although no pane runs it: the text beside it is of that, until another sequence is
+    // played.
     void theExplanationFollowsTheSteps() {
         Classroom open;
         const auto name = [&] { return open.find<QLabel>("explanationName")->text(); };
@@ -203,12 +204,12 @@ private slots:
         open.dock("merge_tree")->present();
         QTRY_VERIFY(open.steps().view() && open.steps().view()->card().id == "merge_tree");
         QTRY_COMPARE(name(), QString::fromStdString(policyById("balancekv_stream").card().name));
-        QVERIFY(open.find<QLabel>("explanationPaper")->text().endsWith("Told by: Merge-and-reduce tree"));
+        QVERIFY(open.find<QLabel>("explanationPaper")->text().endsWith("Steps: Merge-and-reduce tree"));
         QVERIFY(open.find<QLabel>("explanation")->text().contains("Merge", Qt::CaseInsensitive));
         open.bench.change([](Session& s) { s.panes[0].policy = PolicySpec::parse("keydiff,prompt_block=128"); },
                           "Policy");
         open.dock("block_timeline")->present();          // tells the active pane's
-        open.steps().prefer(viewById("block_timeline")); // as a click into it does; the walk beside it has a story too
+        open.steps().prefer(viewById("block_timeline")); // as a click into it does; the walk beside it has steps too
         QTRY_VERIFY(open.steps().view() && open.steps().view()->card().id == "block_timeline");
         QTRY_COMPARE(name(), QString("KeyDiff"));
         open.dock("merge_tree")->present();
@@ -242,7 +243,7 @@ private slots:
         std::vector<int> before;
         for (ViewDock* dock : open.window.canvases()->docks())
             before.push_back(dock->canvas()->canvas()->framesDrawn());
-        // A step draws the story, and nothing that has none.
+        // A step redraws the views with a step sequence, and no others.
         open.steps().goTo(3);
         QVERIFY(!open.framesWhenStill().empty());
         std::size_t i = 0;
@@ -251,7 +252,7 @@ private slots:
             const bool drawn = dock->canvas()->canvas()->framesDrawn() > before[i++];
             const bool told =
                 !view.stepSequence(open.bench.viewInput(view), viewOptions(open.bench.session(), view)).events.empty();
-            QVERIFY2(told || !drawn, view.card().id.c_str()); // all stories share the cursor
+            QVERIFY2(told || !drawn, view.card().id.c_str()); // all step sequences share the cursor
             QVERIFY(drawn || view.card().id != "block_timeline");
         }
     }

@@ -61,7 +61,7 @@ private slots:
         QTest::newRow("first needle") << "needle"
                                       << "segment:needle" << 299 << false << "end of needle, 299";
         QTest::newRow("last") << "needle"
-                              << "last:256" << 772 << false << "last 256 judge, 772";
+                              << "last:256" << 772 << false << "last 256 evaluate, 772";
         QTest::newRow("first token") << "needle"
                                      << "1" << 1 << false << "token 1";
         QTest::newRow("last token") << "needle"
@@ -74,13 +74,13 @@ private slots:
             << "turns"
             << "segment:question" << 60 << false << "end of question, 60";
         QTest::newRow("plain default") << "plain"
-                                       << "default" << 744 << false << "last 256 judge, 744";
+                                       << "default" << 744 << false << "last 256 evaluate, 744";
         QTest::newRow("short default") << "short"
-                                       << "default" << 6 << false << "last 5 judge, 6";
+                                       << "default" << 6 << false << "last 5 evaluate, 6";
         QTest::newRow("one token") << "one"
                                    << "default" << 1 << true << "none, all 1 tokens seen";
         QTest::newRow("all is context") << "context"
-                                        << "default" << 50 << false << "last 50 judge, 50";
+                                        << "default" << 50 << false << "last 50 evaluate, 50";
         QTest::newRow("questions only") << "questions"
                                         << "segment:question" << 5 << false << "end of question, 5";
     }
@@ -111,7 +111,7 @@ private slots:
         QTest::addColumn<QString>("sentence");
         QTest::addColumn<QString>("remedy");
         QTest::newRow("end") << "1028"
-                             << "nothing to judge"
+                             << "no evaluation queries"
                              << "'none'";
         QTest::newRow("beyond") << "1029"
                                 << "outside the capture of 1028 tokens"
@@ -125,12 +125,12 @@ private slots:
         QTest::newRow("negative") << "-3"
                                   << "nothing to see"
                                   << "1 to 1027";
-        QTest::newRow("all judge") << "last:1028"
-                                   << "nothing to see"
-                                   << "1 to 1027";
-        QTest::newRow("none judges") << "last:0"
-                                     << "nothing to judge"
-                                     << "'none'";
+        QTest::newRow("all evaluate") << "last:1028"
+                                      << "nothing to see"
+                                      << "1 to 1027";
+        QTest::newRow("none evaluates") << "last:0"
+                                        << "no evaluation queries"
+                                        << "'none'";
         QTest::newRow("no count") << "last:"
                                   << "how many"
                                   << "last:256";
@@ -138,7 +138,7 @@ private slots:
                                       << "how many"
                                       << "last:256";
         QTest::newRow("segment at the end") << "segment:answer"
-                                            << "nothing to judge"
+                                            << "no evaluation queries"
                                             << "'none'";
         QTest::newRow("absent kind") << "segment:system"
                                      << "it has: context, needle, question, answer"

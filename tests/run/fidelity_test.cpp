@@ -180,7 +180,7 @@ private slots:
     }
 
     void seenQueriesSkipWhatSeesNothing() {
-        Case c = makeCase(5, 40, 40, 40); // cut none: every query judges, and only tokens from 10 on are kept
+        Case c = makeCase(5, 40, 40, 40); // cut none: every query evaluates, and only tokens from 10 on are kept
         c.seen = true;
         keepRandomly(c, 5, 0.5, false);
         for (WeightedSet& set : c.kept)

@@ -1,4 +1,4 @@
-// The runner: what is cached, what a policy may see, what judges, and that nothing depends on threads.
+// The runner: what is cached, what a policy may see, which queries evaluate, and that nothing depends on threads.
 #include "core/base/error.h"
 #include "core/capture/memory_capture.h"
 #include "core/policies/policy.h"
@@ -144,7 +144,7 @@ private slots:
         QVERIFY(a->selection.sameLists(b->selection));
         QVERIFY(std::memcmp(a->scores.data.data(), b->scores.data.data(), a->scores.data.size() * sizeof(float)) == 0);
         if (spec != "exact")
-            QVERIFY(a->fidelity->meanOutputError != b->fidelity->meanOutputError); // but it does judge
+            QVERIFY(a->fidelity->meanOutputError != b->fidelity->meanOutputError); // but it does enter the measures
     }
 
     void nothingDependsOnThreads_data() { resultsAreWhole_data(); }
@@ -185,7 +185,7 @@ private slots:
         QCOMPARE(fixture.engine->count("attentionColumnSums"), 1);
         QCOMPARE(fixture.engine->count("pool"), 1);
         QCOMPARE(fixture.engine->count("topK"), 2);
-        QCOMPARE(fixture.engine->count("exact attention"), 1); // judged anew, but against the same exact outputs
+        QCOMPARE(fixture.engine->count("exact attention"), 1); // measured anew, but against the same exact outputs
         QCOMPARE(fixture.engine->count("kept attention"), 2);
         const auto back = fixture.run(requestOf(capture, "snapkv,window=8@0.5")); // undo: nothing runs at all
         QVERIFY(back->times.selectionFromCache && back->times.fidelityFromCache);
@@ -299,7 +299,7 @@ private slots:
         QCOMPARE(early->fidelity->firstQuery, 90);
         QCOMPARE(early->fidelity->queryCount, 30);
         QCOMPARE(early->notes,
-                 std::vector<std::string>({"judged on the last 30 of 40 queries after the cut: the capture "
+                 std::vector<std::string>({"measured on the last 30 of 40 queries after the cut: the capture "
                                            "holds no others"}));
         const auto late = Fixture().run(requestOf(capture, "snapkv,window=8", "95")); // queries 90 to 94 are seen
         QCOMPARE(late->fidelity->firstQuery, 95);

@@ -169,7 +169,7 @@ private slots:
         QVERIFY(says(scene, "A b"));
         const Budget adopted = *m_view.factsAt(input, options, scene, ringOf(scene, 0)->centre).settingChange->budget;
         QCOMPARE(adopted.text(), "tau=0.95:" + tableOfThree());
-        double squares = 0; // the open capture has no points: its line is judged by those of the others
+        double squares = 0; // the open capture has no points: its line is compared with those of the others
         for (const CalibrationTriple& t : readTriplesCsv(tableOfThree(), "snapkv", "paper").triples)
             squares += std::pow(calibrationCurve(fit.k(t.contextNll), t.retention) - t.quality, 2);
         QVERIFY(m_view.finding(input, options)

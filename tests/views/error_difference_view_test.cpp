@@ -284,13 +284,13 @@ private slots:
         QVERIFY(m_view.finding(measuredInput({"keydiff@0.25"}), options).find("There is no pane B") == 0);
         QVERIFY(m_view.finding(handInput(), optionsOf(m_view, {{"below", "A"}})).find("choose two panes") !=
                 std::string::npos);
-        ViewInput apart = handInput(); // A is judged by queries 1000 to 1002, B by others
+        ViewInput apart = handInput(); // A is evaluated on queries 1000 to 1002, B by others
         auto result = std::make_shared<RunResult>(*apart.panes[1].result);
         auto fidelity = std::make_shared<Fidelity>(*result->fidelity);
         fidelity->firstQuery = 1010;
         result->fidelity = fidelity;
         apart.panes[1].result = result;
-        QVERIFY(m_view.finding(apart, options).find("No query judges both panes") == 0);
+        QVERIFY(m_view.finding(apart, options).find("No query evaluates both panes") == 0);
         QCOMPARE(m_view.table(apart, options).rowCount, std::int64_t{0});
         QVERIFY(m_view.finding(needleInput({"keydiff@0.25", "snapkv@0.25"}), options).find("capture queries") !=
                 std::string::npos);

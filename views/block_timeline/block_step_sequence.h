@@ -4,7 +4,7 @@
 
 namespace kvscope {
 
-/// Block prompt processing as a story: one event per block that evicts. The pane has a result with steps.
+/// Block prompt processing as a step sequence: one event per block that evicts. The pane has a result with steps.
 StepSequence blockStepSequence(const ViewInput& input, const PaneData& pane);
 /// First token of the block that ends with a step.
 TokenIndex blockBegin(const RunResult& result, const BlockStep& step);

@@ -56,7 +56,7 @@ bool readsInBlocks(const PaneData& pane) {
     return !pane.result->request.recorded && pane.result->request.policy.values.has("prompt_block");
 }
 
-/// Of the timeline and of what is told step by step.
+/// Of the timeline and of the step sequence.
 std::string whyNoPicture(const ViewInput& input) {
     const PaneData* pane = activePane(input);
     if (!pane)

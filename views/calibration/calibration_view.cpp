@@ -32,7 +32,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
             "source", "Points", "Where the points come from.", source,
             {{"best", "Measured, else proxy", "the capture's rows where it has some of the policy and variant"},
              {"measured", "Measured", "the capture's rows (/calibration), losses of the model"},
-             {"proxy", "Proxy", "1 − relative output error at a ladder of retentions; no model's losses"},
+             {"proxy", "Proxy", "1 − relative output error on a grid of retentions; no model's losses"},
              {"table", "Table", "a CSV of triples, several contexts"},
              {"given", "Given k", "a curvature by hand"}},
             Stage::Features),

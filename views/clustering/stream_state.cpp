@@ -15,7 +15,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::size_t kMostNamedTokens = 4'096; // tokens of a story that names every one
+constexpr std::size_t kMostNamedTokens = 4'096; // longest stream with a caption for every token
 constexpr std::int64_t kMostBins = 20;
 constexpr double kLeastExpected = 5; // per bin, so that chi-square means something
 

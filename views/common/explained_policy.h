@@ -6,7 +6,7 @@
 
 namespace kvscope {
 
-/// A view whose story need not be that of the active pane's policy: where that has none, another pane or an example
+/// A view whose steps need not be those of the active pane's policy: if that has none, another pane or an example
 /// stands in.
 class ExplainedPolicyView {
 public:

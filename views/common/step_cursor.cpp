@@ -1,4 +1,4 @@
-// A stream is told up to a cursor: what was read lies to its left, and nothing to its right has happened yet.
+// The step cursor in plots over the stream: tokens to its left have been read, tokens to its right have not.
 #include "views/common/step_cursor.h"
 
 namespace kvscope {

@@ -45,7 +45,7 @@ public:
     ErrorDifferenceView()
         : View({.id = "error_difference",
                 .name = "Error per query",
-                .summary = "Which of two panes serves each judged query better",
+                .summary = "Which of two panes serves each evaluation query better",
                 .paper = "BalanceKV B.1, before the mean is taken",
                 .help = std::string(viewExplanation("error_difference_view")),
                 .options = makeOptions()}) {}
@@ -63,7 +63,7 @@ const PaneData* paneOf(const ViewInput& input, const std::string& letter) {
     return at == input.panes.end() ? nullptr : &*at;
 }
 
-/// Both panes on the queries that judged both.
+/// Both panes on their common evaluation queries.
 struct Comparison {
     const PaneData* above = nullptr;
     const PaneData* below = nullptr;
@@ -127,11 +127,11 @@ std::string whyNoPicture(const ViewInput& input, const ParameterValues& options)
         if (const std::string why = whyEmpty(input, *pane); !why.empty())
             return why;
         if (!pane->result->fidelity)
-            return pane->computing ? "Judging the selections…"
-                                   : "The capture holds no queries after the cut that could judge: capture queries, or "
+            return pane->computing ? "Measuring the selections…"
+                                   : "The capture holds no evaluation queries after the cut: capture queries, or "
                                      "choose an earlier cut.";
     }
-    return std::isnan(compare(input, options).mean()) ? "No query judges both panes: give them the same cut." : "";
+    return std::isnan(compare(input, options).mean()) ? "No query evaluates both panes: give them the same cut." : "";
 }
 
 constexpr double kHalfBar = 0.5; // a query's bar reaches so far to both sides of its position, where a tick stands

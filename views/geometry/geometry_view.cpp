@@ -64,7 +64,7 @@ std::string whyNoPicture(const ViewInput& input) {
     if (!data->isScatter() && data->series.empty())
         return measuring;
     if (data->isScatter() && data->points.empty())
-        return "Every judged query of this head gives one key all of its weight up to rounding: the bound has no "
+        return "Every evaluation query of this head gives one key all of its weight up to rounding: the bound has no "
                "point. Choose another query head.";
     return "";
 }

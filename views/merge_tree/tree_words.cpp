@@ -1,4 +1,4 @@
-// The numbers of the tree in words: captions of the story, the finding, read-outs.
+// The numbers of the tree in words: captions of the steps, the finding, read-outs.
 #include "views/merge_tree/tree_words.h"
 
 #include "views/common/balance_words.h"

@@ -108,7 +108,7 @@ Values selectionKept(const Layer& layer) {
     return values;
 }
 
-/// The smallest share of tokens at which every selected one is kept; NaN where that cannot be told.
+/// The smallest share of tokens at which every selected one is kept; NaN where that is unknown.
 Values survivalBudget(const Layer& layer) {
     const auto result = layer.active(false);
     const auto tokens = selectedBefore(layer, result->request.cut.token);

@@ -135,7 +135,7 @@ void BudgetBar::refreshBudget() {
     const Session& session = m_workbench.session();
     const auto& cut = m_workbench.cut();
     m_cut->setText(cut ? tr("cut: %1").arg(fromUtf8(cut->label)) : tr("cut: %1").arg(fromUtf8(session.cut)));
-    m_cut->setToolTip(tr("Policies see what lies before the cut and are judged by what comes after it."));
+    m_cut->setToolTip(tr("Policies see the tokens before the cut; the queries after it evaluate what they keep."));
     if (!cut)
         return;
     const Budget budget =
@@ -254,7 +254,7 @@ void BudgetBar::buildCutMenu() {
         {tr("End of the context, before the question"), "segment:context"},
         {tr("End of the question, before the answer"), "segment:question"},
         {tr("Before the last 256 tokens"), "last:256"},
-        {tr("None: judged on seen queries"), "none"}};
+        {tr("None: evaluated on seen queries"), "none"}};
     for (const auto& [label, text] : choices) {
         try {
             const Cut cut = Cut::resolve(text, *capture);

@@ -60,7 +60,7 @@ void DecisionBlock::refresh() {
     m_token->setFullText(tokenCaption(*input.capture, token));
     if (token >= pane->result->visible) {
         m_verdict->setText(tr("AFTER THE CUT"));
-        m_facts->show({{tr("Not seen by the policy: it is part of the judge"), QString()}});
+        m_facts->show({{tr("Not seen by the policy: it evaluates"), QString()}});
         return;
     }
     const TokenDecision decision = tokenDecisionOf(*pane->result, input.kvHead, token);

@@ -124,7 +124,7 @@ void ExplanationPanel::resizeEvent(QResizeEvent* event) {
 
 void ExplanationPanel::refresh() {
     if (const std::string explained = explainedPolicy(); !explained.empty())
-        return show(policyById(explained).card(), tr(". Told by: %1").arg(fromUtf8(m_steps.view()->card().name)));
+        return show(policyById(explained).card(), tr(". Steps: %1").arg(fromUtf8(m_steps.view()->card().name)));
     const Session& session = m_workbench.session();
     const auto active = static_cast<std::size_t>(session.activePane);
     if (active >= session.panes.size() || !session.panes[active].recordedPath.empty()) {

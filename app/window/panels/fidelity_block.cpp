@@ -83,7 +83,7 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
     facts.emplace_back(tr("Retained attention mass"),
                        result.fidelity  ? percentText(meanMassOf(result, *input.capture, input.kvHead))
                        : pane.computing ? tr("measuring")
-                                        : tr("no judging query"));
+                                        : tr("no evaluation query"));
     if (head < result.selection.heads.size()) {
         const HeadSelection& chosen = result.selection.heads[head];
         facts.emplace_back(
@@ -117,7 +117,7 @@ void FidelityBlock::refresh() {
     if (pane) {
         if (const auto& fidelity = pane->result->fidelity)
             m_evaluationNote->setText(
-                tr("judged by %1 queries%2")
+                tr("over %1 evaluation queries%2")
                     .arg(countText(fidelity->queryCount), fidelity->seenQueries ? tr(", seen") : QString()));
         for (const std::string& note : pane->result->notes)
             said += fromUtf8(note);

@@ -66,7 +66,7 @@ public:
 
     std::vector<std::string> notes(const PolicyInput&, const ParameterValues& values) const override {
         return {reassignsPositions(values)
-                    ? "positions re-assigned inside the cache: kept keys are judged turned to 0 ... N − 1 (L6)"
+                    ? "positions re-assigned inside the cache: kept keys are measured rotated to 0 ... N − 1 (L6)"
                     : "positions kept: the gap between sinks and window stays in the angles (L6)"};
     }
 
