@@ -17,16 +17,16 @@
 
 namespace kvscope {
 
-/// One policy pane as a view sees it.
+/// One policy pane as views see it.
 struct PaneData {
     char letter = 'A';
     std::string policyId, policyName, variant;
-    std::shared_ptr<const RunResult> result; ///< null while the first result is on its way
+    std::shared_ptr<const RunResult> result; ///< null until the first result arrives
     bool computing = false;                  ///< the result is older than the request
     std::string error;                       ///< why there is no result
 };
 
-/// What is selected and pointed at, the same in all views.
+/// The selected and hovered tokens, shared by all views.
 struct TokenFocus {
     std::vector<TokenIndex> selected; ///< ascending
     std::string selectionName;        ///< "needle", or empty
@@ -34,7 +34,7 @@ struct TokenFocus {
     bool brushing = false; ///< the rest fades
 };
 
-/// Everything a view may look at; nothing in it changes while a scene is built.
+/// Everything that a view may read; it does not change while a scene is built.
 struct ViewInput {
     std::shared_ptr<const CaptureReader> capture;
     LayerIndex layer;
@@ -49,35 +49,34 @@ struct ViewInput {
     DataState data; ///< of the view that the input is for
 };
 
-/// The data as the kind that the view asked for; null while there are none.
+/// The data as the view's own type; null while there are none.
 template <class Data> std::shared_ptr<const Data> dataAs(const ViewInput& input) {
     return std::dynamic_pointer_cast<const Data>(input.data.value);
 }
 
-/// Where and how to draw. Range and scroll come from the canvas (pan, zoom) and are empty for "fit".
+/// Size and range of a drawing. Range and scroll come from the canvas (pan, zoom); empty means "fit".
 struct Viewport {
     double width = 600, height = 400; ///< logical pixels
     double pixelScale = 1;            ///< device pixels per logical pixel, for images
     ThemeId theme = ThemeId::Light;
     const TextService* text = nullptr;
-    bool forExport = false; ///< no chips, no hints
+    bool forExport = false; ///< without chips and hints
     struct Range {
         double xMin, xMax, yMin, yMax;
     };
     std::optional<Range> range;
-    double scroll = 0; ///< logical pixels from the top of scrollable content
-    bool besideOthers =
-        false; ///< of a per-pane view in the window: all panes are in sight, and what they have in common is said once
+    double scroll = 0;         ///< logical pixels from the top of scrollable content
+    bool besideOthers = false; ///< per-pane view in the window: shared texts are drawn once for all panes
 };
 
-/// The table behind a canvas: the same facts for screen readers and for "Copy data".
+/// The table behind a canvas, for screen readers and "Copy data".
 struct ViewTable {
     std::vector<std::string> columns;
     std::int64_t rowCount = 0;
     std::function<std::string(std::int64_t row, int column)> cell;
 };
 
-/// A setting that a mark of a picture stands for, and that a click on it or dragging it gives to a pane or to the view.
+/// A setting change that a mark stands for: a click on it or a drag applies it to a pane or to the view.
 struct SettingChange {
     int pane = -1; ///< index, which becomes the active pane; -1: the active one
     std::vector<std::pair<std::string, std::string>> values; ///< parameter id, text; taken where the policy has it
@@ -89,8 +88,8 @@ struct SettingChange {
 /// Facts about a point of a picture, as names and values; empty: none.
 struct PointFacts {
     std::vector<std::pair<std::string, std::string>> rows; ///< of a token: what the view adds to the common read-out
-    TokenIndex token = -1;                                 ///< that the other views should ring
-    int layer = -1, kvHead = -1, queryHead = -1;           ///< where a click goes; -1: nowhere
+    TokenIndex token = -1;                                 ///< token that the other views ring
+    int layer = -1, kvHead = -1, queryHead = -1;           ///< target of a click; -1: none
     std::optional<SettingChange> settingChange;            ///< what a click sets
 };
 
@@ -105,8 +104,8 @@ struct ViewCard {
     std::string id, name, summary;
     std::string paper; ///< which figures it reproduces
     std::string help;  ///< Markdown from the view's .md
-    /// Rows of stage Features make other data, rows of stage Combine look at the same data elsewhere (the old ones stay
-    /// until the new ones are there); all others change only the drawing, unless the maker of the data names them.
+    /// Options of stage Features change the computed data, options of stage Combine choose another part of them (the
+    /// old data stay until the new ones are ready); others change only the drawing, unless the data's maker names them.
     std::shared_ptr<const ParameterTable> options = std::make_shared<const ParameterTable>();
     bool perPane = false;  ///< drawn once per pane (pane index in the input) or once for all
     std::string data = {}; ///< kind of ViewData that it shows ("projection"); empty: none
@@ -124,16 +123,16 @@ public:
     /// One computed sentence: "14 of 16 needle tokens evicted at 10 %". Never empty.
     virtual std::string finding(const ViewInput& input, const ParameterValues& options) const = 0;
     virtual ViewTable table(const ViewInput& input, const ParameterValues& options) const = 0;
-    /// What is under a point of a scene that this view built.
+    /// The facts about a point of a scene that this view built.
     virtual PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
                                Point at) const {
         return (void)input, (void)options, (void)scene, (void)at, PointFacts{};
     }
-    /// The events among which the step player moves `ViewInput::cursor`.
+    /// The events for the step player, which moves `ViewInput::cursor`.
     virtual StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const {
         return (void)input, (void)options, StepSequence{};
     }
-    /// What happened at the last event at or before the cursor, in at most two lines with its numbers.
+    /// Describes the last event at or before the cursor, in at most two lines with numbers.
     virtual std::string caption(const ViewInput& input, const ParameterValues& options) const {
         return (void)input, (void)options, std::string{};
     }

@@ -5,7 +5,7 @@
 
 namespace kvscope {
 
-/// How a layer turns q and k into attention logits.
+/// How a layer computes attention logits from q and k.
 struct AttentionRule {
     double scaling = 1;                   ///< on q.k
     double softcap = 0;                   ///< logit -> softcap tanh(logit / softcap); 0: none
@@ -13,7 +13,7 @@ struct AttentionRule {
     std::vector<std::int32_t> gqaGroupOf; ///< [Hq] KV head of each query head
 };
 
-/// What query heads of one KV head make of their numbers together.
+/// How the numbers of a GQA group's query heads are combined.
 enum class GroupRule { Mean, Sum, Max };
 
 } // namespace kvscope

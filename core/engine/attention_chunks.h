@@ -15,8 +15,8 @@ struct AttentionChunksInput {
     Tensor keys;    ///< [Hkv, n, d]
     AttentionRule rule;
     std::int64_t chunk = 256; ///< C
-    /// What the padding of a short last chunk does in the reference codes (C8): so many keys of logit 0 take part in
-    /// its softmax, whatever the window, and so many rows give 1/C to each of its tokens.
+    /// Padding of a short last chunk in the reference codes (C8): so many keys of logit 0 take part in its softmax,
+    /// whatever the window, and so many rows add 1/C to each of its tokens.
     std::int64_t zeroKeys = 0, uniformRows = 0;
 };
 

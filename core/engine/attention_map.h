@@ -12,7 +12,7 @@ namespace kvscope {
 /// Keys a query sees: Chunks: of its own chunk of C tokens (Compactor 3.2). The rule's window W: |i - j| < W (0.10).
 enum class MapMask { Causal, All, Chunks };
 
-/// What a cell of a map holds.
+/// The value of a cell.
 enum class MapValue {
     Weight, ///< softmax over the keys that the query sees
     Logit   ///< after scaling and softcap
@@ -35,16 +35,16 @@ struct AttentionMapInput {
     std::int64_t rowBegin = 0, rowEnd = 0, keyBegin = 0, keyEnd = 0;
     std::int64_t height = 1, width = 1; ///< pixels; at most one per row and one per key
     std::int64_t rowsPerPixel = 0;      ///< at most so many rows, evenly spaced, stand for a pixel; 0: all (exact)
-    /// ln of the softmax denominator of each row [queryHeads, w], NaN where unknown; empty: none known. A row that is
-    /// known costs its keys in the rectangle only.
+    /// Log-sum-exp of each row [queryHeads, w], NaN where unknown; empty: none known. A row with known lse reads only
+    /// the keys of the rectangle.
     HostTensor rowLogSumExps;
 };
 
 struct AttentionMap {
-    HostTensor cells;         ///< [height, width]; NaN where no query of the pixel that was looked at sees a key of it
-    HostTensor columnSums;    ///< [width]: sum of the weights of the rows looked at, not pooled; 0 for logits
+    HostTensor cells;         ///< [height, width]; NaN where no computed query of the pixel sees a key of it
+    HostTensor columnSums;    ///< [width]: sum of the weights of the computed rows, not pooled; 0 for logits
     HostTensor rowLogSumExps; ///< as in the input, completed
-    std::int64_t rows = 0;    ///< looked at
+    std::int64_t rows = 0;    ///< computed rows
 };
 
 } // namespace kvscope

@@ -17,7 +17,7 @@ struct BalancingWalk {
     std::vector<TokenIndex> rows;
     std::vector<double> uniforms; ///< u, one per row
     std::vector<double> weights;  ///< x, one per row; empty: all 1
-    std::vector<char> silent;     ///< per row, 1: its sign is 0 and it moves nothing; empty: none
+    std::vector<char> silent;     ///< per row, 1: sign 0, the row changes no sum; empty: none
     std::int64_t meanOver = 0;    ///< c = sum of the rows' keys / meanOver; 0: c is the head's row of `centres`
     double gamma = 0;
     double logScale = 1, logShift = 0, valueScale = 1, valueConstant = 0;
@@ -32,7 +32,7 @@ struct BalancingWalks {
     std::vector<BalancingWalk> walks;
 };
 
-/// What one walk did, row by row. After FAIL the lists end before the failing row.
+/// The steps of one walk, row by row. After FAIL the lists end before the failing row.
 struct BalancingSteps {
     std::vector<std::int8_t> signs;
     std::vector<double> products;                            ///< y

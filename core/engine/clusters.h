@@ -12,12 +12,12 @@ namespace kvscope {
 /// row farthest from the centres before it, Euclidean distance, ties to the lower row. Nested: the first k centres of a
 /// longer run are the run of k. It ends early when every row coincides with a centre.
 struct GreedyCenters {
-    std::vector<TokenIndex> order;    ///< rows in the order in which they were picked
-    std::vector<double> radius;       ///< after each pick: largest distance of a row to its nearest centre
-    std::vector<double> closest;      ///< after each pick: how far the next pick leads before the runner-up (distances)
-    std::vector<double> distances;    ///< [n] squared distance to the nearest of the first `compared` centres
-    std::vector<std::int32_t> centre; ///< [n] position in `order` of that centre; ties to the earlier one
-    std::vector<std::int32_t> compared; ///< [n] centres that the row was compared with; the rest cannot matter yet
+    std::vector<TokenIndex> order;      ///< rows in the order in which they were picked
+    std::vector<double> radius;         ///< after each pick: largest distance of a row to its nearest centre
+    std::vector<double> closest;        ///< after each pick: lead of the next pick over the runner-up (distances)
+    std::vector<double> distances;      ///< [n] squared distance to the nearest of the first `compared` centres
+    std::vector<std::int32_t> centre;   ///< [n] position in `order` of that centre; ties to the earlier one
+    std::vector<std::int32_t> compared; ///< [n] centres that the row was compared with; the rest are farther
 };
 
 struct CentersRequest {

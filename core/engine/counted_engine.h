@@ -6,7 +6,7 @@
 
 namespace kvscope {
 
-/// What a computation costs by its formulas, whatever the machine.
+/// Cost of a computation by its formulas, independent of the machine.
 struct Work {
     double operations = 0; ///< additions, multiplications, divisions, roots, exponentials and comparisons, one each
     double bytes = 0;      ///< tensors read and written once per primitive, float

@@ -6,11 +6,11 @@
 
 namespace kvscope {
 
-/// What an engine says of itself beside its name, for status lines and reports.
+/// State of an engine for status lines and reports.
 struct EngineState {
     std::string device;                 ///< "NVIDIA H200 (139 GiB)", "LibTorch on the CPU, 2 threads"
-    std::vector<std::string> delegated; ///< primitives that it always hands to the CPU engine, named as in engine.h
-    std::string notice;                 ///< one line on what it last fell back from; empty: nothing
+    std::vector<std::string> delegated; ///< primitives that it always runs on the CPU engine, named as in engine.h
+    std::string notice;                 ///< one line about its last fallback; empty: none
     std::size_t residentBytes = 0;      ///< of tensors in the device's memory
     std::size_t memoryBytes = 0;        ///< what they may take; 0: no bound of its own
     int threads = 0;                    ///< that its work on the CPU may take; 0: all cores

@@ -14,7 +14,7 @@ struct KeySpan {
     KeySpan and_(KeySpan other) const { return {std::max(begin, other.begin), std::min(end, other.end)}; }
 };
 
-/// The keys that the query at position `row` sees: mask and sliding window together, on whatever engine.
+/// The keys that the query at position `row` sees, by mask and sliding window.
 inline KeySpan keysSeenBy(const AttentionMapInput& input, std::int64_t row) {
     const std::int64_t n = input.keys.size(1), window = input.rule.slidingWindow;
     const KeySpan near = window > 0 ? KeySpan{row - window + 1, row + window} : KeySpan{0, n};

@@ -4,15 +4,15 @@
 
 namespace kvscope {
 
-/// What an engine with memory of its own can do beside its primitives: take a tensor there before one of them needs it,
-/// from another thread, so that copying and computing overlap. A sweep asks for the next layer's tensors this way.
+/// Interface of engines with their own memory: uploads a tensor before a primitive needs it, from another thread, so
+/// that copying overlaps computing. A sweep prefetches the next layer.
 class Prefetching {
 public:
     virtual ~Prefetching() = default;
 
-    /// Returns when the tensor is there, or at once where it is already, where nothing has to be copied, and where it
-    /// does not fit beside what is there. A failure of the device is no failure of this call: the primitive that needs
-    /// the tensor uploads it and meets the failure again. Thread-safe.
+    /// Returns when the tensor is resident; at once if it is already, needs no copy, or does not fit without an
+    /// eviction. Device failures are not reported: the primitive that needs the tensor uploads it and meets the failure
+    /// again. Thread-safe.
     virtual void prefetch(const Tensor& tensor) const = 0;
 };
 

@@ -56,7 +56,7 @@ struct WeightedAttentionInput {
     /// [Hkv], or more than that: [Hq], a set for each query head. Empty: everything is kept.
     std::span<const WeightedSet> kept;
 
-    /// Index into `kept` of what a query head attends to.
+    /// Index into `kept` of a query head's set.
     std::size_t setOf(std::int64_t queryHead) const {
         const bool own = std::cmp_greater(kept.size(), keys.size(0));
         return static_cast<std::size_t>(own ? queryHead : rule.gqaGroupOf[static_cast<std::size_t>(queryHead)]);

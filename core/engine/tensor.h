@@ -7,12 +7,12 @@
 
 namespace kvscope {
 
-/// Where an engine keeps its numbers. Only the engine that made it looks inside.
+/// Storage of an engine's numbers. Only the engine that made it looks inside.
 struct TensorStorage {
     virtual ~TensorStorage() = default;
 };
 
-/// An immutable block of float numbers that lives wherever its engine put it. Copies share the numbers.
+/// An immutable block of float numbers in the memory of its engine. Copies share the numbers.
 class Tensor {
 public:
     Tensor() = default;

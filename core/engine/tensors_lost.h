@@ -4,8 +4,8 @@
 
 namespace kvscope {
 
-/// An engine lost its device and with it results that were nowhere else. The engine itself goes on (on the CPU):
-/// whoever holds tensors that it computed drops them and computes again.
+/// Thrown when an engine lost its device together with results that had no copy. The engine goes on (on the CPU): drop
+/// the tensors that it computed and compute them again.
 class TensorsLost : public Error {
 public:
     using Error::Error;

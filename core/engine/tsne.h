@@ -16,10 +16,10 @@ namespace kvscope {
 // do not depend on thread count or instruction set.
 
 inline constexpr std::int64_t kMostTsneRows = 8192;
-/// Nearest rows by which an embedding is judged (Embedding::neighboursKept).
+/// Nearest rows for the quality measure Embedding::neighboursKept.
 inline constexpr int kEvaluatedNeighbours = 10;
 
-/// Who computes; changes nothing but the time.
+/// Threads and instruction set; they do not change the result.
 struct TsneWorkers {
     int threads = 0;            ///< 0: all cores
     std::string instructionSet; ///< as makeCpuEngine
@@ -52,7 +52,7 @@ TsneGradient tsneGradient(const TsneAffinities& affinities, const std::vector<do
 
 struct TsneRequest {
     double perplexity = 30;
-    int iterations = 750;   ///< the first third of them, 250 at most, with exaggerated shares
+    int iterations = 750;   ///< the first third of them, at most 250, with exaggerated affinities
     std::uint64_t seed = 0; ///< of the random start, a Gaussian of width 1e-4
     int snapshotEvery = 0;  ///< iterations; 0: none
 };
@@ -61,10 +61,10 @@ struct Embedding {
     HostTensor points;         ///< [n, 2], centred; the axes have neither unit nor variance
     int iteration = 0;         ///< gradient steps taken
     double divergence = 0;     ///< nats
-    double neighboursKept = 0; ///< mean share of a row's nearest rows that are its nearest here too; NaN in a snapshot
+    double neighboursKept = 0; ///< mean share of a row's nearest rows kept by the embedding; NaN in a snapshot
 };
 
-/// Gradient descent with momentum and gains. `snapshot` sees the embedding on its way.
+/// Gradient descent with momentum and gains. `snapshot` receives intermediate embeddings.
 Embedding tsne(const TsneAffinities& affinities, const TsneRequest& request, const TsneWorkers& workers,
                const Checkpoint& checkpoint, const std::function<void(Embedding)>& snapshot = {});
 

@@ -15,8 +15,8 @@ std::string octaveText(int bucket);
 /// "2^−3".
 std::string powerOfTwo(int exponent);
 
-/// That an example is shown and how to see one's own: the longest words that fit, so that what to do is never cut.
-/// `lacks`: "No pane runs BalanceKV"; `source`: what the example is.
+/// Message that an example is shown and how to see the user's own data: the longest wording that fits. `lacks`: "No
+/// pane runs BalanceKV"; `source`: what the example is.
 std::string standInWords(const std::string& lacks, const std::string& source,
                          const std::function<bool(const std::string&)>& fits);
 

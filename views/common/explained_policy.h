@@ -11,7 +11,7 @@ namespace kvscope {
 class ExplainedPolicyView {
 public:
     virtual ~ExplainedPolicyView() = default;
-    /// Id of the policy whose steps are shown; empty: none are.
+    /// Id of the policy whose steps are shown; empty: none.
     virtual std::string explainedPolicy(const ViewInput& input) const = 0;
 };
 

@@ -4,8 +4,7 @@
 
 namespace kvscope {
 
-/// Too low for the title of an axis: what it says gives way to the data. Paper keeps it longer, nobody can point at it
-/// there.
+/// Whether the canvas is too low for axis titles. Paper keeps titles longer, because it has no read-out.
 inline bool isLowDock(const Viewport& viewport) {
     constexpr double kOnScreen = 170, kOnPaper = 140;
     return viewport.height < (viewport.forExport ? kOnPaper : kOnScreen);

@@ -14,20 +14,20 @@ namespace kvscope {
 std::vector<ParameterChoice> measureChoices();
 /// Whether it is the id of one of these.
 bool isHeadMeasure(std::string_view id);
-/// The same with `own` quantities of the view behind the output error and the retained mass.
+/// The same with the view's `own` quantities after the output error and the retained mass.
 std::vector<ParameterChoice> measureChoicesWith(const std::vector<ParameterChoice>& own);
-/// Ids of the measures with 0 in the middle, which have colours of their own.
+/// Ids of the signed measures (0 in the middle), which have diverging colours.
 std::vector<std::string> signedMeasures();
 /// The ids of choices, for checks that want them as they are typed. The views live as long as the choices.
 std::vector<std::string_view> idsOf(const std::vector<ParameterChoice>& choices);
 
-/// As it stands in a sentence: "retained attention mass", "ε, Frobenius", "‖k‖".
+/// Within a sentence: "retained attention mass", "ε, Frobenius", "‖k‖".
 std::string measureWords(const MeasureCard& card);
-/// As an axis is called: "Attention entropy, nat".
+/// As an axis title: "Attention entropy, nat".
 std::string measureTitle(const MeasureCard& card);
 /// " nat" behind a number, or nothing.
 std::string unitBehind(const std::string& unit);
-/// Whether larger numbers win; of a measure that takes no side they are what a finding names.
+/// Whether larger numbers are better; for a measure without a direction the larger ones are named in findings.
 inline bool higherWins(const MeasureCard& card) { return card.better == MeasureDirection::LargerIsBetter; }
 
 } // namespace kvscope

@@ -10,10 +10,9 @@
 
 namespace kvscope {
 
-/// How one pane looks wherever several stand side by side: its policy's colour and marker. The first pane of a policy
-/// has the policy's own dash and solid areas. A further one is dashed (the second 2-2), its areas are paler with an
-/// outline in that dash and its thin bars are broken by it, so that two panes of one policy differ by more than their
-/// letters.
+/// How a pane looks wherever panes stand side by side: its policy's colour and marker. The first pane of a policy has
+/// the policy's dash and solid areas. A further one is dashed (the second 2-2), with paler areas, dashed outlines and
+/// broken thin bars, so that two panes of one policy differ by more than their letters.
 class PaneIdentity {
 public:
     /// `earlier`: panes of the same policy before this one.
@@ -39,7 +38,7 @@ private:
     int m_earlier = 0;
 };
 
-/// Of the pane with this letter among the input's, or of data of the policy that it had when they were made.
+/// The identity of the pane with this letter, or of the policy of older data.
 PaneIdentity identityOf(const ViewInput& input, char letter, std::string_view policyId, ThemeId theme);
 PaneIdentity identityOf(const ViewInput& input, const PaneData& pane, ThemeId theme);
 

@@ -9,14 +9,14 @@
 
 namespace kvscope {
 
-/// What would give an empty view its picture: a policy in a further pane, or a setting of a pane that is there.
+/// What would fill an empty view: a policy in a further pane, or a setting of an existing pane.
 struct PaneOffer {
     std::string spec;                 ///< of the policy (`PolicySpec`); empty: `settingChange` is offered
     SettingChange settingChange = {}; ///< pane to activate, and its values
     std::string label = {};           ///< what `settingChange` does: "Show pane B"
 };
 
-/// What a view can say beside being drawn, when it shows something of certain policies only.
+/// Interface of views that show certain policies only.
 class PaneOffersView {
 public:
     virtual ~PaneOffersView() = default;

@@ -10,15 +10,15 @@
 
 namespace kvscope {
 
-/// Index of the last event at or before the cursor, counted from 1; 0: none yet. Without a cursor all have happened.
+/// Number of events at or before the cursor; without a cursor all of them.
 inline std::size_t eventsUntil(const std::vector<TokenIndex>& events, std::optional<TokenIndex> cursor) {
     if (!cursor)
         return events.size();
     return static_cast<std::size_t>(std::upper_bound(events.begin(), events.end(), *cursor) - events.begin());
 }
 
-/// Shades what lies to the right of the cursor ("not read yet") and draws the cursor with its number over the data; the
-/// x axis counts tokens of the stream. Nothing outside the axis.
+/// Shades tokens to the right of the cursor ("not read yet") and draws the cursor with its number over the data; the x
+/// axis counts tokens of the stream. Draws nothing outside the axis.
 void drawStepCursor(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme, TokenIndex cursor);
 
 } // namespace kvscope

@@ -6,11 +6,12 @@
 
 namespace kvscope {
 
-/// A view whose marks (picks Cell or Node) stand for several tokens, as nodes of a tree do: a click selects them all.
+/// Interface of views whose marks (picks Cell or Node) stand for several tokens, such as nodes of a tree: a click
+/// selects them all.
 class TokenGroups {
 public:
     virtual ~TokenGroups() = default;
-    /// Ascending; empty: the point stands for none.
+    /// Ascending; empty: no tokens at the point.
     virtual std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
                                              Point at) const = 0;
 };

@@ -19,11 +19,11 @@ struct TokenMarks {
 };
 
 constexpr std::int64_t kMostTokenMarks = 20'000;
-/// Every so many-th evicted token is drawn: 1 up to kMostTokenMarks of them.
+/// Stride over the evicted tokens: 1 for up to kMostTokenMarks of them.
 std::int64_t markStride(const TokenMarks& marks);
 
-/// Draws them with rings around the selected and the hovered ones. Of more than kMostTokenMarks evicted tokens every
-/// so many-th is drawn; returns how many marks were left out.
+/// Draws the tokens with rings around the selected and the hovered ones. Of more than kMostTokenMarks evicted tokens
+/// only every stride-th is drawn; returns the number of marks left out.
 std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks,
                             const TokenFocus& focus, const Theme& theme);
 
@@ -37,13 +37,13 @@ struct RingedMark {
     Stroke stroke = {};
 };
 void drawMark(SceneBuilder& builder, const RingedMark& mark);
-/// All casings lie under all rings, and these under the marks, which are drawn once more: tokens that lie close
-/// together still show what becomes of each.
+/// Draws all casings below all rings, and these below the marks, which are drawn once more: the states of tokens close
+/// together stay visible.
 void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks, const Theme& theme);
 
-/// Around the token under the pointer, the same in every view. It cannot be pointed at: its neighbours lie inside it.
+/// The ring around the hovered token, the same in every view. It is not pickable, because its neighbours lie inside it.
 void drawHoverRing(SceneBuilder& builder, Point at, const Theme& theme);
-/// That ring with the token's own mark on top, which a crowd would hide.
+/// That ring with the token's own mark on top, so that a crowd does not hide it.
 void drawHoveredMark(SceneBuilder& builder, const RingedMark& mark, const Theme& theme);
 
 /// How many tokens with a place lie outside the frame's ranges, by state.

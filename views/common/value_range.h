@@ -10,8 +10,7 @@
 
 namespace kvscope {
 
-/// The values between which a colour map runs, where somebody has chosen them; an end without a value takes care of
-/// itself.
+/// The range of a colour map as chosen by the user; an end without a value is automatic.
 struct ValueRange {
     std::optional<double> low, high;
     std::string quantity; ///< what the values measure ("weight"): a range of something else does not apply; empty: any
@@ -30,30 +29,28 @@ struct ValueRange {
 ParameterSpec valueRangeOption(void (*check)(std::string_view));
 inline constexpr const char* kValueRangeOption = "range";
 
-/// For such a check: throws Error where the text is no range, or one of a quantity that is not among the `known` ones
+/// For such a check: throws Error if the text is no range, or a range of a quantity that is not among the `known` ones
 /// of `whose` ("an attention map").
 void checkValueRange(std::string_view text, std::span<const std::string_view> known, const char* whose);
 
-/// A value that a pointer chose: three significant digits, so that what is shown is what is stored.
+/// A value chosen with the pointer, rounded to the three significant digits that are shown.
 double roundedValue(double value);
-/// "3.12e−5", "0.25": the same three digits, to be read.
+/// "3.12e−5", "0.25": the three digits as text.
 std::string formatBound(double value);
 
-/// What a view can do beside being drawn, when the range of its colours can be chosen. All of it through the option
-/// above.
+/// Interface of views with a colour range, which is the option above.
 class ColourRangeView {
 public:
     virtual ~ColourRangeView() = default;
-    /// As the colours run now; nothing where there is no picture.
+    /// The current range; nothing without a picture.
     virtual std::optional<ValueRange> colourRange(const ViewInput& input, const ParameterValues& options) const = 0;
-    /// Colours from `low` to `high`, in the quantity that is shown now. Nothing where the shown scale has no such
-    /// range.
+    /// Sets the range to `low` .. `high` in the shown quantity. Nothing where the shown scale has no such range.
     virtual std::optional<SettingChange> withColourRange(const ViewInput& input, const ParameterValues& options,
                                                          double low, double high) const = 0;
-    /// One end moved along the column by so many hundredths of it.
+    /// Moves one end by so many hundredths of the column.
     virtual std::optional<SettingChange> withEndMoved(const ViewInput& input, const ParameterValues& options,
                                                       bool highEnd, int hundredths) const = 0;
-    /// All but a share of the shown values at each end have a colour of their own.
+    /// Sets the range so that a share of the shown values at each end is left out.
     virtual std::optional<SettingChange> withShareLeftOut(const ViewInput& input, const ParameterValues& options,
                                                           double share) const = 0;
 

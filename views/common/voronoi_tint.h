@@ -17,7 +17,7 @@ struct TintSite {
 /// the earlier site. An item without pixels where there is no site.
 ImageItem voronoiTint(const PlotFrame& frame, const std::vector<TintSite>& sites);
 
-/// Of each point the position of its nearest site among `sites`, which must not be empty; ties to the earlier one.
+/// For each point the index of its nearest site in `sites`, which must not be empty; ties to the earlier one.
 std::vector<std::size_t> nearestSites(const std::vector<TintSite>& sites, const std::vector<Point>& points);
 
 } // namespace kvscope

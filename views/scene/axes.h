@@ -52,10 +52,10 @@ struct AxesStyle {
 /// The plot box that is left inside `area` when ticks and titles have their room.
 Box plotBoxFor(const Box& area, const AxisSpec& y, const AxesStyle& style, const TextService& text);
 
-/// Widens the shorter range so that one unit is as long in x as in y.
+/// Widens the shorter range so that x and y have the same scale.
 void makeAspectEqual(AxisSpec& x, AxisSpec& y, const Box& plot);
 
-/// Grid first, so that it lies behind the data; then, after the data, the axis lines with ticks and titles.
+/// The grid, drawn before the data; then the axis lines with ticks and titles, drawn after the data.
 void drawGrid(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme);
 void drawAxes(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& style, const Theme& theme);
 
@@ -70,12 +70,12 @@ struct LegendEntry {
 
 constexpr double kLegendPitch = 17; ///< from row to row
 
-/// As few rows as show all labels whole, else at least two in which none is cut to less than a word; never more than
+/// The fewest rows that show all labels whole; otherwise at least two rows in which every label keeps a word. At most
 /// `most`.
 int legendRows(const std::vector<LegendEntry>& entries, double width, int most, const TextService& text);
-/// No label is cut in so many rows.
+/// Whether no label is cut with so many rows.
 bool isLegendWhole(const std::vector<LegendEntry>& entries, double width, int rows, const TextService& text);
-/// Of the widest of its rows, up to `most`.
+/// Width of the widest row, up to `most`.
 double legendWidth(const std::vector<LegendEntry>& entries, double most, int rows, const TextService& text);
 /// Entries in rows from the left, `leftMiddle` being that of the first row. Where they do not fit, long labels are cut;
 /// only where nothing would be left of the labels the last entries go. Returns the right end with a gap behind it.

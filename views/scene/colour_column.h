@@ -8,8 +8,8 @@
 
 namespace kvscope {
 
-/// The scale of a map: an upright bar, low at the bottom, with the histogram of the shown values beside it. The colours
-/// run from `low` to `high`; beyond them lie their end colours.
+/// The colour bar of a map: vertical, low at the bottom, with the histogram of the shown values beside it. The colours
+/// run from `low` to `high`; values beyond them have the end colours.
 struct ColourColumnSpec {
     std::string map = "viridis";
     bool inverted = false;
@@ -27,8 +27,7 @@ constexpr PickId kLowHandle{PickId::Kind::Handle, 101}, kHighHandle{PickId::Kind
 /// `box`: left edge and height of the whole; the bar stands behind the histogram, labels to its right.
 void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnSpec& spec, const Theme& theme);
 
-/// Where on the column of a scene a point lies, 0 bottom .. 1 top, beyond its ends too; nothing for a scene without
-/// one.
+/// The place of a point on a scene's colour column, 0 bottom .. 1 top, also beyond its ends; nothing without a column.
 std::optional<double> placeOnColumn(const Scene& scene, Point at);
 
 } // namespace kvscope

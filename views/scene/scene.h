@@ -25,7 +25,7 @@ struct Box {
     bool contains(Point p) const { return p.x >= x && p.x < right() && p.y >= y && p.y < bottom(); }
 };
 
-/// What a drawable stands for, so that hover and click come back with a meaning. Token marks use Token with the index.
+/// What a drawable represents, for hover and click. Token marks use Token with the index.
 struct PickId {
     enum class Kind : std::uint8_t { None, Token, Cell, Node, Handle, Legend, Button };
     Kind kind = Kind::None;
@@ -107,7 +107,7 @@ struct PointCloudItem {
     double radius = 2;
     Colour fill = kTransparent;
     Stroke stroke;
-    std::string name; ///< "kept", "evicted": what the text painter and tests call the layer
+    std::string name; ///< "kept", "evicted": name of the layer in the text form and in tests
 };
 
 struct PushClipItem {
@@ -118,7 +118,7 @@ struct PopClipItem {};
 using Drawable = std::variant<RectangleItem, PolylineItem, PolygonItem, CircleItem, TextItem, ImageItem, PointCloudItem,
                               PushClipItem, PopClipItem>;
 
-/// A picture as a list: drawn in order, later on top.
+/// A picture as a list of drawables, drawn in order.
 struct Scene {
     double width = 0, height = 0;
     Colour background;

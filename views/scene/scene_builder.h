@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// Terse building of a scene: one call a drawable, sizes measured by the one text service.
+/// Builds a scene, one call per drawable; the text service measures texts.
 class SceneBuilder {
 public:
     SceneBuilder(Scene& scene, const TextService& text) : m_scene(scene), m_text(text) {}
@@ -50,7 +50,7 @@ std::vector<Point> markerOutline(Marker marker, double radius);
 
 /// Plus and cross are lines: their arms around the origin, each a pair of ends; empty for the other markers.
 std::vector<std::array<Point, 2>> markerArms(Marker marker, double radius);
-/// What such arms are drawn with: the stroke, or the fill's colour where there is none.
+/// The stroke of these arms: the given stroke, or the fill's colour without one.
 Stroke armStroke(const Stroke& stroke, Colour fill);
 
 } // namespace kvscope

@@ -20,7 +20,7 @@ struct TextBitmap {
     std::vector<std::uint32_t> colourPixels; ///< RGBA instead of coverage for colour glyphs (emoji); else empty
 };
 
-/// The one service by which all painters and layouts measure and draw text.
+/// Measures and draws text for all painters and layouts.
 class TextService {
 public:
     virtual ~TextService() = default;

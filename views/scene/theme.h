@@ -10,7 +10,7 @@ namespace kvscope {
 
 enum class ThemeId { Light, Dark, Paper };
 
-/// The tokens of the design: the only place with literal colours.
+/// The colours and sizes of the design; no other file has literal colours.
 struct Theme {
     ThemeId id;
     Colour window, panel, canvas, raised, sunken, hover, border, control, axis, grid;
