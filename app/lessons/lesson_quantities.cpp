@@ -2,12 +2,12 @@
 // errors. A lesson that needs another number adds a function and a row.
 #include "app/lessons/lesson_quantities.h"
 
-#include "app/study/makers/head_values.h"
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/block_processing.h"
 #include "core/policies/subgen/subgen_log.h"
+#include "core/run/head_means.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>
@@ -44,7 +44,7 @@ double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
 double keptShare(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
                  const Checkpoint& checkpoint) {
-    return keptShareOf(*runOf(runner, request, pane, checkpoint), request, false);
+    return keptShareOf(*runOf(runner, request, pane, checkpoint), request.kvHead);
 }
 
 double keptSelected(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
@@ -58,12 +58,14 @@ double keptSelected(const LayerRunner& runner, const ViewDataRequest& request, s
 
 double outputErrorOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
                      const Checkpoint& checkpoint) {
-    return meanOverHeads(requireFidelity(*runOf(runner, request, pane, checkpoint)).meanOutputError, request, false);
+    return meanOverHeads(requireFidelity(*runOf(runner, request, pane, checkpoint)).meanOutputError,
+                         request.capture->info().layerInfo(request.layer), request.kvHead);
 }
 
 double retainedMassOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
                       const Checkpoint& checkpoint) {
-    return meanOverHeads(requireFidelity(*runOf(runner, request, pane, checkpoint)).meanRetainedMass, request, false);
+    return meanOverHeads(requireFidelity(*runOf(runner, request, pane, checkpoint)).meanRetainedMass,
+                         request.capture->info().layerInfo(request.layer), request.kvHead);
 }
 
 /// The measured retention (KV head, budget rounded) from which on the error stays within a tenth.

@@ -1,6 +1,8 @@
 // Results as numpy arrays. An array that views memory of the program holds a reference to what owns it.
 #include "app/python/result_arrays.h"
 
+#include "core/run/head_means.h"
+
 #include <fmt/format.h>
 
 #include <cstdint>
@@ -108,12 +110,7 @@ py::list LayerSelection::margins() const {
     return margins;
 }
 
-double LayerSelection::retention() const {
-    double kept = 0;
-    for (const HeadSelection& head : m_result->selection.heads)
-        kept += head.attendedTokens();
-    return kept / static_cast<double>(m_result->selection.heads.size()) / static_cast<double>(m_result->visible);
-}
+double LayerSelection::retention() const { return keptShareOf(*m_result); }
 
 std::string LayerSelection::text() const {
     return fmt::format("<kvscope.Selection {} layer {}: {:.1f} % of {} tokens kept in {} KV heads>",

@@ -49,16 +49,6 @@ template <class Value> MeasureValues overUnitKeys(MeasureWork& work, const Value
     });
 }
 
-double cosine(std::span<const float> a, std::span<const float> b) {
-    double product = 0, ofA = 0, ofB = 0;
-    for (std::size_t c = 0; c < a.size(); ++c) {
-        product += static_cast<double>(a[c]) * b[c];
-        ofA += static_cast<double>(a[c]) * a[c];
-        ofB += static_cast<double>(b[c]) * b[c];
-    }
-    return ofA > 0 && ofB > 0 ? product / std::sqrt(ofA * ofB) : 0;
-}
-
 /// Effective sample size (sum u)^2 / sum u^2, with the weights of repeated draws added up; 0 without tokens.
 double effectiveSize(const WeightedSet& set) {
     const std::vector<TokenIndex>& tokens = set.denominator.empty() ? set.numerator : set.denominator;
@@ -124,7 +114,7 @@ MeasureValues cosineOfMeans(MeasureWork& work) {
         engine.download(engine.anchor(work.input().attention.queries, AnchorKind::Mean, work.checkpoint()));
     std::vector<double> values;
     for (std::int64_t h = 0; h < work.queryHeads(); ++h)
-        values.push_back(cosine(headRow(keyMean, work.kvHeadOf(h)), headRow(queryMean, h)));
+        values.push_back(cosineOf(headRow(keyMean, work.kvHeadOf(h)), headRow(queryMean, h)));
     return perHeadValues(std::move(values));
 }
 
@@ -145,7 +135,7 @@ MeasureValues cosineOfDistinctKey(MeasureWork& work) {
     std::vector<double> values;
     for (std::int64_t h = 0; h < work.queryHeads(); ++h)
         values.push_back(
-            cosine({chosen.data.data() + static_cast<std::size_t>(work.kvHeadOf(h)) * d, d}, headRow(queryMean, h)));
+            cosineOf({chosen.data.data() + static_cast<std::size_t>(work.kvHeadOf(h)) * d, d}, headRow(queryMean, h)));
     return perHeadValues(std::move(values));
 }
 

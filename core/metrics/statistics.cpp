@@ -150,6 +150,16 @@ ShareInterval wilsonInterval(std::int64_t successes, std::int64_t trials) {
     return {std::clamp(centre - half, 0.0, p), std::clamp(centre + half, p, 1.0)}; // exact at the ends
 }
 
+double cosineOf(std::span<const float> a, std::span<const float> b) {
+    double product = 0, ofA = 0, ofB = 0;
+    for (std::size_t c = 0; c < a.size(); ++c) {
+        product += static_cast<double>(a[c]) * b[c];
+        ofA += static_cast<double>(a[c]) * a[c];
+        ofB += static_cast<double>(b[c]) * b[c];
+    }
+    return ofA > 0 && ofB > 0 ? product / std::sqrt(ofA * ofB) : 0;
+}
+
 double spearman(std::span<const double> x, std::span<const double> y) {
     assert(x.size() == y.size());
     std::vector<double> a, b;

@@ -45,6 +45,9 @@ double studentQuantile95(std::int64_t degrees);
 /// Spearman's rank correlation of pairs in which neither is NaN; NaN with fewer than two or without variation.
 double spearman(std::span<const double> x, std::span<const double> y);
 
+/// Cosine of the angle between two vectors of one length, summed in double; 0 where one of them is zero.
+double cosineOf(std::span<const float> a, std::span<const float> b);
+
 struct LogDeterminant {
     double value = 0;
     std::int64_t count = 0; ///< singular values used

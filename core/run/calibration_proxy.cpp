@@ -4,11 +4,12 @@
 
 #include "core/base/error.h"
 #include "core/policies/policy.h"
+#include "core/run/head_means.h"
+#include "core/run/run_grid.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace kvscope {
 
@@ -16,27 +17,27 @@ namespace {
 
 constexpr double kLeastQuality = 1e-6; // a relative error above 1 has no quality, and y must be positive
 
-/// The mean over the layers of the capture.
-struct BudgetGridPoint {
-    double retention = 0, outputError = 0;
-};
-
-BudgetGridPoint budgetGridPointOf(const LayerRunner& runner, RunRequest run, const Checkpoint& checkpoint) {
+/// The triples of one capture: every retention on every layer, then the mean over the layers.
+void addTriples(const LayerRunner& runner, RunRequest run, const Checkpoint& checkpoint, CalibrationData& data) {
     const CaptureInfo& info = run.capture->info();
     const auto layers = static_cast<double>(info.layers.size());
-    BudgetGridPoint gridPoint;
-    double done = 0;
-    for (const LayerInfo& layer : info.layers) {
-        run.layer = layer.layer;
-        const auto result = runner.run(run, checkpoint.part(done / layers, (done + 1) / layers));
-        ++done;
-        double kept = 0;
-        for (const HeadSelection& head : result->selection.heads)
-            kept += head.attendedTokens() / static_cast<double>(result->visible);
-        gridPoint.retention += kept / static_cast<double>(result->selection.heads.size()) / layers;
-        gridPoint.outputError += meanOfNumbers(requireFidelity(*result).meanOutputError) / layers;
-    }
-    return gridPoint;
+    const std::vector<double>& grid = proxyBudgetGrid();
+    std::vector<GridPoint> points;
+    for (const LayerInfo& layer : info.layers)
+        for (const double retention : grid) {
+            run.layer = layer.layer;
+            run.budget = {Budget::Unit::Fraction, retention, {}};
+            points.push_back({run});
+        }
+    std::vector<double> retentions(grid.size(), 0), errors(grid.size(), 0);
+    const auto addLayer = [&](std::size_t point, const auto& result, const Checkpoint&) {
+        retentions[point % grid.size()] += keptShareOf(*result) / layers;
+        errors[point % grid.size()] += meanOfNumbers(requireFidelity(*result).meanOutputError) / layers;
+    };
+    runGrid(runner, points, checkpoint, {addLayer});
+    for (std::size_t i = 0; i < grid.size(); ++i)
+        data.triples.push_back({info.fileName, retentions[i], contextNllOf(*run.capture, run.cut.token),
+                                std::max(kLeastQuality, 1 - errors[i])});
 }
 
 } // namespace
@@ -56,25 +57,17 @@ CalibrationData proxyTriples(const LayerRunner& runner, const ProxyRequest& requ
     data.proxy = true;
     data.origin = fmt::format("proxy: 1 - relative output error at {} retentions, by the queries after the cut",
                               proxyBudgetGrid().size());
-    const auto total = static_cast<double>(request.captures.size() * proxyBudgetGrid().size());
-    double done = 0;
-    for (const auto& capture : request.captures) {
-        RunRequest run;
-        run.capture = capture;
-        run.policy = request.policy;
-        run.policy.budget.reset();
-        run.cut = Cut::resolve(request.cut, *capture);
-        run.seed = request.seed;
-        run.random = request.random;
-        for (const double retention : proxyBudgetGrid()) {
-            run.budget = {Budget::Unit::Fraction, retention, {}};
-            const BudgetGridPoint gridPoint =
-                budgetGridPointOf(runner, run, checkpoint.part(done / total, (done + 1) / total));
-            ++done;
-            data.triples.push_back({capture->info().fileName, gridPoint.retention,
-                                    contextNllOf(*capture, run.cut.token),
-                                    std::max(kLeastQuality, 1 - gridPoint.outputError)});
-        }
+    RunRequest run;
+    run.policy = request.policy;
+    run.policy.budget.reset();
+    run.seed = request.seed;
+    run.random = request.random;
+    const auto captures = static_cast<double>(request.captures.size());
+    for (std::size_t i = 0; i < request.captures.size(); ++i) {
+        run.capture = request.captures[i];
+        run.cut = Cut::resolve(request.cut, *run.capture);
+        const auto done = static_cast<double>(i);
+        addTriples(runner, run, checkpoint.part(done / captures, (done + 1) / captures), data);
     }
     return data;
 }

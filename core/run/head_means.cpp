@@ -33,4 +33,17 @@ double meanMassOf(const RunResult& result, const CaptureReader& capture, KvHeadI
                : kNaN;
 }
 
+double meanAttendedTokens(const Selection& selection, std::optional<KvHeadIndex> head) {
+    if (head)
+        return selection.heads[static_cast<std::size_t>(head->value)].attendedTokens();
+    double sum = 0;
+    for (const HeadSelection& one : selection.heads)
+        sum += one.attendedTokens();
+    return sum / static_cast<double>(selection.heads.size());
+}
+
+double keptShareOf(const RunResult& result, std::optional<KvHeadIndex> head) {
+    return meanAttendedTokens(result.selection, head) / static_cast<double>(result.visible);
+}
+
 } // namespace kvscope

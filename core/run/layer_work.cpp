@@ -17,11 +17,6 @@ namespace kvscope {
 
 namespace {
 
-bool needs(const Policy& policy, const ParameterValues& values, Need need) {
-    const std::vector<Need> needed = policy.needs(values);
-    return std::find(needed.begin(), needed.end(), need) != needed.end();
-}
-
 /// Source of the keys before RoPE; 16-bit captures rounded them after the rotation instead of before.
 std::string sourceOfPreRopeKeys(const LayerInfo& layer) {
     if (!layer.hasRope)
@@ -55,6 +50,11 @@ std::size_t ownTokens(const HeadSelection& head) {
 
 } // namespace
 
+bool policyNeeds(const PolicySpec& policy, Need need) {
+    const std::vector<Need> needed = policyById(policy.policy).needs(policy.values);
+    return std::find(needed.begin(), needed.end(), need) != needed.end();
+}
+
 /// A layer's scores in a one-shot run, on the host and on the engine.
 struct LayerWork::Scored {
     Scores scores;
@@ -85,8 +85,8 @@ struct LayerWork::Chosen {
 
 LayerWork::LayerWork(const Engine& engine, StageCache& cache, const std::string& prefix, const CaptureReader& capture,
                      LayerIndex layer)
-    : m_engine(engine), m_cache(cache), m_prefix(prefix + std::to_string(layer.value) + "|"), m_capture(capture),
-      m_layer(capture.info().layerInfo(layer)) {}
+    : m_engine(engine), m_cache(cache), m_ofCapture(prefix), m_prefix(prefix + std::to_string(layer.value) + "|"),
+      m_capture(capture), m_layer(capture.info().layerInfo(layer)) {}
 
 AttentionRule LayerWork::attentionRule() const {
     return {m_layer.scaling, m_layer.softcap, m_layer.slidingWindow, m_layer.gqaGroupOf};
@@ -107,7 +107,7 @@ Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* 
 std::string LayerWork::keyOf(const char* step, const RunRequest& request, Stage stage) const {
     const bool seeded = policyById(request.policy.policy).card().usesSeed;
     std::string random = request.random ? request.random->id() : std::string();
-    if (needs(policyById(request.policy.policy), request.policy.values, Need::ImportedScores))
+    if (policyNeeds(request.policy, Need::ImportedScores))
         random += fileStamp(request.policy.values.text("file"));
     std::string key =
         fmt::format("{}{}|{}|{}|{}|{}|{}", m_prefix, step, request.cut.token, request.policy.policy,
@@ -115,14 +115,13 @@ std::string LayerWork::keyOf(const char* step, const RunRequest& request, Stage 
     return stage == Stage::Select ? fmt::format("{}|{}|{}", key, request.budget.text(), request.recordSteps) : key;
 }
 
-PolicyInput LayerWork::policyInput(const RunResult& result, const Policy& policy, const Checkpoint& checkpoint,
-                                   double& milliseconds) const {
+PolicyInput LayerWork::policyInput(const RunResult& result, const Checkpoint& checkpoint, double& milliseconds) const {
     const Cut& cut = result.request.cut;
     const auto seen = [&](TensorRole role) {
         return m_engine.rows(tensor(role, checkpoint, &milliseconds), 0, cut.token);
     };
     const std::int64_t firstCaptured = m_capture.info().numTokens - m_layer.queryCount;
-    const auto wants = [&](Need need) { return needs(policy, result.request.policy.values, need); };
+    const auto wants = [&](Need need) { return policyNeeds(result.request.policy, need); };
     const bool wantsQueries = wants(Need::Queries) && firstCaptured < cut.token;
     return PolicyInput{.engine = m_engine,
                        .keys = seen(TensorRole::Keys),
@@ -143,19 +142,12 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Policy& policy
                        .random = result.request.random ? result.request.random.get() : &drawnRandom(),
                        .keysOfLayer =
                            [this, &cut, checkpoint](LayerIndex other) {
-                               return m_engine.rows(keysOfLayer(other, checkpoint), 0, cut.token);
+                               const LayerWork there(m_engine, m_cache, m_ofCapture, m_capture, other);
+                               return m_engine.rows(there.tensor(TensorRole::Keys, checkpoint), 0, cut.token);
                            },
                        .recordSteps = result.request.recordSteps,
-                       .imported = imported(result.request, policy),
+                       .imported = imported(result.request),
                        .memo = nullptr};
-}
-
-Tensor LayerWork::keysOfLayer(LayerIndex other, const Checkpoint& checkpoint) const {
-    const std::string key = fmt::format("{}keys of layer|{}", m_prefix, other.value);
-    return *m_cache.get<Tensor>(key, checkpoint, [&] {
-        Tensor tensor = m_engine.upload(m_capture.read(other, TensorRole::Keys, checkpoint));
-        return StageCache::Made<Tensor>{tensor, bytesOf(tensor.shape())};
-    });
 }
 
 std::shared_ptr<const Timed<Features>> LayerWork::features(RunResult& result, const Policy& policy,
@@ -251,8 +243,8 @@ std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const C
 }
 
 // The key holds the file's date and size, so that a rewritten file counts as another one.
-Tensor LayerWork::imported(const RunRequest& request, const Policy& policy) const {
-    if (!needs(policy, request.policy.values, Need::ImportedScores) || request.policy.values.text("file").empty())
+Tensor LayerWork::imported(const RunRequest& request) const {
+    if (!policyNeeds(request.policy, Need::ImportedScores) || request.policy.values.text("file").empty())
         return {};
     return m_engine.upload(
         readImportedScores(request.policy.values.text("file"), m_capture.info(), m_layer.layer, request.cut.token));
@@ -262,7 +254,7 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
     const RunRequest& request = result.request;
     const Policy& policy = policyById(request.policy.policy);
     const Checkpoint afterReading = checkpoint.part(0.1, 1);
-    PolicyInput input = policyInput(result, policy, afterReading, result.times.readMs);
+    PolicyInput input = policyInput(result, afterReading, result.times.readMs);
     std::shared_ptr<const Scored> scored;
     std::shared_ptr<ChoiceMemo> memo;
     if (isOneShot(request.policy.values)) {
@@ -282,7 +274,7 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
         result.parts = chosen->parts;
     if (!scored || !chosen->total.empty())
         result.scores = chosen->total; // scores of a block run, or scores that depend on the budget
-    if (needs(policy, request.policy.values, Need::PreRopeKeys))
+    if (policyNeeds(request.policy, Need::PreRopeKeys))
         result.notes.push_back(sourceOfPreRopeKeys(m_layer));
 }
 

@@ -49,9 +49,7 @@ private:
     struct Chosen;
     struct Scored;
 
-    Tensor keysOfLayer(LayerIndex other, const Checkpoint& checkpoint) const;
-    PolicyInput policyInput(const RunResult& result, const Policy& policy, const Checkpoint& checkpoint,
-                            double& milliseconds) const;
+    PolicyInput policyInput(const RunResult& result, const Checkpoint& checkpoint, double& milliseconds) const;
     void chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) const;
     std::shared_ptr<const Timed<Features>> features(RunResult& result, const Policy& policy,
                                                     const PolicyInput& input) const;
@@ -64,7 +62,7 @@ private:
                                          const Scored* scored) const;
     std::shared_ptr<const ExactAttention> exact(const FidelityInput& input, const Checkpoint& checkpoint) const;
     std::shared_ptr<ChoiceMemo> memoOf(const RunRequest& request, const Checkpoint& checkpoint) const;
-    Tensor imported(const RunRequest& request, const Policy& policy) const;
+    Tensor imported(const RunRequest& request) const;
     FidelityInput fidelityInput(RunResult& result, const Checkpoint& checkpoint) const;
     /// Adds the moved cache when the result uses positions in the cache.
     FidelityInput left(FidelityInput input, const RunResult& result, const Checkpoint& checkpoint) const;
@@ -73,11 +71,13 @@ private:
 
     const Engine& m_engine;
     StageCache& m_cache;
-    std::string m_prefix; ///< starts all cache keys of the layer
+    std::string m_ofCapture, m_prefix; ///< start all cache keys of the capture and of the layer
     const CaptureReader& m_capture;
     const LayerInfo& m_layer;
 };
 
+/// Whether the policy reads such a tensor with these values.
+bool policyNeeds(const PolicySpec& policy, Need need);
 /// Whether kept keys are measured at positions in the cache (L6). For a recorded list its parameters say so.
 bool hasCachePositions(const RunRequest& request);
 /// Takes a recorded list instead of a policy's choice. Throws Error when the list does not fit the request.

@@ -1,14 +1,10 @@
 #pragma once
 
-#include "core/studies/reproduction.h"
+#include <string_view>
 
 namespace kvscope {
 
-/// The rows of some papers; allReproductions() joins them.
-std::vector<Reproduction> subGenReproductions();
-std::vector<Reproduction> compactorReproductions();
-
-/// Fractions kept of a row whose source names none.
-std::vector<std::string> reproductionBudgets();
+/// The text of reproductions.json, built into the program; id: "reproductions".
+std::string_view reproductionText(std::string_view id);
 
 } // namespace kvscope

@@ -1,38 +1,26 @@
-// Runs captures x policies x parameter values x budgets x seeds as rows of one table. The runner's caches make the
-// inner loops cheap: a new budget repeats only select, a new seed only the draws.
+// Runs captures x policies x parameter values x budgets x seeds, the points of one grid, as rows of one table.
 #include "core/studies/sweep.h"
 
 #include "core/base/csv.h"
 #include "core/base/error.h"
-#include "core/engine/prefetching.h"
 #include "core/lists/selection_formats.h"
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 #include "core/run/calibrated_budget.h"
+#include "core/run/head_means.h"
+#include "core/run/run_grid.h"
 
 #include <fmt/format.h>
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cmath>
-#include <future>
 #include <limits>
 
 namespace kvscope {
 
 namespace {
-
-/// One combination on one layer: everything but the seed.
-struct Plan {
-    std::shared_ptr<const CaptureReader> capture;
-    Cut cut;
-    LayerIndex layer;
-    PolicySpec policy;
-    Budget budget;
-};
 
 /// The policy with every combination of the varied parameters that it has.
 std::vector<PolicySpec> variedSpecs(const PolicySpec& spec, const std::vector<VariedParameter>& varied) {
@@ -86,35 +74,41 @@ std::vector<LayerIndex> layersOf(const CaptureReader& capture, const std::vector
     return layers;
 }
 
-void planPolicy(std::vector<Plan>& plans, Plan plan, const PolicySpec& spec, const SweepRequest& request) {
+/// The points of one policy on one layer.
+void addPoints(std::vector<GridPoint>& points, RunRequest run, const PolicySpec& spec, const SweepRequest& request) {
+    const PolicyCard& card = policyById(spec.policy).card();
     for (const PolicySpec& one : variedSpecs(spec, request.varied))
         for (const Budget& budget : budgetsOf(one, request)) {
-            if (policyById(one.policy).card().usesBudget && budget.unit != Budget::Unit::Quality)
-                resolveBudget(budget, plan.cut.token, roundingOf(one.values)); // throws for a budget that does not fit
-            plan.policy = one;
-            plan.budget = budget;
-            plans.push_back(plan);
+            if (card.usesBudget && budget.unit != Budget::Unit::Quality)
+                resolveBudget(budget, run.cut.token, roundingOf(one.values)); // throws for a budget that does not fit
+            run.policy = one;
+            run.budget = budget;
+            for (std::size_t i = 0; i < (card.usesSeed ? request.seeds.size() : 1); ++i) {
+                run.seed = request.seeds[i];
+                points.push_back({run});
+            }
         }
 }
 
-std::vector<Plan> planAll(const SweepRequest& request) {
+std::vector<GridPoint> pointsOf(const SweepRequest& request) {
     if (request.captures.empty() || request.policies.empty() || request.seeds.empty())
         throw Error({"the sweep is empty", {}, "Give at least one capture, one policy and one seed", {}});
     checkVaried(request);
     for (const std::string& id : request.measures)
         measureById(id);
-    std::vector<Plan> plans;
+    std::vector<GridPoint> points;
+    RunRequest run;
+    run.random = request.random;
     for (const auto& capture : request.captures) {
-        const Cut cut = Cut::resolve(request.cut, *capture);
-        for (const LayerIndex layer : layersOf(*capture, request.layers))
+        run.capture = capture;
+        run.cut = Cut::resolve(request.cut, *capture);
+        for (const LayerIndex layer : layersOf(*capture, request.layers)) {
+            run.layer = layer;
             for (const PolicySpec& spec : request.policies)
-                planPolicy(plans, {capture, cut, layer, {}, {}}, spec, request);
+                addPoints(points, run, spec, request);
+        }
     }
-    return plans;
-}
-
-std::size_t seedCount(const Plan& plan, const SweepRequest& request) {
-    return policyById(plan.policy.policy).card().usesSeed ? request.seeds.size() : 1;
+    return points;
 }
 
 /// The means of the requested measures; NaN for measures that need scores where the policy has none.
@@ -137,148 +131,35 @@ std::vector<double> measuresOf(const LayerRunner& runner, const RunResult& resul
     return means;
 }
 
-SweepRow rowOf(std::shared_ptr<const RunResult> result) {
-    SweepRow row;
-    const std::vector<HeadSelection>& heads = result->selection.heads;
-    for (const HeadSelection& head : heads)
-        row.keptTokens += head.attendedTokens() / static_cast<double>(heads.size());
-    row.retention = row.keptTokens / static_cast<double>(result->visible);
-    row.storedBytes = storedBytes(*result);
-    row.outputError = row.retainedMass = std::numeric_limits<double>::quiet_NaN();
-    if (result->fidelity) {
-        row.outputError = meanOfNumbers(result->fidelity->meanOutputError);
-        row.retainedMass = meanOfNumbers(result->fidelity->meanRetainedMass);
-    }
-    row.result = std::move(result);
-    return row;
+SweepRow rowOf(const LayerRunner& runner, const SweepRequest& request, const std::shared_ptr<const RunResult>& result,
+               const Checkpoint& checkpoint) {
+    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+    const Fidelity* fidelity = result->fidelity.get();
+    return {.result = result,
+            .keptTokens = meanAttendedTokens(result->selection),
+            .retention = keptShareOf(*result),
+            .outputError = fidelity ? meanOfNumbers(fidelity->meanOutputError) : kNaN,
+            .retainedMass = fidelity ? meanOfNumbers(fidelity->meanRetainedMass) : kNaN,
+            .measures = measuresOf(runner, *result, request.measures, checkpoint.silent()),
+            .storedBytes = storedBytes(*result),
+            .work = request.countWork ? policyWork(runner, result->request, checkpoint.silent()) : Work{}};
 }
-
-SweepRow madeRow(const LayerRunner& runner, const SweepRequest& request, const RunRequest& run,
-                 const Checkpoint& checkpoint) {
-    SweepRow made = rowOf(runner.run(run, checkpoint));
-    if (request.countWork)
-        made.work = policyWork(runner, made.result->request, checkpoint.silent());
-    made.measures = measuresOf(runner, *made.result, request.measures, checkpoint.silent());
-    return made;
-}
-
-/// With several captures an error names the capture.
-SweepRow rowOfRun(const LayerRunner& runner, const SweepRequest& request, const RunRequest& run,
-                  const Checkpoint& checkpoint) {
-    try {
-        return madeRow(runner, request, run, checkpoint);
-    } catch (const Error& error) {
-        if (!error.parts().path.empty() || request.captures.size() < 2)
-            throw;
-        Error::Parts parts = error.parts();
-        parts.path = run.capture->info().path;
-        throw Error(std::move(parts));
-    }
-}
-
-bool sameLayer(const Plan& a, const Plan& b) { return a.capture == b.capture && a.layer == b.layer; }
-
-/// The first plan after `from` that reads another layer; plans.size() if there is none.
-std::size_t nextLayer(const std::vector<Plan>& plans, std::size_t from) {
-    std::size_t next = from;
-    while (next < plans.size() && sameLayer(plans[next], plans[from]))
-        ++next;
-    return next;
-}
-
-/// The tensors that the plans of the layer starting at `first` will read.
-std::vector<TensorRole> rolesFrom(const std::vector<Plan>& plans, std::size_t first) {
-    std::vector<TensorRole> roles = {TensorRole::Keys, TensorRole::Values};
-    if (plans[first].capture->info().layerInfo(plans[first].layer).queryCount > 0)
-        roles.push_back(TensorRole::Queries);
-    const bool preRope =
-        std::any_of(plans.begin() + static_cast<std::ptrdiff_t>(first),
-                    plans.begin() + static_cast<std::ptrdiff_t>(nextLayer(plans, first)), [](const Plan& plan) {
-                        const auto needs = policyById(plan.policy.policy).needs(plan.policy.values);
-                        return std::find(needs.begin(), needs.end(), Need::PreRopeKeys) != needs.end();
-                    });
-    if (preRope)
-        roles.push_back(TensorRole::KeysPreRope);
-    return roles;
-}
-
-// Two layers with their intermediate results must fit into the runner's cache, or they would evict each other. The next
-// layer may take an eighth of the machine's memory, and on small machines at least a usual layer.
-double mostBytesAhead() {
-    return std::max(1.5 * 0x1p30,
-                    static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 8);
-}
-
-double bytesToRead(const CaptureInfo& info, LayerIndex layer, const std::vector<TensorRole>& roles) {
-    double floats = 0;
-    for (const TensorRole role : roles) {
-        const bool queries = role == TensorRole::Queries;
-        floats += static_cast<double>(queries ? info.layerInfo(layer).queryCount : info.numTokens) *
-                  (queries ? info.numQueryHeads : info.numKvHeads) *
-                  (role == TensorRole::Values ? info.valueDim : info.headDim);
-    }
-    return floats * sizeof(float);
-}
-
-/// Reads the next layer while the current one is computed, and prefetches it to the engine's device; the runner's cache
-/// passes it on. An error here is ignored: it occurs again when the layer is read for use.
-class ReadAhead {
-public:
-    ReadAhead(const LayerRunner& runner, const Checkpoint& checkpoint)
-        : m_runner(runner), m_checkpoint(checkpoint.silent()) {}
-
-    void start(const Plan& plan, const std::vector<TensorRole>& roles) {
-        if (bytesToRead(plan.capture->info(), plan.layer, roles) > mostBytesAhead())
-            return;
-        m_reading = std::async(std::launch::async, [this, plan, roles] {
-            try {
-                const auto* device = dynamic_cast<const Prefetching*>(&m_runner.engine());
-                for (const TensorRole role : roles) {
-                    const Tensor tensor = m_runner.tensor(plan.capture, plan.layer, role, m_checkpoint);
-                    if (device)
-                        device->prefetch(tensor);
-                }
-            } catch (const Error&) {
-            } catch (const Cancelled&) {
-            }
-        });
-    }
-
-private:
-    const LayerRunner& m_runner;
-    Checkpoint m_checkpoint;
-    std::future<void> m_reading; ///< finished before the next one starts
-};
 
 } // namespace
 
 void runSweep(const LayerRunner& runner, const SweepRequest& request, const Checkpoint& checkpoint,
               const std::function<void(const SweepRow&)>& row) {
-    const std::vector<Plan> plans = planAll(request);
-    double total = 0, done = 0;
-    for (const Plan& plan : plans)
-        total += static_cast<double>(seedCount(plan, request));
-    ReadAhead ahead(runner, checkpoint);
-    for (std::size_t p = 0; p < plans.size(); ++p) {
-        const Plan& plan = plans[p];
-        const bool begins = p == 0 || !sameLayer(plan, plans[p - 1]);
-        if (const std::size_t next = begins ? nextLayer(plans, p) : plans.size(); next < plans.size())
-            ahead.start(plans[next], rolesFrom(plans, next));
-        for (std::size_t i = 0; i < seedCount(plan, request); ++i) {
-            checkpoint.at(done, total);
-            RunRequest run;
-            run.capture = plan.capture;
-            run.layer = plan.layer;
-            run.policy = plan.policy;
-            run.budget = plan.budget;
-            run.cut = plan.cut;
-            run.seed = request.seeds[i];
-            run.random = request.random;
-            row(rowOfRun(runner, request, run, checkpoint.part(done / total, (done + 1) / total)));
-            ++done;
-        }
-    }
-    checkpoint.at(total, total);
+    const std::vector<GridPoint> points = pointsOf(request);
+    const auto deliver = [&](std::size_t, const auto& result, const Checkpoint& part) {
+        row(rowOf(runner, request, result, part));
+    };
+    const auto nameCapture = [&](std::size_t point, const Error& error) {
+        Error::Parts parts = error.parts();
+        if (parts.path.empty() && request.captures.size() > 1)
+            parts.path = points[point].run.capture->info().path;
+        throw Error(std::move(parts));
+    };
+    runGrid(runner, points, checkpoint, {deliver, nameCapture});
 }
 
 std::string sweepCsvHeader(const SweepRequest& request) {

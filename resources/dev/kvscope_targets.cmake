@@ -93,15 +93,20 @@ function(kvscope_test_conditions)
     "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp halt_on_error=1 die_after_fork=0") # tests start programs
 endfunction()
 
-# kvscope_embed_markdown(TARGET HEADER FUNCTION): builds every *.md of the current folder and its subfolders but README.md into TARGET.
-# HEADER declares `std::string_view FUNCTION(std::string_view id)`, where id is the file's stem.
+# kvscope_embed(TARGET HEADER FUNCTION files...): builds text files into TARGET. HEADER declares
+# `std::string_view FUNCTION(std::string_view id)`, where id is a file's stem.
+function(kvscope_embed target header function)
+  list(JOIN ARGN "|" joined)
+  set(output ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
+  set(script ${CMAKE_SOURCE_DIR}/resources/dev/embed_text.cmake)
+  add_custom_command(OUTPUT ${output} DEPENDS ${ARGN} ${script} VERBATIM
+    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DHEADER=${header} -DFUNCTION=${function} -DFILES=${joined} -P ${script})
+  target_sources(${target} PRIVATE ${output})
+endfunction()
+
+# kvscope_embed_markdown(TARGET HEADER FUNCTION): every *.md of the current folder and its subfolders but README.md.
 function(kvscope_embed_markdown target header function)
   file(GLOB files CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.md ${CMAKE_CURRENT_SOURCE_DIR}/*/*.md)
   list(FILTER files EXCLUDE REGEX "README.md$")
-  list(JOIN files "|" joined)
-  set(output ${CMAKE_CURRENT_BINARY_DIR}/${function}.cpp)
-  set(script ${CMAKE_SOURCE_DIR}/resources/dev/embed_markdown.cmake)
-  add_custom_command(OUTPUT ${output} DEPENDS ${files} ${script} VERBATIM
-    COMMAND ${CMAKE_COMMAND} -DOUTPUT=${output} -DHEADER=${header} -DFUNCTION=${function} -DFILES=${joined} -P ${script})
-  target_sources(${target} PRIVATE ${output})
+  kvscope_embed(${target} ${header} ${function} ${files})
 endfunction()

@@ -2,6 +2,7 @@
 // logarithmic axis nobody reads it off between two ticks.
 #include "views/curves/present_line.h"
 
+#include "core/run/head_means.h"
 #include "views/common/view_facts.h"
 
 #include <fmt/format.h>
@@ -50,8 +51,7 @@ std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput
         return PresentPlace{kibibytes, fmt::format("now {} KiB", formatShort(kibibytes))};
     }
     if (variesBudget(data)) {
-        const double share = result.selection.heads[static_cast<std::size_t>(input.kvHead.value)].attendedTokens() /
-                             static_cast<double>(result.visible);
+        const double share = keptShareOf(result, input.kvHead);
         return PresentPlace{100 * share, fmt::format("now {} %", formatFixed(100 * share, 1))};
     }
     const ParameterValues& values = result.request.policy.values;

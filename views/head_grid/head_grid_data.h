@@ -8,18 +8,22 @@
 
 namespace kvscope {
 
-/// One number per layer and head. Rows that are not computed yet hold NaN and computed = false.
-struct HeadGridData : ViewData {
-    std::string quantity;     ///< id of the option
+/// What the numbers of a head grid are.
+struct HeadQuantity {
     std::string what;         ///< "relative output error of KeyDiff at 25 %"
-    std::string unit;         ///< of the values: "nat"; empty: a plain number
-    bool ofPane = false;      ///< another pane has other values
+    std::string unit = {};    ///< of the values: "nat"; empty: a plain number
     bool perQueryHead = true; ///< columns are query heads, grouped by KV head; else KV heads
-    int columns = 0;
-    bool isSigned = false;   ///< a diverging map centred at 0
-    bool neverIsNan = false; ///< NaN means "at no budget"
+    bool isSigned = false;    ///< a diverging map centred at 0
+    bool neverIsNan = false;  ///< NaN means "at no budget"
     bool higherIsBetter = false;
     bool takesNoSide = false; ///< neither more nor less is better
+};
+
+/// One number per layer and head. Rows that are not computed yet hold NaN and computed = false.
+struct HeadGridData : ViewData, HeadQuantity {
+    std::string quantity; ///< id of the option
+    bool ofPane = false;  ///< another pane has other values
+    int columns = 0;
     struct Row {
         int layer = 0;
         bool computed = false;

@@ -2,8 +2,9 @@
 // and what is kept at the end depends on the size of the blocks. Both are measured here.
 #include "app/study/makers/block_timeline_maker.h"
 
-#include "app/study/makers/head_values.h"
 #include "core/engine/engine.h"
+#include "core/run/head_means.h"
+#include "core/run/run_grid.h"
 #include "views/block_timeline/block_timeline_data.h"
 
 #include <algorithm>
@@ -84,21 +85,24 @@ void addSizes(BlockTimelineData& data, const LayerRunner& runner, const ViewData
               const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
     run.measure = true;
     const std::vector<std::int64_t> sizes = blockSizes(run.cut.token);
-    const auto total = static_cast<double>(sizes.size());
+    std::vector<GridPoint> points;
+    for (const std::int64_t size : sizes) {
+        run.policy.values.set("prompt_block", static_cast<double>(size));
+        points.push_back({run});
+    }
+    const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
     std::vector<TokenIndex> atOnce;
-    for (std::size_t i = 0; i < sizes.size(); ++i) {
-        const Checkpoint part = checkpoint.part(static_cast<double>(i) / total, static_cast<double>(i + 1) / total);
-        part.at(0, 1); // cached runs do not ask
-        run.policy.values.set("prompt_block", static_cast<double>(sizes[i]));
-        const auto result = runner.run(run, part);
+    const auto finished = [&](std::size_t point, const auto& result, const Checkpoint&) {
         const std::vector<TokenIndex>& kept =
             result->selection.heads[static_cast<std::size_t>(request.kvHead.value)].kept;
-        if (i == 0)
+        if (point == 0)
             atOnce = kept;
-        data.sizes.push_back({sizes[i], meanOverHeads(requireFidelity(*result).meanOutputError, request, false),
+        data.sizes.push_back({sizes[point],
+                              meanOverHeads(requireFidelity(*result).meanOutputError, layer, request.kvHead),
                               jaccard(kept, atOnce), std::ssize(result->steps)});
         partial(std::make_shared<const BlockTimelineData>(data));
-    }
+    };
+    runGrid(runner, points, checkpoint, {finished});
 }
 
 } // namespace

@@ -4,19 +4,21 @@
 #include "app/study/makers/curves_maker.h"
 
 #include "app/study/makers/further_captures.h"
-#include "app/study/makers/head_values.h"
 #include "app/study/makers/measured_heads.h"
 #include "app/study/makers/phase_axis.h"
 #include "core/base/error.h"
 #include "core/capture/named_dataset.h"
 #include "core/metrics/statistics.h"
 #include "core/policies/policy.h"
+#include "core/run/head_means.h"
+#include "core/run/run_grid.h"
 #include "views/common/file_option.h"
 #include "views/curves/curves_data.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -92,7 +94,7 @@ public:
                const ViewDataMaker::Partial& partial)
         : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial),
           m_measure(measureById(request.options.choice("measure"))),
-          m_wholeLayer(request.options.choice("heads") == "layer"),
+          m_head(request.options.choice("heads") == "layer" ? std::nullopt : std::optional(request.kvHead)),
           m_captures(capturesWith(request.options.text("captures"), runner, request, checkpoint)) {
         m_data.measure = m_measure.id;
         if (const std::string varied = request.options.text("vary"); !varied.empty() && varied != "budget") {
@@ -100,111 +102,114 @@ public:
             m_data.parameter = m_axis.id;
             m_data.title = m_axis.title;
         }
-        m_data.where = m_wholeLayer ? "all heads of the layer" : "KV head " + std::to_string(request.kvHead.value);
+        m_data.where = m_head ? "KV head " + std::to_string(m_head->value) : "all heads of the layer";
         m_data.captures = m_captures.size();
         std::set<std::string> models;
         for (const auto& capture : m_captures)
             models.insert(capture->info().modelId);
         m_data.models = models.size();
-        for (const PaneRequest& pane : request.panes)
-            m_total += runsOf(pane) * static_cast<double>(capturesOf(pane));
+        for (std::size_t pane = 0; pane < request.panes.size(); ++pane)
+            for (std::size_t capture = 0; capture < capturesOf(request.panes[pane]); ++capture)
+                m_plans.push_back(planOf(pane, capture));
+        for (const Plan& plan : m_plans)
+            m_total += static_cast<double>(plan.points.size());
     }
 
     ViewDataMaker::Value run() {
-        for (std::size_t i = 0; i < m_request.panes.size(); ++i)
-            addCurve(m_request.panes[i], static_cast<char>('A' + i));
+        for (const Plan& plan : m_plans)
+            addCapture(plan);
         return std::make_shared<const CurvesData>(m_data);
     }
 
 private:
-    int seedsOf(const PaneRequest& pane) const {
-        return drawsRandomNumbers(pane) ? static_cast<int>(m_request.options.integer("seeds")) : 1;
-    }
-    std::size_t settingsOf(const PaneRequest& pane) const {
-        if (!m_data.parameter.empty())
-            return hasParameter(pane, m_data.parameter) ? m_axis.texts.size() : 1;
-        return hasBudgets(pane) ? kBudgetGrid.size() : 1;
-    }
-    double runsOf(const PaneRequest& pane) const { return static_cast<double>(settingsOf(pane)) * seedsOf(pane); }
+    /// The runs of a pane on one capture: budget by budget or value by value, and each with one seed after another.
+    struct Plan {
+        std::size_t pane = 0, capture = 0, seeds = 1;
+        bool varies = false; ///< the parameter
+        std::vector<GridPoint> points = {};
+    };
+
     /// A recorded list belongs to the capture that it was made on.
     std::size_t capturesOf(const PaneRequest& pane) const { return pane.recordedPath.empty() ? m_captures.size() : 1; }
 
-    Curve& curve() { return m_data.curves.back(); }
-    /// Says also which of several captures refuses.
-    void note(const Error& error) {
-        curve().error = (m_captures.size() > 1 ? curve().captures.back().capture + ": " : "") + error.what();
+    Plan planOf(std::size_t index, std::size_t capture) const {
+        const PaneRequest& pane = m_request.panes[index];
+        const bool noParameter = m_data.parameter.empty();
+        Plan plan{index, capture, 1, !noParameter && hasParameter(pane, m_data.parameter)};
+        if (drawsRandomNumbers(pane))
+            plan.seeds = static_cast<std::size_t>(m_request.options.integer("seeds"));
+        const auto add = [&](int group, const std::function<void(RunRequest&)>& change) {
+            for (std::size_t seed = 0; seed < plan.seeds; ++seed)
+                plan.points.push_back(gridPoint(
+                    [&] {
+                        RunRequest run = onCapture(pane, m_captures[capture]);
+                        run.measure = true;
+                        run.seed = plan.seeds == 1 ? run.seed : seed;
+                        change(run);
+                        return run;
+                    },
+                    group));
+        };
+        // What refuses one budget refuses the others; another value of a parameter may do.
+        for (std::size_t i = 0; plan.varies && i < m_axis.texts.size(); ++i)
+            add(static_cast<int>(i), [&](RunRequest& run) { run.policy.values.setText(m_axis.id, m_axis.texts[i]); });
+        for (std::size_t i = 0; noParameter && hasBudgets(pane) && i < kBudgetGrid.size(); ++i)
+            add(0, [&](RunRequest& run) { run.budget = {Budget::Unit::Fraction, kBudgetGrid[i]}; });
+        if (plan.points.empty())
+            add(0, [](RunRequest&) {});
+        return plan;
     }
 
-    void addCurve(const PaneRequest& pane, char letter) {
-        m_data.curves.emplace_back();
-        curve().letter = letter;
-        for (std::size_t i = 0; i < capturesOf(pane); ++i) {
-            const double before = m_done;
-            curve().captures.push_back({m_captures[i]->info().fileName, {}});
-            try {
-                addCapture(pane, onCapture(pane, m_captures[i]));
-            } catch (const Error& error) {
-                note(error);
-            }
-            m_done = before + runsOf(pane);
-            curve().points = meanOf(curve().captures, false);
+    Curve& curve() { return m_data.curves.back(); }
+
+    void addCapture(const Plan& plan) {
+        const PaneRequest& pane = m_request.panes[plan.pane];
+        if (plan.capture == 0) {
+            m_data.curves.emplace_back().letter = static_cast<char>('A' + plan.pane);
+            const RunRequest& named = pane.recordedPath.empty() ? pane.run : plan.points.front().run;
+            if (named.capture)
+                nameCurve(policyIdentityOf(named));
         }
-        if (curve().captures.size() == 1)
+        curve().captures.push_back({m_captures[plan.capture]->info().fileName, {}});
+        const auto finished = [&](std::size_t point, const auto& result, const Checkpoint& rest) {
+            addRun(plan, point, *result, rest);
+        };
+        const auto failed = [&](std::size_t, const Error& error) { // says also which of several captures refuses
+            curve().error = (m_captures.size() > 1 ? curve().captures.back().capture + ": " : "") + error.what();
+        };
+        const double before = m_done / m_total;
+        m_done += static_cast<double>(plan.points.size());
+        runGrid(m_runner, plan.points, m_checkpoint.part(before, m_done / m_total), {finished, failed});
+        curve().points = meanOf(curve().captures, false);
+        if (capturesOf(pane) == 1)
             curve().captures.clear();
     }
 
-    void addCapture(const PaneRequest& pane, RunRequest run) {
-        const PolicyIdentity identity = policyIdentityOf(run);
+    void nameCurve(const PolicyIdentity& identity) {
         curve().policyId = identity.policyId;
         curve().policyName = identity.policyName;
         curve().variant = identity.variant;
-        if (settingsOf(pane) == 1)
-            addPoint(run, seedsOf(pane), {});
-        else if (!m_data.parameter.empty())
-            addValues(run, seedsOf(pane));
-        else
-            for (const double retention : kBudgetGrid) {
-                run.budget = {Budget::Unit::Fraction, retention};
-                addPoint(run, seedsOf(pane), {});
-            }
     }
 
-    /// A value that the policy refuses leaves a gap; the next one may do.
-    void addValues(RunRequest run, int seeds) {
-        for (std::size_t i = 0; i < m_axis.texts.size(); ++i) {
-            const double before = m_done;
-            try {
-                run.policy.values.setText(m_axis.id, m_axis.texts[i]);
-                addPoint(run, seeds, {m_axis.numbers[i], m_axis.texts[i]});
-            } catch (const Error& error) {
-                m_done = before + seeds;
-                note(error);
-            }
-        }
-    }
-
-    void addPoint(RunRequest run, int seeds, const std::pair<double, std::string>& setting) {
-        CurvePoint point;
-        point.asked = setting.second.empty() ? run.budget.value : setting.first;
-        point.setting = setting.second;
-        point.seeds = seeds;
-        point.low = INFINITY;
-        point.high = -INFINITY;
-        for (int seed = 0; seed < seeds; ++seed) {
-            run.seed = seeds == 1 ? run.seed : static_cast<std::uint64_t>(seed);
-            run.measure = true;
-            const auto result = m_runner.run(run, m_checkpoint.part(m_done / m_total, (m_done + 0.9) / m_total));
-            const double value = meanOverHeads(m_runner, *result, m_measure, m_request, m_wholeLayer,
-                                               m_checkpoint.part((m_done + 0.9) / m_total, (m_done + 1) / m_total));
-            m_done += 1;
-            point.mean += value / seeds;
-            point.low = std::min(point.low, value);
-            point.high = std::max(point.high, value);
-            point.retention += keptShareOf(*result, m_request, m_wholeLayer) / seeds;
-            point.bytes += static_cast<double>(storedBytes(*result)) / seeds;
-            curve().simulated |= result->simulated;
-        }
-        curve().captures.back().points.push_back(point);
+    void addRun(const Plan& plan, std::size_t point, const RunResult& result, const Checkpoint& checkpoint) {
+        const double value = meanOverHeads(m_runner, result, m_measure, m_head, checkpoint);
+        const std::size_t setting = point / plan.seeds, seed = point % plan.seeds;
+        const auto seeds = static_cast<double>(plan.seeds);
+        if (seed == 0)
+            m_point = {.asked = plan.varies ? m_axis.numbers[setting] : result.request.budget.value,
+                       .setting = plan.varies ? m_axis.texts[setting] : "",
+                       .low = INFINITY,
+                       .high = -INFINITY,
+                       .seeds = static_cast<int>(plan.seeds)};
+        m_point.mean += value / seeds;
+        m_point.low = std::min(m_point.low, value);
+        m_point.high = std::max(m_point.high, value);
+        m_point.retention += keptShareOf(result, m_head) / seeds;
+        m_point.bytes += static_cast<double>(storedBytes(result)) / seeds;
+        curve().simulated |= result.simulated;
+        if (seed + 1 < plan.seeds)
+            return;
+        curve().captures.back().points.push_back(m_point);
         curve().points = meanOf(curve().captures, true);
         m_partial(std::make_shared<const CurvesData>(m_data));
     }
@@ -214,11 +219,13 @@ private:
     const Checkpoint& m_checkpoint;
     const ViewDataMaker::Partial& m_partial;
     const MeasureCard& m_measure;
-    const bool m_wholeLayer;
+    const std::optional<KvHeadIndex> m_head; ///< none: the whole layer
     const std::vector<std::shared_ptr<const CaptureReader>> m_captures;
     CurvesData m_data;
     PhaseAxis m_axis; ///< of the parameter that varies
+    std::vector<Plan> m_plans;
     double m_done = 0, m_total = 0;
+    CurvePoint m_point; ///< over the seeds that have run
 };
 
 } // namespace

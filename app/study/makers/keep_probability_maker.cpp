@@ -3,6 +3,7 @@
 #include "app/study/makers/keep_probability_maker.h"
 
 #include "core/policies/policy.h"
+#include "core/run/run_grid.h"
 #include "views/keep_probability/keep_probability_data.h"
 
 #include <memory>
@@ -35,14 +36,16 @@ ViewDataMaker::Value makeKeepProbabilityData(const LayerRunner& runner, const Vi
     data.drawsRandomNumbers = !run.recorded && policyById(data.policyId).card().usesSeed;
     data.firstSeed = run.seed;
     data.seedsAsked = data.drawsRandomNumbers ? static_cast<int>(request.options.integer("seeds")) : 1;
+    std::vector<GridPoint> points;
     for (int i = 0; i < data.seedsAsked; ++i) {
         run.seed = data.firstSeed + static_cast<std::uint64_t>(i);
-        const double total = data.seedsAsked;
-        const Checkpoint part = checkpoint.part(i / total, (i + 1) / total);
-        part.at(0, 1); // cached runs do not ask
-        addList(data, *runner.run(run, part), request.kvHead);
-        partial(std::make_shared<const KeepProbabilityData>(data));
+        points.push_back({run});
     }
+    const auto finished = [&](std::size_t, const auto& result, const Checkpoint&) {
+        addList(data, *result, request.kvHead);
+        partial(std::make_shared<const KeepProbabilityData>(data));
+    };
+    runGrid(runner, points, checkpoint, {finished});
     return std::make_shared<const KeepProbabilityData>(data);
 }
 

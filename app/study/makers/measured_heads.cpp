@@ -1,7 +1,6 @@
 // Any measure as numbers of heads. Two of them come with every measured result; the others are computed when asked for.
 #include "app/study/makers/measured_heads.h"
 
-#include "app/study/makers/head_values.h"
 #include "core/base/error.h"
 #include "core/metrics/measure_values.h"
 #include "core/run/head_means.h"
@@ -41,8 +40,8 @@ RunRequest wholeCache(const std::shared_ptr<const CaptureReader>& capture, Layer
     RunRequest whole;
     whole.capture = capture;
     whole.layer = layer;
-    whole.cut = cut;
     whole.policy = PolicySpec::parse("exact");
+    whole.cut = cut;
     return whole;
 }
 
@@ -58,12 +57,11 @@ void checkCaptureHas(const CaptureReader& capture, LayerIndex layer, MeasureNeed
 }
 
 double meanOverHeads(const LayerRunner& runner, const RunResult& result, const MeasureCard& measure,
-                     const ViewDataRequest& request, bool wholeLayer, const Checkpoint& checkpoint) {
+                     std::optional<KvHeadIndex> head, const Checkpoint& checkpoint) {
     const std::vector<double> values = headValues(runner, result, measure, checkpoint);
-    const bool perKvHead = measure.shape == MeasureShape::PerKvHead;
-    const double mean = !perKvHead   ? meanOverHeads(values, request, wholeLayer)
-                        : wholeLayer ? meanOfNumbers(values)
-                                     : values[static_cast<std::size_t>(request.kvHead.value)];
+    const LayerInfo& layer = result.request.capture->info().layerInfo(result.request.layer);
+    const double mean = head && measure.shape == MeasureShape::PerKvHead ? values[static_cast<std::size_t>(head->value)]
+                                                                         : meanOverHeads(values, layer, head);
     if (std::isnan(mean))
         throw Error({.sentence = "'" + measure.id + "' has no number here",
                      .place = measure.id,

@@ -1,7 +1,10 @@
 #pragma once
 
-#include "app/study/makers/view_data_maker.h"
 #include "core/metrics/measures.h"
+#include "core/run/run.h"
+
+#include <optional>
+#include <vector>
 
 namespace kvscope {
 
@@ -19,9 +22,9 @@ RunRequest wholeCache(const std::shared_ptr<const CaptureReader>& capture, Layer
 /// Throws Error, with a sentence short enough for a narrow panel, where the capture cannot answer at all. Computes
 /// nothing.
 void checkCaptureHas(const CaptureReader& capture, LayerIndex layer, MeasureNeed need);
-/// Their mean over the heads that a view looks at: the request's KV head with the query heads that read it, or the
-/// whole layer. Throws Error where no head has a number.
+/// Their mean over the heads that a view looks at: one KV head with the query heads that read it, or the whole layer.
+/// Throws Error where no head has a number.
 double meanOverHeads(const LayerRunner& runner, const RunResult& result, const MeasureCard& measure,
-                     const ViewDataRequest& request, bool wholeLayer, const Checkpoint& checkpoint);
+                     std::optional<KvHeadIndex> head, const Checkpoint& checkpoint);
 
 } // namespace kvscope

@@ -1,11 +1,12 @@
 // A landscape over two knobs. Cells are run coarse to fine, so that its shape stands long before its details.
 #include "app/study/makers/phase_map_maker.h"
 
-#include "app/study/makers/head_values.h"
 #include "app/study/makers/measured_heads.h"
 #include "app/study/makers/phase_axis.h"
 #include "core/base/error.h"
 #include "core/policies/policy.h"
+#include "core/run/head_means.h"
+#include "core/run/run_grid.h"
 #include "views/common/measure_options.h"
 
 #include <limits>
@@ -34,7 +35,8 @@ public:
     MapMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
              const ViewDataMaker::Partial& partial)
         : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial),
-          m_measure(measureById(request.options.choice("measure"))) {
+          m_measure(measureById(request.options.choice("measure"))),
+          m_head(request.options.choice("heads") == "layer" ? std::nullopt : std::optional(request.kvHead)) {
         const PaneRequest& shown = request.shownPane();
         if (!shown.recordedPath.empty())
             throw Error(
@@ -48,7 +50,7 @@ public:
                          "Colour by measure, or choose a measure that has a better side",
                          {}});
         m_data.activePane = request.activePane;
-        m_data.where = wholeLayer() ? "all heads of the layer" : "KV head " + std::to_string(request.kvHead.value);
+        m_data.where = m_head ? "KV head " + std::to_string(m_head->value) : "all heads of the layer";
         for (std::size_t pane = 0; pane < request.panes.size(); ++pane)
             if (m_data.winners || std::cmp_equal(pane, request.activePane))
                 addPane(pane);
@@ -59,20 +61,36 @@ public:
     }
 
     ViewDataMaker::Value run() {
-        const auto order = coarseToFine(m_data.x.texts.size(), m_data.y.texts.size());
-        const auto total = static_cast<double>(order.size());
-        for (std::size_t i = 0; i < order.size(); ++i) {
-            const auto done = static_cast<double>(i);
-            const Checkpoint part = m_checkpoint.part(done / total, (done + 1) / total);
-            runCell(order[i].first, order[i].second, part);
+        std::vector<GridPoint> points;
+        std::vector<std::size_t> cellOf;
+        for (const auto& [x, y] : coarseToFine(m_data.x.texts.size(), m_data.y.texts.size()))
+            for (const RunRequest& run : m_runs) {
+                points.push_back(gridPoint([&, x = x, y = y] { return at(run, x, y); }));
+                cellOf.push_back(y * m_data.x.texts.size() + x);
+            }
+        const auto end = [&](std::size_t point) {
+            if (point % m_runs.size() + 1 < m_runs.size())
+                return;
+            m_data.cells[cellOf[point]].computed = true;
             m_partial(std::make_shared<const PhaseMapData>(m_data));
-        }
+        };
+        const auto finished = [&](std::size_t point, const auto& result, const Checkpoint& rest) {
+            const std::size_t pane = point % m_runs.size();
+            PhaseCell& cell = m_data.cells[cellOf[point]];
+            cell.values[pane] = meanOverHeads(m_runner, *result, m_measure, m_head, rest);
+            cell.kept[pane] = keptShareOf(*result, m_head);
+            end(point);
+        };
+        const auto failed = [&](std::size_t point, const Error& error) {
+            if (std::string& told = m_data.cells[cellOf[point]].error; told.empty())
+                told = error.what();
+            end(point);
+        };
+        runGrid(m_runner, points, m_checkpoint, {finished, failed});
         return std::make_shared<const PhaseMapData>(m_data);
     }
 
 private:
-    bool wholeLayer() const { return m_request.options.choice("heads") == "layer"; }
-
     void addPane(std::size_t pane) {
         RunRequest run = resolvePane(m_request.panes[pane]);
         run.measure = true;
@@ -108,25 +126,10 @@ private:
             run.policy.values.setText(axis.id, axis.texts[index]);
     }
 
-    void runCell(std::size_t x, std::size_t y, const Checkpoint& checkpoint) {
-        checkpoint.at(0, 1); // cached cells do not ask
-        PhaseCell& cell = m_data.cells[y * m_data.x.texts.size() + x];
-        for (std::size_t pane = 0; pane < m_runs.size(); ++pane) {
-            const auto share = static_cast<double>(m_runs.size()), index = static_cast<double>(pane);
-            try {
-                RunRequest run = m_runs[pane];
-                apply(run, m_data.x, x);
-                apply(run, m_data.y, y);
-                const auto result = m_runner.run(run, checkpoint.part(index / share, (index + 0.9) / share));
-                cell.values[pane] = meanOverHeads(m_runner, *result, m_measure, m_request, wholeLayer(),
-                                                  checkpoint.part((index + 0.9) / share, (index + 1) / share));
-                cell.kept[pane] = keptShareOf(*result, m_request, wholeLayer());
-            } catch (const Error& error) {
-                if (cell.error.empty())
-                    cell.error = error.what();
-            }
-        }
-        cell.computed = true;
+    RunRequest at(RunRequest run, std::size_t x, std::size_t y) const {
+        apply(run, m_data.x, x);
+        apply(run, m_data.y, y);
+        return run;
     }
 
     const LayerRunner& m_runner;
@@ -134,6 +137,7 @@ private:
     const Checkpoint& m_checkpoint;
     const ViewDataMaker::Partial& m_partial;
     const MeasureCard& m_measure;
+    const std::optional<KvHeadIndex> m_head; ///< none: the whole layer
     PhaseMapData m_data;
     std::vector<RunRequest> m_runs;
 };

@@ -2,9 +2,9 @@
 // which it differs is moved by itself, so that a changed token has a cause.
 #include "app/study/makers/variant_diff_maker.h"
 
-#include "app/study/makers/head_values.h"
 #include "core/base/error.h"
 #include "core/policies/policy.h"
+#include "core/run/head_means.h"
 #include "views/variant_diff/variant_diff_data.h"
 
 #include <algorithm>
@@ -127,8 +127,7 @@ private:
         try {
             const auto result = runWith(values, true);
             list.kept = result->selection.heads[static_cast<std::size_t>(m_request.kvHead.value)].kept;
-            if (result->fidelity)
-                list.outputError = meanOverHeads(result->fidelity->meanOutputError, m_request, false);
+            list.outputError = meanErrorOf(*result, *m_request.capture, m_request.kvHead);
             m_data.visible = result->visible;
         } catch (const Error& error) {
             list.error = error.what();

@@ -1,0 +1,137 @@
+// Many runs one after another: the loop under sweeps, curves, maps and grids. The runner's caches make the inner steps
+// cheap: a new budget selects, a new seed draws, and only a new layer reads.
+#include "core/run/run_grid.h"
+
+#include "core/engine/engine.h"
+#include "core/engine/prefetching.h"
+#include "core/run/layer_work.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <future>
+
+namespace kvscope {
+
+namespace {
+
+using Points = std::span<const GridPoint>;
+
+bool sameLayer(const GridPoint& a, const GridPoint& b) {
+    return a.run.capture == b.run.capture && a.run.layer == b.run.layer;
+}
+
+/// The points at the front that read the same layer.
+Points firstLayer(Points points) {
+    const auto other = std::find_if(points.begin(), points.end(),
+                                    [&](const GridPoint& point) { return !sameLayer(point, points.front()); });
+    return points.first(static_cast<std::size_t>(other - points.begin()));
+}
+
+/// What the points of one layer are going to read.
+std::vector<TensorRole> rolesOf(Points points) {
+    const auto any = [&](const auto& reads) { return std::any_of(points.begin(), points.end(), reads); };
+    const auto needed = [&](Need need) {
+        return any([&](const GridPoint& point) {
+            return !point.run.recorded && !point.refused && policyNeeds(point.run.policy, need);
+        });
+    };
+    const bool measured = any([](const GridPoint& point) { return point.run.measure; });
+    const RunRequest& run = points.front().run;
+    std::vector<TensorRole> roles = {TensorRole::Keys};
+    if (measured || needed(Need::Values))
+        roles.push_back(TensorRole::Values);
+    if (run.capture->info().layerInfo(run.layer).queryCount > 0 && (measured || needed(Need::Queries)))
+        roles.push_back(TensorRole::Queries);
+    if (needed(Need::PreRopeKeys))
+        roles.push_back(TensorRole::KeysPreRope);
+    return roles;
+}
+
+/// The next layer takes memory beside this one: an eighth of the machine's, and on small machines still a usual layer.
+/// Two layers and what is made of them fit the runner's cache; larger ones would push each other out and be read twice.
+double mostBytesAhead() {
+    return std::max(1.5 * 0x1p30,
+                    static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 8);
+}
+
+double bytesToRead(const CaptureInfo& info, LayerIndex layer, const std::vector<TensorRole>& roles) {
+    double floats = 0;
+    for (const TensorRole role : roles) {
+        const bool queries = role == TensorRole::Queries;
+        floats += static_cast<double>(queries ? info.layerInfo(layer).queryCount : info.numTokens) *
+                  (queries ? info.numQueryHeads : info.numKvHeads) *
+                  (role == TensorRole::Values ? info.valueDim : info.headDim);
+    }
+    return floats * sizeof(float);
+}
+
+/// Reads the next layer while this one is computed, and takes it to the engine's own memory where it has any, so that
+/// neither waits for the other; the runner's cache hands it over. What fails here fails again, with its reason, when
+/// the layer's turn comes.
+class ReadAhead {
+public:
+    ReadAhead(const LayerRunner& runner, const Checkpoint& checkpoint)
+        : m_runner(runner), m_checkpoint(checkpoint.silent()) {}
+
+    void start(Points layer) {
+        if (layer.front().run.capture)
+            m_reading = std::async(std::launch::async, [this, layer] {
+                try {
+                    read(layer);
+                } catch (const Error&) {
+                } catch (const Cancelled&) {
+                }
+            });
+    }
+
+private:
+    void read(Points layer) const {
+        const RunRequest& run = layer.front().run;
+        const std::vector<TensorRole> roles = rolesOf(layer);
+        if (bytesToRead(run.capture->info(), run.layer, roles) > mostBytesAhead())
+            return;
+        const auto* device = dynamic_cast<const Prefetching*>(&m_runner.engine());
+        for (const TensorRole role : roles) {
+            const Tensor tensor = m_runner.tensor(run.capture, run.layer, role, m_checkpoint);
+            if (device)
+                device->prefetch(tensor);
+        }
+    }
+
+    const LayerRunner& m_runner;
+    Checkpoint m_checkpoint;
+    std::future<void> m_reading; ///< its end is waited for before the next begins
+};
+
+} // namespace
+
+void runGrid(const LayerRunner& runner, std::span<const GridPoint> points, const Checkpoint& checkpoint,
+             const GridSink& sink) {
+    const auto total = static_cast<double>(points.size());
+    ReadAhead ahead(runner, checkpoint);
+    int brokenGroup = -1;
+    for (std::size_t i = 0; i < points.size(); ++i) {
+        const GridPoint& point = points[i];
+        const Checkpoint part = checkpoint.part(static_cast<double>(i) / total, static_cast<double>(i + 1) / total);
+        part.at(0, 1);
+        if (i == 0 || !sameLayer(point, points[i - 1]))
+            if (const Points next = points.subspan(i + firstLayer(points.subspan(i)).size()); !next.empty())
+                ahead.start(firstLayer(next));
+        if (point.group >= 0 && point.group == brokenGroup)
+            continue;
+        try {
+            if (point.refused)
+                throw Error(*point.refused);
+            sink.finished(i, runner.run(point.run, part.part(0, 0.9)), part.part(0.9, 1));
+        } catch (const Error& error) {
+            if (!sink.failed)
+                throw;
+            sink.failed(i, error);
+            brokenGroup = point.group;
+        }
+    }
+    checkpoint.at(total, total);
+}
+
+} // namespace kvscope
