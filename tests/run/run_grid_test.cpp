@@ -62,8 +62,10 @@ private slots:
     }
 
     void aFailureStaysWithItsPoint() {
-        const std::vector<GridPoint> points = {
-            {requestOf("keydiff@0.5")}, refused("no such value", -1), {requestOf("keydiff@999t")}, {requestOf("exact")}};
+        const std::vector<GridPoint> points = {{requestOf("keydiff@0.5")},
+                                               refused("no such value", -1),
+                                               {requestOf("keydiff@999t")},
+                                               {requestOf("exact")}};
         Seen seen;
         runGrid(m_runner, points, {}, seen.sink(true));
         QCOMPARE(seen.texts.size(), 4);
@@ -74,8 +76,8 @@ private slots:
 
     // Points 1 and 2 have the group of the failure, 3 has another one, and 0 came before.
     void theRestOfAGroupIsLeftOut() {
-        std::vector<GridPoint> points = {{requestOf("keydiff@0.5")}, refused("a", 7), {requestOf("snapkv@0.5")},
-                                         {requestOf("tova@0.5")}, refused("b", -1), {requestOf("exact")}};
+        std::vector<GridPoint> points = {{requestOf("keydiff@0.5")}, refused("a", 7),  {requestOf("snapkv@0.5")},
+                                         {requestOf("tova@0.5")},    refused("b", -1), {requestOf("exact")}};
         points[0].group = points[2].group = 7;
         points[3].group = 8;
         Seen seen;
@@ -84,7 +86,8 @@ private slots:
     }
 
     void withoutATakerTheFirstErrorEndsTheGrid() {
-        const std::vector<GridPoint> points = {{requestOf("exact")}, refused("no such value", -1), {requestOf("exact")}};
+        const std::vector<GridPoint> points = {
+            {requestOf("exact")}, refused("no such value", -1), {requestOf("exact")}};
         Seen seen;
         QVERIFY_EXCEPTION_THROWN(runGrid(m_runner, points, {}, seen.sink(false)), Error);
         QCOMPARE(seen.texts, QStringList("0:exact"));

@@ -180,42 +180,16 @@ private slots:
         QVERIFY(near(error.margin(), 0.25 / sum));
     }
 
-    void compactorsRatioAndDistortionAreThoseOfTheirLogs() {
+    void compactorsDemandsAndDistortion() {
         const auto rows = rowsOf("compactor,sketch_size=16@0.25");
-        const auto logOf = [&](const std::string& spec) {
-            return std::dynamic_pointer_cast<const LeverageLog>(runner().run(requestOf(spec), {})->log);
-        };
-        const auto exact = logOf("leverage:exact@0.25"), sketched = logOf("leverage,sketch_size=16@0.25"),
-                   drawn = logOf("leverage:sampling@0.25");
-        double worst = 1;
-        for (std::size_t i = kCut; i < 2 * kCut; ++i)
-            worst = std::max({worst, double(exact->leverage.data[i]) / double(sketched->leverage.data[i]),
-                              double(sketched->leverage.data[i]) / double(exact->leverage.data[i])});
-        const float most = exact->spectrum.data[64], least = exact->spectrum.data[127];
-        const TheoryRow ratio = find(rows, "Compactor Thm 2", "sketched over exact leverage");
-        QVERIFY(near(ratio.measured, worst) &&
-                near(ratio.demanded, double(most / least) * double(most / least) * 3, 1e-4));
+        const auto drawn =
+            std::dynamic_pointer_cast<const LeverageLog>(runner().run(requestOf("leverage:sampling@0.25"), {})->log);
         QVERIFY(near(find(rows, "Compactor Thm 1", "distortion of drawn rows").measured, drawn->distortion[1]));
         const TheoryRow k = find(rows, "Compactor Thm 2", "sketch k");
         QVERIFY(k.set == 16 && near(k.demanded, 48 * (64 * std::log(84.0) + std::log(200.0))));
         QCOMPARE(find(rows, "Compactor Thm 1", "sampled rows k").set, 249.0);
         QVERIFY(std::isnan(
             find(rowsOf("compactor,sketch=none@0.25"), "Compactor Thm 2", "sketch k").set)); // nothing is sketched
-    }
-
-    void keydiffsBoundHoldsOnEveryLayer() {
-        int bounds = 0;
-        for (int layer = 0; layer < 6; ++layer) {
-            RunRequest request = requestOf("keydiff@0.25");
-            request.layer = LayerIndex(layer);
-            for (const TheoryRow& row : theoryRows(runner(), request, {}, {})) {
-                if (row.kind != TheoryRow::Kind::Bound || row.theorem != "KeyDiff Thm 3.2")
-                    continue;
-                ++bounds;
-                QVERIFY(row.measured <= row.demanded + 1e-6); // it is a theorem
-            }
-        }
-        qInfo("%d heads fulfil the premises", bounds);
     }
 
     void policiesWithoutTheoremsAreRefused() {
