@@ -10,7 +10,7 @@
 #include <map>
 #include <numeric>
 
-namespace kvscope::measure {
+namespace kvscope {
 
 namespace {
 
@@ -62,8 +62,6 @@ double effectiveSize(const WeightedSet& set) {
     }
     return squares > 0 ? sum * sum / squares : 0;
 }
-
-} // namespace
 
 MeasureValues logDeterminant(MeasureWork& work) {
     return perKvHead(work, [&](std::int64_t h) { return determinantOf(work, h).value; });
@@ -179,4 +177,64 @@ MeasureValues scoreCorrelation(MeasureWork& work) {
     return perHeadValues(std::move(values));
 }
 
-} // namespace kvscope::measure
+} // namespace
+
+std::vector<MeasureEntry> keyMeasures() {
+    using enum MeasureShape;
+    using enum MeasureDirection;
+    using enum MeasureNeed;
+    using enum MeasureSubject;
+    return {
+        {{"effective_budget", "Effective budget", "tokens",
+          "(Σ_i u_i)² / Σ_i u_i² over the weights u of the kept tokens in the denominator (Kish's effective sample "
+          "size): as many tokens of equal weight. Without weights the tokens that the head really keeps, which differ "
+          "where a policy shares a budget among heads or layers; mean over the group where query heads choose.",
+          PerKvHead, Neither},
+         effectiveBudget},
+        {{"log_det", "log det, pseudo", "nat",
+          "Σ ln s_j² over singular values s_j of the kept keys above s_1 max(N, d) 2⁻²³ (KeyDiff Fig. 12).", PerKvHead,
+          LargerIsBetter},
+         logDeterminant},
+        {{"log_det_count", "Singular values in log det", "",
+          "How many singular values the pseudo-determinant takes in.", PerKvHead, Neither},
+         logDeterminantCount},
+        {{"log_det_ridge", "log det, ridge", "nat", "ln det(K_Sᵀ K_S + δ I) with δ = 1.", PerKvHead, LargerIsBetter},
+         logDeterminantRidge},
+        {{"cosine_sum", "Sum of cosines", "", "Σ_{i,j ∈ S} cos(k_i, k_j) over the kept set (KeyDiff C.2).", PerKvHead},
+         cosineSum},
+        {{"cosine_sum_min", "Sum of cosines, exchanged", "",
+          "The same after greedy exchanges: the kept key most along the sum for the evicted key most against the rest, "
+          "until "
+          "that lowers it no more. A set of the same size; another exchange may lower it further.",
+          PerKvHead, Neither},
+         cosineSumMinimum},
+        {{"key_norm", "‖k‖", "", "Mean over the tokens before the cut.", PerKvHead, Neither, Nothing, Layer}, keyNorm},
+        {{"shifted_key_norm", "‖k − k̄‖", "", "Mean distance of the keys to their mean (BalanceKV Table 3).", PerKvHead,
+          Neither, Nothing, Layer},
+         shiftedKeyNorm},
+        {{"value_norm", "‖v‖", "", "Mean over the tokens before the cut (BalanceKV Table 3).", PerKvHead, Neither,
+          Nothing, Layer},
+         valueNorm},
+        {{"query_norm", "‖q‖", "", "Mean over the evaluation queries (BalanceKV Table 3).", PerQueryHead, Neither,
+          Nothing, Layer},
+         queryNorm},
+        {{"cos_means", "cos(k̄, q̄)", "", "Mean key before the cut against mean evaluation query (KeyDiff Fig. 14).",
+          PerQueryHead, Neither, Nothing, Layer, true},
+         cosineOfMeans},
+        {{"cos_distinct", "cos(k*, q̄)", "", "k* = the key with the smallest cosine to the mean key (KeyDiff Fig. 16).",
+          PerQueryHead, Neither, Nothing, Layer, true},
+         cosineOfDistinctKey},
+        {{"leverage_concentration", "Leverage concentration", "",
+          "Share of the leverage of the keys before RoPE and before the cut (Compactor 3.1: kᵀ(KᵀK)⁺k, no sketch, not "
+          "centred) that the tenth of the tokens with the highest leverage holds: 0.1 where it is even, 1 where they "
+          "hold all.",
+          PerKvHead, Neither, PreRopeKeys, Layer},
+         leverageConcentration},
+        {{"score_correlation", "Rank correlation of score and attention", "",
+          "Spearman's ρ of the policy's score with the mean attention of the evaluation queries, ties averaged.",
+          PerQueryHead, LargerIsBetter, Scores, KeptTokens, true},
+         scoreCorrelation},
+    };
+}
+
+} // namespace kvscope

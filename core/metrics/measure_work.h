@@ -2,6 +2,7 @@
 
 #include "core/engine/engine.h"
 #include "core/metrics/measure_values.h"
+#include "core/metrics/measures.h"
 
 #include <optional>
 #include <vector>
@@ -46,42 +47,13 @@ private:
 MeasureValues perQueryValues(HostTensor table);
 MeasureValues perHeadValues(std::vector<double> values);
 
-using MeasureFunction = MeasureValues (*)(MeasureWork& work);
+/// A measure and the function that computes it.
+struct MeasureEntry {
+    MeasureCard card;
+    MeasureValues (*compute)(MeasureWork& work);
+};
 
-namespace measure {
-
-// attention_measures.cpp
-MeasureValues outputError(MeasureWork& work);
-MeasureValues outputErrorFrobenius(MeasureWork& work);
-MeasureValues epsilonFrobenius(MeasureWork& work);
-MeasureValues epsilonOperator(MeasureWork& work);
-MeasureValues numeratorError(MeasureWork& work);
-MeasureValues denominatorError(MeasureWork& work);
-MeasureValues retainedMass(MeasureWork& work);
-MeasureValues largestLoss(MeasureWork& work);
-MeasureValues attentionNorm(MeasureWork& work);
-MeasureValues sinkMass(MeasureWork& work);
-MeasureValues entropy(MeasureWork& work);
-MeasureValues effectiveTokens(MeasureWork& work);
-MeasureValues projectedError(MeasureWork& work);
-MeasureValues layerError(MeasureWork& work);
-
-// key_measures.cpp
-MeasureValues logDeterminant(MeasureWork& work);
-MeasureValues logDeterminantCount(MeasureWork& work);
-MeasureValues logDeterminantRidge(MeasureWork& work);
-MeasureValues cosineSum(MeasureWork& work);
-MeasureValues cosineSumMinimum(MeasureWork& work);
-MeasureValues keyNorm(MeasureWork& work);
-MeasureValues shiftedKeyNorm(MeasureWork& work);
-MeasureValues valueNorm(MeasureWork& work);
-MeasureValues queryNorm(MeasureWork& work);
-MeasureValues cosineOfMeans(MeasureWork& work);
-MeasureValues cosineOfDistinctKey(MeasureWork& work);
-MeasureValues leverageConcentration(MeasureWork& work);
-MeasureValues effectiveBudget(MeasureWork& work);
-MeasureValues scoreCorrelation(MeasureWork& work);
-
-} // namespace measure
+std::vector<MeasureEntry> attentionMeasures(); ///< attention_measures.cpp
+std::vector<MeasureEntry> keyMeasures();       ///< key_measures.cpp
 
 } // namespace kvscope

@@ -1,5 +1,5 @@
 // The table of all measures of a layer, and the intermediate results that they share. A new measure is a function and a
-// row here.
+// row in attention_measures.cpp or key_measures.cpp.
 #include "core/metrics/measures.h"
 
 #include "core/base/error.h"
@@ -13,127 +13,24 @@ namespace kvscope {
 
 namespace {
 
-struct Entry {
-    MeasureCard card;
-    MeasureFunction compute;
-};
-
-using enum MeasureShape;
-using enum MeasureDirection;
 using enum MeasureNeed;
-using enum MeasureSubject;
 
-std::vector<Entry> makeEntries() {
-    return {
-        {{"output_error", "Relative output error", "", "‖z_j − a_j‖ / ‖a_j‖, before W_o (BalanceKV B.1).", PerQuery},
-         measure::outputError},
-        {{"output_error_frobenius", "Output error, aggregate", "",
-          "‖Z − A‖_F / ‖A‖_F over all evaluation queries of a head, before W_o: another number than the mean of the "
-          "ratios.",
-          PerQueryHead},
-         measure::outputErrorFrobenius},
-        {{"output_error_wo", "Output error after W_o", "",
-          "‖W_o^h (z_j − a_j)‖ / ‖W_o^h a_j‖ with the head's columns of W_o.", PerQuery, SmallerIsBetter,
-          OutputProjection},
-         measure::projectedError},
-        {{"layer_error_wo", "Layer output error after W_o", "",
-          "‖Σ_h W_o^h (z_j − a_j)‖ / ‖Σ_h W_o^h a_j‖: what the residual stream sees.", PerLayerQuery, SmallerIsBetter,
-          OutputProjection},
-         measure::layerError},
-        {{"eps_f", "ε, Frobenius", "", "‖z_j − a_j‖ / (‖p_j‖₂ ‖V_j‖_F) with the first j values (BalanceKV (2)).",
-          PerQuery},
-         measure::epsilonFrobenius},
-        {{"eps_op", "ε, operator norm", "",
-          "‖z_j − a_j‖ / (‖p_j‖₂ ‖V_j‖_op) (SubGen (3)); eps_f ≤ eps_op ≤ √rank V · eps_f.", PerQuery},
-         measure::epsilonOperator},
-        {{"numerator_error", "Numerator error", "", "‖Σ̂ − Σ_i e_i v_i‖ / (‖e‖₂ ‖V_j‖_F), e_i = e^{logit}.", PerQuery},
-         measure::numeratorError},
-        {{"denominator_error", "Denominator error", "", "|τ̂ − τ| / τ with τ = Σ_i e^{logit}.", PerQuery},
-         measure::denominatorError},
-        {{"retained_mass", "Retained attention mass", "", "Σ of p_ji over the tokens that are left.", PerQuery,
-          LargerIsBetter},
-         measure::retainedMass},
-        {{"largest_loss", "Largest lost token", "",
-          "The largest mean attention of the evaluation queries on any evicted token.", PerQueryHead},
-         measure::largestLoss},
-        {{"attention_norm", "‖p_j‖₂", "", "Of the exact attention: 1/√j where it is uniform, 1 on one token.", PerQuery,
-          Neither, Nothing, Layer},
-         measure::attentionNorm},
-        {{"entropy", "Attention entropy", "nat",
-          "−Σ_i p_ji ln p_ji of the exact attention (Shannon): 0 on one token, ln j where it is uniform.", PerQuery,
-          Neither, Nothing, Layer},
-         measure::entropy},
-        {{"effective_tokens", "Tokens attended to, effective", "tokens",
-          "e^entropy of the exact attention, its perplexity: so many tokens with equal shares have the same entropy.",
-          PerQuery, Neither, Nothing, Layer},
-         measure::effectiveTokens},
-        {{"sink_mass", "Sink mass", "", "Exact attention on the first four tokens (StreamingLLM's sinks).", PerQuery,
-          Neither, Nothing, Layer},
-         measure::sinkMass},
-        {{"effective_budget", "Effective budget", "tokens",
-          "(Σ_i u_i)² / Σ_i u_i² over the weights u of the kept tokens in the denominator (Kish's effective sample "
-          "size): as many tokens of equal weight. Without weights the tokens that the head really keeps, which differ "
-          "where a policy shares a budget among heads or layers; mean over the group where query heads choose.",
-          PerKvHead, Neither},
-         measure::effectiveBudget},
-        {{"log_det", "log det, pseudo", "nat",
-          "Σ ln s_j² over singular values s_j of the kept keys above s_1 max(N, d) 2⁻²³ (KeyDiff Fig. 12).", PerKvHead,
-          LargerIsBetter},
-         measure::logDeterminant},
-        {{"log_det_count", "Singular values in log det", "",
-          "How many singular values the pseudo-determinant takes in.", PerKvHead, Neither},
-         measure::logDeterminantCount},
-        {{"log_det_ridge", "log det, ridge", "nat", "ln det(K_Sᵀ K_S + δ I) with δ = 1.", PerKvHead, LargerIsBetter},
-         measure::logDeterminantRidge},
-        {{"cosine_sum", "Sum of cosines", "", "Σ_{i,j ∈ S} cos(k_i, k_j) over the kept set (KeyDiff C.2).", PerKvHead},
-         measure::cosineSum},
-        {{"cosine_sum_min", "Sum of cosines, exchanged", "",
-          "The same after greedy exchanges: the kept key most along the sum for the evicted key most against the rest, "
-          "until "
-          "that lowers it no more. A set of the same size; another exchange may lower it further.",
-          PerKvHead, Neither},
-         measure::cosineSumMinimum},
-        {{"key_norm", "‖k‖", "", "Mean over the tokens before the cut.", PerKvHead, Neither, Nothing, Layer},
-         measure::keyNorm},
-        {{"shifted_key_norm", "‖k − k̄‖", "", "Mean distance of the keys to their mean (BalanceKV Table 3).", PerKvHead,
-          Neither, Nothing, Layer},
-         measure::shiftedKeyNorm},
-        {{"value_norm", "‖v‖", "", "Mean over the tokens before the cut (BalanceKV Table 3).", PerKvHead, Neither,
-          Nothing, Layer},
-         measure::valueNorm},
-        {{"query_norm", "‖q‖", "", "Mean over the evaluation queries (BalanceKV Table 3).", PerQueryHead, Neither,
-          Nothing, Layer},
-         measure::queryNorm},
-        {{"cos_means", "cos(k̄, q̄)", "", "Mean key before the cut against mean evaluation query (KeyDiff Fig. 14).",
-          PerQueryHead, Neither, Nothing, Layer, true},
-         measure::cosineOfMeans},
-        {{"cos_distinct", "cos(k*, q̄)", "", "k* = the key with the smallest cosine to the mean key (KeyDiff Fig. 16).",
-          PerQueryHead, Neither, Nothing, Layer, true},
-         measure::cosineOfDistinctKey},
-        {{"leverage_concentration", "Leverage concentration", "",
-          "Share of the leverage of the keys before RoPE and before the cut (Compactor 3.1: kᵀ(KᵀK)⁺k, no sketch, not "
-          "centred) that the tenth of the tokens with the highest leverage holds: 0.1 where it is even, 1 where they "
-          "hold all.",
-          PerKvHead, Neither, PreRopeKeys, Layer},
-         measure::leverageConcentration},
-        {{"score_correlation", "Rank correlation of score and attention", "",
-          "Spearman's ρ of the policy's score with the mean attention of the evaluation queries, ties averaged.",
-          PerQueryHead, LargerIsBetter, Scores, KeptTokens, true},
-         measure::scoreCorrelation},
-    };
-}
-
-const std::vector<Entry>& entries() {
-    static const std::vector<Entry> all = makeEntries();
+const std::vector<MeasureEntry>& entries() {
+    static const std::vector<MeasureEntry> all = [] {
+        std::vector<MeasureEntry> rows = attentionMeasures();
+        const std::vector<MeasureEntry> ofKeys = keyMeasures();
+        rows.insert(rows.end(), ofKeys.begin(), ofKeys.end());
+        return rows;
+    }();
     return all;
 }
 
-const Entry& entryOf(std::string_view id) {
-    for (const Entry& entry : entries())
+const MeasureEntry& entryOf(std::string_view id) {
+    for (const MeasureEntry& entry : entries())
         if (entry.card.id == id)
             return entry;
     std::vector<std::string> names;
-    for (const Entry& entry : entries())
+    for (const MeasureEntry& entry : entries())
         names.push_back(entry.card.id);
     throw Error(
         {.sentence = "there is no measure '" + std::string(id) + "'", .place = {}, .remedy = suggestName(id, names)});
@@ -171,7 +68,7 @@ HostTensor table(std::int64_t rows, std::int64_t columns) {
 const std::vector<MeasureCard>& allMeasures() {
     static const std::vector<MeasureCard> cards = [] {
         std::vector<MeasureCard> all;
-        for (const Entry& entry : entries())
+        for (const MeasureEntry& entry : entries())
             all.push_back(entry.card);
         return all;
     }();

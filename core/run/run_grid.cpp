@@ -48,8 +48,8 @@ std::vector<TensorRole> rolesOf(Points points) {
     return roles;
 }
 
-/// The next layer takes memory beside this one: an eighth of the machine's, and on small machines still a usual layer.
-/// Two layers and what is made of them fit the runner's cache; larger ones would push each other out and be read twice.
+/// Two layers with their intermediate results must fit into the runner's cache, or they would evict each other. The
+/// next layer may take an eighth of the machine's memory, and on small machines at least a usual layer.
 double mostBytesAhead() {
     return std::max(1.5 * 0x1p30,
                     static_cast<double>(sysconf(_SC_PHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE)) / 8);
@@ -66,9 +66,8 @@ double bytesToRead(const CaptureInfo& info, LayerIndex layer, const std::vector<
     return floats * sizeof(float);
 }
 
-/// Reads the next layer while this one is computed, and takes it to the engine's own memory where it has any, so that
-/// neither waits for the other; the runner's cache hands it over. What fails here fails again, with its reason, when
-/// the layer's turn comes.
+/// Reads the next layer while the current one is computed, and prefetches it to the engine's device; the runner's cache
+/// passes it on. An error here is ignored: it occurs again when the layer is read for use.
 class ReadAhead {
 public:
     ReadAhead(const LayerRunner& runner, const Checkpoint& checkpoint)
@@ -101,7 +100,7 @@ private:
 
     const LayerRunner& m_runner;
     Checkpoint m_checkpoint;
-    std::future<void> m_reading; ///< its end is waited for before the next begins
+    std::future<void> m_reading; ///< finished before the next one starts
 };
 
 } // namespace
