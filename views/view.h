@@ -1,23 +1,23 @@
 #pragma once
 
 #include "core/capture/capture.h"
-#include "core/parameters/parameters.h"
 #include "core/run/run.h"
 #include "views/scene/scene.h"
 #include "views/scene/text_service.h"
 #include "views/scene/theme.h"
+#include "views/view_answers.h"
+#include "views/view_card.h"
 #include "views/view_data.h"
 
-#include <map>
-#include <memory>
 #include <optional>
-#include <string>
+#include <string_view>
 #include <utility>
-#include <vector>
 
 namespace kvscope {
 
-/// One policy pane as views see it.
+class ColourScale; // views/common/colour_scale.h
+
+/// One policy pane as a view sees it.
 struct PaneData {
     char letter = 'A';
     std::string policyId, policyName, variant;
@@ -44,9 +44,8 @@ struct ViewInput {
     std::vector<PaneData> panes;
     int activePane = 0;
     TokenFocus focus;
-    std::optional<TokenIndex>
-        cursor;     ///< tokens of the stream that have been read, for views with a step sequence; empty: all
-    DataState data; ///< of the view that the input is for
+    std::optional<TokenIndex> cursor; ///< tokens of the stream that have been read, for step sequences; empty: all
+    DataState data;                   ///< of the view that the input is for
 };
 
 /// The data as the view's own type; null while there are none.
@@ -66,82 +65,73 @@ struct Viewport {
     };
     std::optional<Range> range;
     double scroll = 0;         ///< logical pixels from the top of scrollable content
-    bool besideOthers = false; ///< per-pane view in the window: shared texts are drawn once for all panes
+    bool besideOthers = false; ///< in the window's row of panes, where what all panes have in common is said once
 };
 
-/// The table behind a canvas, for screen readers and "Copy data".
-struct ViewTable {
-    std::vector<std::string> columns;
-    std::int64_t rowCount = 0;
-    std::function<std::string(std::int64_t row, int column)> cell;
-};
-
-/// A setting change that a mark stands for: a click on it or a drag applies it to a pane or to the view.
-struct SettingChange {
-    int pane = -1; ///< index, which becomes the active pane; -1: the active one
-    std::vector<std::pair<std::string, std::string>> values; ///< parameter id, text; taken where the policy has it
-    std::optional<Budget> budget = {};
-    std::vector<std::pair<std::string, std::string>> options = {}; ///< of the view: option id, text
-    std::string step = "Set value";                                ///< what undo calls it
-};
-
-/// Facts about a point of a picture, as names and values; empty: none.
-struct PointFacts {
-    std::vector<std::pair<std::string, std::string>> rows; ///< of a token: what the view adds to the common read-out
-    TokenIndex token = -1;                                 ///< token that the other views ring
-    int layer = -1, kvHead = -1, queryHead = -1;           ///< target of a click; -1: none
-    std::optional<SettingChange> settingChange;            ///< what a click sets
-};
-
-/// A step log as a sequence of events, each at a number of tokens read.
-struct StepSequence {
-    std::string title;
-    std::vector<TokenIndex> events;     ///< tokens read, ascending; empty: the view has no steps
-    std::vector<TokenIndex> milestones; ///< those among them that weigh more (merges)
-};
-
-struct ViewCard {
-    std::string id, name, summary;
-    std::string paper; ///< which figures it reproduces
-    std::string help;  ///< Markdown from the view's .md
-    /// Options of stage Features change the computed data, options of stage Combine choose another part of them (the
-    /// old data stay until the new ones are ready); others change only the drawing, unless the data's maker names them.
-    std::shared_ptr<const ParameterTable> options = std::make_shared<const ParameterTable>();
-    bool perPane = false;  ///< drawn once per pane (pane index in the input) or once for all
-    std::string data = {}; ///< kind of ViewData that it shows ("projection"); empty: none
-};
-
-/// A pure function from results to a scene.
+/// A pure function from results to a scene. What a view cannot do stays as it is here: it does nothing.
 class View {
 public:
     explicit View(ViewCard card) : m_card(std::move(card)) {}
     virtual ~View() = default;
 
     const ViewCard& card() const { return m_card; }
-    virtual Scene buildScene(const ViewInput& input, const ParameterValues& options,
-                             const Viewport& viewport) const = 0;
+    /// Why there is nothing to draw, in one sentence; empty: there is a picture.
+    virtual std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const = 0;
+    /// The picture, or that sentence.
+    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const;
     /// One computed sentence: "14 of 16 needle tokens evicted at 10 %". Never empty.
-    virtual std::string finding(const ViewInput& input, const ParameterValues& options) const = 0;
+    std::string finding(const ViewInput& input, const ParameterValues& options) const;
+    /// What is under a point of a scene that this view built, colour columns included.
+    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const;
     virtual ViewTable table(const ViewInput& input, const ParameterValues& options) const = 0;
-    /// The facts about a point of a scene that this view built.
-    virtual PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                               Point at) const {
-        return (void)input, (void)options, (void)scene, (void)at, PointFacts{};
+    /// The events among which the step player moves `ViewInput::cursor`.
+    virtual StepSequence stepSequence(const ViewInput&, const ParameterValues&) const { return {}; }
+    /// What happened at the last event at or before the cursor, in at most two lines with its numbers.
+    virtual std::string caption(const ViewInput&, const ParameterValues&) const { return {}; }
+    /// Id of the policy whose steps are shown, which need not be the active pane's: another pane or an example may
+    /// stand in. Empty: the active pane's, or none.
+    virtual std::string explainedPolicy(const ViewInput&) const { return {}; }
+    /// What would help where there is no picture. Nothing while the view has one, waits for one, or nothing helps.
+    virtual std::optional<PaneOffer> offer(const ViewInput&, const ParameterValues&) const { return {}; }
+    /// Tokens that the mark under a point stands for, which a click selects; ascending.
+    virtual std::vector<TokenIndex> tokensAt(const ViewInput&, const ParameterValues&, const Scene&, Point) const {
+        return {};
     }
-    /// The events for the step player, which moves `ViewInput::cursor`.
-    virtual StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const {
-        return (void)input, (void)options, StepSequence{};
+    /// What it means to drag a mark of kind Handle to a point.
+    virtual std::optional<SettingChange> draggedTo(const ViewInput&, const ParameterValues&, const Scene&, PickId,
+                                                   Point) const {
+        return {};
     }
-    /// Describes the last event at or before the cursor, in at most two lines with numbers.
-    virtual std::string caption(const ViewInput& input, const ParameterValues& options) const {
-        return (void)input, (void)options, std::string{};
+    /// Scroll offset that brings a token to the middle; nothing for a view that does not scroll.
+    virtual std::optional<double> scrollTo(const ViewInput&, const Viewport&, TokenIndex) const { return {}; }
+    /// The scale of the colour column whose ends can be chosen; null where nothing is shown that has one.
+    virtual std::unique_ptr<const ColourScale> colourScale(const ViewInput&, const ParameterValues&) const;
+    /// The locked cell moved by so many cells; nothing where none is locked or its place is not known yet.
+    virtual std::optional<SettingChange> lockMoved(const ViewInput&, const ParameterValues&, int /*across*/,
+                                                   int /*down*/) const {
+        return {};
     }
+    /// What releases the cell that the options lock; nothing: none is locked.
+    virtual std::optional<SettingChange> lockReleased(const ParameterValues&) const { return {}; }
+
+protected:
+    // Asked only where there is a picture.
+    virtual Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const = 0;
+    virtual std::string conclude(const ViewInput& input, const ParameterValues& options) const = 0;
+    virtual PointFacts inspect(const ViewInput&, const ParameterValues&, const Scene&, Point) const { return {}; }
 
 private:
     ViewCard m_card;
 };
 
+/// The one object of a view's class.
+template <class OwnView> const View& onlyOne() {
+    static const OwnView view;
+    return view;
+}
+
 const std::vector<const View*>& allViews();
 const View& viewById(std::string_view id); ///< throws Error with the nearest name
+const View& viewAt(ViewPlace place);       ///< the one view of that place
 
 } // namespace kvscope

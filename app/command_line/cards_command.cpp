@@ -89,7 +89,7 @@ Json policyJson(const PolicyCard& card) {
 /// values asks that the option is not at its default.
 Json conditionsJson(const View& view, const std::string& option) {
     Json conditions = Json::array();
-    for (const OptionNeed& need : needsOf(view)) {
+    for (const OptionNeed& need : view.card().needs) {
         if (need.id != option)
             continue;
         Json terms = Json::array();
@@ -173,7 +173,7 @@ void printView(const View& view) {
     fmt::print("{}  {}\n  {}\n  {}\n", card.id, card.name, card.summary, card.paper);
     for (const ParameterSpec& spec : *card.options) {
         std::string condition;
-        for (const OptionNeed& need : needsOf(view))
+        for (const OptionNeed& need : view.card().needs)
             if (need.id == spec.id)
                 condition += (condition.empty() ? " Matters only while " : "; and ") + needWords(view, need);
         printParameter(spec, condition.empty() ? condition : condition + '.');

@@ -10,7 +10,7 @@
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
 #include "views/common/view_facts.h"
-#include "views/token_strip/token_strip_view.h"
+#include "views/view.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -273,7 +273,7 @@ void PlotCommand::applyLook(Session& session, const View& view) const {
 
 /// Where nobody says how far the strip is scrolled, it shows the selected tokens.
 bool PlotCommand::followsSelection(const Session& session, const View& view) const {
-    return m_figure.scroll < 0 && m_session.empty() && view.card().id == tokenStripView().card().id &&
+    return m_figure.scroll < 0 && m_session.empty() && view.card().place == ViewPlace::Text &&
            !session.selected.empty();
 }
 
@@ -293,7 +293,7 @@ void PlotCommand::run(const CommandContext& context) {
                                         context.checkpoint("plot"), m_random.sourceFor(capture->info()));
     if (followsSelection(session, view))
         session.look.stripScroll =
-            stripScrollTo(input, figureViewport(session, figure, text), session.selected.front());
+            view.scrollTo(input, figureViewport(session, figure, text), session.selected.front()).value_or(0);
     const SessionFigure drawn = drawFigure(session, figure, input, text);
     exportScene(
         drawn.scene, figure.outPath,

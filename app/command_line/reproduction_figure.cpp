@@ -2,6 +2,7 @@
 // in every view.
 #include "app/command_line/reproduction_figure.h"
 
+#include "views/common/policy_style.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>
@@ -216,8 +217,7 @@ std::vector<LegendEntry> legendOf(const Reproduction& reproduction, const Reprod
         entries.push_back(
             {legendText(result.series[i]), styles[i].marker, styles[i].fill, {styles[i].colour, 1.2, {}}, 3});
     for (std::size_t i = 0; i < reproduction.powers.size(); ++i)
-        entries.push_back({"theory: power " + formatShort(reproduction.powers[i]), Marker::Circle, kTransparent,
-                           strokeOfPower(i, theme), 3, true});
+        entries.push_back(lineEntry("theory: power " + formatShort(reproduction.powers[i]), strokeOfPower(i, theme)));
     return entries;
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/run/head_means.h"
+#include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 #include "views/scene/scene_builder.h"

@@ -12,7 +12,7 @@
 #include "core/base/error.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
-#include "views/token_strip/token_strip_view.h"
+#include "views/view.h"
 
 #include <fmt/format.h>
 
@@ -46,9 +46,9 @@ FigureRequest figureOf(const View& view) {
     FigureRequest figure;
     figure.viewId = view.card().id;
     figure.width = kFigureWidth;
-    figure.height = view.card().perPane                            ? kPaneHeight
-                    : view.card().id == tokenStripView().card().id ? kStripHeight
-                                                                   : kFigureHeight;
+    figure.height = view.card().perPane                    ? kPaneHeight
+                    : view.card().place == ViewPlace::Text ? kStripHeight
+                                                           : kFigureHeight;
     figure.scale = 2; // of images inside the figure
     figure.outPath = view.card().id + ".svg";
     return figure;

@@ -1,7 +1,7 @@
 // A figure that cannot be made again is an anecdote: everything that determined it stands in its command line.
 #include "app/study/regenerating_command.h"
 
-#include "views/token_strip/token_strip_view.h"
+#include "views/view.h"
 
 #include <fmt/format.h>
 
@@ -44,7 +44,7 @@ void addLook(std::vector<std::string>& words, const Session& session, const View
                      {"--range", fmt::format("{},{},{},{}", range->xMin, range->xMax, range->yMin, range->yMax)});
     if (session.look.cursor)
         words.insert(words.end(), {"--cursor", std::to_string(*session.look.cursor)});
-    if (view.card().id == tokenStripView().card().id)
+    if (view.card().place == ViewPlace::Text)
         words.insert(words.end(), {"--scroll", number(session.look.stripScroll)});
 }
 

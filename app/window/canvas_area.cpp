@@ -13,7 +13,6 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
-#include <map>
 #include <string>
 
 namespace kvscope {
@@ -23,13 +22,10 @@ namespace {
 constexpr int kReadablePane = 272; // design pixels: header, numbers and axes still fit
 constexpr int kGutter = 6;
 
-/// Smallest height in design pixels at which a view is readable: text scrolls, views of stacked plots need several
-/// rows.
-int leastHeightOf(const std::string& viewId) {
-    static const std::map<std::string, int> kOwn = {
-        {"token_strip", 82}, {"attention_map", 220}, {"merge_tree", 200}, {"walk", 200}};
-    const auto own = kOwn.find(viewId);
-    return own == kOwn.end() ? 128 : own->second;
+/// What the panes show.
+const View& paneView() {
+    const auto& views = allViews();
+    return **std::find_if(views.begin(), views.end(), [](const View* view) { return view->card().perPane; });
 }
 
 } // namespace
@@ -79,7 +75,7 @@ void CanvasArea::buildDocks() {
         if (view->card().perPane)
             continue;
         auto* dock = new ViewDock(m_workbench, *view, m_text, this);
-        dock->setMinimumHeight(px(leastHeightOf(view->card().id)));
+        dock->setMinimumHeight(px(view->card().leastHeight));
         connectCanvas(dock->canvas());
         m_docks.push_back(dock);
     }
@@ -99,8 +95,7 @@ void CanvasArea::follow() {
         m_panes.pop_back();
     }
     while (m_panes.size() < wanted) {
-        auto* frame =
-            new PaneFrame(m_workbench, viewById("key_projection"), static_cast<int>(m_panes.size()), m_text, this);
+        auto* frame = new PaneFrame(m_workbench, paneView(), static_cast<int>(m_panes.size()), m_text, this);
         frame->setMinimumSize(px(240), px(150));
         connectCanvas(frame->canvas());
         connect(frame->header(), &PaneHeader::exportWanted, this,

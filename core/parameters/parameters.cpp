@@ -131,12 +131,12 @@ bool ParameterValues::has(std::string_view id) const {
 }
 
 std::size_t ParameterValues::find(std::string_view id) const {
-    std::vector<std::string> known;
-    for (std::size_t i = 0; i < table().size(); ++i) {
+    for (std::size_t i = 0; i < table().size(); ++i)
         if (table()[i].id == id)
             return i;
-        known.push_back(table()[i].id);
-    }
+    std::vector<std::string> known;
+    for (const ParameterSpec& row : table())
+        known.push_back(row.id);
     throw Error({"unknown parameter '" + std::string(id) + "'", {}, suggestName(id, known), {}});
 }
 

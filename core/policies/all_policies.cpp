@@ -3,6 +3,9 @@
 #include "core/base/nearest_name.h"
 #include "core/policies/policy.h"
 
+#include <algorithm>
+#include <cassert>
+
 #define KVSCOPE_POLICIES(POLICY)                                                                                       \
     POLICY(exactPolicy)                                                                                                \
     POLICY(keydiffPolicy)                                                                                              \
@@ -35,14 +38,33 @@ const std::vector<const Policy*>& allPolicies() {
     return policies;
 }
 
-const Policy& policyById(std::string_view id) {
-    std::vector<std::string> known;
-    for (const Policy* policy : allPolicies()) {
+const Policy* findPolicy(std::string_view id) {
+    for (const Policy* policy : allPolicies())
         if (policy->card().id == id)
-            return *policy;
+            return policy;
+    return nullptr;
+}
+
+const Policy& policyById(std::string_view id) {
+    if (const Policy* policy = findPolicy(id))
+        return *policy;
+    std::vector<std::string> known;
+    for (const Policy* policy : allPolicies())
         known.push_back(policy->card().id);
-    }
     throw Error({"unknown policy '" + std::string(id) + "'", {}, suggestName(id, known), {}});
+}
+
+PolicyFamily familyOf(std::string_view id) {
+    const Policy* policy = findPolicy(id);
+    return policy ? policy->card().family : PolicyFamily::None;
+}
+
+const std::string& firstOf(PolicyFamily family) {
+    const auto& policies = allPolicies();
+    const auto found = std::find_if(policies.begin(), policies.end(),
+                                    [&](const Policy* policy) { return policy->card().family == family; });
+    assert(found != policies.end());
+    return (*found)->card().id;
 }
 
 } // namespace kvscope

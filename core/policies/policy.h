@@ -42,6 +42,9 @@ public:
 const std::vector<const Policy*>& allPolicies();
 /// Throws Error with the nearest name.
 const Policy& policyById(std::string_view id);
+const Policy* findPolicy(std::string_view id);   ///< null: no policy has this id
+PolicyFamily familyOf(std::string_view id);      ///< None too where no policy has this id
+const std::string& firstOf(PolicyFamily family); ///< id of the first policy of a family that has some
 /// The card's defaults with the variant's presets; "" is the first variant. Throws Error with the nearest name.
 ParameterValues variantValues(const PolicyCard& card, std::string_view variant);
 

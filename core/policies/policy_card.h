@@ -17,12 +17,17 @@ struct PolicyVariant {
 /// Data that the capture must hold for the policy to run.
 enum class Need { Keys, Values, Queries, PreRopeKeys, ImportedScores };
 
+/// By what a policy decides. Views of its steps and theorems about it ask for the family: a further policy that writes
+/// the same step log joins by its card.
+enum class PolicyFamily { None, KeyDiff, Compactor, Leverage, Clusters, Centres, BalanceRounds, BalanceTree };
+
 struct PolicyCard {
     std::string id, name, summary;
     std::string paper; ///< with equation or algorithm numbers
     std::vector<Need> needs;
     std::vector<PolicyVariant> variants;              ///< the first is the default
     std::shared_ptr<const ParameterTable> parameters; ///< own parameters followed by the common ones
+    PolicyFamily family = PolicyFamily::None;
     bool usesBudget = true;
     bool usesSeed = false;
     bool carriesState =

@@ -10,6 +10,7 @@
 #include "core/metrics/statistics.h"
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/compactor/compactor_log.h"
+#include "core/policies/policy.h"
 #include "core/policies/subgen/subgen_log.h"
 
 #include <fmt/format.h>
@@ -54,7 +55,7 @@ class TheoryTable {
 public:
     TheoryTable(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
                 const Checkpoint& checkpoint)
-        : m_runner(runner), m_asked(asked), m_checkpoint(checkpoint), m_policy(request.policy.policy) {
+        : m_runner(runner), m_asked(asked), m_checkpoint(checkpoint), m_family(familyOf(request.policy.policy)) {
         RunRequest logged = request;
         logged.measure = true;
         logged.recordSteps = true;
@@ -65,11 +66,11 @@ public:
 
     std::vector<TheoryRow> rows() {
         const Checkpoint part = m_checkpoint.part(0.7, 1);
-        if (m_policy == "balancekv" || m_policy == "balancekv_stream")
+        if (m_family == PolicyFamily::BalanceRounds || m_family == PolicyFamily::BalanceTree)
             balance(part);
-        else if (m_policy == "subgen")
+        else if (m_family == PolicyFamily::Clusters)
             subgen(part);
-        else if (m_policy == "keydiff")
+        else if (m_family == PolicyFamily::KeyDiff)
             keydiff(part);
         else
             compactor(part);
@@ -117,7 +118,7 @@ private:
                           kNaN,
                           demandOverEpsilon(head, targets, i)};
             if (demand.quantity == "levels T")
-                row.set = setByHand(m_policy == "balancekv" ? "rounds" : "levels");
+                row.set = setByHand(m_family == PolicyFamily::BalanceRounds ? "rounds" : "levels");
             if (demand.quantity == "c" && values().has("c") && values().choice("steps") == "manual")
                 row.set = parameter("c");
             if (demand.quantity == "memory, at least")
@@ -173,10 +174,10 @@ private:
 
     void balance(const Checkpoint& checkpoint) {
         TheoryTargets wanted = targets();
-        wanted.batch = m_policy == "balancekv" ? parameter("block") : parameter("batch");
+        wanted.batch = m_family == PolicyFamily::BalanceRounds ? parameter("block") : parameter("batch");
         for (int head = 0; head < heads(); ++head)
             addDemands(head, wanted, "BalanceKV");
-        if (m_policy == "balancekv_stream")
+        if (m_family == PolicyFamily::BalanceTree)
             addDiscrepancies();
         addErrors("eps_f", "BalanceKV (2)", "error, Frobenius", checkpoint);
     }
@@ -224,7 +225,7 @@ private:
     /// A separate leverage run at the same budget.
     std::shared_ptr<const LeverageLog> leverageRun(const std::string& variant, const Checkpoint& checkpoint) const {
         RunRequest run = m_result->request;
-        run.policy = PolicySpec::parse("leverage:" + variant);
+        run.policy = PolicySpec::parse(firstOf(PolicyFamily::Leverage) + ":" + variant);
         run.measure = false;
         run.recordSteps = true;
         return std::dynamic_pointer_cast<const LeverageLog>(m_runner.run(run, checkpoint)->log);
@@ -366,24 +367,30 @@ private:
     const LayerRunner& m_runner;
     const TheoryAsked m_asked;
     const Checkpoint& m_checkpoint;
-    std::string m_policy;
+    PolicyFamily m_family;
     std::shared_ptr<const RunResult> m_result;
     std::vector<TheoryNorms> m_norms;
     std::vector<TheoryRow> m_rows;
 };
 
 void checkAsked(const RunRequest& request, const TheoryAsked& asked) {
-    static const std::vector<std::string> known = {"balancekv", "balancekv_stream", "subgen",
-                                                   "compactor", "leverage",         "keydiff"};
+    const auto isKnown = [](PolicyFamily family) {
+        return family != PolicyFamily::None && family != PolicyFamily::Centres;
+    };
     if (!(asked.epsilon > 0) || !(asked.delta > 0 && asked.delta < 1))
         throw Error({.sentence = "epsilon must be above 0 and delta between 0 and 1",
                      .place = "epsilon, delta",
                      .remedy = "Try 0.5 and 0.01"});
-    if (request.recorded || std::find(known.begin(), known.end(), request.policy.policy) == known.end())
+    if (request.recorded || !isKnown(familyOf(request.policy.policy))) {
+        std::vector<std::string> known;
+        for (const Policy* policy : allPolicies())
+            if (isKnown(policy->card().family))
+                known.push_back(policy->card().id);
         throw Error({.sentence = "no theorem of the papers speaks about " +
                                  (request.recorded ? "a recorded list" : "policy " + request.policy.policy),
                      .place = "policy",
                      .remedy = fmt::format("Choose one of {}", fmt::join(known, ", "))});
+    }
 }
 
 } // namespace

@@ -2,10 +2,8 @@
 // it is gone. The button stands below the sentence at every size of a dock.
 #include "tests/app/one_view.h"
 #include "tests/support/test_program.h"
-#include "views/block_timeline/block_timeline_view.h"
-#include "views/clustering/clustering_view.h"
 #include "views/common/pane_offers.h"
-#include "views/score_plane/score_plane_view.h"
+#include "views/view.h"
 
 #include <QPushButton>
 #include <QSettings>
@@ -104,14 +102,14 @@ private slots:
     }
 
     void whatNeedsNoPolicyOffersNone() {
-        OneView one(clusteringView(), {"keydiff"}, {{"picture", "radius"}});
+        OneView one(viewById("clustering"), {"keydiff"}, {{"picture", "radius"}});
         QVERIFY(computed(one));
         QTRY_VERIFY_WITH_TIMEOUT(!isEmpty(one), 30000);
         QVERIFY(!buttonOf(one)->isVisible());
     }
 
     void theKeyboardReachesIt() {
-        OneView one(scorePlaneView(), {"keydiff"}, {});
+        OneView one(viewById("score_plane"), {"keydiff"}, {});
         QVERIFY(computed(one));
         QTRY_VERIFY(buttonOf(one)->isVisible());
         buttonOf(one)->setFocus(Qt::TabFocusReason);
@@ -127,7 +125,7 @@ private slots:
     }
     void itStandsBelowTheSentenceAtEverySize() {
         QFETCH(QSize, size);
-        for (const View* view : {&scorePlaneView(), &clusteringView(), &blockTimelineView()}) {
+        for (const View* view : {&viewById("score_plane"), &viewById("clustering"), &viewById("block_timeline")}) {
             OneView one(*view, {"keydiff"}, {});
             one.view->resize(size);
             QVERIFY(computed(one));

@@ -4,9 +4,8 @@
 #include "tests/app/one_view.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
-#include "views/calibration/calibration_view.h"
 #include "views/curves/curves_data.h"
-#include "views/curves/curves_view.h"
+#include "views/view.h"
 
 #include <QMenu>
 #include <QSettings>
@@ -50,36 +49,36 @@ private slots:
     }
 
     void capturesAreChosenAndTakenAway() {
-        OneView one(curvesView(), {"keydiff@0.25"}, {{"seeds", "1"}});
+        OneView one(viewById("curves"), {"keydiff@0.25"}, {{"seeds", "1"}});
         QVERIFY(one.ready());
-        const auto captures = [&] { return dataAs<CurvesData>(one.bench.viewInput(curvesView()))->captures; };
+        const auto captures = [&] { return dataAs<CurvesData>(one.bench.viewInput(viewById("curves")))->captures; };
         QCOMPARE(captures(), std::size_t{1});
         {
-            const OptionMenu options(one, curvesView(), "Further captures");
+            const OptionMenu options(one, viewById("curves"), "Further captures");
             QVERIFY(options.entry("None") && options.entry("None")->isChecked());
             answerFileDialog(kFolder + "fewshot-1k.h5");
             options.entry("Choose…")->trigger();
         }
         QTRY_VERIFY_WITH_TIMEOUT(one.ready() && captures() == 2, 30000);
-        const OptionMenu options(one, curvesView(), "Further captures");
+        const OptionMenu options(one, viewById("curves"), "Further captures");
         QVERIFY(options.entry("fewshot-1k.h5") && options.entry("fewshot-1k.h5")->isChecked());
         answerFileDialog(kFolder + "records-2k.h5");
         options.entry("Choose…")->trigger();
         QTRY_VERIFY_WITH_TIMEOUT(one.ready() && captures() == 3, 30000); // it joins the other
-        const OptionMenu three(one, curvesView(), "Further captures");
+        const OptionMenu three(one, viewById("curves"), "Further captures");
         three.entry("fewshot-1k.h5")->trigger();
-        QCOMPARE(viewOptions(one.bench.session(), curvesView()).text("captures"),
+        QCOMPARE(viewOptions(one.bench.session(), viewById("curves")).text("captures"),
                  (kFolder + "records-2k.h5").toStdString());
         QTRY_VERIFY_WITH_TIMEOUT(one.ready() && captures() == 2, 30000);
     }
 
     void aTableTakesThePlaceOfTheOneBefore() {
-        OneView one(calibrationView(), {"keydiff@0.25"}, {{"table", "/before.csv"}});
-        const OptionMenu options(one, calibrationView(), "Table of triples");
+        OneView one(viewById("calibration"), {"keydiff@0.25"}, {{"table", "/before.csv"}});
+        const OptionMenu options(one, viewById("calibration"), "Table of triples");
         QVERIFY(options.entry("before.csv"));
         answerFileDialog(kFolder + "README.md");
         options.entry("Choose…")->trigger();
-        QCOMPARE(viewOptions(one.bench.session(), calibrationView()).text("table"),
+        QCOMPARE(viewOptions(one.bench.session(), viewById("calibration")).text("table"),
                  (kFolder + "README.md").toStdString());
     }
 };

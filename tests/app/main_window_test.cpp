@@ -16,8 +16,7 @@
 #include "core/policies/policy.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
-#include "views/key_projection/key_projection_view.h"
-#include "views/leverage/leverage_view.h"
+#include "views/view.h"
 
 #include <QAction>
 #include <QApplication>
@@ -109,7 +108,7 @@ private slots:
     void numbersOfViewsAreTypedInADialog() {
         OpenWindow open;
         QMenu menu(&open.window);
-        addOptionEntries(&menu, open.bench, leverageView());
+        addOptionEntries(&menu, open.bench, viewById("leverage"));
         QAction* entry = nullptr;
         for (QAction* action : menu.actions())
             if (action->text() == QString("Sketch columns: 0…"))
@@ -122,9 +121,9 @@ private slots:
             dialog->accept();
         });
         entry->trigger();
-        QCOMPARE(viewOptions(open.bench.session(), leverageView()).integer("sketch_size"), 16);
+        QCOMPARE(viewOptions(open.bench.session(), viewById("leverage")).integer("sketch_size"), 16);
         open.window.actions()->byName("undo")->trigger();
-        QCOMPARE(viewOptions(open.bench.session(), leverageView()).integer("sketch_size"), 0);
+        QCOMPARE(viewOptions(open.bench.session(), viewById("leverage")).integer("sketch_size"), 0);
     }
 
     void theBudgetSliderMovesAllPanesAndIsOneUndoStep() {

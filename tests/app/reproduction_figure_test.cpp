@@ -6,6 +6,7 @@
 #include "app/text/qt_text_service.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
+#include "views/common/policy_style.h"
 
 #include <algorithm>
 #include <cmath>

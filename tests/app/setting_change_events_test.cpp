@@ -2,8 +2,7 @@
 // mouse events on a canvas; the read-out says so before, and one undo takes it back.
 #include "tests/app/one_view.h"
 #include "tests/support/test_program.h"
-#include "views/curves/curves_view.h"
-#include "views/phase_map/phase_map_view.h"
+#include "views/view.h"
 
 #include <QSettings>
 #include <QTest>
@@ -64,7 +63,7 @@ private slots:
         QFETCH(QString, parameter);
         QFETCH(QString, values);
         const std::string id = parameter.toStdString();
-        OneView one(curvesView(), {other.toStdString(), policy.toStdString()},
+        OneView one(viewById("curves"), {other.toStdString(), policy.toStdString()},
                     {{"vary", (parameter + "=" + values).toStdString()}, {"seeds", "1"}});
         QVERIFY(one.ready());
         const std::string before = one.valueOf(1, id);
@@ -89,7 +88,7 @@ private slots:
     }
 
     void aCellOfThePhaseMapGivesBothParameters() {
-        OneView one(phaseMapView(), {"snapkv@0.25", "keydiff@0.25"},
+        OneView one(viewById("phase_map"), {"snapkv@0.25", "keydiff@0.25"},
                     {{"x", "pool_width=1,3,7"}, {"y", "window=8,16,64"}});
         QVERIFY(one.ready());
         const auto session = one.bench.session();
@@ -112,7 +111,7 @@ private slots:
     }
 
     void aMarkOfABudgetCurveGivesItsBudget() {
-        OneView one(curvesView(), {"keydiff@0.25"}, {});
+        OneView one(viewById("curves"), {"keydiff@0.25"}, {});
         QVERIFY(one.ready());
         const Budget before = one.bench.session().budget;
         CanvasWidget* canvas = one.view->canvas();

@@ -5,8 +5,7 @@
 #include "app/workbench/step_driver.h"
 #include "tests/app/workbench_by_hand.h"
 #include "tests/support/test_program.h"
-#include "views/block_timeline/block_timeline_view.h"
-#include "views/key_projection/key_projection_view.h"
+#include "views/view.h"
 
 using namespace kvscope;
 using kvscope::testing::ManualExecutor;
@@ -23,8 +22,8 @@ struct BlockSteps {
         bench->openCapture(kvscope::testing::kSample);
         executor.runAll();
         bench->change([](Session& s) { s.panes = {{PolicySpec::parse("keydiff,prompt_block=128"), {}, {}}}; }, "Panes");
-        bench->showView(keyProjectionView());
-        bench->showView(blockTimelineView());
+        bench->showView(viewById("key_projection"));
+        bench->showView(viewById("block_timeline"));
         executor.runAll();
         QTRY_VERIFY(driver.steps() > 0);
     }
@@ -42,12 +41,12 @@ class StepDriverTest : public QObject {
 private slots:
     void theStepsAreThoseOfTheShownViewThatHasSome() {
         BlockSteps stage;
-        QCOMPARE(stage.driver.view(), &blockTimelineView());
+        QCOMPARE(stage.driver.view(), &viewById("block_timeline"));
         const auto steps = stage.bench->viewInput().panes[0].result->steps;
         QCOMPARE(stage.driver.steps(), static_cast<int>(steps.size()));
         QCOMPARE(stage.driver.stepSequence().events[1], steps[1].end);
         QCOMPARE(stage.driver.step(), stage.driver.steps()); // without a cursor all has happened
-        stage.bench->hideView(blockTimelineView());
+        stage.bench->hideView(viewById("block_timeline"));
         QTRY_COMPARE(stage.driver.steps(), 0);
         QVERIFY(stage.driver.caption().isEmpty());
     }

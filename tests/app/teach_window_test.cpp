@@ -9,7 +9,7 @@
 #include "tests/app/window_fixture.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
-#include "views/head_grid/head_grid_view.h"
+#include "views/view.h"
 
 #include <QAbstractItemModelTester>
 #include <QAction>
@@ -347,8 +347,8 @@ private slots:
         for (const char* shown : {"head_grid", "curves", "worst_heads"})
             QTRY_VERIFY2(open.dock(shown)->isVisible(), shown);
         QVERIFY(!open.dock("capture")->isVisible() && open.find<QToolButton>("unfold")->isVisible());
-        const auto data = [&] { return dataAs<HeadGridData>(open.bench.viewInput(headGridView())); };
-        QTRY_VERIFY_WITH_TIMEOUT(data() && !open.bench.viewInput(headGridView()).data.computing, 20000);
+        const auto data = [&] { return dataAs<HeadGridData>(open.bench.viewInput(viewById("head_grid"))); };
+        QTRY_VERIFY_WITH_TIMEOUT(data() && !open.bench.viewInput(viewById("head_grid")).data.computing, 20000);
         auto* table = open.find<QTableView>("worstHeads");
         const QAbstractItemModelTester tester(table->model(), QAbstractItemModelTester::FailureReportingMode::QtTest);
         QCOMPARE(table->model()->rowCount(), 48); // six layers of eight query heads

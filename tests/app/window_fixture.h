@@ -6,7 +6,7 @@
 #include "app/window/widgets/notice_strip.h"
 #include "tests/app/sample.h"
 #include "tests/app/window_parts.h"
-#include "views/key_projection/key_projection_view.h"
+#include "views/view.h"
 
 #include <QApplication>
 #include <QLabel>
@@ -31,7 +31,7 @@ struct OpenWindow : WindowParts {
         for (const PaneData& pane : input.panes)
             if (!pane.result || pane.computing)
                 return false;
-        return bench.viewInput(keyProjectionView()).data.value != nullptr;
+        return bench.viewInput(viewById("key_projection")).data.value != nullptr;
     }
     void waitForResults() { QTRY_VERIFY_WITH_TIMEOUT(bench.capture() && idle(), 20000); }
     PaneFrame* pane(std::size_t i) const { return window.canvases()->panes().at(i); }

@@ -13,9 +13,9 @@
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 #include "views/attention_map/attention_map_data.h"
-#include "views/attention_map/attention_map_view.h"
 #include "views/common/value_range.h"
 #include "views/scene/colour_column.h"
+#include "views/view.h"
 
 using namespace kvscope;
 using kvscope::testing::OpenWindow;
@@ -24,14 +24,6 @@ namespace {
 
 QPoint widgetPoint(Point p) {
     return {static_cast<int>(p.x * appearance().scale), static_cast<int>(p.y * appearance().scale)};
-}
-
-/// Inside a handle's triangle; left of everything where there is none.
-QPoint handleOn(const Scene& scene, PickId pick) {
-    for (const Drawable& item : scene.items)
-        if (const auto* triangle = std::get_if<PolygonItem>(&item); triangle && triangle->pick == pick)
-            return widgetPoint({triangle->points[1].x - 5, triangle->points[1].y});
-    return {-1, -1};
 }
 
 /// The window with a map in it that has its data.
@@ -49,7 +41,7 @@ struct OpenMap : OpenWindow {
     }
     CanvasWidget* canvas() const { return map->canvas(); }
     std::shared_ptr<const AttentionMapData> data() const {
-        return dataAs<AttentionMapData>(bench.viewInput(attentionMapView()));
+        return dataAs<AttentionMapData>(bench.viewInput(viewById("attention_map")));
     }
     /// Until it has its place, too: its cells are those of its pixels then.
     void waitForMap() {
@@ -58,12 +50,12 @@ struct OpenMap : OpenWindow {
                    std::min<std::int64_t>(data()->rowEnd - data()->rowBegin, canvas()->height());
         };
         QTRY_VERIFY_WITH_TIMEOUT(map && map->isVisible() && data() && hasItsSize() &&
-                                     !bench.viewInput(attentionMapView()).data.computing &&
+                                     !bench.viewInput(viewById("attention_map")).data.computing &&
                                      !canvas()->scene().plot.contains({0, 0}) && canvas()->scene().plot.width > 50,
                                  20000);
     }
     std::string option(const std::string& id) const {
-        return viewOptions(bench.session(), attentionMapView()).text(id);
+        return viewOptions(bench.session(), viewById("attention_map")).text(id);
     }
     QPoint pixelOf(double key, double query) const {
         const Scene& scene = canvas()->scene();
@@ -76,7 +68,6 @@ struct OpenMap : OpenWindow {
                           false);
         QCoreApplication::sendEvent(canvas(), &event);
     }
-    QPoint handle(PickId pick) const { return handleOn(canvas()->scene(), pick); }
 };
 
 } // namespace
@@ -104,90 +95,6 @@ private slots:
             QTRY_COMPARE(open.data()->cells.shape[0], std::min<std::int64_t>(1028, open.canvas()->height()));
             QTRY_COMPARE(open.data()->cells.shape[1], std::min<std::int64_t>(1028, open.canvas()->width()));
         }
-    }
-
-    void aHandleIsPulledAndThatIsOneStepOfUndo() {
-        OpenMap open;
-        QCOMPARE(open.option("range"), std::string("auto"));
-        const QPoint from = open.handle(kHighHandle);
-        QVERIFY(from.x() > 0);
-        const int pull = static_cast<int>(open.canvas()->scene().plot.height / 3 * appearance().scale);
-        QTest::mousePress(open.canvas(), Qt::LeftButton, {}, from);
-        for (int step = 1; step <= 6; ++step) {
-            QTest::mouseMove(open.canvas(), from + QPoint(0, pull * step / 6));
-            QVERIFY(step < 2 || open.option("range") != "auto"); // live
-        }
-        QTest::mouseRelease(open.canvas(), Qt::LeftButton, {}, from + QPoint(0, pull));
-        const ValueRange range = ValueRange::parse(open.option("range"));
-        QCOMPARE(range.quantity, std::string("weight"));
-        QCOMPARE(*range.low, 1e-4);
-        QVERIFY2(std::abs(std::log10(*range.high) + 2) < 0.1, open.option("range").c_str()); // a third of six decades
-        QVERIFY(std::abs(open.handle(kHighHandle).y() - (from.y() + pull)) <= 2);
-        QVERIFY(open.bench.session().look.ranges.count("attention_map") == 0); // the map was not panned
-        QCOMPARE(open.bench.history().undoLabel(), std::string("Colour range"));
-        open.bench.undo();
-        QCOMPARE(open.option("range"), std::string("auto"));
-        open.bench.redo();
-        QTest::mouseDClick(open.canvas(), Qt::LeftButton, {}, open.handle(kHighHandle));
-        QCOMPARE(open.option("range"), std::string("auto"));
-    }
-
-    // Every other view with a colour column has the same handles, keys and double click.
-    void otherColumnsArePulledTheSameWay_data() {
-        QTest::addColumn<QString>("view");
-        QTest::addColumn<int>("layout");
-        QTest::newRow("head grid") << "head_grid" << static_cast<int>(WindowLayout::WholeModel);
-        QTest::newRow("key projection") << "key_projection" << static_cast<int>(WindowLayout::ExploreHead);
-    }
-
-    void otherColumnsArePulledTheSameWay() {
-        QFETCH(QString, view);
-        QFETCH(int, layout);
-        const std::string id = view.toStdString();
-        OpenWindow open;
-        open.bench.change(
-            [&](Session& s) {
-                s.layout = static_cast<WindowLayout>(layout);
-                setViewOption(s, "key_projection", "colour_by", "norm");
-            },
-            "Layout");
-        ViewCanvas* canvas = id == "key_projection" ? open.pane(0)->canvas() : nullptr;
-        for (ViewDock* dock : open.window.canvases()->docks())
-            if (dock->canvas()->view().card().id == id)
-                canvas = dock->canvas();
-        QVERIFY(canvas);
-        const auto handle = [&] { return handleOn(canvas->canvas()->scene(), kLowHandle); };
-        QTRY_VERIFY_WITH_TIMEOUT(handle().x() > 0, 20000);
-        const View& shown = viewById(id);
-        QTRY_VERIFY_WITH_TIMEOUT(!open.bench.viewInput(shown).data.computing, 20000);
-        const auto range = [&] { return viewOptions(open.bench.session(), shown).text("range"); };
-        const auto selected = open.bench.session().selected;
-        const QPoint from = handle();
-        QTest::mousePress(canvas->canvas(), Qt::LeftButton, {}, from);
-        for (int step = 1; step <= 5; ++step)
-            QTest::mouseMove(canvas->canvas(), from - QPoint(0, 6 * step));
-        QTest::mouseRelease(canvas->canvas(), Qt::LeftButton, {}, from - QPoint(0, 30));
-        QVERIFY2(ValueRange::parse(range()).isChosen(), range().c_str());
-        QVERIFY(std::abs(handle().y() - (from.y() - 30)) <= 3);
-        QVERIFY(open.bench.session().look.ranges.count(id) == 0 && open.bench.session().selected == selected);
-        QTest::mouseDClick(canvas->canvas(), Qt::LeftButton, {}, handle());
-        QCOMPARE(range(), std::string("auto"));
-        canvas->canvas()->setFocus();
-        QTest::keyClick(canvas->canvas(), Qt::Key_PageUp, Qt::ShiftModifier);
-        QVERIFY2(ValueRange::parse(range()).isChosen(), range().c_str());
-    }
-
-    void keysMoveTheEnds() {
-        OpenMap open;
-        QTest::keyClick(open.canvas(), Qt::Key_PageDown);
-        const double once = *ValueRange::parse(open.option("range")).high;
-        QVERIFY(once < 1 && once > 0.5);
-        QTest::keyClick(open.canvas(), Qt::Key_PageUp, Qt::ShiftModifier);
-        QVERIFY(*ValueRange::parse(open.option("range")).low > 1e-4);
-        QCOMPARE(*ValueRange::parse(open.option("range")).high, once);
-        open.bench.undo(); // each key that was let go is a step
-        QCOMPARE(*ValueRange::parse(open.option("range")).low, 1e-4);
-        QCOMPARE(*ValueRange::parse(open.option("range")).high, once);
     }
 
     void rangesAreTypedAndReset() {
@@ -229,7 +136,7 @@ private slots:
         auto* dialog = open.window.findChild<RangeDialog*>();
         const auto* to = dialog->findChild<QLineEdit*>("coloursTo");
         const QString whole = to->text();
-        open.bench.setRange(attentionMapView(), Viewport::Range{400, 440, 700, 740}); // without the sink
+        open.bench.setRange(viewById("attention_map"), Viewport::Range{400, 440, 700, 740}); // without the sink
         QTRY_VERIFY(to->text() != whole);
         QTest::mouseClick(dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Apply), Qt::LeftButton);
         QCOMPARE(open.option("range"), std::string("auto"));
@@ -247,8 +154,8 @@ private slots:
         const std::string path = folder.filePath("map.kvscope").toStdString();
         writeSession(path, open.bench.session());
         const Session back = readSession(path);
-        QCOMPARE(viewOptions(back, attentionMapView()).text("range"), std::string("weight:0.001..0.25"));
-        QCOMPARE(viewOptions(back, attentionMapView()).text("cell"), std::string("920,615"));
+        QCOMPARE(viewOptions(back, viewById("attention_map")).text("range"), std::string("weight:0.001..0.25"));
+        QCOMPARE(viewOptions(back, viewById("attention_map")).text("cell"), std::string("920,615"));
         FigureRequest figure;
         figure.viewId = "attention_map";
         figure.outPath = "map.png";
@@ -316,10 +223,10 @@ private slots:
         QCOMPARE(changed, 1);
         const QImage shown = open.canvas()->grabFramebuffer();
         const Viewport::Range range = open.bench.session().look.ranges.at("attention_map");
-        open.bench.setRange(attentionMapView(), std::nullopt);
+        open.bench.setRange(viewById("attention_map"), std::nullopt);
         open.waitForMap();
         (void)open.framesWhenStill();
-        open.bench.setRange(attentionMapView(), range);
+        open.bench.setRange(viewById("attention_map"), range);
         open.waitForMap();
         (void)open.framesWhenStill();
         QCOMPARE(open.canvas()->grabFramebuffer(), shown);

@@ -2,8 +2,7 @@
 #include "tests/app/workbench_by_hand.h"
 #include "tests/support/test_program.h"
 #include "views/attention_map/attention_map_data.h"
-#include "views/attention_map/attention_map_view.h"
-#include "views/key_projection/key_projection_view.h"
+#include "views/view.h"
 
 #include <QSignalSpy>
 #include <QTest>
@@ -18,7 +17,7 @@ constexpr Viewport::Range kPart{200, 400, 500, 700};
 
 std::unique_ptr<Workbench> makeWorkbench(ManualExecutor& executor) {
     auto bench = kvscope::testing::manualWorkbench(executor);
-    bench->showView(keyProjectionView());
+    bench->showView(viewById("key_projection"));
     return bench;
 }
 
@@ -48,7 +47,7 @@ private slots:
             QVERIFY2(pane.result && pane.result->fidelity && !pane.computing, pane.error.c_str());
             QVERIFY(pane.error.empty());
         }
-        QVERIFY(bench->viewInput(keyProjectionView()).data.value);
+        QVERIFY(bench->viewInput(viewById("key_projection")).data.value);
         QCOMPARE(input.focus.selectionName, std::string("needle"));
         QCOMPARE(input.focus.selected.size(), std::size_t{16});
     }
@@ -120,23 +119,23 @@ private slots:
         const auto before = bench->viewInput().panes[0].result;
         bench->change([&](Session& s) { chooseKvHead(s, KvHeadIndex(0), *bench->capture()); }, "Head");
         QVERIFY(bench->viewInput().panes[0].result == before);
-        QVERIFY(!bench->viewInput(keyProjectionView()).data.value); // that one is of a head
+        QVERIFY(!bench->viewInput(viewById("key_projection")).data.value); // that one is of a head
         executor.runAll();
-        QVERIFY(bench->viewInput(keyProjectionView()).data.value);
+        QVERIFY(bench->viewInput(viewById("key_projection")).data.value);
     }
 
     void aViewThatNobodySeesAsksForNothing() {
         ManualExecutor executor;
         const auto bench = makeWorkbench(executor);
-        bench->hideView(keyProjectionView());
+        bench->hideView(viewById("key_projection"));
         bench->openCapture(kSample);
         executor.runAll();
-        QVERIFY(!bench->viewInput(keyProjectionView()).data.value);
-        bench->showView(keyProjectionView());
-        QVERIFY(bench->viewInput(keyProjectionView()).data.computing);
+        QVERIFY(!bench->viewInput(viewById("key_projection")).data.value);
+        bench->showView(viewById("key_projection"));
+        QVERIFY(bench->viewInput(viewById("key_projection")).data.computing);
         executor.runAll();
-        QVERIFY(bench->viewInput(keyProjectionView()).data.value &&
-                !bench->viewInput(keyProjectionView()).data.computing);
+        QVERIFY(bench->viewInput(viewById("key_projection")).data.value &&
+                !bench->viewInput(viewById("key_projection")).data.computing);
     }
 
     void finishedDataOutliveHidingAndUnfinishedOnesAreAskedForAgain() {
@@ -144,19 +143,19 @@ private slots:
         const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
         executor.runAll();
-        const auto data = bench->viewInput(keyProjectionView()).data.value;
-        bench->hideView(keyProjectionView());
-        bench->showView(keyProjectionView());
-        QVERIFY(data && bench->viewInput(keyProjectionView()).data.value == data);
-        QVERIFY(!bench->viewInput(keyProjectionView()).data.computing);
+        const auto data = bench->viewInput(viewById("key_projection")).data.value;
+        bench->hideView(viewById("key_projection"));
+        bench->showView(viewById("key_projection"));
+        QVERIFY(data && bench->viewInput(viewById("key_projection")).data.value == data);
+        QVERIFY(!bench->viewInput(viewById("key_projection")).data.computing);
 
         bench->change([&](Session& s) { chooseKvHead(s, KvHeadIndex(0), *bench->capture()); }, "Head");
-        bench->hideView(keyProjectionView());
+        bench->hideView(viewById("key_projection"));
         executor.runAll();
-        QVERIFY(!bench->viewInput(keyProjectionView()).data.value);
-        bench->showView(keyProjectionView());
+        QVERIFY(!bench->viewInput(viewById("key_projection")).data.value);
+        bench->showView(viewById("key_projection"));
         executor.runAll();
-        QVERIFY(bench->viewInput(keyProjectionView()).data.value);
+        QVERIFY(bench->viewInput(viewById("key_projection")).data.value);
     }
 
     // An option of the drawing alone computes nothing; one of the data does.
@@ -165,12 +164,13 @@ private slots:
         const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
         executor.runAll();
-        const auto data = bench->viewInput(keyProjectionView()).data.value;
+        const auto data = bench->viewInput(viewById("key_projection")).data.value;
         bench->change([](Session& s) { setViewOption(s, "key_projection", "x_component", "3"); }, "Option");
-        QVERIFY(bench->viewInput(keyProjectionView()).data.value == data);
+        QVERIFY(bench->viewInput(viewById("key_projection")).data.value == data);
         bench->change([](Session& s) { setViewOption(s, "key_projection", "source", "keys_pre_rope"); }, "Option");
-        QVERIFY(bench->viewInput(keyProjectionView()).data.computing);
-        QVERIFY(!bench->viewInput(keyProjectionView()).data.value); // rotated keys under another name would be wrong
+        QVERIFY(bench->viewInput(viewById("key_projection")).data.computing);
+        QVERIFY(
+            !bench->viewInput(viewById("key_projection")).data.value); // rotated keys under another name would be wrong
     }
 
     void aResultOfAnotherLayerIsNotMixedIn() {
@@ -241,20 +241,20 @@ private slots:
     void anotherPartAsksForNothingElse() {
         ManualExecutor executor;
         const auto bench = makeWorkbench(executor);
-        bench->showView(attentionMapView());
+        bench->showView(viewById("attention_map"));
         bench->openCapture(kSample);
         executor.runAll();
         const QSignalSpy session(bench.get(), &Workbench::sessionChanged), range(bench.get(), &Workbench::rangeChanged);
         const QSignalSpy data(bench.get(), &Workbench::dataChanged);
-        bench->setRange(keyProjectionView(), Viewport::Range{0, 1, 0, 1}); // has the same data in every part
+        bench->setRange(viewById("key_projection"), Viewport::Range{0, 1, 0, 1}); // has the same data in every part
         QVERIFY(executor.tasks.empty() && data.empty());
-        bench->setRange(attentionMapView(), kPart);
-        bench->setRange(attentionMapView(), kPart);
+        bench->setRange(viewById("attention_map"), kPart);
+        bench->setRange(viewById("attention_map"), kPart);
         QCOMPARE(range.count(), 2);
         QCOMPARE(range.at(1).at(0).toString(), QString("attention_map"));
         QVERIFY(session.empty() && !bench->history().canUndo());
         QVERIFY(bench->session().look.ranges.at("attention_map").xMin == kPart.xMin && !bench->history().isSaved());
-        bench->setRange(attentionMapView(), std::nullopt);
+        bench->setRange(viewById("attention_map"), std::nullopt);
         QVERIFY(!bench->session().look.ranges.contains("attention_map"));
         QCOMPARE(range.count(), 3);
     }
@@ -263,24 +263,26 @@ private slots:
     void slowDataWaitForTheHandToRest() {
         ManualExecutor executor;
         const auto bench = makeWorkbench(executor);
-        bench->showView(attentionMapView());
+        bench->showView(viewById("attention_map"));
         bench->openCapture(kSample);
         executor.runTask();
         while (executor.deliver()) {
         }
         QTest::qWait(40); // the whole map takes so long
         executor.runAll();
-        const auto keys = [&] { return dataAs<AttentionMapData>(bench->viewInput(attentionMapView()))->keyBegin; };
+        const auto keys = [&] {
+            return dataAs<AttentionMapData>(bench->viewInput(viewById("attention_map")))->keyBegin;
+        };
         for (double moved = 0; moved < 4; ++moved) {
-            bench->setRange(attentionMapView(), Viewport::Range{100 + moved, 300 + moved, 100, 300});
+            bench->setRange(viewById("attention_map"), Viewport::Range{100 + moved, 300 + moved, 100, 300});
             QVERIFY(executor.tasks.empty());
-            QVERIFY(bench->viewInput(attentionMapView()).data.computing);
+            QVERIFY(bench->viewInput(viewById("attention_map")).data.computing);
             QCOMPARE(keys(), 0); // the old picture stays
         }
         QTRY_COMPARE(executor.tasks.size(), std::size_t{1});
         executor.runAll();
         QCOMPARE(keys(), 103);
-        QVERIFY(!bench->viewInput(attentionMapView()).data.computing);
+        QVERIFY(!bench->viewInput(viewById("attention_map")).data.computing);
         // A small part is there at once, and so is the next one asked for. A busy machine may need several goes.
         bool atOnce = false;
         for (int go = 0; go < 50 && !atOnce; ++go) {
@@ -290,7 +292,7 @@ private slots:
                 },
                 "Range");
             executor.runAll();
-            bench->setRange(attentionMapView(), Viewport::Range{700.0 + go, 710.0 + go, 800, 810});
+            bench->setRange(viewById("attention_map"), Viewport::Range{700.0 + go, 710.0 + go, 800, 810});
             atOnce = executor.tasks.size() == 1;
             executor.runAll();
         }
@@ -302,20 +304,20 @@ private slots:
     void whatIsNeverDoneIsSlow() {
         ManualExecutor executor;
         const auto bench = makeWorkbench(executor);
-        bench->showView(attentionMapView());
+        bench->showView(viewById("attention_map"));
         bench->openCapture(kSample);
         executor.runAll();
         bench->change([&](Session& s) { s.look.ranges["attention_map"] = {500, 510, 600, 610}; }, "Range");
         executor.runAll();
         for (double moved = 0; moved < 6; ++moved) {
-            bench->setRange(attentionMapView(), Viewport::Range{100 + moved, 300 + moved, 100, 300});
+            bench->setRange(viewById("attention_map"), Viewport::Range{100 + moved, 300 + moved, 100, 300});
             QTest::qWait(10);
         }
         const std::size_t begun = executor.tasks.size();
         while (executor.runTask()) {
         }
         QVERIFY(begun <= 4);
-        bench->setRange(attentionMapView(), Viewport::Range{110, 310, 100, 300});
+        bench->setRange(viewById("attention_map"), Viewport::Range{110, 310, 100, 300});
         QVERIFY(executor.tasks.empty()); // it waits
         QTRY_COMPARE(executor.tasks.size(), std::size_t{1});
     }
@@ -325,27 +327,27 @@ private slots:
         for (const int how : {0, 1, 2}) {
             ManualExecutor executor;
             const auto bench = makeWorkbench(executor);
-            bench->showView(attentionMapView());
+            bench->showView(viewById("attention_map"));
             bench->openCapture(kSample);
             executor.runTask();
             while (executor.deliver()) {
             }
             QTest::qWait(40);
             executor.runAll();
-            bench->setRange(attentionMapView(), kPart);
+            bench->setRange(viewById("attention_map"), kPart);
             QVERIFY(executor.tasks.empty());
             if (how == 0)
-                bench->hideView(attentionMapView());
+                bench->hideView(viewById("attention_map"));
             else if (how == 1)
                 bench->closeCapture();
             else
                 bench->change([](Session& s) { setViewOption(s, "attention_map", "map", "non_causal"); }, "Map");
             executor.runAll();
-            const auto shown = bench->viewInput(attentionMapView()).data.value;
+            const auto shown = bench->viewInput(viewById("attention_map")).data.value;
             QTest::qWait(200);
             executor.runAll(); // the head picker's layer scan, on a slow machine
-            QVERIFY(bench->viewInput(attentionMapView()).data.value == shown);
-            QVERIFY(how != 2 || !bench->viewInput(attentionMapView()).data.computing);
+            QVERIFY(bench->viewInput(viewById("attention_map")).data.value == shown);
+            QVERIFY(how != 2 || !bench->viewInput(viewById("attention_map")).data.computing);
         }
     }
 

@@ -5,7 +5,7 @@
 #include "app/window/style/number_text.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
-#include "views/head_grid/head_grid_view.h"
+#include "views/view.h"
 
 #include <QSettings>
 #include <QTableView>
@@ -23,8 +23,10 @@ struct WholeModel : OpenWindow {
     QTableView* table = window.findChild<QTableView*>("worstHeads");
 
     WholeModel() { QTest::keyClick(&window, Qt::Key_4, Qt::ControlModifier); }
-    std::shared_ptr<const HeadGridData> grid() const { return dataAs<HeadGridData>(bench.viewInput(headGridView())); }
-    bool gridIsThere() const { return grid() && !bench.viewInput(headGridView()).data.computing; }
+    std::shared_ptr<const HeadGridData> grid() const {
+        return dataAs<HeadGridData>(bench.viewInput(viewById("head_grid")));
+    }
+    bool gridIsThere() const { return grid() && !bench.viewInput(viewById("head_grid")).data.computing; }
     QString title(int column) const { return table->model()->headerData(column, Qt::Horizontal).toString(); }
     QString cell(int row, int column) const { return table->model()->index(row, column).data().toString(); }
     bool compares() const { return !table->isColumnHidden(kOther); }
@@ -35,7 +37,8 @@ struct WholeModel : OpenWindow {
         return table->model()->rowCount() > 0;
     }
     void show(const char* quantity) {
-        bench.change([&](Session& s) { setViewOption(s, headGridView().card().id, "quantity", quantity); }, "Quantity");
+        bench.change([&](Session& s) { setViewOption(s, viewById("head_grid").card().id, "quantity", quantity); },
+                     "Quantity");
     }
 };
 
@@ -122,15 +125,15 @@ private slots:
     /// Nobody sees the list, nobody computes for it.
     void aHiddenListAsksForNothing() {
         OpenWindow open;
-        open.bench.showView(headGridView());
+        open.bench.showView(viewById("head_grid"));
         auto* list = open.window.findChild<WorstHeads*>();
         QVERIFY(!list->isVisible());
-        QTRY_VERIFY_WITH_TIMEOUT(dataAs<HeadGridData>(open.bench.viewInput(headGridView())) &&
-                                     !open.bench.viewInput(headGridView()).data.computing,
+        QTRY_VERIFY_WITH_TIMEOUT(dataAs<HeadGridData>(open.bench.viewInput(viewById("head_grid"))) &&
+                                     !open.bench.viewInput(viewById("head_grid")).data.computing,
                                  30000);
         QTest::qWait(500);
         QVERIFY(open.window.findChild<QTableView*>("worstHeads")->isColumnHidden(kOther));
-        open.bench.hideView(headGridView());
+        open.bench.hideView(viewById("head_grid"));
     }
 };
 

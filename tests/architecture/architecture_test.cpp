@@ -8,6 +8,8 @@
 #include <QFileInfo>
 #include <QtTest>
 
+#include <algorithm>
+
 using namespace kvscope::architecture;
 
 namespace {
@@ -16,6 +18,51 @@ const QString kRoot = QString::fromStdString(kvscope::testing::sourceDir());
 const QStringList kProduct = {"core", "gpu", "views", "app"};
 constexpr int kHeaderLines = 170; // about 150
 constexpr int kSourceLines = 420; // about 400
+
+/// Such a folder has the page that the program shows: x_view.md.
+bool isOneView(const QString& folder) {
+    return QFileInfo::exists(kRoot + "/" + folder + "/" + folder.section('/', -1) + "_view.md");
+}
+
+/// Quoted names in a line of code; comments do not count.
+QStringList quotedIn(QString line) {
+    line.remove(QRegularExpression("//.*"));
+    static const QRegularExpression quoted("\"([a-z][a-z0-9_]*)[\":@,](?! )");
+    QStringList names;
+    for (auto found = quoted.globalMatch(line); found.hasNext();)
+        names << found.next().captured(1);
+    return names;
+}
+
+/// Ids of all cards, as the sources of `folder` say them.
+QMap<QString, QString> foldersOfIds(const QString& folder, const QString& pattern) {
+    QMap<QString, QString> folders;
+    const QRegularExpression card(pattern);
+    for (const SourceFile& source : readSources(kRoot, {folder}))
+        for (const QString& line : source.lines)
+            if (const auto found = card.match(line); found.hasMatch())
+                folders[found.captured(1)] = source.path.section('/', 0, -2);
+    return folders;
+}
+
+/// Quoted ids outside the folder of their card, below none of the `allowed` paths. Ids that also name a measure, a part
+/// of a score or a picture are not looked for.
+QStringList idsOutside(const QMap<QString, QString>& folders, const QStringList& allowed) {
+    static const QStringList words = {"exact",  "score",   "leverage",    "key_norm",        "theory",
+                                      "curves", "overlap", "calibration", "error_difference"};
+    QStringList wrong;
+    for (const SourceFile& source : readSources(kRoot, kProduct)) {
+        const auto holds = [&](const QString& start) { return source.path.startsWith(start); };
+        if (std::any_of(allowed.begin(), allowed.end(), holds))
+            continue;
+        for (const QString& line : source.lines)
+            for (const QString& id : quotedIn(line))
+                if (folders.contains(id) && !words.contains(id) && !holds(folders[id] + "/"))
+                    wrong << source.path + " names " + id;
+    }
+    wrong.removeDuplicates();
+    return wrong;
+}
 
 } // namespace
 
@@ -166,11 +213,32 @@ private slots:
             while (folders.hasNext()) {
                 const QString folder = folders.next();
                 const bool hasSources = !QDir(folder).entryList({"*.h", "*.cpp", "*.cu"}, QDir::Files).isEmpty();
-                if (hasSources && !QFileInfo::exists(folder + "/README.md"))
-                    wrong << folder.mid(kRoot.size() + 1);
+                const QString path = folder.mid(kRoot.size() + 1);
+                if (hasSources && !isOneView(path) && !QFileInfo::exists(folder + "/README.md"))
+                    wrong << path;
             }
         }
         QVERIFY2(wrong.isEmpty(), qPrintable("without README.md: " + wrong.join(", ")));
+    }
+
+    void noViewIsKnownByItsIdElsewhere() {
+        const auto folders = foldersOfIds("views", "View\\(\\{\\.id = \"(\\w+)\"");
+        QVERIFY(folders.size() > 20);
+        const QStringList wrong =
+            idsOutside(folders, {"app/study/makers/",                   // whose data they make
+                                 "app/command_line/plot_command.cpp"}); // drawn unless another is asked for
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
+    }
+
+    void noPolicyIsKnownByItsIdElsewhere() {
+        const auto folders = foldersOfIds("core/policies", "card\\.id = \"(\\w+)\"");
+        QVERIFY(folders.size() > 16);
+        const QStringList wrong = idsOutside(folders, {"core/policies/",            // variants are named after papers
+                                                       "core/studies/reproduction", // what papers compare
+                                                       "views/common/policy_style.cpp", // chosen colours
+                                                       "app/study/session.cpp",         // panes of a first session
+                                                       "app/python/module.cpp"});
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
     }
 
     void everyPolicyAndViewHasItsPage() {

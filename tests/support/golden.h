@@ -19,11 +19,18 @@ inline std::vector<std::string> linesOf(const std::string& path) {
     return lines;
 }
 
+inline std::string pathOf(const std::string& name) { return kvscope::testing::sourceDir() + "/tests/golden/" + name; }
+
+inline bool isUpdated() {
+    const char* update = std::getenv("KVSCOPE_UPDATE_GOLDEN");
+    return update && *update == '1';
+}
+
 /// Empty when `lines` is what tests/golden/<name> holds (or was just rewritten to hold), else the first line that
 /// differs.
 inline std::string compare(const std::string& name, const std::vector<std::string>& lines) {
-    const std::string path = kvscope::testing::sourceDir() + "/tests/golden/" + name;
-    if (const char* update = std::getenv("KVSCOPE_UPDATE_GOLDEN"); update && *update == '1') {
+    const std::string path = pathOf(name);
+    if (isUpdated()) {
         std::ofstream file(path);
         for (const std::string& line : lines)
             file << line << '\n';

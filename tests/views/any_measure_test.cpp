@@ -9,12 +9,10 @@
 #include "tests/views/view_fixture.h"
 #include "views/common/measure_options.h"
 #include "views/curves/curves_data.h"
-#include "views/curves/curves_view.h"
 #include "views/head_grid/head_grid_data.h"
-#include "views/head_grid/head_grid_view.h"
 #include "views/phase_map/phase_map_data.h"
-#include "views/phase_map/phase_map_view.h"
 #include "views/phase_map/phase_painter.h"
+#include "views/view.h"
 
 #include <cmath>
 #include <map>
@@ -54,8 +52,9 @@ private slots:
     void initTestCase() { m_text = std::make_unique<QtTextService>(); }
 
     void menusAreTheRegistry() {
-        for (const auto& [view, option] : {std::pair(&headGridView(), "quantity"), std::pair(&curvesView(), "measure"),
-                                           std::pair(&phaseMapView(), "measure")}) {
+        for (const auto& [view, option] :
+             {std::pair(&viewById("head_grid"), "quantity"), std::pair(&viewById("curves"), "measure"),
+              std::pair(&viewById("phase_map"), "measure")}) {
             std::map<std::string, std::string> labels;
             for (const ParameterChoice& choice : optionRow(*view, option).choices)
                 QVERIFY2(labels.emplace(choice.id, choice.label).second, choice.id.c_str()); // none twice
@@ -69,7 +68,7 @@ private slots:
         for (const char* id : {"output_error", "retained_mass", "error_difference", "overlap", "kept_tokens",
                                "selection_kept", "survival_budget", "mean_cosine", "entropy", "effective_budget",
                                "cos_means", "log_det", "leverage_concentration", "sink_mass"})
-            QCOMPARE(optionsOf(headGridView(), {{"quantity", id}}).choice("quantity"), std::string(id));
+            QCOMPARE(optionsOf(viewById("head_grid"), {{"quantity", id}}).choice("quantity"), std::string(id));
         QCOMPARE(measureWords(measureById("retained_mass")), std::string("retained attention mass"));
         QCOMPARE(measureWords(measureById("eps_f")), std::string("ε, Frobenius"));
         QCOMPARE(measureWords(measureById("cos_means")), std::string("cos(k̄, q̄)"));
@@ -85,8 +84,8 @@ private slots:
     void gridCellsAreTheMeasureOfTheirHead() {
         QFETCH(QString, id);
         const MeasureCard& card = measureById(id.toStdString());
-        const ParameterValues options = optionsOf(headGridView(), {{"quantity", card.id}});
-        const ViewInput input = inputFor(headGridView(), {"snapkv@0.25"}, options);
+        const ParameterValues options = optionsOf(viewById("head_grid"), {{"quantity", card.id}});
+        const ViewInput input = inputFor(viewById("head_grid"), {"snapkv@0.25"}, options);
         const auto data = dataAs<HeadGridData>(input);
         QCOMPARE(data->columns, card.shape == MeasureShape::PerKvHead ? 2 : 8);
         QCOMPARE(data->isSigned, card.isSigned);
@@ -94,15 +93,15 @@ private slots:
         for (const int layer : {0, 5})
             QCOMPARE(data->rows[std::size_t(layer)].values, perHead(card.id, "snapkv@0.25", layer));
         QCOMPARE(data->what.ends_with(" of SnapKV"), card.subject == MeasureSubject::KeptTokens);
-        const std::string finding = headGridView().finding(input, options);
+        const std::string finding = viewById("head_grid").finding(input, options);
         QVERIFY2(finding.starts_with(asSentence(data->what) + ": ") &&
                      (card.unit.empty() || finding.find(" " + card.unit + ", in layer ") != std::string::npos),
                  finding.c_str());
-        const ViewTable table = headGridView().table(input, options);
+        const ViewTable table = viewById("head_grid").table(input, options);
         QCOMPARE(table.columns[2], data->what + (card.unit.empty() ? "" : ", " + card.unit));
         for (const QSize size : {QSize(300, 220), QSize(930, 400)}) {
             const Scene scene =
-                headGridView().buildScene(input, options, viewport(size.width(), size.height(), *m_text));
+                viewById("head_grid").buildScene(input, options, viewport(size.width(), size.height(), *m_text));
             QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
             QCOMPARE(clippedTexts(scene, *m_text), QStringList());
         }
@@ -110,12 +109,12 @@ private slots:
 
     void whatDescribesTheLayerNeedsNoPane() {
         for (const char* id : {"entropy", "sink_mass", "leverage_concentration"}) {
-            const ParameterValues options = optionsOf(headGridView(), {{"quantity", id}});
-            const auto data = dataAs<HeadGridData>(inputFor(headGridView(), {}, options));
+            const ParameterValues options = optionsOf(viewById("head_grid"), {{"quantity", id}});
+            const auto data = dataAs<HeadGridData>(inputFor(viewById("head_grid"), {}, options));
             QCOMPARE(data->rows[2].values, perHead(id, "keydiff@0.1", 2));
         }
         const auto refused = errorMessage([] {
-            inputFor(headGridView(), {}, optionsOf(headGridView(), {{"quantity", "effective_budget"}}));
+            inputFor(viewById("head_grid"), {}, optionsOf(viewById("head_grid"), {{"quantity", "effective_budget"}}));
         });
         QVERIFY2(refused.find("no policy is shown") != std::string::npos, refused.c_str());
     }
@@ -123,8 +122,8 @@ private slots:
     void curvesFollowTheMeasureOfTheirHeads() {
         for (const char* heads : {"kv_head", "layer"}) {
             const ParameterValues options =
-                optionsOf(curvesView(), {{"measure", "log_det"}, {"heads", heads}, {"vary", "window=8,64"}});
-            const ViewInput input = inputFor(curvesView(), {"snapkv@0.1", "keydiff@0.25"}, options);
+                optionsOf(viewById("curves"), {{"measure", "log_det"}, {"heads", heads}, {"vary", "window=8,64"}});
+            const ViewInput input = inputFor(viewById("curves"), {"snapkv@0.1", "keydiff@0.25"}, options);
             const auto data = dataAs<CurvesData>(input);
             for (const std::size_t i : {0, 1}) {
                 const auto values = perHead("log_det", i == 0 ? "snapkv,window=8@0.1" : "snapkv,window=64@0.1", 3);
@@ -133,27 +132,28 @@ private slots:
             const double level = data->curves[1].points[0].mean;
             const int snapkv = int(data->curves[0].points[0].mean > level) +
                                int(data->curves[0].points[1].mean > level); // larger wins
-            const std::string finding = curvesView().finding(input, options);
+            const std::string finding = viewById("curves").finding(input, options);
             const std::string wanted = (snapkv >= 1 ? "SnapKV" : "KeyDiff") +
                                        std::string(" has the largest log det, pseudo at ") +
                                        std::to_string(snapkv >= 1 ? snapkv : 2) + " of 2";
             QVERIFY2(finding.starts_with(wanted), finding.c_str());
-            const auto texts = textsOf(curvesView().buildScene(input, options, viewport(700, 500, *m_text)));
+            const auto texts = textsOf(viewById("curves").buildScene(input, options, viewport(700, 500, *m_text)));
             QCOMPARE(std::count(texts.begin(), texts.end(), std::string("log det, pseudo, nat")), 1);
         }
     }
 
     void aCurveThatNoSelectionMovesSaysSo() {
-        const ParameterValues options = optionsOf(curvesView(), {{"measure", "entropy"}, {"vary", "window=8,64"}});
-        const ViewInput input = inputFor(curvesView(), {"snapkv@0.1"}, options);
+        const ParameterValues options =
+            optionsOf(viewById("curves"), {{"measure", "entropy"}, {"vary", "window=8,64"}});
+        const ViewInput input = inputFor(viewById("curves"), {"snapkv@0.1"}, options);
         const std::vector<double> heads = perHead("entropy", "exact", 3);
         const double mean = layerMean({heads.begin() + 4, heads.begin() + 8}); // the query heads of KV head 1
         for (const CurvePoint& point : dataAs<CurvesData>(input)->curves[0].points)
             QVERIFY(std::abs(point.mean - mean) < 1e-12);
-        const Scene scene = curvesView().buildScene(input, options, viewport(700, 500, *m_text));
+        const Scene scene = viewById("curves").buildScene(input, options, viewport(700, 500, *m_text));
         for (const Point& mark : *cloudNamed(scene, "A SnapKV")->points) // a level line has an axis around it
             QVERIFY2(mark.y > 60 && mark.y < 430, qPrintable(QString::number(mark.y)));
-        const std::string finding = curvesView().finding(input, options);
+        const std::string finding = viewById("curves").finding(input, options);
         QVERIFY2(finding.starts_with("The attention entropy in KV head 1 is ") &&
                      finding.ends_with(" nat: it describes the layer, whatever is kept"),
                  finding.c_str());
@@ -172,23 +172,24 @@ private slots:
         data.curves = {curve};
         ViewInput input = needleInput({"keydiff@0.25"});
         input.data.value = std::make_shared<const CurvesData>(data);
-        const Scene scene = curvesView().buildScene(input, optionsOf(curvesView()), viewport(700, 500, *m_text));
+        const Scene scene =
+            viewById("curves").buildScene(input, optionsOf(viewById("curves")), viewport(700, 500, *m_text));
         const auto& marks = *cloudNamed(scene, "A KeyDiff")->points;
         QVERIFY2(marks[0].y < 455 && marks[0].y > marks[1].y + 100,
                  qPrintable(QString("%1 and %2").arg(marks[0].y).arg(marks[1].y))); // the axis ends near 460
         PhaseMapData map;
         map.cells = {{true, {-0.5}, {0.1}, ""}, {true, {0.25}, {0.1}, ""}};
         map.measure = "score_correlation";
-        QVERIFY(phaseScale(map, optionsOf(phaseMapView())).isSigned());
+        QVERIFY(phaseScale(map, optionsOf(viewById("phase_map"))).isSigned());
         map.measure = "output_error";
-        QVERIFY(!phaseScale(map, optionsOf(phaseMapView())).isSigned());
+        QVERIFY(!phaseScale(map, optionsOf(viewById("phase_map"))).isSigned());
     }
 
     void thePhaseMapsWinnerHasTheBetterSide() {
         const ParameterValues options =
-            optionsOf(phaseMapView(),
+            optionsOf(viewById("phase_map"),
                       {{"x", "budget=0.05,0.4"}, {"y", "window=8,64"}, {"colour", "winner"}, {"measure", "log_det"}});
-        const ViewInput input = inputFor(phaseMapView(), {"snapkv@0.25", "keydiff@0.25"}, options);
+        const ViewInput input = inputFor(viewById("phase_map"), {"snapkv@0.25", "keydiff@0.25"}, options);
         const auto data = dataAs<PhaseMapData>(input);
         for (std::size_t x = 0; x < 2; ++x)
             for (std::size_t y = 0; y < 2; ++y) {
@@ -199,8 +200,8 @@ private slots:
                 QCOMPARE(data->winner(data->at(x, y)), snapkv > keydiff ? 0 : 1);
             }
         const auto refused = errorMessage([] {
-            inputFor(phaseMapView(), {"snapkv@0.25"},
-                     optionsOf(phaseMapView(), {{"colour", "winner"}, {"measure", "sink_mass"}}));
+            inputFor(viewById("phase_map"), {"snapkv@0.25"},
+                     optionsOf(viewById("phase_map"), {{"colour", "winner"}, {"measure", "sink_mass"}}));
         });
         QVERIFY2(refused.find("nobody wins by 'sink_mass'") != std::string::npos, refused.c_str());
     }
@@ -208,8 +209,8 @@ private slots:
     void thePhaseMapsFindingTakesASideOnlyWhereThereIsOne() {
         const auto findingOf = [](const char* measure) {
             const ParameterValues options =
-                optionsOf(phaseMapView(), {{"x", "budget=0.1,0.4"}, {"y", "window=8,64"}, {"measure", measure}});
-            return phaseMapView().finding(inputFor(phaseMapView(), {"snapkv@0.25"}, options), options);
+                optionsOf(viewById("phase_map"), {{"x", "budget=0.1,0.4"}, {"y", "window=8,64"}, {"measure", measure}});
+            return viewById("phase_map").finding(inputFor(viewById("phase_map"), {"snapkv@0.25"}, options), options);
         };
         QVERIFY2(
             findingOf("effective_budget")

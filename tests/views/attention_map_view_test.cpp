@@ -6,9 +6,9 @@
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/attention_map/attention_map_data.h"
-#include "views/attention_map/attention_map_view.h"
 #include "views/scene/axes.h"
 #include "views/scene/text_painter.h"
+#include "views/view.h"
 
 #include <fmt/format.h>
 
@@ -82,7 +82,7 @@ class AttentionMapViewTest : public QObject {
     Q_OBJECT
 
     std::unique_ptr<QtTextService> m_service;
-    const View& m_view = attentionMapView();
+    const View& m_view = viewById("attention_map");
 
     ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) const {
         ParameterValues options(m_view.card().options);

@@ -5,9 +5,8 @@
 #include "tests/views/view_test.h"
 #include "views/common/bar_labels.h"
 #include "views/common/colour_scale.h"
-#include "views/head_grid/head_grid_view.h"
-#include "views/phase_map/phase_map_view.h"
 #include "views/scene/axes.h"
+#include "views/view.h"
 
 #include <QRegularExpression>
 #include <QSet>
@@ -55,7 +54,7 @@ class BarLabelsTest : public ViewTest {
     Q_OBJECT
 
 public:
-    BarLabelsTest() : ViewTest(headGridView()) {}
+    BarLabelsTest() : ViewTest(viewById("head_grid")) {}
 
 private slots:
     void handValues() {
@@ -137,8 +136,9 @@ private slots:
             const View* view;
             std::vector<std::pair<std::string, std::string>> set;
         };
-        for (const Case& one : {Case{&headGridView(), {}}, Case{&headGridView(), {{"quantity", "kept_tokens"}}},
-                                Case{&phaseMapView(), {{"x", "budget=0.1,0.2,0.4"}, {"y", "window=8,64"}}}}) {
+        for (const Case& one :
+             {Case{&viewById("head_grid"), {}}, Case{&viewById("head_grid"), {{"quantity", "kept_tokens"}}},
+              Case{&viewById("phase_map"), {{"x", "budget=0.1,0.2,0.4"}, {"y", "window=8,64"}}}}) {
             const ParameterValues options = optionsOf(*one.view, one.set);
             const Scene scene = one.view->buildScene(inputFor(*one.view, {"snapkv@0.25"}, options), options,
                                                      viewport(700, 420, m_text));

@@ -6,8 +6,8 @@
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/block_timeline/block_timeline_data.h"
-#include "views/block_timeline/block_timeline_view.h"
 #include "views/scene/text_painter.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -27,10 +27,10 @@ private slots:
     void initTestCase() { m_text = std::make_unique<QtTextService>(); }
 
     void timelineShowsEveryEvictionWhereItHappened() {
-        const ParameterValues options = optionsOf(blockTimelineView());
-        const ViewInput input = inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, options);
+        const ParameterValues options = optionsOf(viewById("block_timeline"));
+        const ViewInput input = inputFor(viewById("block_timeline"), {"keydiff,prompt_block=128@0.25"}, options);
         const RunResult& result = *input.panes[0].result;
-        const Scene scene = blockTimelineView().buildScene(input, options, viewport(640, 420, *m_text));
+        const Scene scene = viewById("block_timeline").buildScene(input, options, viewport(640, 420, *m_text));
         const PointCloudItem* evicted = cloudNamed(scene, "evicted");
         std::size_t evictions = 0;
         for (const BlockStep& step : result.steps)
@@ -42,18 +42,18 @@ private slots:
         const double x = scene.plot.x + scene.plot.width * result.steps[0].end / 995.0;
         QVERIFY(std::abs((*evicted->points)[static_cast<std::size_t>(at)].x - x) < 1e-6);
         QVERIFY(paintSceneAsText(scene).find("simulated") != std::string::npos);
-        const ViewInput oneShot = inputFor(blockTimelineView(), {"keydiff@0.25"}, options);
-        QVERIFY(blockTimelineView().finding(oneShot, options).find("Set its prompt block") != std::string::npos);
+        const ViewInput oneShot = inputFor(viewById("block_timeline"), {"keydiff@0.25"}, options);
+        QVERIFY(viewById("block_timeline").finding(oneShot, options).find("Set its prompt block") != std::string::npos);
     }
 
     // Rings of the last step lie on the right edge or on the cursor: nothing may cover or cut them.
     void evictionsAreDrawnOverCursorAndEdge() {
-        const ParameterValues options = optionsOf(blockTimelineView());
-        ViewInput input = inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, options);
+        const ParameterValues options = optionsOf(viewById("block_timeline"));
+        ViewInput input = inputFor(viewById("block_timeline"), {"keydiff,prompt_block=128@0.25"}, options);
         for (const std::optional<TokenIndex> cursor :
              {std::optional<TokenIndex>{}, std::optional<TokenIndex>{input.panes[0].result->steps[2].end}}) {
             input.cursor = cursor;
-            const Scene scene = blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text));
+            const Scene scene = viewById("block_timeline").buildScene(input, options, viewport(620, 420, *m_text));
             bool after = false;
             for (const Drawable& item : scene.items) {
                 const auto* cloud = std::get_if<PointCloudItem>(&item);
@@ -64,15 +64,15 @@ private slots:
             const auto texts = textsOf(scene);
             QVERIFY(std::find(texts.begin(), texts.end(), "until it is evicted") != texts.end());
         }
-        const ViewInput exact = inputFor(blockTimelineView(), {"exact"}, options);
-        const std::string advice = blockTimelineView().finding(exact, options);
+        const ViewInput exact = inputFor(viewById("block_timeline"), {"exact"}, options);
+        const std::string advice = viewById("block_timeline").finding(exact, options);
         QVERIFY2(advice.find("Choose a policy with a prompt block") != std::string::npos, advice.c_str());
     }
 
     // Step by step by hand: which keys are there, where their mean points, and where that of all keys does.
     void theAnchorDriftIsThatOfTheMeans() {
-        const ParameterValues options = optionsOf(blockTimelineView(), {{"picture", "drift"}});
-        ViewInput input = inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, options);
+        const ParameterValues options = optionsOf(viewById("block_timeline"), {{"picture", "drift"}});
+        ViewInput input = inputFor(viewById("block_timeline"), {"keydiff,prompt_block=128@0.25"}, options);
         const RunResult& result = *input.panes[0].result;
         const auto data = dataAs<BlockTimelineData>(input);
         QCOMPARE(data->drift.size(), result.steps.size());
@@ -98,19 +98,20 @@ private slots:
         }
         QVERIFY(data->drift.front().cosine > 1 - 1e-9 &&
                 data->drift.back().cosine < 0.999); // the first step has lost nothing yet
-        const Scene scene = blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text));
+        const Scene scene = viewById("block_timeline").buildScene(input, options, viewport(620, 420, *m_text));
         QCOMPARE(cloudNamed(scene, "drift")->points->size(), data->drift.size());
-        QCOMPARE(blockTimelineView().table(input, options).rowCount, std::ssize(data->drift));
+        QCOMPARE(viewById("block_timeline").table(input, options).rowCount, std::ssize(data->drift));
         input.cursor = result.steps[1].end;
-        QCOMPARE(cloudNamed(blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text)), "drift")
+        QCOMPARE(cloudNamed(viewById("block_timeline").buildScene(input, options, viewport(620, 420, *m_text)), "drift")
                      ->points->size(),
                  std::size_t{2});
     }
 
     // Every mark is a run of the pane's policy with that block; the prompt at once is a level.
     void theErrorIsShownAgainstTheBlockSize() {
-        const ParameterValues options = optionsOf(blockTimelineView(), {{"picture", "block_size"}});
-        const ViewInput input = inputFor(blockTimelineView(), {"keydiff@0.25"}, options); // needs no block of its own
+        const ParameterValues options = optionsOf(viewById("block_timeline"), {{"picture", "block_size"}});
+        const ViewInput input =
+            inputFor(viewById("block_timeline"), {"keydiff@0.25"}, options); // needs no block of its own
         const auto data = dataAs<BlockTimelineData>(input);
         std::vector<std::int64_t> blocks;
         for (const auto& size : data->sizes) {
@@ -124,26 +125,27 @@ private slots:
                      jaccard(run->selection.heads[1].kept, measured("keydiff@0.25", 3)->selection.heads[1].kept));
         }
         QCOMPARE(blocks, (std::vector<std::int64_t>{0, 16, 32, 64, 128, 256}));
-        const Scene scene = blockTimelineView().buildScene(input, options, viewport(620, 420, *m_text));
+        const Scene scene = viewById("block_timeline").buildScene(input, options, viewport(620, 420, *m_text));
         const PointCloudItem* marks = cloudNamed(scene, "block sizes");
         QCOMPARE(marks->points->size(), std::size_t{5});
-        const PointFacts facts = blockTimelineView().factsAt(input, options, scene, (*marks->points)[3]);
+        const PointFacts facts = viewById("block_timeline").factsAt(input, options, scene, (*marks->points)[3]);
         QCOMPARE(facts.rows[0].second, std::string("128"));
         QVERIFY(facts.settingChange);
         QCOMPARE(facts.settingChange->values,
                  (std::vector<std::pair<std::string, std::string>>{{"prompt_block", "128"}}));
-        const std::string finding = blockTimelineView().finding(input, options);
+        const std::string finding = viewById("block_timeline").finding(input, options);
         QVERIFY2(finding.find(" at once, ") != std::string::npos && finding.find("blocks of 16") != std::string::npos,
                  finding.c_str());
-        QVERIFY(blockTimelineView()
-                    .finding(inputFor(blockTimelineView(), {"exact"}, options), options)
+        QVERIFY(viewById("block_timeline")
+                    .finding(inputFor(viewById("block_timeline"), {"exact"}, options), options)
                     .find("Choose a policy with a prompt block") != std::string::npos);
         for (const char* picture : {"drift", "block_size"})
             for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(620, 420), QSize(900, 700)}) {
-                const ParameterValues chosen = optionsOf(blockTimelineView(), {{"picture", picture}});
-                const Scene sized = blockTimelineView().buildScene(
-                    inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, chosen), chosen,
-                    viewport(size.width(), size.height(), *m_text));
+                const ParameterValues chosen = optionsOf(viewById("block_timeline"), {{"picture", picture}});
+                const Scene sized =
+                    viewById("block_timeline")
+                        .buildScene(inputFor(viewById("block_timeline"), {"keydiff,prompt_block=128@0.25"}, chosen),
+                                    chosen, viewport(size.width(), size.height(), *m_text));
                 QVERIFY(cloudNamed(sized, picture == std::string("drift") ? "drift" : "block sizes"));
                 QCOMPARE(overlappingTexts(sized, *m_text), QStringList());
                 QCOMPARE(clippedTexts(sized, *m_text), QStringList());
@@ -152,12 +154,12 @@ private slots:
 
     // At a cursor nothing is known of what comes later: no later token, no later eviction.
     void timelineAtACursorShowsOnlyWhatWasRead() {
-        const ParameterValues options = optionsOf(blockTimelineView());
-        ViewInput input = inputFor(blockTimelineView(), {"keydiff,prompt_block=128@0.25"}, options);
+        const ParameterValues options = optionsOf(viewById("block_timeline"));
+        ViewInput input = inputFor(viewById("block_timeline"), {"keydiff,prompt_block=128@0.25"}, options);
         const RunResult& result = *input.panes[0].result;
         for (const std::size_t events : {std::size_t{0}, std::size_t{2}, result.steps.size()}) {
             input.cursor = events ? result.steps[events - 1].end : 100;
-            const Scene scene = blockTimelineView().buildScene(input, options, viewport(640, 420, *m_text));
+            const Scene scene = viewById("block_timeline").buildScene(input, options, viewport(640, 420, *m_text));
             std::size_t evictions = 0;
             for (std::size_t i = 0; i < events; ++i)
                 evictions += result.steps[i].evicted[1].size();
@@ -167,14 +169,14 @@ private slots:
                 if (const auto* line = std::get_if<PolylineItem>(&item);
                     line && line->points.size() == 2 && line->points[0].y == line->points[1].y)
                     QVERIFY(line->points[1].x <= x + 1 || line->points[0].y > scene.plot.bottom() - 1);
-            const auto caption = blockTimelineView().caption(input, options);
+            const auto caption = viewById("block_timeline").caption(input, options);
             const std::string leaving =
                 events ? std::to_string(result.steps[events - 1].evicted[1].size()) + " leave" : "holds all";
             QVERIFY2(caption.find(leaving) != std::string::npos, caption.c_str());
             QVERIFY(events == result.steps.size() || paintSceneAsText(scene).find("not read yet") != std::string::npos);
         }
-        QVERIFY(blockTimelineView()
-                    .stepSequence(inputFor(blockTimelineView(), {"keydiff@0.25"}, options), options)
+        QVERIFY(viewById("block_timeline")
+                    .stepSequence(inputFor(viewById("block_timeline"), {"keydiff@0.25"}, options), options)
                     .events.empty());
     }
 };

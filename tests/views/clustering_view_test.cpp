@@ -4,8 +4,8 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
-#include "views/clustering/clustering_view.h"
 #include "views/clustering/stream_state.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,7 +22,7 @@ const char* const kPictures[] = {"overview", "births", "sizes", "reservoir", "sa
 const std::string kStream = "subgen,delta_quantile=0.2", kCentres = "subgen_kcenter,recent=16@0.1";
 
 ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) {
-    return optionsOf(clusteringView(), set);
+    return optionsOf(viewById("clustering"), set);
 }
 
 /// Computed once for each policy and picture.
@@ -30,7 +30,7 @@ ViewInput inputFor(const std::string& spec, const ParameterValues& options) {
     static std::map<std::string, ViewInput> known;
     ViewInput& input = known[spec + "|" + options.key(Stage::Features)];
     if (!input.capture)
-        input = view_fixture::inputFor(clusteringView(), {spec}, options);
+        input = view_fixture::inputFor(viewById("clustering"), {spec}, options);
     return input;
 }
 
@@ -82,7 +82,7 @@ class ClusteringViewTest : public ViewTest {
     Q_OBJECT
 
 public:
-    ClusteringViewTest() : ViewTest(clusteringView(), 760, 460) {}
+    ClusteringViewTest() : ViewTest(viewById("clustering"), 760, 460) {}
 
 private slots:
     void theStateAtACursorIsTheStreamReadThatFar() {

@@ -1,16 +1,14 @@
 // One colour column for every view that has values: what its scale says about any list, and that head grid, phase map
-// and key projection draw, pull, type and read it as the attention map does.
+// and key projection draw, choose and read it as the attention map does.
 #include "core/base/error.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/common/colour_scale.h"
 #include "views/head_grid/head_grid_data.h"
-#include "views/head_grid/head_grid_view.h"
 #include "views/phase_map/phase_map_data.h"
-#include "views/phase_map/phase_map_view.h"
+#include "views/view.h"
 #include "views/walk/walk_data.h"
-#include "views/walk/walk_view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -34,27 +32,26 @@ struct Case {
 
 const std::vector<Case>& cases() {
     static const std::vector<Case> all = {
-        {&headGridView(), {}, "output_error"},
-        {&headGridView(), {{"quantity", "kept_tokens"}}, "kept_tokens", {"pyramidkv@0.25"}},
-        {&phaseMapView(), {{"x", "budget=0.1,0.2,0.4"}, {"y", "window=8,64"}}, "output_error", {"snapkv@0.25"}},
-        {&keyProjectionView(), {{"colour_by", "score"}}, "keydiff"},
-        {&keyProjectionView(), {{"colour_by", "norm"}}, "norm"},
-        {&keyProjectionView(), {{"colour_by", "position"}}, "position"}};
+        {&viewById("head_grid"), {}, "output_error"},
+        {&viewById("head_grid"), {{"quantity", "kept_tokens"}}, "kept_tokens", {"pyramidkv@0.25"}},
+        {&viewById("phase_map"), {{"x", "budget=0.1,0.2,0.4"}, {"y", "window=8,64"}}, "output_error", {"snapkv@0.25"}},
+        {&viewById("key_projection"), {{"colour_by", "score"}}, "keydiff"},
+        {&viewById("key_projection"), {{"colour_by", "norm"}}, "norm"},
+        {&viewById("key_projection"), {{"colour_by", "position"}}, "position"}};
     return all;
 }
 
-/// The tip of a handle's triangle on the bar.
-std::optional<Point> handleAt(const Scene& scene, PickId handle) {
+/// The coloured bar of a scene.
+std::optional<Box> barOf(const Scene& scene) {
     for (const Drawable& item : scene.items)
-        if (const auto* triangle = std::get_if<PolygonItem>(&item); triangle && triangle->pick == handle)
-            return triangle->points[1];
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Legend)
+            return box->box;
     return std::nullopt;
 }
 
-ValueRange rangeOf(const std::optional<SettingChange>& settingChange) {
-    if (!settingChange || settingChange->options.size() != 1 || settingChange->options[0].first != kValueRangeOption)
-        return {};
-    return ValueRange::parse(settingChange->options[0].second);
+Set joined(Set set, const Set& more) {
+    set.insert(set.end(), more.begin(), more.end());
+    return set;
 }
 
 ValueScale scaleOf(std::vector<double> values, bool isSigned = false, const char* range = "auto") {
@@ -67,7 +64,7 @@ class ColourScaleTest : public ViewTest {
     Q_OBJECT
 
 public:
-    ColourScaleTest() : ViewTest(headGridView()) {}
+    ColourScaleTest() : ViewTest(viewById("head_grid")) {}
 
 private slots:
     void coloursRunOverTheValues() {
@@ -89,9 +86,9 @@ private slots:
         const ValueScale scale = scaleOf({-0.5, 2}, true);
         QCOMPARE(*scale.range().low, -2.0);
         QCOMPARE(scale.colourOf(0), colourMap("rdbu", 0.5));
-        const ValueRange moved = rangeOf(endMovedTo(scale, false, 0.25));
-        QCOMPARE(*moved.low, -1.0);
-        QCOMPARE(*moved.high, 1.0);
+        const ValueScale narrow = scaleOf({-0.5, 2}, true, "-1..0.5"); // the farther end moves both
+        QCOMPARE(*narrow.range().low, -1.0);
+        QCOMPARE(*narrow.range().high, 1.0);
     }
 
     void aChosenRangeAppliesToItsOwnQuantity() {
@@ -103,45 +100,35 @@ private slots:
         QCOMPARE(chosen.column().highLabel, std::string("≥4"));
         QVERIFY(std::abs(chosen.column().low - 1.0 / 9) < 1e-12); // the column still holds all values
         QCOMPARE(*other.range().high, 10.0);
-        QCOMPARE(scaleOf({1, 10}, false, "..20").placeOf(20), 1.0); // and what was chosen beyond them
+        QCOMPARE(scaleOf({1, 10}, false, "..20").column().high, 1.0); // and what was chosen beyond them
         QCOMPARE(scaleOf({1, 2, 3, 4, 10}).middle(0.2), (std::pair<double, double>{2, 4}));
-        const ValueRange pushed = rangeOf(endMovedTo(chosen, false, 0.9));
-        QVERIFY(*pushed.low<*pushed.high&& * pushed.low> 3.8); // a hundredth of the column stays
         QVERIFY(!rangeSetTo(chosen, 3, 3) && !rangeSetTo(chosen, 4, INFINITY));
     }
 
-    void everyColumnCanBePulledTypedAndRead() {
+    void everyColumnCanBeChosenAndRead() {
         for (const Case& one : cases()) {
             const ParameterValues options = optionsOf(*one.view, one.set);
             const ViewInput input = inputWith(one, options);
-            const auto* colours = dynamic_cast<const ColourRangeView*>(one.view);
-            const auto* handles = dynamic_cast<const DragHandles*>(one.view);
-            QVERIFY2(colours && handles, one.quantity);
             const Scene scene = one.view->buildScene(input, options, viewport(700, 420, m_text));
-            const auto low = handleAt(scene, kLowHandle), high = handleAt(scene, kHighHandle);
-            QVERIFY2(low && high && low->y - high->y > 50, one.quantity);
-            const ValueRange now = *colours->colourRange(input, options);
+            const auto bar = barOf(scene);
+            QVERIFY2(bar && bar->height > 50, one.quantity);
+            const auto scale = one.view->colourScale(input, options);
+            QVERIFY2(scale, one.quantity);
+            const ValueRange now = scale->range();
             QCOMPARE(now.quantity, std::string(one.quantity));
-            // Half way up: the middle of the values, to three digits.
-            const Point middle{low->x, (low->y + high->y) / 2};
-            const ValueRange pulled = rangeOf(handles->draggedTo(input, options, scene, kLowHandle, middle));
-            const double expected = (*now.low + *now.high) / 2;
-            QVERIFY2(std::abs(*pulled.low - expected) < 0.006 * std::max(std::abs(expected), *now.high - *now.low),
-                     one.quantity);
-            QCOMPARE(*pulled.high, *now.high);
-            QVERIFY(*rangeOf(colours->withEndMoved(input, options, true, -50)).high < *now.high);
-            QVERIFY(!handles->draggedTo(input, options, scene, {PickId::Kind::Handle, 7}, middle));
-            const PointFacts facts = one.view->factsAt(input, options, scene, {low->x + 4, middle.y});
+            const double middle = (*now.low + *now.high) / 2;
+            const auto change = rangeSetTo(*scale, *now.low, middle);
+            QVERIFY2(change && change->options.size() == 1, one.quantity);
+            const ParameterValues chosen = optionsOf(*one.view, joined(one.set, change->options));
+            QCOMPARE(*one.view->colourScale(input, chosen)->range().high, middle);
+            const PointFacts facts = one.view->factsAt(input, options, scene, {bar->x + 4, bar->y + bar->height / 2});
             QVERIFY2(facts.rows.size() == 3 && facts.rows[0].first == "here", one.quantity);
-            Viewport paper = viewport(700, 420, m_text);
-            paper.forExport = true;
-            QVERIFY(!handleAt(one.view->buildScene(input, options, paper), kLowHandle));
         }
     }
 
     void marksAndCellsTakeTheirColoursFromTheRange() {
-        const ParameterValues options = optionsOf(headGridView(), {{"range", "output_error:0.2..0.6"}});
-        const ViewInput input = inputFor(headGridView(), {"keydiff@0.25"}, options);
+        const ParameterValues options = optionsOf(viewById("head_grid"), {{"range", "output_error:0.2..0.6"}});
+        const ViewInput input = inputFor(viewById("head_grid"), {"keydiff@0.25"}, options);
         const auto data = dataAs<HeadGridData>(input);
         const Scene scene = build(input, options);
         std::size_t looked = 0;
@@ -154,7 +141,7 @@ private slots:
             }
         QCOMPARE(looked, data->rows.size() * std::size_t(data->columns));
         // Norms: the tokens below the range have its first colour.
-        const View& projection = keyProjectionView();
+        const View& projection = viewById("key_projection");
         const ParameterValues byNorm = optionsOf(projection, {{"colour_by", "norm"}, {"range", "norm:1000..2000"}});
         const Scene cloud =
             projection.buildScene(inputFor(projection, {"keydiff@0.25"}, byNorm), byNorm, viewport(700, 420, m_text));
@@ -165,15 +152,14 @@ private slots:
     }
 
     // Entries by their signed root or in proportion, 0 white; the column goes on towards the diagonal.
-    void aKernelMatrixIsColouredAndPulledAboutZero() {
-        const auto* colours = dynamic_cast<const ColourRangeView*>(&walkView());
+    void aKernelMatrixIsColouredAboutZero() {
         for (const bool root : {true, false}) {
             const Set set = {{"show", "kernel"}, {"scale", root ? "root" : "linear"}, {"range", "kernel:-50..50"}};
-            const ParameterValues options = optionsOf(walkView(), set);
-            const ViewInput input = inputFor(walkView(), {"balancekv,sink=32,recent=32@0.5"}, options);
+            const ParameterValues options = optionsOf(viewById("walk"), set);
+            const ViewInput input = inputFor(viewById("walk"), {"balancekv,sink=32,recent=32@0.5"}, options);
             const auto data = dataAs<WalkData>(input);
             const WalkData::Walk& walk = data->walks.back();
-            const Scene scene = walkView().buildScene(input, options, viewport(700, 500, m_text));
+            const Scene scene = viewById("walk").buildScene(input, options, viewport(700, 500, m_text));
             const auto image = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) {
                 const auto* map = std::get_if<ImageItem>(&item);
                 return map && map->pick.kind == PickId::Kind::Cell;
@@ -187,30 +173,29 @@ private slots:
                 QVERIFY(std::abs(pixels[4 * i] - expected.r) <= 1 && std::abs(pixels[4 * i + 1] - expected.g) <= 1 &&
                         std::abs(pixels[4 * i + 2] - expected.b) <= 1);
             }
-            const ParameterValues automatic = optionsOf(walkView(), {set[0], set[1]});
-            QVERIFY(std::abs(*colours->colourRange(input, automatic)->high - walk.range) < 1e-9 * walk.range);
-            const ValueRange wider =
-                rangeOf(colours->withEndMoved(input, automatic, true, 5)); // beyond the automatic end
-            QVERIFY(*wider.high > walk.range && *wider.low == -*wider.high);
-            QVERIFY(!colours->colourRange(input, optionsOf(walkView())));
+            const ParameterValues automatic = optionsOf(viewById("walk"), {set[0], set[1]});
+            QVERIFY(std::abs(*viewById("walk").colourScale(input, automatic)->range().high - walk.range) <
+                    1e-9 * walk.range);
+            QVERIFY(!viewById("walk").colourScale(input, optionsOf(viewById("walk"))));
         }
     }
 
     void rangesOfOtherThingsAreRefused() {
-        for (const View* view : {&headGridView(), &phaseMapView(), &keyProjectionView(), &walkView()}) {
+        for (const View* view :
+             {&viewById("head_grid"), &viewById("phase_map"), &viewById("key_projection"), &viewById("walk")}) {
             QVERIFY_EXCEPTION_THROWN(optionsOf(*view, {{"range", "weight:0..1"}}), Error);
             QVERIFY_EXCEPTION_THROWN(optionsOf(*view, {{"range", "1..0"}}), Error);
             QCOMPARE(optionsOf(*view, {{"range", "0..1"}}).text("range"), std::string("0..1"));
         }
-        // Winners and states have no scale, so there is nothing to pull.
-        for (const Case& one : {Case{&phaseMapView(),
+        // Winners and states have no scale, so there is no range to choose.
+        for (const Case& one : {Case{&viewById("phase_map"),
                                      {{"colour", "winner"}, {"x", "budget=0.1,0.4"}, {"y", "window=8"}},
                                      "",
                                      {"snapkv@0.25", "keydiff@0.25"}},
-                                Case{&keyProjectionView(), {}, ""}}) {
+                                Case{&viewById("key_projection"), {}, ""}}) {
             const ParameterValues options = optionsOf(*one.view, one.set);
             const ViewInput input = inputWith(one, options);
-            QVERIFY(!dynamic_cast<const ColourRangeView*>(one.view)->colourRange(input, options));
+            QVERIFY(!one.view->colourScale(input, options));
         }
     }
 

@@ -6,11 +6,12 @@
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/common/file_option.h"
+#include "views/common/policy_style.h"
 #include "views/curves/curves_data.h"
-#include "views/curves/curves_view.h"
 #include "views/curves/end_labels.h"
 #include "views/curves/present_line.h"
 #include "views/scene/axes.h"
+#include "views/view.h"
 
 #include <QFile>
 #include <QTemporaryDir>
@@ -70,8 +71,8 @@ class CurvesCapturesTest : public QObject {
 private slots:
     void initTestCase() {
         m_text = std::make_unique<QtTextService>();
-        m_options = optionsOf(curvesView(), {{"captures", furtherFiles()}, {"seeds", "2"}});
-        m_input = inputFor(curvesView(), {"keydiff@0.25", "uniform@0.25"}, m_options);
+        m_options = optionsOf(viewById("curves"), {{"captures", furtherFiles()}, {"seeds", "2"}});
+        m_input = inputFor(viewById("curves"), {"keydiff@0.25", "uniform@0.25"}, m_options);
     }
 
     void theNamesOfATextAreItsFiles() {
@@ -84,7 +85,7 @@ private slots:
     void thePresentBudgetHasNoPlaceAmongMeansOfBytes() {
         const auto data = dataAs<CurvesData>(m_input);
         const auto against = [](const char* axis) {
-            return optionsOf(curvesView(), {{"captures", furtherFiles()}, {"seeds", "2"}, {"against", axis}});
+            return optionsOf(viewById("curves"), {{"captures", furtherFiles()}, {"seeds", "2"}, {"against", axis}});
         };
         QVERIFY(!presentPlace(*data, m_input, against("bytes")));
         QVERIFY(presentPlace(*data, m_input, against("retention")));
@@ -122,7 +123,7 @@ private slots:
 
     void everyPromptIsAThinLineUnderTheMean() {
         for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
-            const Scene scene = curvesView().buildScene(m_input, m_options, viewport(900, 600, *m_text, theme));
+            const Scene scene = viewById("curves").buildScene(m_input, m_options, viewport(900, 600, *m_text, theme));
             int thin = 0;
             for (const Drawable& item : scene.items)
                 if (const auto* line = std::get_if<PolylineItem>(&item);
@@ -134,16 +135,16 @@ private slots:
                     1);
             QVERIFY(cloudNamed(scene, "A KeyDiff")->points->size() > 5);
         }
-        const std::string finding = curvesView().finding(m_input, m_options);
+        const std::string finding = viewById("curves").finding(m_input, m_options);
         QVERIFY2(finding.ends_with("in KV head 1, mean of 3 captures"), finding.c_str());
     }
 
     void aMarkNamesWhatEachPromptGives() {
-        const Scene scene = curvesView().buildScene(m_input, m_options, viewport(900, 600, *m_text));
+        const Scene scene = viewById("curves").buildScene(m_input, m_options, viewport(900, 600, *m_text));
         const auto data = dataAs<CurvesData>(m_input);
         const auto& points = data->curves[0].points;
         const PointFacts facts =
-            curvesView().factsAt(m_input, m_options, scene, cloudNamed(scene, "A KeyDiff")->points->at(2));
+            viewById("curves").factsAt(m_input, m_options, scene, cloudNamed(scene, "A KeyDiff")->points->at(2));
         for (const CaptureCurve& one : data->curves[0].captures) {
             const std::pair<std::string, std::string> row{one.capture,
                                                           formatShort(pointAt(one.points, points[2].asked).mean)};
@@ -152,7 +153,7 @@ private slots:
         QCOMPARE(std::count_if(facts.rows.begin(), facts.rows.end(),
                                [](const auto& row) { return row.first.ends_with(".h5"); }),
                  3);
-        const ViewTable table = curvesView().table(m_input, m_options);
+        const ViewTable table = viewById("curves").table(m_input, m_options);
         std::map<std::string, int> rows;
         for (std::int64_t row = 0; row < table.rowCount; ++row)
             ++rows[table.cell(row, 3)];
@@ -164,8 +165,8 @@ private slots:
     // The cut is said in words, so it lies elsewhere in each capture.
     void aParameterRunsOnEveryCapture() {
         const ParameterValues options =
-            optionsOf(curvesView(), {{"captures", sample(kNames[1])}, {"vary", "window=8,32"}});
-        const ViewInput input = inputFor(curvesView(), {"snapkv@0.1", "keydiff@0.1"}, options);
+            optionsOf(viewById("curves"), {{"captures", sample(kNames[1])}, {"vary", "window=8,32"}});
+        const ViewInput input = inputFor(viewById("curves"), {"snapkv@0.1", "keydiff@0.1"}, options);
         const auto data = dataAs<CurvesData>(input);
         QCOMPARE(data->curves[0].points.size(), std::size_t{2});
         const double expected =
@@ -174,26 +175,26 @@ private slots:
         QCOMPARE(data->curves[1].points.size(), std::size_t{1}); // a level
         QVERIFY(isNear(data->curves[1].points[0].mean,
                        (errorOn(kNames[0], "keydiff@0.1") + errorOn(kNames[1], "keydiff@0.1")) / 2));
-        QVERIFY(cloudNamed(curvesView().buildScene(input, options, viewport(700, 500, *m_text)), "A SnapKV"));
+        QVERIFY(cloudNamed(viewById("curves").buildScene(input, options, viewport(700, 500, *m_text)), "A SnapKV"));
     }
 
     // 970 tokens lie before the cut of one capture and not of the other: no mean over one of two.
     void whatOneCaptureRefusesHasNoMean() {
         const ParameterValues options =
-            optionsOf(curvesView(), {{"captures", sample(kNames[1])}, {"vary", "window=8,32"}});
-        const ViewInput input = inputFor(curvesView(), {"snapkv@970t", "keydiff@0.5"}, options);
+            optionsOf(viewById("curves"), {{"captures", sample(kNames[1])}, {"vary", "window=8,32"}});
+        const ViewInput input = inputFor(viewById("curves"), {"snapkv@970t", "keydiff@0.5"}, options);
         const Curve& curve = dataAs<CurvesData>(input)->curves[0];
         QCOMPARE(curve.captures[0].points.size(), std::size_t{2});
         QVERIFY(curve.captures[1].points.empty() && curve.points.empty());
         QVERIFY2(curve.error.starts_with("fewshot-1k.h5: "), curve.error.c_str());
-        const auto texts = textsOf(curvesView().buildScene(input, options, viewport(900, 500, *m_text)));
+        const auto texts = textsOf(viewById("curves").buildScene(input, options, viewport(900, 500, *m_text)));
         QVERIFY(std::count(texts.begin(), texts.end(), std::string("A SnapKV (incomplete)")) == 1);
     }
 
     void whatCannotJoinIsRefusedByName() {
         const auto refusal = [](const std::string& files) {
             return errorText([&] {
-                inputFor(curvesView(), {"keydiff@0.25"}, optionsOf(curvesView(), {{"captures", files}}));
+                inputFor(viewById("curves"), {"keydiff@0.25"}, optionsOf(viewById("curves"), {{"captures", files}}));
             });
         };
         QVERIFY(refusal(sample("missing.h5")).contains("missing.h5"));
@@ -203,14 +204,14 @@ private slots:
     }
 
     void panesOfOnePolicyAreToldApart() {
-        const ParameterValues options = optionsOf(curvesView());
-        const ViewInput input = inputFor(curvesView(), {"snapkv@0.25", "snapkv,window=8@0.25"}, options);
-        const std::string finding = curvesView().finding(input, options);
+        const ParameterValues options = optionsOf(viewById("curves"));
+        const ViewInput input = inputFor(viewById("curves"), {"snapkv@0.25", "snapkv,window=8@0.25"}, options);
+        const std::string finding = viewById("curves").finding(input, options);
         QVERIFY2(finding.starts_with("A SnapKV has") || finding.starts_with("B SnapKV has"), finding.c_str());
-        QVERIFY(curvesView().finding(m_input, m_options).find(" has ") > 3 &&
-                !curvesView().finding(m_input, m_options).starts_with("A "));
+        QVERIFY(viewById("curves").finding(m_input, m_options).find(" has ") > 3 &&
+                !viewById("curves").finding(m_input, m_options).starts_with("A "));
         std::vector<std::vector<double>> dashes;
-        const Scene scene = curvesView().buildScene(input, options, viewport(900, 600, *m_text));
+        const Scene scene = viewById("curves").buildScene(input, options, viewport(900, 600, *m_text));
         for (const Drawable& item : scene.items)
             if (const auto* line = std::get_if<PolylineItem>(&item); line && line->points.size() > 5)
                 dashes.push_back(line->stroke.dash);
@@ -224,8 +225,8 @@ private slots:
         ViewDataRequest request;
         request.capture = m_input.capture;
         request.cut = m_input.cut;
-        request.options = optionsOf(curvesView(), {{"captures", path}});
-        const ViewDataMaker& maker = *makerFor(curvesView());
+        request.options = optionsOf(viewById("curves"), {{"captures", path}});
+        const ViewDataMaker& maker = *makerFor(viewById("curves"));
         const std::string before = maker.key(request);
         QCOMPARE(maker.key(request), before);
         std::filesystem::last_write_time(path, std::filesystem::last_write_time(path) + std::chrono::seconds(5));
@@ -245,13 +246,13 @@ private slots:
 
     // A printed figure names few curves at their ends, in their colours; more curves have a legend.
     void printedCurvesAreNamedAtTheirEnds() {
-        const ParameterValues options = optionsOf(curvesView(), {{"seeds", "2"}});
+        const ParameterValues options = optionsOf(viewById("curves"), {{"seeds", "2"}});
         const ViewInput input =
-            inputFor(curvesView(), {"snapkv@0.1", "keydiff@0.1", "streaming_llm@0.1", "uniform@0.1"}, options);
+            inputFor(viewById("curves"), {"snapkv@0.1", "keydiff@0.1", "streaming_llm@0.1", "uniform@0.1"}, options);
         for (const QSize size : {QSize(317, 240), QSize(620, 420)}) {
             Viewport frame = viewport(size.width(), size.height(), *m_text, ThemeId::Paper);
             frame.forExport = true;
-            const Scene scene = curvesView().buildScene(input, options, frame);
+            const Scene scene = viewById("curves").buildScene(input, options, frame);
             int labels = 0;
             for (const Drawable& item : scene.items)
                 if (const auto* text = std::get_if<TextItem>(&item);
@@ -272,7 +273,7 @@ private slots:
             for (const bool forExport : {false, true}) {
                 Viewport frame = viewport(size.width(), size.height(), *m_text);
                 frame.forExport = forExport;
-                const Scene scene = curvesView().buildScene(m_input, m_options, frame);
+                const Scene scene = viewById("curves").buildScene(m_input, m_options, frame);
                 QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
                 QCOMPARE(clippedTexts(scene, *m_text), QStringList());
             }

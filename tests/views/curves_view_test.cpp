@@ -4,8 +4,8 @@
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/curves/curves_data.h"
-#include "views/curves/curves_view.h"
 #include "views/scene/axes.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -52,7 +52,7 @@ class CurvesViewTest : public ViewTest {
     Q_OBJECT
 
 public:
-    CurvesViewTest() : ViewTest(curvesView()) {}
+    CurvesViewTest() : ViewTest(viewById("curves")) {}
 
 private slots:
     // Exact keeps all: its mark is the end of the axis, whole.

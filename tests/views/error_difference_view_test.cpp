@@ -3,8 +3,9 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
-#include "views/error_difference/error_difference_view.h"
+#include "views/common/policy_style.h"
 #include "views/scene/text_painter.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -57,7 +58,7 @@ class ErrorDifferenceViewTest : public ViewTest {
     Q_OBJECT
 
 public:
-    ErrorDifferenceViewTest() : ViewTest(errorDifferenceView()) {}
+    ErrorDifferenceViewTest() : ViewTest(viewById("error_difference")) {}
 
 private slots:
     // A wins query 1000 by 0.3, query 1001 has no answer of B, B wins query 1002 by 0.2.

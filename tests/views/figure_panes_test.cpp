@@ -4,6 +4,7 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
+#include "views/common/policy_style.h"
 #include "views/scene/axes.h"
 
 #include <algorithm>
@@ -31,7 +32,7 @@ class FigurePanesTest : public ViewTest {
     Q_OBJECT
 
 public:
-    FigurePanesTest() : ViewTest(keyProjectionView()) {}
+    FigurePanesTest() : ViewTest(viewById("key_projection")) {}
 
 private slots:
     void noPaneIsRefused() {

@@ -10,8 +10,8 @@
 #include "tests/views/view_test.h"
 #include "views/geometry/geometry_data.h"
 #include "views/geometry/geometry_painter.h"
-#include "views/geometry/geometry_view.h"
 #include "views/scene/text_painter.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -54,7 +54,7 @@ std::vector<double> meanOf(const HostTensor& t, std::int64_t head, std::int64_t 
 std::shared_ptr<const GeometryData> dataFor(const std::string& figure, const std::string& scope,
                                             const std::vector<std::string>& specs = {"keydiff@0.25"}) {
     return dataAs<GeometryData>(
-        inputFor(geometryView(), specs, optionsOf(geometryView(), {{"figure", figure}, {"scope", scope}})));
+        inputFor(viewById("geometry"), specs, optionsOf(viewById("geometry"), {{"figure", figure}, {"scope", scope}})));
 }
 
 } // namespace
@@ -63,7 +63,7 @@ class GeometryViewTest : public ViewTest {
     Q_OBJECT
 
 public:
-    GeometryViewTest() : ViewTest(geometryView()) {}
+    GeometryViewTest() : ViewTest(viewById("geometry")) {}
 
 private slots:
     void histogramsGrowByDoubling() {

@@ -7,8 +7,8 @@
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/keep_probability/keep_probability_data.h"
-#include "views/keep_probability/keep_probability_view.h"
 #include "views/scene/text_painter.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -44,7 +44,7 @@ class KeepProbabilityViewTest : public ViewTest {
     Q_OBJECT
 
 public:
-    KeepProbabilityViewTest() : ViewTest(keepProbabilityView()) {}
+    KeepProbabilityViewTest() : ViewTest(viewById("keep_probability")) {}
 
 private slots:
     void countsAreThoseOfTheRuns() {

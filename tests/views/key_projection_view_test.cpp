@@ -6,10 +6,10 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
-#include "views/key_projection/key_projection_view.h"
 #include "views/key_projection/projection_marks.h"
 #include "views/scene/text_painter.h"
 #include "views/scene/theme.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <map>
@@ -24,11 +24,11 @@ class KeyProjectionViewTest : public QObject {
     Q_OBJECT
 
     QtTextService* m_text = nullptr;
-    ParameterValues m_options{keyProjectionView().card().options};
+    ParameterValues m_options{viewById("key_projection").card().options};
 
     Scene build(const ViewInput& input, const ParameterValues& options, double width = 640, double height = 420,
                 ThemeId theme = ThemeId::Light) {
-        return keyProjectionView().buildScene(input, options, viewport(width, height, *m_text, theme));
+        return viewById("key_projection").buildScene(input, options, viewport(width, height, *m_text, theme));
     }
     static std::set<std::int64_t> idsOf(const PointCloudItem& cloud) { return {cloud.ids->begin(), cloud.ids->end()}; }
 
@@ -127,7 +127,7 @@ private slots:
         const auto& kept = input.panes[0].result->selection.heads[1].kept;
         for (const TokenIndex t : input.focus.selected)
             evicted += std::find(kept.begin(), kept.end(), t) == kept.end();
-        QCOMPARE(keyProjectionView().finding(input, m_options),
+        QCOMPARE(viewById("key_projection").finding(input, m_options),
                  QString("%1 of 48 needle tokens evicted by KeyDiff at 9.9 %").arg(evicted).toStdString());
     }
 
@@ -136,7 +136,7 @@ private slots:
         Viewport v = viewport(700, 500, *m_text);
         for (const bool forExport : {false, true}) {
             v.forExport = forExport;
-            const auto texts = textsOf(keyProjectionView().buildScene(input, m_options, v));
+            const auto texts = textsOf(viewById("key_projection").buildScene(input, m_options, v));
             QVERIFY(std::any_of(texts.begin(), texts.end(), [](auto& t) {
                 return t.find("simulated on full-attention tensors") != std::string::npos;
             }));
@@ -146,7 +146,7 @@ private slots:
     void crowdsAreThinnedOutAloud() {
         const auto capture = makeRandomCapture(5, 30000, 1, 4, 2, 8);
         const ViewInput input = makeInput(capture, {"uniform@0.05"}, 0, 1);
-        const Scene scene = build(input, optionsOf(keyProjectionView(), {{"crowd", "marks"}}));
+        const Scene scene = build(input, optionsOf(viewById("key_projection"), {{"crowd", "marks"}}));
         const auto kept = cloudNamed(scene, "kept")->ids->size(), evicted = cloudNamed(scene, "evicted")->ids->size();
         QCOMPARE(kept, std::size_t(1125)); // all kept: ceil(0.05 * 22,500)
         QVERIFY(evicted <= 20'000 && evicted >= 10'000);
@@ -162,7 +162,7 @@ private slots:
             ParameterValues options = m_options;
             options.setText("source", source);
             ViewInput input = needleInput({"keydiff@0.1"});
-            fillData(input, keyProjectionView(), options);
+            fillData(input, viewById("key_projection"), options);
             const auto data = dataAs<ProjectionData>(input);
             const HostTensor all = needleCapture()->read(LayerIndex(3), role, {});
             const std::int64_t n = all.shape[1], d = all.shape[2];
@@ -217,7 +217,7 @@ private slots:
             }
         for (const char* colour : {"position", "score", "norm", "cluster", "panes"}) {
             options.setText("colour_by", colour);
-            fillData(input, keyProjectionView(), options);
+            fillData(input, viewById("key_projection"), options);
             for (const double width : {220.0, 300.0, 640.0}) {
                 const Scene scene = build(input, options, width, 260);
                 QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
@@ -230,8 +230,9 @@ private slots:
 
     // Centres and nearest centres of the keys in the head, by plain loops; ties to the earlier one.
     void clustersAreThoseOfTheGreedyCentres() {
-        const ParameterValues options = optionsOf(keyProjectionView(), {{"colour_by", "cluster"}, {"centres", "7"}});
-        const ViewInput input = inputFor(keyProjectionView(), {"snapkv@0.2"}, options);
+        const ParameterValues options =
+            optionsOf(viewById("key_projection"), {{"colour_by", "cluster"}, {"centres", "7"}});
+        const ViewInput input = inputFor(viewById("key_projection"), {"snapkv@0.2"}, options);
         const HostTensor keys = needleCapture()->read(LayerIndex(3), TensorRole::Keys, {});
         const std::int64_t n = keys.shape[1], d = keys.shape[2];
         std::vector<std::int64_t> centres = {0}, nearest(std::size_t(n), 0);
@@ -261,7 +262,7 @@ private slots:
                 marked.insert(marked.end(), cloud->ids->begin(), cloud->ids->end());
             }
         QCOMPARE(marked, centres);
-        const ViewTable table = keyProjectionView().table(input, options);
+        const ViewTable table = viewById("key_projection").table(input, options);
         for (std::int64_t t = 0; t < n; ++t)
             QCOMPARE(table.cell(t, 6), std::to_string(nearest[std::size_t(t)]));
         for (const Drawable& item : scene.items)
@@ -280,8 +281,9 @@ private slots:
 
     // More centres than colours: whoever shares one lies farther away than it would under any other colour.
     void colourRepeatsFarAway() {
-        const ParameterValues options = optionsOf(keyProjectionView(), {{"colour_by", "cluster"}, {"centres", "40"}});
-        const ViewInput input = inputFor(keyProjectionView(), {"snapkv@0.2"}, options);
+        const ParameterValues options =
+            optionsOf(viewById("key_projection"), {{"colour_by", "cluster"}, {"centres", "40"}});
+        const ViewInput input = inputFor(viewById("key_projection"), {"snapkv@0.2"}, options);
         const auto& data = *dataAs<ProjectionData>(input);
         const ProjectionMarks marks = makeMarks(input, input.panes[0], options);
         QCOMPARE(marks.categoryOfCentre.size(), std::size_t{40});
@@ -323,7 +325,7 @@ private slots:
         const auto watched = std::make_shared<Watched>(*engine);
         const LayerRunner fresh(watched);
         ViewInput input = needleInput({"keydiff@0.1"});
-        const ViewDataMaker& maker = *makerFor(keyProjectionView());
+        const ViewDataMaker& maker = *makerFor(viewById("key_projection"));
         const auto make = [&](const ParameterValues& options) {
             ViewDataRequest request = dataRequest(input, options);
             input.data.value = maker.make(fresh, request, {}, [](const auto&) {});
@@ -332,7 +334,7 @@ private slots:
         std::set<std::string> keys, identities;
         for (const char* colour : {"state", "position", "score", "norm", "panes"}) {
             const ViewDataRequest request =
-                make(optionsOf(keyProjectionView(), {{"colour_by", colour}, {"centres", "9"}}));
+                make(optionsOf(viewById("key_projection"), {{"colour_by", colour}, {"centres", "9"}}));
             keys.insert(maker.key(request));
             identities.insert(maker.identity(request));
             QVERIFY(dataAs<ProjectionData>(input)->cluster.empty() && dataAs<ProjectionData>(input)->centres.empty());
@@ -340,20 +342,21 @@ private slots:
         QCOMPARE(watched->calls["greedyCenters"], 0);
         QCOMPARE(keys.size(), std::size_t{1}); // another colour, the same data
         // Until the centres are there the old picture stays, and says what it waits for.
-        const ParameterValues clusters = optionsOf(keyProjectionView(), {{"colour_by", "cluster"}, {"centres", "9"}});
+        const ParameterValues clusters =
+            optionsOf(viewById("key_projection"), {{"colour_by", "cluster"}, {"centres", "9"}});
         const Scene before = build(input, clusters);
         const auto texts = textsOf(before);
         QVERIFY(std::count(texts.begin(), texts.end(), std::string("looking for the greedy centres…")) == 1);
         QVERIFY(!cloudNamed(before, "centres"));
         QCOMPARE(cloudNamed(before, "kept")->fill, themeOf(ThemeId::Light).kept);
-        QCOMPARE(keyProjectionView().table(input, clusters).cell(3, 6), std::string());
+        QCOMPARE(viewById("key_projection").table(input, clusters).cell(3, 6), std::string());
         const ViewDataRequest asked = make(clusters);
         QVERIFY(!keys.contains(maker.key(asked)) && identities.contains(maker.identity(asked)));
         QCOMPARE(watched->calls["greedyCenters"], 1);
         QCOMPARE(dataAs<ProjectionData>(input)->centres.size(), std::size_t{9});
         QCOMPARE(dataAs<ProjectionData>(input)->cluster.size(), std::size_t{1028});
-        QVERIFY(!keyProjectionView().table(input, clusters).cell(3, 6).empty());
-        make(optionsOf(keyProjectionView()));
+        QVERIFY(!viewById("key_projection").table(input, clusters).cell(3, 6).empty());
+        make(optionsOf(viewById("key_projection")));
         make(clusters); // both are kept
         QCOMPARE(watched->calls["greedyCenters"], 1);
         QCOMPARE(watched->calls["principalAxes"], 1);
@@ -368,12 +371,12 @@ private slots:
         input.panes.clear();
         QVERIFY(!textsOf(build(input, m_options)).empty());
         QVERIFY(!textsOf(build(ViewInput{}, m_options)).empty());
-        QVERIFY(!keyProjectionView().finding(ViewInput{}, m_options).empty());
+        QVERIFY(!viewById("key_projection").finding(ViewInput{}, m_options).empty());
     }
 
     void tableHoldsEveryToken() {
         const ViewInput input = needleInput({"keydiff@0.1"});
-        const ViewTable table = keyProjectionView().table(input, m_options);
+        const ViewTable table = viewById("key_projection").table(input, m_options);
         QCOMPARE(table.rowCount, std::int64_t{1028});
         QCOMPARE(table.cell(1000, 3), std::string("after the cut"));
         std::int64_t kept = 0;

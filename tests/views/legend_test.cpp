@@ -3,8 +3,8 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
-#include "views/key_projection/key_projection_view.h"
 #include "views/scene/axes.h"
+#include "views/view.h"
 
 #include <algorithm>
 
@@ -73,7 +73,7 @@ class LegendTest : public ViewTest {
     Q_OBJECT
 
 public:
-    LegendTest() : ViewTest(keyProjectionView()) {}
+    LegendTest() : ViewTest(viewById("key_projection")) {}
 
 private slots:
     void rowsFillUpBeforeLabelsAreCut() {

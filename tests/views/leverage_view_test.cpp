@@ -5,7 +5,7 @@
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/leverage/leverage_choice.h"
-#include "views/leverage/leverage_view.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -20,11 +20,11 @@ namespace {
 const char* const kPictures[] = {"overview", "sorted", "cumulative", "histogram", "tokens", "spectrum", "scatter"};
 
 ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) {
-    return optionsOf(leverageView(), set);
+    return optionsOf(viewById("leverage"), set);
 }
 
 ViewInput inputFor(const std::string& spec, const ParameterValues& options) {
-    return view_fixture::inputFor(leverageView(), {spec}, options);
+    return view_fixture::inputFor(viewById("leverage"), {spec}, options);
 }
 
 /// k^T (K^T K)^-1 k for rows [n, d], by elimination on [G | k]; nothing shared with the engine.
@@ -68,7 +68,7 @@ class LeverageViewTest : public ViewTest {
     Q_OBJECT
 
 public:
-    LeverageViewTest() : ViewTest(leverageView()) {}
+    LeverageViewTest() : ViewTest(viewById("leverage")) {}
 
 private slots:
     void exactScoresAreTheDefinition() {

@@ -7,11 +7,10 @@
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/attention_map/attention_map_data.h"
-#include "views/attention_map/attention_map_view.h"
 #include "views/attention_map/map_cell.h"
-#include "views/common/cell_lock.h"
 #include "views/scene/axes.h"
 #include "views/scene/text_painter.h"
+#include "views/view.h"
 
 #include <QRegularExpression>
 #include <QtTest>
@@ -86,7 +85,7 @@ class MapCellTest : public ViewTest {
     Q_OBJECT
 
 public:
-    MapCellTest() : ViewTest(attentionMapView(), 620, 600) {}
+    MapCellTest() : ViewTest(viewById("attention_map"), 620, 600) {}
 
 private:
     ViewInput inputWith(const ParameterValues& options) const {
@@ -301,10 +300,9 @@ private slots:
     }
 
     void arrowsMoveTheCellWithinTheMap() {
-        const auto& cells = dynamic_cast<const CellLockView&>(m_view);
         const auto moved = [&](const char* cell, int across, int down) {
             const ParameterValues options = optionsOf(m_view, {{"cell", cell}});
-            return cellOf(cells.lockMoved(inputWith(options), options, across, down));
+            return cellOf(m_view.lockMoved(inputWith(options), options, across, down));
         };
         QCOMPARE(moved("920,615", 1, 0), std::string("920,616"));
         QCOMPARE(moved("920,615", 0, -10), std::string("910,615"));
@@ -313,7 +311,8 @@ private slots:
         QCOMPARE(moved("920-930,610-620", 0, 1),
                  (MapCell{largest->query + 1, largest->query + 1, largest->key, largest->key}).text());
         QCOMPARE(moved("none", 1, 0), std::string("nothing"));
-        QCOMPARE(cellOf(cells.released()), std::string("none"));
+        QVERIFY(!m_view.lockReleased(optionsOf(m_view)));
+        QCOMPARE(cellOf(m_view.lockReleased(optionsOf(m_view, {{"cell", "920,615"}}))), std::string("none"));
     }
 
     void thePictureShowsTheCellsInTheColoursOfTheMap() {

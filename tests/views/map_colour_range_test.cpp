@@ -1,14 +1,13 @@
-// The range of the attention map's colours: what its text means, what is drawn, and what pulling a handle stores.
+// The range of the attention map's colours: what its text means, what is drawn, and what typing it stores.
 #include "app/export/scene_export.h"
 #include "core/base/error.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/attention_map/attention_map_data.h"
-#include "views/attention_map/attention_map_view.h"
 #include "views/attention_map/map_colours.h"
-#include "views/common/drag_handles.h"
 #include "views/scene/text_painter.h"
+#include "views/view.h"
 
 #include <QtTest>
 
@@ -33,12 +32,12 @@ Colour colourOf(const ImageItem& image, std::int64_t x, std::int64_t y) {
     return {p[0], p[1], p[2], p[3]};
 }
 
-/// The middle of a handle's triangle; nothing where it cannot be pulled.
-std::optional<Point> handleAt(const Scene& scene, PickId handle) {
+/// The coloured bar of the column.
+Box barOf(const Scene& scene) {
     for (const Drawable& item : scene.items)
-        if (const auto* triangle = std::get_if<PolygonItem>(&item); triangle && triangle->pick == handle)
-            return Point{triangle->points[1].x - 4, triangle->points[1].y};
-    return std::nullopt;
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick.kind == PickId::Kind::Legend)
+            return box->box;
+    return {};
 }
 
 std::string rangeOf(const std::optional<SettingChange>& settingChange) {
@@ -53,25 +52,16 @@ class MapColourRangeTest : public ViewTest {
     Q_OBJECT
 
 public:
-    MapColourRangeTest() : ViewTest(attentionMapView(), 760, 640) {}
+    MapColourRangeTest() : ViewTest(viewById("attention_map"), 760, 640) {}
 
 private:
-    const DragHandles& m_handles = dynamic_cast<const DragHandles&>(m_view);
-    const ColourRangeView& m_colours = dynamic_cast<const ColourRangeView&>(m_view);
-
     ViewInput inputWith(const ParameterValues& options) const {
         ViewInput input = needleInput({"keydiff@0.25"});
         fillData(input, m_view, options);
         return input;
     }
-    /// Pulls a handle up by a part of the column.
-    std::string dragged(const Set& set, PickId handle, double up) const {
-        const ParameterValues options = optionsOf(m_view, set);
-        const ViewInput input = inputWith(options);
-        const Scene scene = build(input, options);
-        Point at = *handleAt(scene, handle);
-        at.y -= up * scene.plot.height;
-        return rangeOf(m_handles.draggedTo(input, options, scene, handle, at));
+    ValueRange rangeIn(const ViewInput& input, const ParameterValues& options) const {
+        return m_view.colourScale(input, options)->range();
     }
 
 private slots:
@@ -165,41 +155,17 @@ private slots:
         QVERIFY(std::abs(column.low - 4.0 / 6) < 1e-12 && std::abs(column.high - (6 + std::log10(0.5)) / 6) < 1e-12);
     }
 
-    void pullingAHandleMovesOneEnd() {
+    void typedAndFittedRanges() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputWith(options);
-        const Scene scene = build(input, options);
-        const double decade = 1.0 / 6; // 1e-6 to 1
-        QVERIFY(std::abs((scene.plot.bottom() - handleAt(scene, kLowHandle)->y) - 2 * decade * scene.plot.height) <
-                0.01); // at the floor
-        QVERIFY(std::abs(scene.plot.y - handleAt(scene, kHighHandle)->y) < 0.01);
-        QCOMPARE(dragged({}, kLowHandle, decade), std::string("weight:0.001..1"));
-        QCOMPARE(dragged({}, kLowHandle, -10 * decade), std::string("weight:1e-06..1")); // no farther than the column
-        QCOMPARE(dragged({}, kHighHandle, -decade), std::string("weight:0.0001..0.1"));
-        // Past the other end: it stops a hundredth of the column before it.
-        QCOMPARE(dragged({{"range", "0.001..0.1"}}, kLowHandle, 5 * decade), std::string("weight:0.0871..0.1"));
-        // The first line of a signed map is its middle: both ends move.
-        const std::string cosine = dragged({{"map", "cosine"}}, kHighHandle, -0.25);
-        const ValueRange range = ValueRange::parse(cosine);
-        QCOMPARE(range.quantity, std::string("cosine"));
-        QVERIFY2(*range.low == -*range.high && std::abs(*range.high - 0.5) < 0.01, cosine.c_str());
-        QCOMPARE(dragged({{"scale", "rank"}}, kLowHandle, 0.5), std::string("rank:0.5..1"));
-        QCOMPARE(dragged({{"scale", "row"}}, kLowHandle, 0.5), std::string("row:0.5..1"));
-    }
-
-    void typedKeyedAndFittedRanges() {
-        const ParameterValues options = optionsOf(m_view);
-        const ViewInput input = inputWith(options);
-        QCOMPARE(*m_colours.colourRange(input, options)->low, 1e-4);
-        QCOMPARE(rangeOf(m_colours.withColourRange(input, options, 0.0123456, 0.2)),
-                 std::string("weight:0.0123456..0.2"));              // as typed
-        QVERIFY(!m_colours.withColourRange(input, options, 0, 0.2)); // no logarithm
-        QVERIFY(!m_colours.withColourRange(input, options, 0.2, 0.2));
-        QCOMPARE(rangeOf(m_colours.withEndMoved(input, options, false, 50)),
-                 std::string("weight:0.1..1")); // three of six decades up
-        QCOMPARE(rangeOf(ColourRangeView::automaticRange()), std::string("auto"));
-        const SettingChange middle = *m_colours.withShareLeftOut(input, options, 0.01);
-        const ParameterValues fitted = optionsOf(m_view, {middle.options[0]});
+        const auto scale = m_view.colourScale(input, options);
+        QCOMPARE(*scale->range().low, 1e-4);
+        QCOMPARE(rangeOf(rangeSetTo(*scale, 0.0123456, 0.2)), std::string("weight:0.0123456..0.2")); // as typed
+        QVERIFY(!rangeSetTo(*scale, 0, 0.2));                                                        // no logarithm
+        QVERIFY(!rangeSetTo(*scale, 0.2, 0.2));
+        QCOMPARE(rangeOf(automaticRange()), std::string("auto"));
+        const auto [low, high] = scale->middle(0.01);
+        const ParameterValues fitted = optionsOf(m_view, {rangeSetTo(*scale, low, high)->options[0]});
         const auto [below, above] = MapScale(*dataAs<AttentionMapData>(input), fitted).sharesBeyond();
         QVERIFY2(below > 0.005 && below < 0.015 && above > 0.005 && above < 0.015,
                  qPrintable(QString("%1 %2").arg(below).arg(above)));
@@ -209,47 +175,42 @@ private slots:
     void aRangeOfSomethingElseDoesNotApply() {
         const ParameterValues logits = optionsOf(m_view, {{"map", "logits"}, {"range", "weight:0.001..0.1"}});
         const ViewInput input = inputWith(logits);
-        const ValueRange range = *m_colours.colourRange(input, logits);
+        const ValueRange range = rangeIn(input, logits);
         QVERIFY(range.quantity == "logit" && *range.high > 1);
         const ParameterValues any = optionsOf(m_view, {{"map", "logits"}, {"range", "-2..2"}});
-        QCOMPARE(*m_colours.colourRange(input, any)->high, 2.0);
+        QCOMPARE(*rangeIn(input, any).high, 2.0);
     }
 
     void theColumnIsReadAtThePointer() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputWith(options);
         const Scene scene = build(input, options);
-        const Point handle = *handleAt(scene, kLowHandle);
-        const PointFacts facts = m_view.factsAt(input, options, scene, {handle.x + 9, handle.y});
+        const Box bar = barOf(scene);
+        const PointFacts facts = m_view.factsAt(input, options, scene, {bar.x + 5, bar.bottom() - bar.height / 3});
         QCOMPARE(facts.rows.size(), std::size_t{3});
         QCOMPARE(facts.rows[0].second, std::string("1e−4"));
         QVERIFY2(facts.rows[1].second.find("% of the cells") != std::string::npos, facts.rows[1].second.c_str());
         QVERIFY(m_view.factsAt(input, options, scene, {scene.width - 3, scene.height - 3}).rows.empty());
     }
 
-    void thePictureShowsHandlesAndEndColours() {
+    void thePictureShowsEndColours() {
         const ParameterValues options = optionsOf(m_view, {{"range", "0.001..0.1"}});
         const ViewInput input = inputWith(options);
         for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
-            Viewport frame = viewport(760, 640, m_text, theme);
-            const Scene scene = m_view.buildScene(input, options, frame);
+            const Scene scene = m_view.buildScene(input, options, viewport(760, 640, m_text, theme));
             const QImage picture = renderScene(scene, 2);
             const auto colourAt = [&](double x, double y) {
                 const QColor c = picture.pixelColor(static_cast<int>(2 * x), static_cast<int>(2 * y));
                 return Colour{static_cast<std::uint8_t>(c.red()), static_cast<std::uint8_t>(c.green()),
                               static_cast<std::uint8_t>(c.blue())};
             };
-            const Point low = *handleAt(scene, kLowHandle), high = *handleAt(scene, kHighHandle);
-            const double bar = high.x + 10, decade = scene.plot.height / 6;
-            QCOMPARE(colourAt(low.x, low.y), themeOf(theme).ink);
-            QCOMPARE(colourAt(high.x, high.y), themeOf(theme).ink);
-            QCOMPARE(colourAt(bar, high.y - decade / 2),
-                     colourMap("viridis", 1)); // beyond the handles: the end colours
-            QCOMPARE(colourAt(bar, low.y + decade), colourMap("viridis", 0));
-            const Colour middle = colourAt(bar, (low.y + high.y) / 2);
+            const Box bar = barOf(scene);
+            const double x = bar.x + 5, decade = bar.height / 6, low = bar.bottom() - 3 * decade,
+                         high = bar.bottom() - 5 * decade;
+            QCOMPARE(colourAt(x, high - decade / 2), colourMap("viridis", 1)); // beyond the range: the end colours
+            QCOMPARE(colourAt(x, low + decade), colourMap("viridis", 0));
+            const Colour middle = colourAt(x, (low + high) / 2);
             QVERIFY(middle != colourMap("viridis", 0) && middle != colourMap("viridis", 1));
-            frame.forExport = true; // a printed handle cannot be pulled
-            QVERIFY(!handleAt(m_view.buildScene(input, options, frame), kLowHandle));
         }
     }
 

@@ -5,10 +5,10 @@
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/attention_map/attention_map_data.h"
-#include "views/attention_map/attention_map_view.h"
 #include "views/attention_map/map_layout.h"
 #include "views/scene/colour_column.h"
 #include "views/scene/text_painter.h"
+#include "views/view.h"
 
 #include <QtTest>
 
@@ -42,7 +42,7 @@ class MapLayoutTest : public ViewTest {
     Q_OBJECT
 
 public:
-    MapLayoutTest() : ViewTest(attentionMapView()) {}
+    MapLayoutTest() : ViewTest(viewById("attention_map")) {}
 
 private:
     /// The data that a dock of this size asks for.

@@ -2,8 +2,8 @@
 
 #include "tests/views/view_test.h"
 #include "views/merge_tree/merge_tree_data.h"
-#include "views/merge_tree/merge_tree_view.h"
 #include "views/merge_tree/tree_layout.h"
+#include "views/view.h"
 
 #include <memory>
 #include <numeric>
@@ -67,7 +67,7 @@ inline ViewInput handInput(std::optional<TokenIndex> cursor) {
 
 inline ViewInput sampleInput(const std::vector<std::string>& specs,
                              const std::vector<std::pair<std::string, std::string>>& set = {}) {
-    return inputFor(mergeTreeView(), specs, optionsOf(mergeTreeView(), set));
+    return inputFor(viewById("merge_tree"), specs, optionsOf(viewById("merge_tree"), set));
 }
 
 inline const RectangleItem* boxOf(const Scene& scene, std::int64_t level, std::int64_t place) {

@@ -14,14 +14,14 @@ using namespace kvscope::view_fixture;
 class MergeTreeRoomTest : public ViewTest {
     Q_OBJECT
 
-    const ParameterValues m_options{mergeTreeView().card().options};
+    const ParameterValues m_options{viewById("merge_tree").card().options};
 
     Scene sceneOf(const ViewInput& input, double width = 860, double height = 410) const {
         return m_view.buildScene(input, m_options, viewport(width, height, m_text));
     }
 
 public:
-    MergeTreeRoomTest() : ViewTest(mergeTreeView()) {}
+    MergeTreeRoomTest() : ViewTest(viewById("merge_tree")) {}
 
 private slots:
     // A node says how many pairs it holds, or it is filled: no box is left that looks as if something were missing.

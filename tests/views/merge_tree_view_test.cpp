@@ -3,7 +3,7 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/merge_tree_fixture.h"
-#include "views/common/token_groups.h"
+#include "views/common/policy_style.h"
 #include "views/scene/text_painter.h"
 
 #include <QtTest>
@@ -18,7 +18,7 @@ using namespace kvscope::view_fixture;
 class MergeTreeViewTest : public ViewTest {
     Q_OBJECT
 
-    const ParameterValues m_options{mergeTreeView().card().options};
+    const ParameterValues m_options{viewById("merge_tree").card().options};
     const Colour m_live = policyStyle("balancekv", ThemeId::Light).colour;
 
     Scene sceneOf(const ViewInput& input, double width = 860, double height = 410) const {
@@ -33,7 +33,7 @@ class MergeTreeViewTest : public ViewTest {
     }
 
 public:
-    MergeTreeViewTest() : ViewTest(mergeTreeView()) {}
+    MergeTreeViewTest() : ViewTest(viewById("merge_tree")) {}
 
 private slots:
     // Sizes at j = 4, 8, 12, 16: [0,2,0,0], [0,0,2,0], [0,2,2,0], [0,0,0,2].
@@ -211,8 +211,7 @@ private slots:
         const RectangleItem* node = boxOf(scene, 2, 0);
         const PointFacts facts =
             m_view.factsAt(input, m_options, scene, {node->box.x + node->box.width / 2, node->box.y + 2});
-        QCOMPARE(dynamic_cast<const TokenGroups&>(m_view).tokensAt(
-                     input, m_options, scene, {node->box.x + node->box.width / 2, node->box.y + 2}),
+        QCOMPARE(m_view.tokensAt(input, m_options, scene, {node->box.x + node->box.width / 2, node->box.y + 2}),
                  (std::vector<TokenIndex>{3, 7}));
         const std::map<std::string, std::string> rows(facts.rows.begin(), facts.rows.end());
         QCOMPARE(rows.at("keeps"), std::string("2 of 4"));
@@ -222,8 +221,7 @@ private slots:
         const double x = scene.plot.x + scene.plot.width * 1.5 / 18;
         const PointFacts leaf = m_view.factsAt(input, m_options, scene, {x, boxOf(scene, 0, 0)->box.y + 3});
         QCOMPARE(leaf.token, 1);
-        QCOMPARE(dynamic_cast<const TokenGroups&>(m_view).tokensAt(input, m_options, scene,
-                                                                   {x, boxOf(scene, 0, 0)->box.y + 3}),
+        QCOMPARE(m_view.tokensAt(input, m_options, scene, {x, boxOf(scene, 0, 0)->box.y + 3}),
                  std::vector<TokenIndex>{1});
         const std::map<std::string, std::string> leafRows(leaf.rows.begin(), leaf.rows.end());
         QCOMPARE(leafRows.at("path"), std::string("C⁰ → C¹, left on the way to C²"));

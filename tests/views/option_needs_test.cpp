@@ -103,7 +103,7 @@ private slots:
     void everyRowNamesOptionsAndValuesThatThereAre() {
         int rows = 0;
         for (const View* view : allViews())
-            for (const OptionNeed& need : needsOf(*view)) {
+            for (const OptionNeed& need : view->card().needs) {
                 const std::string where = view->card().id + ": " + need.id;
                 QVERIFY2(specOf(*view, need.id), where.c_str());
                 QVERIFY2(!need.anyOf.empty(), where.c_str());
@@ -119,7 +119,7 @@ private slots:
 
     void everyOptionCanBeMadeToMatterAndToWait() {
         for (const View* view : allViews())
-            for (const OptionNeed& need : needsOf(*view)) {
+            for (const OptionNeed& need : view->card().needs) {
                 const std::string where = view->card().id + ": " + need.id;
                 ParameterValues options(view->card().options);
                 breakNeed(*view, need, options);
@@ -127,7 +127,7 @@ private slots:
                 ParameterValues met(
                     view->card().options); // the first term of each of its rows, and what those wait for
                 for (int depth = 0; depth < 3 && !whyIdle(*view, met, need.id).empty(); ++depth)
-                    for (const OptionNeed& row : needsOf(*view))
+                    for (const OptionNeed& row : view->card().needs)
                         if (row.id == need.id && !row.anyOf.front().values.empty())
                             met.setText(row.anyOf.front().id, row.anyOf.front().values.front());
                         else if (row.id == need.id)
@@ -138,7 +138,7 @@ private slots:
 
     void whatIsIdleChangesNothing() {
         for (const View* view : allViews())
-            for (const OptionNeed& need : needsOf(*view)) {
+            for (const OptionNeed& need : view->card().needs) {
                 const std::string where = view->card().id + ": " + need.id;
                 ParameterValues options(view->card().options);
                 breakNeed(*view, need, options);

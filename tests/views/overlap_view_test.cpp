@@ -3,7 +3,7 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
-#include "views/overlap/overlap_view.h"
+#include "views/view.h"
 
 #include <algorithm>
 
@@ -45,7 +45,7 @@ class OverlapViewTest : public ViewTest {
     }
 
 public:
-    OverlapViewTest() : ViewTest(overlapView()) {}
+    OverlapViewTest() : ViewTest(viewById("overlap")) {}
 
 private slots:
     void nothingOverlapsOrIsClipped_data() {

@@ -2,14 +2,11 @@
 // side.
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
-#include "views/attention_map/attention_map_view.h"
 #include "views/attention_map/map_painter.h"
 #include "views/common/pane_identity.h"
-#include "views/error_difference/error_difference_view.h"
+#include "views/common/policy_style.h"
 #include "views/phase_map/phase_map_data.h"
-#include "views/phase_map/phase_map_view.h"
-#include "views/token_classes/token_classes_view.h"
-#include "views/token_strip/token_strip_view.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <vector>
@@ -57,7 +54,7 @@ class PaneIdentityTest : public ViewTest {
     Q_OBJECT
 
 public:
-    PaneIdentityTest() : ViewTest(tokenStripView()) {}
+    PaneIdentityTest() : ViewTest(viewById("token_strip")) {}
 
 private slots:
     void noTwoOfFourPanesLookAlike_data() {
@@ -122,7 +119,7 @@ private slots:
     }
 
     void railsOfTheMapAreStriped() {
-        const View& map = attentionMapView();
+        const View& map = viewById("attention_map");
         const ParameterValues options = optionsOf(map);
         ViewInput input = inputFor(map, {"keydiff@0.1", "keydiff@0.3"}, options);
         input.activePane = 1;
@@ -141,7 +138,7 @@ private slots:
     void barsAndCellsGetAnOutline() {
         const Colour colour = policyStyle("keydiff", ThemeId::Light).colour;
         const ViewInput input = inputOf({"keydiff@0.1", "keydiff@0.3"});
-        for (const View* view : {&tokenClassesView(), &errorDifferenceView()}) {
+        for (const View* view : {&viewById("token_classes"), &viewById("error_difference")}) {
             const ParameterValues options = optionsOf(*view);
             ViewInput own = input;
             if (!view->card().data.empty())
@@ -152,14 +149,14 @@ private slots:
         }
         // Of a phase map the second pane's cells, wherever it wins.
         const ParameterValues options = optionsOf(
-            phaseMapView(), {{"colour", "winner"}, {"x", "budget=0.05,0.1,0.2,0.4"}, {"y", "window=8,32,64"}});
+            viewById("phase_map"), {{"colour", "winner"}, {"x", "budget=0.05,0.1,0.2,0.4"}, {"y", "window=8,32,64"}});
         const ViewInput both =
-            inputFor(phaseMapView(), {"snapkv,pool_width=7@0.25", "snapkv,pool_width=1@0.25"}, options);
+            inputFor(viewById("phase_map"), {"snapkv,pool_width=7@0.25", "snapkv,pool_width=1@0.25"}, options);
         const auto data = dataAs<PhaseMapData>(both);
         const auto wins = std::count_if(data->cells.begin(), data->cells.end(),
                                         [&](const PhaseCell& cell) { return data->winner(cell) == 1; });
         QVERIFY(wins > 0);
-        const Scene scene = phaseMapView().buildScene(both, options, viewport(600, 400, m_text));
+        const Scene scene = viewById("phase_map").buildScene(both, options, viewport(600, 400, m_text));
         QCOMPARE(std::ssize(strokedAs<RectangleItem>(scene, policyStyle("snapkv", ThemeId::Light).colour, kSecond)),
                  wins);
     }

@@ -30,7 +30,7 @@ class PanesBesideTest : public ViewTest {
     }
 
 public:
-    PanesBesideTest() : ViewTest(keyProjectionView()) {}
+    PanesBesideTest() : ViewTest(viewById("key_projection")) {}
 
 private slots:
     void whatTheyShareIsSaidOnce() {

@@ -8,10 +8,11 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
+#include "views/common/policy_style.h"
 #include "views/phase_map/phase_map_data.h"
-#include "views/phase_map/phase_map_view.h"
 #include "views/phase_map/phase_painter.h"
 #include "views/scene/text_painter.h"
+#include "views/view.h"
 
 #include <QRegularExpression>
 
@@ -64,7 +65,7 @@ class PhaseMapViewTest : public ViewTest {
     Q_OBJECT
 
 public:
-    PhaseMapViewTest() : ViewTest(phaseMapView()) {}
+    PhaseMapViewTest() : ViewTest(viewById("phase_map")) {}
 
 private slots:
     void cellsAreTheRunsOfTheirSetting() {

@@ -49,7 +49,7 @@ class ProjectionCrowdTest : public ViewTest {
     ViewInput crowdInput() const { return makeInput(m_crowd, {"uniform@200t"}, 0, 0); }
 
 public:
-    ProjectionCrowdTest() : ViewTest(keyProjectionView(), 700, 520) {}
+    ProjectionCrowdTest() : ViewTest(viewById("key_projection"), 700, 520) {}
 
 private slots:
     void cellsCountAsANaiveCountDoes() {

@@ -5,14 +5,11 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
-#include "views/block_timeline/block_timeline_view.h"
 #include "views/curves/curves_data.h"
-#include "views/curves/curves_view.h"
 #include "views/head_grid/head_grid_data.h"
-#include "views/head_grid/head_grid_view.h"
 #include "views/scene/axes.h"
 #include "views/scene/text_painter.h"
-#include "views/token_profile/token_profile_view.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -37,8 +34,8 @@ private slots:
     void initTestCase() { m_text = std::make_unique<QtTextService>(); }
 
     void curvePointsAreTheRunsOfTheirBudget() {
-        const ParameterValues options = optionsOf(curvesView(), {{"seeds", "3"}});
-        const ViewInput input = inputFor(curvesView(), kPanes, options);
+        const ParameterValues options = optionsOf(viewById("curves"), {{"seeds", "3"}});
+        const ViewInput input = inputFor(viewById("curves"), kPanes, options);
         const auto data = dataAs<CurvesData>(input);
         QCOMPARE(data->curves.size(), std::size_t{3});
         const Curve& keydiff = data->curves[0];
@@ -57,17 +54,17 @@ private slots:
 
     // Every mark of a curve stands for the budget that was asked for, of the pane whose curve it is.
     void aMarkOfACurveGivesItsBudgetToItsPane() {
-        const ParameterValues options = optionsOf(curvesView(), {{"seeds", "2"}, {"measure", "retained_mass"}});
-        ViewInput input = inputFor(curvesView(), {"keydiff@0.25", "uniform@0.25", "exact"}, options);
+        const ParameterValues options = optionsOf(viewById("curves"), {{"seeds", "2"}, {"measure", "retained_mass"}});
+        ViewInput input = inputFor(viewById("curves"), {"keydiff@0.25", "uniform@0.25", "exact"}, options);
         const auto data = dataAs<CurvesData>(input);
-        const Scene scene = curvesView().buildScene(input, options, viewport(900, 700, *m_text));
+        const Scene scene = viewById("curves").buildScene(input, options, viewport(900, 700, *m_text));
         for (const std::size_t curve : {0, 1}) {
             const auto& points = data->curves[curve].points;
             const PointCloudItem* marks =
                 cloudNamed(scene, data->curves[curve].letter + (" " + data->curves[curve].policyName));
             QVERIFY(marks && marks->points->size() == points.size());
             for (std::size_t i = 0; i < points.size(); ++i) {
-                const PointFacts facts = curvesView().factsAt(input, options, scene, (*marks->points)[i]);
+                const PointFacts facts = viewById("curves").factsAt(input, options, scene, (*marks->points)[i]);
                 QVERIFY(!facts.rows.empty());
                 if (facts.rows[0].second.front() != data->curves[curve].letter)
                     continue; // another curve's mark lies on top
@@ -82,18 +79,20 @@ private slots:
         const PointCloudItem* fixed =
             cloudNamed(scene, "C Exact"); // drawn last, takes no budget, so there is none to give
         QVERIFY(fixed && fixed->points->size() == 1);
-        const PointFacts facts = curvesView().factsAt(input, options, scene, fixed->points->front());
+        const PointFacts facts = viewById("curves").factsAt(input, options, scene, fixed->points->front());
         QVERIFY(!facts.rows.empty() && !facts.settingChange);
-        QVERIFY(curvesView().factsAt(input, options, scene, {2, 2}).rows.empty());
+        QVERIFY(viewById("curves").factsAt(input, options, scene, {2, 2}).rows.empty());
         input.panes[0].policyId = "snapkv"; // the pane has changed since: the curve is not its own any more
-        QVERIFY(
-            !curvesView().factsAt(input, options, scene, cloudNamed(scene, "A KeyDiff")->points->at(3)).settingChange);
+        QVERIFY(!viewById("curves")
+                     .factsAt(input, options, scene, cloudNamed(scene, "A KeyDiff")->points->at(3))
+                     .settingChange);
     }
 
     // Each value of a parameter is a run of its own at the pane's own budget; who lacks it is the same at each value.
     void aParameterRunsAlongTheCurves() {
-        const ParameterValues options = optionsOf(curvesView(), {{"vary", "window=8,32,64"}, {"scale", "linear"}});
-        ViewInput input = inputFor(curvesView(), {"snapkv@0.1", "keydiff@0.25"}, options);
+        const ParameterValues options =
+            optionsOf(viewById("curves"), {{"vary", "window=8,32,64"}, {"scale", "linear"}});
+        ViewInput input = inputFor(viewById("curves"), {"snapkv@0.1", "keydiff@0.25"}, options);
         const auto data = dataAs<CurvesData>(input);
         QCOMPARE(data->parameter, std::string("window"));
         const auto errorOf = [](const std::string& spec) {
@@ -114,26 +113,27 @@ private slots:
         }
         QCOMPARE(data->curves[1].points.size(), std::size_t{1});
         QCOMPARE(data->curves[1].points[0].mean, errorOf("keydiff@0.25"));
-        const Scene scene = curvesView().buildScene(input, options, viewport(900, 700, *m_text));
+        const Scene scene = viewById("curves").buildScene(input, options, viewport(900, 700, *m_text));
         QCOMPARE(cloudNamed(scene, "A SnapKV")->points->size(), std::size_t{3});
         QVERIFY(!cloudNamed(scene, "B KeyDiff")); // a level line, not a mark that could be clicked
         const auto texts = textsOf(scene);
         QVERIFY(std::count(texts.begin(), texts.end(), data->title) == 1);
         QVERIFY(std::count(texts.begin(), texts.end(), std::string("B KeyDiff (has no window)")) == 1);
         const std::string winner = better >= 2 ? "SnapKV" : "KeyDiff";
-        QVERIFY2(
-            curvesView().finding(input, options).starts_with(winner + " has the smallest relative output error at "),
-            curvesView().finding(input, options).c_str());
-        QVERIFY(curvesView().finding(input, options).find("of 3 values of window") != std::string::npos);
+        QVERIFY2(viewById("curves")
+                     .finding(input, options)
+                     .starts_with(winner + " has the smallest relative output error at "),
+                 viewById("curves").finding(input, options).c_str());
+        QVERIFY(viewById("curves").finding(input, options).find("of 3 values of window") != std::string::npos);
         const PointFacts facts =
-            curvesView().factsAt(input, options, scene, cloudNamed(scene, "A SnapKV")->points->at(2));
+            viewById("curves").factsAt(input, options, scene, cloudNamed(scene, "A SnapKV")->points->at(2));
         QVERIFY(facts.settingChange && !facts.settingChange->budget);
         QCOMPARE(facts.settingChange->values, (std::vector<std::pair<std::string, std::string>>{{"window", "64"}}));
         QCOMPARE(facts.rows.back(), (std::pair<std::string, std::string>{"click", "gives pane A this window"}));
-        const ViewTable table = curvesView().table(input, options);
+        const ViewTable table = viewById("curves").table(input, options);
         QCOMPARE(table.cell(1, 4) + "=" + table.cell(1, 5), std::string("window=32"));
         for (const double width : {320.0, 700.0, 1600.0}) {
-            const Scene sized = curvesView().buildScene(input, options, viewport(width, 400, *m_text));
+            const Scene sized = viewById("curves").buildScene(input, options, viewport(width, 400, *m_text));
             QCOMPARE(overlappingTexts(sized, *m_text), QStringList());
             QCOMPARE(clippedTexts(sized, *m_text), QStringList());
         }
@@ -143,7 +143,8 @@ private slots:
     void refusedValuesAreGapsAndChoicesNoAxis() {
         const auto refusal = [](const char* vary) {
             return errorMessage([&] {
-                inputFor(curvesView(), {"keydiff@0.25", "snapkv@0.25"}, optionsOf(curvesView(), {{"vary", vary}}));
+                inputFor(viewById("curves"), {"keydiff@0.25", "snapkv@0.25"},
+                         optionsOf(viewById("curves"), {{"vary", vary}}));
             });
         };
         QVERIFY(refusal("anchor").find("phase map") != std::string::npos);
@@ -154,8 +155,8 @@ private slots:
             request.capture = needleCapture();
             request.panes.push_back({needleRequest("snapkv@0.25"), {}});
             request.panes[0].run.budget = {Budget::Unit::Fraction, budget};
-            request.options = optionsOf(curvesView(), {{"vary", vary}});
-            const ViewDataMaker& maker = *makerFor(curvesView());
+            request.options = optionsOf(viewById("curves"), {{"vary", vary}});
+            const ViewDataMaker& maker = *makerFor(viewById("curves"));
             return std::pair(maker.key(request), maker.identity(request));
         };
         QCOMPARE(keyAt("", 0.1), keyAt("", 0.2)); // curves over budgets serve every budget
@@ -179,13 +180,13 @@ private slots:
         ViewInput input = needleInput({"snapkv@0.25", "pyramidkv@0.25"});
         input.data.value = std::make_shared<const CurvesData>(data);
         QCOMPARE(
-            curvesView().finding(input, optionsOf(curvesView())),
+            viewById("curves").finding(input, optionsOf(viewById("curves"))),
             std::string("pyramidkv has the smallest relative output error at 2 of 2 values of window in KV head 1"));
     }
 
     void randomPoliciesHaveABandOverTheirSeeds() {
-        const ParameterValues options = optionsOf(curvesView(), {{"seeds", "3"}, {"heads", "layer"}});
-        const ViewInput input = inputFor(curvesView(), kPanes, options);
+        const ParameterValues options = optionsOf(viewById("curves"), {{"seeds", "3"}, {"heads", "layer"}});
+        const ViewInput input = inputFor(viewById("curves"), kPanes, options);
         const CurvePoint point = dataAs<CurvesData>(input)->curves[2].points[5];
         double mean = 0, low = INFINITY, high = -INFINITY;
         for (std::uint64_t seed = 0; seed < 3; ++seed) {
@@ -196,7 +197,7 @@ private slots:
         }
         QCOMPARE(point.asked, 0.25);
         QVERIFY(std::abs(point.mean - mean) < 1e-12 && point.low == low && point.high == high && low < high);
-        const Scene scene = curvesView().buildScene(input, options, viewport(640, 420, *m_text));
+        const Scene scene = viewById("curves").buildScene(input, options, viewport(640, 420, *m_text));
         const auto bands = std::count_if(scene.items.begin(), scene.items.end(), [](const Drawable& d) {
             const auto* polygon = std::get_if<PolygonItem>(&d);
             return polygon && polygon->points.size() == 22; // eleven budgets there and back
@@ -208,13 +209,13 @@ private slots:
     // PyramidKV gives early layers more: bars say how much. A policy that gives all layers the same gets none.
     void unequalBudgetsOfLayersStandBesideTheGrid() {
         for (const char* quantity : {"output_error", "kept_tokens", "overlap"}) {
-            const ParameterValues options = optionsOf(headGridView(), {{"quantity", quantity}});
-            const ViewInput input = inputFor(headGridView(), {"pyramidkv@0.1", "snapkv@0.1"}, options);
+            const ParameterValues options = optionsOf(viewById("head_grid"), {{"quantity", quantity}});
+            const ViewInput input = inputFor(viewById("head_grid"), {"pyramidkv@0.1", "snapkv@0.1"}, options);
             const auto data = dataAs<HeadGridData>(input);
             const bool isOfActive = std::string(quantity) != "overlap";
             for (const QSize size : {QSize(300, 220), QSize(460, 300), QSize(620, 420), QSize(900, 700)}) {
                 const Scene scene =
-                    headGridView().buildScene(input, options, viewport(size.width(), size.height(), *m_text));
+                    viewById("head_grid").buildScene(input, options, viewport(size.width(), size.height(), *m_text));
                 const bool wide = isOfActive && size.width() >= 420;
                 const auto texts = textsOf(scene);
                 const auto bars = boxesBelowTitle(scene, themeOf(ThemeId::Light).kept);
@@ -232,18 +233,19 @@ private slots:
                 QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
                 QCOMPARE(clippedTexts(scene, *m_text), QStringList());
             }
-            const std::string finding = headGridView().finding(input, options);
+            const std::string finding = viewById("head_grid").finding(input, options);
             QCOMPARE(finding.find("a head keeps") != std::string::npos, std::string(quantity) == "kept_tokens");
         }
-        const ParameterValues options = optionsOf(headGridView());
+        const ParameterValues options = optionsOf(viewById("head_grid"));
         const Scene same =
-            headGridView().buildScene(inputFor(headGridView(), kPanes, options), options, viewport(900, 700, *m_text));
+            viewById("head_grid")
+                .buildScene(inputFor(viewById("head_grid"), kPanes, options), options, viewport(900, 700, *m_text));
         QVERIFY(boxesBelowTitle(same, themeOf(ThemeId::Light).kept).empty());
     }
 
     void gridCellsAreTheErrorsOfTheirHeads() {
-        const ParameterValues options = optionsOf(headGridView());
-        const ViewInput input = inputFor(headGridView(), kPanes, options);
+        const ParameterValues options = optionsOf(viewById("head_grid"));
+        const ViewInput input = inputFor(viewById("head_grid"), kPanes, options);
         const auto data = dataAs<HeadGridData>(input);
         QCOMPARE(data->rows.size(), std::size_t{6});
         for (const HeadGridData::Row& row : data->rows) {
@@ -254,8 +256,8 @@ private slots:
 
     // The survival budget is the truth: with so many tokens the span is whole, with one token less it is not.
     void survivalBudgetIsTheSmallestThatKeepsTheSpan() {
-        const ParameterValues options = optionsOf(headGridView(), {{"quantity", "survival_budget"}});
-        const ViewInput input = inputFor(headGridView(), {"keydiff@0.25"}, options);
+        const ParameterValues options = optionsOf(viewById("head_grid"), {{"quantity", "survival_budget"}});
+        const ViewInput input = inputFor(viewById("head_grid"), {"keydiff@0.25"}, options);
         const auto data = dataAs<HeadGridData>(input);
         QCOMPARE(data->columns, 2);
         for (const int layer : {0, 3}) {
@@ -275,10 +277,10 @@ private slots:
 
     void differenceAndOverlapNeedTwoPanes() {
         for (const char* quantity : {"error_difference", "overlap"}) {
-            const ParameterValues options = optionsOf(headGridView(), {{"quantity", quantity}});
+            const ParameterValues options = optionsOf(viewById("head_grid"), {{"quantity", quantity}});
             bool refused = false;
             try {
-                inputFor(headGridView(), {"keydiff@0.25"}, options);
+                inputFor(viewById("head_grid"), {"keydiff@0.25"}, options);
             } catch (const std::exception& error) {
                 refused = QString(error.what()).contains("two panes");
             }
@@ -287,26 +289,27 @@ private slots:
     }
 
     void aClickOnACellLeadsToItsHead() {
-        const ParameterValues options = optionsOf(headGridView());
-        const ViewInput input = inputFor(headGridView(), kPanes, options);
-        const Scene scene = headGridView().buildScene(input, options, viewport(480, 300, *m_text));
+        const ParameterValues options = optionsOf(viewById("head_grid"));
+        const ViewInput input = inputFor(viewById("head_grid"), kPanes, options);
+        const Scene scene = viewById("head_grid").buildScene(input, options, viewport(480, 300, *m_text));
         const RectangleItem* cell = nullptr;
         for (const Drawable& item : scene.items)
             if (const auto* box = std::get_if<RectangleItem>(&item);
                 box && box->pick == PickId{PickId::Kind::Cell, 2 * 8 + 6})
                 cell = box;
         QVERIFY(cell);
-        const PointFacts facts = headGridView().factsAt(
-            input, options, scene, {cell->box.x + cell->box.width / 2, cell->box.y + cell->box.height / 2});
+        const PointFacts facts = viewById("head_grid")
+                                     .factsAt(input, options, scene,
+                                              {cell->box.x + cell->box.width / 2, cell->box.y + cell->box.height / 2});
         QCOMPARE(facts.layer, 2);
         QCOMPARE(facts.queryHead, 6);
         QCOMPARE(facts.rows[0].second, std::string("layer 2, query head 6"));
     }
 
     void profileSplitsAtTheCutOff() {
-        const ParameterValues options = optionsOf(tokenProfileView());
-        const ViewInput input = inputFor(tokenProfileView(), {"keydiff@0.25"}, options);
-        const Scene scene = tokenProfileView().buildScene(input, options, viewport(900, 260, *m_text));
+        const ParameterValues options = optionsOf(viewById("token_profile"));
+        const ViewInput input = inputFor(viewById("token_profile"), {"keydiff@0.25"}, options);
+        const Scene scene = viewById("token_profile").buildScene(input, options, viewport(900, 260, *m_text));
         const PointCloudItem *kept = cloudNamed(scene, "kept"), *evicted = cloudNamed(scene, "evicted");
         QVERIFY(kept && evicted && kept->points->size() == 249 && evicted->points->size() == 746);
         const auto lowest =
@@ -314,16 +317,16 @@ private slots:
         for (const Point& p : *evicted->points)
             QVERIFY(p.y >= lowest->y); // screens count down
         QVERIFY(paintSceneAsText(scene).find("rank 249: score ≥") != std::string::npos);
-        QVERIFY(
-            tokenProfileView().finding(inputFor(tokenProfileView(), {"exact"}, options), options).find("no score") !=
-            std::string::npos);
+        QVERIFY(viewById("token_profile")
+                    .finding(inputFor(viewById("token_profile"), {"exact"}, options), options)
+                    .find("no score") != std::string::npos);
     }
 
     // In blocks only what is still in the cache has a score at the end: the legend says why fewer rings are drawn.
     void theProfileCountsWhatItCannotDraw() {
-        const ParameterValues options = optionsOf(tokenProfileView());
-        const ViewInput input = inputFor(tokenProfileView(), {"keydiff,prompt_block=128@0.2"}, options);
-        const Scene scene = tokenProfileView().buildScene(input, options, viewport(900, 420, *m_text));
+        const ParameterValues options = optionsOf(viewById("token_profile"));
+        const ViewInput input = inputFor(viewById("token_profile"), {"keydiff,prompt_block=128@0.2"}, options);
+        const Scene scene = viewById("token_profile").buildScene(input, options, viewport(900, 420, *m_text));
         const auto drawn = std::ssize(*cloudNamed(scene, "evicted")->points);
         const std::int64_t evicted = 995 - std::ssize(input.panes[0].result->selection.heads[1].kept);
         QVERIFY(drawn > 0 && drawn < evicted);
@@ -331,15 +334,16 @@ private slots:
             "evicted " + formatCount(evicted) + ", " + formatCount(evicted - drawn) + " of them before the last scores";
         const auto texts = textsOf(scene);
         QVERIFY2(std::find(texts.begin(), texts.end(), words) != texts.end(), words.c_str());
-        const auto whole = textsOf(tokenProfileView().buildScene(inputFor(tokenProfileView(), {"keydiff@0.2"}, options),
-                                                                 options, viewport(900, 420, *m_text)));
+        const auto whole = textsOf(viewById("token_profile")
+                                       .buildScene(inputFor(viewById("token_profile"), {"keydiff@0.2"}, options),
+                                                   options, viewport(900, 420, *m_text)));
         QVERIFY(std::find(whole.begin(), whole.end(), "evicted 796") != whole.end());
     }
 
     void theProfileOfACrowdSaysHowManyItShows() {
-        const ParameterValues options = optionsOf(tokenProfileView());
+        const ParameterValues options = optionsOf(viewById("token_profile"));
         const ViewInput input = makeInput(makeRandomCapture(7, 48'000, 1, 2, 1, 8), {"key_norm@500t"}, 0, 0);
-        const Scene scene = tokenProfileView().buildScene(input, options, viewport(900, 420, *m_text));
+        const Scene scene = viewById("token_profile").buildScene(input, options, viewport(900, 420, *m_text));
         const auto drawn = std::ssize(*cloudNamed(scene, "evicted")->points);
         const std::int64_t evicted = input.panes[0].result->visible - 500;
         QCOMPARE(std::ssize(*cloudNamed(scene, "kept")->points), std::ptrdiff_t{500}); // of those none is left out
@@ -374,9 +378,10 @@ private slots:
     }
 
     void tablesHoldWhatThePicturesShow() {
-        for (const View* view : {&curvesView(), &headGridView(), &tokenProfileView(), &blockTimelineView()}) {
+        for (const View* view :
+             {&viewById("curves"), &viewById("head_grid"), &viewById("token_profile"), &viewById("block_timeline")}) {
             const ParameterValues options =
-                view == &curvesView() ? optionsOf(*view, {{"seeds", "1"}}) : optionsOf(*view);
+                view == &viewById("curves") ? optionsOf(*view, {{"seeds", "1"}}) : optionsOf(*view);
             const ViewInput input = inputFor(*view, {"keydiff,prompt_block=128@0.25"}, options);
             const ViewTable table = view->table(input, options);
             QVERIFY2(table.rowCount > 0, view->card().id.c_str());

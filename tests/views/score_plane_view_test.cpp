@@ -4,9 +4,8 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
-#include "views/common/drag_handles.h"
 #include "views/score_plane/score_plane.h"
-#include "views/score_plane/score_plane_view.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -60,7 +59,7 @@ class ScorePlaneViewTest : public ViewTest {
     ViewInput input(const std::string& spec) { return needleInput({spec}); }
 
 public:
-    ScorePlaneViewTest() : ViewTest(scorePlaneView(), 640, 460) {}
+    ScorePlaneViewTest() : ViewTest(viewById("score_plane"), 640, 460) {}
 
 private slots:
     void initTestCase() { m_everything.setText("shown", "all"); }
@@ -245,7 +244,7 @@ private slots:
     void theLineFollowsWhereItIsDragged() {
         const ViewInput in = input("compactor@0.25");
         const Scene scene = build(in, m_everything);
-        const auto& handles = dynamic_cast<const DragHandles&>(m_view);
+        const auto& handles = m_view;
         const Point target{scene.plot.x + 0.5 * scene.plot.width, scene.plot.bottom() - 0.2 * scene.plot.height};
         const auto turned = handles.draggedTo(in, m_everything, scene, {PickId::Kind::Handle, 0}, target);
         QVERIFY(turned && !turned->budget && turned->values.size() == 2);

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/policies/policy.h"
 #include "tests/support/test_program.h"
+#include "views/common/policy_style.h"
 #include "views/scene/theme.h"
 
 #include <QtTest>
@@ -11,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <vector>
 
 using namespace kvscope;
@@ -154,21 +156,50 @@ private slots:
     void everyPolicyHasAColourOfItsOwn() {
         for (const auto& [id, least] : {std::pair{ThemeId::Light, 6.5}, {ThemeId::Dark, 7.4}, {ThemeId::Paper, 6.5}}) {
             std::vector<Colour> colours;
+            const auto add = [&](const PolicyStyle& style) {
+                if (std::find(colours.begin(), colours.end(), style.colour) == colours.end()) // a spare one may repeat
+                    colours.push_back(style.colour);
+            };
             for (const Policy* policy : allPolicies()) {
-                colours.push_back(policyStyle(policy->card().id, id).colour);
-                QVERIFY2(colours.back() != policyStyle("somebody's list", id).colour,
-                         policy->card().id.c_str()); // it is in the table
-                QVERIFY2(contrast(colours.back(), themeOf(id).canvas) >= 3.0, policy->card().id.c_str());
-                if (policy->card().id == "exact")
-                    colours.pop_back(); // ink, as thick as no other line
+                const PolicyStyle style = policyStyle(policy->card().id, id);
+                QVERIFY2(style.colour != policyStyle("somebody's list", id).colour, policy->card().id.c_str());
+                QVERIFY2(contrast(style.colour, themeOf(id).canvas) >= 3.0, policy->card().id.c_str());
+                if (style.colour != themeOf(id).ink) // as thick as no other line
+                    add(style);
             }
-            QVERIFY(colours.size() >= 15);
+            for (std::size_t i = 0; i < kSpareColours; ++i) {
+                add(spareStyle(i, id));
+                QVERIFY(contrast(spareStyle(i, id).colour, themeOf(id).canvas) >= 3.0);
+            }
+            QVERIFY(colours.size() >= 16 + kSpareColours);
             for (const Vision vision : {Vision::Normal, Vision::Deutan, Vision::Protan, Vision::Tritan}) {
                 const double found = leastDistance(colours, vision);
                 QVERIFY2(found >= least,
                          qPrintable(QString("theme %1 vision %2: %3").arg(int(id)).arg(int(vision)).arg(found)));
             }
         }
+    }
+
+    // However many there are, with or without a chosen style.
+    void noTwoPoliciesLookAlike() {
+        std::set<QString> looks;
+        std::size_t count = 0;
+        const auto look = [&](const PolicyStyle& style) {
+            QString text = QString("%1 %2 %3 %4").arg(style.colour.r).arg(style.colour.g).arg(style.colour.b);
+            text = text.arg(static_cast<int>(style.marker));
+            for (const double length : style.dash)
+                text += QString(" %1").arg(length);
+            looks.insert(text);
+            ++count;
+        };
+        for (const Policy* policy : allPolicies())
+            look(policyStyle(policy->card().id, ThemeId::Light));
+        QCOMPARE(looks.size(), count);
+        looks.clear();
+        count = 0;
+        for (std::size_t i = 0; i < 24; ++i)
+            look(spareStyle(i, ThemeId::Dark));
+        QCOMPARE(looks.size(), count);
     }
 
     void categoriesStayApartForEveryVision() {

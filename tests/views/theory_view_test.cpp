@@ -11,7 +11,7 @@
 #include "tests/views/view_test.h"
 #include "views/scene/axes.h"
 #include "views/theory/theory_data.h"
-#include "views/theory/theory_view.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -98,7 +98,7 @@ class TheoryViewTest : public ViewTest {
     ViewInput input(const std::string& spec) { return inputFor(m_view, {spec}, m_options); }
 
 public:
-    TheoryViewTest() : ViewTest(theoryView()) {}
+    TheoryViewTest() : ViewTest(viewById("theory")) {}
 
 private slots:
     void balanceAsksForItsBatchAtTheHeadsNorms() {

@@ -3,10 +3,10 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
-#include "views/common/token_groups.h"
+#include "views/common/policy_style.h"
 #include "views/scene/text_painter.h"
 #include "views/token_classes/token_classes_data.h"
-#include "views/token_classes/token_classes_view.h"
+#include "views/view.h"
 
 #include <cmath>
 
@@ -32,7 +32,7 @@ class TokenClassesViewTest : public ViewTest {
     Q_OBJECT
 
 public:
-    TokenClassesViewTest() : ViewTest(tokenClassesView()) {}
+    TokenClassesViewTest() : ViewTest(viewById("token_classes")) {}
 
 private slots:
     // Streaming keeps the first 4 and the last 245 of 995 tokens: by tenths its shares are known without any policy.
@@ -120,7 +120,7 @@ private slots:
         const Box needle = barsOf(scene, 1).front(); // rows: context, needle, no segment (token 0)
         const PointFacts facts = m_view.factsAt(input, options, scene, {needle.x + 1, needle.y + needle.height / 2});
         QCOMPARE(facts.rows[0].second, std::string("needle"));
-        const auto& groups = dynamic_cast<const TokenGroups&>(m_view);
+        const auto& groups = m_view;
         QCOMPARE(groups.tokensAt(input, options, scene, {needle.x + 1, needle.y + needle.height / 2}),
                  tokensOfKind(*input.capture, SegmentKind::Needle));
         QVERIFY(facts.rows[1].second.find("of 48 kept") != std::string::npos);

@@ -4,11 +4,11 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
+#include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
-#include "views/overlap/overlap_view.h"
 #include "views/scene/scene_builder.h"
 #include "views/token_strip/strip_layout.h"
-#include "views/token_strip/token_strip_view.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <cctype>
@@ -42,11 +42,11 @@ class TokenStripViewTest : public QObject {
     Q_OBJECT
 
     QtTextService* m_text = nullptr;
-    ParameterValues m_options{tokenStripView().card().options};
+    ParameterValues m_options{viewById("token_strip").card().options};
 
     /// High enough for the whole needle capture.
     Scene whole(const ViewInput& input, const ParameterValues& options, double width = 900) {
-        return tokenStripView().buildScene(input, options, viewport(width, 4000, *m_text));
+        return viewById("token_strip").buildScene(input, options, viewport(width, 4000, *m_text));
     }
 
 private slots:
@@ -56,7 +56,8 @@ private slots:
     void everyTokenStandsOnceInOrderWithoutOverlap() {
         for (const double width : {260.0, 900.0}) {
             const Scene scene =
-                tokenStripView().buildScene(needleInput({"keydiff@0.1"}), m_options, viewport(width, 9000, *m_text));
+                viewById("token_strip")
+                    .buildScene(needleInput({"keydiff@0.1"}), m_options, viewport(width, 9000, *m_text));
             const auto boxes = tokenBoxes(scene);
             QCOMPARE(boxes.size(), std::size_t{1028});
             for (std::size_t i = 1; i < boxes.size(); ++i) {
@@ -112,8 +113,8 @@ private slots:
         ParameterValues options = m_options;
         options.setText("colour", "score");
         for (const double width : {300.0, 620.0, 900.0}) {
-            const Scene scene =
-                tokenStripView().buildScene(needleInput({"keydiff@0.1"}), options, viewport(width, 420, *m_text));
+            const Scene scene = viewById("token_strip")
+                                    .buildScene(needleInput({"keydiff@0.1"}), options, viewport(width, 420, *m_text));
             const auto bar = std::find_if(scene.items.begin(), scene.items.end(),
                                           [](const Drawable& d) { return std::holds_alternative<ImageItem>(d); });
             QVERIFY(bar != scene.items.end());
@@ -198,7 +199,7 @@ private slots:
             for (const double scroll : {0.0, 300.0, 1e9}) {
                 Viewport v = viewport(900, height, *m_text);
                 v.scroll = scroll;
-                const Scene scene = tokenStripView().buildScene(input, m_options, v);
+                const Scene scene = viewById("token_strip").buildScene(input, m_options, v);
                 const auto boxes = tokenBoxes(scene);
                 QVERIFY(!boxes.empty() && boxes.back()->box.bottom() <= height);
                 QVERIFY(scroll < 1e9 || boxes.back()->pick.index == 1027); // the end can be read
@@ -255,14 +256,14 @@ private slots:
         const auto capture = makeRandomCapture(9, 100'000, 1, 2, 1, 4);
         const ViewInput input = makeInput(capture, {"uniform@0.1"}, 0, 0);
         Viewport v = viewport(900, 300, *m_text);
-        Scene scene = tokenStripView().buildScene(input, m_options, v);
+        Scene scene = viewById("token_strip").buildScene(input, m_options, v);
         QVERIFY(scene.items.size() < 2500);
         QVERIFY(scene.contentHeight > 50'000);
         v.scroll = 1e9;
-        scene = tokenStripView().buildScene(input, m_options, v);
+        scene = viewById("token_strip").buildScene(input, m_options, v);
         QCOMPARE(tokenBoxes(scene).back()->pick.index, std::int64_t{99'999});
-        v.scroll = stripScrollTo(input, v, 50'000);
-        scene = tokenStripView().buildScene(input, m_options, v);
+        v.scroll = *viewById("token_strip").scrollTo(input, v, 50'000);
+        scene = viewById("token_strip").buildScene(input, m_options, v);
         const auto boxes = tokenBoxes(scene);
         QVERIFY(boxes.front()->pick.index < 50'000 && boxes.back()->pick.index > 50'000);
     }
@@ -272,7 +273,7 @@ private slots:
         for (double scroll = 0; scroll < 400; scroll += 7) {
             Viewport v = viewport(700, 138, *m_text);
             v.scroll = scroll;
-            const Scene scene = tokenStripView().buildScene(input, m_options, v);
+            const Scene scene = viewById("token_strip").buildScene(input, m_options, v);
             bool inText = false; // the legend stands above it
             for (const Drawable& item : scene.items) {
                 inText = inText || std::holds_alternative<PushClipItem>(item);
@@ -288,12 +289,14 @@ private slots:
         for (const double height : {97.0, 138.0, 203.0}) {
             Viewport v = viewport(700, height, *m_text);
             v.scroll = 1e9;
-            const Scene scene = tokenStripView().buildScene(needleInput({"keydiff@0.1"}), m_options, v);
+            const Scene scene = viewById("token_strip").buildScene(needleInput({"keydiff@0.1"}), m_options, v);
             const Box last = tokenBoxes(scene).back()->box;
             QCOMPARE(tokenBoxes(scene).back()->pick.index, std::int64_t{1027});
             QVERIFY2(last.bottom() <= height, qPrintable(QString("%1 of %2").arg(last.bottom()).arg(height)));
             v.scroll = scene.contentHeight - height;
-            QCOMPARE(tokenBoxes(tokenStripView().buildScene(needleInput({"keydiff@0.1"}), m_options, v)).back()->box.y,
+            QCOMPARE(tokenBoxes(viewById("token_strip").buildScene(needleInput({"keydiff@0.1"}), m_options, v))
+                         .back()
+                         ->box.y,
                      last.y);
         }
     }
@@ -313,9 +316,9 @@ private slots:
             for (const char* mode : {"panes", "state", "score", "only_in_a"}) {
                 ParameterValues options = m_options;
                 options.setText("colour", mode);
-                const Scene scene =
-                    tokenStripView().buildScene(needleInput({"keydiff@0.1", "snapkv@0.2", "streaming_llm@0.2"}),
-                                                options, viewport(width, 138, *m_text));
+                const Scene scene = viewById("token_strip")
+                                        .buildScene(needleInput({"keydiff@0.1", "snapkv@0.2", "streaming_llm@0.2"}),
+                                                    options, viewport(width, 138, *m_text));
                 Scene chrome = scene; // tokens follow each other without a gap by construction
                 std::erase_if(chrome.items, [](const Drawable& d) {
                     const auto* t = std::get_if<TextItem>(&d);
@@ -327,35 +330,35 @@ private slots:
 
     void findingNamesEveryPane() {
         const std::string text =
-            tokenStripView().finding(needleInput({"keydiff:kvpress@0.1", "snapkv@0.1"}), m_options);
+            viewById("token_strip").finding(needleInput({"keydiff:kvpress@0.1", "snapkv@0.1"}), m_options);
         QCOMPARE(
             text,
             std::string("KeyDiff keeps 25 of 48 needle tokens at 9.9 %; SnapKV keeps 1 of 48 needle tokens at 10.1 %"));
-        QVERIFY(!tokenStripView().finding(ViewInput{}, m_options).empty());
+        QVERIFY(!viewById("token_strip").finding(ViewInput{}, m_options).empty());
     }
 
     void overlapCountsTokensByHowManyPanesKeepThem() {
         const ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2", "streaming_llm@0.2"});
-        const ParameterValues none(overlapView().card().options);
+        const ParameterValues none(viewById("overlap").card().options);
         std::vector<int> keepCounts(995, 0);
         for (const PaneData& pane : input.panes)
             for (const TokenIndex t : pane.result->selection.heads[1].kept)
                 ++keepCounts[static_cast<std::size_t>(t)];
-        const auto texts = textsOf(overlapView().buildScene(input, none, viewport(700, 200, *m_text)));
+        const auto texts = textsOf(viewById("overlap").buildScene(input, none, viewport(700, 200, *m_text)));
         for (int count = 0; count <= 3; ++count) {
             const auto expected = std::to_string(std::count(keepCounts.begin(), keepCounts.end(), count));
             QVERIFY2(std::find(texts.begin(), texts.end(), expected) != texts.end(),
                      qPrintable(QString("%1 panes: %2").arg(count).arg(expected.c_str())));
         }
         for (const double height : {90.0, 138.0, 300.0}) {
-            const Scene scene = overlapView().buildScene(input, none, viewport(700, height, *m_text));
+            const Scene scene = viewById("overlap").buildScene(input, none, viewport(700, height, *m_text));
             QCOMPARE(overlappingTexts(scene, *m_text), QStringList());
             QCOMPARE(clippedTexts(scene, *m_text), QStringList());
         }
-        const ViewTable table = overlapView().table(input, none);
+        const ViewTable table = viewById("overlap").table(input, none);
         QCOMPARE(table.cell(1, 2), std::string("1.000000"));
         QCOMPARE(table.cell(0, 2), table.cell(1, 1));
-        QVERIFY(textsOf(overlapView().buildScene(needleInput({"keydiff@0.1"}), none, viewport(700, 200, *m_text)))
+        QVERIFY(textsOf(viewById("overlap").buildScene(needleInput({"keydiff@0.1"}), none, viewport(700, 200, *m_text)))
                     .front()
                     .find("second pane") != std::string::npos);
     }
@@ -373,7 +376,8 @@ private slots:
 
     void pictureShowsBarsAndFrame() {
         const QImage image = renderScene(
-            tokenStripView().buildScene(needleInput({"keydiff@0.3"}), m_options, viewport(900, 400, *m_text)), 1);
+            viewById("token_strip").buildScene(needleInput({"keydiff@0.3"}), m_options, viewport(900, 400, *m_text)),
+            1);
         int teal = 0;
         for (int y = 24; y < image.height(); ++y)
             for (int x = 0; x < image.width(); ++x)

@@ -20,7 +20,7 @@ using namespace kvscope::view_fixture;
 
 namespace {
 
-const View& view() { return keyProjectionView(); }
+const View& view() { return viewById("key_projection"); }
 
 ParameterValues tsneOptions(const std::vector<std::pair<std::string, std::string>>& more = {}) {
     std::vector<std::pair<std::string, std::string>> set = {

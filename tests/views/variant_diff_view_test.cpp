@@ -5,11 +5,10 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
-#include "views/common/token_groups.h"
 #include "views/scene/text_painter.h"
 #include "views/variant_diff/variant_diff_data.h"
-#include "views/variant_diff/variant_diff_view.h"
 #include "views/variant_diff/variant_facts.h"
+#include "views/view.h"
 
 #include <algorithm>
 #include <cmath>
@@ -48,7 +47,7 @@ class VariantDiffViewTest : public ViewTest {
     Q_OBJECT
 
 public:
-    VariantDiffViewTest() : ViewTest(variantDiffView()) {}
+    VariantDiffViewTest() : ViewTest(viewById("variant_diff")) {}
 
 private slots:
     void listsAreThoseOfTheVariants() {
@@ -153,8 +152,7 @@ private slots:
         const PointFacts facts = m_view.factsAt(input, options, scene, {gained[0]->box.x + 5, gained[0]->box.y + 2});
         QCOMPARE(facts.token, TokenIndex{7});
         QCOMPARE(facts.rows[1].second + " " + facts.rows[2].second, std::string("evicted kept"));
-        QCOMPARE(dynamic_cast<const TokenGroups&>(m_view).tokensAt(input, options, scene,
-                                                                   {gained[0]->box.x + 5, gained[0]->box.y + 2}),
+        QCOMPARE(m_view.tokensAt(input, options, scene, {gained[0]->box.x + 5, gained[0]->box.y + 2}),
                  (std::vector<TokenIndex>{7, 9}));
     }
 

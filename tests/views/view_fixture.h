@@ -8,8 +8,8 @@
 #include "core/policies/policy.h"
 #include "tests/support/source_dir.h"
 #include "views/common/view_facts.h"
-#include "views/key_projection/key_projection_view.h"
 #include "views/key_projection/projection_data.h"
+#include "views/view.h"
 
 #include <string>
 #include <vector>
@@ -68,7 +68,7 @@ inline ViewInput makeInput(std::shared_ptr<const CaptureReader> capture, const s
         pane.result = runner().run(request, {});
         input.panes.push_back(pane);
     }
-    fillData(input, keyProjectionView(), ParameterValues(keyProjectionView().card().options));
+    fillData(input, viewById("key_projection"), ParameterValues(viewById("key_projection").card().options));
     return input;
 }
 

@@ -4,9 +4,9 @@
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/scene/text_painter.h"
+#include "views/view.h"
 #include "views/walk/walk_data.h"
 #include "views/walk/walk_steps.h"
-#include "views/walk/walk_view.h"
 
 #include <QtTest>
 
@@ -62,11 +62,11 @@ ViewInput handInput(std::optional<TokenIndex> cursor, double c = 4) {
 }
 
 ParameterValues optionsOf(const std::vector<std::pair<std::string, std::string>>& set = {}) {
-    return view_fixture::optionsOf(walkView(), set);
+    return view_fixture::optionsOf(viewById("walk"), set);
 }
 
 ViewInput sampleInput(const std::vector<std::string>& specs, const ParameterValues& options) {
-    return inputFor(walkView(), specs, options);
+    return inputFor(viewById("walk"), specs, options);
 }
 
 } // namespace
@@ -95,7 +95,7 @@ class WalkViewTest : public ViewTest {
     }
 
 public:
-    WalkViewTest() : ViewTest(walkView()) {}
+    WalkViewTest() : ViewTest(viewById("walk")) {}
 
 private slots:
     // Signs + + - -: y is 0, 1, 2, 1, in units of c = 4: 0, 1/4, 1/2, 1/4.

@@ -1,11 +1,8 @@
 // The attention map as a view: options, layout, what it says and what can be asked of it.
-#include "views/attention_map/attention_map_view.h"
-
 #include "views/attention_map/map_cell.h"
 #include "views/attention_map/map_facts.h"
 #include "views/attention_map/map_inset.h"
 #include "views/attention_map/map_painter.h"
-#include "views/common/cell_lock.h"
 #include "views/common/chart.h"
 #include "views/common/option_needs.h"
 #include "views/common/view_options.h"
@@ -77,36 +74,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
     for (ParameterSpec& row : drawingOptions())
         options.push_back(std::move(row));
     return std::make_shared<const ParameterTable>(std::move(options));
-}
-
-class AttentionMapView final : public View, public ColourScaleView, public CellLockView, public OptionNeedsView {
-public:
-    AttentionMapView()
-        : View({.id = "attention_map",
-                .name = "Attention map",
-                .summary = "Which query gives which key how much weight, and which of the keys are kept",
-                .paper = "Compactor Figs. 2 and 8, KeyDiff Fig. 2",
-                .help = std::string(viewExplanation("attention_map_view")),
-                .options = makeOptions(),
-                .data = "attention_map"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-    bool isLocked(const ParameterValues& options) const override { return !options.isDefault("cell"); }
-    std::optional<SettingChange> lockMoved(const ViewInput& input, const ParameterValues& options, int across,
-                                           int down) const override;
-    SettingChange released() const override { return lockOf(std::nullopt); }
-
-private:
-    std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) {
-    return whyNoData<AttentionMapData>(input, "Computing the attention map…");
 }
 
 /// One of the options that choose a map: "non-causal".
@@ -183,55 +150,6 @@ MapLayout arranged(const SceneBuilder& builder, const ViewInput& input, const Pa
     return layoutOfMap(input, data, viewport, margins);
 }
 
-std::vector<OptionNeed> AttentionMapView::optionNeeds() const {
-    const std::vector<std::string> weights{"causal", "non_causal", "chunks"};
-    const OptionIs noDifference{"minus", {"nothing"}};
-    return {{"chunk", {{"map", {"chunks"}}, {"minus", {"chunks"}}}},
-            {"heads", {{"map", choicesBut(*card().options, "map", {"cosine"})}}},
-            {"scale", {{"map", weights}}}, // logits, cosines and differences have the scales that suit them
-            {"scale", {noDifference}},
-            {"floor", {{"scale", {"log"}}}},
-            {"around", {{"cell", {}}}},
-            {"colours", {{"map", choicesBut(*card().options, "map", {"cosine"})}}}, // signed values are blue and red
-            {"colours", {noDifference}}};
-}
-
-Scene AttentionMapView::buildScene(const ViewInput& input, const ParameterValues& options,
-                                   const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const auto data = dataAs<AttentionMapData>(input);
-    const Theme& theme = themeOf(viewport.theme);
-    const std::shared_ptr<const MapScale> held = scaleOfMap(*data, options);
-    const MapScale& scale = *held;
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = theme.canvas;
-    SceneBuilder builder(scene, *viewport.text);
-    const MapLayout layout = arranged(builder, input, options, *data, scale, viewport);
-    drawCaption(builder, captionLines(builder, captionOf(*data, scale, layout, viewport.pixelScale, options), layout),
-                layout.caption, theme);
-    drawMarginal(builder, layout, *data, theme);
-    drawRails(builder, layout, input, theme);
-    drawMap(builder, layout, *data, scale, viewport.pixelScale, theme);
-    drawMarks(builder, layout, input, theme);
-    drawAxes(builder, layout.frame, layout.axes, theme);
-    if (layout.column.width > 0) {
-        ColourColumnSpec column = *data->memo.get(
-            "column", scale.key(), [&] { return std::make_shared<const ColourColumnSpec>(scale.column()); });
-        column.handles = !viewport.forExport;
-        drawColourColumn(builder, layout.column, column, theme);
-    }
-    drawLockedCell(builder, layout, *data, scale, input, viewport);
-    drawProvenance(builder, input, viewport);
-    scene.plot = layout.frame.plot;
-    scene.xMin = layout.frame.x.low, scene.xMax = layout.frame.x.high;
-    scene.yMin = layout.frame.y.high, scene.yMax = layout.frame.y.low;
-    scene.yDown = true;
-    return scene;
-}
-
 /// How many columns of pixels it takes to hold half of the weight, largest first.
 std::size_t columnsForHalf(std::vector<float> sums) {
     std::sort(sums.begin(), sums.end(), std::greater<>());
@@ -243,83 +161,148 @@ std::size_t columnsForHalf(std::vector<float> sums) {
     return count;
 }
 
-std::string AttentionMapView::finding(const ViewInput& input, const ParameterValues& options) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<AttentionMapData>(input);
-    const std::string sampled = data->sampled ? " (sampled rows)" : "";
-    if (data->locked)
-        return lockedSentence(input, *data);
-    if (isLocked(options) && !input.data.computing)
-        return fmt::format("The cell {} is none of this map", options.text("cell"));
-    if (data->columnSums.empty()) {
-        float low = INFINITY, high = -INFINITY;
-        for (const float cell : data->cells.data) {
-            low = std::isnan(cell) ? low : std::min(low, cell);
-            high = std::isnan(cell) ? high : std::max(high, cell);
+std::vector<OptionNeed> optionNeeds() {
+    const std::vector<std::string> weights{"causal", "non_causal", "chunks"};
+    const OptionIs noDifference{"minus", {"nothing"}};
+    return {{"chunk", {{"map", {"chunks"}}, {"minus", {"chunks"}}}},
+            {"heads", {{"map", choicesBut(*makeOptions(), "map", {"cosine"})}}},
+            {"scale", {{"map", weights}}}, // logits, cosines and differences have the scales that suit them
+            {"scale", {noDifference}},
+            {"floor", {{"scale", {"log"}}}},
+            {"around", {{"cell", {}}}},
+            {"colours", {{"map", choicesBut(*makeOptions(), "map", {"cosine"})}}}, // signed values are blue and red
+            {"colours", {noDifference}}};
+}
+
+class AttentionMapView final : public View {
+public:
+    AttentionMapView()
+        : View({.id = "attention_map",
+                .name = "Attention map",
+                .summary = "Which query gives which key how much weight, and which of the keys are kept",
+                .paper = "Compactor Figs. 2 and 8, KeyDiff Fig. 2",
+                .help = std::string(viewExplanation("attention_map_view")),
+                .options = makeOptions(),
+                .needs = optionNeeds(),
+                .data = "attention_map",
+                .place = ViewPlace::BesidePane,
+                .teaching = TeachingRole::Steps,
+                .leastHeight = 220}) {}
+
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        return whyNoData<AttentionMapData>(input, "Computing the attention map…");
+    }
+
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const auto data = dataAs<AttentionMapData>(input);
+        const Theme& theme = themeOf(viewport.theme);
+        const std::shared_ptr<const MapScale> held = scaleOfMap(*data, options);
+        const MapScale& scale = *held;
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+        const MapLayout layout = arranged(builder, input, options, *data, scale, viewport);
+        drawCaption(builder,
+                    captionLines(builder, captionOf(*data, scale, layout, viewport.pixelScale, options), layout),
+                    layout.caption, theme);
+        drawMarginal(builder, layout, *data, theme);
+        drawRails(builder, layout, input, theme);
+        drawMap(builder, layout, *data, scale, viewport.pixelScale, theme);
+        drawMarks(builder, layout, input, theme);
+        drawAxes(builder, layout.frame, layout.axes, theme);
+        if (layout.column.width > 0) {
+            const auto column = data->memo.get(
+                "column", scale.key(), [&] { return std::make_shared<const ColourColumnSpec>(scale.column()); });
+            drawColourColumn(builder, layout.column, *column, theme);
         }
-        if (data->isDifference)
-            return fmt::format("Pixel by pixel the {} map lies up to {} above the {} one, and up to {} below it{}",
-                               named(options, "map"), formatShort(std::max(0.0, static_cast<double>(high))),
-                               named(options, "minus"), formatShort(std::max(0.0, -static_cast<double>(low))), sampled);
-        return fmt::format("Cells shown range from {} to {}{}", formatShort(static_cast<double>(low)),
-                           formatShort(static_cast<double>(high)), sampled);
+        drawLockedCell(builder, layout, *data, scale, input, viewport);
+        drawProvenance(builder, input, viewport);
+        scene.plot = layout.frame.plot;
+        scene.xMin = layout.frame.x.low, scene.xMax = layout.frame.x.high;
+        scene.yMin = layout.frame.y.high, scene.yMax = layout.frame.y.low;
+        scene.yDown = true;
+        return scene;
     }
-    const std::vector<float>& sums = data->columnSums.data;
-    const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
-    const std::int64_t keys = data->keyEnd - data->keyBegin, first = (keys + std::ssize(sums) - 1) / std::ssize(sums);
-    const std::size_t half = columnsForHalf(sums);
-    const auto share = static_cast<double>(half) / static_cast<double>(sums.size());
-    const std::string tokens = first == 1 ? fmt::format("Key {} takes", data->keyBegin)
-                                          : fmt::format("Keys {}–{} take", data->keyBegin, data->keyBegin + first - 1);
-    // Of columns of pixels: keys of one column may hold the half by fewer than all of them.
-    const std::string rest = half <= 1 ? ""
-                                       : fmt::format("; half of it falls on {}{} % of the keys",
-                                                     first == 1 ? "" : "at most ", formatFixed(100 * share, 1));
-    return fmt::format("{} {} % of the weight shown{}{}", tokens,
-                       formatFixed(total > 0 ? 100 * static_cast<double>(sums.front()) / total : 0, 1), rest, sampled);
-}
 
-PointFacts AttentionMapView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                     Point at) const {
-    const auto data = dataAs<AttentionMapData>(input);
-    return data ? mapFactsAt(input, *data, options, scene, at) : PointFacts{};
-}
+    std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
+        const auto data = dataAs<AttentionMapData>(input);
+        const std::string sampled = data->sampled ? " (sampled rows)" : "";
+        if (data->locked)
+            return lockedSentence(input, *data);
+        if (lockReleased(options) && !input.data.computing)
+            return fmt::format("The cell {} is none of this map", options.text("cell"));
+        if (data->columnSums.empty()) {
+            float low = INFINITY, high = -INFINITY;
+            for (const float cell : data->cells.data) {
+                low = std::isnan(cell) ? low : std::min(low, cell);
+                high = std::isnan(cell) ? high : std::max(high, cell);
+            }
+            if (data->isDifference)
+                return fmt::format("Pixel by pixel the {} map lies up to {} above the {} one, and up to {} below it{}",
+                                   named(options, "map"), formatShort(std::max(0.0, static_cast<double>(high))),
+                                   named(options, "minus"), formatShort(std::max(0.0, -static_cast<double>(low))),
+                                   sampled);
+            return fmt::format("Cells shown range from {} to {}{}", formatShort(static_cast<double>(low)),
+                               formatShort(static_cast<double>(high)), sampled);
+        }
+        const std::vector<float>& sums = data->columnSums.data;
+        const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
+        const std::int64_t keys = data->keyEnd - data->keyBegin,
+                           first = (keys + std::ssize(sums) - 1) / std::ssize(sums);
+        const std::size_t half = columnsForHalf(sums);
+        const auto share = static_cast<double>(half) / static_cast<double>(sums.size());
+        const std::string tokens = first == 1
+                                       ? fmt::format("Key {} takes", data->keyBegin)
+                                       : fmt::format("Keys {}–{} take", data->keyBegin, data->keyBegin + first - 1);
+        // Of columns of pixels: keys of one column may hold the half by fewer than all of them.
+        const std::string rest = half <= 1 ? ""
+                                           : fmt::format("; half of it falls on {}{} % of the keys",
+                                                         first == 1 ? "" : "at most ", formatFixed(100 * share, 1));
+        return fmt::format("{} {} % of the weight shown{}{}", tokens,
+                           formatFixed(total > 0 ? 100 * static_cast<double>(sums.front()) / total : 0, 1), rest,
+                           sampled);
+    }
 
-std::unique_ptr<const ColourScale> AttentionMapView::scaleOf(const ViewInput& input,
-                                                             const ParameterValues& options) const {
-    const auto data = dataAs<AttentionMapData>(input); // held by the input
-    return data ? std::make_unique<const MapScale>(*data, options) : nullptr;
-}
+    ViewTable table(const ViewInput& input, const ParameterValues&) const override {
+        return mapTable(dataAs<AttentionMapData>(input));
+    }
 
-std::optional<SettingChange> AttentionMapView::lockMoved(const ViewInput& input, const ParameterValues& options,
-                                                         int across, int down) const {
-    std::optional<MapCell> cell = MapCell::parse(options.text("cell"));
-    const auto data = dataAs<AttentionMapData>(input);
-    if (!cell || !data)
-        return std::nullopt;
-    TokenIndex query = cell->firstQuery, key = cell->firstKey;
-    if (query < cell->lastQuery || key < cell->lastKey) { // where in the rectangle it lies is known with the data
-        if (!data->locked)
+    PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
+        const auto data = dataAs<AttentionMapData>(input);
+        return data ? mapFactsAt(input, *data, scene, at) : PointFacts{};
+    }
+
+    std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,
+                                                   const ParameterValues& options) const override {
+        const auto data = dataAs<AttentionMapData>(input); // held by the input
+        return data ? std::make_unique<const MapScale>(*data, options) : nullptr;
+    }
+
+    std::optional<SettingChange> lockMoved(const ViewInput& input, const ParameterValues& options, int across,
+                                           int down) const override {
+        std::optional<MapCell> cell = MapCell::parse(options.text("cell"));
+        const auto data = dataAs<AttentionMapData>(input);
+        if (!cell || !data)
             return std::nullopt;
-        query = data->locked->query;
-        key = data->locked->key;
+        TokenIndex query = cell->firstQuery, key = cell->firstKey;
+        if (query < cell->lastQuery || key < cell->lastKey) { // where in the rectangle it lies is known with the data
+            if (!data->locked)
+                return std::nullopt;
+            query = data->locked->query;
+            key = data->locked->key;
+        }
+        const auto last = static_cast<TokenIndex>(input.capture->info().numTokens) - 1;
+        query = std::clamp<TokenIndex>(query + down, data->firstQuery, last);
+        key = std::clamp<TokenIndex>(key + across, 0, last);
+        return lockOf(MapCell{query, query, key, key});
     }
-    const auto last = static_cast<TokenIndex>(input.capture->info().numTokens) - 1;
-    query = std::clamp<TokenIndex>(query + down, data->firstQuery, last);
-    key = std::clamp<TokenIndex>(key + across, 0, last);
-    return lockOf(MapCell{query, query, key, key});
-}
 
-ViewTable AttentionMapView::table(const ViewInput& input, const ParameterValues&) const {
-    return mapTable(dataAs<AttentionMapData>(input));
-}
+    std::optional<SettingChange> lockReleased(const ParameterValues& options) const override {
+        return options.isDefault("cell") ? std::nullopt : std::optional(lockOf(std::nullopt));
+    }
+};
 
 } // namespace
 
-const View& attentionMapView() {
-    static const AttentionMapView view;
-    return view;
-}
+const View& attentionMapView() { return onlyOne<AttentionMapView>(); }
 
 } // namespace kvscope

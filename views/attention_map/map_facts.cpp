@@ -17,18 +17,21 @@ TokenIndex firstOf(std::int64_t begin, std::int64_t end, std::int64_t pieces, st
     return static_cast<TokenIndex>(begin + (end - begin) * index / pieces);
 }
 
+/// The cells that stand behind a pixel.
+MapCell pixelOf(const AttentionMapData& data, std::int64_t x, std::int64_t y) {
+    const std::int64_t width = data.cells.shape[1], height = data.cells.shape[0];
+    return {firstOf(data.rowBegin, data.rowEnd, height, y), firstOf(data.rowBegin, data.rowEnd, height, y + 1) - 1,
+            firstOf(data.keyBegin, data.keyEnd, width, x), firstOf(data.keyBegin, data.keyEnd, width, x + 1) - 1};
+}
+
 /// The cells that stand behind the pixel at a data position; nothing outside the data.
 std::optional<MapCell> pixelAt(const AttentionMapData& data, double key, double row) {
     const double across = (key - static_cast<double>(data.keyBegin)) / static_cast<double>(data.keyEnd - data.keyBegin);
     const double down = (row - static_cast<double>(data.rowBegin)) / static_cast<double>(data.rowEnd - data.rowBegin);
     if (across < 0 || across >= 1 || down < 0 || down >= 1)
         return std::nullopt;
-    const std::int64_t width = data.cells.shape[1], height = data.cells.shape[0];
-    const auto x = static_cast<std::int64_t>(across * static_cast<double>(width));
-    const auto y = static_cast<std::int64_t>(down * static_cast<double>(height));
-    return MapCell{
-        firstOf(data.rowBegin, data.rowEnd, height, y), firstOf(data.rowBegin, data.rowEnd, height, y + 1) - 1,
-        firstOf(data.keyBegin, data.keyEnd, width, x), firstOf(data.keyBegin, data.keyEnd, width, x + 1) - 1};
+    return pixelOf(data, static_cast<std::int64_t>(across * static_cast<double>(data.cells.shape[1])),
+                   static_cast<std::int64_t>(down * static_cast<double>(data.cells.shape[0])));
 }
 
 /// Row by row.
@@ -75,10 +78,6 @@ std::string rankInRow(const ViewInput& input, const AttentionMapData& data, cons
     return fmt::format("{} of ", formatCount(rank)) + fmt::format(fmt::runtime(what), formatCount(seen));
 }
 
-std::string tokenText(const ViewInput& input, TokenIndex token) {
-    return fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)));
-}
-
 /// "evicted, score rank 612 from 0".
 std::string decisionText(const ViewInput& input, const PaneData& pane, TokenIndex key) {
     const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(key)];
@@ -94,8 +93,8 @@ PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, const M
                    TokenIndex key, const std::string& name, float value) {
     PointFacts facts;
     facts.token = key;
-    facts.rows = {{data.rowsAreKeys ? "key down" : "query", tokenText(input, query)},
-                  {"key", tokenText(input, key)},
+    facts.rows = {{data.rowsAreKeys ? "key down" : "query", quotedToken(input, query)},
+                  {"key", quotedToken(input, key)},
                   {name, cellText(value)}};
     if (const std::string rank = std::isnan(value) ? "" : rankInRow(input, data, cells); !rank.empty())
         facts.rows.emplace_back("rank in its row, from 1", rank);
@@ -115,8 +114,7 @@ void addLock(PointFacts& facts, const AttentionMapData& data, const MapCell& cel
 
 } // namespace
 
-PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, const ParameterValues& options,
-                      const Scene& scene, Point at) {
+PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, const Scene& scene, Point at) {
     const char* name = data.isWeight       ? "weight"
                        : data.isDifference ? "difference"
                        : data.rowsAreKeys  ? "cosine"
@@ -132,9 +130,9 @@ PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, cons
     if (isOnInset(scene, at))
         return {};
     if (!scene.plot.contains(at))
-        return rangeFacts(*scaleOfMap(data, options), scene, at);
-    const double key = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
-    const double row = scene.yMin + (at.y - scene.plot.y) / scene.plot.height * (scene.yMax - scene.yMin);
+        return {};
+    const double key = scene.dataAt(at).x;
+    const double row = scene.dataAt(at).y;
     const auto pixel = pixelAt(data, key, row);
     if (!pixel)
         return {};
@@ -146,44 +144,24 @@ PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, cons
 }
 
 ViewTable mapTable(std::shared_ptr<const AttentionMapData> data) {
-    ViewTable table;
-    table.columns = {"query from", "query to", "key from", "key to", "value"};
+    const std::vector<std::string> columns = {"query from", "query to", "key from", "key to", "value"};
     if (!data)
-        return table;
+        return tableOf(columns, {});
+    const auto text = [](const MapCell& cell, float value) -> std::vector<std::string> {
+        return {std::to_string(cell.firstQuery), std::to_string(cell.lastQuery), std::to_string(cell.firstKey),
+                std::to_string(cell.lastKey), std::isnan(value) ? "masked" : fmt::format("{:.6g}", value)};
+    };
     const std::int64_t magnified = data->locked ? data->locked->cells.shape.count() : 0;
-    table.rowCount = magnified + data->cells.shape.count();
-    table.cell = [data, magnified](std::int64_t index, int column) -> std::string {
-        MapCell cell;
-        float value = 0;
+    return tableOf(columns, magnified + data->cells.shape.count(), [data, magnified, text](std::int64_t index) {
         if (index < magnified) {
             const MapNeighbourhood& around = *data->locked;
             const auto query = static_cast<TokenIndex>(around.rowBegin + index / around.cells.shape[1]);
             const auto key = static_cast<TokenIndex>(around.keyBegin + index % around.cells.shape[1]);
-            cell = {query, query, key, key};
-            value = around.at(query, key);
-        } else {
-            const std::int64_t width = data->cells.shape[1], height = data->cells.shape[0], pixel = index - magnified;
-            const std::int64_t y = pixel / width, x = pixel % width;
-            cell = {firstOf(data->rowBegin, data->rowEnd, height, y),
-                    firstOf(data->rowBegin, data->rowEnd, height, y + 1) - 1,
-                    firstOf(data->keyBegin, data->keyEnd, width, x),
-                    firstOf(data->keyBegin, data->keyEnd, width, x + 1) - 1};
-            value = data->cells.data[static_cast<std::size_t>(pixel)];
+            return text({query, query, key, key}, around.at(query, key));
         }
-        switch (column) {
-        case 0:
-            return std::to_string(cell.firstQuery);
-        case 1:
-            return std::to_string(cell.lastQuery);
-        case 2:
-            return std::to_string(cell.firstKey);
-        case 3:
-            return std::to_string(cell.lastKey);
-        default:
-            return std::isnan(value) ? "masked" : fmt::format("{:.6g}", value);
-        }
-    };
-    return table;
+        const std::int64_t pixel = index - magnified, width = data->cells.shape[1];
+        return text(pixelOf(*data, pixel % width, pixel / width), data->cells.data[static_cast<std::size_t>(pixel)]);
+    });
 }
 
 } // namespace kvscope

@@ -209,9 +209,7 @@ void drawTokenTexts(SceneBuilder& builder, const Inset& inset, const MapNeighbou
     }
 }
 
-std::string tokenWords(const ViewInput& input, TokenIndex token) {
-    return fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)));
-}
+std::string tokenWords(const ViewInput& input, TokenIndex token) { return quotedToken(input, token); }
 
 std::string valueWords(const AttentionMapData& data) {
     const MapNeighbourhood& around = *data.locked;
@@ -234,8 +232,7 @@ std::vector<std::string> headingsOf(const ViewInput& input, const AttentionMapDa
     for (const PaneData& pane : input.panes)
         if (pane.result) {
             const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(around.key)];
-            const char* words[] = {"kept", "protected", "evicted", "after the cut"};
-            kept += fmt::format("{}{} {}", kept.empty() ? "key: " : " · ", pane.letter, words[static_cast<int>(state)]);
+            kept += fmt::format("{}{} {}", kept.empty() ? "key: " : " · ", pane.letter, stateName(state));
         }
     if (!kept.empty())
         headings.push_back(kept);

@@ -3,6 +3,7 @@
 #include "views/block_timeline/block_measures.h"
 
 #include "views/common/chart.h"
+#include "views/common/policy_style.h"
 #include "views/common/step_cursor.h"
 #include "views/common/view_facts.h"
 
@@ -50,7 +51,7 @@ Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, con
                   {colour, 1.6, {}},
                   3,
                   true},
-                 {"no drift", Marker::Circle, kTransparent, {theme.text2, 1, {5, 3}}, 3, true}},
+                 lineEntry("no drift", {theme.text2, 1, {5, 3}})},
                 {0, n, AxisScale::Position, "Tokens processed"},
                 {low, 1 + 0.06 * (1 - low), AxisScale::Linear, "cos(its mean key, mean of all keys)"});
     SceneBuilder builder = chart.builder(viewport);
@@ -66,8 +67,7 @@ Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, con
     if (input.cursor)
         drawStepCursor(builder, chart.frame, theme, *input.cursor);
     builder.points(marksOf(std::move(line), pane, viewport, "drift"));
-    finishChart(chart, input, viewport, false);
-    return std::move(chart.scene);
+    return finishChart(chart, input, viewport, false);
 }
 
 Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, const PaneData& pane,
@@ -88,7 +88,7 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
                   {colour, 1.6, {}},
                   3,
                   true},
-                 {"the prompt at once", Marker::Circle, kTransparent, {theme.text2, 1, {5, 3}}, 3, true}},
+                 lineEntry("the prompt at once", {theme.text2, 1, {5, 3}})},
                 {smallest / 1.3, 1.3 * largest, AxisScale::Logarithmic, "Tokens per block"},
                 {std::max(0.0, low - 0.3 * (high - low) - 1e-6), high + 0.3 * (high - low) + 1e-6, AxisScale::Linear,
                  "Relative output error"});
@@ -108,8 +108,7 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
     if (line.size() > 1)
         builder.polyline(line, {colour, 1.6, {}});
     builder.points(marksOf(std::move(line), pane, viewport, "block sizes"));
-    finishChart(chart, input, viewport, false);
-    return std::move(chart.scene);
+    return finishChart(chart, input, viewport, false);
 }
 
 std::string driftFinding(const BlockTimelineData& data, const PaneData& pane) {

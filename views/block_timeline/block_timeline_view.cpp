@@ -1,11 +1,12 @@
 // Block prompt processing as a picture: time runs to the right in blocks, a token is a line for as long as it stays in
 // the cache.
-#include "views/block_timeline/block_timeline_view.h"
-
+#include "core/policies/policy.h"
 #include "views/block_timeline/block_measures.h"
 #include "views/block_timeline/block_step_sequence.h"
 #include "views/common/chart.h"
+#include "views/common/gathered_marks.h"
 #include "views/common/pane_offers.h"
+#include "views/common/policy_style.h"
 #include "views/common/step_cursor.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
@@ -31,33 +32,12 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         Stage::Features)});
 }
 
-class BlockTimelineView final : public View, public PaneOffersView {
-public:
-    BlockTimelineView()
-        : View({.id = "block_timeline",
-                .name = "Block timeline",
-                .summary = "When each token leaves the cache while the prompt is processed in blocks",
-                .paper = "KeyDiff 2.4 and Fig. 1",
-                .help = std::string(viewExplanation("block_timeline_view")),
-                .options = makeOptions(),
-                .data = "block_timeline"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-    StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override;
-    std::string caption(const ViewInput& input, const ParameterValues& options) const override;
-    std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues& options) const override;
-};
-
 bool readsInBlocks(const PaneData& pane) {
     return !pane.result->request.recorded && pane.result->request.policy.values.has("prompt_block");
 }
 
-/// Of the timeline and of the step sequence.
-std::string whyNoPicture(const ViewInput& input) {
+/// Of the timeline and of its steps.
+std::string whyNoTimeline(const ViewInput& input) {
     const PaneData* pane = activePane(input);
     if (!pane)
         return input.capture ? kNoPane : kNoCapture;
@@ -73,38 +53,6 @@ std::string whyNoPicture(const ViewInput& input) {
 }
 
 constexpr const char* kMeasuring = "Running the prompt in blocks…";
-
-/// Of the picture that the options choose.
-std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) {
-    const std::string& picture = options.choice("picture");
-    const PaneData* pane = activePane(input);
-    const bool anySize = picture == "block_size" && pane && whyEmpty(input, *pane).empty() && readsInBlocks(*pane);
-    if (const std::string why = anySize ? "" : whyNoPicture(input); !why.empty() || picture == "timeline")
-        return why;
-    if (const std::string why = whyNoData<BlockTimelineData>(input, kMeasuring); !why.empty())
-        return why;
-    const auto data = dataAs<BlockTimelineData>(input);
-    return (picture == "drift" ? data->drift.empty() : data->sizes.empty()) ? kMeasuring : "";
-}
-
-std::optional<PaneOffer> BlockTimelineView::offer(const ViewInput& input, const ParameterValues& options) const {
-    const PaneData* pane = activePane(input);
-    const bool ready = pane && pane->result;
-    if (!input.capture || (pane && !ready && pane->error.empty()) || (ready && pane->result->simulated))
-        return std::nullopt;
-    if (ready && readsInBlocks(*pane)) {
-        if (options.choice("picture") == "block_size") // runs any size itself
-            return std::nullopt;
-        return PaneOffer{
-            .spec = {},
-            .settingChange = {.pane = input.activePane, .values = {{"prompt_block", "128"}}, .step = "Prompt block"},
-            .label = "Set its prompt block to 128"};
-    }
-    for (std::size_t i = 0; i < input.panes.size(); ++i)
-        if (input.panes[i].result && input.panes[i].result->simulated)
-            return offerToShow(input, static_cast<int>(i));
-    return PaneOffer{.spec = "keydiff,prompt_block=128"};
-}
 
 /// When a token left; tokens that stayed have the end of the prompt.
 struct Life {
@@ -150,27 +98,17 @@ void drawLives(SceneBuilder& builder, const std::vector<Life>& lives, const Plot
 
 /// Over everything else and over the edge of the plot: those of the last step lie on the cursor, or on the right edge.
 void drawEvictions(SceneBuilder& builder, const std::vector<Life>& lives, const PlotFrame& frame, const Theme& theme) {
-    auto ends = std::make_shared<std::vector<Point>>();
-    auto ids = std::make_shared<std::vector<std::int64_t>>();
+    GatheredMarks ends;
     const Box& plot = frame.plot;
     for (std::size_t i = 0; i < lives.size(); i += strideOf(lives)) {
         const Life& life = lives[i];
         const Point to = frame.toPixels(life.left, static_cast<double>(life.token) + 0.5);
         const bool inside =
             to.x >= plot.x - 0.5 && to.x <= plot.right() + 0.5 && to.y >= plot.y - 0.5 && to.y <= plot.bottom() + 0.5;
-        if (!life.evicted || !inside)
-            continue;
-        ends->push_back(to);
-        ids->push_back(life.token);
+        if (life.evicted && inside)
+            ends.add(to, life.token);
     }
-    PointCloudItem evictions;
-    evictions.points = std::move(ends);
-    evictions.ids = std::move(ids);
-    evictions.pickKind = PickId::Kind::Token;
-    evictions.radius = 1.8;
-    evictions.stroke = {theme.evicted, 1, {}};
-    evictions.name = "evicted";
-    builder.points(std::move(evictions));
+    builder.points(ends.as("evicted", PickId::Kind::Token, Marker::Circle, 1.8, kTransparent, {theme.evicted, 1, {}}));
 }
 
 /// Selected tokens have a dash before their line, which keeps the colour of what became of them; the first ones, where
@@ -200,11 +138,8 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
     const auto n = static_cast<double>(result.visible);
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, 0, n});
     const std::vector<LegendEntry> legend = {
-        {fmt::format("{} {}, simulated", pane.letter, pane.policyName),
-         Marker::Square,
-         policyStyle(pane.policyId, viewport.theme).colour,
-         {},
-         4},
+        areaEntry(fmt::format("{} {}, simulated", pane.letter, pane.policyName),
+                  policyStyle(pane.policyId, viewport.theme).colour),
         {input.cursor ? "in the cache" : "in the cache to the end",
          Marker::Circle,
          colourOf(false, theme),
@@ -212,7 +147,7 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
          3,
          true},
         {"until it is evicted", Marker::Circle, colourOf(true, theme), {}, 3, true},
-        {"evicted", Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
+        ringEntry("evicted", {theme.evicted, 1.2, {}})};
     Chart chart(viewport, legend, {range.xMin, range.xMax, AxisScale::Position, "Tokens processed"},
                 {range.yMax, range.yMin, AxisScale::Position, "Token position (0-based)"});
     SceneBuilder builder = chart.builder(viewport);
@@ -230,68 +165,10 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
         drawStepCursor(builder, chart.frame, theme, *input.cursor);
     builder.popClip();
     drawEvictions(builder, lives, chart.frame, theme);
-    finishChart(chart, input, viewport, true);
-    chart.scene.yMin = chart.frame.y.high, chart.scene.yMax = chart.frame.y.low;
-    chart.scene.yDown = true;
-    return std::move(chart.scene);
-}
-
-Scene BlockTimelineView::buildScene(const ViewInput& input, const ParameterValues& options,
-                                    const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input, options); !why.empty())
-        return emptyScene(why, viewport);
-    const std::string& picture = options.choice("picture");
-    const PaneData& pane = *activePane(input);
-    if (picture == "timeline")
-        return drawTimeline(input, pane, viewport);
-    const auto data = dataAs<BlockTimelineData>(input);
-    return picture == "drift" ? drawAnchorDrift(*data, input, pane, viewport)
-                              : drawBlockSizes(*data, input, pane, viewport);
-}
-
-/// Of the two pictures of measures: what a mark says; a click on a block size gives it to the pane.
-PointFacts BlockTimelineView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                      Point at) const {
-    const std::string& picture = options.choice("picture");
-    const PickId pick = pickAt(scene, at, 4);
-    if (picture == "timeline" || pick.kind != PickId::Kind::Node || !whyNoPicture(input, options).empty())
-        return {};
-    const auto data = dataAs<BlockTimelineData>(input);
-    PointFacts facts;
-    if (picture == "drift" && std::cmp_less(pick.index, data->drift.size())) {
-        const auto& step = data->drift[static_cast<std::size_t>(pick.index)];
-        facts.rows = {{"tokens read", formatCount(step.end)},
-                      {"cosine of the means", formatFixed(step.cosine, 4)},
-                      {"ratio of their lengths", formatFixed(step.ratio, 3)}};
-    } else if (picture == "block_size" && std::cmp_less(pick.index + 1, data->sizes.size())) { // the first is no mark
-        const auto& size = data->sizes[static_cast<std::size_t>(pick.index) + 1];
-        facts.rows = {{"tokens per block", formatCount(size.block)},
-                      {"output error", formatShort(size.error)},
-                      {"evictions in", formatCount(size.steps) + " steps"},
-                      {"Jaccard with at once", formatFixed(size.overlap, 2)},
-                      {"click", "gives the pane this block"}};
-        facts.settingChange = SettingChange{input.activePane, {{"prompt_block", std::to_string(size.block)}}, {}};
-    }
-    return facts;
-}
-
-std::string BlockTimelineView::finding(const ViewInput& input, const ParameterValues& options) const {
-    if (const std::string why = whyNoPicture(input, options); !why.empty())
-        return why;
-    if (const std::string& picture = options.choice("picture"); picture != "timeline") {
-        const auto data = dataAs<BlockTimelineData>(input);
-        return picture == "drift" ? driftFinding(*data, *activePane(input)) : sizesFinding(*data, *activePane(input));
-    }
-    const RunResult& result = *activePane(input)->result;
-    std::int64_t atOnce = 0, evicted = 0;
-    for (const BlockStep& step : result.steps) {
-        const auto& tokens = step.evicted[static_cast<std::size_t>(input.kvHead.value)];
-        const TokenIndex begin = blockBegin(result, step);
-        evicted += std::ssize(tokens);
-        atOnce += std::count_if(tokens.begin(), tokens.end(), [&](TokenIndex t) { return t >= begin; });
-    }
-    return fmt::format("{} evictions in {} steps; {} of {} evicted tokens left with the block that they came in",
-                       formatCount(evicted), result.steps.size(), formatCount(atOnce), formatCount(evicted));
+    Scene scene = finishChart(chart, input, viewport, true);
+    scene.yMin = chart.frame.y.high, scene.yMax = chart.frame.y.low;
+    scene.yDown = true;
+    return scene;
 }
 
 /// Steps with the drift of the anchor, or block sizes.
@@ -310,45 +187,128 @@ ViewTable measuresTable(const BlockTimelineData& data, bool drift) {
                            std::move(rows));
 }
 
-ViewTable BlockTimelineView::table(const ViewInput& input, const ParameterValues& options) const {
-    if (const std::string& picture = options.choice("picture");
-        picture != "timeline" && whyNoPicture(input, options).empty())
-        return measuresTable(*dataAs<BlockTimelineData>(input), picture == "drift");
-    ViewTable table;
-    table.columns = {"token", "text", "left after token", "state"};
-    if (!whyNoPicture(input).empty())
-        return table;
-    const auto lives = std::make_shared<const std::vector<Life>>(livesOf(input, *activePane(input)->result));
-    table.rowCount = std::ssize(*lives);
-    table.cell = [lives, capture = input.capture](std::int64_t row, int column) -> std::string {
-        const Life& life = (*lives)[static_cast<std::size_t>(row)];
-        switch (column) {
-        case 0:
-            return std::to_string(row);
-        case 1:
-            return displayText(capture->tokens().textOf(life.token));
-        case 2:
-            return life.evicted ? std::to_string(life.left) : "";
-        default:
-            return life.evicted ? "evicted" : "kept";
+class BlockTimelineView final : public View {
+public:
+    BlockTimelineView()
+        : View({.id = "block_timeline",
+                .name = "Block timeline",
+                .summary = "When each token leaves the cache while the prompt is processed in blocks",
+                .paper = "KeyDiff 2.4 and Fig. 1",
+                .help = std::string(viewExplanation("block_timeline_view")),
+                .options = makeOptions(),
+                .data = "block_timeline",
+                .teaching = TeachingRole::Steps}) {}
+
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
+        const std::string& picture = options.choice("picture");
+        const PaneData* pane = activePane(input);
+        const bool anySize = picture == "block_size" && pane && whyEmpty(input, *pane).empty() && readsInBlocks(*pane);
+        if (const std::string why = anySize ? "" : whyNoTimeline(input); !why.empty() || picture == "timeline")
+            return why;
+        if (const std::string why = whyNoData<BlockTimelineData>(input, kMeasuring); !why.empty())
+            return why;
+        const auto data = dataAs<BlockTimelineData>(input);
+        return (picture == "drift" ? data->drift.empty() : data->sizes.empty()) ? kMeasuring : "";
+    }
+
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const std::string& picture = options.choice("picture");
+        const PaneData& pane = *activePane(input);
+        if (picture == "timeline")
+            return drawTimeline(input, pane, viewport);
+        const auto data = dataAs<BlockTimelineData>(input);
+        return picture == "drift" ? drawAnchorDrift(*data, input, pane, viewport)
+                                  : drawBlockSizes(*data, input, pane, viewport);
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
+        if (const std::string& picture = options.choice("picture"); picture != "timeline") {
+            const auto data = dataAs<BlockTimelineData>(input);
+            return picture == "drift" ? driftFinding(*data, *activePane(input))
+                                      : sizesFinding(*data, *activePane(input));
         }
-    };
-    return table;
-}
+        const RunResult& result = *activePane(input)->result;
+        std::int64_t atOnce = 0, evicted = 0;
+        for (const BlockStep& step : result.steps) {
+            const auto& tokens = step.evicted[static_cast<std::size_t>(input.kvHead.value)];
+            const TokenIndex begin = blockBegin(result, step);
+            evicted += std::ssize(tokens);
+            atOnce += std::count_if(tokens.begin(), tokens.end(), [&](TokenIndex t) { return t >= begin; });
+        }
+        return fmt::format("{} evictions in {} steps; {} of {} evicted tokens left with the block that they came in",
+                           formatCount(evicted), result.steps.size(), formatCount(atOnce), formatCount(evicted));
+    }
 
-StepSequence BlockTimelineView::stepSequence(const ViewInput& input, const ParameterValues&) const {
-    return whyNoPicture(input).empty() ? blockStepSequence(input, *activePane(input)) : StepSequence{};
-}
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
+        if (const std::string& picture = options.choice("picture");
+            picture != "timeline" && whyNoPicture(input, options).empty())
+            return measuresTable(*dataAs<BlockTimelineData>(input), picture == "drift");
+        std::vector<std::vector<std::string>> rows;
+        if (whyNoPicture(input, options).empty())
+            for (const Life& life : livesOf(input, *activePane(input)->result))
+                rows.push_back({std::to_string(life.token), tokenText(input, life.token),
+                                life.evicted ? std::to_string(life.left) : "", life.evicted ? "evicted" : "kept"});
+        return tableOf({"token", "text", "left after token", "state"}, std::move(rows));
+    }
 
-std::string BlockTimelineView::caption(const ViewInput& input, const ParameterValues&) const {
-    return whyNoPicture(input).empty() ? blockCaption(input, *activePane(input)) : std::string();
-}
+    std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues& options) const override {
+        const PaneData* pane = activePane(input);
+        const bool ready = pane && pane->result;
+        if (!input.capture || (pane && !ready && pane->error.empty()) || (ready && pane->result->simulated))
+            return std::nullopt;
+        if (ready && readsInBlocks(*pane)) {
+            if (options.choice("picture") == "block_size") // runs any size itself
+                return std::nullopt;
+            return PaneOffer{.spec = {},
+                             .settingChange = {.pane = input.activePane,
+                                               .values = {{"prompt_block", "128"}},
+                                               .step = "Prompt block"},
+                             .label = "Set its prompt block to 128"};
+        }
+        for (std::size_t i = 0; i < input.panes.size(); ++i)
+            if (input.panes[i].result && input.panes[i].result->simulated)
+                return offerToShow(input, static_cast<int>(i));
+        return PaneOffer{.spec = firstOf(PolicyFamily::KeyDiff) + ",prompt_block=128"};
+    }
+
+    /// Of the two pictures of measures: what a mark says; a click on a block size gives it to the pane.
+    PointFacts inspect(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override {
+        const std::string& picture = options.choice("picture");
+        const PickId pick = pickAt(scene, at, 4);
+        if (picture == "timeline" || pick.kind != PickId::Kind::Node)
+            return {};
+        const auto data = dataAs<BlockTimelineData>(input);
+        PointFacts facts;
+        if (picture == "drift" && std::cmp_less(pick.index, data->drift.size())) {
+            const auto& step = data->drift[static_cast<std::size_t>(pick.index)];
+            facts.rows = {{"tokens read", formatCount(step.end)},
+                          {"cosine of the means", formatFixed(step.cosine, 4)},
+                          {"ratio of their lengths", formatFixed(step.ratio, 3)}};
+        } else if (picture == "block_size" &&
+                   std::cmp_less(pick.index + 1, data->sizes.size())) { // the first is no mark
+            const auto& size = data->sizes[static_cast<std::size_t>(pick.index) + 1];
+            facts.rows = {{"tokens per block", formatCount(size.block)},
+                          {"output error", formatShort(size.error)},
+                          {"evictions in", formatCount(size.steps) + " steps"},
+                          {"Jaccard with at once", formatFixed(size.overlap, 2)},
+                          {"click", "gives the pane this block"}};
+            facts.settingChange = SettingChange{input.activePane, {{"prompt_block", std::to_string(size.block)}}, {}};
+        }
+        return facts;
+    }
+
+    StepSequence stepSequence(const ViewInput& input, const ParameterValues&) const override {
+        return whyNoTimeline(input).empty() ? blockStepSequence(input, *activePane(input)) : StepSequence{};
+    }
+
+    std::string caption(const ViewInput& input, const ParameterValues&) const override {
+        return whyNoTimeline(input).empty() ? blockCaption(input, *activePane(input)) : std::string();
+    }
+};
 
 } // namespace
 
-const View& blockTimelineView() {
-    static const BlockTimelineView view;
-    return view;
-}
+const View& blockTimelineView() { return onlyOne<BlockTimelineView>(); }
 
 } // namespace kvscope

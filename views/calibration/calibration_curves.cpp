@@ -3,6 +3,7 @@
 #include "views/calibration/calibration_curves.h"
 
 #include "core/calibration/calibration.h"
+#include "views/common/gathered_marks.h"
 #include "views/common/pane_identity.h"
 
 #include <fmt/format.h>
@@ -145,18 +146,13 @@ void drawTriples(SceneBuilder& builder, const PlotFrame& frame, const Calibratio
     const CalibrationSeries& series = data.series[index];
     if (series.triples.empty())
         return;
-    auto points = std::make_shared<std::vector<Point>>();
-    auto ids = std::make_shared<std::vector<std::int64_t>>();
-    for (std::size_t i = 0; i < series.triples.size(); ++i) {
-        points->push_back(frame.toPixels(series.triples[i].retention, series.triples[i].quality));
-        ids->push_back(static_cast<std::int64_t>(index) * kPointsPerSeries + static_cast<std::int64_t>(i));
-    }
-    PointCloudItem cloud = marksOf(series, look);
-    cloud.points = std::move(points);
-    cloud.ids = std::move(ids);
-    cloud.pickKind = PickId::Kind::Cell;
-    cloud.name = fmt::format("{} {} {}", kindOf(series), series.letter, series.context);
-    builder.points(std::move(cloud));
+    GatheredMarks points;
+    auto id = static_cast<std::int64_t>(index) * kPointsPerSeries;
+    for (const CalibrationTriple& triple : series.triples)
+        points.add(frame.toPixels(triple.retention, triple.quality), id++);
+    const PointCloudItem mark = marksOf(series, look);
+    builder.points(points.as(fmt::format("{} {} {}", kindOf(series), series.letter, series.context), PickId::Kind::Cell,
+                             mark.marker, mark.radius, mark.fill, mark.stroke));
 }
 
 } // namespace kvscope

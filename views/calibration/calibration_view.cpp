@@ -1,7 +1,5 @@
 // How far this context can be compressed before quality falls below tau: what was measured, the curve through it, and
 // the retention at which each policy meets tau. What is a proxy is hollow and is called one.
-#include "views/calibration/calibration_view.h"
-
 #include "core/calibration/calibration.h"
 #include "core/metrics/measure_values.h"
 #include "views/calibration/calibration_curves.h"
@@ -46,35 +44,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                               "nll_context, context, policy, variant.",
                               source, kTableFileUnit));
     return std::make_shared<const ParameterTable>(std::move(rows));
-}
-
-class CalibrationView final : public View, public OptionNeedsView {
-public:
-    CalibrationView()
-        : View({.id = "calibration",
-                .name = "Calibration",
-                .summary = "Quality against retention, and the retention that each policy needs",
-                .paper = "Compactor Figs. 6, 7",
-                .help = std::string(viewExplanation("calibration_view")),
-                .options = makeOptions(),
-                .data = "calibration"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) {
-    constexpr const char* measuring = "Measuring what compression costs…";
-    if (const std::string why = whyNoData<CalibrationViewData>(input, measuring); !why.empty())
-        return why;
-    const auto data = dataAs<CalibrationViewData>(input);
-    if (!data->series.empty())
-        return "";
-    return data->failures.empty() ? measuring : data->failures.front().sentence;
 }
 
 bool anyProxy(const CalibrationViewData& data) {
@@ -136,69 +105,21 @@ std::vector<std::size_t> ownSeries(const CalibrationViewData& data, const Parame
     return own;
 }
 
-/// The chart with names and numbers where they have room: in a list beside a wide plot, in boxes in a high one, else
-/// all in the legend. Boxes do not stand over points, so a low plot has none.
+/// The chart with names and numbers in a list beside a wide plot, else in the legend.
 struct Arrangement {
     Chart chart;
     bool listed = false;
-    std::vector<NeededBox> boxes;
 };
 
-Arrangement arrange(const CalibrationViewData& data, const ParameterValues& options,
-                    const std::vector<std::size_t>& own, const SeriesList& list, const Viewport& viewport) {
+Arrangement arrange(const CalibrationViewData& data, const ParameterValues& options, const SeriesList& list,
+                    const Viewport& viewport) {
     constexpr double kLeastPlot = 0.65; // of the width: the curves are the picture
-    const auto boxesIn = [&](const Chart& chart) {
-        return placeNeededBoxes(chart.frame, data, own, options, *viewport.text);
-    };
     if (list.width() < (1 - kLeastPlot) * viewport.width) {
         Chart chart = chartFor(data, options, SeriesNames::List, viewport, list.width() + 4);
-        std::vector<NeededBox> boxes = boxesIn(chart);
         if (list.height() <= chart.frame.plot.height && chart.frame.plot.width >= kLeastPlot * viewport.width)
-            return {std::move(chart), true, std::move(boxes)};
+            return {std::move(chart), true};
     }
-    Chart chart = chartFor(data, options, SeriesNames::Legend, viewport);
-    if (std::vector<NeededBox> boxes = boxesIn(chart); !boxes.empty())
-        return {std::move(chart), false, std::move(boxes)};
-    return {chartFor(data, options, SeriesNames::LegendWithNeeded, viewport), false, {}};
-}
-
-std::vector<OptionNeed> CalibrationView::optionNeeds() const {
-    return {{"weight", {{"source", choicesBut(*card().options, "source", {"given"})}}},
-            {"k", {{"source", {"given"}}}},
-            {"table", {{"source", {"table"}}}}};
-}
-
-Scene CalibrationView::buildScene(const ViewInput& input, const ParameterValues& options,
-                                  const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const auto data = dataAs<CalibrationViewData>(input);
-    const Theme& theme = themeOf(viewport.theme);
-    const std::vector<std::size_t> own = ownSeries(*data, options);
-    const SeriesList list(*data, options, *viewport.text);
-    Arrangement arranged = arrange(*data, options, own, list, viewport);
-    Chart& chart = arranged.chart;
-    SceneBuilder builder = chart.builder(viewport);
-    drawGrid(builder, chart.frame, theme);
-    builder.pushClip(chart.frame.plot);
-    drawDiagonal(builder, chart.frame, theme);
-    for (std::size_t i = 0; i < data->series.size(); ++i) {
-        const SeriesLook look = lookOf(*data, i, viewport.theme);
-        if (data->series[i].own)
-            drawBand(builder, chart.frame, data->series[i], look.colour);
-        drawFittedCurve(builder, chart.frame, data->series[i], curvatureOf(data->series[i], options), look);
-    }
-    drawTau(builder, chart.frame, options.real("tau"), theme);
-    for (std::size_t i = 0; i < data->series.size(); ++i)
-        drawTriples(builder, chart.frame, *data, i, lookOf(*data, i, viewport.theme));
-    drawNeeded(builder, chart.frame, *data, own, options, theme);
-    nameTau(builder, chart.frame, *data, options.real("tau"), theme);
-    drawNeededBoxes(builder, arranged.boxes, *data, options, theme);
-    builder.popClip();
-    if (arranged.listed)
-        list.draw(builder, {viewport.width - 10 - list.width(), chart.frame.plot.y}, theme);
-    finishChart(chart, input, viewport, false);
-    return std::move(chart.scene);
+    return {chartFor(data, options, SeriesNames::Legend, viewport), false};
 }
 
 std::string percent(double share) { return formatFixed(100 * share, 1) + " %"; }
@@ -212,19 +133,6 @@ std::string neededText(const CalibrationViewData& data, const CalibrationSeries&
             fmt::format(" ({} to {})", formatFixed(100 * needed.band.low, 1), formatFixed(100 * needed.band.high, 1));
     const std::string fit = fitWords(data, series, options);
     return text + (series.proxy ? " by proxy" : "") + (fit.empty() ? "" : ", " + fit);
-}
-
-std::string CalibrationView::finding(const ViewInput& input, const ParameterValues& options) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<CalibrationViewData>(input);
-    std::vector<std::string> parts;
-    for (const std::size_t i : ownSeries(*data, options))
-        parts.insert(parts.begin(), neededText(*data, data->series[i], options));
-    if (parts.empty())
-        for (const CalibrationSeries& series : data->series)
-            parts.push_back(series.context + ": " + neededText(*data, series, options));
-    return fmt::format("To keep a quality of {}: {}", formatShort(options.real("tau")), fmt::join(parts, "; "));
 }
 
 std::vector<std::string> rowOf(const CalibrationViewData& data, const CalibrationSeries& series,
@@ -253,65 +161,127 @@ std::vector<std::string> rowOf(const CalibrationViewData& data, const Calibratio
             number(misfit.explained())};
 }
 
-ViewTable CalibrationView::table(const ViewInput& input, const ParameterValues& options) const {
-    ViewTable table;
-    table.columns = {"pane",         "policy",   "variant", "context",          "kind",       "retention",   "quality",
-                     "fitted",       "k",        "tau",     "retention_needed", "needed_low", "needed_high", "origin",
-                     "residual_rms", "r_squared"};
-    auto rows = std::make_shared<std::vector<std::vector<std::string>>>();
-    if (const auto data = dataAs<CalibrationViewData>(input))
-        for (const CalibrationSeries& series : data->series) {
-            for (const CalibrationTriple& triple : series.triples)
-                rows->push_back(rowOf(*data, series, options, &triple));
-            if (series.triples.empty())
-                rows->push_back(rowOf(*data, series, options, nullptr));
-        }
-    table.rowCount = std::ssize(*rows);
-    table.cell = [rows](std::int64_t row, int column) {
-        return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
-    };
-    return table;
+std::vector<OptionNeed> optionNeeds() {
+    return {{"weight", {{"source", choicesBut(*makeOptions(), "source", {"given"})}}},
+            {"k", {{"source", {"given"}}}},
+            {"table", {{"source", {"table"}}}}};
 }
 
-PointFacts CalibrationView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                    Point at) const {
-    const auto data = dataAs<CalibrationViewData>(input);
-    const PickId pick = pickAt(scene, at, 3);
-    const bool isPoint = pick.kind == PickId::Kind::Cell;
-    if (!data || (!isPoint && pick.kind != PickId::Kind::Handle))
-        return {};
-    const auto index = static_cast<std::size_t>(isPoint ? pick.index / kPointsPerSeries : pick.index);
-    const CalibrationSeries& series = data->series.at(index);
-    PointFacts facts;
-    facts.rows = {{"policy", fmt::format("{} {}, {}", series.letter, series.policyName, series.variant)},
-                  {"context", series.context},
-                  {"points", kindOf(series)}};
-    if (isPoint) {
-        const CalibrationTriple& triple = series.triples[static_cast<std::size_t>(pick.index % kPointsPerSeries)];
-        facts.rows.insert(facts.rows.end(), {{"retention", formatFixed(triple.retention, 3)},
-                                             {"quality", formatFixed(triple.quality, 3)},
-                                             {"curve", formatFixed(calibrationCurve(series.k, triple.retention), 3)}});
+class CalibrationView final : public View {
+public:
+    CalibrationView()
+        : View({.id = "calibration",
+                .name = "Calibration",
+                .summary = "Quality against retention, and the retention that each policy needs",
+                .paper = "Compactor Figs. 6, 7",
+                .help = std::string(viewExplanation("calibration_view")),
+                .options = makeOptions(),
+                .needs = optionNeeds(),
+                .data = "calibration",
+                .teaching = TeachingRole::Steps}) {}
+
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        constexpr const char* measuring = "Measuring what compression costs…";
+        if (const std::string why = whyNoData<CalibrationViewData>(input, measuring); !why.empty())
+            return why;
+        const auto data = dataAs<CalibrationViewData>(input);
+        if (!data->series.empty())
+            return "";
+        return data->failures.empty() ? measuring : data->failures.front().sentence;
+    }
+
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const auto data = dataAs<CalibrationViewData>(input);
+        const Theme& theme = themeOf(viewport.theme);
+        const std::vector<std::size_t> own = ownSeries(*data, options);
+        const SeriesList list(*data, options, *viewport.text);
+        Arrangement arranged = arrange(*data, options, list, viewport);
+        Chart& chart = arranged.chart;
+        SceneBuilder builder = chart.builder(viewport);
+        drawGrid(builder, chart.frame, theme);
+        builder.pushClip(chart.frame.plot);
+        drawDiagonal(builder, chart.frame, theme);
+        for (std::size_t i = 0; i < data->series.size(); ++i) {
+            const SeriesLook look = lookOf(*data, i, viewport.theme);
+            if (data->series[i].own)
+                drawBand(builder, chart.frame, data->series[i], look.colour);
+            drawFittedCurve(builder, chart.frame, data->series[i], curvatureOf(data->series[i], options), look);
+        }
+        drawTau(builder, chart.frame, options.real("tau"), theme);
+        for (std::size_t i = 0; i < data->series.size(); ++i)
+            drawTriples(builder, chart.frame, *data, i, lookOf(*data, i, viewport.theme));
+        drawNeeded(builder, chart.frame, *data, own, options, theme);
+        nameTau(builder, chart.frame, *data, options.real("tau"), theme);
+        builder.popClip();
+        if (arranged.listed)
+            list.draw(builder, {viewport.width - 10 - list.width(), chart.frame.plot.y}, theme);
+        return finishChart(chart, input, viewport, false);
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
+        const auto data = dataAs<CalibrationViewData>(input);
+        std::vector<std::string> parts;
+        for (const std::size_t i : ownSeries(*data, options))
+            parts.insert(parts.begin(), neededText(*data, data->series[i], options));
+        if (parts.empty())
+            for (const CalibrationSeries& series : data->series)
+                parts.push_back(series.context + ": " + neededText(*data, series, options));
+        return fmt::format("To keep a quality of {}: {}", formatShort(options.real("tau")), fmt::join(parts, "; "));
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
+        std::vector<std::vector<std::string>> rows;
+        if (const auto data = dataAs<CalibrationViewData>(input))
+            for (const CalibrationSeries& series : data->series) {
+                for (const CalibrationTriple& triple : series.triples)
+                    rows.push_back(rowOf(*data, series, options, &triple));
+                if (series.triples.empty())
+                    rows.push_back(rowOf(*data, series, options, nullptr));
+            }
+        return tableOf({"pane", "policy", "variant", "context", "kind", "retention", "quality", "fitted", "k", "tau",
+                        "retention_needed", "needed_low", "needed_high", "origin", "residual_rms", "r_squared"},
+                       std::move(rows));
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override {
+        const auto data = dataAs<CalibrationViewData>(input);
+        const PickId pick = pickAt(scene, at, 3);
+        const bool isPoint = pick.kind == PickId::Kind::Cell;
+        if (!data || (!isPoint && pick.kind != PickId::Kind::Handle))
+            return {};
+        const auto index = static_cast<std::size_t>(isPoint ? pick.index / kPointsPerSeries : pick.index);
+        const CalibrationSeries& series = data->series.at(index);
+        PointFacts facts;
+        facts.rows = {{"policy", fmt::format("{} {}, {}", series.letter, series.policyName, series.variant)},
+                      {"context", series.context},
+                      {"points", kindOf(series)}};
+        if (isPoint) {
+            const CalibrationTriple& triple = series.triples[static_cast<std::size_t>(pick.index % kPointsPerSeries)];
+            facts.rows.insert(facts.rows.end(),
+                              {{"retention", formatFixed(triple.retention, 3)},
+                               {"quality", formatFixed(triple.quality, 3)},
+                               {"curve", formatFixed(calibrationCurve(series.k, triple.retention), 3)}});
+            return facts;
+        }
+        const double k = curvatureOf(series, options), needed = neededBy(series, options).retention;
+        const Budget budget = budgetOf(series, *data, options);
+        facts.rows.insert(facts.rows.end(),
+                          {{"k", formatShort(k) + (series.atEdge ? ", the end of the searched range" : "")},
+                           {"r*", formatFixed(needed, 4)},
+                           {"slope there", formatShort(calibrationSlope(k, needed))},
+                           {"a click sets", "@" + budget.text()}});
+        if (const std::string fit = fitWords(*data, series, options); !fit.empty())
+            facts.rows.emplace_back(
+                "fit",
+                fmt::format("{}, R² {}", fit, formatFixed(misfitOf(*data, series, options).misfit.explained(), 2)));
+        facts.settingChange = SettingChange{series.pane, {}, budget};
         return facts;
     }
-    const double k = curvatureOf(series, options), needed = neededBy(series, options).retention;
-    const Budget budget = budgetOf(series, *data, options);
-    facts.rows.insert(facts.rows.end(),
-                      {{"k", formatShort(k) + (series.atEdge ? ", the end of the searched range" : "")},
-                       {"r*", formatFixed(needed, 4)},
-                       {"slope there", formatShort(calibrationSlope(k, needed))},
-                       {"a click sets", "@" + budget.text()}});
-    if (const std::string fit = fitWords(*data, series, options); !fit.empty())
-        facts.rows.emplace_back(
-            "fit", fmt::format("{}, R² {}", fit, formatFixed(misfitOf(*data, series, options).misfit.explained(), 2)));
-    facts.settingChange = SettingChange{series.pane, {}, budget};
-    return facts;
-}
+};
 
 } // namespace
 
-const View& calibrationView() {
-    static const CalibrationView view;
-    return view;
-}
+const View& calibrationView() { return onlyOne<CalibrationView>(); }
 
 } // namespace kvscope

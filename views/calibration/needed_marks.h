@@ -5,7 +5,6 @@
 #include "views/view.h"
 
 #include <cstddef>
-#include <string>
 #include <vector>
 
 namespace kvscope {
@@ -18,19 +17,5 @@ void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationVie
              const Theme& theme);
 void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data,
                 const std::vector<std::size_t>& series, const ParameterValues& options, const Theme& theme);
-
-/// r* of a series as a number in a box.
-struct NeededBox {
-    std::size_t series = 0;
-    std::string text;
-    Box box;
-};
-/// Beside the lines of r*, in the lowest rows above the axis, over no point and no other box; of few words where there
-/// is little room. Empty where a plot has none: then a list or the legend has the numbers.
-std::vector<NeededBox> placeNeededBoxes(const PlotFrame& frame, const CalibrationViewData& data,
-                                        const std::vector<std::size_t>& series, const ParameterValues& options,
-                                        const TextService& text);
-void drawNeededBoxes(SceneBuilder& builder, const std::vector<NeededBox>& boxes, const CalibrationViewData& data,
-                     const ParameterValues& options, const Theme& theme);
 
 } // namespace kvscope

@@ -45,41 +45,32 @@ std::string letterName(const CalibrationSeries& series) {
 }
 
 std::string legendName(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options,
-                       SeriesNames names, Wording wording) {
-    std::string name = wording == Wording::Letters                                ? letterName(series)
-                       : wording == Wording::Full && names == SeriesNames::Legend ? nameOf(series)
-                                                                                  : plainName(series);
-    if (names == SeriesNames::LegendWithNeeded)
-        name.insert(wording == Wording::Full ? name.size() : 1, " r* " + neededNumber(data, series, options));
+                       Wording wording) {
+    std::string name = wording == Wording::Letters ? letterName(series)
+                       : wording == Wording::Full  ? nameOf(series)
+                                                   : plainName(series);
+    name.insert(wording == Wording::Full ? name.size() : 1, " r* " + neededNumber(data, series, options));
     return wording <= Wording::Plain && isPoor(data, series, options) ? name + ", " + kPoor : name;
 }
 
 /// The series by name; of many, those of the open context alone and what the grey ones are.
 void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const ParameterValues& options,
-                  SeriesNames names, Wording wording, const Theme& theme) {
+                  Wording wording, const Theme& theme) {
     bool others = false, measured = false, proxy = false;
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const CalibrationSeries& series = data.series[i];
         const SeriesLook look = lookOf(data, i, theme.id);
         if (isNamed(data, series))
-            legend.push_back({legendName(data, series, options, names, wording),
-                              Marker::Circle,
-                              kTransparent,
-                              {look.colour, series.own ? 2.0 : 1.2, look.dash},
-                              3,
-                              true});
+            legend.push_back(lineEntry(legendName(data, series, options, wording),
+                                       {look.colour, series.own ? 2.0 : 1.2, look.dash}));
         else
             others = true, (series.proxy ? proxy : measured) = true;
     }
     if (others)
-        legend.push_back({fmt::format("other contexts, {}", !proxy     ? "measured"
-                                                            : measured ? "measured and proxy"
-                                                                       : "proxy"),
-                          Marker::Circle,
-                          kTransparent,
-                          {theme.text3, 1.2, {}},
-                          3,
-                          true});
+        legend.push_back(lineEntry(fmt::format("other contexts, {}", !proxy     ? "measured"
+                                                                     : measured ? "measured and proxy"
+                                                                                : "proxy"),
+                                   {theme.text3, 1.2, {}}));
 }
 
 LegendEntry wordsAlone(std::string words) {
@@ -147,7 +138,7 @@ std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const Paramet
                                   Wording wording, Room room, const Theme& theme) {
     std::vector<LegendEntry> legend;
     if (names != SeriesNames::List)
-        appendSeries(legend, data, options, names, wording, theme);
+        appendSeries(legend, data, options, wording, theme);
     if (names != SeriesNames::List && wording >= Wording::PoorOnce)
         appendPoor(legend, data, options);
     if (names == SeriesNames::List || wording != Wording::Letters)
@@ -157,7 +148,7 @@ std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const Paramet
     if (names != SeriesNames::List && wording == Wording::Full && anyProxy)
         legend.push_back(wordsAlone("proxy: not losses of the model"));
     if (room == Room::Panel || (room == Room::LowPanel && wording <= Wording::Plain))
-        legend.push_back({"k = 0: incompressible", Marker::Circle, kTransparent, {theme.text3, 1, {1, 3}}, 3, true});
+        legend.push_back(lineEntry("k = 0: incompressible", {theme.text3, 1, {1, 3}}));
     for (const CalibrationFailure& failure : data.failures)
         legend.push_back(
             {fmt::format("{}: no curve", failure.letter), Marker::Cross, theme.text3, {theme.text3, 1, {}}, 3});

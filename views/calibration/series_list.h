@@ -9,9 +9,8 @@
 
 namespace kvscope {
 
-/// Where the series get their names: in a list beside the plot, in the legend with r* in boxes in the plot, or in the
-/// legend with r*.
-enum class SeriesNames { List, Legend, LegendWithNeeded };
+/// Where the series get their names and r*: in a list beside the plot, or in the legend.
+enum class SeriesNames { List, Legend };
 
 /// "B SnapKV (proxy)", of another context its name.
 std::string nameOf(const CalibrationSeries& series);

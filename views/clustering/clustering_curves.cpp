@@ -1,6 +1,7 @@
 // What the reservoirs hold and whether chance was fair to them, and the two curves that need no policy: how many
 // clusters a stream opens at other radii, and how far the farthest key is from k greedy centres.
 #include "views/clustering/clustering_pictures.h"
+#include "views/common/gathered_marks.h"
 
 #include <fmt/format.h>
 
@@ -33,8 +34,7 @@ PlotFrame ClusteringPainter::delta(const Box& area) {
         low = 0, high = std::max(1.0, high);
     const SubPlot plot(m_viewport, area, {low, high, AxisScale::Linear, relative ? "δ / median distance" : "Radius δ"},
                        {0.8, 1.3 * static_cast<double>(m_data.most), AxisScale::Logarithmic, "Clusters m"});
-    drawGrid(m_builder, plot.frame, m_theme);
-    m_builder.pushClip(plot.frame.plot);
+    plot.open(m_builder, m_theme);
     for (std::size_t i = 0; i < m_data.curves.size(); ++i) {
         const auto& curve = m_data.curves[i];
         std::vector<Point> line;
@@ -72,8 +72,7 @@ PlotFrame ClusteringPainter::cover(const Box& area) {
     const double count = std::max<double>(2, static_cast<double>(m_data.coverRadius.size()));
     const SubPlot plot(m_viewport, area, {1, count, AxisScale::Logarithmic, "Greedy centres k"},
                        {low / 1.1, high * 1.1, AxisScale::Logarithmic, "Covering radius"});
-    drawGrid(m_builder, plot.frame, m_theme);
-    m_builder.pushClip(plot.frame.plot);
+    plot.open(m_builder, m_theme);
     if (m_data.centres && !m_data.centres->order.empty()) {
         const double x = plot.frame.toPixels(static_cast<double>(m_data.centres->order.size()), high).x;
         m_builder.line({x, plot.frame.plot.y}, {x, plot.frame.plot.bottom()}, {m_theme.ink, 1, {5, 3}});
@@ -104,29 +103,14 @@ PlotFrame ClusteringPainter::reservoir(const Box& area) {
         {static_cast<double>(stream.representatives.size()), -0.5, AxisScale::Linear, "Cluster, in order of birth"});
     const PlotFrame& frame = plot.frame;
     m_builder.pushClip(frame.plot);
-    PointCloudItem members{nullptr, nullptr,  PickId::Kind::Token, Marker::Circle, 1, withAlpha(m_theme.text3, 0.55),
-                           {},      "members"};
-    PointCloudItem held{nullptr, nullptr, PickId::Kind::Token, Marker::TriangleDown, 3, m_colour, {}, "slots"};
-    const auto fill = [&](PointCloudItem& cloud, const std::vector<std::pair<TokenIndex, std::size_t>>& tokens) {
-        auto points = std::make_shared<std::vector<Point>>();
-        auto ids = std::make_shared<std::vector<std::int64_t>>();
-        for (const auto& [token, cluster] : tokens) {
-            points->push_back(frame.toPixels(token + 0.5, static_cast<double>(cluster)));
-            ids->push_back(token);
-        }
-        cloud.points = std::move(points);
-        cloud.ids = std::move(ids);
-        m_builder.points(cloud);
-    };
-    std::vector<std::pair<TokenIndex, std::size_t>> tokens;
+    GatheredMarks members, held;
     for (TokenIndex token = 0; token < m_state.read; ++token)
-        tokens.push_back({token, static_cast<std::size_t>(stream.cluster[static_cast<std::size_t>(token)])});
-    fill(members, tokens);
-    tokens.clear();
+        members.add(frame.toPixels(token + 0.5, stream.cluster[static_cast<std::size_t>(token)]), token);
     for (std::size_t c = 0; c < m_state.clusters; ++c)
         for (const TokenIndex token : m_state.clusterSlots[c])
-            tokens.push_back({token, c});
-    fill(held, tokens);
+            held.add(frame.toPixels(token + 0.5, static_cast<double>(c)), token);
+    m_builder.points(members.as("members", PickId::Kind::Token, Marker::Circle, 1, withAlpha(m_theme.text3, 0.55), {}));
+    m_builder.points(held.as("slots", PickId::Kind::Token, Marker::TriangleDown, 3, m_colour, {}));
     cursorLine(frame);
     m_builder.popClip();
     const Box rail{frame.plot.x, frame.plot.y - kRail - 8, frame.plot.width, kRail};
@@ -185,8 +169,7 @@ std::vector<LegendEntry> ClusteringPainter::legend(const std::string& picture) c
     };
     if (picture == "delta")
         for (std::size_t i = 0; i < m_data.curves.size(); ++i)
-            entries.push_back(
-                {m_data.curves[i].source, Marker::Circle, kTransparent, strokeOf(i, m_colour, m_theme), 3, true});
+            entries.push_back(lineEntry(m_data.curves[i].source, strokeOf(i, m_colour, m_theme)));
     if (picture == "overview" && m_data.stream) {
         diamond("representative", true);
         diamond("cluster of one", false);
@@ -206,17 +189,14 @@ std::vector<LegendEntry> ClusteringPainter::legend(const std::string& picture) c
         entries.push_back({"M: value reservoir", Marker::Square, m_colour, {}, 3});
     }
     if (picture == "sampling") {
-        entries.push_back({"realised", Marker::Square, withAlpha(m_colour, 0.75), {}, 4});
-        entries.push_back({"s ‖v‖²/μ, ± 2σ", Marker::Circle, kTransparent, {m_theme.ink, 2, {}}, 3, true});
+        entries.push_back(areaEntry("realised", withAlpha(m_colour, 0.75)));
+        entries.push_back(lineEntry("s ‖v‖²/μ, ± 2σ", {m_theme.ink, 2, {}}));
     }
     if (picture == "sizes" && m_data.stream)
         entries.push_back(
-            {fmt::format("{} clusters of {} tokens", formatCount(static_cast<std::int64_t>(m_state.clusters)),
-                         formatCount(m_state.read)),
-             Marker::Square,
-             m_colour,
-             {},
-             4});
+            areaEntry(fmt::format("{} clusters of {} tokens", formatCount(static_cast<std::int64_t>(m_state.clusters)),
+                                  formatCount(m_state.read)),
+                      m_colour));
     return entries;
 }
 

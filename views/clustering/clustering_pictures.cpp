@@ -2,7 +2,9 @@
 // that its members really need, not delta.
 #include "views/clustering/clustering_pictures.h"
 
+#include "core/policies/policy.h"
 #include "views/common/gathered_marks.h"
+#include "views/common/policy_style.h"
 #include "views/common/token_marks.h"
 #include "views/common/voronoi_tint.h"
 #include "views/scene/theme.h"
@@ -34,7 +36,7 @@ ClusteringPainter::ClusteringPainter(SceneBuilder& builder, const ViewInput& inp
                                      const Viewport& viewport, const ClusteringData& data)
     : m_builder(builder), m_input(input), m_options(options), m_viewport(viewport), m_data(data),
       m_state(data.stream ? streamState(*data.stream, input.cursor) : StreamState{}), m_theme(themeOf(viewport.theme)),
-      m_colour(policyStyle("subgen", viewport.theme).colour) {}
+      m_colour(policyStyle(firstOf(PolicyFamily::Clusters), viewport.theme).colour) {}
 
 Point ClusteringPainter::keyPlace(TokenIndex token) const {
     const auto columns = static_cast<std::size_t>(m_data.points.shape[1]);
@@ -157,8 +159,7 @@ PlotFrame ClusteringPainter::plane(const Box& area) {
     if (!m_viewport.range)
         makeAspectEqual(plot.frame.x, plot.frame.y, plot.frame.plot);
     plot.frame.plot = plotBoxFor(area, plot.frame.y, plot.style, *m_viewport.text);
-    drawGrid(m_builder, plot.frame, m_theme);
-    m_builder.pushClip(plot.frame.plot);
+    plot.open(m_builder, m_theme);
     if (m_options.flag("tint"))
         tint(plot.frame);
     if (m_data.stream)
@@ -177,9 +178,7 @@ PlotFrame ClusteringPainter::plane(const Box& area) {
             ring(plot.frame, token);
     if (const TokenIndex hovered = m_input.focus.hovered; hovered >= 0 && hovered < read)
         drawHoverRing(m_builder, plot.frame.toPixels(keyPlace(hovered).x, keyPlace(hovered).y), m_theme);
-    m_builder.popClip();
-    drawAxes(m_builder, plot.frame, plot.style, m_theme);
-    return plot.frame;
+    return plot.close(m_builder, m_theme);
 }
 
 PlotFrame ClusteringPainter::births(const Box& area) {
@@ -188,8 +187,7 @@ PlotFrame ClusteringPainter::births(const Box& area) {
     const double most = std::max<double>(1, static_cast<double>(stream.representatives.size()));
     const SubPlot plot(m_viewport, area, {0, n, AxisScale::Position, "Tokens read"},
                        {0, 1.08 * most, AxisScale::Linear, "Clusters m"});
-    drawGrid(m_builder, plot.frame, m_theme);
-    m_builder.pushClip(plot.frame.plot);
+    plot.open(m_builder, m_theme);
     std::vector<Point> past = {plot.frame.toPixels(0, 0)}, future;
     for (std::size_t c = 0; c < stream.representatives.size(); ++c) {
         std::vector<Point>& line = c < m_state.clusters ? past : future;
@@ -219,8 +217,7 @@ PlotFrame ClusteringPainter::sizes(const Box& area) {
         m_viewport, area,
         {0, bars, AxisScale::Linear, m_data.stream ? "Cluster, by size" : "Centre, by keys nearest to it"},
         {0.7, 1.4 * std::max(2.0, most), AxisScale::Logarithmic, "Tokens"});
-    drawGrid(m_builder, plot.frame, m_theme);
-    m_builder.pushClip(plot.frame.plot);
+    plot.open(m_builder, m_theme);
     const std::size_t stride = counts.size() / kMostBars + 1;
     for (std::size_t i = 0; i < counts.size(); i += stride) {
         if (counts[i] < 1)
@@ -230,9 +227,7 @@ PlotFrame ClusteringPainter::sizes(const Box& area) {
         m_builder.rectangle(
             {top.x, top.y, std::max(0.6, width - (width > 3 ? 1 : 0)), plot.frame.plot.bottom() - top.y}, m_colour);
     }
-    m_builder.popClip();
-    drawAxes(m_builder, plot.frame, plot.style, m_theme);
-    return plot.frame;
+    return plot.close(m_builder, m_theme);
 }
 
 PlotFrame ClusteringPainter::radii(const Box& area) {
@@ -243,8 +238,7 @@ PlotFrame ClusteringPainter::radii(const Box& area) {
     const SubPlot plot(m_viewport, area,
                        {0.8, 1.4 * std::max(2.0, most), AxisScale::Logarithmic, "Tokens of the cluster"},
                        {0, std::max(1e-6, 1.1 * stream.delta), AxisScale::Linear, "Radius max ‖k − x‖"});
-    drawGrid(m_builder, plot.frame, m_theme);
-    m_builder.pushClip(plot.frame.plot);
+    plot.open(m_builder, m_theme);
     const double limit = plot.frame.toPixels(1, stream.delta).y;
     m_builder.line({plot.frame.plot.x, limit}, {plot.frame.plot.right(), limit}, {m_theme.ink, 1, {5, 3}});
     GatheredMarks marks;

@@ -1,9 +1,6 @@
 // SubGen promises sublinear memory if keys fall into few clusters. The view shows whether they do: the clusters, how
 // their number grows with the stream and with the radius, and what the reservoirs hold.
-#include "views/clustering/clustering_view.h"
-
 #include "views/clustering/clustering_pictures.h"
-#include "views/common/option_needs.h"
 #include "views/common/pane_offers.h"
 #include "views/common/view_options.h"
 #include "views/explanations.h"
@@ -44,30 +41,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       {"absolute", "Own units", "as the policy takes it"}})});
 }
 
-class ClusteringView final : public View, public OptionNeedsView, public PaneOffersView {
-public:
-    ClusteringView()
-        : View({.id = "clustering",
-                .name = "Clustering",
-                .summary = "SubGen's clusters, reservoirs and greedy centres, and how their number grows",
-                .paper = "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1",
-                .help = std::string(viewExplanation("clustering_view")),
-                .options = makeOptions(),
-                .data = "clustering"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    std::vector<OptionNeed> optionNeeds() const override;
-    std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-    StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override;
-    std::string caption(const ViewInput& input, const ParameterValues& options) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) { return whyNoData<ClusteringData>(input, "Computing the clusters…"); }
-
 /// The overview: clusters left, two plots stacked right; in little room the clusters alone.
 PlotFrame drawOverview(ClusteringPainter& painter, const ClusteringData& data, const Box& area) {
     if (area.width < 460 || area.height < 200)
@@ -89,7 +62,8 @@ PlotFrame drawSizes(ClusteringPainter& painter, const ClusteringData& data, cons
     return painter.sizes({area.x, area.y, area.width / 2 - 5, area.height});
 }
 
-PlotFrame draw(ClusteringPainter& painter, const ClusteringData& data, const std::string& picture, const Box& area) {
+PlotFrame drawPicture(ClusteringPainter& painter, const ClusteringData& data, const std::string& picture,
+                      const Box& area) {
     if (picture == "births")
         return painter.births(area);
     if (picture == "sizes")
@@ -101,45 +75,6 @@ PlotFrame draw(ClusteringPainter& painter, const ClusteringData& data, const std
     if (picture == "delta")
         return painter.delta(area);
     return picture == "radius" ? painter.cover(area) : drawOverview(painter, data, area);
-}
-
-std::vector<OptionNeed> ClusteringView::optionNeeds() const {
-    return {{"balls", {{"picture", {"overview"}}}},
-            {"tint", {{"picture", {"overview"}}}},
-            {"delta_scale", {{"picture", {"delta"}}}}};
-}
-
-std::optional<PaneOffer> ClusteringView::offer(const ViewInput& input, const ParameterValues& options) const {
-    const std::string& picture = options.choice("picture");
-    if (picture == "delta" || picture == "radius") // of the keys, whatever the policy
-        return std::nullopt;
-    if (picture == "reservoir" || picture == "sampling" || picture == "births")
-        return offerPolicy(input, {"subgen"});
-    return offerPolicy(input, {"subgen", "subgen_kcenter"});
-}
-
-Scene ClusteringView::buildScene(const ViewInput& input, const ParameterValues& options,
-                                 const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const auto data = dataAs<ClusteringData>(input);
-    const std::string& picture = options.choice("picture");
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = themeOf(viewport.theme).canvas;
-    SceneBuilder builder(scene, *viewport.text);
-    ClusteringPainter painter(builder, input, options, viewport, *data);
-    const std::vector<LegendEntry> legend = painter.legend(picture);
-    const PlotFrame frame = draw(painter, *data, picture, plotArea(viewport, legend));
-    drawTopLegend(builder, viewport, legend, frame.plot.x);
-    drawProvenance(builder, input, viewport);
-    scene.plot = frame.plot;
-    if (picture == "overview") { // two linear axes: worth zooming
-        scene.xMin = frame.x.low, scene.xMax = frame.x.high;
-        scene.yMin = frame.y.low, scene.yMax = frame.y.high;
-    }
-    return scene;
 }
 
 std::string deltaFinding(const ClusteringData& data) {
@@ -202,36 +137,11 @@ std::string streamFinding(const SubgenLog::Head& stream, const StreamState& stat
         std::isnan(exponent) ? "" : fmt::format("; m grows like n^{} over the second half", formatFixed(exponent, 2)));
 }
 
-std::string ClusteringView::finding(const ViewInput& input, const ParameterValues& options) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<ClusteringData>(input);
-    const std::string& picture = options.choice("picture");
-    if (picture == "delta")
-        return deltaFinding(*data);
-    return data->stream ? streamFinding(*data->stream, streamState(*data->stream, input.cursor), picture)
-                        : coverFinding(*data);
-}
-
-StepSequence ClusteringView::stepSequence(const ViewInput& input, const ParameterValues&) const {
-    const auto data = dataAs<ClusteringData>(input);
-    return data && data->stream ? streamStepSequence(*data->stream) : StepSequence{};
-}
-
-std::string ClusteringView::caption(const ViewInput& input, const ParameterValues&) const {
-    const auto data = dataAs<ClusteringData>(input);
-    return data && data->stream ? streamCaption(input, *data->stream) : std::string();
-}
-
 std::string agesOf(const std::vector<TokenIndex>& slots, TokenIndex read) {
     std::vector<std::string> ages;
     for (std::size_t i = 0; i < slots.size() && i < 6; ++i)
         ages.push_back(fmt::format("{} ({})", formatCount(slots[i]), formatCount(read - slots[i])));
     return fmt::format("{}{}", fmt::join(ages, ", "), slots.size() > 6 ? " …" : "");
-}
-
-std::string tokenText(const ViewInput& input, TokenIndex token) {
-    return fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)));
 }
 
 PointFacts clusterFacts(const ViewInput& input, const ClusteringData& data, std::int64_t index) {
@@ -245,7 +155,7 @@ PointFacts clusterFacts(const ViewInput& input, const ClusteringData& data, std:
         facts.rows = {
             {"cluster",
              fmt::format("{} of {}", formatCount(index + 1), formatCount(static_cast<std::int64_t>(state.clusters)))},
-            {"representative", tokenText(input, facts.token)},
+            {"representative", quotedToken(input, facts.token)},
             {"tokens", formatCount(state.counts[c])},
             {"radius", fmt::format("{} of δ = {}", formatShort(state.radii[c]), formatShort(data.stream->delta))},
             {"slots (age)", agesOf(state.clusterSlots[c], state.read)}};
@@ -254,7 +164,7 @@ PointFacts clusterFacts(const ViewInput& input, const ClusteringData& data, std:
         facts.token = data.centres->order[i];
         facts.rows = {
             {"centre", fmt::format("{} of {}", formatCount(index + 1), formatCount(std::ssize(data.centres->order)))},
-            {"token", tokenText(input, facts.token)},
+            {"token", quotedToken(input, facts.token)},
             {"radius after it", formatShort(data.centres->radius[i])},
             {"nearest keys", formatCount(data.centres->cellSize[i])}};
     }
@@ -289,30 +199,6 @@ PointFacts samplingFacts(const ClusteringData& data, const StreamState& state, s
     return facts;
 }
 
-PointFacts ClusteringView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                   Point at) const {
-    const auto data = dataAs<ClusteringData>(input);
-    const PickId pick = pickAt(scene, at, 4);
-    if (!data || pick.kind == PickId::Kind::None)
-        return {};
-    if (pick.kind == PickId::Kind::Token)
-        return tokenFacts(*data, static_cast<TokenIndex>(pick.index));
-    if (pick.index == -3 && scene.plot.width > 0 && options.choice("picture") == "radius") {
-        const double last = std::max<double>(2, static_cast<double>(data->coverRadius.size()));
-        const double k = std::exp(std::log(last) * (at.x - scene.plot.x) / scene.plot.width);
-        const auto i = static_cast<std::size_t>(std::clamp(k, 1.0, static_cast<double>(data->coverRadius.size()))) - 1;
-        PointFacts facts;
-        facts.rows = {{"k", formatCount(static_cast<std::int64_t>(i) + 1)},
-                      {"radius", formatShort(data->coverRadius[i])},
-                      {"last centre", tokenText(input, data->coverOrder[i])}};
-        facts.token = data->coverOrder[i];
-        return facts;
-    }
-    if (options.choice("picture") == "sampling" && data->stream)
-        return samplingFacts(*data, streamState(*data->stream, input.cursor), pick.index);
-    return clusterFacts(input, *data, pick.index);
-}
-
 std::vector<std::vector<std::string>> curveRows(const ClusteringData& data) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& curve : data.curves)
@@ -323,39 +209,130 @@ std::vector<std::vector<std::string>> curveRows(const ClusteringData& data) {
     return rows;
 }
 
-ViewTable ClusteringView::table(const ViewInput& input, const ParameterValues& options) const {
-    const auto data = dataAs<ClusteringData>(input);
-    const std::string& picture = options.choice("picture");
-    std::vector<std::vector<std::string>> rows;
-    if (picture == "delta") {
-        if (data)
-            rows = curveRows(*data);
-        return tableOf({"source", "radius_in_medians", "radius", "clusters"}, std::move(rows));
-    }
-    if (data && data->stream) {
-        const StreamState state = streamState(*data->stream, input.cursor);
-        for (std::size_t c = 0; c < state.clusters; ++c)
-            rows.push_back({std::to_string(c), std::to_string(data->stream->representatives[c]),
-                            displayText(input.capture->tokens().textOf(data->stream->representatives[c])),
-                            std::to_string(state.counts[c]), fmt::format("{:.6g}", state.radii[c]),
-                            fmt::format("{}", fmt::join(state.clusterSlots[c], " "))});
-        return tableOf({"cluster", "representative", "text", "tokens", "radius", "slots"}, std::move(rows));
-    }
-    for (std::size_t i = 0; data && i < data->coverOrder.size(); ++i) {
-        const bool inBudget = data->centres && i < data->centres->cellSize.size();
-        rows.push_back({std::to_string(i + 1), std::to_string(data->coverOrder[i]),
-                        displayText(input.capture->tokens().textOf(data->coverOrder[i])),
-                        fmt::format("{:.6g}", data->coverRadius[i]),
-                        inBudget ? std::to_string(data->centres->cellSize[i]) : "-"});
-    }
-    return tableOf({"k", "centre", "text", "radius", "nearest_keys"}, std::move(rows));
+std::vector<OptionNeed> optionNeeds() {
+    return {{"balls", {{"picture", {"overview"}}}},
+            {"tint", {{"picture", {"overview"}}}},
+            {"delta_scale", {{"picture", {"delta"}}}}};
 }
+
+class ClusteringView final : public View {
+public:
+    ClusteringView()
+        : View({.id = "clustering",
+                .name = "Clustering",
+                .summary = "SubGen's clusters, reservoirs and greedy centres, and how their number grows",
+                .paper = "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1",
+                .help = std::string(viewExplanation("clustering_view")),
+                .options = makeOptions(),
+                .needs = optionNeeds(),
+                .data = "clustering",
+                .teaching = TeachingRole::Steps}) {}
+
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        return whyNoData<ClusteringData>(input, "Computing the clusters…");
+    }
+
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const auto data = dataAs<ClusteringData>(input);
+        const std::string& picture = options.choice("picture");
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+        ClusteringPainter painter(builder, input, options, viewport, *data);
+        const std::vector<LegendEntry> legend = painter.legend(picture);
+        const PlotFrame frame = drawPicture(painter, *data, picture, plotArea(viewport, legend));
+        drawTopLegend(builder, viewport, legend, frame.plot.x);
+        drawProvenance(builder, input, viewport);
+        scene.plot = frame.plot;
+        if (picture == "overview") { // two linear axes: worth zooming
+            scene.xMin = frame.x.low, scene.xMax = frame.x.high;
+            scene.yMin = frame.y.low, scene.yMax = frame.y.high;
+        }
+        return scene;
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
+        const auto data = dataAs<ClusteringData>(input);
+        const std::string& picture = options.choice("picture");
+        if (picture == "delta")
+            return deltaFinding(*data);
+        return data->stream ? streamFinding(*data->stream, streamState(*data->stream, input.cursor), picture)
+                            : coverFinding(*data);
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
+        const auto data = dataAs<ClusteringData>(input);
+        const std::string& picture = options.choice("picture");
+        std::vector<std::vector<std::string>> rows;
+        if (picture == "delta") {
+            if (data)
+                rows = curveRows(*data);
+            return tableOf({"source", "radius_in_medians", "radius", "clusters"}, std::move(rows));
+        }
+        if (data && data->stream) {
+            const StreamState state = streamState(*data->stream, input.cursor);
+            for (std::size_t c = 0; c < state.clusters; ++c)
+                rows.push_back({std::to_string(c), std::to_string(data->stream->representatives[c]),
+                                tokenText(input, data->stream->representatives[c]), std::to_string(state.counts[c]),
+                                fmt::format("{:.6g}", state.radii[c]),
+                                fmt::format("{}", fmt::join(state.clusterSlots[c], " "))});
+            return tableOf({"cluster", "representative", "text", "tokens", "radius", "slots"}, std::move(rows));
+        }
+        for (std::size_t i = 0; data && i < data->coverOrder.size(); ++i) {
+            const bool inBudget = data->centres && i < data->centres->cellSize.size();
+            rows.push_back({std::to_string(i + 1), std::to_string(data->coverOrder[i]),
+                            tokenText(input, data->coverOrder[i]), fmt::format("{:.6g}", data->coverRadius[i]),
+                            inBudget ? std::to_string(data->centres->cellSize[i]) : "-"});
+        }
+        return tableOf({"k", "centre", "text", "radius", "nearest_keys"}, std::move(rows));
+    }
+
+    std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues& options) const override {
+        const std::string& picture = options.choice("picture");
+        if (picture == "delta" || picture == "radius") // of the keys, whatever the policy
+            return std::nullopt;
+        if (picture == "reservoir" || picture == "sampling" || picture == "births")
+            return offerPolicy(input, {PolicyFamily::Clusters});
+        return offerPolicy(input, {PolicyFamily::Clusters, PolicyFamily::Centres});
+    }
+
+    StepSequence stepSequence(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<ClusteringData>(input);
+        return data && data->stream ? streamStepSequence(*data->stream) : StepSequence{};
+    }
+
+    std::string caption(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<ClusteringData>(input);
+        return data && data->stream ? streamCaption(input, *data->stream) : std::string();
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override {
+        const auto data = dataAs<ClusteringData>(input);
+        const PickId pick = pickAt(scene, at, 4);
+        if (!data || pick.kind == PickId::Kind::None)
+            return {};
+        if (pick.kind == PickId::Kind::Token)
+            return tokenFacts(*data, static_cast<TokenIndex>(pick.index));
+        if (pick.index == -3 && scene.plot.width > 0 && options.choice("picture") == "radius") {
+            const double last = std::max<double>(2, static_cast<double>(data->coverRadius.size()));
+            const double k = std::exp(std::log(last) * (at.x - scene.plot.x) / scene.plot.width);
+            const auto i =
+                static_cast<std::size_t>(std::clamp(k, 1.0, static_cast<double>(data->coverRadius.size()))) - 1;
+            PointFacts facts;
+            facts.rows = {{"k", formatCount(static_cast<std::int64_t>(i) + 1)},
+                          {"radius", formatShort(data->coverRadius[i])},
+                          {"last centre", quotedToken(input, data->coverOrder[i])}};
+            facts.token = data->coverOrder[i];
+            return facts;
+        }
+        if (options.choice("picture") == "sampling" && data->stream)
+            return samplingFacts(*data, streamState(*data->stream, input.cursor), pick.index);
+        return clusterFacts(input, *data, pick.index);
+    }
+};
 
 } // namespace
 
-const View& clusteringView() {
-    static const ClusteringView view;
-    return view;
-}
+const View& clusteringView() { return onlyOne<ClusteringView>(); }
 
 } // namespace kvscope

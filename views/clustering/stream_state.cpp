@@ -25,9 +25,7 @@ TokenIndex lastBefore(const std::vector<TokenIndex>& accepted, TokenIndex end) {
     return at == accepted.begin() ? -1 : *(at - 1);
 }
 
-std::string quoted(const ViewInput& input, TokenIndex token) {
-    return fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)));
-}
+std::string quoted(const ViewInput& input, TokenIndex token) { return quotedToken(input, token); }
 
 std::int64_t slotsTaken(const std::vector<std::vector<TokenIndex>>& histories, TokenIndex token) {
     return std::count_if(histories.begin(), histories.end(), [&](const auto& accepted) {

@@ -30,9 +30,7 @@ int topRows(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
 
 Chart::Chart(const Viewport& viewport, std::vector<LegendEntry> entries, AxisSpec x, AxisSpec y, double rightMargin)
     : style(styleFor(viewport.width, viewport.height, viewport.theme)), legend(std::move(entries)) {
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = themeOf(viewport.theme).canvas;
+    scene = blankScene(viewport);
     frame.x = std::move(x);
     frame.y = std::move(y);
     Box area = plotArea(viewport, legend);
@@ -79,17 +77,29 @@ void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewpor
                  themeOf(viewport.theme).text3, HorizontalAlign::Centre);
 }
 
-void finishChart(Chart& chart, const ViewInput& input, const Viewport& viewport, bool zoomable) {
+void SubPlot::open(SceneBuilder& builder, const Theme& theme) const {
+    drawGrid(builder, frame, theme);
+    builder.pushClip(frame.plot);
+}
+
+PlotFrame SubPlot::close(SceneBuilder& builder, const Theme& theme) const {
+    builder.popClip();
+    drawAxes(builder, frame, style, theme);
+    return frame;
+}
+
+Scene finishChart(Chart& chart, const ViewInput& input, const Viewport& viewport, bool zoomable, bool wholeModel) {
     const Theme& theme = themeOf(viewport.theme);
     SceneBuilder builder = chart.builder(viewport);
     drawAxes(builder, chart.frame, chart.style, theme);
     drawTopLegend(builder, viewport, chart.legend, chart.frame.plot.x);
-    drawProvenance(builder, input, viewport);
+    drawProvenance(builder, input, viewport, wholeModel);
     if (!zoomable)
-        return;
+        return std::move(chart.scene);
     chart.scene.plot = chart.frame.plot;
     chart.scene.xMin = chart.frame.x.low, chart.scene.xMax = chart.frame.x.high;
     chart.scene.yMin = chart.frame.y.low, chart.scene.yMax = chart.frame.y.high;
+    return std::move(chart.scene);
 }
 
 } // namespace kvscope

@@ -20,9 +20,10 @@ struct Chart {
     SceneBuilder builder(const Viewport& viewport) { return {scene, *viewport.text}; }
 };
 
-/// Legend above the plot, axes over the data, provenance under an exported figure; then the scene is complete and its
-/// plot can be zoomed where `zoomable`.
-void finishChart(Chart& chart, const ViewInput& input, const Viewport& viewport, bool zoomable);
+/// Legend above the plot, axes over the data, provenance under an exported figure (`wholeModel`: of all heads). Returns
+/// the complete scene, whose plot can be zoomed where `zoomable`.
+Scene finishChart(Chart& chart, const ViewInput& input, const Viewport& viewport, bool zoomable,
+                  bool wholeModel = false);
 
 /// One of several plots in a scene: its axes have their room inside `area`.
 struct SubPlot {
@@ -30,6 +31,10 @@ struct SubPlot {
     AxesStyle style;
 
     SubPlot(const Viewport& viewport, const Box& area, AxisSpec x, AxisSpec y);
+    /// Grid first; what is drawn until `close` is cut at the plot's edge.
+    void open(SceneBuilder& builder, const Theme& theme) const;
+    /// Axes over the data.
+    PlotFrame close(SceneBuilder& builder, const Theme& theme) const;
 };
 
 /// What is left for plots under a legend, above the provenance of an exported figure.

@@ -1,5 +1,5 @@
-// The range of the colours as something that is pulled, typed and read. It is stored as values, not as places on the
-// column: what is shown may change, and the column with it, but a value keeps its colour.
+// The range of the colours as something that is typed and read. It is stored as values, not as places on the column:
+// what is shown may change, and the column with it, but a value keeps its colour.
 #include "views/common/colour_scale.h"
 
 #include "views/common/bar_labels.h"
@@ -16,7 +16,6 @@ namespace kvscope {
 namespace {
 
 constexpr std::size_t kBins = 60;
-constexpr double kClosest = 0.01; // of the column, between the two ends
 constexpr double kNoLevel = -std::numeric_limits<double>::infinity();
 
 std::string shareText(double share, const std::string& owners) {
@@ -82,10 +81,6 @@ ValueRange ColourScale::range() const {
 
 double ColourScale::valueAt(double place) const {
     return valueOfLevel(m_columnLow + std::clamp(place, 0.0, 1.0) * (m_columnHigh - m_columnLow));
-}
-
-double ColourScale::placeOf(double value) const {
-    return std::clamp((levelOfValue(value) - m_columnLow) / (m_columnHigh - m_columnLow), 0.0, 1.0);
 }
 
 std::vector<double> ColourScale::sortedLevels() const {
@@ -188,37 +183,19 @@ ValueScale::ValueScale(std::vector<double> values, bool isSigned, std::string qu
 
 void ValueScale::visitLevels(const VisitLevels& visit) const { visit(m_values); }
 
-std::optional<SettingChange> endMovedTo(const ColourScale& scale, bool highEnd, double place) {
-    const ValueRange now = scale.range();
-    if (scale.isSigned()) {
-        const double magnitude =
-            std::abs(scale.valueAt(highEnd ? std::max(place, 0.5 + kClosest) : std::min(place, 0.5 - kClosest)));
-        return rangeSetTo(scale, -roundedValue(magnitude), roundedValue(magnitude));
-    }
-    if (highEnd)
-        return rangeSetTo(scale, *now.low,
-                          roundedValue(scale.valueAt(std::max(place, scale.placeOf(*now.low) + kClosest))));
-    return rangeSetTo(scale, roundedValue(scale.valueAt(std::min(place, scale.placeOf(*now.high) - kClosest))),
-                      *now.high);
-}
-
 std::optional<SettingChange> rangeSetTo(const ColourScale& scale, double low, double high) {
     if (!(low < high) || !std::isfinite(low) || !std::isfinite(high) || (scale.isLogarithmic() && !(low > 0)))
         return std::nullopt;
-    ValueRange range;
-    range.low = low;
-    range.high = high;
-    range.quantity = scale.quantity();
-    SettingChange settingChange;
-    settingChange.options = {{kValueRangeOption, range.text()}};
-    settingChange.step = "Colour range";
-    return settingChange;
+    const ValueRange range{low, high, scale.quantity()};
+    return SettingChange{.options = {{kValueRangeOption, range.text()}}, .step = "Colour range"};
 }
+
+SettingChange automaticRange() { return {.options = {{kValueRangeOption, "auto"}}, .step = "Colour range"}; }
 
 PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at) {
     const auto place = placeOnColumn(scene, at);
     const PickId pick = pickAt(scene, at, 0);
-    if (!place || (pick.kind != PickId::Kind::Legend && pick != kLowHandle && pick != kHighHandle))
+    if (!place || pick.kind != PickId::Kind::Legend)
         return {};
     const auto [below, above] = scale.sharesBeyond();
     const ValueRange range = scale.range();
@@ -227,44 +204,6 @@ PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at) {
                   {"colours from", formatBound(*range.low) + ", below: " + shareText(below, scale.owners())},
                   {"to", formatBound(*range.high) + ", above: " + shareText(above, scale.owners())}};
     return facts;
-}
-
-std::optional<SettingChange> ColourScaleView::draggedTo(const ViewInput& input, const ParameterValues& options,
-                                                        const Scene& scene, PickId handle, Point at) const {
-    const auto place = placeOnColumn(scene, at);
-    const auto scale = scaleOf(input, options);
-    if (!scale || !place || (handle != kLowHandle && handle != kHighHandle))
-        return std::nullopt;
-    return endMovedTo(*scale, handle == kHighHandle, *place);
-}
-
-std::optional<ValueRange> ColourScaleView::colourRange(const ViewInput& input, const ParameterValues& options) const {
-    const auto scale = scaleOf(input, options);
-    return scale ? std::optional(scale->range()) : std::nullopt;
-}
-
-std::optional<SettingChange> ColourScaleView::withColourRange(const ViewInput& input, const ParameterValues& options,
-                                                              double low, double high) const {
-    const auto scale = scaleOf(input, options);
-    return scale ? rangeSetTo(*scale, low, high) : std::nullopt;
-}
-
-std::optional<SettingChange> ColourScaleView::withEndMoved(const ViewInput& input, const ParameterValues& options,
-                                                           bool highEnd, int hundredths) const {
-    const auto scale = scaleOf(input, options);
-    if (!scale)
-        return std::nullopt;
-    const ValueRange range = scale->range();
-    return endMovedTo(*scale, highEnd, scale->placeOf(highEnd ? *range.high : *range.low) + hundredths / 100.0);
-}
-
-std::optional<SettingChange> ColourScaleView::withShareLeftOut(const ViewInput& input, const ParameterValues& options,
-                                                               double share) const {
-    const auto scale = scaleOf(input, options);
-    if (!scale)
-        return std::nullopt;
-    const auto [low, high] = scale->middle(share);
-    return rangeSetTo(*scale, roundedValue(low), roundedValue(high));
 }
 
 } // namespace kvscope

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "views/common/drag_handles.h"
 #include "views/common/value_range.h"
 #include "views/scene/colour_column.h"
 
@@ -33,17 +32,16 @@ public:
 
     ValueRange range() const;           ///< as the colours run
     double valueAt(double place) const; ///< at a place of the column, 0 bottom .. 1 top, clamped to the column
-    double placeOf(double value) const; ///< on the column
     /// The range that colours all values but this share of them at each end; ends as `range`.
     std::pair<double, double> middle(double leftOut) const;
     std::pair<double, double> sharesBeyond() const; ///< of the values shown, below and above the colours
-    ColourColumnSpec column() const;                ///< with the histogram of the values shown, without handles
+    ColourColumnSpec column() const;                ///< with the histogram of the values shown
 
 protected:
     ColourScale(Kind kind, std::string quantity, std::string owners, std::string map, bool inverted);
     /// Colours and column both run between these levels until a range is chosen.
     void setEnds(double low, double high);
-    void stretchColumn(double below, double above); ///< by so many levels: room to pull the ends apart
+    void stretchColumn(double below, double above); ///< by so many levels: what lies beyond the colours is seen
     /// The chosen ends where they mean something on this scale; the column grows to hold them.
     void choose(const ValueRange& chosen);
     /// The levels of all values shown, in pieces of any length; minus infinity where a value has none.
@@ -89,31 +87,12 @@ private:
     std::vector<double> m_values;
 };
 
-/// Between which values the colours run when one end is pulled to a place of the column. The ends keep their order and
-/// a hundredth of the column between them; of signed values both move.
-std::optional<SettingChange> endMovedTo(const ColourScale& scale, bool highEnd, double place);
-/// The range as given; nothing where it is none on this scale: low not below high, or no logarithm.
+/// The view option that chooses this range; nothing where it is none on this scale: low not below high, or no
+/// logarithm.
 std::optional<SettingChange> rangeSetTo(const ColourScale& scale, double low, double high);
+/// The range of a colour column is automatic again.
+SettingChange automaticRange();
 /// What the column says at a point: the value there and what lies beyond the colours; nothing beside it.
 PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at);
-
-/// A view with one colour column whose ends can be pulled, typed and fitted.
-class ColourScaleView : public DragHandles, public ColourRangeView {
-public:
-    std::optional<SettingChange> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                           PickId handle, Point at) const override;
-    std::optional<ValueRange> colourRange(const ViewInput& input, const ParameterValues& options) const override;
-    std::optional<SettingChange> withColourRange(const ViewInput& input, const ParameterValues& options, double low,
-                                                 double high) const override;
-    std::optional<SettingChange> withEndMoved(const ViewInput& input, const ParameterValues& options, bool highEnd,
-                                              int hundredths) const override;
-    std::optional<SettingChange> withShareLeftOut(const ViewInput& input, const ParameterValues& options,
-                                                  double share) const override;
-
-protected:
-    /// Null where nothing is shown that has a scale.
-    virtual std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input,
-                                                       const ParameterValues& options) const = 0;
-};
 
 } // namespace kvscope

@@ -48,11 +48,6 @@ bool holds(const ParameterValues& options, const OptionIs& term) {
 
 } // namespace
 
-std::vector<OptionNeed> needsOf(const View& view) {
-    const auto* needy = dynamic_cast<const OptionNeedsView*>(&view);
-    return needy ? needy->optionNeeds() : std::vector<OptionNeed>{};
-}
-
 std::string needWords(const View& view, const OptionNeed& need) {
     std::string words;
     for (const OptionIs& term : need.anyOf)
@@ -61,7 +56,7 @@ std::string needWords(const View& view, const OptionNeed& need) {
 }
 
 std::string whyIdle(const View& view, const ParameterValues& options, std::string_view id) {
-    for (const OptionNeed& need : needsOf(view)) {
+    for (const OptionNeed& need : view.card().needs) {
         if (need.id != id)
             continue;
         std::string why = "Matters only while " + needWords(view, need);

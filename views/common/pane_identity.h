@@ -1,5 +1,6 @@
 #pragma once
 
+#include "views/common/policy_style.h"
 #include "views/scene/axes.h"
 #include "views/scene/theme.h"
 #include "views/view.h"

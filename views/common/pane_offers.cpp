@@ -1,6 +1,7 @@
 // An empty view says in a sentence what it lacks; what it offers is the same as one press of a button.
 #include "views/common/pane_offers.h"
 
+#include "core/policies/policy.h"
 #include "views/common/view_facts.h"
 
 #include <algorithm>
@@ -9,9 +10,9 @@ namespace kvscope {
 
 namespace {
 
-bool chooses(const PaneData& pane, const std::vector<std::string_view>& policies) {
+bool chooses(const PaneData& pane, const std::vector<PolicyFamily>& families) {
     const bool recorded = pane.result && pane.result->request.recorded;
-    return !recorded && std::find(policies.begin(), policies.end(), pane.policyId) != policies.end();
+    return !recorded && std::find(families.begin(), families.end(), familyOf(pane.policyId)) != families.end();
 }
 
 } // namespace
@@ -22,17 +23,17 @@ PaneOffer offerToShow(const ViewInput& input, int pane) {
             .label = std::string("Show pane ") + input.panes[static_cast<std::size_t>(pane)].letter};
 }
 
-std::optional<PaneOffer> offerPolicy(const ViewInput& input, const std::vector<std::string_view>& policies) {
+std::optional<PaneOffer> offerPolicy(const ViewInput& input, const std::vector<PolicyFamily>& families) {
     if (!input.capture)
         return std::nullopt;
     const PaneData* active = activePane(input);
     const bool waits = active && !active->result && active->error.empty();
-    if (waits || (active && chooses(*active, policies)))
+    if (waits || (active && chooses(*active, families)))
         return std::nullopt;
     for (std::size_t i = 0; i < input.panes.size(); ++i)
-        if (chooses(input.panes[i], policies))
+        if (chooses(input.panes[i], families))
             return offerToShow(input, static_cast<int>(i));
-    return PaneOffer{.spec = std::string(policies.front())};
+    return PaneOffer{.spec = firstOf(families.front())};
 }
 
 } // namespace kvscope

@@ -1,6 +1,8 @@
 // One way of drawing tokens where a view has given them a place: the same marks, the same order, the same rings.
 #include "views/common/token_marks.h"
 
+#include "views/common/gathered_marks.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -19,26 +21,15 @@ struct CloudStyle {
 
 void drawCloud(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, std::int64_t stride,
                const CloudStyle& style) {
-    auto points = std::make_shared<std::vector<Point>>();
-    auto ids = std::make_shared<std::vector<std::int64_t>>();
+    GatheredMarks cloud;
     std::int64_t seen = 0;
     for (std::size_t i = 0; i < marks.places.size(); ++i) {
         const auto token = static_cast<TokenIndex>(i);
         if (marks.states[i] != style.state || !marks.hasPlace(token) || seen++ % stride != 0)
             continue;
-        points->push_back(frame.toPixels(marks.places[i].x, marks.places[i].y));
-        ids->push_back(token);
+        cloud.add(frame.toPixels(marks.places[i].x, marks.places[i].y), token);
     }
-    PointCloudItem cloud;
-    cloud.points = std::move(points);
-    cloud.ids = std::move(ids);
-    cloud.pickKind = PickId::Kind::Token;
-    cloud.marker = style.marker;
-    cloud.radius = style.radius;
-    cloud.fill = style.fill;
-    cloud.stroke = style.stroke;
-    cloud.name = style.name;
-    builder.points(std::move(cloud));
+    builder.points(cloud.as(style.name, PickId::Kind::Token, style.marker, style.radius, style.fill, style.stroke));
 }
 
 RingedMark ringedMark(const TokenMarks& marks, const PlotFrame& frame, TokenIndex token, const Theme& theme) {
@@ -163,19 +154,10 @@ BeyondRange beyondRange(const PlotFrame& frame, const TokenMarks& marks) {
 std::vector<LegendEntry> tokenLegend(const TokenMarks& marks, const Theme& theme) {
     std::vector<LegendEntry> legend = {
         {"kept " + formatCount(countOf(marks, TokenState::Kept)), Marker::Circle, theme.kept, {}, 3},
-        {"evicted " + formatCount(countOf(marks, TokenState::Evicted)),
-         Marker::Circle,
-         kTransparent,
-         {theme.evicted, 1.2, {}},
-         3}};
+        ringEntry("evicted " + formatCount(countOf(marks, TokenState::Evicted)), {theme.evicted, 1.2, {}})};
     if (const std::int64_t guarded = countOf(marks, TokenState::Protected); guarded > 0)
         legend.push_back({"protected " + formatCount(guarded), Marker::Square, theme.protectedToken, {}, 3});
     return legend;
-}
-
-const char* stateName(TokenState state) {
-    static const char* const names[] = {"kept", "protected", "evicted", "after the cut"};
-    return names[static_cast<int>(state)];
 }
 
 } // namespace kvscope

@@ -56,7 +56,4 @@ BeyondRange beyondRange(const PlotFrame& frame, const TokenMarks& marks);
 /// "kept 1,024", "evicted 3,072", "protected 32" where there are any.
 std::vector<LegendEntry> tokenLegend(const TokenMarks& marks, const Theme& theme);
 
-/// "kept", "protected", "evicted", "after the cut".
-const char* stateName(TokenState state);
-
 } // namespace kvscope

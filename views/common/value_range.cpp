@@ -99,11 +99,4 @@ std::string formatBound(double value) {
     return result;
 }
 
-SettingChange ColourRangeView::automaticRange() {
-    SettingChange settingChange;
-    settingChange.options = {{kValueRangeOption, "auto"}};
-    settingChange.step = "Colour range";
-    return settingChange;
-}
-
 } // namespace kvscope

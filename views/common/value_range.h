@@ -38,23 +38,4 @@ double roundedValue(double value);
 /// "3.12e−5", "0.25": the three digits as text.
 std::string formatBound(double value);
 
-/// Interface of views with a colour range, which is the option above.
-class ColourRangeView {
-public:
-    virtual ~ColourRangeView() = default;
-    /// The current range; nothing without a picture.
-    virtual std::optional<ValueRange> colourRange(const ViewInput& input, const ParameterValues& options) const = 0;
-    /// Sets the range to `low` .. `high` in the shown quantity. Nothing where the shown scale has no such range.
-    virtual std::optional<SettingChange> withColourRange(const ViewInput& input, const ParameterValues& options,
-                                                         double low, double high) const = 0;
-    /// Moves one end by so many hundredths of the column.
-    virtual std::optional<SettingChange> withEndMoved(const ViewInput& input, const ParameterValues& options,
-                                                      bool highEnd, int hundredths) const = 0;
-    /// Sets the range so that a share of the shown values at each end is left out.
-    virtual std::optional<SettingChange> withShareLeftOut(const ViewInput& input, const ParameterValues& options,
-                                                          double share) const = 0;
-
-    static SettingChange automaticRange();
-};
-
 } // namespace kvscope

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvscope {
 
@@ -45,6 +46,11 @@ std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane
     return states;
 }
 
+const char* stateName(TokenState state) {
+    static const char* const names[] = {"kept", "protected", "evicted", "after the cut"};
+    return names[static_cast<int>(state)];
+}
+
 const std::vector<TokenIndex>& keptTokens(const ViewInput& input, const PaneData& pane) {
     return headOf(*pane.result, input.kvHead).kept;
 }
@@ -79,6 +85,14 @@ std::string segmentOf(const CaptureReader& capture, TokenIndex token) {
             (!innermost || segment.end - segment.begin < innermost->end - innermost->begin))
             innermost = &segment;
     return innermost ? std::string(segmentName(innermost->kind)) : std::string();
+}
+
+std::string tokenText(const ViewInput& input, TokenIndex token) {
+    return displayText(input.capture->tokens().textOf(token));
+}
+
+std::string quotedToken(const ViewInput& input, TokenIndex token) {
+    return fmt::format("{} “{}”", formatCount(token), tokenText(input, token));
 }
 
 std::string selectionWord(const TokenFocus& focus) {
@@ -137,23 +151,39 @@ std::string withFullStop(std::string sentence) {
 }
 
 ViewTable tableOf(std::vector<std::string> columns, std::vector<std::vector<std::string>> rows) {
-    ViewTable table;
-    table.columns = std::move(columns);
-    table.rowCount = std::ssize(rows);
-    table.cell = [rows = std::make_shared<const std::vector<std::vector<std::string>>>(std::move(rows))](
-                     std::int64_t row, int column) {
-        return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
-    };
-    return table;
+    const auto rowCount = std::ssize(rows);
+    return tableOf(std::move(columns), rowCount,
+                   [rows = std::move(rows)](std::int64_t row) { return rows[static_cast<std::size_t>(row)]; });
 }
 
-Scene emptyScene(const std::string& sentence, const Viewport& viewport) {
-    const Theme& theme = themeOf(viewport.theme);
+ViewTable tableOf(std::vector<std::string> columns, std::int64_t rowCount,
+                  std::function<std::vector<std::string>(std::int64_t row)> rowAt) {
+    struct LastRow { // tables are read row by row
+        std::int64_t row = -1;
+        std::vector<std::string> cells = {};
+    };
+    const auto cell = [rowAt = std::move(rowAt), last = std::make_shared<LastRow>()](std::int64_t row, int column) {
+        if (last->row != row)
+            *last = {row, rowAt(row)};
+        return last->cells[static_cast<std::size_t>(column)];
+    };
+    return {std::move(columns), rowCount, cell};
+}
+
+std::string tableNumber(double value) { return std::isnan(value) ? "" : fmt::format("{:.9g}", value); }
+
+Scene blankScene(const Viewport& viewport) {
     Scene scene;
     scene.width = viewport.width;
     scene.height = viewport.height;
-    scene.background = theme.canvas;
+    scene.background = themeOf(viewport.theme).canvas;
+    return scene;
+}
+
+Scene emptyScene(const std::string& sentence, const Viewport& viewport) {
+    Scene scene = blankScene(viewport);
     SceneBuilder builder(scene, *viewport.text);
+    const Theme& theme = themeOf(viewport.theme);
     const TextStyle style{FontFace::Interface, 12};
     const auto lines = builder.wrap(sentence, style, viewport.width - 32);
     double y = viewport.height / 2 - 9 * (static_cast<double>(lines.size()) - 1);

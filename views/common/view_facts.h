@@ -19,6 +19,9 @@ std::vector<const PaneData*> readyPanes(const ViewInput& input);
 /// State of a token in a pane.
 enum class TokenState { Kept, Protected, Evicted, AfterCut };
 
+/// "kept", "protected", "evicted", "after the cut".
+const char* stateName(TokenState state);
+
 /// States of all n tokens of the input's KV head. The pane must have a result.
 std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane);
 
@@ -36,6 +39,11 @@ std::vector<TokenIndex> tokensOfKind(const CaptureReader& capture, SegmentKind k
 
 /// "needle", "context" ...: the innermost segment of a token, or empty.
 std::string segmentOf(const CaptureReader& capture, TokenIndex token);
+
+/// The text of a token, with signs for spaces and line breaks.
+std::string tokenText(const ViewInput& input, TokenIndex token);
+/// "1,024 “needle”".
+std::string quotedToken(const ViewInput& input, TokenIndex token);
 
 /// The words after "selected": the selection's name, or "selected".
 std::string selectionWord(const TokenFocus& focus);
@@ -60,7 +68,16 @@ std::string withFullStop(std::string sentence);
 /// A table of ready cells, each row as long as `columns`.
 ViewTable tableOf(std::vector<std::string> columns, std::vector<std::vector<std::string>> rows);
 
-/// A scene with one sentence: why there is nothing to see.
+/// A table whose rows, each as long as `columns`, are written when they are asked for.
+ViewTable tableOf(std::vector<std::string> columns, std::int64_t rowCount,
+                  std::function<std::vector<std::string>(std::int64_t row)> rowAt);
+/// As tables have it: nine digits; empty for NaN.
+std::string tableNumber(double value);
+
+/// An empty scene of the viewport's size on its canvas.
+Scene blankScene(const Viewport& viewport);
+
+/// A scene that says in one sentence why there is nothing to see.
 Scene emptyScene(const std::string& sentence, const Viewport& viewport);
 
 /// Why a view of Data is empty: no capture, the reason for missing data, or `waiting`; an empty text when there are

@@ -4,6 +4,7 @@
 
 #include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
+#include "views/common/gathered_marks.h"
 #include "views/common/measure_options.h"
 #include "views/common/pane_identity.h"
 #include "views/curves/end_labels.h"
@@ -178,23 +179,14 @@ void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& 
         return drawLevel(builder, frame, curve, identity.colour());
     drawBand(builder, frame, curve, options, identity.colour());
     drawCaptures(builder, frame, curve, options, identity.colour());
-    auto points = std::make_shared<std::vector<Point>>();
-    auto ids = std::make_shared<std::vector<std::int64_t>>();
-    for (const CurvePoint& point : curve.points) {
-        ids->push_back(static_cast<std::int64_t>(index) * kMostPoints + static_cast<std::int64_t>(points->size()));
-        points->push_back(frame.toPixels(xOf(point, options), point.mean));
-    }
-    if (points->size() > 1)
-        builder.polyline(*points, {identity.colour(), 1.6, identity.dash()});
-    PointCloudItem marks;
-    marks.points = points;
-    marks.ids = ids;
-    marks.pickKind = PickId::Kind::Node;
-    marks.marker = identity.marker();
-    marks.radius = kMarkRadius;
-    marks.fill = identity.colour();
-    marks.name = std::string(1, curve.letter) + " " + curve.policyName;
-    builder.points(std::move(marks));
+    GatheredMarks marks;
+    auto id = static_cast<std::int64_t>(index) * kMostPoints;
+    for (const CurvePoint& point : curve.points)
+        marks.add(frame.toPixels(xOf(point, options), point.mean), id++);
+    if (marks.points().size() > 1)
+        builder.polyline(marks.points(), {identity.colour(), 1.6, identity.dash()});
+    builder.points(marks.as(std::string(1, curve.letter) + " " + curve.policyName, PickId::Kind::Node,
+                            identity.marker(), kMarkRadius, identity.colour(), {}));
 }
 
 constexpr double kLabelPitch = 14, kLeader = 16;
@@ -290,8 +282,7 @@ Scene drawCurves(const CurvesData& data, const ViewInput& input, const Parameter
     if (present)
         namePresentLine(builder, chart.frame, *present, linesOf(chart.frame, data, options), theme);
     drawEndLabels(builder, chart.frame, data, input, options, heights);
-    finishChart(chart, input, viewport, false);
-    return std::move(chart.scene);
+    return finishChart(chart, input, viewport, false);
 }
 
 std::optional<CurveMark> curveMarkAt(const CurvesData& data, const Scene& scene, Point at) {

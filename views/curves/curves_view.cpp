@@ -1,11 +1,8 @@
 // What a policy costs at every budget, or at every value of one of its parameters: one curve per pane. Budgets stand on
 // the realised retention, so that nobody is compared at a budget that was not kept.
-#include "views/curves/curves_view.h"
-
 #include "core/policies/policy.h"
 #include "views/common/file_option.h"
 #include "views/common/measure_options.h"
-#include "views/common/option_needs.h"
 #include "views/common/parameter_option.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
@@ -44,43 +41,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       {"bytes", "Bytes", "stored keys and values of the layer"}}),
         choiceOption("scale", "Scale", "Of both axes.", source,
                      {{"log", "Logarithmic", ""}, {"linear", "Linear", ""}})});
-}
-
-class CurvesView final : public View, public OptionNeedsView {
-public:
-    CurvesView()
-        : View({.id = "curves",
-                .name = "Budget curves",
-                .summary = "A measure against the budget or against a parameter, for all panes",
-                .paper = "BalanceKV Fig. 1; KeyDiff Tables 9, 10, 12",
-                .help = std::string(viewExplanation("curves_view")),
-                .options = makeOptions(),
-                .data = "curves"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) {
-    constexpr const char* running = "Running the policies through the budgets…";
-    if (const std::string why = whyNoData<CurvesData>(input, running); !why.empty())
-        return why;
-    const auto data = dataAs<CurvesData>(input);
-    if (std::any_of(data->curves.begin(), data->curves.end(), [](const Curve& c) { return !c.points.empty(); }))
-        return "";
-    return data->curves.empty() || data->curves.front().error.empty() ? running : data->curves.front().error;
-}
-
-std::vector<OptionNeed> CurvesView::optionNeeds() const { return {{"against", {{"vary", {"", "budget"}}}}}; }
-
-Scene CurvesView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    return drawCurves(*dataAs<CurvesData>(input), input, options, viewport);
 }
 
 /// The point of a curve for the same budget or value; a level has it everywhere. Null: it was refused there.
@@ -159,25 +119,6 @@ std::string rangesText(const CurvesData& data, const MeasureCard& measure) {
     return fmt::format("The {} in {}{}: {}", measureWords(measure), data.where, overCaptures(data), text);
 }
 
-std::string CurvesView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<CurvesData>(input);
-    const MeasureCard& measure = measureById(data->measure);
-    if (measure.better == MeasureDirection::Neither)
-        return rangesText(*data, measure);
-    const Contest contest = contestOf(*data);
-    if (contest.shared == 0)
-        return variesBudget(*data) ? "One budget each: curves need policies that take a budget"
-                                   : "No two values of " + data->parameter + " have been run yet";
-    const auto most =
-        static_cast<std::size_t>(std::max_element(contest.wins.begin(), contest.wins.end()) - contest.wins.begin());
-    return fmt::format("{} has the {} {} at {} of {} {} in {}{}", nameOf(*data, data->curves[most]),
-                       higherWins(measure) ? "largest" : "smallest", measureWords(measure), contest.wins[most],
-                       contest.shared, variesBudget(*data) ? "budgets" : "values of " + data->parameter, data->where,
-                       overCaptures(*data));
-}
-
 /// What a click on the point gives to its pane; nothing where the pane has changed since, or takes no such thing.
 std::optional<SettingChange> settingChangeOf(const ViewInput& input, const CurvesData& data, const Curve& curve,
                                              const CurvePoint& point) {
@@ -209,28 +150,6 @@ void addSpread(PointFacts& facts, const Curve& curve, const CurvePoint& point) {
                 facts.rows.emplace_back(curve.captures[i].capture, formatShort(one.mean));
 }
 
-PointFacts CurvesView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
-    const auto data = dataAs<CurvesData>(input);
-    const auto mark = data ? curveMarkAt(*data, scene, at) : std::nullopt;
-    if (!mark)
-        return {};
-    const Curve& curve = data->curves[mark->curve];
-    const CurvePoint& point = curve.points[mark->point];
-    PointFacts facts;
-    facts.rows = {{"policy", fmt::format("{} {}", curve.letter, curve.policyName)}};
-    if (!point.setting.empty())
-        facts.rows.emplace_back(data->parameter, point.setting);
-    facts.rows.emplace_back("kept", fmt::format("{} %", formatFixed(100 * point.retention, 1)));
-    const MeasureCard& measure = measureById(data->measure);
-    facts.rows.emplace_back(measureWords(measure), formatShort(point.mean) + unitBehind(measure.unit));
-    addSpread(facts, curve, point);
-    facts.settingChange = settingChangeOf(input, *data, curve, point);
-    if (facts.settingChange)
-        facts.rows.emplace_back("click", fmt::format("gives pane {} this {}", curve.letter,
-                                                     variesBudget(*data) ? "budget" : data->parameter));
-    return facts;
-}
-
 std::vector<std::string> rowOf(const CurvesData& data, const Curve& curve, const std::string& capture,
                                const CurvePoint& p) {
     return {std::string(1, curve.letter),
@@ -248,29 +167,96 @@ std::vector<std::string> rowOf(const CurvesData& data, const Curve& curve, const
             curve.simulated ? "yes" : "no"};
 }
 
-ViewTable CurvesView::table(const ViewInput& input, const ParameterValues&) const {
-    std::vector<std::vector<std::string>> rows;
-    const auto data = dataAs<CurvesData>(input);
-    for (std::size_t i = 0; data && i < data->curves.size(); ++i) {
-        const Curve& curve = data->curves[i];
-        const bool several = curve.captures.size() > 1;
-        for (const CurvePoint& point : curve.points)
-            rows.push_back(
-                rowOf(*data, curve, several ? "mean, 95 % interval" : input.capture->info().fileName, point));
-        for (const CaptureCurve& one : curve.captures)
-            for (const CurvePoint& point : one.points)
-                rows.push_back(rowOf(*data, curve, one.capture, point));
+std::vector<OptionNeed> optionNeeds() { return {{"against", {{"vary", {"", "budget"}}}}}; }
+
+class CurvesView final : public View {
+public:
+    CurvesView()
+        : View({.id = "curves",
+                .name = "Budget curves",
+                .summary = "A measure against the budget or against a parameter, for all panes",
+                .paper = "BalanceKV Fig. 1; KeyDiff Tables 9, 10, 12",
+                .help = std::string(viewExplanation("curves_view")),
+                .options = makeOptions(),
+                .needs = optionNeeds(),
+                .data = "curves",
+                .place = ViewPlace::ModelSide,
+                .teaching = TeachingRole::Detail}) {}
+
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        constexpr const char* running = "Running the policies through the budgets…";
+        if (const std::string why = whyNoData<CurvesData>(input, running); !why.empty())
+            return why;
+        const auto data = dataAs<CurvesData>(input);
+        if (std::any_of(data->curves.begin(), data->curves.end(), [](const Curve& c) { return !c.points.empty(); }))
+            return "";
+        return data->curves.empty() || data->curves.front().error.empty() ? running : data->curves.front().error;
     }
-    return tableOf({"pane", "policy", "variant", "capture", "parameter", "asked", "retention", "bytes", "mean",
-                    "lowest", "highest", "seeds", "simulated"},
-                   std::move(rows));
-}
+
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        return drawCurves(*dataAs<CurvesData>(input), input, options, viewport);
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<CurvesData>(input);
+        const MeasureCard& measure = measureById(data->measure);
+        if (measure.better == MeasureDirection::Neither)
+            return rangesText(*data, measure);
+        const Contest contest = contestOf(*data);
+        if (contest.shared == 0)
+            return variesBudget(*data) ? "One budget each: curves need policies that take a budget"
+                                       : "No two values of " + data->parameter + " have been run yet";
+        const auto most =
+            static_cast<std::size_t>(std::max_element(contest.wins.begin(), contest.wins.end()) - contest.wins.begin());
+        return fmt::format("{} has the {} {} at {} of {} {} in {}{}", nameOf(*data, data->curves[most]),
+                           higherWins(measure) ? "largest" : "smallest", measureWords(measure), contest.wins[most],
+                           contest.shared, variesBudget(*data) ? "budgets" : "values of " + data->parameter,
+                           data->where, overCaptures(*data));
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues&) const override {
+        std::vector<std::vector<std::string>> rows;
+        const auto data = dataAs<CurvesData>(input);
+        for (std::size_t i = 0; data && i < data->curves.size(); ++i) {
+            const Curve& curve = data->curves[i];
+            const bool several = curve.captures.size() > 1;
+            for (const CurvePoint& point : curve.points)
+                rows.push_back(
+                    rowOf(*data, curve, several ? "mean, 95 % interval" : input.capture->info().fileName, point));
+            for (const CaptureCurve& one : curve.captures)
+                for (const CurvePoint& point : one.points)
+                    rows.push_back(rowOf(*data, curve, one.capture, point));
+        }
+        return tableOf({"pane", "policy", "variant", "capture", "parameter", "asked", "retention", "bytes", "mean",
+                        "lowest", "highest", "seeds", "simulated"},
+                       std::move(rows));
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
+        const auto data = dataAs<CurvesData>(input);
+        const auto mark = data ? curveMarkAt(*data, scene, at) : std::nullopt;
+        if (!mark)
+            return {};
+        const Curve& curve = data->curves[mark->curve];
+        const CurvePoint& point = curve.points[mark->point];
+        PointFacts facts;
+        facts.rows = {{"policy", fmt::format("{} {}", curve.letter, curve.policyName)}};
+        if (!point.setting.empty())
+            facts.rows.emplace_back(data->parameter, point.setting);
+        facts.rows.emplace_back("kept", fmt::format("{} %", formatFixed(100 * point.retention, 1)));
+        const MeasureCard& measure = measureById(data->measure);
+        facts.rows.emplace_back(measureWords(measure), formatShort(point.mean) + unitBehind(measure.unit));
+        addSpread(facts, curve, point);
+        facts.settingChange = settingChangeOf(input, *data, curve, point);
+        if (facts.settingChange)
+            facts.rows.emplace_back("click", fmt::format("gives pane {} this {}", curve.letter,
+                                                         variesBudget(*data) ? "budget" : data->parameter));
+        return facts;
+    }
+};
 
 } // namespace
 
-const View& curvesView() {
-    static const CurvesView view;
-    return view;
-}
+const View& curvesView() { return onlyOne<CurvesView>(); }
 
 } // namespace kvscope

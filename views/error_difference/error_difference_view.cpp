@@ -1,6 +1,4 @@
 // Two panes query by query: where one is better than the other, in the winner's colour.
-#include "views/error_difference/error_difference_view.h"
-
 #include "views/common/chart.h"
 #include "views/common/pane_identity.h"
 #include "views/common/view_facts.h"
@@ -39,23 +37,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
             {{"most", "Most queries", "a few that lie far beyond the others run out of the picture, with a mark"},
              {"all", "All", "up to the largest"}})});
 }
-
-class ErrorDifferenceView final : public View {
-public:
-    ErrorDifferenceView()
-        : View({.id = "error_difference",
-                .name = "Error per query",
-                .summary = "Which of two panes serves each evaluation query better",
-                .paper = "BalanceKV B.1, before the mean is taken",
-                .help = std::string(viewExplanation("error_difference_view")),
-                .options = makeOptions()}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-};
 
 const PaneData* paneOf(const ViewInput& input, const std::string& letter) {
     const auto at = std::find_if(input.panes.begin(), input.panes.end(),
@@ -114,26 +95,6 @@ Comparison compare(const ViewInput& input, const ParameterValues& options) {
     return c;
 }
 
-std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) {
-    if (!input.capture)
-        return kNoCapture;
-    if (options.choice("above") == options.choice("below"))
-        return "A pane does not differ from itself: choose two panes in the view's options.";
-    for (const char* side : {"above", "below"}) {
-        const PaneData* pane = paneOf(input, options.choice(side));
-        if (!pane)
-            return fmt::format("There is no pane {}: add a pane, or choose another in the view's options.",
-                               options.choice(side));
-        if (const std::string why = whyEmpty(input, *pane); !why.empty())
-            return why;
-        if (!pane->result->fidelity)
-            return pane->computing ? "Measuring the selections…"
-                                   : "The capture holds no evaluation queries after the cut: capture queries, or "
-                                     "choose an earlier cut.";
-    }
-    return std::isnan(compare(input, options).mean()) ? "No query evaluates both panes: give them the same cut." : "";
-}
-
 constexpr double kHalfBar = 0.5; // a query's bar reaches so far to both sides of its position, where a tick stands
 
 void drawBars(SceneBuilder& builder, const ViewInput& input, const Comparison& c, const PlotFrame& frame,
@@ -180,9 +141,9 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const Comparison& c, T
             .legend(fmt::format("{} {} better: {} queries", pane.letter, pane.policyName, formatCount(c.wins(above))));
     };
     std::vector<LegendEntry> legend = {entry(*c.above, true), entry(*c.below, false)};
-    legend.push_back({meanWords(c), Marker::Circle, kTransparent, meanStroke(themeOf(theme)), 3, true});
+    legend.push_back(lineEntry(meanWords(c), meanStroke(themeOf(theme))));
     if (c.seenQueries)
-        legend.push_back({"seen queries", Marker::Circle, kTransparent, {}, 0});
+        legend.push_back(wordsEntry("seen queries"));
     return legend;
 }
 
@@ -236,97 +197,121 @@ void writeBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& fr
     builder.text({frame.plot.right() - 6, y}, words, style, theme.text2, HorizontalAlign::Right, VerticalAlign::Middle);
 }
 
-Scene ErrorDifferenceView::buildScene(const ViewInput& input, const ParameterValues& options,
-                                      const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input, options); !why.empty())
-        return emptyScene(why, viewport);
-    const Comparison c = compare(input, options);
-    const Theme& theme = themeOf(viewport.theme);
-    const double reach = reachOf(c, options.choice("shown") == "all");
-    const double first = static_cast<double>(c.firstQuery) - kHalfBar,
-                 end = first + static_cast<double>(std::max<std::size_t>(1, c.advantage.size()));
-    const Viewport::Range range = viewport.range.value_or(Viewport::Range{first, end, -1.08 * reach, 1.08 * reach});
-    const std::string less = options.choice("measure") == "retained_mass"
-                                 ? fmt::format("Mass, {} − {}", c.above->letter, c.below->letter)
-                                 : fmt::format("Error, {} − {}", c.below->letter, c.above->letter);
-    Chart chart(viewport, legendOf(input, c, viewport.theme),
-                {range.xMin, range.xMax, AxisScale::Position, fmt::format("Query position (0-based), {}", c.heads)},
-                {range.yMin, range.yMax, AxisScale::Linear, less});
-    SceneBuilder builder = chart.builder(viewport);
-    drawGrid(builder, chart.frame, theme);
-    builder.pushClip(chart.frame.plot);
-    drawBars(builder, input, c, chart.frame, viewport);
-    const double zero = chart.frame.toPixels(first, 0).y, mean = chart.frame.toPixels(first, c.mean()).y;
-    builder.line({chart.frame.plot.x, zero}, {chart.frame.plot.right(), zero}, {theme.axis, 1, {}});
-    for (const Stroke& stroke :
-         {Stroke{theme.casing, 1, {}}, meanStroke(theme)}) // seen on bars of every colour, and hides no low one
-        builder.line({chart.frame.plot.x, mean}, {chart.frame.plot.right(), mean}, stroke);
-    builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
-    const std::int64_t beyond = drawBeyond(builder, c, chart.frame, theme);
-    writeBeyond(builder, c, chart.frame, beyond, theme);
-    builder.popClip();
-    finishChart(chart, input, viewport, true);
-    return std::move(chart.scene);
-}
+class ErrorDifferenceView final : public View {
+public:
+    ErrorDifferenceView()
+        : View({.id = "error_difference",
+                .name = "Error per query",
+                .summary = "Which of two panes serves each evaluation query better",
+                .paper = "BalanceKV B.1, before the mean is taken",
+                .help = std::string(viewExplanation("error_difference_view")),
+                .options = makeOptions(),
+                .place = ViewPlace::BesideRow}) {}
 
-std::string ErrorDifferenceView::finding(const ViewInput& input, const ParameterValues& options) const {
-    if (const std::string why = whyNoPicture(input, options); !why.empty())
-        return why;
-    const Comparison c = compare(input, options);
-    const bool first = c.wins(true) >= c.wins(false);
-    const PaneData& winner = first ? *c.above : *c.below;
-    if (c.wins(true) == 0 && c.wins(false) == 0)
-        return fmt::format("{} and {} serve every query alike", c.above->letter, c.below->letter);
-    const bool mass = options.choice("measure") == "retained_mass";
-    const bool onAverage = first ? c.mean() > 0 : c.mean() < 0;
-    return fmt::format("{} {} is better on {} of {} queries of {}, {} {} {} on average", winner.letter,
-                       winner.policyName, formatCount(c.wins(first)), formatCount(std::ssize(c.advantage)), c.heads,
-                       onAverage ? "by" : "yet worse by", formatShort(std::abs(c.mean())),
-                       mass ? "of mass" : "of error");
-}
-
-PointFacts ErrorDifferenceView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                        Point at) const {
-    if (!scene.plot.contains(at) || !whyNoPicture(input, options).empty())
-        return {};
-    const Comparison c = compare(input, options);
-    const double x = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
-    const auto i = static_cast<std::int64_t>(std::floor(x + kHalfBar)) - c.firstQuery;
-    if (i < 0 || i >= std::ssize(c.advantage))
-        return {};
-    const auto query = static_cast<TokenIndex>(c.firstQuery + i);
-    const auto value = [](double v) { return std::isnan(v) ? std::string("skipped") : formatShort(v); };
-    PointFacts facts;
-    facts.token = query;
-    facts.rows = {
-        {"query", fmt::format("{} “{}”", formatCount(query), displayText(input.capture->tokens().textOf(query)))},
-        {fmt::format("{} {}", c.above->letter, c.above->policyName), value(c.ofAbove[static_cast<std::size_t>(i)])},
-        {fmt::format("{} {}", c.below->letter, c.below->policyName), value(c.ofBelow[static_cast<std::size_t>(i)])}};
-    return facts;
-}
-
-ViewTable ErrorDifferenceView::table(const ViewInput& input, const ParameterValues& options) const {
-    std::vector<std::vector<std::string>> rows;
-    std::vector<std::string> columns = {"query", "text", "first", "second", "advantage of the first"};
-    if (whyNoPicture(input, options).empty()) {
-        const Comparison c = compare(input, options);
-        columns[2] = fmt::format("{} {}", c.above->letter, paneTitle(*c.above));
-        columns[3] = fmt::format("{} {}", c.below->letter, paneTitle(*c.below));
-        for (std::size_t i = 0; i < c.advantage.size(); ++i) {
-            const auto query = static_cast<TokenIndex>(c.firstQuery + static_cast<TokenIndex>(i));
-            rows.push_back({std::to_string(query), displayText(input.capture->tokens().textOf(query)),
-                            fmt::format("{:.9g}", c.ofAbove[i]), fmt::format("{:.9g}", c.ofBelow[i]),
-                            fmt::format("{:.9g}", c.advantage[i])});
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
+        if (!input.capture)
+            return kNoCapture;
+        if (options.choice("above") == options.choice("below"))
+            return "A pane does not differ from itself: choose two panes in the view's options.";
+        for (const char* side : {"above", "below"}) {
+            const PaneData* pane = paneOf(input, options.choice(side));
+            if (!pane)
+                return fmt::format("There is no pane {}: add a pane, or choose another in the view's options.",
+                                   options.choice(side));
+            if (const std::string why = whyEmpty(input, *pane); !why.empty())
+                return why;
+            if (!pane->result->fidelity)
+                return pane->computing ? "Measuring the selections…"
+                                       : "The capture holds no evaluation queries after the cut: capture queries, or "
+                                         "choose an earlier cut.";
         }
+        return std::isnan(compare(input, options).mean()) ? "No query evaluates both panes: give them the same cut."
+                                                          : "";
     }
-    return tableOf(std::move(columns), std::move(rows));
-}
+
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const Comparison c = compare(input, options);
+        const Theme& theme = themeOf(viewport.theme);
+        const double reach = reachOf(c, options.choice("shown") == "all");
+        const double first = static_cast<double>(c.firstQuery) - kHalfBar,
+                     end = first + static_cast<double>(std::max<std::size_t>(1, c.advantage.size()));
+        const Viewport::Range range = viewport.range.value_or(Viewport::Range{first, end, -1.08 * reach, 1.08 * reach});
+        const std::string less = options.choice("measure") == "retained_mass"
+                                     ? fmt::format("Mass, {} − {}", c.above->letter, c.below->letter)
+                                     : fmt::format("Error, {} − {}", c.below->letter, c.above->letter);
+        Chart chart(viewport, legendOf(input, c, viewport.theme),
+                    {range.xMin, range.xMax, AxisScale::Position, fmt::format("Query position (0-based), {}", c.heads)},
+                    {range.yMin, range.yMax, AxisScale::Linear, less});
+        SceneBuilder builder = chart.builder(viewport);
+        drawGrid(builder, chart.frame, theme);
+        builder.pushClip(chart.frame.plot);
+        drawBars(builder, input, c, chart.frame, viewport);
+        const double zero = chart.frame.toPixels(first, 0).y, mean = chart.frame.toPixels(first, c.mean()).y;
+        builder.line({chart.frame.plot.x, zero}, {chart.frame.plot.right(), zero}, {theme.axis, 1, {}});
+        for (const Stroke& stroke :
+             {Stroke{theme.casing, 1, {}}, meanStroke(theme)}) // seen on bars of every colour, and hides no low one
+            builder.line({chart.frame.plot.x, mean}, {chart.frame.plot.right(), mean}, stroke);
+        builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
+        const std::int64_t beyond = drawBeyond(builder, c, chart.frame, theme);
+        writeBeyond(builder, c, chart.frame, beyond, theme);
+        builder.popClip();
+        return finishChart(chart, input, viewport, true);
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
+        const Comparison c = compare(input, options);
+        const bool first = c.wins(true) >= c.wins(false);
+        const PaneData& winner = first ? *c.above : *c.below;
+        if (c.wins(true) == 0 && c.wins(false) == 0)
+            return fmt::format("{} and {} serve every query alike", c.above->letter, c.below->letter);
+        const bool mass = options.choice("measure") == "retained_mass";
+        const bool onAverage = first ? c.mean() > 0 : c.mean() < 0;
+        return fmt::format("{} {} is better on {} of {} queries of {}, {} {} {} on average", winner.letter,
+                           winner.policyName, formatCount(c.wins(first)), formatCount(std::ssize(c.advantage)), c.heads,
+                           onAverage ? "by" : "yet worse by", formatShort(std::abs(c.mean())),
+                           mass ? "of mass" : "of error");
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
+        std::vector<std::vector<std::string>> rows;
+        std::vector<std::string> columns = {"query", "text", "first", "second", "advantage of the first"};
+        if (whyNoPicture(input, options).empty()) {
+            const Comparison c = compare(input, options);
+            columns[2] = fmt::format("{} {}", c.above->letter, paneTitle(*c.above));
+            columns[3] = fmt::format("{} {}", c.below->letter, paneTitle(*c.below));
+            for (std::size_t i = 0; i < c.advantage.size(); ++i) {
+                const auto query = static_cast<TokenIndex>(c.firstQuery + static_cast<TokenIndex>(i));
+                rows.push_back({std::to_string(query), tokenText(input, query), fmt::format("{:.9g}", c.ofAbove[i]),
+                                fmt::format("{:.9g}", c.ofBelow[i]), fmt::format("{:.9g}", c.advantage[i])});
+            }
+        }
+        return tableOf(std::move(columns), std::move(rows));
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override {
+        if (!scene.plot.contains(at))
+            return {};
+        const Comparison c = compare(input, options);
+        const double x = scene.dataAt(at).x;
+        const auto i = static_cast<std::int64_t>(std::floor(x + kHalfBar)) - c.firstQuery;
+        if (i < 0 || i >= std::ssize(c.advantage))
+            return {};
+        const auto query = static_cast<TokenIndex>(c.firstQuery + i);
+        const auto value = [](double v) { return std::isnan(v) ? std::string("skipped") : formatShort(v); };
+        PointFacts facts;
+        facts.token = query;
+        facts.rows = {
+            {"query", quotedToken(input, query)},
+            {fmt::format("{} {}", c.above->letter, c.above->policyName), value(c.ofAbove[static_cast<std::size_t>(i)])},
+            {fmt::format("{} {}", c.below->letter, c.below->policyName),
+             value(c.ofBelow[static_cast<std::size_t>(i)])}};
+        return facts;
+    }
+};
 
 } // namespace
 
-const View& errorDifferenceView() {
-    static const ErrorDifferenceView view;
-    return view;
-}
+const View& errorDifferenceView() { return onlyOne<ErrorDifferenceView>(); }
 
 } // namespace kvscope

@@ -4,6 +4,7 @@
 #include "core/metrics/measure_values.h"
 #include "core/metrics/theory.h"
 #include "views/common/chart.h"
+#include "views/common/gathered_marks.h"
 #include "views/common/pane_identity.h"
 #include "views/common/view_facts.h"
 
@@ -165,12 +166,8 @@ std::vector<LegendEntry> histogramLegend(const GeometryData& data, const ViewInp
         const Look look = lookOf(input, data, i, theme);
         const std::string letter =
             series.role == GeometrySeries::Role::Policy ? std::string(1, series.letter) + " " : "";
-        legend.push_back({fmt::format("{}{} {}", letter, series.name, means[i]),
-                          Marker::Circle,
-                          kTransparent,
-                          {look.colour, 1.5, look.dash},
-                          3,
-                          true});
+        legend.push_back(
+            lineEntry(fmt::format("{}{} {}", letter, series.name, means[i]), {look.colour, 1.5, look.dash}));
     }
     return legend;
 }
@@ -184,20 +181,11 @@ bool explainMarks(std::vector<LegendEntry>& legend, const GeometryData& data, co
     std::vector<LegendEntry> longer = legend;
     longer.push_back({"mean; ± is half the 95 % interval", Marker::TriangleUp, theme.text2, {}, 4});
     if (data.isSigned)
-        longer.push_back({"0: at right angles", Marker::Circle, kTransparent, {theme.axis, 1, kZeroDash}, 3, true});
+        longer.push_back(lineEntry("0: at right angles", {theme.axis, 1, kZeroDash}));
     if (viewport.height < kFurtherRows && legendRows(longer, viewport.width - 20, 2, *viewport.text) > 1)
         return false;
     legend = std::move(longer);
     return true;
-}
-
-/// As finishChart, but vectors of several layers name no layer as their origin.
-void finish(Chart& chart, const GeometryData& data, const ViewInput& input, const Viewport& viewport) {
-    Viewport withoutOrigin = viewport;
-    withoutOrigin.forExport = false;
-    finishChart(chart, input, withoutOrigin, true);
-    SceneBuilder builder = chart.builder(viewport);
-    drawProvenance(builder, input, viewport, data.wholeModel);
 }
 
 } // namespace
@@ -274,8 +262,7 @@ Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const 
         drawNumbers(builder, chart.frame, data.series[i], lookOf(input, data, i, viewport.theme), i);
     builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
     builder.popClip();
-    finish(chart, data, input, viewport);
-    return std::move(chart.scene);
+    return finishChart(chart, input, viewport, true, data.wholeModel);
 }
 
 namespace {
@@ -322,22 +309,17 @@ Scene geometryScatter(const GeometryData& data, const ViewInput& input, const Vi
     drawGrid(builder, chart.frame, theme);
     builder.pushClip(chart.frame.plot);
     drawBound(builder, chart.frame, data, lemma, theme);
-    auto good = std::make_shared<std::vector<Point>>(), bad = std::make_shared<std::vector<Point>>();
-    auto goodIds = std::make_shared<std::vector<std::int64_t>>(),
-         badIds = std::make_shared<std::vector<std::int64_t>>();
+    GatheredMarks good, bad;
     for (std::size_t i = 0; i < data.points.size(); ++i) {
         const TheoremPoint& p = data.points[i];
-        const bool holds = holdsBound(p, lemma);
-        (holds ? good : bad)
-            ->push_back(lemma ? chart.frame.toPixels(p.weight, p.cosKey)
-                              : chart.frame.toPixels(p.cosMean - p.cosKey, p.cosMeanKey));
-        (holds ? goodIds : badIds)->push_back(static_cast<std::int64_t>(i));
+        const Point at =
+            lemma ? chart.frame.toPixels(p.weight, p.cosKey) : chart.frame.toPixels(p.cosMean - p.cosKey, p.cosMeanKey);
+        (holdsBound(p, lemma) ? good : bad).add(at, static_cast<std::int64_t>(i));
     }
-    builder.points({good, goodIds, PickId::Kind::Cell, Marker::Circle, 2.6, theme.query, {}, "holds"});
-    builder.points({bad, badIds, PickId::Kind::Cell, Marker::Diamond, 4, theme.error, {}, "broken"});
+    builder.points(good.as("holds", PickId::Kind::Cell, Marker::Circle, 2.6, theme.query, {}));
+    builder.points(bad.as("broken", PickId::Kind::Cell, Marker::Diamond, 4, theme.error, {}));
     builder.popClip();
-    finish(chart, data, input, viewport);
-    return std::move(chart.scene);
+    return finishChart(chart, input, viewport, true, data.wholeModel);
 }
 
 } // namespace kvscope

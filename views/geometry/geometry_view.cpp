@@ -1,6 +1,4 @@
 // Cosines and norms of keys and queries as distributions, and two statements of KeyDiff held against every query.
-#include "views/geometry/geometry_view.h"
-
 #include "views/common/option_needs.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
@@ -37,49 +35,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                      Stage::Features)});
 }
 
-class GeometryView final : public View, public OptionNeedsView {
-public:
-    GeometryView()
-        : View({.id = "geometry",
-                .name = "Geometry statistics",
-                .summary = "Where keys and queries point and how long they are, and two bounds held against them",
-                .paper = "KeyDiff Figs. 12 to 16, Lemma 3.1, Theorem 3.2; BalanceKV Table 3",
-                .help = std::string(viewExplanation("geometry_view")),
-                .options = makeOptions(),
-                .data = "geometry"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) {
-    constexpr const char* measuring = "Measuring the first layer…";
-    if (const std::string why = whyNoData<GeometryData>(input, measuring); !why.empty())
-        return why;
-    const auto data = dataAs<GeometryData>(input);
-    if (!data->isScatter() && data->series.empty())
-        return measuring;
-    if (data->isScatter() && data->points.empty())
-        return "Every evaluation query of this head gives one key all of its weight up to rounding: the bound has no "
-               "point. Choose another query head.";
-    return "";
-}
-
-std::vector<OptionNeed> GeometryView::optionNeeds() const {
-    return {{"scope", {{"figure", choicesBut(*card().options, "figure", {"lemma", "theorem"})}}}};
-}
-
-Scene GeometryView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const auto data = dataAs<GeometryData>(input);
-    return data->isScatter() ? geometryScatter(*data, input, viewport) : geometryHistogram(*data, input, viewport);
-}
-
 std::string scatterFinding(const GeometryData& data) {
     const bool lemma = data.figure == "lemma";
     const auto holding = std::count_if(data.points.begin(), data.points.end(),
@@ -99,37 +54,16 @@ std::string scatterFinding(const GeometryData& data) {
                             : text;
 }
 
-std::string GeometryView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<GeometryData>(input);
-    if (data->isScatter())
-        return scatterFinding(*data);
-    if (data->figure == "means") {
-        const std::vector<double>& numbers = data->series.front().numbers;
-        const auto negative = std::count_if(numbers.begin(), numbers.end(), [](double n) { return n < 0; });
-        return fmt::format("cos(mean key, mean query) is negative in {} of {} query heads, {} on average ({})",
-                           negative, numbers.size(), formatShort(data->series.front().histogram.summary().mean),
-                           data->where);
-    }
-    std::string text;
-    const std::vector<std::string> means = meanTexts(*data);
-    for (std::size_t i = 0; i < means.size(); ++i)
-        text += fmt::format("{}{} {}", text.empty() ? "" : ", ", data->series[i].name, means[i]);
-    return fmt::format("Means with 95 % intervals: {} ({})", text, data->where);
-}
-
 PointFacts scatterFacts(const ViewInput& input, const GeometryData& data, const Scene& scene, Point at) {
     const PickId pick = pickAt(scene, at, 4);
     if (pick.kind != PickId::Kind::Cell || std::cmp_greater_equal(pick.index, data.points.size()))
         return {};
     const TheoremPoint& p = data.points[static_cast<std::size_t>(pick.index)];
-    const auto text = [&](TokenIndex token) {
-        return fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)));
-    };
     PointFacts facts;
     facts.token = p.key;
-    facts.rows = {{"query", text(p.query)}, {"key k*", text(p.key)}, {"weight w", formatShort(p.weight)}};
+    facts.rows = {{"query", quotedToken(input, p.query)},
+                  {"key k*", quotedToken(input, p.key)},
+                  {"weight w", formatShort(p.weight)}};
     if (data.figure == "lemma") {
         facts.rows.emplace_back("cos(k*, q)", formatFixed(p.cosKey, 4));
         facts.rows.emplace_back("at least", formatFixed(p.leastCosKey, 4));
@@ -143,64 +77,115 @@ PointFacts scatterFacts(const ViewInput& input, const GeometryData& data, const 
     return facts;
 }
 
-PointFacts GeometryView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
-    const auto data = dataAs<GeometryData>(input);
-    if (!data || !scene.plot.contains(at) || !whyNoPicture(input).empty())
-        return {};
-    if (data->isScatter())
-        return scatterFacts(input, *data, scene, at);
-    const double value = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
-    PointFacts facts;
-    facts.rows = {{data->axis, formatShort(value)}};
-    for (const GeometrySeries& series : data->series) {
-        const double bin = (value - series.histogram.low()) / series.histogram.binWidth();
-        const auto& counts = series.histogram.counts();
-        const std::int64_t count =
-            bin >= 0 && bin < static_cast<double>(counts.size()) ? counts[static_cast<std::size_t>(bin)] : 0;
-        facts.rows.emplace_back(
-            series.name, fmt::format("{} of {}", formatCount(count), formatCount(series.histogram.summary().count)));
-    }
-    return facts;
-}
-
 std::vector<std::vector<std::string>> pointRows(const ViewInput& input, const GeometryData& data) {
     std::vector<std::vector<std::string>> rows;
     for (const TheoremPoint& p : data.points)
-        rows.push_back({std::to_string(p.query), std::to_string(p.key),
-                        displayText(input.capture->tokens().textOf(p.key)), fmt::format("{:.9g}", p.weight),
-                        fmt::format("{:.9g}", p.cosKey), fmt::format("{:.9g}", p.leastCosKey),
-                        fmt::format("{:.9g}", p.cosMean), fmt::format("{:.9g}", p.cosMeanKey),
-                        fmt::format("{:.9g}", p.mostCosMeanKey), p.premiseHolds() ? "yes" : "no"});
+        rows.push_back({std::to_string(p.query), std::to_string(p.key), tokenText(input, p.key),
+                        fmt::format("{:.9g}", p.weight), fmt::format("{:.9g}", p.cosKey),
+                        fmt::format("{:.9g}", p.leastCosKey), fmt::format("{:.9g}", p.cosMean),
+                        fmt::format("{:.9g}", p.cosMeanKey), fmt::format("{:.9g}", p.mostCosMeanKey),
+                        p.premiseHolds() ? "yes" : "no"});
     return rows;
 }
 
-ViewTable GeometryView::table(const ViewInput& input, const ParameterValues&) const {
-    const auto data = dataAs<GeometryData>(input);
-    if (data && data->isScatter())
-        return tableOf({"query", "key", "text of the key", "weight", "cos(k*, q)", "at least (Lemma 3.1)",
-                        "cos(mean key, q)", "cos(mean key, k*)", "at most (Thm 3.2)", "premise of Thm 3.2"},
-                       pointRows(input, *data));
-    std::vector<std::vector<std::string>> rows;
-    for (std::size_t s = 0; data && s < data->series.size(); ++s) {
-        const GeometrySeries& series = data->series[s];
-        const Summary summary = series.histogram.summary();
-        rows.push_back({series.name, "mean and half interval", fmt::format("{:.9g}", summary.mean),
-                        fmt::format("{:.9g}", summary.halfInterval()), std::to_string(summary.count)});
-        for (std::size_t bin = 0; bin < series.histogram.counts().size(); ++bin) {
-            const double left = series.histogram.low() + series.histogram.binWidth() * static_cast<double>(bin);
-            rows.push_back({series.name, "bin from, to", fmt::format("{:.9g}", left),
-                            fmt::format("{:.9g}", left + series.histogram.binWidth()),
-                            std::to_string(series.histogram.counts()[bin])});
-        }
-    }
-    return tableOf({"quantity", "row", "from or mean", "to or half interval", "count"}, std::move(rows));
+std::vector<OptionNeed> optionNeeds() {
+    return {{"scope", {{"figure", choicesBut(*makeOptions(), "figure", {"lemma", "theorem"})}}}};
 }
+
+class GeometryView final : public View {
+public:
+    GeometryView()
+        : View({.id = "geometry",
+                .name = "Geometry statistics",
+                .summary = "Where keys and queries point and how long they are, and two bounds held against them",
+                .paper = "KeyDiff Figs. 12 to 16, Lemma 3.1, Theorem 3.2; BalanceKV Table 3",
+                .help = std::string(viewExplanation("geometry_view")),
+                .options = makeOptions(),
+                .needs = optionNeeds(),
+                .data = "geometry"}) {}
+
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        constexpr const char* measuring = "Measuring the first layer…";
+        if (const std::string why = whyNoData<GeometryData>(input, measuring); !why.empty())
+            return why;
+        const auto data = dataAs<GeometryData>(input);
+        if (!data->isScatter() && data->series.empty())
+            return measuring;
+        if (data->isScatter() && data->points.empty())
+            return "Every evaluation query of this head gives one key all of its weight up to rounding: the bound has "
+                   "no "
+                   "point. Choose another query head.";
+        return "";
+    }
+
+    Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {
+        const auto data = dataAs<GeometryData>(input);
+        return data->isScatter() ? geometryScatter(*data, input, viewport) : geometryHistogram(*data, input, viewport);
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<GeometryData>(input);
+        if (data->isScatter())
+            return scatterFinding(*data);
+        if (data->figure == "means") {
+            const std::vector<double>& numbers = data->series.front().numbers;
+            const auto negative = std::count_if(numbers.begin(), numbers.end(), [](double n) { return n < 0; });
+            return fmt::format("cos(mean key, mean query) is negative in {} of {} query heads, {} on average ({})",
+                               negative, numbers.size(), formatShort(data->series.front().histogram.summary().mean),
+                               data->where);
+        }
+        std::string text;
+        const std::vector<std::string> means = meanTexts(*data);
+        for (std::size_t i = 0; i < means.size(); ++i)
+            text += fmt::format("{}{} {}", text.empty() ? "" : ", ", data->series[i].name, means[i]);
+        return fmt::format("Means with 95 % intervals: {} ({})", text, data->where);
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<GeometryData>(input);
+        if (data && data->isScatter())
+            return tableOf({"query", "key", "text of the key", "weight", "cos(k*, q)", "at least (Lemma 3.1)",
+                            "cos(mean key, q)", "cos(mean key, k*)", "at most (Thm 3.2)", "premise of Thm 3.2"},
+                           pointRows(input, *data));
+        std::vector<std::vector<std::string>> rows;
+        for (std::size_t s = 0; data && s < data->series.size(); ++s) {
+            const GeometrySeries& series = data->series[s];
+            const Summary summary = series.histogram.summary();
+            rows.push_back({series.name, "mean and half interval", fmt::format("{:.9g}", summary.mean),
+                            fmt::format("{:.9g}", summary.halfInterval()), std::to_string(summary.count)});
+            for (std::size_t bin = 0; bin < series.histogram.counts().size(); ++bin) {
+                const double left = series.histogram.low() + series.histogram.binWidth() * static_cast<double>(bin);
+                rows.push_back({series.name, "bin from, to", fmt::format("{:.9g}", left),
+                                fmt::format("{:.9g}", left + series.histogram.binWidth()),
+                                std::to_string(series.histogram.counts()[bin])});
+            }
+        }
+        return tableOf({"quantity", "row", "from or mean", "to or half interval", "count"}, std::move(rows));
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
+        const auto data = dataAs<GeometryData>(input);
+        if (!data || !scene.plot.contains(at))
+            return {};
+        if (data->isScatter())
+            return scatterFacts(input, *data, scene, at);
+        const double value = scene.dataAt(at).x;
+        PointFacts facts;
+        facts.rows = {{data->axis, formatShort(value)}};
+        for (const GeometrySeries& series : data->series) {
+            const double bin = (value - series.histogram.low()) / series.histogram.binWidth();
+            const auto& counts = series.histogram.counts();
+            const std::int64_t count =
+                bin >= 0 && bin < static_cast<double>(counts.size()) ? counts[static_cast<std::size_t>(bin)] : 0;
+            facts.rows.emplace_back(series.name, fmt::format("{} of {}", formatCount(count),
+                                                             formatCount(series.histogram.summary().count)));
+        }
+        return facts;
+    }
+};
 
 } // namespace
 
-const View& geometryView() {
-    static const GeometryView view;
-    return view;
-}
+const View& geometryView() { return onlyOne<GeometryView>(); }
 
 } // namespace kvscope

@@ -1,6 +1,4 @@
 // The whole model as a table of colours: layers down, heads across. A cell is a head; a click goes there.
-#include "views/head_grid/head_grid_view.h"
-
 #include "views/common/chart.h"
 #include "views/common/colour_scale.h"
 #include "views/common/measure_options.h"
@@ -38,32 +36,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         ParameterTable{choiceOption("quantity", "Quantity", "What a cell holds.", "KeyDiff Figs. 13-16", quantities(),
                                     Stage::Features),
                        colourMapOption(), valueRangeOption(checkRange)});
-}
-
-class HeadGridView final : public View, public ColourScaleView, public OptionNeedsView {
-public:
-    HeadGridView()
-        : View({.id = "head_grid",
-                .name = "Layer × head grid",
-                .summary = "One number for every head of the model",
-                .paper = "KeyDiff Fig. 14; the span tracker follows BalanceKV's needle task",
-                .help = std::string(viewExplanation("head_grid_view")),
-                .options = makeOptions(),
-                .data = "head_grid"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-
-private:
-    std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) {
-    return whyNoData<HeadGridData>(input, "Computing the first layer…");
 }
 
 /// Of the cells that are there, as far as the data have come.
@@ -210,142 +182,138 @@ void drawPresent(SceneBuilder& builder, const ViewInput& input, const HeadGridDa
     }
 }
 
-std::vector<OptionNeed> HeadGridView::optionNeeds() const {
-    std::vector<std::string> withMiddle{"error_difference", "mean_cosine"}; // blue and red, whatever the map
-    for (const std::string& measure : signedMeasures())
-        withMiddle.push_back(measure);
-    return {{"colours", {{"quantity", choicesBut(*card().options, "quantity", withMiddle)}}}};
-}
-
-Scene HeadGridView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const auto data = dataAs<HeadGridData>(input);
-    const Theme& theme = themeOf(viewport.theme);
-    const Layout layout = layoutOf(input, *data, viewport);
-    const ValueScale scale = scaleFor(*data, options);
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = theme.canvas;
-    SceneBuilder builder(scene, *viewport.text);
-    for (std::size_t row = 0; row < data->rows.size(); ++row)
-        for (int column = 0; column < data->columns; ++column)
-            drawCell(builder, *data, data->rows[row], column, layout.cell(row, column), scale,
-                     {PickId::Kind::Cell, static_cast<std::int64_t>(row) * data->columns + column}, theme);
-    drawLabels(builder, viewport.forExport ? std::string() : input.cut.label, *data, layout, theme);
-    drawBudgets(builder, *data, layout, viewport);
-    drawPresent(builder, input, *data, layout, theme);
-    if (viewport.width >= kLeastWithColumn && !scale.isEmpty()) {
-        ColourColumnSpec column = scale.column();
-        column.handles = !viewport.forExport;
-        const double height =
-            std::min(layout.grid.height, std::max(60.0, layout.cellHeight * static_cast<double>(data->rows.size())));
-        drawColourColumn(builder, {viewport.width - kLabelledColumnWidth, layout.grid.y, kLabelledColumnWidth, height},
-                         column, theme);
-    }
-    drawProvenance(builder, input, viewport, true);
-    return scene;
-}
-
-std::unique_ptr<const ColourScale> HeadGridView::scaleOf(const ViewInput& input, const ParameterValues& options) const {
-    const auto data = whyNoPicture(input).empty() ? dataAs<HeadGridData>(input) : nullptr;
-    auto scale = data ? std::make_unique<const ValueScale>(scaleFor(*data, options)) : nullptr;
-    return scale && !scale->isEmpty() ? std::move(scale) : nullptr;
-}
-
 std::string headName(const HeadGridData& data, const HeadGridData::Row& row, std::size_t column) {
     return fmt::format("layer {}, {} head {}", row.layer, data.perQueryHead ? "query" : "KV", column);
 }
 
-std::string HeadGridView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<HeadGridData>(input);
-    const HeadGridData::Row* worstRow = nullptr;
-    std::size_t worst = 0, done = 0, never = 0;
-    for (const HeadGridData::Row& row : data->rows) {
-        done += row.computed ? 1 : 0;
-        for (std::size_t column = 0; column < row.values.size(); ++column) {
-            const double value = row.values[column];
-            never += row.computed && std::isnan(value) ? 1 : 0;
-            if (std::isnan(value))
-                continue;
-            const bool worse =
-                !worstRow || (data->higherIsBetter ? value < worstRow->values[worst] : value > worstRow->values[worst]);
-            if (worse) {
-                worstRow = &row;
-                worst = column;
+std::vector<OptionNeed> optionNeeds() {
+    std::vector<std::string> withMiddle{"error_difference", "mean_cosine"}; // blue and red, whatever the map
+    for (const std::string& measure : signedMeasures())
+        withMiddle.push_back(measure);
+    return {{"colours", {{"quantity", choicesBut(*makeOptions(), "quantity", withMiddle)}}}};
+}
+
+class HeadGridView final : public View {
+public:
+    HeadGridView()
+        : View({.id = "head_grid",
+                .name = "Layer × head grid",
+                .summary = "One number for every head of the model",
+                .paper = "KeyDiff Fig. 14; the span tracker follows BalanceKV's needle task",
+                .help = std::string(viewExplanation("head_grid_view")),
+                .options = makeOptions(),
+                .needs = optionNeeds(),
+                .data = "head_grid",
+                .place = ViewPlace::Model}) {}
+
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        return whyNoData<HeadGridData>(input, "Computing the first layer…");
+    }
+
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const auto data = dataAs<HeadGridData>(input);
+        const Theme& theme = themeOf(viewport.theme);
+        const Layout layout = layoutOf(input, *data, viewport);
+        const ValueScale scale = scaleFor(*data, options);
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+        for (std::size_t row = 0; row < data->rows.size(); ++row)
+            for (int column = 0; column < data->columns; ++column)
+                drawCell(builder, *data, data->rows[row], column, layout.cell(row, column), scale,
+                         {PickId::Kind::Cell, static_cast<std::int64_t>(row) * data->columns + column}, theme);
+        drawLabels(builder, viewport.forExport ? std::string() : input.cut.label, *data, layout, theme);
+        drawBudgets(builder, *data, layout, viewport);
+        drawPresent(builder, input, *data, layout, theme);
+        if (viewport.width >= kLeastWithColumn && !scale.isEmpty()) {
+            const double height = std::min(layout.grid.height,
+                                           std::max(60.0, layout.cellHeight * static_cast<double>(data->rows.size())));
+            drawColourColumn(builder,
+                             {viewport.width - kLabelledColumnWidth, layout.grid.y, kLabelledColumnWidth, height},
+                             scale.column(), theme);
+        }
+        drawProvenance(builder, input, viewport, true);
+        return scene;
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<HeadGridData>(input);
+        const HeadGridData::Row* worstRow = nullptr;
+        std::size_t worst = 0, done = 0, never = 0;
+        for (const HeadGridData::Row& row : data->rows) {
+            done += row.computed ? 1 : 0;
+            for (std::size_t column = 0; column < row.values.size(); ++column) {
+                const double value = row.values[column];
+                never += row.computed && std::isnan(value) ? 1 : 0;
+                if (std::isnan(value))
+                    continue;
+                const bool worse = !worstRow || (data->higherIsBetter ? value < worstRow->values[worst]
+                                                                      : value > worstRow->values[worst]);
+                if (worse) {
+                    worstRow = &row;
+                    worst = column;
+                }
             }
         }
+        if (!worstRow)
+            return data->neverIsNan && never > 0 ? "No budget is known at which the selection survives in any head"
+                                                 : "No head has a value";
+        std::string shares;
+        if (const LayerBudgets budgets = budgetsOf(*data); budgets && data->quantity == "kept_tokens")
+            shares = fmt::format("; a head keeps {} in layer {} and {} in layer {}",
+                                 formatCount(std::llround(budgets.most->kept)), budgets.most->layer,
+                                 formatCount(std::llround(budgets.least->kept)), budgets.least->layer);
+        const std::string rest =
+            done < data->rows.size() ? fmt::format(" ({} of {} layers so far)", done, data->rows.size()) : "";
+        return fmt::format("{}: {} {}{}, in {}{}{}{}", asSentence(data->what),
+                           data->higherIsBetter ? "smallest" : "largest", formatShort(worstRow->values[worst]),
+                           unitBehind(data->unit), headName(*data, *worstRow, worst), shares,
+                           data->neverIsNan && never > 0 ? fmt::format("; unknown in {} heads", never) : "", rest);
     }
-    if (!worstRow)
-        return data->neverIsNan && never > 0 ? "No budget is known at which the selection survives in any head"
-                                             : "No head has a value";
-    std::string shares;
-    if (const LayerBudgets budgets = budgetsOf(*data); budgets && data->quantity == "kept_tokens")
-        shares = fmt::format("; a head keeps {} in layer {} and {} in layer {}",
-                             formatCount(std::llround(budgets.most->kept)), budgets.most->layer,
-                             formatCount(std::llround(budgets.least->kept)), budgets.least->layer);
-    const std::string rest =
-        done < data->rows.size() ? fmt::format(" ({} of {} layers so far)", done, data->rows.size()) : "";
-    return fmt::format("{}: {} {}{}, in {}{}{}{}", asSentence(data->what),
-                       data->higherIsBetter ? "smallest" : "largest", formatShort(worstRow->values[worst]),
-                       unitBehind(data->unit), headName(*data, *worstRow, worst), shares,
-                       data->neverIsNan && never > 0 ? fmt::format("; unknown in {} heads", never) : "", rest);
-}
 
-PointFacts HeadGridView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                 Point at) const {
-    const auto data = dataAs<HeadGridData>(input);
-    const PickId pick = pickAt(scene, at, 0);
-    if (const auto scale = scaleOf(input, options);
-        scale && placeOnColumn(scene, at) && pick.kind != PickId::Kind::Cell)
-        return rangeFacts(*scale, scene, at);
-    if (!data || pick.kind != PickId::Kind::Cell || data->columns == 0)
-        return {};
-    const auto row = static_cast<std::size_t>(pick.index / data->columns),
-               column = static_cast<std::size_t>(pick.index % data->columns);
-    if (row >= data->rows.size())
-        return {};
-    const double value = data->rows[row].values[column];
-    PointFacts facts;
-    facts.rows = {{"head", headName(*data, data->rows[row], column)},
-                  {data->what, !data->rows[row].computed ? "waiting"
-                               : std::isnan(value)       ? (data->neverIsNan ? "unknown" : "none")
-                                                         : formatShort(value) + unitBehind(data->unit)}};
-    if (budgetsOf(*data) && data->quantity != "kept_tokens" && !std::isnan(data->rows[row].kept))
-        facts.rows.emplace_back("kept in this layer",
-                                fmt::format("{} per head", formatCount(std::llround(data->rows[row].kept))));
-    facts.layer = data->rows[row].layer;
-    (data->perQueryHead ? facts.queryHead : facts.kvHead) = static_cast<int>(column);
-    return facts;
-}
+    ViewTable table(const ViewInput& input, const ParameterValues&) const override {
+        std::vector<std::vector<std::string>> rows;
+        const auto data = dataAs<HeadGridData>(input);
+        if (data)
+            for (const HeadGridData::Row& row : data->rows)
+                for (std::size_t column = 0; column < row.values.size(); ++column)
+                    rows.push_back(
+                        {std::to_string(row.layer), std::to_string(column), tableNumber(row.values[column])});
+        return tableOf({"layer", "head", data ? titleOf(*data) : "value"}, std::move(rows));
+    }
 
-ViewTable HeadGridView::table(const ViewInput& input, const ParameterValues&) const {
-    ViewTable table;
-    const auto data = dataAs<HeadGridData>(input);
-    table.columns = {"layer", "head", data ? titleOf(*data) : "value"};
-    if (!data)
-        return table;
-    table.rowCount = std::ssize(data->rows) * data->columns;
-    table.cell = [data](std::int64_t index, int column) -> std::string {
-        const HeadGridData::Row& row = data->rows[static_cast<std::size_t>(index / data->columns)];
-        const double value = row.values[static_cast<std::size_t>(index % data->columns)];
-        if (column == 0)
-            return std::to_string(row.layer);
-        return column == 1         ? std::to_string(index % data->columns)
-               : std::isnan(value) ? ""
-                                   : fmt::format("{:.9g}", value);
-    };
-    return table;
-}
+    std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,
+                                                   const ParameterValues& options) const override {
+        const auto data = whyNoPicture(input, options).empty() ? dataAs<HeadGridData>(input) : nullptr;
+        auto scale = data ? std::make_unique<const ValueScale>(scaleFor(*data, options)) : nullptr;
+        return scale && !scale->isEmpty() ? std::move(scale) : nullptr;
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
+        const auto data = dataAs<HeadGridData>(input);
+        const PickId pick = pickAt(scene, at, 0);
+        if (!data || pick.kind != PickId::Kind::Cell || data->columns == 0)
+            return {};
+        const auto row = static_cast<std::size_t>(pick.index / data->columns),
+                   column = static_cast<std::size_t>(pick.index % data->columns);
+        if (row >= data->rows.size())
+            return {};
+        const double value = data->rows[row].values[column];
+        PointFacts facts;
+        facts.rows = {{"head", headName(*data, data->rows[row], column)},
+                      {data->what, !data->rows[row].computed ? "waiting"
+                                   : std::isnan(value)       ? (data->neverIsNan ? "unknown" : "none")
+                                                             : formatShort(value) + unitBehind(data->unit)}};
+        if (budgetsOf(*data) && data->quantity != "kept_tokens" && !std::isnan(data->rows[row].kept))
+            facts.rows.emplace_back("kept in this layer",
+                                    fmt::format("{} per head", formatCount(std::llround(data->rows[row].kept))));
+        facts.layer = data->rows[row].layer;
+        (data->perQueryHead ? facts.queryHead : facts.kvHead) = static_cast<int>(column);
+        return facts;
+    }
+};
 
 } // namespace
 
-const View& headGridView() {
-    static const HeadGridView view;
-    return view;
-}
+const View& headGridView() { return onlyOne<HeadGridView>(); }
 
 } // namespace kvscope

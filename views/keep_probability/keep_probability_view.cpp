@@ -1,8 +1,8 @@
 // Luck seen as luck: how often each token is kept when nothing but the seed changes.
-#include "views/keep_probability/keep_probability_view.h"
-
 #include "core/metrics/statistics.h"
 #include "views/common/chart.h"
+#include "views/common/gathered_marks.h"
+#include "views/common/policy_style.h"
 #include "views/common/token_marks.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
@@ -31,33 +31,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         integerOption("seeds", "Seeds", "Runs of the active pane's policy, from the present seed upwards.", source, 2,
                       200, 20, Stage::Features),
         smooth});
-}
-
-class KeepProbabilityView final : public View {
-public:
-    KeepProbabilityView()
-        : View({.id = "keep_probability",
-                .name = "Keep probability",
-                .summary = "How often the active pane's policy keeps each token over seeds",
-                .paper = "BalanceKV B.1 and its uniform baseline; Compactor's drawings of the sketch",
-                .help = std::string(viewExplanation("keep_probability_view")),
-                .options = makeOptions(),
-                .data = "keep_probability"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) {
-    if (input.capture && input.panes.empty())
-        return kNoPane;
-    constexpr const char* running = "Running the first seed…";
-    if (const std::string why = whyNoData<KeepProbabilityData>(input, running); !why.empty())
-        return why;
-    return dataAs<KeepProbabilityData>(input)->seeds() > 0 ? "" : running;
 }
 
 struct Counts {
@@ -105,39 +78,19 @@ std::int64_t strideOf(const KeepProbabilityData& data) {
     return std::max<std::int64_t>(1, (data.visible + kMostMarks - 1) / kMostMarks);
 }
 
-PointCloudItem cloudOf(const KeepProbabilityData& data, const PlotFrame& frame, Fate fate) {
-    auto points = std::make_shared<std::vector<Point>>();
-    auto ids = std::make_shared<std::vector<std::int64_t>>();
-    for (std::int64_t token = 0; token < data.visible; token += strideOf(data)) {
-        const auto i = static_cast<std::size_t>(token);
-        if (fateOf(data, i) != fate)
-            continue;
-        points->push_back(frame.toPixels(static_cast<double>(token) + 0.5, shareOf(data, i)));
-        ids->push_back(token);
-    }
-    PointCloudItem cloud;
-    cloud.points = std::move(points);
-    cloud.ids = std::move(ids);
-    cloud.pickKind = PickId::Kind::Token;
-    cloud.radius = 1.9;
-    return cloud;
-}
-
 void drawTokens(SceneBuilder& builder, const KeepProbabilityData& data, const PlotFrame& frame, const ViewInput& input,
                 const Theme& theme) {
     const double fade = input.focus.brushing ? 0.25 : 1;
-    PointCloudItem never = cloudOf(data, frame, Fate::Never);
-    never.stroke = {withAlpha(theme.evicted, fade), 1, {}};
-    never.name = "never kept";
-    builder.points(std::move(never));
-    PointCloudItem sometimes = cloudOf(data, frame, Fate::Sometimes);
-    sometimes.fill = withAlpha(theme.text3, fade);
-    sometimes.name = "sometimes kept";
-    builder.points(std::move(sometimes));
-    PointCloudItem always = cloudOf(data, frame, Fate::Always);
-    always.fill = withAlpha(theme.kept, fade);
-    always.name = "always kept";
-    builder.points(std::move(always));
+    const auto draw = [&](Fate fate, const char* name, Colour fill, Stroke stroke) {
+        GatheredMarks marks;
+        for (std::int64_t token = 0; token < data.visible; token += strideOf(data))
+            if (const auto i = static_cast<std::size_t>(token); fateOf(data, i) == fate)
+                marks.add(frame.toPixels(static_cast<double>(token) + 0.5, shareOf(data, i)), token);
+        builder.points(marks.as(name, PickId::Kind::Token, Marker::Circle, 1.9, fill, std::move(stroke)));
+    };
+    draw(Fate::Never, "never kept", kTransparent, {withAlpha(theme.evicted, fade), 1, {}});
+    draw(Fate::Sometimes, "sometimes kept", withAlpha(theme.text3, fade), {});
+    draw(Fate::Always, "always kept", withAlpha(theme.kept, fade), {});
 }
 
 RingedMark ringedMark(const KeepProbabilityData& data, const PlotFrame& frame, TokenIndex token, const Theme& theme) {
@@ -184,27 +137,21 @@ std::vector<LegendEntry> legendOf(const KeepProbabilityData& data, std::int64_t 
     const Counts counts = countsOf(data);
     const Colour identity = policyStyle(data.policyId, viewport.theme).colour;
     std::vector<LegendEntry> legend = {
-        {fmt::format("{} {}, {} of {} seeds", data.letter, data.policyName, data.seeds(), data.seedsAsked),
-         Marker::Square,
-         identity,
-         {},
-         4},
+        areaEntry(fmt::format("{} {}, {} of {} seeds", data.letter, data.policyName, data.seeds(), data.seedsAsked),
+                  identity),
         {"always " + formatCount(counts.always), Marker::Circle, theme.kept, {}, 3},
         {"sometimes " + formatCount(counts.sometimes), Marker::Circle, theme.text3, {}, 3},
-        {"never " + formatCount(counts.never), Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}, 3}};
+        ringEntry("never " + formatCount(counts.never), {theme.evicted, 1.2, {}})};
     if (!data.drawsRandomNumbers)
         legend.front().label = fmt::format("{} {}, the same for every seed", data.letter, data.policyName);
     else
         legend.push_back({fmt::format("mean of {} neighbours", width), Marker::Square, identity, {}, 3, true});
-    legend.push_back({fmt::format("kept on average {} %",
-                                  formatFixed(100 * expectedCount(data) / static_cast<double>(data.visible), 1)),
-                      Marker::Circle,
-                      kTransparent,
-                      {theme.text2, 1, {5, 3}},
-                      3,
-                      true});
+    legend.push_back(
+        lineEntry(fmt::format("kept on average {} %",
+                              formatFixed(100 * expectedCount(data) / static_cast<double>(data.visible), 1)),
+                  {theme.text2, 1, {5, 3}}));
     if (strideOf(data) > 1)
-        legend.push_back({fmt::format("1 of {} tokens drawn", strideOf(data)), Marker::Circle, kTransparent, {}, 0});
+        legend.push_back(wordsEntry(fmt::format("1 of {} tokens drawn", strideOf(data))));
     return legend;
 }
 
@@ -212,30 +159,6 @@ std::vector<LegendEntry> legendOf(const KeepProbabilityData& data, std::int64_t 
 double ringMargin(const Viewport& viewport) {
     constexpr double kRing = 6, kAround = 70, kLeast = 0.06; // pixels: of a ring, above and below the plot
     return std::max(kLeast, kRing / (std::max(40.0, viewport.height - kAround) - 2 * kRing));
-}
-
-Scene KeepProbabilityView::buildScene(const ViewInput& input, const ParameterValues& options,
-                                      const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const auto data = dataAs<KeepProbabilityData>(input);
-    const Theme& theme = themeOf(viewport.theme);
-    const auto n = static_cast<double>(data->visible);
-    const double margin = ringMargin(viewport);
-    const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, -margin, 1 + margin});
-    const std::int64_t width = options.integer("smooth");
-    Chart chart(viewport, legendOf(*data, width, viewport),
-                {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
-                {range.yMin, range.yMax, AxisScale::Linear, "Share of the seeds"});
-    SceneBuilder builder = chart.builder(viewport);
-    drawGrid(builder, chart.frame, theme);
-    builder.pushClip(chart.frame.plot);
-    drawMeans(builder, *data, chart.frame, width, viewport);
-    drawTokens(builder, *data, chart.frame, input, theme);
-    drawFocus(builder, *data, chart.frame, input, theme);
-    builder.popClip();
-    finishChart(chart, input, viewport, true);
-    return std::move(chart.scene);
 }
 
 /// In how many seeds every one of the tokens is kept.
@@ -246,83 +169,109 @@ int seedsThatKeepAll(const KeepProbabilityData& data, const std::vector<TokenInd
         }));
 }
 
-std::string KeepProbabilityView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<KeepProbabilityData>(input);
-    const std::string kept = formatFixed(expectedCount(*data), data->drawsRandomNumbers ? 1 : 0);
-    if (!data->drawsRandomNumbers)
-        return fmt::format("{} draws no random numbers: the same list of {} tokens for every seed", data->policyName,
-                           kept);
-    const Counts counts = countsOf(*data);
-    if (counts.sometimes == 0)
-        return fmt::format("{} keeps the same list of {} tokens with each of {} seeds", data->policyName, kept,
-                           data->seeds());
-    std::string text =
-        fmt::format("Over {} seeds {} keeps {} tokens always, {} sometimes and {} never, {} of {} on average",
-                    data->seeds(), data->policyName, formatCount(counts.always), formatCount(counts.sometimes),
-                    formatCount(counts.never), kept, formatCount(data->visible));
-    if (const auto selected = beforeCut(input, input.focus.selected); !selected.empty())
-        text += fmt::format("; the whole {} in {}",
-                            input.focus.selectionName.empty() ? "selection" : input.focus.selectionName,
-                            seedsThatKeepAll(*data, selected));
-    return text;
-}
+class KeepProbabilityView final : public View {
+public:
+    KeepProbabilityView()
+        : View({.id = "keep_probability",
+                .name = "Keep probability",
+                .summary = "How often the active pane's policy keeps each token over seeds",
+                .paper = "BalanceKV B.1 and its uniform baseline; Compactor's drawings of the sketch",
+                .help = std::string(viewExplanation("keep_probability_view")),
+                .options = makeOptions(),
+                .data = "keep_probability"}) {}
 
-PointFacts KeepProbabilityView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene,
-                                        Point at) const {
-    const auto data = dataAs<KeepProbabilityData>(input);
-    const PickId pick = pickAt(scene, at, 4);
-    if (!data || pick.kind != PickId::Kind::Token || pick.index >= data->visible)
-        return {};
-    const auto times = data->times[static_cast<std::size_t>(pick.index)];
-    PointFacts facts;
-    facts.token = static_cast<TokenIndex>(pick.index);
-    if (!data->drawsRandomNumbers) {
-        facts.rows = {{"over seeds", times > 0 ? "always kept" : "never kept"}};
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        if (input.capture && input.panes.empty())
+            return kNoPane;
+        constexpr const char* running = "Running the first seed…";
+        if (const std::string why = whyNoData<KeepProbabilityData>(input, running); !why.empty())
+            return why;
+        return dataAs<KeepProbabilityData>(input)->seeds() > 0 ? "" : running;
+    }
+
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const auto data = dataAs<KeepProbabilityData>(input);
+        const Theme& theme = themeOf(viewport.theme);
+        const auto n = static_cast<double>(data->visible);
+        const double margin = ringMargin(viewport);
+        const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, -margin, 1 + margin});
+        const std::int64_t width = options.integer("smooth");
+        Chart chart(viewport, legendOf(*data, width, viewport),
+                    {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
+                    {range.yMin, range.yMax, AxisScale::Linear, "Share of the seeds"});
+        SceneBuilder builder = chart.builder(viewport);
+        drawGrid(builder, chart.frame, theme);
+        builder.pushClip(chart.frame.plot);
+        drawMeans(builder, *data, chart.frame, width, viewport);
+        drawTokens(builder, *data, chart.frame, input, theme);
+        drawFocus(builder, *data, chart.frame, input, theme);
+        builder.popClip();
+        return finishChart(chart, input, viewport, true);
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<KeepProbabilityData>(input);
+        const std::string kept = formatFixed(expectedCount(*data), data->drawsRandomNumbers ? 1 : 0);
+        if (!data->drawsRandomNumbers)
+            return fmt::format("{} draws no random numbers: the same list of {} tokens for every seed",
+                               data->policyName, kept);
+        const Counts counts = countsOf(*data);
+        if (counts.sometimes == 0)
+            return fmt::format("{} keeps the same list of {} tokens with each of {} seeds", data->policyName, kept,
+                               data->seeds());
+        std::string text =
+            fmt::format("Over {} seeds {} keeps {} tokens always, {} sometimes and {} never, {} of {} on average",
+                        data->seeds(), data->policyName, formatCount(counts.always), formatCount(counts.sometimes),
+                        formatCount(counts.never), kept, formatCount(data->visible));
+        if (const auto selected = beforeCut(input, input.focus.selected); !selected.empty())
+            text += fmt::format("; the whole {} in {}",
+                                input.focus.selectionName.empty() ? "selection" : input.focus.selectionName,
+                                seedsThatKeepAll(*data, selected));
+        return text;
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues&) const override {
+        const std::vector<std::string> columns = {"token", "text",          "seeds",      "kept",
+                                                  "share", "interval from", "interval to"};
+        const auto data = dataAs<KeepProbabilityData>(input);
+        if (!data || data->seeds() == 0)
+            return tableOf(columns, {});
+        return tableOf(columns, data->visible, [data, input](std::int64_t row) -> std::vector<std::string> {
+            const auto i = static_cast<std::size_t>(row);
+            const double share = shareOf(*data, i);
+            const ShareInterval interval =
+                data->drawsRandomNumbers ? wilsonInterval(data->times[i], data->seeds()) : ShareInterval{share, share};
+            return {std::to_string(row),
+                    tokenText(input, static_cast<TokenIndex>(row)),
+                    std::to_string(data->seeds()),
+                    std::to_string(data->times[i]),
+                    fmt::format("{:.6f}", share),
+                    fmt::format("{:.6f}", interval.low),
+                    fmt::format("{:.6f}", interval.high)};
+        });
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
+        const auto data = dataAs<KeepProbabilityData>(input);
+        const PickId pick = pickAt(scene, at, 4);
+        if (!data || pick.kind != PickId::Kind::Token || pick.index >= data->visible)
+            return {};
+        const auto times = data->times[static_cast<std::size_t>(pick.index)];
+        PointFacts facts;
+        facts.token = static_cast<TokenIndex>(pick.index);
+        if (!data->drawsRandomNumbers) {
+            facts.rows = {{"over seeds", times > 0 ? "always kept" : "never kept"}};
+            return facts;
+        }
+        const ShareInterval interval = wilsonInterval(times, data->seeds());
+        facts.rows = {{"kept by", fmt::format("{} of {} seeds", times, data->seeds())},
+                      {"95 % interval", formatFixed(interval.low, 2) + " to " + formatFixed(interval.high, 2)}};
         return facts;
     }
-    const ShareInterval interval = wilsonInterval(times, data->seeds());
-    facts.rows = {{"kept by", fmt::format("{} of {} seeds", times, data->seeds())},
-                  {"95 % interval", formatFixed(interval.low, 2) + " to " + formatFixed(interval.high, 2)}};
-    return facts;
-}
-
-ViewTable KeepProbabilityView::table(const ViewInput& input, const ParameterValues&) const {
-    ViewTable table;
-    table.columns = {"token", "text", "seeds", "kept", "share", "interval from", "interval to"};
-    const auto data = dataAs<KeepProbabilityData>(input);
-    if (!data || data->seeds() == 0)
-        return table;
-    table.rowCount = data->visible;
-    table.cell = [data, capture = input.capture](std::int64_t row, int column) -> std::string {
-        const auto i = static_cast<std::size_t>(row);
-        const ShareInterval interval = wilsonInterval(data->times[i], data->seeds());
-        switch (column) {
-        case 0:
-            return std::to_string(row);
-        case 1:
-            return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
-        case 2:
-            return std::to_string(data->seeds());
-        case 3:
-            return std::to_string(data->times[i]);
-        case 4:
-            return fmt::format("{:.6f}", shareOf(*data, i));
-        case 5:
-            return fmt::format("{:.6f}", data->drawsRandomNumbers ? interval.low : shareOf(*data, i));
-        default:
-            return fmt::format("{:.6f}", data->drawsRandomNumbers ? interval.high : shareOf(*data, i));
-        }
-    };
-    return table;
-}
+};
 
 } // namespace
 
-const View& keepProbabilityView() {
-    static const KeepProbabilityView view;
-    return view;
-}
+const View& keepProbabilityView() { return onlyOne<KeepProbabilityView>(); }
 
 } // namespace kvscope

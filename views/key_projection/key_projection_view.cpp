@@ -1,8 +1,5 @@
 // Keys of one head on two of their principal axes, or unfolded by t-SNE. One picture and one range serve all panes, so
 // that what differs between two of them is the policy and nothing else.
-#include "views/key_projection/key_projection_view.h"
-
-#include "views/common/option_needs.h"
 #include "views/common/view_options.h"
 #include "views/explanations.h"
 #include "views/key_projection/projection_crowd.h"
@@ -80,83 +77,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         valueRangeOption(checkShadeRange)});
 }
 
-class KeyProjectionView final : public View, public ColourScaleView, public OptionNeedsView {
-public:
-    KeyProjectionView()
-        : View({.id = "key_projection",
-                .name = "Key projection",
-                .summary = "Keys of one head on two principal axes or by t-SNE, kept against evicted",
-                .paper = "KeyDiff Figs. 4, 5, 8-11; SubGen Fig. 1",
-                .help = std::string(viewExplanation("key_projection_view")),
-                .options = makeOptions(),
-                .perPane = true,
-                .data = "projection"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-
-private:
-    std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) {
-    const PaneData* pane = activePane(input);
-    if (!pane)
-        return input.capture ? "No policy in this pane. Add one." : kNoCapture;
-    if (const std::string why = whyEmpty(input, *pane); !why.empty())
-        return why;
-    if (!input.data.error.empty())
-        return input.data.error;
-    if (input.data.value)
-        return "";
-    return options.choice("method") == "tsne" ? "Looking for the neighbours of every token, for t-SNE…"
-                                              : "Computing the principal axes…";
-}
-
-std::vector<OptionNeed> KeyProjectionView::optionNeeds() const {
-    const OptionIs axes{"method", {"pca"}}, unfolded{"method", {"tsne"}};
-    return {{"perplexity", {unfolded}},
-            {"iterations", {unfolded}},
-            {"tsne_seed", {unfolded}},
-            {"x_component", {axes}},
-            {"y_component", {axes}},
-            {"show_queries", {axes}},
-            {"show_queries", {{"source", {"keys", "keys_pre_rope"}}}},
-            {"centres", {{"colour_by", {"cluster"}}}},
-            {"tint", {{"colour_by", {"cluster"}}}},
-            {"crowd", {{"retained_only", {"false"}}}},
-            {kValueRangeOption, {{"colour_by", {"position", "score", "norm"}}}}};
-}
-
-Scene KeyProjectionView::buildScene(const ViewInput& input, const ParameterValues& options,
-                                    const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input, options); !why.empty())
-        return emptyScene(why, viewport);
-    const Theme& theme = themeOf(viewport.theme);
-    const PaneData& pane = *activePane(input);
-    ProjectionMarks marks = makeMarks(input, pane, options);
-    const Viewport::Range range = viewport.range.value_or(fullRange(input, marks));
-    marks.crowd = crowdIn(marks, projectionOf(input), viewport, range, options.choice("crowd"));
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = theme.canvas;
-    SceneBuilder builder(scene, *viewport.text);
-
-    ProjectionFrame frame(input, pane, marks, viewport, builder);
-    frame.drawBehind();
-    drawMarks(builder, frame.plot(), input, pane, marks, theme);
-    frame.drawAround();
-    const PlotFrame& plot = frame.plot();
-    scene.plot = plot.plot;
-    scene.xMin = plot.x.low, scene.xMax = plot.x.high, scene.yMin = plot.y.low, scene.yMax = plot.y.high;
-    return scene;
-}
-
 /// How far the picture may be believed.
 std::string tsneFinding(const TsneRun& run) {
     if (run.iteration < run.request.iterations)
@@ -183,75 +103,114 @@ std::string rimFinding(const ViewInput& input, const PaneData& pane, const Proje
                        keptShare(*pane.result, input.kvHead));
 }
 
-std::unique_ptr<const ColourScale> KeyProjectionView::scaleOf(const ViewInput& input,
-                                                              const ParameterValues& options) const {
-    if (!whyNoPicture(input, options).empty())
-        return nullptr;
-    const ProjectionMarks marks = makeMarks(input, *activePane(input), options);
-    return marks.scale ? std::make_unique<const ValueScale>(*marks.scale) : nullptr;
+std::vector<OptionNeed> optionNeeds() {
+    const OptionIs axes{"method", {"pca"}}, unfolded{"method", {"tsne"}};
+    return {{"perplexity", {unfolded}},
+            {"iterations", {unfolded}},
+            {"tsne_seed", {unfolded}},
+            {"x_component", {axes}},
+            {"y_component", {axes}},
+            {"show_queries", {axes}},
+            {"show_queries", {{"source", {"keys", "keys_pre_rope"}}}},
+            {"centres", {{"colour_by", {"cluster"}}}},
+            {"tint", {{"colour_by", {"cluster"}}}},
+            {"crowd", {{"retained_only", {"false"}}}},
+            {kValueRangeOption, {{"colour_by", {"position", "score", "norm"}}}}};
 }
 
-/// Of the colour column alone: a token's read-out is the common one.
-PointFacts KeyProjectionView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                      Point at) const {
-    const auto scale = placeOnColumn(scene, at) ? scaleOf(input, options) : nullptr;
-    return scale ? rangeFacts(*scale, scene, at) : PointFacts{};
-}
+class KeyProjectionView final : public View {
+public:
+    KeyProjectionView()
+        : View({.id = "key_projection",
+                .name = "Key projection",
+                .summary = "Keys of one head on two principal axes or by t-SNE, kept against evicted",
+                .paper = "KeyDiff Figs. 4, 5, 8-11; SubGen Fig. 1",
+                .help = std::string(viewExplanation("key_projection_view")),
+                .options = makeOptions(),
+                .needs = optionNeeds(),
+                .perPane = true,
+                .data = "projection"}) {}
 
-std::string KeyProjectionView::finding(const ViewInput& input, const ParameterValues& options) const {
-    if (const std::string why = whyNoPicture(input, options); !why.empty())
-        return why;
-    if (const auto& run = projectionOf(input).tsne)
-        return tsneFinding(*run);
-    const PaneData& pane = *activePane(input);
-    const bool chosen = !input.focus.selected.empty();
-    const auto tokens =
-        beforeCut(input, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
-    if (tokens.empty())
-        return rimFinding(input, pane, makeMarks(input, pane, options));
-    const auto total = static_cast<std::int64_t>(tokens.size());
-    return fmt::format("{} of {} {} tokens evicted by {} at {}", formatCount(total - keptAmong(input, pane, tokens)),
-                       formatCount(total), chosen ? selectionWord(input.focus) : "needle", pane.policyName,
-                       keptShare(*pane.result, input.kvHead));
-}
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
+        const PaneData* pane = activePane(input);
+        if (!pane)
+            return input.capture ? "No policy in this pane. Add one." : kNoCapture;
+        if (const std::string why = whyEmpty(input, *pane); !why.empty())
+            return why;
+        if (!input.data.error.empty())
+            return input.data.error;
+        if (input.data.value)
+            return "";
+        return options.choice("method") == "tsne" ? "Looking for the neighbours of every token, for t-SNE…"
+                                                  : "Computing the principal axes…";
+    }
 
-ViewTable KeyProjectionView::table(const ViewInput& input, const ParameterValues& options) const {
-    ViewTable table;
-    table.columns = {"position", "text", "segment", "state", "x", "y", "cluster"};
-    if (!whyNoPicture(input, options).empty())
-        return table;
-    auto marks = std::make_shared<const ProjectionMarks>(makeMarks(input, *activePane(input), options));
-    table.rowCount = static_cast<std::int64_t>(marks->states.size());
-    table.cell = [capture = input.capture, projection = dataAs<ProjectionData>(input),
-                  marks](std::int64_t row, int column) -> std::string {
-        const auto token = static_cast<TokenIndex>(row);
-        static const char* const kStates[] = {"kept", "protected", "evicted", "after the cut"};
-        switch (column) {
-        case 0:
-            return std::to_string(row);
-        case 1:
-            return displayText(capture->tokens().textOf(token));
-        case 2:
-            return segmentOf(*capture, token);
-        case 3:
-            return kStates[static_cast<int>(marks->states[static_cast<std::size_t>(row)])];
-        case 4:
-            return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).x);
-        case 5:
-            return fmt::format("{:.6g}", keyPoint(*projection, *marks, token).y);
-        default:
-            return projection->cluster.empty() ? ""
-                                               : std::to_string(projection->cluster[static_cast<std::size_t>(row)]);
-        }
-    };
-    return table;
-}
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const Theme& theme = themeOf(viewport.theme);
+        const PaneData& pane = *activePane(input);
+        ProjectionMarks marks = makeMarks(input, pane, options);
+        const Viewport::Range range = viewport.range.value_or(fullRange(input, marks));
+        marks.crowd = crowdIn(marks, projectionOf(input), viewport, range, options.choice("crowd"));
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+
+        ProjectionFrame frame(input, pane, marks, viewport, builder);
+        frame.drawBehind();
+        drawMarks(builder, frame.plot(), input, pane, marks, theme);
+        frame.drawAround();
+        const PlotFrame& plot = frame.plot();
+        scene.plot = plot.plot;
+        scene.xMin = plot.x.low, scene.xMax = plot.x.high, scene.yMin = plot.y.low, scene.yMax = plot.y.high;
+        return scene;
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
+        if (const auto& run = projectionOf(input).tsne)
+            return tsneFinding(*run);
+        const PaneData& pane = *activePane(input);
+        const bool chosen = !input.focus.selected.empty();
+        const auto tokens =
+            beforeCut(input, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
+        if (tokens.empty())
+            return rimFinding(input, pane, makeMarks(input, pane, options));
+        const auto total = static_cast<std::int64_t>(tokens.size());
+        return fmt::format("{} of {} {} tokens evicted by {} at {}",
+                           formatCount(total - keptAmong(input, pane, tokens)), formatCount(total),
+                           chosen ? selectionWord(input.focus) : "needle", pane.policyName,
+                           keptShare(*pane.result, input.kvHead));
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
+        const std::vector<std::string> columns = {"position", "text", "segment", "state", "x", "y", "cluster"};
+        if (!whyNoPicture(input, options).empty())
+            return tableOf(columns, {});
+        const ProjectionMarks marks = makeMarks(input, *activePane(input), options);
+        return tableOf(columns, std::ssize(marks.states), [input, marks](std::int64_t row) -> std::vector<std::string> {
+            const auto token = static_cast<TokenIndex>(row);
+            const auto i = static_cast<std::size_t>(row);
+            const Point place = keyPoint(projectionOf(input), marks, token);
+            const auto& cluster = projectionOf(input).cluster;
+            return {std::to_string(row),
+                    tokenText(input, token),
+                    segmentOf(*input.capture, token),
+                    stateName(marks.states[i]),
+                    fmt::format("{:.6g}", place.x),
+                    fmt::format("{:.6g}", place.y),
+                    cluster.empty() ? "" : std::to_string(cluster[i])};
+        });
+    }
+
+    std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,
+                                                   const ParameterValues& options) const override {
+        if (!whyNoPicture(input, options).empty())
+            return nullptr;
+        const ProjectionMarks marks = makeMarks(input, *activePane(input), options);
+        return marks.scale ? std::make_unique<const ValueScale>(*marks.scale) : nullptr;
+    }
+};
 
 } // namespace
 
-const View& keyProjectionView() {
-    static const KeyProjectionView view;
-    return view;
-}
+const View& keyProjectionView() { return onlyOne<KeyProjectionView>(); }
 
 } // namespace kvscope

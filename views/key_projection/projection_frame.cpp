@@ -67,12 +67,8 @@ void drawNotes(SceneBuilder& builder, const PlotFrame& frame, const std::string&
                  VerticalAlign::Middle);
 }
 
-ColourColumnSpec columnOf(const ProjectionMarks& marks, const Viewport& viewport) {
-    if (!marks.scale)
-        return {"viridis", false, marks.shadeTicks, {}};
-    ColourColumnSpec column = marks.scale->column();
-    column.handles = !viewport.forExport;
-    return column;
+ColourColumnSpec columnOf(const ProjectionMarks& marks) {
+    return marks.scale ? marks.scale->column() : ColourColumnSpec{"viridis", false, marks.shadeTicks, {}};
 }
 
 } // namespace
@@ -177,7 +173,7 @@ void ProjectionFrame::drawAround() {
     if (m_scale)
         drawColourColumn(m_builder,
                          {m_frame.plot.right() + 10, m_frame.plot.y, kLabelledColumnWidth, m_frame.plot.height},
-                         columnOf(m_marks, m_viewport), m_theme);
+                         columnOf(m_marks), m_theme);
     if (m_room.shared)
         drawSharedRow();
     else

@@ -119,14 +119,14 @@ namespace {
 LegendEntry evictedEntry(const ProjectionMarks& marks, Colour colour) {
     const std::string label = "evicted " + formatCount(marks.evictedTotal);
     if (marks.crowd.density)
-        return {label + ", density", Marker::Square, withAlpha(colour, 0.6), {}, 4, false};
-    return {label, Marker::Circle, kTransparent, {colour, 1.2, {}}, 3, false};
+        return areaEntry(label + ", density", withAlpha(colour, 0.6));
+    return ringEntry(label, {colour, 1.2, {}});
 }
 
 LegendEntry keptEntry(const ProjectionMarks& marks, Colour colour) {
     const std::string label = "kept " + formatCount(marks.keptTotal);
     if (marks.crowd.keptToo)
-        return {label + ", density", Marker::Square, withAlpha(colour, 0.6), {}, 4, false};
+        return areaEntry(label + ", density", withAlpha(colour, 0.6));
     return {label, Marker::Circle, colour, {}, 3, false};
 }
 
@@ -163,8 +163,7 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
         const Colour sample = clusters ? theme.text2 : colourMap("viridis", 0.5);
         entries = {keptEntry(marks, sample), evictedEntry(marks, sample)};
         if (!clusters)
-            entries.push_back(
-                {"colour: " + shadeTitle(pane, marks), Marker::Square, colourMap("viridis", 0.9), {}, 4, false});
+            entries.push_back(areaEntry("colour: " + shadeTitle(pane, marks), colourMap("viridis", 0.9)));
         if (const ProjectionData& data = projectionOf(input); clusters)
             entries.push_back({formatCount(static_cast<std::int64_t>(data.centres.size())) +
                                    " greedy centres, radius " + formatShort(data.radius) +

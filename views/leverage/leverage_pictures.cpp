@@ -2,6 +2,9 @@
 // tokens, blue where both would keep them, orange where neither would, ink where they disagree.
 #include "views/leverage/leverage_pictures.h"
 
+#include "core/policies/policy.h"
+#include "views/common/gathered_marks.h"
+#include "views/common/policy_style.h"
 #include "views/common/token_marks.h"
 
 #include <fmt/format.h>
@@ -92,7 +95,7 @@ LeveragePainter::LeveragePainter(SceneBuilder& builder, const ViewInput& input, 
                                  const Viewport& viewport, const LeverageChoice& choice)
     : m_builder(builder), m_input(input), m_options(options), m_viewport(viewport), m_choice(choice),
       m_data(*choice.data), m_theme(themeOf(viewport.theme)),
-      m_colour(policyStyle("compactor", viewport.theme).colour) {}
+      m_colour(policyStyle(firstOf(PolicyFamily::Compactor), viewport.theme).colour) {}
 
 void LeveragePainter::curve(const PlotFrame& frame, const std::vector<Point>& points, bool sketched) {
     std::vector<Point> pixels;
@@ -161,8 +164,7 @@ PlotFrame LeveragePainter::sorted(const Box& area) {
     range.include(m_data.sketched.scores);
     const double n = std::max(2.0, static_cast<double>(m_data.exact.scores.size()));
     const SubPlot plot(m_viewport, area, {1, n, AxisScale::Logarithmic, "Rank of token"}, range.axis("Leverage l"));
-    drawGrid(m_builder, plot.frame, m_theme);
-    m_builder.pushClip(plot.frame.plot);
+    plot.open(m_builder, m_theme);
     budgetLine(plot.frame, std::max<double>(1, static_cast<double>(m_choice.budget)));
     curve(plot.frame, rankCurve(m_data.exact, plot.frame.y.low), false);
     curve(plot.frame, rankCurve(m_data.sketched, plot.frame.y.low), true);
@@ -180,8 +182,7 @@ PlotFrame LeveragePainter::sorted(const Box& area) {
 PlotFrame LeveragePainter::cumulative(const Box& area) {
     const SubPlot plot(m_viewport, area, {0, 100, AxisScale::Linear, "Tokens, best first, %"},
                        {0, 100, AxisScale::Linear, "Leverage, % of the sum"});
-    drawGrid(m_builder, plot.frame, m_theme);
-    m_builder.pushClip(plot.frame.plot);
+    plot.open(m_builder, m_theme);
     const auto n = static_cast<double>(m_data.exact.scores.size());
     budgetLine(plot.frame, 100 * static_cast<double>(m_choice.budget) / n);
     m_builder.polyline({plot.frame.toPixels(0, 0), plot.frame.toPixels(100, 100)}, {m_theme.axis, 1, {1, 3}});
@@ -193,9 +194,7 @@ PlotFrame LeveragePainter::cumulative(const Box& area) {
         plot.frame.plot.width < 400 ? "half lies on {} of the tokens" : "half of the sum lies on {} of the tokens";
     label(plot.frame, {fmt::format(fmt::runtime(words), half == exact.end() ? "none" : percent(half->x / 100))},
           Corner::BottomRight);
-    m_builder.popClip();
-    drawAxes(m_builder, plot.frame, plot.style, m_theme);
-    return plot.frame;
+    return plot.close(m_builder, m_theme);
 }
 
 PlotFrame LeveragePainter::histogram(const Box& area) {
@@ -233,29 +232,24 @@ void LeveragePainter::clouds(const PlotFrame& frame, const std::vector<Point>& p
                  {"one", 1, kTransparent, ink, 2.2},
                  {"both", 2, m_theme.kept, {}, 2.2}};
     const auto stride = std::max<std::int64_t>(1, std::ssize(places) / kMostMarks);
-    for (const auto& kind : kinds) {
-        auto points = std::make_shared<std::vector<Point>>();
-        auto ids = std::make_shared<std::vector<std::int64_t>>();
-        for (std::size_t i = 0; i < places.size(); ++i) {
-            if (m_choice.exact[i] + m_choice.sketched[i] != kind.inSets || !std::isfinite(places[i].x) ||
-                !std::isfinite(places[i].y))
-                continue;
-            if (kind.inSets == 0 && static_cast<std::int64_t>(i) % stride != 0)
-                continue;
-            points->push_back(frame.toPixels(places[i].x, places[i].y));
-            ids->push_back(static_cast<std::int64_t>(i));
-        }
-        m_builder.points({std::move(points), std::move(ids), PickId::Kind::Token, Marker::Circle, kind.radius,
-                          kind.fill, kind.stroke, kind.name});
-    }
-    const auto hasPlace = [&](TokenIndex token) {
+    const auto hasPlace = [&](std::int64_t token) {
         const auto i = static_cast<std::size_t>(token);
         return token >= 0 && i < places.size() && std::isfinite(places[i].x) && std::isfinite(places[i].y);
     };
-    const auto pixelOf = [&](TokenIndex token) {
+    const auto pixelOf = [&](std::int64_t token) {
         const Point place = places[static_cast<std::size_t>(token)];
         return frame.toPixels(place.x, place.y);
     };
+    for (const auto& kind : kinds) {
+        GatheredMarks marks;
+        for (std::int64_t i = 0; i < std::ssize(places); ++i) {
+            const auto at = static_cast<std::size_t>(i);
+            const bool isLeftOut = kind.inSets == 0 && i % stride != 0;
+            if (m_choice.exact[at] + m_choice.sketched[at] == kind.inSets && hasPlace(i) && !isLeftOut)
+                marks.add(pixelOf(i), i);
+        }
+        m_builder.points(marks.as(kind.name, PickId::Kind::Token, Marker::Circle, kind.radius, kind.fill, kind.stroke));
+    }
     const auto markOf = [&](TokenIndex token) {
         const auto i = static_cast<std::size_t>(token);
         const auto& kind = kinds[m_choice.exact[i] + m_choice.sketched[i]];
@@ -279,8 +273,7 @@ PlotFrame LeveragePainter::tokens(const Box& area) {
         Viewport::Range{0, n, 0, std::max(1e-9, (1.04 + 2.4 * kNoteRow / area.height) * high)});
     const SubPlot plot(m_viewport, area, {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
                        {range.yMin, range.yMax, AxisScale::Linear, "Leverage l, exact"});
-    drawGrid(m_builder, plot.frame, m_theme);
-    m_builder.pushClip(plot.frame.plot);
+    plot.open(m_builder, m_theme);
     std::vector<Point> places;
     for (std::size_t i = 0; i < m_data.exact.scores.size(); ++i)
         places.push_back({static_cast<double>(i) + 0.5, static_cast<double>(m_data.exact.scores[i])});
@@ -301,9 +294,7 @@ PlotFrame LeveragePainter::tokens(const Box& area) {
                      fmt::format("rank {}: l ≥ {} stays", formatCount(m_choice.budget), formatShort(last)));
     }
     label(plot.frame, lines, Corner::TopLeft);
-    m_builder.popClip();
-    drawAxes(m_builder, plot.frame, plot.style, m_theme);
-    return plot.frame;
+    return plot.close(m_builder, m_theme);
 }
 
 } // namespace kvscope

@@ -73,8 +73,7 @@ PlotFrame LeveragePainter::scatter(const Box& area) {
         std::min(plot.frame.plot.width, plot.frame.plot.height); // equal axes: the diagonal is at 45 degrees
     plot.frame.plot.y += plot.frame.plot.height - side;
     plot.frame.plot.width = plot.frame.plot.height = side;
-    drawGrid(m_builder, plot.frame, m_theme);
-    m_builder.pushClip(plot.frame.plot);
+    plot.open(m_builder, m_theme);
     const SketchTheorem theorem = sketchTheorem(m_data, m_options.real("epsilon"));
     band(plot.frame, theorem);
     std::vector<Point> places;
@@ -84,9 +83,7 @@ PlotFrame LeveragePainter::scatter(const Box& area) {
     }
     clouds(plot.frame, places);
     label(plot.frame, scatterNotes(theorem), Corner::AboveDiagonal);
-    m_builder.popClip();
-    drawAxes(m_builder, plot.frame, plot.style, m_theme);
-    return plot.frame;
+    return plot.close(m_builder, m_theme);
 }
 
 PlotFrame LeveragePainter::spectrum(const Box& area) {
@@ -97,8 +94,7 @@ PlotFrame LeveragePainter::spectrum(const Box& area) {
     const SubPlot plot(
         m_viewport, area, {1, std::max(2.0, count), AxisScale::Linear, "Index, from 1"},
         range.axis(m_data.centred ? "Singular value of the centred keys" : "Singular value of the keys"));
-    drawGrid(m_builder, plot.frame, m_theme);
-    m_builder.pushClip(plot.frame.plot);
+    plot.open(m_builder, m_theme);
     curve(plot.frame, spectrumCurve(m_data.exact), false);
     curve(plot.frame, spectrumCurve(m_data.sketched), true);
     m_builder.popClip();
@@ -114,21 +110,17 @@ PlotFrame LeveragePainter::spectrum(const Box& area) {
 std::vector<LegendEntry> LeveragePainter::legend() const {
     const auto line = [&](std::vector<double> dash) { return Stroke{m_colour, 1.8, std::move(dash)}; };
     const std::string kind = m_data.sketch == "srht" ? "SRHT" : "Gaussian sketch";
-    return {{"exact, Σ = " + formatShort(m_data.exact.sum), Marker::Circle, kTransparent, line({}), 3, true},
-            {fmt::format("{}, k = {}, Σ = {}", kind, m_data.columns, formatShort(m_data.sketched.sum)), Marker::Circle,
-             kTransparent, line({6, 3}), 3, true}};
+    return {lineEntry("exact, Σ = " + formatShort(m_data.exact.sum), line({})),
+            lineEntry(fmt::format("{}, k = {}, Σ = {}", kind, m_data.columns, formatShort(m_data.sketched.sum)),
+                      line({6, 3}))};
 }
 
 std::vector<LegendEntry> LeveragePainter::markLegend() const {
     if (m_choice.budget == 0)
         return {};
     return {{"both keep " + formatCount(m_choice.common), Marker::Circle, m_theme.kept, {}, 3},
-            {"one keeps " + formatCount(2 * (m_choice.budget - m_choice.common)),
-             Marker::Circle,
-             kTransparent,
-             {m_theme.ink, 1.2, {}},
-             3},
-            {"neither", Marker::Circle, kTransparent, {m_theme.evicted, 1.2, {}}, 3}};
+            ringEntry("one keeps " + formatCount(2 * (m_choice.budget - m_choice.common)), {m_theme.ink, 1.2, {}}),
+            ringEntry("neither", {m_theme.evicted, 1.2, {}})};
 }
 
 } // namespace kvscope

@@ -1,8 +1,5 @@
 // How much each key sticks out of the others, and what a random sketch makes of it: concentration on the left,
 // agreement on the right, or one of the plots by itself.
-#include "views/leverage/leverage_view.h"
-
-#include "views/common/option_needs.h"
 #include "views/common/view_options.h"
 #include "views/explanations.h"
 #include "views/leverage/leverage_pictures.h"
@@ -43,27 +40,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                    "Compactor Theorem 2", 0.01, 0.99, 0.5)});
 }
 
-class LeverageView final : public View, public OptionNeedsView {
-public:
-    LeverageView()
-        : View({.id = "leverage",
-                .name = "Leverage",
-                .summary = "How concentrated the leverage of the keys is, and what a sketch changes",
-                .paper = "Compactor 3.1, Table 4, Theorem 2",
-                .help = std::string(viewExplanation("leverage_view")),
-                .options = makeOptions(),
-                .data = "leverage"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) { return whyNoData<LeverageData>(input, "Computing leverage…"); }
-
 /// What the option asks for, as far as the room allows.
 std::string shownPicture(const ParameterValues& options, const Box& area) {
     const std::string& wanted = options.choice("picture");
@@ -92,7 +68,7 @@ PlotFrame drawOverview(LeveragePainter& painter, const Box& area) {
     return painter.sorted({area.x, area.y, area.width - width - 12, area.height});
 }
 
-PlotFrame draw(LeveragePainter& painter, const std::string& picture, const Box& area) {
+PlotFrame drawPicture(LeveragePainter& painter, const std::string& picture, const Box& area) {
     if (picture == "cumulative")
         return painter.cumulative(area);
     if (picture == "histogram")
@@ -104,57 +80,6 @@ PlotFrame draw(LeveragePainter& painter, const std::string& picture, const Box& 
     if (picture == "scatter")
         return painter.scatter(area);
     return picture == "overview" ? drawOverview(painter, area) : painter.sorted(area);
-}
-
-std::vector<OptionNeed> LeverageView::optionNeeds() const {
-    return {{"epsilon", {{"picture", {"overview", "scatter"}}}}};
-}
-
-Scene LeverageView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = themeOf(viewport.theme).canvas;
-    SceneBuilder builder(scene, *viewport.text);
-    const LeverageChoice choice = leverageChoice(input);
-    LeveragePainter painter(builder, input, options, viewport, choice);
-    const std::string picture = shownPicture(options, plotArea(viewport, {}));
-    std::vector<LegendEntry> legend;
-    if (showsCurves(picture))
-        legend = painter.legend();
-    if (showsMarks(picture))
-        for (LegendEntry& entry : painter.markLegend())
-            legend.push_back(std::move(entry));
-    const PlotFrame frame = draw(painter, picture, plotArea(viewport, legend));
-    drawTopLegend(builder, viewport, legend, frame.plot.x);
-    drawProvenance(builder, input, viewport);
-    scene.plot = frame.plot;
-    if (picture == "tokens") { // the only one whose axes are both linear and worth zooming
-        scene.xMin = frame.x.low, scene.xMax = frame.x.high;
-        scene.yMin = frame.y.low, scene.yMax = frame.y.high;
-    }
-    return scene;
-}
-
-std::string LeverageView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const LeverageChoice choice = leverageChoice(input);
-    const LeverageData& data = *choice.data;
-    const auto n = static_cast<double>(data.exact.scores.size());
-    if (choice.budget == 0)
-        return fmt::format(
-            "The keys have rank {}: the mean leverage is {}, the largest {}", data.exact.rank,
-            formatShort(data.exact.sum / n),
-            formatShort(static_cast<double>(data.exact.scores[static_cast<std::size_t>(data.exact.order.front())])));
-    return fmt::format(
-        "The best {} of {} tokens ({} %) hold {} % of the leverage; a sketch of {} of {} columns picks {} % of them",
-        formatCount(choice.budget), formatCount(std::llround(n)),
-        formatFixed(100 * static_cast<double>(choice.budget) / n, 1),
-        formatFixed(100 * choice.shareOfBest(choice.budget), 1), data.columns, data.keyDim,
-        formatFixed(100 * choice.overlap(), 1));
 }
 
 std::vector<std::int64_t> ranksOf(const std::vector<TokenIndex>& order) {
@@ -177,67 +102,112 @@ std::vector<std::pair<std::string, std::string>> factsOf(const LeverageData& dat
             {fmt::format("sketched, k = {}", data.columns), words(data.sketched)}};
 }
 
-PointFacts LeverageView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
-    const auto data = dataAs<LeverageData>(input);
-    const PickId pick = pickAt(scene, at, 4);
-    if (!data || data->exact.order.empty())
-        return {};
-    PointFacts facts;
-    if (pick.kind == PickId::Kind::Token && pick.index < std::ssize(data->exact.scores)) {
-        facts.rows = factsOf(*data, static_cast<TokenIndex>(pick.index));
-        facts.token = static_cast<TokenIndex>(pick.index);
-    } else if (pick.kind == PickId::Kind::Cell && scene.plot.width > 0) {
-        const auto count = static_cast<double>(data->exact.order.size());
-        const double rank = std::exp(std::log(std::max(2.0, count)) * (at.x - scene.plot.x) / scene.plot.width);
-        const auto index = static_cast<std::size_t>(std::clamp(rank, 1.0, count)) - 1;
-        facts.token = data->exact.order[index];
-        facts.rows = factsOf(*data, facts.token);
-        facts.rows.insert(facts.rows.begin(),
-                          {"token", fmt::format("{} “{}”", formatCount(facts.token),
-                                                displayText(input.capture->tokens().textOf(facts.token)))});
-    }
-    return facts;
-}
+std::vector<OptionNeed> optionNeeds() { return {{"epsilon", {{"picture", {"overview", "scatter"}}}}}; }
 
-ViewTable LeverageView::table(const ViewInput& input, const ParameterValues&) const {
-    ViewTable table;
-    table.columns = {"position", "text", "segment", "exact", "rank_exact", "sketched", "rank_sketched", "kept_by"};
-    if (!whyNoPicture(input).empty())
-        return table;
-    const auto choice = std::make_shared<const LeverageChoice>(leverageChoice(input));
-    const auto ranks = std::make_shared<const std::pair<std::vector<std::int64_t>, std::vector<std::int64_t>>>(
-        ranksOf(choice->data->exact.order), ranksOf(choice->data->sketched.order));
-    table.rowCount = std::ssize(choice->data->exact.scores);
-    table.cell = [choice, ranks, capture = input.capture](std::int64_t row, int column) -> std::string {
-        static const char* const kept[] = {"neither", "exact", "sketched", "both"};
-        const auto i = static_cast<std::size_t>(row);
-        switch (column) {
-        case 0:
-            return std::to_string(row);
-        case 1:
-            return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
-        case 2:
-            return segmentOf(*capture, static_cast<TokenIndex>(row));
-        case 3:
-            return fmt::format("{:.9g}", choice->data->exact.scores[i]);
-        case 4:
-            return std::to_string(ranks->first[i]);
-        case 5:
-            return fmt::format("{:.9g}", choice->data->sketched.scores[i]);
-        case 6:
-            return std::to_string(ranks->second[i]);
-        default:
-            return choice->budget == 0 ? "" : kept[choice->exact[i] + 2 * choice->sketched[i]];
+class LeverageView final : public View {
+public:
+    LeverageView()
+        : View({.id = "leverage",
+                .name = "Leverage",
+                .summary = "How concentrated the leverage of the keys is, and what a sketch changes",
+                .paper = "Compactor 3.1, Table 4, Theorem 2",
+                .help = std::string(viewExplanation("leverage_view")),
+                .options = makeOptions(),
+                .needs = optionNeeds(),
+                .data = "leverage",
+                .teaching = TeachingRole::Steps}) {}
+
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        return whyNoData<LeverageData>(input, "Computing leverage…");
+    }
+
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+        const LeverageChoice choice = leverageChoice(input);
+        LeveragePainter painter(builder, input, options, viewport, choice);
+        const std::string picture = shownPicture(options, plotArea(viewport, {}));
+        std::vector<LegendEntry> legend;
+        if (showsCurves(picture))
+            legend = painter.legend();
+        if (showsMarks(picture))
+            for (LegendEntry& entry : painter.markLegend())
+                legend.push_back(std::move(entry));
+        const PlotFrame frame = drawPicture(painter, picture, plotArea(viewport, legend));
+        drawTopLegend(builder, viewport, legend, frame.plot.x);
+        drawProvenance(builder, input, viewport);
+        scene.plot = frame.plot;
+        if (picture == "tokens") { // the only one whose axes are both linear and worth zooming
+            scene.xMin = frame.x.low, scene.xMax = frame.x.high;
+            scene.yMin = frame.y.low, scene.yMax = frame.y.high;
         }
-    };
-    return table;
-}
+        return scene;
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const LeverageChoice choice = leverageChoice(input);
+        const LeverageData& data = *choice.data;
+        const auto n = static_cast<double>(data.exact.scores.size());
+        if (choice.budget == 0)
+            return fmt::format("The keys have rank {}: the mean leverage is {}, the largest {}", data.exact.rank,
+                               formatShort(data.exact.sum / n),
+                               formatShort(static_cast<double>(
+                                   data.exact.scores[static_cast<std::size_t>(data.exact.order.front())])));
+        return fmt::format("The best {} of {} tokens ({} %) hold {} % of the leverage; a sketch of {} of {} columns "
+                           "picks {} % of them",
+                           formatCount(choice.budget), formatCount(std::llround(n)),
+                           formatFixed(100 * static_cast<double>(choice.budget) / n, 1),
+                           formatFixed(100 * choice.shareOfBest(choice.budget), 1), data.columns, data.keyDim,
+                           formatFixed(100 * choice.overlap(), 1));
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
+        const std::vector<std::string> columns = {"position",   "text",     "segment",       "exact",
+                                                  "rank_exact", "sketched", "rank_sketched", "kept_by"};
+        if (!whyNoPicture(input, options).empty())
+            return tableOf(columns, {});
+        const LeverageChoice choice = leverageChoice(input);
+        const auto data = choice.data;
+        const auto rowAt = [choice, data, input, exact = ranksOf(data->exact.order),
+                            sketched = ranksOf(data->sketched.order)](std::int64_t row) -> std::vector<std::string> {
+            static const char* const kept[] = {"neither", "exact", "sketched", "both"};
+            const auto i = static_cast<std::size_t>(row);
+            const auto token = static_cast<TokenIndex>(row);
+            return {std::to_string(row),
+                    tokenText(input, token),
+                    segmentOf(*input.capture, token),
+                    fmt::format("{:.9g}", data->exact.scores[i]),
+                    std::to_string(exact[i]),
+                    fmt::format("{:.9g}", data->sketched.scores[i]),
+                    std::to_string(sketched[i]),
+                    choice.budget == 0 ? "" : kept[choice.exact[i] + 2 * choice.sketched[i]]};
+        };
+        return tableOf(columns, std::ssize(data->exact.scores), rowAt);
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
+        const auto data = dataAs<LeverageData>(input);
+        const PickId pick = pickAt(scene, at, 4);
+        if (!data || data->exact.order.empty())
+            return {};
+        PointFacts facts;
+        if (pick.kind == PickId::Kind::Token && pick.index < std::ssize(data->exact.scores)) {
+            facts.rows = factsOf(*data, static_cast<TokenIndex>(pick.index));
+            facts.token = static_cast<TokenIndex>(pick.index);
+        } else if (pick.kind == PickId::Kind::Cell && scene.plot.width > 0) {
+            const auto count = static_cast<double>(data->exact.order.size());
+            const double rank = std::exp(std::log(std::max(2.0, count)) * (at.x - scene.plot.x) / scene.plot.width);
+            const auto index = static_cast<std::size_t>(std::clamp(rank, 1.0, count)) - 1;
+            facts.token = data->exact.order[index];
+            facts.rows = factsOf(*data, facts.token);
+            facts.rows.insert(facts.rows.begin(), {"token", quotedToken(input, facts.token)});
+        }
+        return facts;
+    }
+};
 
 } // namespace
 
-const View& leverageView() {
-    static const LeverageView view;
-    return view;
-}
+const View& leverageView() { return onlyOne<LeverageView>(); }
 
 } // namespace kvscope

@@ -1,12 +1,9 @@
 // Streaming BalanceKV as a tree that grows with the stream: every full batch is halved, and two halves are halved
 // again.
-#include "views/merge_tree/merge_tree_view.h"
-
+#include "core/policies/policy.h"
 #include "views/common/balance_words.h"
 #include "views/common/chart.h"
-#include "views/common/explained_policy.h"
-#include "views/common/option_needs.h"
-#include "views/common/token_groups.h"
+#include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 #include "views/explanations.h"
@@ -35,45 +32,11 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       "BalanceKV Algorithm 3", -1, 10'000'000, -1, Stage::Features)});
 }
 
-class MergeTreeView final : public View, public TokenGroups, public OptionNeedsView, public ExplainedPolicyView {
-public:
-    MergeTreeView()
-        : View({.id = "merge_tree",
-                .name = "Merge-and-reduce tree",
-                .summary = "The sets that streaming BalanceKV keeps in memory, as the stream goes by",
-                .paper = "BalanceKV Fig. 2, Algorithms 1 and 3",
-                .help = std::string(viewExplanation("merge_tree_view")),
-                .options = makeOptions(),
-                .data = "merge_tree"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    std::vector<OptionNeed> optionNeeds() const override;
-    std::string explainedPolicy(const ViewInput& input) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                     Point at) const override;
-    StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override;
-    std::string caption(const ViewInput& input, const ParameterValues& options) const override;
-};
-
 std::string octavesThatHold(const MergeTreeData& data) {
     std::string list;
     for (const MergeTreeData::Octave& octave : data.octaves)
         list += (list.empty() ? "" : ", ") + std::to_string(octave.bucket);
     return list.empty() ? "all values are zero" : "octaves with values: " + list;
-}
-
-std::string whyNoPicture(const ViewInput& input) {
-    if (const std::string why = whyNoData<MergeTreeData>(input, "Streaming BalanceKV over the prompt…"); !why.empty())
-        return why;
-    const auto data = dataAs<MergeTreeData>(input);
-    if (!data->shown())
-        return fmt::format("No value norm lies in octave {} ({}). Choose another octave, or the fullest one.",
-                           data->wantedBucket, octavesThatHold(*data));
-    return {};
 }
 
 TreeState stateOf(const ViewInput& input, const MergeTreeData& data) {
@@ -163,71 +126,6 @@ void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& 
         drawParts(builder, data, theme, all.partsAt);
 }
 
-std::vector<OptionNeed> MergeTreeView::optionNeeds() const { return {{"octave", {{"tree", {"octave"}}}}}; }
-
-Scene MergeTreeView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const auto data = dataAs<MergeTreeData>(input);
-    const Theme& theme = themeOf(viewport.theme);
-    const TreeState state = stateOf(input, *data);
-    const Colour policy =
-        policyStyle("balancekv", viewport.theme).colour; // its family's, on which dark numbers can be read
-    const Placed all = placed(*data, state, viewport, theme, policy);
-    const TreeLayout& layout = all.layout;
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = theme.canvas;
-    SceneBuilder builder(scene, *viewport.text);
-    const TreePicture picture{input, *data, state, layout, theme, policy, darkOf(theme)};
-    drawHead(builder, *data, viewport, all);
-    paintTree(builder, picture);
-    paintOctaves(builder, picture);
-    drawProvenance(builder, input, viewport);
-    scene.plot = layout.plot;
-    scene.xMin = layout.xLow, scene.xMax = layout.xHigh;
-    scene.yMin = 0, scene.yMax = 1;
-    return scene;
-}
-
-std::string MergeTreeView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<MergeTreeData>(input);
-    return treeFinding(*data, stateOf(input, *data));
-}
-
-std::string MergeTreeView::explainedPolicy(const ViewInput& input) const {
-    const auto data = dataAs<MergeTreeData>(input);
-    return data ? data->policy : std::string();
-}
-
-StepSequence MergeTreeView::stepSequence(const ViewInput& input, const ParameterValues&) const {
-    StepSequence sequence;
-    if (!whyNoPicture(input).empty())
-        return sequence;
-    const auto data = dataAs<MergeTreeData>(input);
-    const BalanceTree& tree = *data->shown();
-    sequence.title = "Merge and reduce";
-    const std::int64_t batches = std::ssize(tree.rows) / tree.batch;
-    for (std::int64_t batch = 1; batch <= batches; ++batch) {
-        sequence.events.push_back(tree.rows[static_cast<std::size_t>(batch * tree.batch - 1)] + 1);
-        if (batch % 2 == 0 && tree.nodes.size() > 1)
-            sequence.milestones.push_back(sequence.events.back());
-    }
-    if (std::cmp_less(batches * tree.batch, tree.rows.size())) // the last, partial batch stays exact
-        sequence.events.push_back(static_cast<TokenIndex>(data->stream->tokens));
-    return sequence;
-}
-
-std::string MergeTreeView::caption(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<MergeTreeData>(input);
-    return treeCaption(*data, stateOf(input, *data));
-}
-
 /// A part of the picture: level and place, and the token under the pointer where batches are drawn (-1: none).
 struct Spot {
     std::int64_t level = -1, place = 0; ///< level -1: nothing
@@ -244,7 +142,7 @@ Spot spotAt(const MergeTreeData& data, const TreeState& state, const Scene& scen
                            : spot.level <= state.levels() && spot.place < state.nodeCount(spot.level);
     if (!known)
         return {};
-    const double position = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
+    const double position = scene.dataAt(at).x;
     const auto& rows = state.tree().rows;
     const auto row = std::lower_bound(rows.begin(), rows.end(), static_cast<TokenIndex>(position));
     if (spot.level == 0 && scene.plot.width >= scene.xMax - scene.xMin &&
@@ -253,57 +151,130 @@ Spot spotAt(const MergeTreeData& data, const TreeState& state, const Scene& scen
     return spot;
 }
 
-PointFacts MergeTreeView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
-    if (!whyNoPicture(input).empty())
-        return {};
-    const auto data = dataAs<MergeTreeData>(input);
-    const TreeState state = stateOf(input, *data);
-    const Spot spot = spotAt(*data, state, scene, at);
-    if (spot.level < 0)
-        return {};
-    if (spot.level == kOctaveLevel)
-        return octaveFacts(*data, spot.place, state.cursor());
-    return spot.level > 0 ? nodeFacts(*data, state, spot.level, spot.place)
-                          : batchFacts(input, *data, state, spot.place, spot.token);
-}
+std::vector<OptionNeed> optionNeeds() { return {{"octave", {{"tree", {"octave"}}}}}; }
 
-std::vector<TokenIndex> MergeTreeView::tokensAt(const ViewInput& input, const ParameterValues&, const Scene& scene,
-                                                Point at) const {
-    if (!whyNoPicture(input).empty())
-        return {};
-    const auto data = dataAs<MergeTreeData>(input);
-    const TreeState state = stateOf(input, *data);
-    const Spot spot = spotAt(*data, state, scene, at);
-    if (spot.level < 0)
-        return {};
-    return spot.token >= 0 ? std::vector<TokenIndex>{spot.token} : membersOf(*data, state, spot.level, spot.place);
-}
+class MergeTreeView final : public View {
+public:
+    MergeTreeView()
+        : View({.id = "merge_tree",
+                .name = "Merge-and-reduce tree",
+                .summary = "The sets that streaming BalanceKV keeps in memory, as the stream goes by",
+                .paper = "BalanceKV Fig. 2, Algorithms 1 and 3",
+                .help = std::string(viewExplanation("merge_tree_view")),
+                .options = makeOptions(),
+                .needs = optionNeeds(),
+                .data = "merge_tree",
+                .teaching = TeachingRole::StepsFirst,
+                .leastHeight = 200}) {}
 
-ViewTable MergeTreeView::table(const ViewInput& input, const ParameterValues&) const {
-    ViewTable table;
-    table.columns = {"level",  "node",         "first batch", "last batch",       "input", "kept",
-                     "weight", "sum of signs", "discrepancy", "largest |1 - 2p|", "state", "members"};
-    if (!whyNoPicture(input).empty())
-        return table;
-    const auto data = dataAs<MergeTreeData>(input);
-    const auto state = std::make_shared<const TreeState>(stateOf(input, *data));
-    const auto ids = std::make_shared<std::vector<std::int64_t>>();
-    for (std::int64_t level = 1; level <= state->levels(); ++level)
-        for (std::int64_t place = 0; place < state->nodeCount(level); ++place)
-            ids->push_back(nodeId(level, place));
-    table.rowCount = std::ssize(*ids);
-    table.cell = [data, state, ids](std::int64_t row, int column) {
-        const std::int64_t id = (*ids)[static_cast<std::size_t>(row)];
-        return nodeCell(*data, *state, levelOf(id), placeOf(id), column);
-    };
-    return table;
-}
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        if (const std::string why = whyNoData<MergeTreeData>(input, "Streaming BalanceKV over the prompt…");
+            !why.empty())
+            return why;
+        const auto data = dataAs<MergeTreeData>(input);
+        if (!data->shown())
+            return fmt::format("No value norm lies in octave {} ({}). Choose another octave, or the fullest one.",
+                               data->wantedBucket, octavesThatHold(*data));
+        return {};
+    }
+
+    Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {
+        const auto data = dataAs<MergeTreeData>(input);
+        const Theme& theme = themeOf(viewport.theme);
+        const TreeState state = stateOf(input, *data);
+        const Colour policy = policyStyle(firstOf(PolicyFamily::BalanceRounds), viewport.theme)
+                                  .colour; // its family's, on which dark numbers can be read
+        const Placed all = placed(*data, state, viewport, theme, policy);
+        const TreeLayout& layout = all.layout;
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+        const TreePicture picture{input, *data, state, layout, theme, policy, darkOf(theme)};
+        drawHead(builder, *data, viewport, all);
+        paintTree(builder, picture);
+        paintOctaves(builder, picture);
+        drawProvenance(builder, input, viewport);
+        scene.plot = layout.plot;
+        scene.xMin = layout.xLow, scene.xMax = layout.xHigh;
+        scene.yMin = 0, scene.yMax = 1;
+        return scene;
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<MergeTreeData>(input);
+        return treeFinding(*data, stateOf(input, *data));
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
+        std::vector<std::vector<std::string>> rows;
+        if (whyNoPicture(input, options).empty()) {
+            const auto data = dataAs<MergeTreeData>(input);
+            const TreeState state = stateOf(input, *data);
+            for (std::int64_t level = 1; level <= state.levels(); ++level)
+                for (std::int64_t place = 0; place < state.nodeCount(level); ++place)
+                    rows.push_back(nodeCells(*data, state, level, place));
+        }
+        return tableOf({"level", "node", "first batch", "last batch", "input", "kept", "weight", "sum of signs",
+                        "discrepancy", "largest |1 - 2p|", "state", "members"},
+                       std::move(rows));
+    }
+
+    std::string explainedPolicy(const ViewInput& input) const override {
+        const auto data = dataAs<MergeTreeData>(input);
+        return data ? data->policy : std::string();
+    }
+
+    StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override {
+        StepSequence sequence;
+        if (!whyNoPicture(input, options).empty())
+            return sequence;
+        const auto data = dataAs<MergeTreeData>(input);
+        const BalanceTree& tree = *data->shown();
+        sequence.title = "Merge and reduce";
+        const std::int64_t batches = std::ssize(tree.rows) / tree.batch;
+        for (std::int64_t batch = 1; batch <= batches; ++batch) {
+            sequence.events.push_back(tree.rows[static_cast<std::size_t>(batch * tree.batch - 1)] + 1);
+            if (batch % 2 == 0 && tree.nodes.size() > 1)
+                sequence.milestones.push_back(sequence.events.back());
+        }
+        if (std::cmp_less(batches * tree.batch, tree.rows.size())) // the last, partial batch stays exact
+            sequence.events.push_back(static_cast<TokenIndex>(data->stream->tokens));
+        return sequence;
+    }
+
+    std::string caption(const ViewInput& input, const ParameterValues& options) const override {
+        if (const std::string why = whyNoPicture(input, options); !why.empty())
+            return why;
+        const auto data = dataAs<MergeTreeData>(input);
+        return treeCaption(*data, stateOf(input, *data));
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
+        const auto data = dataAs<MergeTreeData>(input);
+        const TreeState state = stateOf(input, *data);
+        const Spot spot = spotAt(*data, state, scene, at);
+        if (spot.level < 0)
+            return {};
+        if (spot.level == kOctaveLevel)
+            return octaveFacts(*data, spot.place, state.cursor());
+        return spot.level > 0 ? nodeFacts(*data, state, spot.level, spot.place)
+                              : batchFacts(input, *data, state, spot.place, spot.token);
+    }
+
+    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                     Point at) const override {
+        if (!whyNoPicture(input, options).empty())
+            return {};
+        const auto data = dataAs<MergeTreeData>(input);
+        const TreeState state = stateOf(input, *data);
+        const Spot spot = spotAt(*data, state, scene, at);
+        if (spot.level < 0)
+            return {};
+        return spot.token >= 0 ? std::vector<TokenIndex>{spot.token} : membersOf(*data, state, spot.level, spot.place);
+    }
+};
 
 } // namespace
 
-const View& mergeTreeView() {
-    static const MergeTreeView view;
-    return view;
-}
+const View& mergeTreeView() { return onlyOne<MergeTreeView>(); }
 
 } // namespace kvscope

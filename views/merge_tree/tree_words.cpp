@@ -2,6 +2,7 @@
 #include "views/merge_tree/tree_words.h"
 
 #include "views/common/balance_words.h"
+#include "views/common/view_facts.h"
 #include "views/merge_tree/tree_layout.h"
 #include "views/scene/axes.h"
 
@@ -126,37 +127,25 @@ std::string treeFinding(const MergeTreeData& data, const TreeState& state) {
     return text;
 }
 
-std::string nodeCell(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place,
-                     int column) {
+std::vector<std::string> nodeCells(const MergeTreeData& data, const TreeState& state, std::int64_t level,
+                                   std::int64_t place) {
     const BalanceNode& node = nodeOf(state.tree(), level, place);
     const MergeTreeData::Node& numbers = numbersOf(data, level, place);
     const NodeState now = state.stateOf(level, place);
-    switch (column) {
-    case 0:
-        return std::to_string(level);
-    case 1:
-        return std::to_string(place);
-    case 2:
-        return std::to_string(state.firstBatch(level, place));
-    case 3:
-        return std::to_string(state.lastBatch(level, place) - 1);
-    case 4:
-        return std::to_string(node.input.size());
-    case 5:
-        return std::to_string(node.output.size());
-    case 6:
-        return std::to_string(std::int64_t{1} << level);
-    case 7:
-        return std::to_string(std::accumulate(node.signs.begin(), node.signs.end(), std::int64_t{0}));
-    case 8:
-        return data.query < 0 ? "" : fmt::format("{:.9g}", numbers.discrepancy);
-    case 9:
-        return fmt::format("{:.9g}", numbers.largest);
-    case 10:
-        return now == NodeState::Live ? "live" : now == NodeState::Future ? "to come" : "merged";
-    default:
-        return fmt::format("{}", fmt::join(node.output, " "));
-    }
+    return {std::to_string(level),
+            std::to_string(place),
+            std::to_string(state.firstBatch(level, place)),
+            std::to_string(state.lastBatch(level, place) - 1),
+            std::to_string(node.input.size()),
+            std::to_string(node.output.size()),
+            std::to_string(std::int64_t{1} << level),
+            std::to_string(std::accumulate(node.signs.begin(), node.signs.end(), std::int64_t{0})),
+            data.query < 0 ? "" : fmt::format("{:.9g}", numbers.discrepancy),
+            fmt::format("{:.9g}", numbers.largest),
+            now == NodeState::Live     ? "live"
+            : now == NodeState::Future ? "to come"
+                                       : "merged",
+            fmt::format("{}", fmt::join(node.output, " "))};
 }
 
 PointFacts nodeFacts(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place) {
@@ -206,8 +195,7 @@ PointFacts batchFacts(const ViewInput& input, const MergeTreeData& data, const T
     if (token < 0)
         return facts;
     facts.token = token;
-    facts.rows.emplace_back(
-        "token", fmt::format("{}  \"{}\"", formatCount(token), displayText(input.capture->tokens().textOf(token))));
+    facts.rows.emplace_back("token", fmt::format("{}  \"{}\"", formatCount(token), tokenText(input, token)));
     const TreeState::Path path = state.pathOf(token);
     std::string way = path.batch < 0 ? "not read yet" : "C⁰";
     for (std::size_t level = 1; level <= path.kept.size(); ++level)

@@ -17,10 +17,10 @@ std::string treeCaption(const MergeTreeData& data, const TreeState& state);
 /// What is stored, how much it stands for, and the largest discrepancy among the live sets.
 std::string treeFinding(const MergeTreeData& data, const TreeState& state);
 
-/// A column of the table behind the picture: level, node, first and last batch, input, kept, weight, sum of signs,
+/// A row of the table behind the picture: level, node, first and last batch, input, kept, weight, sum of signs,
 /// discrepancy, largest |1 - 2p|, state, members.
-std::string nodeCell(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place,
-                     int column);
+std::vector<std::string> nodeCells(const MergeTreeData& data, const TreeState& state, std::int64_t level,
+                                   std::int64_t place);
 
 /// A node, a batch with the token under the pointer (-1: none), or an octave.
 PointFacts nodeFacts(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place);

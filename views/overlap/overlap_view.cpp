@@ -1,7 +1,6 @@
 // Agreement of the panes in one KV head, as a matrix of Jaccard overlaps and as bars of how many panes keep a token.
-#include "views/overlap/overlap_view.h"
-
 #include "views/common/chart.h"
+#include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
 #include "views/explanations.h"
 #include "views/scene/axes.h"
@@ -19,20 +18,6 @@ constexpr double kLargestCell = 110, kNamePitch = 22, kNameGap = 18, kHeading = 
 constexpr double kNarrow = 330; ///< below it, and where the cells would be too narrow, the bars stand under the matrix
 constexpr double kLeastBar = 13, kLeastCell = 16, kLeastCellWidth = 29; ///< heights of a row; of a cell with its number
 const TextStyle kHeadingStyle{FontFace::Interface, 11, FontWeight::SemiBold}, kNameStyle{FontFace::Interface, 12};
-
-class OverlapView final : public View {
-public:
-    OverlapView()
-        : View({.id = "overlap",
-                .name = "Overlap",
-                .summary = "What the kept lists of the panes have in common",
-                .paper = "Jaccard overlap; KeyDiff Table 14 compares variants by outcome, this by list",
-                .help = std::string(viewExplanation("overlap_view"))}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-};
 
 /// counts[c]: tokens before the cut that exactly c panes keep.
 std::vector<std::int64_t> agreement(const ViewInput& input, const std::vector<const PaneData*>& panes) {
@@ -207,73 +192,82 @@ void drawHeadings(SceneBuilder& builder, const Layout& layout, const Theme& them
              layout.bars.x > layout.matrix.x ? 12 : layout.bars.y - kHeading / 2);
 }
 
-Scene OverlapView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
-    if (!input.capture)
-        return emptyScene(kNoCapture, viewport);
-    const auto panes = readyPanes(input);
-    if (panes.size() < 2)
-        return emptyScene(input.panes.size() < 2 ? "Overlap compares policies: add a second pane."
-                                                 : "Computing the first selections…",
-                          viewport);
-    const Theme& theme = themeOf(viewport.theme);
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = theme.canvas;
-    SceneBuilder builder(scene, *viewport.text);
-    const double bottom = viewport.height - (viewport.forExport ? 16 : 0);
-    const double names = viewport.height < 260
-                             ? 0
-                             : 16 + nameRows(builder, panes, {0, 0, viewport.width - 28, 0}, viewport.theme, false);
-    const Layout layout = layoutOf(panes.size(), names, bottom, viewport);
-    if (layout.headings)
-        drawHeadings(builder, layout, theme);
-    const double matrixEnd = drawMatrix(builder, input, panes, layout.matrix, viewport.theme);
-    const bool hasBars = layout.bars.width > 0;
-    const double barsEnd = hasBars ? drawAgreement(builder, agreement(input, panes), layout.bars, theme) : matrixEnd;
-    drawNames(builder, panes, layout.matrix, matrixEnd, hasBars ? layout.bars : layout.matrix, barsEnd, bottom - 4,
-              viewport.theme);
-    drawProvenance(builder, input, viewport);
-    return scene;
-}
+class OverlapView final : public View {
+public:
+    OverlapView()
+        : View({.id = "overlap",
+                .name = "Overlap",
+                .summary = "What the kept lists of the panes have in common",
+                .paper = "Jaccard overlap; KeyDiff Table 14 compares variants by outcome, this by list",
+                .help = std::string(viewExplanation("overlap_view")),
+                .place = ViewPlace::BelowPanes,
+                .teaching = TeachingRole::Detail}) {}
 
-std::string OverlapView::finding(const ViewInput& input, const ParameterValues&) const {
-    const auto panes = readyPanes(input);
-    if (panes.size() < 2)
-        return "Overlap compares policies: two panes with results are needed.";
-    std::pair<std::size_t, std::size_t> closest{0, 1};
-    double most = -1;
-    for (std::size_t a = 0; a < panes.size(); ++a)
-        for (std::size_t b = a + 1; b < panes.size(); ++b)
-            if (const double overlap = jaccard(keptTokens(input, *panes[a]), keptTokens(input, *panes[b]));
-                overlap > most) {
-                most = overlap;
-                closest = {a, b};
-            }
-    const auto counts = agreement(input, panes);
-    return fmt::format("{} and {} agree most (Jaccard {}); {} of {} tokens are kept by every pane, {} by none",
-                       panes[closest.first]->policyName, panes[closest.second]->policyName, formatFixed(most, 2),
-                       formatCount(counts.back()), formatCount(input.cut.token), formatCount(counts.front()));
-}
-
-ViewTable OverlapView::table(const ViewInput& input, const ParameterValues&) const {
-    const auto panes = readyPanes(input);
-    std::vector<std::string> columns = {"pane"};
-    std::vector<std::vector<std::string>> rows;
-    for (const PaneData* row : panes) {
-        columns.push_back(fmt::format("{} {}", row->letter, paneTitle(*row)));
-        rows.push_back({columns.back()});
-        for (const PaneData* column : panes)
-            rows.back().push_back(fmt::format("{:.6f}", jaccard(keptTokens(input, *row), keptTokens(input, *column))));
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        if (!input.capture)
+            return kNoCapture;
+        if (readyPanes(input).size() >= 2)
+            return "";
+        return input.panes.size() < 2 ? "Overlap compares policies: add a second pane."
+                                      : "Computing the first selections…";
     }
-    return tableOf(std::move(columns), std::move(rows));
-}
+
+    Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {
+        const auto panes = readyPanes(input);
+        const Theme& theme = themeOf(viewport.theme);
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+        const double bottom = viewport.height - (viewport.forExport ? 16 : 0);
+        const double names = viewport.height < 260
+                                 ? 0
+                                 : 16 + nameRows(builder, panes, {0, 0, viewport.width - 28, 0}, viewport.theme, false);
+        const Layout layout = layoutOf(panes.size(), names, bottom, viewport);
+        if (layout.headings)
+            drawHeadings(builder, layout, theme);
+        const double matrixEnd = drawMatrix(builder, input, panes, layout.matrix, viewport.theme);
+        const bool hasBars = layout.bars.width > 0;
+        const double barsEnd =
+            hasBars ? drawAgreement(builder, agreement(input, panes), layout.bars, theme) : matrixEnd;
+        drawNames(builder, panes, layout.matrix, matrixEnd, hasBars ? layout.bars : layout.matrix, barsEnd, bottom - 4,
+                  viewport.theme);
+        drawProvenance(builder, input, viewport);
+        return scene;
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const auto panes = readyPanes(input);
+        std::pair<std::size_t, std::size_t> closest{0, 1};
+        double most = -1;
+        for (std::size_t a = 0; a < panes.size(); ++a)
+            for (std::size_t b = a + 1; b < panes.size(); ++b)
+                if (const double overlap = jaccard(keptTokens(input, *panes[a]), keptTokens(input, *panes[b]));
+                    overlap > most) {
+                    most = overlap;
+                    closest = {a, b};
+                }
+        const auto counts = agreement(input, panes);
+        return fmt::format("{} and {} agree most (Jaccard {}); {} of {} tokens are kept by every pane, {} by none",
+                           panes[closest.first]->policyName, panes[closest.second]->policyName, formatFixed(most, 2),
+                           formatCount(counts.back()), formatCount(input.cut.token), formatCount(counts.front()));
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues&) const override {
+        const auto panes = readyPanes(input);
+        std::vector<std::string> columns = {"pane"};
+        std::vector<std::vector<std::string>> rows;
+        for (const PaneData* row : panes) {
+            columns.push_back(fmt::format("{} {}", row->letter, paneTitle(*row)));
+            rows.push_back({columns.back()});
+            for (const PaneData* column : panes)
+                rows.back().push_back(
+                    fmt::format("{:.6f}", jaccard(keptTokens(input, *row), keptTokens(input, *column))));
+        }
+        return tableOf(std::move(columns), std::move(rows));
+    }
+};
 
 } // namespace
 
-const View& overlapView() {
-    static const OverlapView view;
-    return view;
-}
+const View& overlapView() { return onlyOne<OverlapView>(); }
 
 } // namespace kvscope

@@ -1,7 +1,5 @@
 // A policy as a landscape over two of its knobs: where a setting matters, where another policy takes over, and one
 // click to go there.
-#include "views/phase_map/phase_map_view.h"
-
 #include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
 #include "views/common/measure_options.h"
@@ -50,37 +48,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         colourMapOption(), valueRangeOption(checkRange)});
 }
 
-class PhaseMapView final : public View, public ColourScaleView, public OptionNeedsView {
-public:
-    PhaseMapView()
-        : View({.id = "phase_map",
-                .name = "Phase map",
-                .summary = "Two parameters against each other, coloured by a measure or by the winning pane",
-                .paper = "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.3",
-                .help = std::string(viewExplanation("phase_map_view")),
-                .options = makeOptions(),
-                .data = "phase_map"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    std::vector<OptionNeed> optionNeeds() const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-
-private:
-    std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) {
-    if (input.capture && input.panes.empty())
-        return kNoPane;
-    constexpr const char* running = "Running the first setting…";
-    if (const std::string why = whyNoData<PhaseMapData>(input, running); !why.empty())
-        return why;
-    return dataAs<PhaseMapData>(input)->cells.empty() ? running : "";
-}
-
 std::size_t doneOf(const PhaseMapData& data) {
     return static_cast<std::size_t>(
         std::count_if(data.cells.begin(), data.cells.end(), [](const PhaseCell& cell) { return cell.computed; }));
@@ -103,7 +70,7 @@ std::string nameOf(const PhaseAxis& axis) {
 /// Of winners the panes with their colours; of a measure its pane in words, because a cell has the colour of its value.
 std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& input, const Theme& theme) {
     std::vector<LegendEntry> legend;
-    const auto add = [&](const std::string& words) { legend.push_back({words, Marker::Circle, kTransparent, {}, 0}); };
+    const auto add = [&](const std::string& words) { legend.push_back(wordsEntry(words)); };
     if (data.winners) {
         for (const PhasePane& pane : data.panes)
             legend.push_back(identityOf(input, pane.letter, pane.policyId, theme.id)
@@ -124,43 +91,10 @@ std::pair<std::vector<LegendEntry>, PhaseLayout> arrange(const PhaseMapData& dat
     std::vector<LegendEntry> legend = legendOf(data, input, themeOf(viewport.theme));
     PhaseLayout layout = phaseLayoutOf(data, legend, viewport);
     if (!layout.titles || viewport.text->measure(data.y.title, kPhaseTitle).width > layout.grid.height) {
-        legend.push_back(
-            {fmt::format("across: {}, up: {}", nameOf(data.x), nameOf(data.y)), Marker::Circle, kTransparent, {}, 0});
+        legend.push_back(wordsEntry(fmt::format("across: {}, up: {}", nameOf(data.x), nameOf(data.y))));
         layout = phaseLayoutOf(data, legend, viewport);
     }
     return {std::move(legend), layout};
-}
-
-std::vector<OptionNeed> PhaseMapView::optionNeeds() const {
-    const OptionIs shaded{"colour", {"measure"}};
-    return {{"colours", {shaded}},
-            {"colours", {{"measure", choicesBut(*card().options, "measure", signedMeasures())}}},
-            {kValueRangeOption, {shaded}}};
-}
-
-Scene PhaseMapView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const auto data = dataAs<PhaseMapData>(input);
-    const Theme& theme = themeOf(viewport.theme);
-    const auto [legend, layout] = arrange(*data, input, viewport);
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = theme.canvas;
-    SceneBuilder builder(scene, *viewport.text);
-    drawTopLegend(builder, viewport, legend, 12);
-    drawPhaseCells(builder, input, layout, *data, phaseScale(*data, options), viewport);
-    drawPhasePresent(builder, layout, *data, input, theme);
-    drawPhaseAxes(builder, layout, *data, theme);
-    drawProvenance(builder, input, viewport);
-    return scene;
-}
-
-std::unique_ptr<const ColourScale> PhaseMapView::scaleOf(const ViewInput& input, const ParameterValues& options) const {
-    const auto data = whyNoPicture(input).empty() ? dataAs<PhaseMapData>(input) : nullptr;
-    auto scale = data ? std::make_unique<const ValueScale>(phaseScale(*data, options)) : nullptr;
-    return scale && !scale->isEmpty() ? std::move(scale) : nullptr;
 }
 
 /// "budget 0.9, sliding window w 0.13".
@@ -185,38 +119,6 @@ std::string winnersText(const PhaseMapData& data) {
     return fmt::format("{} of {} settings", text, counted);
 }
 
-std::string PhaseMapView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<PhaseMapData>(input);
-    const std::size_t done = doneOf(*data);
-    const std::string rest =
-        done < data->cells.size() ? fmt::format(" ({} of {} settings so far)", done, data->cells.size()) : "";
-    if (data->winners)
-        return winnersText(*data) + rest;
-    std::size_t best = data->cells.size(), worst = best;
-    for (std::size_t i = 0; i < data->cells.size(); ++i) {
-        const double value = data->cells[i].computed ? data->cells[i].values.front() : NAN;
-        if (std::isnan(value))
-            continue;
-        const auto better = [&](double a, double b) { return data->higherIsBetter ? a > b : a < b; };
-        best = best == data->cells.size() || better(value, data->cells[best].values.front()) ? i : best;
-        worst = worst == data->cells.size() || better(data->cells[worst].values.front(), value) ? i : worst;
-    }
-    if (best == data->cells.size())
-        return done < data->cells.size() ? "Running the first setting…"
-                                         : "The policy refuses every setting of this map: " + data->cells.front().error;
-    const bool takesSide = measureById(data->measure).better != MeasureDirection::Neither;
-    const double low = data->cells[best].values.front(), high = data->cells[worst].values.front();
-    if (low == high)
-        return fmt::format("The {} of {} is {} at every setting{}", measureWords(*data), data->panes.front().policyName,
-                           valueText(*data, low), rest);
-    return fmt::format("The {} of {} is {} at {}, where it is {}; {} at {}, where it is {}{}", measureWords(*data),
-                       data->panes.front().policyName, takesSide ? "best" : "smallest", settingOf(*data, best),
-                       valueText(*data, low), takesSide ? "worst" : "largest", settingOf(*data, worst),
-                       valueText(*data, high), rest);
-}
-
 SettingChange settingChangeOf(const PhaseMapData& data, std::size_t cell) {
     SettingChange settingChange;
     settingChange.pane = data.activePane;
@@ -230,66 +132,142 @@ SettingChange settingChangeOf(const PhaseMapData& data, std::size_t cell) {
     return settingChange;
 }
 
-PointFacts PhaseMapView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                 Point at) const {
-    const auto data = dataAs<PhaseMapData>(input);
-    const PickId pick = pickAt(scene, at, 0);
-    if (const auto scale = scaleOf(input, options);
-        scale && placeOnColumn(scene, at) && pick.kind != PickId::Kind::Cell)
-        return rangeFacts(*scale, scene, at);
-    if (!data || pick.kind != PickId::Kind::Cell || std::cmp_greater_equal(pick.index, data->cells.size()))
-        return {};
-    const auto index = static_cast<std::size_t>(pick.index);
-    const PhaseCell& cell = data->cells[index];
-    PointFacts facts;
-    facts.rows = {{"setting", settingOf(*data, index)}};
-    for (std::size_t i = 0; i < data->panes.size() && cell.computed; ++i) {
-        const std::string value =
-            std::isnan(cell.values[i])
-                ? std::string("refused")
-                : fmt::format("{}, {} % kept", valueText(*data, cell.values[i]), formatFixed(100 * cell.kept[i], 1));
-        facts.rows.emplace_back(fmt::format("{} {}", data->panes[i].letter, data->panes[i].policyName), value);
-    }
-    if (!cell.computed)
-        facts.rows.emplace_back("result", "waiting");
-    if (!cell.error.empty())
-        facts.rows.emplace_back("why", cell.error);
-    facts.rows.emplace_back("click", fmt::format("gives both to pane {}", static_cast<char>('A' + data->activePane)));
-    facts.settingChange = settingChangeOf(*data, index);
-    return facts;
+std::vector<OptionNeed> optionNeeds() {
+    const OptionIs shaded{"colour", {"measure"}};
+    return {{"colours", {shaded}},
+            {"colours", {{"measure", choicesBut(*makeOptions(), "measure", signedMeasures())}}},
+            {kValueRangeOption, {shaded}}};
 }
 
-ViewTable PhaseMapView::table(const ViewInput& input, const ParameterValues&) const {
-    const auto data = dataAs<PhaseMapData>(input);
-    if (!data)
-        return tableOf({"setting"}, {});
-    std::vector<std::string> columns = {data->x.id, data->y.id};
-    for (const PhasePane& pane : data->panes)
-        for (const std::string& what : {data->measure, std::string("kept")})
-            columns.push_back(fmt::format("{} {} {}", pane.letter, pane.policyName, what));
-    columns.emplace_back("winner");
-    std::vector<std::vector<std::string>> rows;
-    for (std::size_t i = 0; i < data->cells.size(); ++i) {
-        const PhaseCell& cell = data->cells[i];
-        if (!cell.computed)
-            continue;
-        rows.push_back({data->x.texts[i % data->x.texts.size()], data->y.texts[i / data->x.texts.size()]});
-        for (std::size_t pane = 0; pane < data->panes.size(); ++pane) {
-            const bool none = std::isnan(cell.values[pane]);
-            rows.back().push_back(none ? "" : fmt::format("{:.9g}", cell.values[pane]));
-            rows.back().push_back(none ? "" : fmt::format("{:.6f}", cell.kept[pane]));
-        }
-        const int winner = data->winner(cell);
-        rows.back().push_back(winner < 0 ? "" : std::string(1, data->panes[static_cast<std::size_t>(winner)].letter));
+class PhaseMapView final : public View {
+public:
+    PhaseMapView()
+        : View({.id = "phase_map",
+                .name = "Phase map",
+                .summary = "Two parameters against each other, coloured by a measure or by the winning pane",
+                .paper = "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.3",
+                .help = std::string(viewExplanation("phase_map_view")),
+                .options = makeOptions(),
+                .needs = optionNeeds(),
+                .data = "phase_map"}) {}
+
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        if (input.capture && input.panes.empty())
+            return kNoPane;
+        constexpr const char* running = "Running the first setting…";
+        if (const std::string why = whyNoData<PhaseMapData>(input, running); !why.empty())
+            return why;
+        return dataAs<PhaseMapData>(input)->cells.empty() ? running : "";
     }
-    return tableOf(std::move(columns), std::move(rows));
-}
+
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const auto data = dataAs<PhaseMapData>(input);
+        const Theme& theme = themeOf(viewport.theme);
+        const auto [legend, layout] = arrange(*data, input, viewport);
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+        drawTopLegend(builder, viewport, legend, 12);
+        drawPhaseCells(builder, input, layout, *data, phaseScale(*data, options), viewport);
+        drawPhasePresent(builder, layout, *data, input, theme);
+        drawPhaseAxes(builder, layout, *data, theme);
+        drawProvenance(builder, input, viewport);
+        return scene;
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<PhaseMapData>(input);
+        const std::size_t done = doneOf(*data);
+        const std::string rest =
+            done < data->cells.size() ? fmt::format(" ({} of {} settings so far)", done, data->cells.size()) : "";
+        if (data->winners)
+            return winnersText(*data) + rest;
+        std::size_t best = data->cells.size(), worst = best;
+        for (std::size_t i = 0; i < data->cells.size(); ++i) {
+            const double value = data->cells[i].computed ? data->cells[i].values.front() : NAN;
+            if (std::isnan(value))
+                continue;
+            const auto better = [&](double a, double b) { return data->higherIsBetter ? a > b : a < b; };
+            best = best == data->cells.size() || better(value, data->cells[best].values.front()) ? i : best;
+            worst = worst == data->cells.size() || better(data->cells[worst].values.front(), value) ? i : worst;
+        }
+        if (best == data->cells.size())
+            return done < data->cells.size()
+                       ? "Running the first setting…"
+                       : "The policy refuses every setting of this map: " + data->cells.front().error;
+        const bool takesSide = measureById(data->measure).better != MeasureDirection::Neither;
+        const double low = data->cells[best].values.front(), high = data->cells[worst].values.front();
+        if (low == high)
+            return fmt::format("The {} of {} is {} at every setting{}", measureWords(*data),
+                               data->panes.front().policyName, valueText(*data, low), rest);
+        return fmt::format("The {} of {} is {} at {}, where it is {}; {} at {}, where it is {}{}", measureWords(*data),
+                           data->panes.front().policyName, takesSide ? "best" : "smallest", settingOf(*data, best),
+                           valueText(*data, low), takesSide ? "worst" : "largest", settingOf(*data, worst),
+                           valueText(*data, high), rest);
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<PhaseMapData>(input);
+        if (!data)
+            return tableOf({"setting"}, {});
+        std::vector<std::string> columns = {data->x.id, data->y.id};
+        for (const PhasePane& pane : data->panes)
+            for (const std::string& what : {data->measure, std::string("kept")})
+                columns.push_back(fmt::format("{} {} {}", pane.letter, pane.policyName, what));
+        columns.emplace_back("winner");
+        std::vector<std::vector<std::string>> rows;
+        for (std::size_t i = 0; i < data->cells.size(); ++i) {
+            const PhaseCell& cell = data->cells[i];
+            if (!cell.computed)
+                continue;
+            rows.push_back({data->x.texts[i % data->x.texts.size()], data->y.texts[i / data->x.texts.size()]});
+            for (std::size_t pane = 0; pane < data->panes.size(); ++pane) {
+                const bool none = std::isnan(cell.values[pane]);
+                rows.back().push_back(none ? "" : fmt::format("{:.9g}", cell.values[pane]));
+                rows.back().push_back(none ? "" : fmt::format("{:.6f}", cell.kept[pane]));
+            }
+            const int winner = data->winner(cell);
+            rows.back().push_back(winner < 0 ? ""
+                                             : std::string(1, data->panes[static_cast<std::size_t>(winner)].letter));
+        }
+        return tableOf(std::move(columns), std::move(rows));
+    }
+
+    std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,
+                                                   const ParameterValues& options) const override {
+        const auto data = whyNoPicture(input, options).empty() ? dataAs<PhaseMapData>(input) : nullptr;
+        auto scale = data ? std::make_unique<const ValueScale>(phaseScale(*data, options)) : nullptr;
+        return scale && !scale->isEmpty() ? std::move(scale) : nullptr;
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
+        const auto data = dataAs<PhaseMapData>(input);
+        const PickId pick = pickAt(scene, at, 0);
+        if (!data || pick.kind != PickId::Kind::Cell || std::cmp_greater_equal(pick.index, data->cells.size()))
+            return {};
+        const auto index = static_cast<std::size_t>(pick.index);
+        const PhaseCell& cell = data->cells[index];
+        PointFacts facts;
+        facts.rows = {{"setting", settingOf(*data, index)}};
+        for (std::size_t i = 0; i < data->panes.size() && cell.computed; ++i) {
+            const std::string value = std::isnan(cell.values[i])
+                                          ? std::string("refused")
+                                          : fmt::format("{}, {} % kept", valueText(*data, cell.values[i]),
+                                                        formatFixed(100 * cell.kept[i], 1));
+            facts.rows.emplace_back(fmt::format("{} {}", data->panes[i].letter, data->panes[i].policyName), value);
+        }
+        if (!cell.computed)
+            facts.rows.emplace_back("result", "waiting");
+        if (!cell.error.empty())
+            facts.rows.emplace_back("why", cell.error);
+        facts.rows.emplace_back("click",
+                                fmt::format("gives both to pane {}", static_cast<char>('A' + data->activePane)));
+        facts.settingChange = settingChangeOf(*data, index);
+        return facts;
+    }
+};
 
 } // namespace
 
-const View& phaseMapView() {
-    static const PhaseMapView view;
-    return view;
-}
+const View& phaseMapView() { return onlyOne<PhaseMapView>(); }
 
 } // namespace kvscope

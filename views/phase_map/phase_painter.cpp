@@ -108,9 +108,7 @@ void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLa
     }
     if (layout.column.width <= 0 || scale.isEmpty())
         return;
-    ColourColumnSpec column = scale.column();
-    column.handles = !viewport.forExport;
-    drawColourColumn(builder, layout.column, column, theme);
+    drawColourColumn(builder, layout.column, scale.column(), theme);
 }
 
 void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const Theme& theme) {

@@ -68,6 +68,12 @@ struct LegendEntry {
     bool bar = false; ///< a short horizontal bar instead of a marker; with a stroke, a line of it under a filled marker
 };
 
+/// Entries of the usual shapes: a filled square, a ring, a piece of a line, words alone.
+LegendEntry areaEntry(std::string label, Colour fill);
+LegendEntry ringEntry(std::string label, Stroke stroke);
+LegendEntry lineEntry(std::string label, Stroke stroke);
+LegendEntry wordsEntry(std::string label);
+
 constexpr double kLegendPitch = 17; ///< from row to row
 
 /// The fewest rows that show all labels whole; otherwise at least two rows in which every label keeps a word. At most

@@ -36,17 +36,6 @@ void drawHistogram(SceneBuilder& builder, const Box& bar, const ColourColumnSpec
     }
 }
 
-/// A triangle over the histogram that points at its place on the bar, and a line across the bar.
-void drawHandle(SceneBuilder& builder, const Box& bar, double place, PickId pick, const Theme& theme) {
-    const double y = bar.bottom() - place * bar.height;
-    for (const Stroke& stroke : {Stroke{theme.casing, 3, {}}, Stroke{theme.ink, 1, {}}})
-        builder.line({bar.x, y}, {bar.right(), y}, stroke);
-    builder.scene().items.push_back(PolygonItem{
-        {{bar.x - 11, y - 5}, {bar.x - 1, y}, {bar.x - 11, y + 5}}, theme.ink, {theme.casing, 1, {}}, pick});
-    // What the pointer may hit is larger than what is seen.
-    builder.rectangle({bar.x - kHistogram, y - 6, kHistogram + kBar, 12}, kTransparent, {}, 0, pick);
-}
-
 void drawLabel(SceneBuilder& builder, const Box& bar, const Tick& tick, Colour colour, const Theme& theme) {
     const double y = bar.bottom() - tick.value * bar.height;
     builder.line({bar.right(), y}, {bar.right() + kTick, y}, {theme.axis, 1, {}});
@@ -89,10 +78,6 @@ void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnS
         drawLabel(builder, bar, tick, theme.text3, theme);
         labelled.push_back(tick);
     }
-    if (!spec.handles)
-        return;
-    drawHandle(builder, bar, spec.low, kLowHandle, theme);
-    drawHandle(builder, bar, spec.high, kHighHandle, theme);
 }
 
 std::optional<double> placeOnColumn(const Scene& scene, Point at) {

@@ -91,6 +91,18 @@ private:
 
 } // namespace
 
+LegendEntry areaEntry(std::string label, Colour fill) { return {std::move(label), Marker::Square, fill, {}, 4}; }
+
+LegendEntry ringEntry(std::string label, Stroke stroke) {
+    return {std::move(label), Marker::Circle, kTransparent, std::move(stroke)};
+}
+
+LegendEntry lineEntry(std::string label, Stroke stroke) {
+    return {std::move(label), Marker::Circle, kTransparent, std::move(stroke), 3, true};
+}
+
+LegendEntry wordsEntry(std::string label) { return {std::move(label), Marker::Circle, kTransparent, {}, 0}; }
+
 int legendRows(const std::vector<LegendEntry>& entries, double width, int most, const TextService& text) {
     const Packing packing(entries, width, text);
     for (int rows = 1; rows < most; ++rows) {

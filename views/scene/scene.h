@@ -128,6 +128,12 @@ struct Scene {
     double xMin = 0, xMax = 0, yMin = 0, yMax = 0;
     bool yDown = false;       ///< yMin lies at the top of the plot (maps), else at its bottom
     double contentHeight = 0; ///< of scrollable scenes; 0: fits
+
+    /// The data under a point of the plot, which must not be empty.
+    Point dataAt(Point pixel) const {
+        const double down = (pixel.y - plot.y) / plot.height * (yMax - yMin);
+        return {xMin + (pixel.x - plot.x) / plot.width * (xMax - xMin), yDown ? yMin + down : yMax - down};
+    }
 };
 
 /// The topmost drawable within `tolerance` pixels of the point.

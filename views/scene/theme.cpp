@@ -1,4 +1,4 @@
-// The colour tokens of the design, light and dark, and the identities of the policies. No other file writes a colour.
+// The colour tokens of the design, light and dark.
 #include "views/scene/theme.h"
 
 #include "core/base/error.h"
@@ -56,37 +56,6 @@ Theme makePaper() {
     return t;
 }
 
-struct Identity {
-    std::string_view policy;
-    std::uint32_t light, dark;
-    Marker marker;
-    std::array<double, 4> dash; ///< zero-terminated
-};
-
-constexpr std::array<double, 4> kSolid{}, kDashed{5, 2.5}, kDotted{1, 2.5}, kDashDot{6, 2, 1, 2};
-
-// Six families as far apart as four kinds of vision allow; the others fill what room is left (smallest distance 6.5
-// light, 7.4 dark), a relative with the marker of its family.
-constexpr std::array<Identity, 17> kIdentities = {{
-    {"keydiff", 0x036569, 0x26F7E4, Marker::Circle, kSolid},
-    {"key_norm", 0x009DBE, 0x60D5E3, Marker::Circle, kDashed},
-    {"snapkv", 0x5D5004, 0x9A9802, Marker::Square, kSolid},
-    {"pyramidkv", 0x687F22, 0xB5E245, Marker::Square, kDashed},
-    {"compactor", 0x8C50C6, 0xA34AA9, Marker::Diamond, kSolid},
-    {"leverage", 0x5B33B3, 0xCA63AD, Marker::Diamond, kDashed},
-    {"balancekv", 0xC97393, 0xEA81A7, Marker::TriangleUp, kSolid},
-    {"balancekv_stream", 0x6F0000, 0xC92B00, Marker::TriangleUp, kDashed},
-    {"subgen", 0x669C15, 0x607A58, Marker::TriangleDown, kSolid},
-    {"subgen_kcenter", 0x078D62, 0x6CC948, Marker::TriangleDown, kDashed},
-    {"h2o", 0x391D96, 0xB1A8FE, Marker::Hexagon, kSolid},
-    {"tova", 0xA975FF, 0x8C7EFF, Marker::Hexagon, kDashed},
-    {"streaming_llm", 0xBC3096, 0xF2DB9F, Marker::Cross, kDashDot},
-    {"uniform", 0x2F3231, 0x6C5C6A, Marker::Plus, kDotted},
-    {"score", 0x4E0062, 0x2D62DA, Marker::Star, kSolid},
-    {"imported", 0x3A4848, 0xD6BBA1, Marker::Star, kDashed},
-    {"exact", 0x14181F, 0xF4F6F9, Marker::Circle, kSolid},
-}};
-
 constexpr std::array<std::uint32_t, kCategoryColours> kLightCategories = {
     0x2D1974, 0xAC9406, 0x237FA6, 0x75590F, 0x9B80FF, 0x3B2900, 0x93215C, 0xBE4972,
     0x4858AA, 0x23A1C2, 0x95730A, 0x855CDE, 0x574106, 0x2929A4, 0xD87A7D, 0x5D0044};
@@ -133,18 +102,6 @@ ThemeId themeByName(std::string_view name) {
     if (name == "paper")
         return ThemeId::Paper;
     throw Error({.sentence = "unknown theme '" + std::string(name) + "'", .remedy = "Choose light, dark or paper"});
-}
-
-PolicyStyle policyStyle(std::string_view policyId, ThemeId theme) {
-    for (const Identity& identity : kIdentities) {
-        if (identity.policy != policyId)
-            continue;
-        PolicyStyle style{rgb(theme == ThemeId::Dark ? identity.dark : identity.light), identity.marker, {}};
-        std::copy_if(identity.dash.begin(), identity.dash.end(), std::back_inserter(style.dash),
-                     [](double d) { return d > 0; });
-        return style;
-    }
-    return {themeOf(theme).text3, Marker::Diamond, {2, 2}};
 }
 
 Colour categoryColour(std::size_t index, ThemeId theme) {

@@ -22,15 +22,6 @@ struct Theme {
 const Theme& themeOf(ThemeId id);
 ThemeId themeByName(std::string_view name); ///< "light", "dark", "paper"; throws Error
 
-/// Identity of a policy wherever several are shown: colour, marker, dash. Unknown ids (recorded
-/// selections) get a neutral one.
-struct PolicyStyle {
-    Colour colour;
-    Marker marker = Marker::Circle;
-    std::vector<double> dash;
-};
-PolicyStyle policyStyle(std::string_view policyId, ThemeId theme);
-
 /// How many groups without an order have colours of their own: no two nearer than 8.8 (light) and 9.7 (dark) in OKLab
 /// distance x 100 for normal, deutan, protan and tritan vision; contrast on the canvas >= 3. The first few lie farther
 /// apart.

@@ -3,6 +3,7 @@
 #include "views/score_plane/score_plane.h"
 
 #include "core/policies/common/policy_tools.h"
+#include "core/policies/policy.h"
 
 #include <fmt/format.h>
 
@@ -70,7 +71,7 @@ std::string whyNoPlane(const ViewInput& input) {
         return input.capture ? "No policy is shown. Add Compactor." : kNoCapture;
     if (const std::string why = whyEmpty(input, *pane); !why.empty())
         return why;
-    if (pane->policyId != "compactor" || pane->result->request.recorded)
+    if (familyOf(pane->policyId) != PolicyFamily::Compactor || pane->result->request.recorded)
         return fmt::format("The score plane shows Compactor's two scores, and pane {} is {}. Choose Compactor there, "
                            "or activate a pane "
                            "that has it.",

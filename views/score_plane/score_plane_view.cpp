@@ -1,10 +1,9 @@
 // Compactor keeps a token for one of two reasons, and here both are axes: a token is kept when it lies beyond the line.
 // Turning lambda turns the line, changing the budget moves it.
-#include "views/score_plane/score_plane_view.h"
-
+#include "core/policies/policy.h"
 #include "views/common/chart.h"
-#include "views/common/drag_handles.h"
 #include "views/common/pane_offers.h"
+#include "views/common/policy_style.h"
 #include "views/common/view_options.h"
 #include "views/explanations.h"
 #include "views/score_plane/score_plane.h"
@@ -27,28 +26,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                      {{"middle", "The middle 99 %", "of each score, so that few far tokens do not squeeze the others"},
                       {"all", "Everything", "every token"}})});
 }
-
-class ScorePlaneView final : public View, public DragHandles, public PaneOffersView {
-public:
-    ScorePlaneView()
-        : View({.id = "score_plane",
-                .name = "Score plane",
-                .summary = "Compactor's two scores against each other, with the line of its choice",
-                .paper = "Compactor 3.3",
-                .help = std::string(viewExplanation("score_plane_view")),
-                .options = makeOptions()}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-    std::optional<SettingChange> draggedTo(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                           PickId handle, Point at) const override;
-    std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues&) const override {
-        return offerPolicy(input, {"compactor"});
-    }
-};
 
 constexpr PickId kLambdaHandle{PickId::Kind::Handle, 0}, kLine{PickId::Kind::Handle, 1};
 
@@ -82,7 +59,7 @@ Chart chartFor(const ViewInput& input, const ScorePlane& plane, const ParameterV
     const ParameterValues& values = activePane(input)->result->request.policy.values;
     std::vector<LegendEntry> legend = tokenLegend(plane.marks, themeOf(viewport.theme));
     legend.push_back(
-        {paneTitle(*activePane(input)), Marker::Square, policyStyle("compactor", viewport.theme).colour, {}, 4});
+        areaEntry(paneTitle(*activePane(input)), policyStyle(firstOf(PolicyFamily::Compactor), viewport.theme).colour));
     return Chart(viewport, std::move(legend),
                  {range.xMin, range.xMax, AxisScale::Linear,
                   fmt::format("z(attention): non-causal, C = {}", values.integer("chunk"))},
@@ -151,80 +128,6 @@ void drawNotes(SceneBuilder& builder, const ScorePlane& plane, std::int64_t thin
     }
 }
 
-Scene ScorePlaneView::buildScene(const ViewInput& input, const ParameterValues& options,
-                                 const Viewport& viewport) const {
-    if (const std::string why = whyNoPlane(input); !why.empty())
-        return emptyScene(why, viewport);
-    const ScorePlane plane = scorePlaneOf(input);
-    const Theme& theme = themeOf(viewport.theme);
-    Chart chart = chartFor(input, plane, options, viewport);
-    SceneBuilder builder = chart.builder(viewport);
-    drawGrid(builder, chart.frame, theme);
-    builder.pushClip(chart.frame.plot);
-    const std::int64_t thinned = drawTokenMarks(builder, chart.frame, plane.marks, input.focus, theme);
-    drawLine(builder, plane, chart.frame, theme);
-    drawNotes(builder, plane, thinned, chart.frame, theme);
-    builder.popClip();
-    finishChart(chart, input, viewport, true);
-    return std::move(chart.scene);
-}
-
-std::string ScorePlaneView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPlane(input); !why.empty())
-        return why;
-    const ScorePlane plane = scorePlaneOf(input);
-    const Deciders deciders = decidersOf(plane);
-    if (deciders.kept == 0)
-        return "No token is kept for its scores: protection fills the budget";
-    const char* who = deciders.byAttention > deciders.byLeverage   ? "Attention decides"
-                      : deciders.byAttention < deciders.byLeverage ? "Leverage decides"
-                                                                   : "Both weigh alike";
-    return fmt::format("{}: of {} tokens kept by score, {} would be by attention alone, {} by leverage alone, {} by "
-                       "each of them (λ = {})",
-                       who, formatCount(deciders.kept), formatCount(deciders.byAttention),
-                       formatCount(deciders.byLeverage), formatCount(deciders.byBoth), formatShort(plane.lambda));
-}
-
-PointFacts ScorePlaneView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
-    const PickId pick = pickAt(scene, at, 4);
-    if (!whyNoPlane(input).empty() || pick.kind == PickId::Kind::None)
-        return {};
-    const ScorePlane plane = scorePlaneOf(input);
-    PointFacts facts;
-    if (pick.kind == PickId::Kind::Token) {
-        facts.token = static_cast<TokenIndex>(pick.index);
-        const Point place = plane.marks.places[static_cast<std::size_t>(pick.index)];
-        facts.rows = {{"z(attention)", formatFixed(place.x, 3)}, {"z(leverage)", formatFixed(place.y, 3)}};
-        return facts;
-    }
-    if (pick.kind != PickId::Kind::Handle)
-        return {};
-    facts.rows = {{"score", "z(attention) + λ z(leverage)"},
-                  {"λ", formatShort(plane.lambda)},
-                  {"line", slopeText(plane.lambda)},
-                  {"kept from", formatShort(plane.threshold)}};
-    return facts;
-}
-
-std::optional<SettingChange> ScorePlaneView::draggedTo(const ViewInput& input, const ParameterValues&,
-                                                       const Scene& scene, PickId handle, Point at) const {
-    if (!whyNoPlane(input).empty() || scene.plot.width < 1 || scene.plot.height < 1)
-        return std::nullopt;
-    const ScorePlane plane = scorePlaneOf(input);
-    const Point data{scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin),
-                     scene.yMin + (scene.plot.bottom() - at.y) / scene.plot.height * (scene.yMax - scene.yMin)};
-    SettingChange settingChange;
-    if (handle == kLine) {
-        settingChange.budget = Budget{Budget::Unit::Tokens, static_cast<double>(budgetThrough(plane, data))};
-    } else {
-        const auto lambda = lambdaThrough(plane, data);
-        if (!lambda)
-            return std::nullopt;
-        settingChange.values = {{"lambda_rule", "fixed"}, {"lambda", fmt::format("{:.2f}", *lambda)}};
-    }
-    return settingChange;
-}
-
 /// 0 = best; empty for tokens that left the cache in an earlier block and have no score.
 std::vector<std::string> ranksOf(const std::vector<float>& total) {
     std::vector<std::size_t> order;
@@ -238,44 +141,118 @@ std::vector<std::string> ranksOf(const std::vector<float>& total) {
     return ranks;
 }
 
-ViewTable ScorePlaneView::table(const ViewInput& input, const ParameterValues&) const {
-    ViewTable table;
-    table.columns = {"position", "text", "segment", "state", "z_attention", "z_leverage", "score", "rank"};
-    if (!whyNoPlane(input).empty())
-        return table;
-    const auto plane = std::make_shared<const ScorePlane>(scorePlaneOf(input));
-    const auto ranks = std::make_shared<const std::vector<std::string>>(ranksOf(plane->total));
-    table.rowCount = std::ssize(plane->total);
-    table.cell = [plane, ranks, capture = input.capture](std::int64_t row, int column) -> std::string {
-        const auto i = static_cast<std::size_t>(row);
-        const auto number = [](double x) { return std::isnan(x) ? std::string() : fmt::format("{:.9g}", x); };
-        switch (column) {
-        case 0:
-            return std::to_string(row);
-        case 1:
-            return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
-        case 2:
-            return segmentOf(*capture, static_cast<TokenIndex>(row));
-        case 3:
-            return stateName(plane->marks.states[i]);
-        case 4:
-            return number(plane->marks.places[i].x);
-        case 5:
-            return number(plane->marks.places[i].y);
-        case 6:
-            return number(static_cast<double>(plane->total[i]));
-        default:
-            return (*ranks)[i];
+class ScorePlaneView final : public View {
+public:
+    ScorePlaneView()
+        : View({.id = "score_plane",
+                .name = "Score plane",
+                .summary = "Compactor's two scores against each other, with the line of its choice",
+                .paper = "Compactor 3.3",
+                .help = std::string(viewExplanation("score_plane_view")),
+                .options = makeOptions(),
+                .teaching = TeachingRole::Steps}) {}
+
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        return whyNoPlane(input);
+    }
+
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const ScorePlane plane = scorePlaneOf(input);
+        const Theme& theme = themeOf(viewport.theme);
+        Chart chart = chartFor(input, plane, options, viewport);
+        SceneBuilder builder = chart.builder(viewport);
+        drawGrid(builder, chart.frame, theme);
+        builder.pushClip(chart.frame.plot);
+        const std::int64_t thinned = drawTokenMarks(builder, chart.frame, plane.marks, input.focus, theme);
+        drawLine(builder, plane, chart.frame, theme);
+        drawNotes(builder, plane, thinned, chart.frame, theme);
+        builder.popClip();
+        return finishChart(chart, input, viewport, true);
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const ScorePlane plane = scorePlaneOf(input);
+        const Deciders deciders = decidersOf(plane);
+        if (deciders.kept == 0)
+            return "No token is kept for its scores: protection fills the budget";
+        const char* who = deciders.byAttention > deciders.byLeverage   ? "Attention decides"
+                          : deciders.byAttention < deciders.byLeverage ? "Leverage decides"
+                                                                       : "Both weigh alike";
+        return fmt::format(
+            "{}: of {} tokens kept by score, {} would be by attention alone, {} by leverage alone, {} by "
+            "each of them (λ = {})",
+            who, formatCount(deciders.kept), formatCount(deciders.byAttention), formatCount(deciders.byLeverage),
+            formatCount(deciders.byBoth), formatShort(plane.lambda));
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues&) const override {
+        const std::vector<std::string> columns = {"position",    "text",       "segment", "state",
+                                                  "z_attention", "z_leverage", "score",   "rank"};
+        if (!whyNoPlane(input).empty())
+            return tableOf(columns, {});
+        const ScorePlane plane = scorePlaneOf(input);
+        const auto rowAt = [plane, ranks = ranksOf(plane.total), input](std::int64_t row) -> std::vector<std::string> {
+            const auto i = static_cast<std::size_t>(row);
+            const auto token = static_cast<TokenIndex>(row);
+            return {std::to_string(row),
+                    tokenText(input, token),
+                    segmentOf(*input.capture, token),
+                    stateName(plane.marks.states[i]),
+                    tableNumber(plane.marks.places[i].x),
+                    tableNumber(plane.marks.places[i].y),
+                    tableNumber(static_cast<double>(plane.total[i])),
+                    ranks[i]};
+        };
+        return tableOf(columns, std::ssize(plane.total), rowAt);
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
+        const PickId pick = pickAt(scene, at, 4);
+        if (!whyNoPlane(input).empty() || pick.kind == PickId::Kind::None)
+            return {};
+        const ScorePlane plane = scorePlaneOf(input);
+        PointFacts facts;
+        if (pick.kind == PickId::Kind::Token) {
+            facts.token = static_cast<TokenIndex>(pick.index);
+            const Point place = plane.marks.places[static_cast<std::size_t>(pick.index)];
+            facts.rows = {{"z(attention)", formatFixed(place.x, 3)}, {"z(leverage)", formatFixed(place.y, 3)}};
+            return facts;
         }
-    };
-    return table;
-}
+        if (pick.kind != PickId::Kind::Handle)
+            return {};
+        facts.rows = {{"score", "z(attention) + λ z(leverage)"},
+                      {"λ", formatShort(plane.lambda)},
+                      {"line", slopeText(plane.lambda)},
+                      {"kept from", formatShort(plane.threshold)}};
+        return facts;
+    }
+
+    std::optional<SettingChange> draggedTo(const ViewInput& input, const ParameterValues&, const Scene& scene,
+                                           PickId handle, Point at) const override {
+        if (!whyNoPlane(input).empty() || scene.plot.width < 1 || scene.plot.height < 1)
+            return std::nullopt;
+        const ScorePlane plane = scorePlaneOf(input);
+        const Point data{scene.dataAt(at).x,
+                         scene.yMin + (scene.plot.bottom() - at.y) / scene.plot.height * (scene.yMax - scene.yMin)};
+        SettingChange settingChange;
+        if (handle == kLine) {
+            settingChange.budget = Budget{Budget::Unit::Tokens, static_cast<double>(budgetThrough(plane, data))};
+        } else {
+            const auto lambda = lambdaThrough(plane, data);
+            if (!lambda)
+                return std::nullopt;
+            settingChange.values = {{"lambda_rule", "fixed"}, {"lambda", fmt::format("{:.2f}", *lambda)}};
+        }
+        return settingChange;
+    }
+
+    std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues&) const override {
+        return offerPolicy(input, {PolicyFamily::Compactor});
+    }
+};
 
 } // namespace
 
-const View& scorePlaneView() {
-    static const ScorePlaneView view;
-    return view;
-}
+const View& scorePlaneView() { return onlyOne<ScorePlaneView>(); }
 
 } // namespace kvscope

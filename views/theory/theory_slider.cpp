@@ -56,13 +56,8 @@ void drawLine(SceneBuilder& builder, const TheoryRow& row, const Stroke& stroke,
 std::vector<LegendEntry> legendOf(const TheoryData& data, const std::vector<std::size_t>& moved, const Theme& theme) {
     std::vector<LegendEntry> legend;
     for (std::size_t i = 0; i < moved.size(); ++i)
-        legend.push_back({data.rows[moved[i]].quantity, Marker::Circle, kTransparent, lineOf(i, theme), 3, true});
-    legend.push_back({fmt::format("ε = {}", formatShort(data.asked.epsilon)),
-                      Marker::Circle,
-                      kTransparent,
-                      {theme.ink, 1, {3, 3}},
-                      3,
-                      true});
+        legend.push_back(lineEntry(data.rows[moved[i]].quantity, lineOf(i, theme)));
+    legend.push_back(lineEntry(fmt::format("ε = {}", formatShort(data.asked.epsilon)), {theme.ink, 1, {3, 3}}));
     return legend;
 }
 

@@ -1,7 +1,5 @@
 // Theorems as rows: how far each demand is from what is set, and each measured error from its bound, on one logarithmic
 // axis whose middle is 1. Right of the middle a theorem holds what it says.
-#include "views/theory/theory_view.h"
-
 #include "views/common/chart.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
@@ -31,29 +29,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                    "BalanceKV (2), SubGen (3), Compactor Thms 1 and 2", 0.01, 0.99, 0.5, Stage::Features),
         realOption("delta", "δ", "The probability of failure that is allowed.",
                    "BalanceKV Thm 3.3, Compactor Thms 1 and 2", 1e-6, 0.5, 0.01, Stage::Features)});
-}
-
-class TheoryView final : public View {
-public:
-    TheoryView()
-        : View({.id = "theory",
-                .name = "Theory",
-                .summary = "What the theorems demand at this head's norms, and measured errors over their bounds",
-                .paper =
-                    "BalanceKV Thms 3.2-3.4, (2); SubGen Thm 1, (3); Compactor Thms 1, 2; KeyDiff Lemma 3.1, Thm 3.2",
-                .help = std::string(viewExplanation("theory_view")),
-                .options = makeOptions(),
-                .data = "theory"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) {
-    return whyNoData<TheoryData>(input, "Computing what the theorems demand…");
 }
 
 /// The rows of one KV head, as indices.
@@ -229,38 +204,6 @@ void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) 
                  kPlain, theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
 }
 
-Scene TheoryView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const auto data = dataAs<TheoryData>(input);
-    const Theme& theme = themeOf(viewport.theme);
-    std::vector<std::size_t> rows = rowsOf(*data, input.kvHead.value);
-    Layout layout = layoutOf(rows.size(), viewport);
-    rows.resize(std::min(rows.size(), static_cast<std::size_t>((layout.plot.height + 1) / layout.rowHeight)));
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = theme.canvas;
-    SceneBuilder builder(scene, *viewport.text);
-    for (std::size_t i = 1; i < rows.size(); i += 2) // stripes lie behind all lines
-        builder.rectangle({4, layout.yOf(i) - layout.rowHeight / 2, viewport.width - 8, layout.rowHeight},
-                          withAlpha(theme.sunken, 0.45));
-    drawGridLines(builder, layout, theme);
-    drawHeader(builder, *data, layout, viewport, theme);
-    for (std::size_t i = 0; i < rows.size(); ++i) {
-        const double y = layout.yOf(i);
-        drawNames(builder, data->rows[rows[i]], layout, y, theme);
-        drawMarks(builder, *data, rows[i], layout, y, theme);
-    }
-    drawScale(builder, layout, theme);
-    const double below = layout.plot.bottom() + layout.axis + 8;
-    drawTheoryOverEpsilon(builder, *data, rows,
-                          {8, below, viewport.width - 16, viewport.height - below - (viewport.forExport ? 18 : 2)},
-                          viewport);
-    drawProvenance(builder, input, viewport);
-    return scene;
-}
-
 /// How many statements of each kind one head has, and how many come true.
 struct Tally {
     int demands = 0, comparable = 0, met = 0, bounds = 0, within = 0, silent = 0;
@@ -290,76 +233,116 @@ std::string reasonOf(const Tally& tally) {
     return tally.silent == 1 && !whySilent(*tally.quiet).empty() ? fmt::format(" ({})", whySilent(*tally.quiet)) : "";
 }
 
-std::string TheoryView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<TheoryData>(input);
-    const Tally tally = tallyOf(*data, input.kvHead.value);
-    std::string text;
-    if (tally.comparable > 0) {
-        const TheoryRow* gap = tally.widest;
-        text = fmt::format(
-            "{} of {} demands of the theorems are met{}", tally.met, tally.comparable,
-            gap ? fmt::format(" ({} asks {}, set {})", gap->quantity, formatShort(gap->demanded), formatShort(gap->set))
-                : "");
-    } else {
-        text = tally.demands > 0 ? fmt::format("What the theorems about {} demand is no setting here", data->policyName)
-                                 : fmt::format("No theorem about {} asks for a setting", data->policyName);
-    }
-    if (tally.bounds == 1)
-        text += fmt::format("; the one measured value lies {} its bound", tally.within == 1 ? "within" : "beyond");
-    else if (tally.bounds > 1)
-        text += fmt::format("; {} of {} measured errors lie within their bounds", tally.within, tally.bounds);
-    if (tally.silent > 0)
-        text +=
-            fmt::format("; {} at this head{}",
-                        tally.silent == 1 ? "one theorem says nothing" : fmt::format("{} say nothing", tally.silent),
-                        reasonOf(tally));
-    return text;
-}
+class TheoryView final : public View {
+public:
+    TheoryView()
+        : View({.id = "theory",
+                .name = "Theory",
+                .summary = "What the theorems demand at this head's norms, and measured errors over their bounds",
+                .paper =
+                    "BalanceKV Thms 3.2-3.4, (2); SubGen Thm 1, (3); Compactor Thms 1, 2; KeyDiff Lemma 3.1, Thm 3.2",
+                .help = std::string(viewExplanation("theory_view")),
+                .options = makeOptions(),
+                .data = "theory"}) {}
 
-PointFacts TheoryView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const {
-    const auto data = dataAs<TheoryData>(input);
-    const PickId pick = pickAt(scene, at, 4);
-    if (!data || pick.kind != PickId::Kind::Cell || pick.index < 0 || pick.index >= std::ssize(data->rows))
-        return {};
-    const TheoryRow& row = data->rows[static_cast<std::size_t>(pick.index)];
-    PointFacts facts;
-    facts.rows = {{row.theorem, row.quantity}, {"KV head", std::to_string(row.kvHead)}, {"formula", row.formula}};
-    const auto number = [&](double value) { return formatShort(value) + row.unit; };
-    if (row.kind == Kind::Bound) {
-        facts.rows.push_back({"measured", number(row.measured)});
-        facts.rows.push_back({"worst", number(row.worst)});
-        facts.rows.push_back({"bound", number(row.demanded)});
-    } else {
-        facts.rows.push_back({"demanded", number(row.demanded)});
-        facts.rows.push_back({"set", std::isnan(row.set) ? "not a parameter here" : number(row.set)});
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        return whyNoData<TheoryData>(input, "Computing what the theorems demand…");
     }
-    facts.layer = input.layer.value;
-    facts.kvHead = row.kvHead;
-    return facts;
-}
 
-ViewTable TheoryView::table(const ViewInput& input, const ParameterValues&) const {
-    std::vector<std::vector<std::string>> rows;
-    const auto number = [](double x) { return std::isnan(x) ? std::string() : fmt::format("{:.6g}", x); };
-    if (const auto data = dataAs<TheoryData>(input))
-        for (const TheoryRow& row : data->rows) {
-            const bool bound = row.kind == Kind::Bound;
-            rows.push_back({std::to_string(row.kvHead), row.theorem, row.quantity, bound ? "" : number(row.demanded),
-                            number(row.set), bound ? number(row.demanded) : "", number(row.measured), number(row.worst),
-                            number(row.margin()), row.formula});
+    Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {
+        const auto data = dataAs<TheoryData>(input);
+        const Theme& theme = themeOf(viewport.theme);
+        std::vector<std::size_t> rows = rowsOf(*data, input.kvHead.value);
+        Layout layout = layoutOf(rows.size(), viewport);
+        rows.resize(std::min(rows.size(), static_cast<std::size_t>((layout.plot.height + 1) / layout.rowHeight)));
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+        for (std::size_t i = 1; i < rows.size(); i += 2) // stripes lie behind all lines
+            builder.rectangle({4, layout.yOf(i) - layout.rowHeight / 2, viewport.width - 8, layout.rowHeight},
+                              withAlpha(theme.sunken, 0.45));
+        drawGridLines(builder, layout, theme);
+        drawHeader(builder, *data, layout, viewport, theme);
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            const double y = layout.yOf(i);
+            drawNames(builder, data->rows[rows[i]], layout, y, theme);
+            drawMarks(builder, *data, rows[i], layout, y, theme);
         }
-    return tableOf(
-        {"kv_head", "theorem", "quantity", "demanded", "set", "bound", "measured", "worst", "margin", "formula"},
-        std::move(rows));
-}
+        drawScale(builder, layout, theme);
+        const double below = layout.plot.bottom() + layout.axis + 8;
+        drawTheoryOverEpsilon(builder, *data, rows,
+                              {8, below, viewport.width - 16, viewport.height - below - (viewport.forExport ? 18 : 2)},
+                              viewport);
+        drawProvenance(builder, input, viewport);
+        return scene;
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<TheoryData>(input);
+        const Tally tally = tallyOf(*data, input.kvHead.value);
+        std::string text;
+        if (tally.comparable > 0) {
+            const TheoryRow* gap = tally.widest;
+            text = fmt::format("{} of {} demands of the theorems are met{}", tally.met, tally.comparable,
+                               gap ? fmt::format(" ({} asks {}, set {})", gap->quantity, formatShort(gap->demanded),
+                                                 formatShort(gap->set))
+                                   : "");
+        } else {
+            text = tally.demands > 0
+                       ? fmt::format("What the theorems about {} demand is no setting here", data->policyName)
+                       : fmt::format("No theorem about {} asks for a setting", data->policyName);
+        }
+        if (tally.bounds == 1)
+            text += fmt::format("; the one measured value lies {} its bound", tally.within == 1 ? "within" : "beyond");
+        else if (tally.bounds > 1)
+            text += fmt::format("; {} of {} measured errors lie within their bounds", tally.within, tally.bounds);
+        if (tally.silent > 0)
+            text += fmt::format("; {} at this head{}",
+                                tally.silent == 1 ? "one theorem says nothing"
+                                                  : fmt::format("{} say nothing", tally.silent),
+                                reasonOf(tally));
+        return text;
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues&) const override {
+        std::vector<std::vector<std::string>> rows;
+        const auto number = [](double x) { return std::isnan(x) ? std::string() : fmt::format("{:.6g}", x); };
+        if (const auto data = dataAs<TheoryData>(input))
+            for (const TheoryRow& row : data->rows) {
+                const bool bound = row.kind == Kind::Bound;
+                rows.push_back({std::to_string(row.kvHead), row.theorem, row.quantity,
+                                bound ? "" : number(row.demanded), number(row.set), bound ? number(row.demanded) : "",
+                                number(row.measured), number(row.worst), number(row.margin()), row.formula});
+            }
+        return tableOf(
+            {"kv_head", "theorem", "quantity", "demanded", "set", "bound", "measured", "worst", "margin", "formula"},
+            std::move(rows));
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
+        const auto data = dataAs<TheoryData>(input);
+        const PickId pick = pickAt(scene, at, 4);
+        if (!data || pick.kind != PickId::Kind::Cell || pick.index < 0 || pick.index >= std::ssize(data->rows))
+            return {};
+        const TheoryRow& row = data->rows[static_cast<std::size_t>(pick.index)];
+        PointFacts facts;
+        facts.rows = {{row.theorem, row.quantity}, {"KV head", std::to_string(row.kvHead)}, {"formula", row.formula}};
+        const auto number = [&](double value) { return formatShort(value) + row.unit; };
+        if (row.kind == Kind::Bound) {
+            facts.rows.push_back({"measured", number(row.measured)});
+            facts.rows.push_back({"worst", number(row.worst)});
+            facts.rows.push_back({"bound", number(row.demanded)});
+        } else {
+            facts.rows.push_back({"demanded", number(row.demanded)});
+            facts.rows.push_back({"set", std::isnan(row.set) ? "not a parameter here" : number(row.set)});
+        }
+        facts.layer = input.layer.value;
+        facts.kvHead = row.kvHead;
+        return facts;
+    }
+};
 
 } // namespace
 
-const View& theoryView() {
-    static const TheoryView view;
-    return view;
-}
+const View& theoryView() { return onlyOne<TheoryView>(); }
 
 } // namespace kvscope

@@ -1,11 +1,8 @@
 // What kind of token a policy likes: for every class the share of its tokens that each pane keeps, beside the share of
 // all tokens that the pane keeps.
-#include "views/token_classes/token_classes_view.h"
-
 #include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
 #include "views/common/pane_identity.h"
-#include "views/common/token_groups.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 #include "views/explanations.h"
@@ -34,34 +31,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         choiceOption("share", "Share", "What a bar measures.", source,
                      {{"of_class", "Of the class", "kept tokens of the class over all of its tokens"},
                       {"of_kept", "Of the kept list", "kept tokens of the class over all kept tokens"}})});
-}
-
-class TokenClassesView final : public View, public TokenGroups {
-public:
-    TokenClassesView()
-        : View({.id = "token_classes",
-                .name = "Token classes",
-                .summary = "What each pane keeps of words, digits, punctuation, segments, repeats and positions",
-                .paper = "Compactor App. B (separators), KeyDiff Fig. 3 (what stands apart)",
-                .help = std::string(viewExplanation("token_classes_view")),
-                .options = makeOptions(),
-                .data = "token_classes"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                     Point at) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) {
-    if (const std::string why = whyNoData<TokenClassesData>(input, "Sorting the tokens into classes…"); !why.empty())
-        return why;
-    if (!readyPanes(input).empty())
-        return "";
-    return input.panes.empty() ? kNoPane : whyEmpty(input, input.panes.front());
 }
 
 /// Kept tokens of every class that has tokens before the cut.
@@ -263,114 +232,125 @@ void drawScale(SceneBuilder& builder, const Layout& layout, const std::string& t
             kLabel, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
 }
 
-Scene TokenClassesView::buildScene(const ViewInput& input, const ParameterValues& options,
-                                   const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const Theme& theme = themeOf(viewport.theme);
-    const Tally tally = tallyOf(input, options);
-    std::vector<LegendEntry> legend;
-    for (const PaneData* pane : tally.panes)
-        legend.push_back(
-            identityOf(input, *pane, viewport.theme).legend(fmt::format("{} {}", pane->letter, pane->policyName)));
-    const Layout layout = layoutOf(tally, legend, viewport);
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = theme.canvas;
-    SceneBuilder builder(scene, *viewport.text);
-    const double right = drawTopLegend(builder, viewport, legend, 12);
-    for (std::size_t place = 0; place < layout.rows.size(); ++place)
-        drawRow(builder, input, tally, place, layout, viewport);
-    const std::string &axis = layout.frame.x.title, words = tickWords(tally), full = axis + "; " + words;
-    const bool inTitle = layout.title && builder.width(full, kLabel) <= layout.frame.plot.width;
-    drawScale(builder, layout, inTitle ? full : axis, theme);
-    if (!inTitle && right + builder.width(words, kLabel) <= viewport.width - 8) // else the help says it
-        builder.text({right, 13}, words, kLabel, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
-    drawProvenance(builder, input, viewport);
-    return scene;
-}
-
 std::string percent(double share) { return share == 1 ? "100 %" : formatFixed(100 * share, 1) + " %"; }
 
-std::string TokenClassesView::finding(const ViewInput& input, const ParameterValues& options) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const Tally tally = tallyOf(input, options);
-    std::size_t row = tally.rows.size(), pane = 0;
-    double most = 0;
-    for (std::size_t r = 0; r < tally.rows.size(); ++r)
-        for (std::size_t p = 0; p < tally.panes.size() && tally.rows[r].tokens >= kEnoughTokens; ++p)
-            if (const double off = std::abs(tally.share(r, p) - tally.blind(r, p)); off > most)
-                row = r, pane = p, most = off;
-    if (row == tally.rows.size())
-        return "Every pane keeps of every class the share that it keeps of all tokens";
-    const Tally::Row& worst = tally.rows[row];
-    const std::string share = percent(tally.share(row, pane)), blind = percent(tally.blind(row, pane));
-    const std::string count = formatCount(worst.tokens), &name = tally.panes[pane]->policyName;
-    return tally.ofKept
-               ? fmt::format("{} of what {} keeps is {}, which is {} of all tokens", share, name, worst.name, blind)
-               : fmt::format("{} keeps {} of the {} tokens of class “{}” and {} of all tokens", name, share, count,
-                             worst.name, blind);
-}
+class TokenClassesView final : public View {
+public:
+    TokenClassesView()
+        : View({.id = "token_classes",
+                .name = "Token classes",
+                .summary = "What each pane keeps of words, digits, punctuation, segments, repeats and positions",
+                .paper = "Compactor App. B (separators), KeyDiff Fig. 3 (what stands apart)",
+                .help = std::string(viewExplanation("token_classes_view")),
+                .options = makeOptions(),
+                .data = "token_classes"}) {}
 
-PointFacts TokenClassesView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                     Point at) const {
-    const PickId pick = pickAt(scene, at, 0);
-    if (pick.kind != PickId::Kind::Cell || !whyNoPicture(input).empty())
-        return {};
-    const Tally tally = tallyOf(input, options);
-    const auto row = static_cast<std::size_t>(pick.index) / tally.panes.size(),
-               pane = static_cast<std::size_t>(pick.index) % tally.panes.size();
-    if (row >= tally.rows.size())
-        return {};
-    PointFacts facts;
-    facts.rows = {
-        {"class", tally.rows[row].name},
-        {fmt::format("{} {}", tally.panes[pane]->letter, tally.panes[pane]->policyName),
-         fmt::format("{} of {} kept", formatCount(tally.rows[row].kept[pane]), formatCount(tally.rows[row].tokens))},
-        {tally.ofKept ? "share of the kept list" : "kept share", percent(tally.share(row, pane))},
-        {tally.ofKept ? "share of all tokens" : "kept share of all tokens", percent(tally.blind(row, pane))}};
-    return facts;
-}
-
-std::vector<TokenIndex> TokenClassesView::tokensAt(const ViewInput& input, const ParameterValues& options,
-                                                   const Scene& scene, Point at) const {
-    const PointFacts facts = factsAt(input, options, scene, at);
-    if (facts.rows.empty())
-        return {};
-    const TokenClasses classes = chosenClasses(input, options.choice("classes"));
-    std::vector<TokenIndex> tokens;
-    for (TokenIndex token = 0; token < input.cut.token; ++token)
-        if (classes.names[classes.classOf[static_cast<std::size_t>(token)]] == facts.rows.front().second)
-            tokens.push_back(token);
-    return tokens;
-}
-
-ViewTable TokenClassesView::table(const ViewInput& input, const ParameterValues& options) const {
-    std::vector<std::string> columns = {"class", "tokens"};
-    if (!whyNoPicture(input).empty())
-        return tableOf(std::move(columns), {});
-    const Tally tally = tallyOf(input, options);
-    for (const PaneData* pane : tally.panes)
-        for (const char* what : {"kept", tally.ofKept ? "share of kept" : "share of class"})
-            columns.push_back(fmt::format("{} {} {}", pane->letter, paneTitle(*pane), what));
-    std::vector<std::vector<std::string>> rows;
-    for (std::size_t r = 0; r < tally.rows.size(); ++r) {
-        rows.push_back({tally.rows[r].name, std::to_string(tally.rows[r].tokens)});
-        for (std::size_t p = 0; p < tally.panes.size(); ++p) {
-            rows.back().push_back(std::to_string(tally.rows[r].kept[p]));
-            rows.back().push_back(fmt::format("{:.6f}", tally.share(r, p)));
-        }
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        if (const std::string why = whyNoData<TokenClassesData>(input, "Sorting the tokens into classes…");
+            !why.empty())
+            return why;
+        if (!readyPanes(input).empty())
+            return "";
+        return input.panes.empty() ? kNoPane : whyEmpty(input, input.panes.front());
     }
-    return tableOf(std::move(columns), std::move(rows));
-}
+
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const Theme& theme = themeOf(viewport.theme);
+        const Tally tally = tallyOf(input, options);
+        std::vector<LegendEntry> legend;
+        for (const PaneData* pane : tally.panes)
+            legend.push_back(
+                identityOf(input, *pane, viewport.theme).legend(fmt::format("{} {}", pane->letter, pane->policyName)));
+        const Layout layout = layoutOf(tally, legend, viewport);
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+        const double right = drawTopLegend(builder, viewport, legend, 12);
+        for (std::size_t place = 0; place < layout.rows.size(); ++place)
+            drawRow(builder, input, tally, place, layout, viewport);
+        const std::string &axis = layout.frame.x.title, words = tickWords(tally), full = axis + "; " + words;
+        const bool inTitle = layout.title && builder.width(full, kLabel) <= layout.frame.plot.width;
+        drawScale(builder, layout, inTitle ? full : axis, theme);
+        if (!inTitle && right + builder.width(words, kLabel) <= viewport.width - 8) // else the help says it
+            builder.text({right, 13}, words, kLabel, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+        drawProvenance(builder, input, viewport);
+        return scene;
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
+        const Tally tally = tallyOf(input, options);
+        std::size_t row = tally.rows.size(), pane = 0;
+        double most = 0;
+        for (std::size_t r = 0; r < tally.rows.size(); ++r)
+            for (std::size_t p = 0; p < tally.panes.size() && tally.rows[r].tokens >= kEnoughTokens; ++p)
+                if (const double off = std::abs(tally.share(r, p) - tally.blind(r, p)); off > most)
+                    row = r, pane = p, most = off;
+        if (row == tally.rows.size())
+            return "Every pane keeps of every class the share that it keeps of all tokens";
+        const Tally::Row& worst = tally.rows[row];
+        const std::string share = percent(tally.share(row, pane)), blind = percent(tally.blind(row, pane));
+        const std::string count = formatCount(worst.tokens), &name = tally.panes[pane]->policyName;
+        return tally.ofKept
+                   ? fmt::format("{} of what {} keeps is {}, which is {} of all tokens", share, name, worst.name, blind)
+                   : fmt::format("{} keeps {} of the {} tokens of class “{}” and {} of all tokens", name, share, count,
+                                 worst.name, blind);
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
+        std::vector<std::string> columns = {"class", "tokens"};
+        if (!whyNoPicture(input, options).empty())
+            return tableOf(std::move(columns), {});
+        const Tally tally = tallyOf(input, options);
+        for (const PaneData* pane : tally.panes)
+            for (const char* what : {"kept", tally.ofKept ? "share of kept" : "share of class"})
+                columns.push_back(fmt::format("{} {} {}", pane->letter, paneTitle(*pane), what));
+        std::vector<std::vector<std::string>> rows;
+        for (std::size_t r = 0; r < tally.rows.size(); ++r) {
+            rows.push_back({tally.rows[r].name, std::to_string(tally.rows[r].tokens)});
+            for (std::size_t p = 0; p < tally.panes.size(); ++p) {
+                rows.back().push_back(std::to_string(tally.rows[r].kept[p]));
+                rows.back().push_back(fmt::format("{:.6f}", tally.share(r, p)));
+            }
+        }
+        return tableOf(std::move(columns), std::move(rows));
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override {
+        const PickId pick = pickAt(scene, at, 0);
+        if (pick.kind != PickId::Kind::Cell)
+            return {};
+        const Tally tally = tallyOf(input, options);
+        const auto row = static_cast<std::size_t>(pick.index) / tally.panes.size(),
+                   pane = static_cast<std::size_t>(pick.index) % tally.panes.size();
+        if (row >= tally.rows.size())
+            return {};
+        PointFacts facts;
+        facts.rows = {
+            {"class", tally.rows[row].name},
+            {fmt::format("{} {}", tally.panes[pane]->letter, tally.panes[pane]->policyName),
+             fmt::format("{} of {} kept", formatCount(tally.rows[row].kept[pane]),
+                         formatCount(tally.rows[row].tokens))},
+            {tally.ofKept ? "share of the kept list" : "kept share", percent(tally.share(row, pane))},
+            {tally.ofKept ? "share of all tokens" : "kept share of all tokens", percent(tally.blind(row, pane))}};
+        return facts;
+    }
+
+    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                     Point at) const override {
+        const PointFacts facts = factsAt(input, options, scene, at);
+        if (facts.rows.empty())
+            return {};
+        const TokenClasses classes = chosenClasses(input, options.choice("classes"));
+        std::vector<TokenIndex> tokens;
+        for (TokenIndex token = 0; token < input.cut.token; ++token)
+            if (classes.names[classes.classOf[static_cast<std::size_t>(token)]] == facts.rows.front().second)
+                tokens.push_back(token);
+        return tokens;
+    }
+};
 
 } // namespace
 
-const View& tokenClassesView() {
-    static const TokenClassesView view;
-    return view;
-}
+const View& tokenClassesView() { return onlyOne<TokenClassesView>(); }
 
 } // namespace kvscope

@@ -1,8 +1,7 @@
 // The score of every token along the prompt, with the line that a token must clear to stay.
-#include "views/token_profile/token_profile_view.h"
-
 #include "core/policies/policy.h"
 #include "views/common/chart.h"
+#include "views/common/policy_style.h"
 #include "views/common/token_marks.h"
 #include "views/common/view_facts.h"
 #include "views/explanations.h"
@@ -15,30 +14,6 @@
 namespace kvscope {
 
 namespace {
-
-class TokenProfileView final : public View {
-public:
-    TokenProfileView()
-        : View({.id = "token_profile",
-                .name = "Token profile",
-                .summary = "The active pane's score along the prompt, kept above the line and evicted below it",
-                .paper = "KeyDiff Fig. 3, Compactor Fig. 8",
-                .help = std::string(viewExplanation("token_profile_view"))}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) {
-    const PaneData* pane = activePane(input);
-    if (!pane)
-        return input.capture ? kNoPane : kNoCapture;
-    if (const std::string why = whyEmpty(input, *pane); !why.empty())
-        return why;
-    return pane->result->scores.empty() ? pane->policyName + " gives tokens no score: there is no profile to draw."
-                                        : "";
-}
 
 struct Profile {
     std::vector<float> scores; ///< of the tokens before the cut; NaN: left the cache earlier
@@ -112,103 +87,97 @@ std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, 
     const std::string gone =
         unscored > 0 ? fmt::format(", {} of them before the last scores", formatCount(unscored)) : "";
     const std::string sampled = stride > 1 ? fmt::format(", one in {} shown", stride) : "";
-    std::vector<LegendEntry> legend = {{std::string(1, pane.letter) + " " + pane.policyName,
-                                        Marker::Square,
-                                        policyStyle(pane.policyId, themeId).colour,
-                                        {},
-                                        4},
-                                       {"kept " + count(TokenState::Kept), Marker::Circle, theme.kept, {}, 3},
-                                       {"evicted " + count(TokenState::Evicted) + gone + sampled,
-                                        Marker::Circle,
-                                        kTransparent,
-                                        {theme.evicted, 1.2, {}},
-                                        3}};
+    std::vector<LegendEntry> legend = {
+        areaEntry(std::string(1, pane.letter) + " " + pane.policyName, policyStyle(pane.policyId, themeId).colour),
+        {"kept " + count(TokenState::Kept), Marker::Circle, theme.kept, {}, 3},
+        ringEntry("evicted " + count(TokenState::Evicted) + gone + sampled, {theme.evicted, 1.2, {}})};
     if (std::find(profile.states.begin(), profile.states.end(), TokenState::Protected) != profile.states.end())
         legend.push_back({"protected " + count(TokenState::Protected), Marker::Square, theme.protectedToken, {}, 3});
     if (!std::isnan(profile.cutOff)) // not in the plot: marks lie on both sides of the line
-        legend.push_back(
-            {fmt::format("rank {}: score ≥ {} stays", formatCount(profile.choices), formatShort(profile.cutOff)),
-             Marker::Circle,
-             kTransparent,
-             {theme.ink, 1, {5, 3}},
-             3,
-             true});
+        legend.push_back(lineEntry(
+            fmt::format("rank {}: score ≥ {} stays", formatCount(profile.choices), formatShort(profile.cutOff)),
+            {theme.ink, 1, {5, 3}}));
     return legend;
 }
 
-Scene TokenProfileView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const PaneData& pane = *activePane(input);
-    const Profile profile = profileOf(input, pane);
-    const Theme& theme = themeOf(viewport.theme);
-    const double margin = std::max(0.06 * (profile.high - profile.low), 1e-9);
-    const auto n = static_cast<double>(profile.scores.size());
-    const Viewport::Range range =
-        viewport.range.value_or(Viewport::Range{0, n, profile.low - margin, profile.high + margin});
-    const RunRequest& run = pane.result->request;
-    const std::string title = run.recorded ? "recorded score" : policyById(pane.policyId).scoreLabel(run.policy.values);
-    const TokenMarks marks = marksOf(profile);
-    Chart chart(viewport, legendOf(pane, profile, markStride(marks), viewport.theme),
-                {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
-                {range.yMin, range.yMax, AxisScale::Linear, title});
-    SceneBuilder builder = chart.builder(viewport);
-    drawGrid(builder, chart.frame, theme);
-    drawSegments(builder, input, chart.frame, theme);
-    builder.pushClip(chart.frame.plot);
-    drawTokenMarks(builder, chart.frame, marks, input.focus, theme);
-    drawCutOff(builder, profile, chart.frame, theme);
-    builder.popClip();
-    finishChart(chart, input, viewport, true);
-    return std::move(chart.scene);
-}
+class TokenProfileView final : public View {
+public:
+    TokenProfileView()
+        : View({.id = "token_profile",
+                .name = "Token profile",
+                .summary = "The active pane's score along the prompt, kept above the line and evicted below it",
+                .paper = "KeyDiff Fig. 3, Compactor Fig. 8",
+                .help = std::string(viewExplanation("token_profile_view")),
+                .teaching = TeachingRole::Detail}) {}
 
-std::string TokenProfileView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const Profile profile = profileOf(input, *activePane(input));
-    if (std::isnan(profile.cutOff))
-        return "No token is kept for its score: protection fills the budget";
-    // How much of the prompt's first half is among the kept: policies that follow recency show it here.
-    const std::size_t half = profile.scores.size() / 2;
-    const auto early = std::count_if(profile.states.begin(), profile.states.begin() + static_cast<std::ptrdiff_t>(half),
-                                     [](TokenState s) { return s == TokenState::Kept || s == TokenState::Protected; });
-    const auto all = std::count_if(profile.states.begin(), profile.states.end(),
-                                   [](TokenState s) { return s == TokenState::Kept || s == TokenState::Protected; });
-    return fmt::format(
-        "Tokens with a score of {} or more are kept; {} of {} kept tokens lie in the first half of the prompt",
-        formatShort(profile.cutOff), formatCount(early), formatCount(all));
-}
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        const PaneData* pane = activePane(input);
+        if (!pane)
+            return input.capture ? kNoPane : kNoCapture;
+        if (const std::string why = whyEmpty(input, *pane); !why.empty())
+            return why;
+        return pane->result->scores.empty() ? pane->policyName + " gives tokens no score: there is no profile to draw."
+                                            : "";
+    }
 
-ViewTable TokenProfileView::table(const ViewInput& input, const ParameterValues&) const {
-    ViewTable table;
-    table.columns = {"token", "text", "score", "state"};
-    if (!whyNoPicture(input).empty())
-        return table;
-    const auto profile = std::make_shared<const Profile>(profileOf(input, *activePane(input)));
-    table.rowCount = std::ssize(profile->scores);
-    table.cell = [profile, capture = input.capture](std::int64_t row, int column) -> std::string {
-        const auto i = static_cast<std::size_t>(row);
-        const char* words[] = {"kept", "protected", "evicted", "after the cut"};
-        switch (column) {
-        case 0:
-            return std::to_string(row);
-        case 1:
-            return displayText(capture->tokens().textOf(static_cast<TokenIndex>(row)));
-        case 2:
-            return std::isnan(profile->scores[i]) ? "" : fmt::format("{:.9g}", profile->scores[i]);
-        default:
-            return words[static_cast<int>(profile->states[i])];
-        }
-    };
-    return table;
-}
+    Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {
+        const PaneData& pane = *activePane(input);
+        const Profile profile = profileOf(input, pane);
+        const Theme& theme = themeOf(viewport.theme);
+        const double margin = std::max(0.06 * (profile.high - profile.low), 1e-9);
+        const auto n = static_cast<double>(profile.scores.size());
+        const Viewport::Range range =
+            viewport.range.value_or(Viewport::Range{0, n, profile.low - margin, profile.high + margin});
+        const RunRequest& run = pane.result->request;
+        const std::string title =
+            run.recorded ? "recorded score" : policyById(pane.policyId).scoreLabel(run.policy.values);
+        const TokenMarks marks = marksOf(profile);
+        Chart chart(viewport, legendOf(pane, profile, markStride(marks), viewport.theme),
+                    {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
+                    {range.yMin, range.yMax, AxisScale::Linear, title});
+        SceneBuilder builder = chart.builder(viewport);
+        drawGrid(builder, chart.frame, theme);
+        drawSegments(builder, input, chart.frame, theme);
+        builder.pushClip(chart.frame.plot);
+        drawTokenMarks(builder, chart.frame, marks, input.focus, theme);
+        drawCutOff(builder, profile, chart.frame, theme);
+        builder.popClip();
+        return finishChart(chart, input, viewport, true);
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const Profile profile = profileOf(input, *activePane(input));
+        if (std::isnan(profile.cutOff))
+            return "No token is kept for its score: protection fills the budget";
+        // How much of the prompt's first half is among the kept: policies that follow recency show it here.
+        const std::size_t half = profile.scores.size() / 2;
+        const auto early =
+            std::count_if(profile.states.begin(), profile.states.begin() + static_cast<std::ptrdiff_t>(half),
+                          [](TokenState s) { return s == TokenState::Kept || s == TokenState::Protected; });
+        const auto all = std::count_if(profile.states.begin(), profile.states.end(), [](TokenState s) {
+            return s == TokenState::Kept || s == TokenState::Protected;
+        });
+        return fmt::format(
+            "Tokens with a score of {} or more are kept; {} of {} kept tokens lie in the first half of the prompt",
+            formatShort(profile.cutOff), formatCount(early), formatCount(all));
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
+        const std::vector<std::string> columns = {"token", "text", "score", "state"};
+        if (!whyNoPicture(input, options).empty())
+            return tableOf(columns, {});
+        const Profile profile = profileOf(input, *activePane(input));
+        return tableOf(columns, std::ssize(profile.scores),
+                       [profile, input](std::int64_t row) -> std::vector<std::string> {
+                           const auto i = static_cast<std::size_t>(row);
+                           return {std::to_string(row), tokenText(input, static_cast<TokenIndex>(row)),
+                                   tableNumber(static_cast<double>(profile.scores[i])), stateName(profile.states[i])};
+                       });
+    }
+};
 
 } // namespace
 
-const View& tokenProfileView() {
-    static const TokenProfileView view;
-    return view;
-}
+const View& tokenProfileView() { return onlyOne<TokenProfileView>(); }
 
 } // namespace kvscope

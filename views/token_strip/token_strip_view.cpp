@@ -1,9 +1,6 @@
 // The text itself. Only the lines in sight become drawables, so that a prompt of 100,000 tokens scrolls as a short one
 // does.
-#include "views/token_strip/token_strip_view.h"
-
 #include "views/common/chart.h"
-#include "views/common/option_needs.h"
 #include "views/common/view_options.h"
 #include "views/explanations.h"
 #include "views/token_strip/strip_painter.h"
@@ -37,21 +34,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                        map});
 }
 
-class TokenStripView final : public View, public OptionNeedsView {
-public:
-    TokenStripView()
-        : View({.id = "token_strip",
-                .name = "Token strip",
-                .summary = "The text, coloured by what policies keep",
-                .paper = "KeyDiff Fig. 3, Compactor Fig. 8",
-                .help = std::string(viewExplanation("token_strip_view")),
-                .options = makeOptions()}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    std::vector<OptionNeed> optionNeeds() const override;
-};
+double textWidth(const Viewport& viewport) { return std::max(60.0, viewport.width - kStripGutter - kRightMargin); }
 
 StripMode modeOf(const ParameterValues& options) {
     const std::string& id = options.choice("colour");
@@ -132,7 +115,7 @@ std::vector<LegendEntry> legendOf(const StripScene& strip) {
     if (strip.mode == StripMode::Panes) {
         for (const PaneData* pane : strip.panes)
             bar(*pane, fmt::format("{} {}", pane->letter, pane->policyName));
-        entries.push_back({"no bar: evicted by that pane", Marker::Circle, kTransparent, {}, 0, false});
+        entries.push_back(wordsEntry("no bar: evicted by that pane"));
     } else if (strip.mode == StripMode::State && strip.active) {
         entries.push_back({fmt::format("kept by {} {}", strip.active->letter, strip.active->policyName),
                            Marker::Circle,
@@ -142,19 +125,15 @@ std::vector<LegendEntry> legendOf(const StripScene& strip) {
                            true});
         entries.push_back({"evicted", Marker::Circle, strip.theme.evicted, {}, 3, true});
     } else if (strip.mode == StripMode::Score && strip.active) {
-        entries.push_back({fmt::format("rank of the score of {} {}", strip.active->letter, strip.active->policyName),
-                           Marker::Circle,
-                           kTransparent,
-                           {},
-                           0,
-                           false});
+        entries.push_back(
+            wordsEntry(fmt::format("rank of the score of {} {}", strip.active->letter, strip.active->policyName)));
     } else if (strip.panes.size() >= 2) {
         const std::size_t which = strip.mode == StripMode::OnlyInA ? 0 : 1;
         bar(*strip.panes[which],
             fmt::format("kept by {} {}, evicted by {} {}", strip.panes[which]->letter, strip.panes[which]->policyName,
                         strip.panes[1 - which]->letter, strip.panes[1 - which]->policyName));
     } else {
-        entries.push_back({"two panes are needed for a difference", Marker::Circle, kTransparent, {}, 0, false});
+        entries.push_back(wordsEntry("two panes are needed for a difference"));
     }
     for (LegendEntry& entry : unseenEntry(strip))
         entries.push_back(std::move(entry));
@@ -202,126 +181,135 @@ std::string cutSentence(const SceneBuilder& builder, const ViewInput& input, dou
     return {};
 }
 
-std::vector<OptionNeed> TokenStripView::optionNeeds() const { return {{"colour_map", {{"colour", {"score"}}}}}; }
+std::vector<OptionNeed> optionNeeds() { return {{"colour_map", {{"colour", {"score"}}}}}; }
 
-Scene TokenStripView::buildScene(const ViewInput& input, const ParameterValues& options,
-                                 const Viewport& viewport) const {
-    if (!input.capture)
-        return emptyScene(kNoCapture, viewport);
-    const Theme& theme = themeOf(viewport.theme);
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = theme.canvas;
-    SceneBuilder builder(scene, *viewport.text);
-    const double textWidth = std::max(60.0, viewport.width - kStripGutter - kRightMargin);
-    const auto layout = layoutStrip(*input.capture, textWidth, *viewport.text);
-    const StripScene strip = stripSceneOf(input, *layout, options, viewport.theme);
+class TokenStripView final : public View {
+public:
+    TokenStripView()
+        : View({.id = "token_strip",
+                .name = "Token strip",
+                .summary = "The text, coloured by what policies keep",
+                .paper = "KeyDiff Fig. 3, Compactor Fig. 8",
+                .help = std::string(viewExplanation("token_strip_view")),
+                .options = makeOptions(),
+                .needs = optionNeeds(),
+                .place = ViewPlace::Text,
+                .teaching = TeachingRole::Detail,
+                .leastHeight = 82}) {}
 
-    const double captionHeight = viewport.forExport ? kCaptionHeight : 0;
-    const std::vector<LegendEntry> legend = legendOf(strip);
-    const double top = kLegendHeight + furtherLegendRows(viewport, legend);
-    const Box text{0, top, viewport.width, std::max(1.0, viewport.height - top - captionHeight)};
-    // The strip scrolls by whole lines: half a line at the edge would be bars without their text. The furthest scroll
-    // is rounded up to a line, so that the last one is seen whole.
-    const double raw = top + captionHeight + static_cast<double>(layout->lineCount()) * kStripLead + 8;
-    const double furthest = std::ceil(std::max(0.0, raw - viewport.height) / kStripLead) * kStripLead;
-    scene.contentHeight = furthest > 0 ? viewport.height + furthest : raw;
-    const auto first = static_cast<std::int64_t>(std::llround(std::clamp(viewport.scroll, 0.0, furthest) / kStripLead));
-    double legendEnd = 0;
-    if (strip.mode == StripMode::Score && strip.active) {
-        legendEnd = drawScoreLegend(builder, strip, legend, viewport.width);
-    } else {
-        legendEnd = drawTopLegend(builder, viewport, legend, 14, kLegendHeight / 2);
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        return input.capture ? "" : kNoCapture;
     }
-    if (const std::string cut = cutSentence(builder, input, viewport.width - legendEnd - 20); !cut.empty())
-        builder.text({viewport.width - 14, kLegendHeight / 2}, cut, kSmall, theme.text3, HorizontalAlign::Right,
-                     VerticalAlign::Middle);
 
-    builder.pushClip(text);
-    for (std::int64_t line = first; line < layout->lineCount(); ++line) {
-        const double y = text.y + 4 + static_cast<double>(line - first) * kStripLead;
-        if (line > first && y + kStripLead > text.bottom()) // of letters cut in two nothing can be read
-            break;
-        drawStripLine(builder, strip, line, {kStripGutter, y});
-        drawStripCut(builder, strip, line, {kStripGutter, y});
-    }
-    builder.popClip();
-    if (viewport.forExport)
-        builder.text({viewport.width / 2, viewport.height - 5},
-                     builder.elide(provenance(input, strip.panes), {FontFace::Interface, 10}, viewport.width - 16),
-                     {FontFace::Interface, 10}, theme.text3, HorizontalAlign::Centre);
-    scene.plot = text;
-    return scene;
-}
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const Theme& theme = themeOf(viewport.theme);
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+        const auto layout = layoutStrip(*input.capture, textWidth(viewport), *viewport.text);
+        const StripScene strip = stripSceneOf(input, *layout, options, viewport.theme);
 
-std::string TokenStripView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (!input.capture)
-        return "No capture is open.";
-    const bool chosen = !input.focus.selected.empty();
-    auto tokens = beforeCut(input, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
-    std::string word = chosen ? selectionWord(input.focus) : "needle";
-    if (tokens.empty()) {
-        tokens.resize(static_cast<std::size_t>(input.cut.token));
-        std::iota(tokens.begin(), tokens.end(), TokenIndex{0});
-        word = "seen";
-    }
-    std::string text;
-    for (const PaneData& pane : input.panes) {
-        if (!pane.result)
-            continue;
-        text += fmt::format("{}{} keeps {} of {} {} tokens at {}", text.empty() ? "" : "; ", pane.policyName,
-                            formatCount(keptAmong(input, pane, tokens)),
-                            formatCount(static_cast<std::int64_t>(tokens.size())), word,
-                            keptShare(*pane.result, input.kvHead));
-    }
-    return text.empty() ? "No policy has a result yet." : text;
-}
-
-ViewTable TokenStripView::table(const ViewInput& input, const ParameterValues&) const {
-    ViewTable table;
-    table.columns = {"position", "token id", "text", "segment"};
-    if (!input.capture)
-        return table;
-    auto states = std::make_shared<std::vector<std::vector<TokenState>>>();
-    for (const PaneData& pane : input.panes)
-        if (pane.result) {
-            table.columns.push_back(fmt::format("{} {}", pane.letter, paneTitle(pane)));
-            states->push_back(tokenStates(input, pane));
+        const double captionHeight = viewport.forExport ? kCaptionHeight : 0;
+        const std::vector<LegendEntry> legend = legendOf(strip);
+        const double top = kLegendHeight + furtherLegendRows(viewport, legend);
+        const Box text{0, top, viewport.width, std::max(1.0, viewport.height - top - captionHeight)};
+        // The strip scrolls by whole lines: half a line at the edge would be bars without their text. The furthest
+        // scroll is rounded up to a line, so that the last one is seen whole.
+        const double raw = top + captionHeight + static_cast<double>(layout->lineCount()) * kStripLead + 8;
+        const double furthest = std::ceil(std::max(0.0, raw - viewport.height) / kStripLead) * kStripLead;
+        scene.contentHeight = furthest > 0 ? viewport.height + furthest : raw;
+        const auto first =
+            static_cast<std::int64_t>(std::llround(std::clamp(viewport.scroll, 0.0, furthest) / kStripLead));
+        double legendEnd = 0;
+        if (strip.mode == StripMode::Score && strip.active) {
+            legendEnd = drawScoreLegend(builder, strip, legend, viewport.width);
+        } else {
+            legendEnd = drawTopLegend(builder, viewport, legend, 14, kLegendHeight / 2);
         }
-    table.rowCount = input.capture->info().numTokens;
-    table.cell = [capture = input.capture, states](std::int64_t row, int column) -> std::string {
-        static const char* const kStates[] = {"kept", "protected", "evicted", "after the cut"};
-        const auto token = static_cast<TokenIndex>(row);
-        switch (column) {
-        case 0:
-            return std::to_string(row);
-        case 1:
-            return std::to_string(capture->tokens().ids[static_cast<std::size_t>(row)]);
-        case 2:
-            return displayText(capture->tokens().textOf(token));
-        case 3:
-            return segmentOf(*capture, token);
-        default:
-            return kStates[static_cast<int>(
-                (*states)[static_cast<std::size_t>(column - 4)][static_cast<std::size_t>(row)])];
+        if (const std::string cut = cutSentence(builder, input, viewport.width - legendEnd - 20); !cut.empty())
+            builder.text({viewport.width - 14, kLegendHeight / 2}, cut, kSmall, theme.text3, HorizontalAlign::Right,
+                         VerticalAlign::Middle);
+
+        builder.pushClip(text);
+        for (std::int64_t line = first; line < layout->lineCount(); ++line) {
+            const double y = text.y + 4 + static_cast<double>(line - first) * kStripLead;
+            if (line > first && y + kStripLead > text.bottom()) // of letters cut in two nothing can be read
+                break;
+            drawStripLine(builder, strip, line, {kStripGutter, y});
+            drawStripCut(builder, strip, line, {kStripGutter, y});
         }
-    };
-    return table;
-}
+        builder.popClip();
+        if (viewport.forExport)
+            builder.text({viewport.width / 2, viewport.height - 5},
+                         builder.elide(provenance(input, strip.panes), {FontFace::Interface, 10}, viewport.width - 16),
+                         {FontFace::Interface, 10}, theme.text3, HorizontalAlign::Centre);
+        scene.plot = text;
+        return scene;
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const bool chosen = !input.focus.selected.empty();
+        auto tokens =
+            beforeCut(input, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
+        std::string word = chosen ? selectionWord(input.focus) : "needle";
+        if (tokens.empty()) {
+            tokens.resize(static_cast<std::size_t>(input.cut.token));
+            std::iota(tokens.begin(), tokens.end(), TokenIndex{0});
+            word = "seen";
+        }
+        std::string text;
+        for (const PaneData& pane : input.panes) {
+            if (!pane.result)
+                continue;
+            text += fmt::format("{}{} keeps {} of {} {} tokens at {}", text.empty() ? "" : "; ", pane.policyName,
+                                formatCount(keptAmong(input, pane, tokens)),
+                                formatCount(static_cast<std::int64_t>(tokens.size())), word,
+                                keptShare(*pane.result, input.kvHead));
+        }
+        return text.empty() ? "No policy has a result yet." : text;
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues&) const override {
+        std::vector<std::string> columns = {"position", "token id", "text", "segment"};
+        if (!input.capture)
+            return tableOf(columns, {});
+        std::vector<std::vector<TokenState>> states;
+        for (const PaneData* pane : readyPanes(input)) {
+            columns.push_back(fmt::format("{} {}", pane->letter, paneTitle(*pane)));
+            states.push_back(tokenStates(input, *pane));
+        }
+        return tableOf(columns, input.capture->info().numTokens, [input, states](std::int64_t row) {
+            const auto token = static_cast<TokenIndex>(row);
+            const auto i = static_cast<std::size_t>(row);
+            std::vector<std::string> cells = {std::to_string(row), std::to_string(input.capture->tokens().ids[i]),
+                                              tokenText(input, token), segmentOf(*input.capture, token)};
+            for (const std::vector<TokenState>& ofPane : states)
+                cells.emplace_back(stateName(ofPane[i]));
+            return cells;
+        });
+    }
+
+    /// The handle is the cut: it goes to the token under the pointer, over which it lies itself.
+    std::optional<SettingChange> draggedTo(const ViewInput&, const ParameterValues&, const Scene& scene, PickId,
+                                           Point at) const override {
+        std::int64_t token = 0;
+        for (const Drawable& item : scene.items)
+            if (const auto* box = std::get_if<RectangleItem>(&item);
+                box && box->pick.kind == PickId::Kind::Token && box->box.contains(at))
+                token = box->pick.index;
+        if (token <= 0)
+            return std::nullopt;
+        return SettingChange{.cut = std::to_string(token), .step = "Cut"};
+    }
+
+    std::optional<double> scrollTo(const ViewInput& input, const Viewport& viewport, TokenIndex token) const override {
+        const auto layout = layoutStrip(*input.capture, textWidth(viewport), *viewport.text);
+        const double middle = (viewport.height - kLegendHeight) / 2;
+        return std::max(0.0, static_cast<double>(layout->lineOf(token)) * kStripLead + kStripLead / 2 - middle);
+    }
+};
 
 } // namespace
 
-const View& tokenStripView() {
-    static const TokenStripView view;
-    return view;
-}
-
-double stripScrollTo(const ViewInput& input, const Viewport& viewport, TokenIndex token) {
-    const double textWidth = std::max(60.0, viewport.width - kStripGutter - kRightMargin);
-    const auto layout = layoutStrip(*input.capture, textWidth, *viewport.text);
-    const double middle = (viewport.height - kLegendHeight) / 2;
-    return std::max(0.0, static_cast<double>(layout->lineOf(token)) * kStripLead + kStripLead / 2 - middle);
-}
+const View& tokenStripView() { return onlyOne<TokenStripView>(); }
 
 } // namespace kvscope

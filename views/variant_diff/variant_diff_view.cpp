@@ -1,8 +1,6 @@
 // Paper against authors' code against libraries, as lists of tokens at one budget.
-#include "views/variant_diff/variant_diff_view.h"
-
 #include "views/common/chart.h"
-#include "views/common/token_groups.h"
+#include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 #include "views/explanations.h"
@@ -26,37 +24,6 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                      Stage::Features)});
 }
 
-class VariantDiffView final : public View, public TokenGroups {
-public:
-    VariantDiffView()
-        : View({.id = "variant_diff",
-                .name = "Variant diff",
-                .summary = "Paper against authors' code against libraries: which tokens change, and why",
-                .paper = "KeyDiff Tables 14 and 15, Compactor Tables 2 to 4: the same choices by their lists",
-                .help = std::string(viewExplanation("variant_diff_view")),
-                .options = makeOptions(),
-                .data = "variant_diff"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                     Point at) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) {
-    if (input.capture && input.panes.empty())
-        return kNoPane;
-    constexpr const char* running = "Running the first variant…";
-    if (const std::string why = whyNoData<VariantDiffData>(input, running); !why.empty())
-        return why;
-    const auto data = dataAs<VariantDiffData>(input);
-    return data->lists.empty() ? running
-                               : data->lists.front().error; // without a reference there is nothing to compare with
-}
-
 /// In low docks two, for which one entry may have to go.
 bool isLow(const Viewport& viewport) { return viewport.height < 200; }
 
@@ -74,11 +41,8 @@ bool fitsInTwoRows(const std::vector<LegendEntry>& legend, const Viewport& viewp
 /// Whose variants these are is left out where the entries that explain the colours need the room.
 std::vector<LegendEntry> legendOf(const VariantDiffData& data, const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
-    std::vector<LegendEntry> legend = {{fmt::format("{} {} at {}", data.letter, data.policyName, data.budget),
-                                        Marker::Square,
-                                        policyStyle(data.policyId, viewport.theme).colour,
-                                        {},
-                                        4},
+    std::vector<LegendEntry> legend = {areaEntry(fmt::format("{} {} at {}", data.letter, data.policyName, data.budget),
+                                                 policyStyle(data.policyId, viewport.theme).colour),
                                        {"reference", Marker::Square, theme.text2, {}, 4, true},
                                        {"kept by both", Marker::Square, keptByBothColour(theme), {}, 4, true},
                                        {"only here", Marker::Square, theme.kept, {}, 4, true},
@@ -86,48 +50,6 @@ std::vector<LegendEntry> legendOf(const VariantDiffData& data, const Viewport& v
     if (isLow(viewport) && !fitsInTwoRows(legend, viewport))
         legend.erase(legend.begin());
     return legend;
-}
-
-Scene VariantDiffView::buildScene(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const auto data = dataAs<VariantDiffData>(input);
-    const Theme& theme = themeOf(viewport.theme);
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = theme.canvas;
-    SceneBuilder builder(scene, *viewport.text);
-    const std::vector<LegendEntry> legend = legendOf(*data, viewport);
-    const int rows = legendRows(legend, viewport.width - 28, isLow(viewport) ? 2 : 3, *viewport.text);
-    drawLegend(builder, {14, 13}, viewport.width - 28, legend, theme, rows);
-    drawVariantLists(builder, variantLayoutOf(builder, *data, input, 24 + kLegendPitch * (rows - 1), viewport), *data,
-                     theme);
-    drawProvenance(builder, input, viewport);
-    return scene;
-}
-
-std::string VariantDiffView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<VariantDiffData>(input);
-    if (data->variants == 1)
-        return fmt::format("{} has one variant only: there is nothing to compare", data->policyName);
-    std::size_t most = 0;
-    std::int64_t changed = -1;
-    for (std::size_t i = 1; i < data->lists.size(); ++i)
-        if (data->lists[i].error.empty() && changeOf(*data, i).count() > changed)
-            most = i, changed = changeOf(*data, i).count();
-    if (most == 0)
-        return fmt::format("{} of {} variants so far", data->lists.size(), data->variants);
-    if (changed == 0)
-        return fmt::format("All variants of {} keep the same tokens at {}", data->policyName, data->budget);
-    const VariantList& list = data->lists[most];
-    const ListChange change = changeOf(*data, most);
-    const std::string why = list.traps.empty() ? "" : fmt::format("; disagreements {}", fmt::join(list.traps, ", "));
-    return fmt::format("“{}” differs most from “{}”: {} tokens in, {} out, Jaccard {}{}", list.label,
-                       data->lists.front().label, formatCount(std::ssize(change.gained)),
-                       formatCount(std::ssize(change.lost)), formatFixed(change.jaccard, 2), why);
 }
 
 /// The rail under a point, for which the list's index is the pick; null beside the rails.
@@ -140,63 +62,117 @@ const RectangleItem* railAt(const VariantDiffData& data, const Scene& scene, Poi
     return nullptr;
 }
 
-PointFacts VariantDiffView::factsAt(const ViewInput& input, const ParameterValues&, const Scene& scene,
-                                    Point at) const {
-    const auto data = dataAs<VariantDiffData>(input);
-    const RectangleItem* rail = data && whyNoPicture(input).empty() ? railAt(*data, scene, at) : nullptr;
-    if (!rail)
-        return {};
-    const auto token =
-        static_cast<TokenIndex>((at.x - rail->box.x) / rail->box.width * static_cast<double>(data->visible));
-    PointFacts facts;
-    facts.token = token;
-    facts.rows = {
-        {"token", fmt::format("{} “{}”", formatCount(token), displayText(input.capture->tokens().textOf(token)))}};
-    for (const VariantList& list : data->lists)
-        if (list.error.empty())
-            facts.rows.emplace_back(list.label,
-                                    std::binary_search(list.kept.begin(), list.kept.end(), token) ? "kept" : "evicted");
-    return facts;
-}
+class VariantDiffView final : public View {
+public:
+    VariantDiffView()
+        : View({.id = "variant_diff",
+                .name = "Variant diff",
+                .summary = "Paper against authors' code against libraries: which tokens change, and why",
+                .paper = "KeyDiff Tables 14 and 15, Compactor Tables 2 to 4: the same choices by their lists",
+                .help = std::string(viewExplanation("variant_diff_view")),
+                .options = makeOptions(),
+                .data = "variant_diff"}) {}
 
-std::vector<TokenIndex> VariantDiffView::tokensAt(const ViewInput& input, const ParameterValues&, const Scene& scene,
-                                                  Point at) const {
-    const auto data = dataAs<VariantDiffData>(input);
-    const RectangleItem* rail = data && whyNoPicture(input).empty() ? railAt(*data, scene, at) : nullptr;
-    if (!rail || !data->lists[static_cast<std::size_t>(rail->pick.index)].error.empty())
-        return {};
-    const ListChange change = changeOf(*data, static_cast<std::size_t>(rail->pick.index));
-    std::vector<TokenIndex> changed;
-    std::merge(change.gained.begin(), change.gained.end(), change.lost.begin(), change.lost.end(),
-               std::back_inserter(changed));
-    return changed;
-}
-
-ViewTable VariantDiffView::table(const ViewInput& input, const ParameterValues&) const {
-    std::vector<std::vector<std::string>> rows;
-    const auto data = dataAs<VariantDiffData>(input);
-    for (std::size_t i = 1; data && i < data->lists.size() && data->lists.front().error.empty(); ++i) {
-        const VariantList& list = data->lists[i];
-        if (!list.error.empty())
-            continue;
-        const ListChange change = changeOf(*data, i);
-        const auto add = [&](const std::vector<TokenIndex>& tokens, const char* side) {
-            for (const TokenIndex token : tokens)
-                rows.push_back({list.label, side, std::to_string(token),
-                                displayText(input.capture->tokens().textOf(token)), causesText(list),
-                                fmt::format("{}", fmt::join(list.traps, " "))});
-        };
-        add(change.gained, "kept here only");
-        add(change.lost, "kept by the reference only");
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        if (input.capture && input.panes.empty())
+            return kNoPane;
+        constexpr const char* running = "Running the first variant…";
+        if (const std::string why = whyNoData<VariantDiffData>(input, running); !why.empty())
+            return why;
+        const auto data = dataAs<VariantDiffData>(input);
+        return data->lists.empty() ? running
+                                   : data->lists.front().error; // without a reference there is nothing to compare with
     }
-    return tableOf({"variant", "change", "token", "text", "parameters that differ", "disagreements"}, std::move(rows));
-}
+
+    Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {
+        const auto data = dataAs<VariantDiffData>(input);
+        const Theme& theme = themeOf(viewport.theme);
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+        const std::vector<LegendEntry> legend = legendOf(*data, viewport);
+        const int rows = legendRows(legend, viewport.width - 28, isLow(viewport) ? 2 : 3, *viewport.text);
+        drawLegend(builder, {14, 13}, viewport.width - 28, legend, theme, rows);
+        drawVariantLists(builder, variantLayoutOf(builder, *data, input, 24 + kLegendPitch * (rows - 1), viewport),
+                         *data, theme);
+        drawProvenance(builder, input, viewport);
+        return scene;
+    }
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<VariantDiffData>(input);
+        if (data->variants == 1)
+            return fmt::format("{} has one variant only: there is nothing to compare", data->policyName);
+        std::size_t most = 0;
+        std::int64_t changed = -1;
+        for (std::size_t i = 1; i < data->lists.size(); ++i)
+            if (data->lists[i].error.empty() && changeOf(*data, i).count() > changed)
+                most = i, changed = changeOf(*data, i).count();
+        if (most == 0)
+            return fmt::format("{} of {} variants so far", data->lists.size(), data->variants);
+        if (changed == 0)
+            return fmt::format("All variants of {} keep the same tokens at {}", data->policyName, data->budget);
+        const VariantList& list = data->lists[most];
+        const ListChange change = changeOf(*data, most);
+        const std::string why =
+            list.traps.empty() ? "" : fmt::format("; disagreements {}", fmt::join(list.traps, ", "));
+        return fmt::format("“{}” differs most from “{}”: {} tokens in, {} out, Jaccard {}{}", list.label,
+                           data->lists.front().label, formatCount(std::ssize(change.gained)),
+                           formatCount(std::ssize(change.lost)), formatFixed(change.jaccard, 2), why);
+    }
+
+    ViewTable table(const ViewInput& input, const ParameterValues&) const override {
+        std::vector<std::vector<std::string>> rows;
+        const auto data = dataAs<VariantDiffData>(input);
+        for (std::size_t i = 1; data && i < data->lists.size() && data->lists.front().error.empty(); ++i) {
+            const VariantList& list = data->lists[i];
+            if (!list.error.empty())
+                continue;
+            const ListChange change = changeOf(*data, i);
+            const auto add = [&](const std::vector<TokenIndex>& tokens, const char* side) {
+                for (const TokenIndex token : tokens)
+                    rows.push_back({list.label, side, std::to_string(token), tokenText(input, token), causesText(list),
+                                    fmt::format("{}", fmt::join(list.traps, " "))});
+            };
+            add(change.gained, "kept here only");
+            add(change.lost, "kept by the reference only");
+        }
+        return tableOf({"variant", "change", "token", "text", "parameters that differ", "disagreements"},
+                       std::move(rows));
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
+        const auto data = dataAs<VariantDiffData>(input);
+        const RectangleItem* rail = data ? railAt(*data, scene, at) : nullptr;
+        if (!rail)
+            return {};
+        const auto token =
+            static_cast<TokenIndex>((at.x - rail->box.x) / rail->box.width * static_cast<double>(data->visible));
+        PointFacts facts;
+        facts.token = token;
+        facts.rows = {{"token", quotedToken(input, token)}};
+        for (const VariantList& list : data->lists)
+            if (list.error.empty())
+                facts.rows.emplace_back(
+                    list.label, std::binary_search(list.kept.begin(), list.kept.end(), token) ? "kept" : "evicted");
+        return facts;
+    }
+
+    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                     Point at) const override {
+        const auto data = dataAs<VariantDiffData>(input);
+        const RectangleItem* rail = data && whyNoPicture(input, options).empty() ? railAt(*data, scene, at) : nullptr;
+        if (!rail || !data->lists[static_cast<std::size_t>(rail->pick.index)].error.empty())
+            return {};
+        const ListChange change = changeOf(*data, static_cast<std::size_t>(rail->pick.index));
+        std::vector<TokenIndex> changed;
+        std::merge(change.gained.begin(), change.gained.end(), change.lost.begin(), change.lost.end(),
+                   std::back_inserter(changed));
+        return changed;
+    }
+};
 
 } // namespace
 
-const View& variantDiffView() {
-    static const VariantDiffView view;
-    return view;
-}
+const View& variantDiffView() { return onlyOne<VariantDiffView>(); }
 
 } // namespace kvscope

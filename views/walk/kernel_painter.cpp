@@ -89,9 +89,7 @@ void paintKernel(SceneBuilder& b, const WalkPicture& p, const KernelScale& scale
         b.line({map.x + offset, map.y}, {map.x + offset, map.bottom()}, {p.theme.ink, 1, {}});
     }
     if (p.viewport.width >= 320) {
-        ColourColumnSpec spec = scale.column();
-        spec.handles = !p.viewport.forExport;
-        drawColourColumn(b, {map.right() + 12, map.y, kLabelledColumnWidth, map.height}, spec, p.theme);
+        drawColourColumn(b, {map.right() + 12, map.y, kLabelledColumnWidth, map.height}, scale.column(), p.theme);
     }
     Scene& scene = b.scene();
     scene.plot = map;

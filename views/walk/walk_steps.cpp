@@ -1,6 +1,7 @@
 // A balancing walk in numbers and words: which one is shown, how far it has come, and what a step decided.
 #include "views/walk/walk_steps.h"
 
+#include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>
@@ -120,8 +121,7 @@ PointFacts stepFacts(const ViewInput& input, const WalkNow& now, std::int64_t st
     const BalanceWalkLog& walk = *now.walk->log;
     facts.token = walk.tokens[at(step)];
     facts.rows = {{"step", fmt::format("{} of {} (0-based)", step, now.size())},
-                  {"token", fmt::format("{}  \"{}\"", formatCount(facts.token),
-                                        displayText(input.capture->tokens().textOf(facts.token)))}};
+                  {"token", fmt::format("{}  \"{}\"", formatCount(facts.token), tokenText(input, facts.token))}};
     if (step >= now.steps) {
         facts.rows.emplace_back("sign", "not yet");
         return facts;
@@ -139,37 +139,16 @@ PointFacts stepFacts(const ViewInput& input, const WalkNow& now, std::int64_t st
     return facts;
 }
 
-std::string stepCell(const ViewInput& input, const WalkData::Walk& shown, std::int64_t step, int column) {
+std::vector<std::string> stepCells(const ViewInput& input, const WalkData::Walk& shown, std::int64_t step) {
     const BalanceWalkLog& walk = *shown.log;
+    const std::size_t i = at(step);
     const auto number = [](double value) { return fmt::format("{:.9g}", value); };
-    switch (column) {
-    case 0:
-        return std::to_string(step);
-    case 1:
-        return std::to_string(walk.tokens[at(step)]);
-    case 2:
-        return displayText(input.capture->tokens().textOf(walk.tokens[at(step)]));
-    case 3:
-        return number(walk.walk.uniforms[at(step)]);
-    case 4:
-        return number(walk.products[at(step)]);
-    case 5:
-        return number(leanOf(walk, step));
-    case 6:
-        return number(walk.probabilities[at(step)]);
-    case 7:
-        return std::to_string(walk.signs[at(step)]);
-    case 8:
-        return std::to_string(walk.imbalance[at(step)]);
-    case 9:
-        return number(walk.quadratic[at(step)]);
-    case 10:
-        return number(walk.fairCoins[at(step)]);
-    case 11:
-        return shown.band.low.empty() ? "" : number(shown.band.low[at(step)]);
-    default:
-        return shown.band.high.empty() ? "" : number(shown.band.high[at(step)]);
-    }
+    const auto inBand = [&](const auto& ends) { return ends.empty() ? "" : number(ends[i]); };
+    return {std::to_string(step),          std::to_string(walk.tokens[i]), tokenText(input, walk.tokens[i]),
+            number(walk.walk.uniforms[i]), number(walk.products[i]),       number(leanOf(walk, step)),
+            number(walk.probabilities[i]), std::to_string(walk.signs[i]),  std::to_string(walk.imbalance[i]),
+            number(walk.quadratic[i]),     number(walk.fairCoins[i]),      inBand(shown.band.low),
+            inBand(shown.band.high)};
 }
 
 } // namespace kvscope

@@ -36,7 +36,7 @@ std::string walkName(const WalkData& data, const BalanceWalkLog& walk);
 std::string walkCaption(const WalkData& data, const WalkNow& now);
 std::string walkFinding(const WalkData& data, const WalkNow& now);
 PointFacts stepFacts(const ViewInput& input, const WalkNow& now, std::int64_t step);
-/// Columns: step, token, text, u, y, 1 - 2p, p, sign, imbalance, Q, sum of M_jj, coins 10 %, coins 90 %.
-std::string stepCell(const ViewInput& input, const WalkData::Walk& walk, std::int64_t step, int column);
+/// A row of the table: step, token, text, u, y, 1 - 2p, p, sign, imbalance, Q, sum of M_jj, coins 10 %, coins 90 %.
+std::vector<std::string> stepCells(const ViewInput& input, const WalkData::Walk& walk, std::int64_t step);
 
 } // namespace kvscope

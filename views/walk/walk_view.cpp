@@ -1,11 +1,8 @@
 // One balancing walk, pair by pair: what it leans on, which sign it gives, and how far the signed sum has grown.
-#include "views/walk/walk_view.h"
-
+#include "core/policies/policy.h"
 #include "views/common/balance_words.h"
 #include "views/common/chart.h"
-#include "views/common/explained_policy.h"
-#include "views/common/option_needs.h"
-#include "views/common/token_groups.h"
+#include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 #include "views/explanations.h"
@@ -49,48 +46,10 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         })});
 }
 
-class WalkView final : public View,
-                       public TokenGroups,
-                       public ColourScaleView,
-                       public OptionNeedsView,
-                       public ExplainedPolicyView {
-public:
-    WalkView()
-        : View({.id = "walk",
-                .name = "Self-balancing walk",
-                .summary = "How BalanceKV signs one block, against fair coins",
-                .paper = "BalanceKV Algorithm 2, Theorem 3.3",
-                .help = std::string(viewExplanation("walk_view")),
-                .options = makeOptions(),
-                .data = "walk"}) {}
-
-    Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override;
-    std::string finding(const ViewInput& input, const ParameterValues& options) const override;
-    ViewTable table(const ViewInput& input, const ParameterValues& options) const override;
-    std::vector<OptionNeed> optionNeeds() const override;
-    std::string explainedPolicy(const ViewInput& input) const override;
-    PointFacts factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                       Point at) const override;
-    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                     Point at) const override;
-    StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override;
-    std::string caption(const ViewInput& input, const ParameterValues& options) const override;
-
-private:
-    std::unique_ptr<const ColourScale> scaleOf(const ViewInput& input, const ParameterValues& options) const override;
-};
-
-std::string whyNoPicture(const ViewInput& input) {
-    if (const std::string why = whyNoData<WalkData>(input, "BalanceKV signs the prompt…"); !why.empty())
-        return why;
-    return dataAs<WalkData>(input)->whyNone;
-}
-
 std::vector<LegendEntry> legendOf(const WalkData& data, const WalkNow& now, const Theme& theme, Colour policy) {
     const std::int64_t outside = now.walk ? stepsOutside(*now.walk->log, now.steps) : 0;
-    std::vector<LegendEntry> legend = {
-        {"Q of this walk", Marker::Circle, policy, {}, 3, true},
-        {"fair coins: E[Q] = Σ Mⱼⱼ", Marker::Circle, kTransparent, {theme.control, 1.4, {5, 3}}, 3, true}};
+    std::vector<LegendEntry> legend = {{"Q of this walk", Marker::Circle, policy, {}, 3, true},
+                                       lineEntry("fair coins: E[Q] = Σ Mⱼⱼ", {theme.control, 1.4, {5, 3}})};
     if (now.walk && !now.walk->band.low.empty())
         legend.push_back({fmt::format("10–90 % of {} coin runs, seed {}", data.coinRuns, data.seed),
                           Marker::Square,
@@ -111,8 +70,7 @@ std::vector<LegendEntry> legendOf(const WalkData& data, const WalkNow& now, cons
 void nameLean(std::vector<LegendEntry>& legend, const Viewport& viewport, const Theme& theme) {
     constexpr double kFurtherRows = 220; ///< from this height on there is room for rows
     std::vector<LegendEntry> longer = legend;
-    longer.insert(longer.begin(),
-                  {"yᵀη / (cR²) = 1 − 2p", Marker::Circle, kTransparent, {theme.text1, 1.3, {}}, 3, true});
+    longer.insert(longer.begin(), lineEntry("yᵀη / (cR²) = 1 − 2p", {theme.text1, 1.3, {}}));
     if (viewport.height >= kFurtherRows || legendRows(longer, viewport.width - 20, 2, *viewport.text) == 1)
         legend = std::move(longer);
 }
@@ -134,149 +92,153 @@ void drawHead(SceneBuilder& builder, const WalkPicture& p, const std::vector<Leg
     drawTopLegend(builder, p.viewport, legend, 10, y);
 }
 
-std::vector<OptionNeed> WalkView::optionNeeds() const {
+std::vector<OptionNeed> optionNeeds() {
     return {{"octave", {{"tree", {"octave"}}}},
             {"coins", {{"show", {"walk"}}}},
             {"scale", {{"show", {"kernel"}}}},
             {kValueRangeOption, {{"show", {"kernel"}}}}};
 }
 
-Scene WalkView::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return emptyScene(why, viewport);
-    const auto data = dataAs<WalkData>(input);
-    const WalkNow now = walkNow(*data, input.cursor);
-    const bool kernel = options.choice("show") == "kernel";
-    if (!now.walk)
-        return emptyScene(walkCaption(*data, now), viewport);
-    if (kernel && now.walk->kernel.empty())
-        return emptyScene(data->whyNoKernel.empty() ? "Computing the kernel…" : data->whyNoKernel + ".", viewport);
-    const Theme& theme = themeOf(viewport.theme);
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = theme.canvas;
-    SceneBuilder builder(scene, *viewport.text);
-    const Colour policy = policyStyle("balancekv", viewport.theme).colour;
-    std::vector<LegendEntry> legend;
-    if (!kernel) {
-        legend = legendOf(*data, now, theme, policy);
-        nameLean(legend, viewport, theme);
+class WalkView final : public View {
+public:
+    WalkView()
+        : View({.id = "walk",
+                .name = "Self-balancing walk",
+                .summary = "How BalanceKV signs one block, against fair coins",
+                .paper = "BalanceKV Algorithm 2, Theorem 3.3",
+                .help = std::string(viewExplanation("walk_view")),
+                .options = makeOptions(),
+                .needs = optionNeeds(),
+                .data = "walk",
+                .teaching = TeachingRole::DetailFirst,
+                .leastHeight = 200}) {}
+
+    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
+        if (const std::string why = whyNoData<WalkData>(input, "BalanceKV signs the prompt…"); !why.empty())
+            return why;
+        return dataAs<WalkData>(input)->whyNone;
     }
-    const double top = (data->standIn ? 46 : 28) + (kernel ? -14 : furtherLegendRows(viewport, legend));
-    const WalkPicture picture{input, *data, now, viewport, theme, policy, top};
-    drawHead(builder, picture, legend);
-    if (kernel)
-        paintKernel(builder, picture, KernelScale(*now.walk, options));
-    else
-        paintWalk(builder, picture);
-    drawProvenance(builder, input, viewport);
-    return scene;
-}
 
-std::string WalkView::finding(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<WalkData>(input);
-    return walkFinding(*data, walkNow(*data, input.cursor));
-}
-
-std::string WalkView::explainedPolicy(const ViewInput& input) const {
-    const auto data = dataAs<WalkData>(input);
-    return data ? data->policy : std::string();
-}
-
-StepSequence WalkView::stepSequence(const ViewInput& input, const ParameterValues&) const {
-    StepSequence sequence;
-    if (!whyNoPicture(input).empty())
-        return sequence;
-    const auto data = dataAs<WalkData>(input);
-    sequence.title = "Self-balancing walk";
-    for (const WalkData::Walk& walk : data->walks) {
-        const std::vector<TokenIndex>& tokens = walk.log->tokens;
-        const TokenIndex end = *std::max_element(tokens.begin(), tokens.end()) + 1;
-        if (arrivesToken(*data))
-            for (const TokenIndex token : tokens)
-                sequence.events.push_back(token + 1);
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
+        const auto data = dataAs<WalkData>(input);
+        const WalkNow now = walkNow(*data, input.cursor);
+        const bool kernel = options.choice("show") == "kernel";
+        if (!now.walk)
+            return emptyScene(walkCaption(*data, now), viewport);
+        if (kernel && now.walk->kernel.empty())
+            return emptyScene(data->whyNoKernel.empty() ? "Computing the kernel…" : data->whyNoKernel + ".", viewport);
+        const Theme& theme = themeOf(viewport.theme);
+        Scene scene = blankScene(viewport);
+        SceneBuilder builder(scene, *viewport.text);
+        const Colour policy = policyStyle(firstOf(PolicyFamily::BalanceRounds), viewport.theme).colour;
+        std::vector<LegendEntry> legend;
+        if (!kernel) {
+            legend = legendOf(*data, now, theme, policy);
+            nameLean(legend, viewport, theme);
+        }
+        const double top = (data->standIn ? 46 : 28) + (kernel ? -14 : furtherLegendRows(viewport, legend));
+        const WalkPicture picture{input, *data, now, viewport, theme, policy, top};
+        drawHead(builder, picture, legend);
+        if (kernel)
+            paintKernel(builder, picture, KernelScale(*now.walk, options));
         else
-            sequence.events.push_back(data->streaming ? end : data->end);
-        sequence.milestones.push_back(sequence.events.back());
+            paintWalk(builder, picture);
+        drawProvenance(builder, input, viewport);
+        return scene;
     }
-    for (auto* list : {&sequence.events, &sequence.milestones}) {
-        std::sort(list->begin(), list->end());
-        list->erase(std::unique(list->begin(), list->end()), list->end());
+
+    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<WalkData>(input);
+        return walkFinding(*data, walkNow(*data, input.cursor));
     }
-    return sequence;
-}
 
-std::string WalkView::caption(const ViewInput& input, const ParameterValues&) const {
-    if (const std::string why = whyNoPicture(input); !why.empty())
-        return why;
-    const auto data = dataAs<WalkData>(input);
-    return walkCaption(*data, walkNow(*data, input.cursor));
-}
+    ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
+        std::vector<std::vector<std::string>> rows;
+        const WalkNow now =
+            whyNoPicture(input, options).empty() ? walkNow(*dataAs<WalkData>(input), input.cursor) : WalkNow{};
+        for (std::int64_t step = 0; now.walk && step < now.steps; ++step)
+            rows.push_back(stepCells(input, *now.walk, step));
+        return tableOf({"step", "token", "text", "u", "y", "1 - 2p", "p", "sign", "imbalance", "Q", "sum of M_jj",
+                        "coins 10 %", "coins 90 %"},
+                       std::move(rows));
+    }
 
-std::unique_ptr<const ColourScale> WalkView::scaleOf(const ViewInput& input, const ParameterValues& options) const {
-    if (options.choice("show") != "kernel" || !whyNoPicture(input).empty())
-        return nullptr;
-    const WalkNow now = walkNow(*dataAs<WalkData>(input), input.cursor); // of data that the input holds
-    return now.walk && !now.walk->kernel.empty() ? std::make_unique<const KernelScale>(*now.walk, options) : nullptr;
-}
+    std::string explainedPolicy(const ViewInput& input) const override {
+        const auto data = dataAs<WalkData>(input);
+        return data ? data->policy : std::string();
+    }
 
-PointFacts WalkView::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                             Point at) const {
-    if (const auto scale = placeOnColumn(scene, at) ? scaleOf(input, options) : nullptr;
-        scale && !scene.plot.contains(at))
-        return rangeFacts(*scale, scene, at);
-    if (!whyNoPicture(input).empty() || pickAt(scene, at, 0).kind != PickId::Kind::Cell)
-        return {};
-    const auto data = dataAs<WalkData>(input);
-    const WalkNow now = walkNow(*data, input.cursor);
-    const double along = scene.xMin + (at.x - scene.plot.x) / scene.plot.width * (scene.xMax - scene.xMin);
-    PointFacts facts = stepFacts(input, now, static_cast<std::int64_t>(along));
-    if (options.choice("show") != "kernel" || !now.walk || now.walk->kernel.empty())
+    StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override {
+        StepSequence sequence;
+        if (!whyNoPicture(input, options).empty())
+            return sequence;
+        const auto data = dataAs<WalkData>(input);
+        sequence.title = "Self-balancing walk";
+        for (const WalkData::Walk& walk : data->walks) {
+            const std::vector<TokenIndex>& tokens = walk.log->tokens;
+            const TokenIndex end = *std::max_element(tokens.begin(), tokens.end()) + 1;
+            if (arrivesToken(*data))
+                for (const TokenIndex token : tokens)
+                    sequence.events.push_back(token + 1);
+            else
+                sequence.events.push_back(data->streaming ? end : data->end);
+            sequence.milestones.push_back(sequence.events.back());
+        }
+        for (auto* list : {&sequence.events, &sequence.milestones}) {
+            std::sort(list->begin(), list->end());
+            list->erase(std::unique(list->begin(), list->end()), list->end());
+        }
+        return sequence;
+    }
+
+    std::string caption(const ViewInput& input, const ParameterValues& options) const override {
+        if (const std::string why = whyNoPicture(input, options); !why.empty())
+            return why;
+        const auto data = dataAs<WalkData>(input);
+        return walkCaption(*data, walkNow(*data, input.cursor));
+    }
+
+    std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,
+                                                   const ParameterValues& options) const override {
+        if (options.choice("show") != "kernel" || !whyNoPicture(input, options).empty())
+            return nullptr;
+        const WalkNow now = walkNow(*dataAs<WalkData>(input), input.cursor); // of data that the input holds
+        return now.walk && !now.walk->kernel.empty() ? std::make_unique<const KernelScale>(*now.walk, options)
+                                                     : nullptr;
+    }
+
+    PointFacts inspect(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                       Point at) const override {
+        if (pickAt(scene, at, 0).kind != PickId::Kind::Cell)
+            return {};
+        const auto data = dataAs<WalkData>(input);
+        const WalkNow now = walkNow(*data, input.cursor);
+        const double along = scene.dataAt(at).x;
+        PointFacts facts = stepFacts(input, now, static_cast<std::int64_t>(along));
+        if (options.choice("show") != "kernel" || !now.walk || now.walk->kernel.empty())
+            return facts;
+        const auto cell = [&](double share) {
+            return std::clamp<std::int64_t>(static_cast<std::int64_t>(share * static_cast<double>(now.walk->side)), 0,
+                                            now.walk->side - 1);
+        };
+        const std::int64_t column = cell((at.x - scene.plot.x) / scene.plot.width),
+                           row = cell((at.y - scene.plot.y) / scene.plot.height);
+        const bool pooled = now.walk->side < now.size();
+        facts.rows.emplace_back(pooled ? "M, largest of the cell" : fmt::format("M with pair {}", row),
+                                formatShort(static_cast<double>(
+                                    now.walk->kernel[static_cast<std::size_t>(row * now.walk->side + column)])));
         return facts;
-    const auto cell = [&](double share) {
-        return std::clamp<std::int64_t>(static_cast<std::int64_t>(share * static_cast<double>(now.walk->side)), 0,
-                                        now.walk->side - 1);
-    };
-    const std::int64_t column = cell((at.x - scene.plot.x) / scene.plot.width),
-                       row = cell((at.y - scene.plot.y) / scene.plot.height);
-    const bool pooled = now.walk->side < now.size();
-    facts.rows.emplace_back(
-        pooled ? "M, largest of the cell" : fmt::format("M with pair {}", row),
-        formatShort(static_cast<double>(now.walk->kernel[static_cast<std::size_t>(row * now.walk->side + column)])));
-    return facts;
-}
+    }
 
-std::vector<TokenIndex> WalkView::tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
-                                           Point at) const {
-    const TokenIndex token = factsAt(input, options, scene, at).token;
-    return token < 0 ? std::vector<TokenIndex>() : std::vector<TokenIndex>{token};
-}
-
-ViewTable WalkView::table(const ViewInput& input, const ParameterValues&) const {
-    ViewTable table;
-    table.columns = {"step", "token",     "text", "u",           "y",          "1 - 2p",    "p",
-                     "sign", "imbalance", "Q",    "sum of M_jj", "coins 10 %", "coins 90 %"};
-    if (!whyNoPicture(input).empty())
-        return table;
-    const auto data = dataAs<WalkData>(input);
-    const WalkNow now = walkNow(*data, input.cursor);
-    if (!now.walk)
-        return table;
-    table.rowCount = now.steps;
-    table.cell = [data, walk = now.walk, input](std::int64_t row, int column) {
-        return stepCell(input, *walk, row, column);
-    };
-    return table;
-}
+    std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
+                                     Point at) const override {
+        const TokenIndex token = factsAt(input, options, scene, at).token;
+        return token < 0 ? std::vector<TokenIndex>() : std::vector<TokenIndex>{token};
+    }
+};
 
 } // namespace
 
-const View& walkView() {
-    static const WalkView view;
-    return view;
-}
+const View& walkView() { return onlyOne<WalkView>(); }
 
 } // namespace kvscope

@@ -14,9 +14,9 @@ namespace kvscope {
 
 namespace {
 
-bool runsOneOf(const PaneRequest& pane, std::span<const std::string_view> policies) {
+bool runsOneOf(const PaneRequest& pane, std::span<const PolicyFamily> families) {
     return pane.recordedPath.empty() &&
-           std::find(policies.begin(), policies.end(), pane.run.policy.policy) != policies.end();
+           std::find(families.begin(), families.end(), familyOf(pane.run.policy.policy)) != families.end();
 }
 
 std::string nameOf(const PolicySpec& spec, std::size_t pane) {
@@ -48,15 +48,14 @@ std::string inWords(const PolicySpec& spec) {
 
 } // namespace
 
-ShownRun shownRun(const ViewDataRequest& request, std::span<const std::string_view> policies,
-                  const std::string& standIn) {
+ShownRun shownRun(const ViewDataRequest& request, std::span<const PolicyFamily> families, const std::string& standIn) {
     ShownRun shown;
     std::size_t chosen = request.panes.size();
     const auto active = static_cast<std::size_t>(std::max(0, request.activePane));
     for (std::size_t pane = request.panes.size(); pane-- > 0;)
-        if (runsOneOf(request.panes[pane], policies) && chosen != active)
+        if (runsOneOf(request.panes[pane], families) && chosen != active)
             chosen = pane;
-    if (active < request.panes.size() && runsOneOf(request.panes[active], policies))
+    if (active < request.panes.size() && runsOneOf(request.panes[active], families))
         chosen = active;
     if (chosen < request.panes.size()) {
         shown.run = request.panes[chosen].run;

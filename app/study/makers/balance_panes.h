@@ -1,10 +1,10 @@
 #pragma once
 
 #include "app/study/makers/view_data_maker.h"
+#include "core/policies/policy_card.h"
 
 #include <span>
 #include <string>
-#include <string_view>
 
 namespace kvscope {
 
@@ -17,9 +17,8 @@ struct ShownRun {
     bool standIn = false; ///< no pane runs such a policy
 };
 
-/// The active pane if it runs one of these policies, else the first pane that does, else the spec that stands in.
-ShownRun shownRun(const ViewDataRequest& request, std::span<const std::string_view> policies,
-                  const std::string& standIn);
+/// The active pane if it runs a policy of these families, else the first pane that does, else the spec that stands in.
+ShownRun shownRun(const ViewDataRequest& request, std::span<const PolicyFamily> families, const std::string& standIn);
 
 /// One head of a tensor on the engine: [H, n, d] -> [n, d], without a copy of the other heads.
 HostTensor downloadHead(const Engine& engine, const Tensor& tensor, std::int64_t head);

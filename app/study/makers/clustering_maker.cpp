@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/engine/engine.h"
+#include "core/policies/policy.h"
 #include "core/policies/subgen/subgen_radius.h"
 #include "views/clustering/clustering_data.h"
 
@@ -59,13 +60,13 @@ private:
         return run;
     }
 
-    static bool isPolicy(const RunRequest& run, const char* id) {
-        return run.capture && !run.recorded && run.policy.policy == id;
+    static bool isOf(const RunRequest& run, PolicyFamily family) {
+        return run.capture && !run.recorded && familyOf(run.policy.policy) == family;
     }
 
     void followPolicy(const std::string& picture) {
         const RunRequest run = paneRun();
-        const bool streams = isPolicy(run, "subgen"), centres = isPolicy(run, "subgen_kcenter");
+        const bool streams = isOf(run, PolicyFamily::Clusters), centres = isOf(run, PolicyFamily::Centres);
         if (!streams && !(centres && (picture == "overview" || picture == "sizes")))
             throw Error({.sentence = centres ? "k-center has neither a stream of births nor reservoirs"
                                              : "this picture shows SubGen's clusters, and the active pane has none",
@@ -100,10 +101,10 @@ private:
     /// With the pane's k-center if it has one, else with the policy's defaults.
     void cover() {
         RunRequest run = paneRun();
-        if (!isPolicy(run, "subgen_kcenter")) {
+        if (!isOf(run, PolicyFamily::Centres)) {
             run = {.capture = m_request.capture,
                    .layer = m_request.layer,
-                   .policy = PolicySpec::parse("subgen_kcenter"),
+                   .policy = PolicySpec::parse(firstOf(PolicyFamily::Centres)),
                    .budget = {},
                    .cut = m_request.cut,
                    .seed = m_request.seed,

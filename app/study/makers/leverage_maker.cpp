@@ -3,6 +3,7 @@
 #include "app/study/makers/leverage_maker.h"
 
 #include "core/policies/compactor/compactor_log.h"
+#include "core/policies/policy.h"
 #include "views/leverage/leverage_data.h"
 
 #include <algorithm>
@@ -24,7 +25,7 @@ std::shared_ptr<const LeverageLog> runLeverage(const LayerRunner& runner, const 
     run.measure = false;
     run.recordSteps = true;
     run.budget = {Budget::Unit::Fraction, 1};
-    run.policy = PolicySpec::parse("leverage:exact");
+    run.policy = PolicySpec::parse(firstOf(PolicyFamily::Leverage) + ":exact");
     run.policy.values.setText("sketch", sketch);
     run.policy.values.setText("sketch_size", std::to_string(columns));
     run.policy.values.setText("centred", request.options.flag("centred") ? "true" : "false");

@@ -5,6 +5,7 @@
 #include "app/study/makers/balance_panes.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
+#include "core/policies/policy.h"
 #include "views/merge_tree/merge_tree_data.h"
 
 #include <fmt/format.h>
@@ -17,9 +18,9 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::array<std::string_view, 1> kPolicies = {"balancekv_stream"};
-constexpr const char* kStandIn = "balancekv_stream,batch=64,levels=4";
-constexpr std::int64_t kMostCursors = 256; // at which all errors are computed
+constexpr std::array kFamilies = {PolicyFamily::BalanceTree};
+constexpr const char* kStandIn = ",batch=64,levels=4"; // of the first policy of the family
+constexpr std::int64_t kMostCursors = 256;             // at which all errors are computed
 
 void listOctaves(MergeTreeData& data) {
     for (std::size_t i = 0; i < data.stream->trees.size(); ++i) {
@@ -120,7 +121,7 @@ void askQuery(MergeTreeData& data, const QuerySight& sight, const Checkpoint& ch
 
 ViewDataMaker::Value makeMergeTreeData(const LayerRunner& runner, const ViewDataRequest& request,
                                        const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    const ShownRun shown = shownRun(request, kPolicies, kStandIn);
+    const ShownRun shown = shownRun(request, kFamilies, firstOf(kFamilies.front()) + kStandIn);
     const auto result = runner.run(shown.run, checkpoint.part(0, 0.5));
     const auto log = std::dynamic_pointer_cast<const BalanceLog>(result->log);
     auto data = std::make_shared<MergeTreeData>();

@@ -5,6 +5,7 @@
 #include "app/study/makers/balance_panes.h"
 #include "core/engine/engine.h"
 #include "core/policies/balance/balance_tree.h"
+#include "core/policies/policy.h"
 #include "views/common/balance_words.h"
 #include "views/walk/walk_data.h"
 
@@ -18,10 +19,10 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::array<std::string_view, 2> kPolicies = {"balancekv", "balancekv_stream"};
-constexpr const char* kStandIn = "balancekv,sink=32,recent=32@0.25";
-constexpr std::size_t kMostEntries = std::size_t{1} << 24; // of all kernels together
-constexpr std::size_t kMostCells = 512;                    // a side of a pooled kernel
+constexpr std::array kFamilies = {PolicyFamily::BalanceRounds, PolicyFamily::BalanceTree};
+constexpr const char* kStandIn = ",sink=32,recent=32@0.25"; // of the first policy of the first family
+constexpr std::size_t kMostEntries = std::size_t{1} << 24;  // of all kernels together
+constexpr std::size_t kMostCells = 512;                     // a side of a pooled kernel
 
 /// The bucket whose walks are meant: that of a tree of values, 0 for keys.
 int bucketFor(const WalkData& data, const ParameterValues& options, std::int64_t head) {
@@ -137,7 +138,7 @@ void tossCoins(WalkData& data, const LayerRunner& runner, const ViewDataRequest&
 
 ViewDataMaker::Value makeWalkData(const LayerRunner& runner, const ViewDataRequest& request,
                                   const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    const ShownRun shown = shownRun(request, kPolicies, kStandIn);
+    const ShownRun shown = shownRun(request, kFamilies, firstOf(kFamilies.front()) + kStandIn);
     const auto result = runner.run(shown.run, checkpoint.part(0, 0.3));
     auto data = std::make_shared<WalkData>();
     data->policy = shown.run.policy.policy;

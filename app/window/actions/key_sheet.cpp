@@ -56,9 +56,7 @@ KeySheet::KeySheet(const WindowActions& actions, QWidget* parent) : QDialog(pare
         {tr("Shift+click, Ctrl+click"), tr("extend the selection, add or remove a token")},
         {tr("click"), tr("pin the read-out; arrows then move it")},
         {tr("map: click"), tr("lock a cell, show its neighbourhood; arrows move it, Shift by 10")},
-        {tr("map: Page Up, Page Down"), tr("move the upper end of the colours, with Shift the lower")},
-        {tr("colour column: drag, double click"), tr("range of the colours, back to automatic")},
-        {tr("right click"), tr("copy, save, data, reset")},
+        {tr("right click"), tr("copy, save, data, reset; Range… for axes and colours")},
         {tr("slider: double click"), tr("back to the default")}};
     for (const auto& [gesture, meaning] : gestures)
         addRow(grid, 2, gesture, meaning);

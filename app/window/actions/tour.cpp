@@ -3,6 +3,7 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/widgets/small_widgets.h"
+#include "views/view.h"
 
 #include <QEvent>
 #include <QHBoxLayout>
@@ -50,7 +51,7 @@ std::vector<Tour::Step> Tour::firstRun() {
             {"canvasArea", tr("One policy per pane"),
              tr("Filled blue tokens stay in the cache, hollow orange ones are evicted. The bold number is what that "
                 "costs: the relative error of the attention output.")},
-            {"token_strip", tr("One selection everywhere"),
+            {QString::fromStdString(viewAt(ViewPlace::Text).card().id), tr("One selection everywhere"),
              tr("The text below and the pictures above show the same tokens. Point at one to see it in all views, "
                 "click to pin its facts, Shift+drag or Alt+drag to select.")},
             {"layoutSwitch", tr("Four layouts"),

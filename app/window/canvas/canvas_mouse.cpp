@@ -4,7 +4,6 @@
 #include "app/window/canvas/canvas_widget.h"
 
 #include "app/window/style/appearance.h"
-#include "views/scene/colour_column.h"
 
 #include <QContextMenuEvent>
 #include <QMouseEvent>
@@ -53,9 +52,7 @@ void CanvasWidget::mouseMoveEvent(QMouseEvent* event) {
     const Point at = toScene(event->position());
     if (m_gesture == Gesture::None) {
         const PickId pick = pickAt(scene(), at, kPickTolerance);
-        const bool upright = pick == kLowHandle || pick == kHighHandle;
         setCursor(m_lassoArmed                        ? Qt::CrossCursor
-                  : upright                           ? Qt::SizeVerCursor
                   : pick.kind == PickId::Kind::Handle ? Qt::SizeHorCursor
                   : pick.kind == PickId::Kind::None   ? Qt::ArrowCursor
                                                       : Qt::PointingHandCursor);
@@ -148,11 +145,7 @@ void CanvasWidget::mouseDoubleClickEvent(QMouseEvent* event) {
     if (event->button() != Qt::LeftButton)
         return;
     m_gesture = Gesture::None;
-    const PickId pick = pickAt(scene(), toScene(event->position()), kPickTolerance);
-    if (pick.kind == PickId::Kind::Handle)
-        emit handleReset(pick);
-    else
-        emit fitWanted();
+    emit fitWanted();
 }
 
 void CanvasWidget::wheelEvent(QWheelEvent* event) {

@@ -45,7 +45,6 @@ signals:
     void fitWanted();
     void scrollWanted(double delta); ///< scene pixels, for scenes without a plot
     void handleDragged(const PickId& handle, const QPointF& scenePosition, bool finished);
-    void handleReset(const PickId& handle); ///< double click on it
     void menuWanted(const QPoint& globalPosition);
 
 protected:

@@ -38,8 +38,7 @@ OfferButton::OfferButton(QWidget* canvas) : QPushButton(canvas) {
 }
 
 void OfferButton::refresh(const View& view, const ViewInput& input, const ParameterValues& options) {
-    const auto* offers = dynamic_cast<const PaneOffersView*>(&view);
-    m_offer = offers ? offers->offer(input, options) : std::nullopt;
+    m_offer = view.offer(input, options);
     if (m_offer) {
         setText(labelOf(*m_offer, input));
         resize(sizeHint());

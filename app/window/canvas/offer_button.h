@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/workbench/workbench.h"
-#include "views/common/pane_offers.h"
+#include "views/view.h"
 
 #include <QPushButton>
 

@@ -6,6 +6,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/head_means.h"
+#include "views/common/policy_style.h"
 
 #include <QHBoxLayout>
 #include <QMenu>

@@ -3,7 +3,7 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "views/common/value_range.h"
+#include "views/common/colour_scale.h"
 
 #include <QDialogButtonBox>
 #include <QGridLayout>
@@ -69,8 +69,7 @@ QLineEdit* RangeDialog::field(int row, int column, const QString& name, double v
 }
 
 void RangeDialog::addColourRow() {
-    const auto* colours = dynamic_cast<const ColourRangeView*>(&m_view);
-    if (!colours || !colours->colourRange(m_workbench.viewInput(m_view), viewOptions(m_workbench.session(), m_view)))
+    if (!withScale([](const ColourScale&) {}))
         return;
     m_grid->addWidget(new QLabel(tr("Colours"), this), 3, 0);
     m_colourFrom = field(3, 1, "coloursFrom", 0);
@@ -83,11 +82,15 @@ void RangeDialog::addColourRow() {
         connect(push, &QPushButton::clicked, this, [this, settingChange] { applyColourChange(settingChange()); });
         fits->addWidget(push);
     };
-    button("coloursAutomatic", tr("Automatic"), [] { return std::optional(ColourRangeView::automaticRange()); });
-    const auto without = [this, colours](double share) {
-        return [this, colours, share] {
-            return colours->withShareLeftOut(m_workbench.viewInput(m_view), viewOptions(m_workbench.session(), m_view),
-                                             share);
+    button("coloursAutomatic", tr("Automatic"), [] { return std::optional(automaticRange()); });
+    const auto without = [this](double share) {
+        return [this, share] {
+            std::optional<SettingChange> change;
+            withScale([&](const ColourScale& scale) {
+                const auto [low, high] = scale.middle(share);
+                change = rangeSetTo(scale, roundedValue(low), roundedValue(high));
+            });
+            return change;
         };
     };
     button("coloursFull", tr("All values shown"), without(0));
@@ -103,15 +106,22 @@ void RangeDialog::addColourRow() {
     followColours();
 }
 
+bool RangeDialog::withScale(const std::function<void(const ColourScale&)>& use) const {
+    const ViewInput input = m_workbench.viewInput(m_view); // holds the data that the scale looks at
+    const auto scale = m_view.colourScale(input, viewOptions(m_workbench.session(), m_view));
+    if (scale)
+        use(*scale);
+    return scale != nullptr;
+}
+
 void RangeDialog::followColours() {
-    const auto& colours = dynamic_cast<const ColourRangeView&>(m_view);
-    const auto range = colours.colourRange(m_workbench.viewInput(m_view), viewOptions(m_workbench.session(), m_view));
-    if (!range)
-        return;
-    m_colourFrom->setText(numberText(*range->low));
-    m_colourTo->setText(numberText(*range->high));
-    mark(m_colourFrom, true);
-    mark(m_colourTo, true);
+    withScale([this](const ColourScale& scale) {
+        const ValueRange range = scale.range();
+        m_colourFrom->setText(numberText(*range.low));
+        m_colourTo->setText(numberText(*range.high));
+        mark(m_colourFrom, true);
+        mark(m_colourTo, true);
+    });
 }
 
 void RangeDialog::applyColourChange(const std::optional<SettingChange>& settingChange) {
@@ -129,18 +139,13 @@ bool RangeDialog::applyColours() {
     double low = 0, high = 0;
     if (!read(m_colourFrom, m_colourTo, low, high))
         return false;
-    const ViewInput input = m_workbench.viewInput(m_view);
-    const ParameterValues options = viewOptions(m_workbench.session(), m_view);
-    const auto& colours = dynamic_cast<const ColourRangeView&>(m_view);
-    const auto now = colours.colourRange(input, options);
-    const bool isTyped = m_colourFrom->isModified() || m_colourTo->isModified();
-    if (!isTyped ||
-        (now && numberText(*now->low) == m_colourFrom->text() && numberText(*now->high) == m_colourTo->text()))
-        return true; // unchanged, possibly automatic
-    const auto settingChange = colours.withColourRange(input, options, low, high);
-    mark(m_colourFrom, settingChange.has_value());
-    applyColourChange(settingChange);
-    return settingChange.has_value();
+    if (!m_colourFrom->isModified() && !m_colourTo->isModified())
+        return true; // as it is, and perhaps automatic
+    std::optional<SettingChange> change;
+    withScale([&](const ColourScale& scale) { change = rangeSetTo(scale, low, high); });
+    mark(m_colourFrom, change.has_value());
+    applyColourChange(change);
+    return change.has_value();
 }
 
 void RangeDialog::apply() {

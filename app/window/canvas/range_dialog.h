@@ -4,6 +4,8 @@
 
 #include <QDialog>
 
+#include <functional>
+
 class QGridLayout;
 class QLineEdit;
 
@@ -24,6 +26,8 @@ private:
     bool applyColours(); ///< false: the entries are invalid
     void applyColourChange(const std::optional<SettingChange>& settingChange);
     void followColours();
+    /// False: nothing is shown that has a colour scale.
+    bool withScale(const std::function<void(const ColourScale&)>& use) const;
 
     Workbench& m_workbench;
     const View& m_view;

@@ -132,15 +132,6 @@ std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector
     return around;
 }
 
-std::optional<TokenIndex> tokenBoxAt(const Scene& scene, Point at) {
-    std::optional<TokenIndex> found;
-    for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item);
-            box && box->pick.kind == PickId::Kind::Token && box->box.contains(at))
-            found = static_cast<TokenIndex>(box->pick.index);
-    return found;
-}
-
 std::optional<Point> positionOfToken(const Scene& scene, TokenIndex token) {
     std::optional<Point> found;
     forEachTokenMark(scene, [&](TokenIndex candidate, Point at, bool) {

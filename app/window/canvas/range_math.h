@@ -35,9 +35,7 @@ std::vector<TokenIndex> tokensInLasso(const Scene& scene, const Lasso& lasso);
 /// The range that shows the marks of these tokens with a margin. In a scene over positions (yDown) only the positions
 /// change, the rows stay. Nothing for a scene without a plot or without any of the tokens.
 std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector<TokenIndex>& tokens);
-/// The token whose box lies under the point; the last one if boxes overlap.
-std::optional<TokenIndex> tokenBoxAt(const Scene& scene, Point at);
-/// The place of a token's mark; nothing when the scene does not show the token.
+/// Where a token's mark is; nothing when the scene does not show it.
 std::optional<Point> positionOfToken(const Scene& scene, TokenIndex token);
 
 } // namespace kvscope

@@ -3,9 +3,6 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "views/common/cell_lock.h"
-#include "views/common/value_range.h"
-#include "views/token_strip/token_strip_view.h"
 
 #include <QKeyEvent>
 #include <QResizeEvent>
@@ -103,12 +100,13 @@ void ViewCanvas::revealSelection() {
         return;
     m_revealed = selected;
     const TokenIndex token = selected.empty() ? -1 : selected[selected.size() / 2];
-    if (token < 0 || m_canvas->hasFocus() || positionOfToken(m_canvas->scene(), token))
+    if (token < 0 || m_canvas->hasFocus())
         return;
     const Viewport viewport =
         viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale);
-    const double scroll = stripScrollTo(input(), viewport, token);
-    m_workbench.change([&](Session& s) { s.look.stripScroll = scroll; }, tr("Scroll"));
+    if (const auto scroll = m_view.scrollTo(input(), viewport, token);
+        scroll && !positionOfToken(m_canvas->scene(), token))
+        m_workbench.change([&](Session& s) { s.look.stripScroll = *scroll; }, tr("Scroll"));
 }
 
 void ViewCanvas::dataChanged(const QString& viewId) {
@@ -153,7 +151,7 @@ void ViewCanvas::hideEvent(QHideEvent* event) {
 
 void ViewCanvas::sessionChanged() {
     m_canvas->invalidate();
-    if (m_workbench.capture() && m_view.card().id == tokenStripView().card().id)
+    if (m_workbench.capture())
         revealSelection();
     m_readOut->refresh();
     refreshOffer();
@@ -189,34 +187,22 @@ void ViewCanvas::nudge(int tokens) {
 }
 
 bool ViewCanvas::hasLockedCell() const {
-    const auto* cells = dynamic_cast<const CellLockView*>(&m_view);
-    return cells && isVisible() && cells->isLocked(viewOptions(m_workbench.session(), m_view));
+    return isVisible() && m_view.lockReleased(viewOptions(m_workbench.session(), m_view));
 }
 
 bool ViewCanvas::releaseCell() {
     if (!hasLockedCell())
         return false;
-    applyChange(dynamic_cast<const CellLockView&>(m_view).released());
+    applyChange(*m_view.lockReleased(viewOptions(m_workbench.session(), m_view)));
     return true;
 }
 
 bool ViewCanvas::moveLockedCell(int across, int down) {
-    const auto* cells = dynamic_cast<const CellLockView*>(&m_view);
-    if (!cells || !hasLockedCell())
+    if (!hasLockedCell())
         return false;
-    if (const auto moved = cells->lockMoved(input(), viewOptions(m_workbench.session(), m_view), across, down))
+    if (const auto moved = m_view.lockMoved(input(), viewOptions(m_workbench.session(), m_view), across, down))
         applyChange(*moved, "keys " + fromUtf8(m_view.card().id));
     return true;
-}
-
-bool ViewCanvas::moveColourRange(bool highEnd, int hundredths) {
-    const auto* colours = dynamic_cast<const ColourRangeView*>(&m_view);
-    const auto moved =
-        colours ? colours->withEndMoved(input(), viewOptions(m_workbench.session(), m_view), highEnd, hundredths)
-                : std::nullopt;
-    if (moved)
-        applyChange(*moved, "keys " + fromUtf8(m_view.card().id));
-    return moved.has_value();
 }
 
 void ViewCanvas::keyPressEvent(QKeyEvent* event) {
@@ -231,11 +217,6 @@ void ViewCanvas::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_Up:
     case Qt::Key_Down:
         if (moveLockedCell(0, event->key() == Qt::Key_Up ? -step : step))
-            return;
-        break;
-    case Qt::Key_PageUp:
-    case Qt::Key_PageDown:
-        if (moveColourRange(!shift, event->key() == Qt::Key_PageUp ? 2 : -2))
             return;
         break;
     default:

@@ -75,8 +75,6 @@ private:
     void copyData();
     void nudge(int tokens);
     bool moveLockedCell(int across, int down);
-    bool moveColourRange(bool highEnd, int hundredths);
-    void resetHandle(const PickId& handle);
 
     Workbench& m_workbench;
     const View& m_view;

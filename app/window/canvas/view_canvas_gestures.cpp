@@ -7,11 +7,6 @@
 #include "app/window/canvas/view_table_model.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "views/common/drag_handles.h"
-#include "views/common/token_groups.h"
-#include "views/common/value_range.h"
-#include "views/scene/colour_column.h"
-#include "views/token_strip/token_strip_view.h"
 
 #include <QClipboard>
 #include <QGuiApplication>
@@ -57,7 +52,6 @@ void ViewCanvas::connectGestures() {
     connect(m_canvas, &CanvasWidget::lassoAbandoned, this, &ViewCanvas::takeLassoBack);
     connect(m_canvas, &CanvasWidget::scrollWanted, this, &ViewCanvas::scrollBy);
     connect(m_canvas, &CanvasWidget::handleDragged, this, &ViewCanvas::dragHandle);
-    connect(m_canvas, &CanvasWidget::handleReset, this, &ViewCanvas::resetHandle);
     connect(m_canvas, &CanvasWidget::menuWanted, this, &ViewCanvas::showMenu);
     connect(m_canvas, &CanvasWidget::fitWanted, this, &ViewCanvas::resetView);
     connect(m_canvas, &CanvasWidget::pointerLeft, this, [this] {
@@ -126,12 +120,9 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
 }
 
 bool ViewCanvas::selectGroup(const QPointF& at) {
-    const auto* groups = dynamic_cast<const TokenGroups*>(&m_view);
-    if (!groups)
-        return false;
     const double scale = appearance().scale;
-    const auto tokens = groups->tokensAt(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(),
-                                         {at.x() / scale, at.y() / scale});
+    const auto tokens = m_view.tokensAt(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(),
+                                        {at.x() / scale, at.y() / scale});
     if (!tokens.empty())
         select(m_workbench, tokens);
     return !tokens.empty();
@@ -172,6 +163,8 @@ void ViewCanvas::applyChange(const SettingChange& settingChange, const QString& 
                 s.activePane = settingChange.pane;
             if (settingChange.budget)
                 setBudget(s, *settingChange.budget);
+            if (!settingChange.cut.empty())
+                s.cut = settingChange.cut;
             if (settingChange.values.empty())
                 return;
             PolicySpec& policy = s.panes[static_cast<std::size_t>(s.activePane)].policy;
@@ -231,31 +224,12 @@ void ViewCanvas::scrollBy(double delta) {
 }
 
 void ViewCanvas::dragHandle(const PickId& handle, const QPointF& at, bool finished) {
-    if (const auto* handles = dynamic_cast<const DragHandles*>(&m_view)) {
-        const auto settingChange = handles->draggedTo(input(), viewOptions(m_workbench.session(), m_view),
-                                                      m_canvas->scene(), handle, {at.x(), at.y()});
-        if (settingChange)
-            applyChange(*settingChange, "drag " + QString::fromStdString(m_view.card().id));
-        if (finished)
-            m_workbench.endMerge();
-        return;
-    }
-    // The handle moves the cut to the token under the pointer; the handle itself covers that token's mark.
-    const auto under = tokenBoxAt(m_canvas->scene(), {at.x(), at.y()});
-    if (under && *under > 0) {
-        const std::string cut = std::to_string(*under);
-        m_workbench.change([&](Session& s) { s.cut = cut; }, tr("Cut"), "cut");
-    }
+    const auto settingChange = m_view.draggedTo(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(),
+                                                handle, {at.x(), at.y()});
+    if (settingChange)
+        applyChange(*settingChange, "drag " + QString::fromStdString(m_view.card().id));
     if (finished)
         m_workbench.endMerge();
-}
-
-void ViewCanvas::resetHandle(const PickId& handle) {
-    const bool ofColours = handle == kLowHandle || handle == kHighHandle;
-    if (ofColours && dynamic_cast<const ColourRangeView*>(&m_view))
-        applyChange(ColourRangeView::automaticRange());
-    else
-        resetView();
 }
 
 void ViewCanvas::frameSelection() {
@@ -263,11 +237,8 @@ void ViewCanvas::frameSelection() {
     if (selected.empty())
         return;
     Viewport viewport = viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale);
-    if (m_view.card().id == tokenStripView().card().id) {
-        const double scroll = stripScrollTo(input(), viewport, selected[selected.size() / 2]);
-        m_workbench.change([&](Session& s) { s.look.stripScroll = scroll; }, tr("Frame"));
-        return;
-    }
+    if (const auto scroll = m_view.scrollTo(input(), viewport, selected[selected.size() / 2]))
+        return m_workbench.change([&](Session& s) { s.look.stripScroll = *scroll; }, tr("Frame"));
     Scene scene = m_canvas->scene();
     if (!scene.yDown) { // tokens outside the present range have marks in the full range only
         viewport.range.reset();

@@ -4,7 +4,7 @@
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
-#include "views/attention_map/attention_map_view.h"
+#include "views/view.h"
 
 #include <QDialogButtonBox>
 #include <QGridLayout>
@@ -115,8 +115,8 @@ bool GoToDialog::apply() {
                 s.selectionName.clear();
             }
             if (key && query) {
-                s.look.ranges[attentionMapView().card().id] = around(*key, *query, info.numTokens);
-                setViewOption(s, attentionMapView().card().id, "cell",
+                s.look.ranges[viewAt(ViewPlace::BesidePane).card().id] = around(*key, *query, info.numTokens);
+                setViewOption(s, viewAt(ViewPlace::BesidePane).card().id, "cell",
                               std::to_string(*query) + "," + std::to_string(*key));
             }
         },

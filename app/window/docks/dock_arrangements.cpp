@@ -16,13 +16,9 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::array kPlaced = {"capture",     "panes",   "parameters",       "explanation", "fidelity",     "why",
-                                "token_strip", "overlap", "error_difference", "metrics",     "attention_map"};
+constexpr std::array kPanels = {"capture", "panes", "parameters", "explanation", "fidelity", "why", "metrics"};
+constexpr std::array kViews = {ViewPlace::Text, ViewPlace::BelowPanes, ViewPlace::BesideRow, ViewPlace::BesidePane};
 constexpr int kHeader = 28;
-// Views with a step sequence, and views that show one step in detail, in order of preference.
-const std::vector<const char*> kStepViews = {"merge_tree", "block_timeline", "clustering",   "calibration",
-                                             "leverage",   "score_plane",    "attention_map"};
-const std::vector<const char*> kDetails = {"walk", "token_profile", "token_strip", "curves", "overlap"};
 
 } // namespace
 
@@ -58,27 +54,35 @@ void DockLayout::arrangePanes() {
     placeRight();
     placeBottom();
     std::vector<PanelDock*> shown;
-    for (const char* id : kPlaced)
-        if (m_layout == WindowLayout::ExploreHead || dock(id) != dock("attention_map"))
-            shown.push_back(dock(id));
+    for (const char* id : kPanels)
+        shown.push_back(dock(id));
+    for (const ViewPlace place : kViews)
+        if (m_layout == WindowLayout::ExploreHead || place != ViewPlace::BesidePane)
+            shown.push_back(dock(place));
     hideAllBut(shown);
     if (m_size == WindowSize::Narrow)
         toggleLeft();
     if (m_size != WindowSize::Narrow && !hasOneRow())
-        m_inFront.push_back(dock("error_difference"));
-    for (const char* front : {"parameters", "fidelity", "overlap", hasOneRow() ? "token_strip" : "overlap"})
-        m_inFront.push_back(dock(front));
+        m_inFront.push_back(dock(ViewPlace::BesideRow));
+    for (PanelDock* front : {dock("parameters"), dock("fidelity"), dock(ViewPlace::BelowPanes),
+                             dock(hasOneRow() ? ViewPlace::Text : ViewPlace::BelowPanes)})
+        m_inFront.push_back(front);
 }
 
-PanelDock* DockLayout::firstOf(const std::vector<const char*>& ids) const {
-    const auto found = std::find_if(ids.begin(), ids.end(), [this](const char* id) { return dock(id) != nullptr; });
-    return found == ids.end() ? nullptr : dock(*found);
+PanelDock* DockLayout::dock(ViewPlace place) const { return dock(QString::fromStdString(viewAt(place).card().id)); }
+
+std::vector<PanelDock*> DockLayout::teachingDocks(TeachingRole first, TeachingRole others) const {
+    std::vector<PanelDock*> docks;
+    for (const TeachingRole role : {first, others})
+        for (const View* view : allViews())
+            if (view->card().teaching == role)
+                docks.push_back(dock(QString::fromStdString(view->card().id)));
+    return docks;
 }
 
-void DockLayout::placeTabs(const std::vector<const char*>& ids, PanelDock* first) {
-    for (const char* id : ids)
-        if (PanelDock* one = dock(id); one && one != first)
-            m_window.tabifyDockWidget(first, one);
+void DockLayout::placeTabs(const std::vector<PanelDock*>& docks) {
+    for (std::size_t i = 1; i < docks.size(); ++i)
+        m_window.tabifyDockWidget(docks.front(), docks[i]);
 }
 
 void DockLayout::hideAllBut(const std::vector<PanelDock*>& shown) {
@@ -93,13 +97,14 @@ void DockLayout::arrangeTeach() {
     m_window.splitDockWidget(dock("lesson"), dock("explanation"), Qt::Vertical);
     for (const char* other : {"parameters", "fidelity", "why"})
         m_window.tabifyDockWidget(dock("explanation"), dock(other));
-    // A dock with tabs cannot be split, so the three places come first, then their tabs.
-    PanelDock *stepView = firstOf(kStepViews), *detail = firstOf(kDetails);
+    // A dock that has tabs cannot be split any more: first the three places, then their tabs.
+    const std::vector<PanelDock*> steps = stepDocks(), details = detailDocks();
+    PanelDock *stepView = steps.front(), *detail = details.front();
     m_window.splitDockWidget(dock("lessons"), stepView, Qt::Horizontal);
     m_window.splitDockWidget(stepView, detail, Qt::Vertical);
     m_window.splitDockWidget(detail, dock("steps"), Qt::Vertical);
-    placeTabs(kStepViews, stepView);
-    placeTabs(kDetails, detail);
+    placeTabs(steps);
+    placeTabs(details);
     for (const char* other : {"capture", "panes"})
         m_window.tabifyDockWidget(dock("lessons"), dock(other));
     std::vector<PanelDock*> shown = {dock("lessons"),    dock("lesson"),   dock("explanation"),
@@ -123,22 +128,22 @@ void DockLayout::arrangeTeach() {
 void DockLayout::arrangeModel() {
     m_window.setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
     m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("capture"));
-    m_window.splitDockWidget(dock("capture"), dock("head_grid"), Qt::Horizontal);
+    m_window.splitDockWidget(dock("capture"), dock(ViewPlace::Model), Qt::Horizontal);
     m_window.splitDockWidget(dock("capture"), dock("panes"), Qt::Vertical);
-    m_window.addDockWidget(Qt::RightDockWidgetArea, dock("curves"));
-    m_window.splitDockWidget(dock("curves"), dock("worst_heads"), Qt::Vertical);
+    m_window.addDockWidget(Qt::RightDockWidgetArea, dock(ViewPlace::ModelSide));
+    m_window.splitDockWidget(dock(ViewPlace::ModelSide), dock("worst_heads"), Qt::Vertical);
     for (const char* other : {"parameters", "explanation", "fidelity", "why", "lessons", "lesson"})
         m_window.tabifyDockWidget(dock("worst_heads"), dock(other));
     for (PanelDock* other : m_docks)
         if (m_window.dockWidgetArea(other) == Qt::NoDockWidgetArea)
             m_window.tabifyDockWidget(dock("worst_heads"), other);
-    hideAllBut({dock("head_grid"), dock("curves"), dock("worst_heads")});
+    hideAllBut({dock(ViewPlace::Model), dock(ViewPlace::ModelSide), dock("worst_heads")});
 }
 
 void DockLayout::placeLeft() {
     m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("capture"));
-    // Explore head shows the attention map beside the pane; Compare policies needs its room.
-    m_window.splitDockWidget(dock("capture"), dock("attention_map"), Qt::Horizontal);
+    // The map stands beside the pane whose head is explored; comparing policies needs its room.
+    m_window.splitDockWidget(dock("capture"), dock(ViewPlace::BesidePane), Qt::Horizontal);
     m_window.splitDockWidget(dock("capture"), dock("panes"), Qt::Vertical);
     if (!whyDockIsOnTheRight())
         m_window.splitDockWidget(dock("panes"), dock("why"), Qt::Vertical);
@@ -158,23 +163,24 @@ void DockLayout::placeRight() {
 }
 
 void DockLayout::placeBottom() {
-    m_window.addDockWidget(Qt::BottomDockWidgetArea, dock("overlap"));
+    m_window.addDockWidget(Qt::BottomDockWidgetArea, dock(ViewPlace::BelowPanes));
     if (hasOneRow())
-        m_window.tabifyDockWidget(dock("overlap"), dock("token_strip"));
+        m_window.tabifyDockWidget(dock(ViewPlace::BelowPanes), dock(ViewPlace::Text));
     else
-        m_window.splitDockWidget(dock("overlap"), dock("token_strip"), Qt::Vertical);
-    PanelDock* numbers = dock("overlap"); // beside it, or behind it when there is room for one only
+        m_window.splitDockWidget(dock(ViewPlace::BelowPanes), dock(ViewPlace::Text), Qt::Vertical);
+    PanelDock* numbers = dock(ViewPlace::BelowPanes); // beside it, or behind it where there is room for one
     if (m_size != WindowSize::Narrow && !hasOneRow()) {
-        m_window.splitDockWidget(dock("overlap"), dock("error_difference"), Qt::Horizontal);
-        numbers = dock("error_difference");
+        m_window.splitDockWidget(dock(ViewPlace::BelowPanes), dock(ViewPlace::BesideRow), Qt::Horizontal);
+        numbers = dock(ViewPlace::BesideRow);
         if (m_size == WindowSize::Wide)
             m_window.splitDockWidget(numbers, dock("metrics"), Qt::Horizontal);
     }
-    for (const char* other : {"error_difference", "metrics"})
-        if (dock(other) != numbers && m_window.dockWidgetArea(dock(other)) == Qt::NoDockWidgetArea)
-            m_window.tabifyDockWidget(numbers, dock(other));
-    for (PanelDock* view : viewsWithoutPlace())
-        m_window.tabifyDockWidget(dock("overlap"), view);
+    for (PanelDock* other : {dock(ViewPlace::BesideRow), dock("metrics")})
+        if (other != numbers && m_window.dockWidgetArea(other) == Qt::NoDockWidgetArea)
+            m_window.tabifyDockWidget(numbers, other);
+    for (PanelDock* other : m_docks) // all without a place of their own
+        if (m_window.dockWidgetArea(other) == Qt::NoDockWidgetArea)
+            m_window.tabifyDockWidget(dock(ViewPlace::BelowPanes), other);
 }
 
 bool DockLayout::hasOneRow() const {
@@ -183,14 +189,6 @@ bool DockLayout::hasOneRow() const {
 
 bool DockLayout::whyDockIsOnTheRight() const {
     return m_size == WindowSize::Narrow || m_layout == WindowLayout::ExploreHead; // the left is folded or short
-}
-
-std::vector<PanelDock*> DockLayout::viewsWithoutPlace() const {
-    std::vector<PanelDock*> views;
-    for (PanelDock* dock : m_docks)
-        if (std::find(kPlaced.begin(), kPlaced.end(), dock->id()) == kPlaced.end())
-            views.push_back(dock);
-    return views;
 }
 
 void DockLayout::shareSpace() {
@@ -211,12 +209,11 @@ void DockLayout::shareTeach() {
     const int middle = static_cast<int>(m_window.width() / appearance().scale) - left - right - (narrow ? 44 : 0) - 12;
     const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
     const int player = kHeader + (narrow ? 130 : 140), detail = (narrow ? 170 : 212) + kTabs;
-    const auto present = [this](const std::vector<const char*>& ids) {
-        const auto found =
-            std::find_if(ids.begin(), ids.end(), [this](const char* id) { return dock(id) && !dock(id)->isHidden(); });
-        return found == ids.end() ? nullptr : dock(*found);
+    const auto present = [](const std::vector<PanelDock*>& docks) {
+        const auto found = std::find_if(docks.begin(), docks.end(), [](PanelDock* dock) { return !dock->isHidden(); });
+        return found == docks.end() ? nullptr : *found;
     };
-    PanelDock *stepView = present(kStepViews), *close = present(kDetails);
+    PanelDock *stepView = present(stepDocks()), *close = present(detailDocks());
     if (stepView)
         m_window.resizeDocks({dock("lessons"), stepView, dock("lesson")},
                              {std::max(1, px(left)), px(middle), px(right)}, Qt::Horizontal);
@@ -229,8 +226,10 @@ void DockLayout::shareTeach() {
 void DockLayout::shareModel() {
     const int width = static_cast<int>(m_window.width() / appearance().scale) - 44,
               height = static_cast<int>(m_window.height() / appearance().scale) - 120;
-    m_window.resizeDocks({dock("head_grid"), dock("curves")}, {px(width * 0.53), px(width * 0.47)}, Qt::Horizontal);
-    m_window.resizeDocks({dock("curves"), dock("worst_heads")}, {px(height * 0.6), px(height * 0.4)}, Qt::Vertical);
+    m_window.resizeDocks({dock(ViewPlace::Model), dock(ViewPlace::ModelSide)}, {px(width * 0.53), px(width * 0.47)},
+                         Qt::Horizontal);
+    m_window.resizeDocks({dock(ViewPlace::ModelSide), dock("worst_heads")}, {px(height * 0.6), px(height * 0.4)},
+                         Qt::Vertical);
 }
 
 void DockLayout::sharePanes() {
@@ -241,7 +240,7 @@ void DockLayout::sharePanes() {
     if (m_layout == WindowLayout::ExploreHead) {
         const int rest = static_cast<int>(m_window.width() / appearance().scale) - right - (wide ? 400 : 0) -
                          (narrow ? 44 : left) - 24;
-        m_window.resizeDocks({dock("attention_map")}, {px(rest / 2.0)}, Qt::Horizontal);
+        m_window.resizeDocks({dock(ViewPlace::BesidePane)}, {px(rest / 2.0)}, Qt::Horizontal);
     }
     if (wide)
         m_window.resizeDocks({dock("parameters"), dock("explanation")}, {px(right), px(400)}, Qt::Horizontal);
@@ -262,13 +261,15 @@ void DockLayout::sharePanes() {
         m_window.resizeDocks({dock("capture"), dock("panes"), dock("why")},
                              {px(std::max(200, height - panes - why)), px(panes), px(why)}, Qt::Vertical);
     if (hasOneRow())
-        return m_window.resizeDocks({dock("token_strip")}, {px(text + kTabs)}, Qt::Vertical);
-    m_window.resizeDocks({dock("overlap"), dock("token_strip")}, {px(row), px(text)}, Qt::Vertical);
+        return m_window.resizeDocks({dock(ViewPlace::Text)}, {px(text + kTabs)}, Qt::Vertical);
+    m_window.resizeDocks({dock(ViewPlace::BelowPanes), dock(ViewPlace::Text)}, {px(row), px(text)}, Qt::Vertical);
     if (wide)
-        m_window.resizeDocks({dock("overlap"), dock("error_difference"), dock("metrics")}, {px(700), px(560), px(500)},
+        m_window.resizeDocks({dock(ViewPlace::BelowPanes), dock(ViewPlace::BesideRow), dock("metrics")},
+                             {px(700), px(560), px(500)},
                              Qt::Horizontal); // the first place is that of views called in
     else if (!narrow)
-        m_window.resizeDocks({dock("overlap"), dock("error_difference")}, {px(500), px(460)}, Qt::Horizontal);
+        m_window.resizeDocks({dock(ViewPlace::BelowPanes), dock(ViewPlace::BesideRow)}, {px(500), px(460)},
+                             Qt::Horizontal);
 }
 
 } // namespace kvscope

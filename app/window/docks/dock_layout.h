@@ -2,6 +2,7 @@
 
 #include "app/window/docks/panel_dock.h"
 #include "app/window/style/window_size.h"
+#include "views/view.h"
 
 #include <QObject>
 #include <QSizeF>
@@ -60,14 +61,17 @@ private:
     void sharePanes();
     void shareTeach();
     void shareModel();
-    PanelDock* firstOf(const std::vector<const char*>& ids) const; ///< that there is
-    /// Adds the other existing docks as tabs of the first one.
-    void placeTabs(const std::vector<const char*>& ids, PanelDock* first);
+    PanelDock* dock(ViewPlace place) const; ///< of the view that has it
+    std::vector<PanelDock*> teachingDocks(TeachingRole first, TeachingRole others) const;
+    std::vector<PanelDock*> stepDocks() const { return teachingDocks(TeachingRole::StepsFirst, TeachingRole::Steps); }
+    std::vector<PanelDock*> detailDocks() const {
+        return teachingDocks(TeachingRole::DetailFirst, TeachingRole::Detail);
+    }
+    void placeTabs(const std::vector<PanelDock*>& docks); ///< all as tabs of the first one
     void hideAllBut(const std::vector<PanelDock*>& shown);
     bool hasOneRow() const; ///< whether text, overlap and metrics are tabs of one dock
     bool whyDockIsOnTheRight() const;
-    std::vector<PanelDock*> viewsWithoutPlace() const;
-    std::vector<PanelDock*> leftDocks() const; ///< docks that a narrow window folds
+    std::vector<PanelDock*> leftDocks() const; ///< that the rail folds
 
     QMainWindow& m_window;
     std::vector<PanelDock*> m_docks;

@@ -8,7 +8,6 @@
 #include "app/window/widgets/small_widgets.h"
 #include "app/workbench/step_driver.h"
 #include "core/policies/policy.h"
-#include "views/common/explained_policy.h"
 
 #include <QFontMetricsF>
 #include <QTextBlock>
@@ -93,8 +92,7 @@ ExplanationPanel::ExplanationPanel(Workbench& workbench, StepDriver& steps, QWid
 
 std::string ExplanationPanel::explainedPolicy() const {
     const View* explained = m_workbench.session().layout == WindowLayout::Teach ? m_steps.view() : nullptr;
-    const auto* own = dynamic_cast<const ExplainedPolicyView*>(explained);
-    return own ? own->explainedPolicy(m_workbench.viewInput(*explained)) : std::string();
+    return explained ? explained->explainedPolicy(m_workbench.viewInput(*explained)) : std::string();
 }
 
 void ExplanationPanel::show(const PolicyCard& card, const QString& where) {

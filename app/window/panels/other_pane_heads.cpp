@@ -3,7 +3,7 @@
 
 #include "app/study/makers/all_makers.h"
 #include "core/base/error.h"
-#include "views/head_grid/head_grid_view.h"
+#include "views/view.h"
 
 #include <cstdint>
 #include <utility>
@@ -32,8 +32,8 @@ void OtherPaneHeads::want(const HeadGridData* shown) {
         forget();
         return;
     }
-    request->options = viewOptions(m_workbench.session(), headGridView());
-    const std::string key = makerFor(headGridView())->key(*request);
+    request->options = viewOptions(m_workbench.session(), viewAt(ViewPlace::Model));
+    const std::string key = makerFor(viewAt(ViewPlace::Model))->key(*request);
     if (key == m_key)
         return;
     forget();
@@ -57,7 +57,8 @@ void OtherPaneHeads::submit(const ViewDataRequest& request) {
             other.activePane = (request.activePane + step) % panes;
             const auto partial = [&](const ViewDataMaker::Value& value) { deliver(other.activePane, value); };
             try {
-                deliver(other.activePane, makerFor(headGridView())->make(*runner, other, checkpoint, partial));
+                deliver(other.activePane,
+                        makerFor(viewAt(ViewPlace::Model))->make(*runner, other, checkpoint, partial));
                 return;
             } catch (const Error&) {
                 deliver(other.activePane, nullptr); // this pane does not have the quantity; try the next one

@@ -4,8 +4,9 @@
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
+#include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
-#include "views/head_grid/head_grid_view.h"
+#include "views/view.h"
 
 #include <QHeaderView>
 #include <QPainter>
@@ -126,7 +127,7 @@ WorstHeads::WorstHeads(Workbench& workbench, QWidget* parent)
     connect(&m_workbench, &Workbench::sessionChanged, this, &WorstHeads::refresh);
     connect(&m_other, &OtherPaneHeads::changed, this, &WorstHeads::refresh);
     connect(&m_workbench, &Workbench::dataChanged, this, [this](const QString& view) {
-        if (view == fromUtf8(headGridView().card().id))
+        if (view == fromUtf8(viewAt(ViewPlace::Model).card().id))
             refresh();
     });
     refresh();
@@ -143,7 +144,7 @@ void WorstHeads::hideEvent(QHideEvent* event) {
 }
 
 void WorstHeads::refresh() {
-    const ViewInput input = m_workbench.viewInput(headGridView());
+    const ViewInput input = m_workbench.viewInput(viewAt(ViewPlace::Model));
     m_data = dataAs<HeadGridData>(input);
     if (isVisible())
         m_other.want(input.data.computing ? nullptr : m_data.get());

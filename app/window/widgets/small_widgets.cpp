@@ -2,6 +2,7 @@
 #include "app/window/widgets/small_widgets.h"
 
 #include "app/window/style/appearance.h"
+#include "views/common/policy_style.h"
 
 #include <QPainter>
 #include <QStyle>

@@ -28,6 +28,7 @@ Presets with(Presets presets, const Presets& more) {
 PolicyCard makeCard() {
     PolicyCard card;
     card.id = "balancekv";
+    card.family = PolicyFamily::BalanceRounds;
     card.name = "BalanceKV";
     card.summary = "Halves the tokens by signs that balance keys and values, in blocks; the kept half stands for all.";
     card.paper =

@@ -15,6 +15,7 @@ namespace {
 PolicyCard makeCard() {
     PolicyCard card;
     card.id = "balancekv_stream";
+    card.family = PolicyFamily::BalanceTree;
     card.name = "BalanceKV, streaming";
     card.summary =
         "The algorithm of BalanceKV's theorems: trees of balanced halves, separate for values and denominator.";

@@ -195,6 +195,7 @@ std::vector<PolicyVariant> variants() {
 PolicyCard compactorCard() {
     PolicyCard card;
     card.id = "compactor";
+    card.family = PolicyFamily::Compactor;
     card.name = "Compactor";
     card.summary = "Keeps tokens whose keys stick out before RoPE or are attended to inside their chunk, in both "
                    "directions of time; no question needed.";

@@ -41,6 +41,7 @@ ParameterTable ownParameters() {
 PolicyCard makeCard() {
     PolicyCard card;
     card.id = "leverage";
+    card.family = PolicyFamily::Leverage;
     card.name = "Leverage";
     card.summary = "Keeps tokens whose keys stick out of the others before RoPE: Compactor without its attention part.";
     card.paper = "Chari and Van Durme, Compactor (2025), section 3.1, Algorithm 1, Theorems 1 and 2";

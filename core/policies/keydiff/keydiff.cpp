@@ -53,6 +53,7 @@ ParameterTable ownParameters() {
 PolicyCard makeCard() {
     PolicyCard card;
     card.id = "keydiff";
+    card.family = PolicyFamily::KeyDiff;
     card.name = "KeyDiff";
     card.summary = "Keeps the keys least similar to the mean key; no queries, values or attention weights.";
     card.paper =

@@ -68,6 +68,7 @@ ParameterTable ownParameters() {
 PolicyCard makeCard() {
     PolicyCard card;
     card.id = "subgen";
+    card.family = PolicyFamily::Clusters;
     card.name = "SubGen";
     card.summary = "Streaming clusters with uniform samples for the denominator, a norm-weighted reservoir for the "
                    "numerator.";

@@ -42,6 +42,7 @@ ParameterTable ownParameters() {
 PolicyCard makeCard() {
     PolicyCard card;
     card.id = "subgen_kcenter";
+    card.family = PolicyFamily::Centres;
     card.name = "SubGen k-center";
     card.summary = "Keeps the most recent tokens and greedy k-center representatives of the other keys; no weights.";
     card.paper = "Zandieh et al., SubGen: Token Generation in Sublinear Time and Memory (2024), section 3.2; greedy "

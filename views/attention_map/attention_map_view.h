@@ -1,9 +1,0 @@
-#pragma once
-
-#include "views/view.h"
-
-namespace kvscope {
-
-const View& attentionMapView();
-
-} // namespace kvscope

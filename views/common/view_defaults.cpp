@@ -1,0 +1,29 @@
+// What every view answers in the same way: where there is no picture it says why, and a colour column is read like any
+// other.
+#include "views/common/colour_scale.h"
+#include "views/common/view_facts.h"
+
+namespace kvscope {
+
+Scene View::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
+    const std::string why = whyNoPicture(input, options);
+    return why.empty() ? draw(input, options, viewport) : emptyScene(why, viewport);
+}
+
+std::string View::finding(const ViewInput& input, const ParameterValues& options) const {
+    const std::string why = whyNoPicture(input, options);
+    return why.empty() ? conclude(input, options) : why;
+}
+
+PointFacts View::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
+    if (!whyNoPicture(input, options).empty())
+        return {};
+    if (pickAt(scene, at, 0).kind == PickId::Kind::Legend && placeOnColumn(scene, at))
+        if (const auto scale = colourScale(input, options))
+            return rangeFacts(*scale, scene, at);
+    return inspect(input, options, scene, at);
+}
+
+std::unique_ptr<const ColourScale> View::colourScale(const ViewInput&, const ParameterValues&) const { return nullptr; }
+
+} // namespace kvscope

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "core/parameters/parameters.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// That an option of a view has one of some values, as they are typed; without values: that it is not at its default.
+struct OptionIs {
+    std::string id;
+    std::vector<std::string> values;
+};
+
+/// An option of a view changes nothing unless one of the terms holds: the window greys it and says why. Of several
+/// rows for one option all must hold.
+struct OptionNeed {
+    std::string id;
+    std::vector<OptionIs> anyOf;
+};
+
+/// Where the window's default arrangements put a view. All but Tabs are for one view each.
+enum class ViewPlace {
+    Tabs,       ///< behind the other views below the panes, where the View menu finds it
+    BesidePane, ///< beside the pane while one head is explored
+    BelowPanes, ///< in the row below the panes, in front
+    BesideRow,  ///< at the right end of that row, in front
+    Text,       ///< in the row of the prompt's text
+    Model,      ///< in the layout of the whole model: all heads
+    ModelSide,  ///< beside that
+};
+
+/// What a view does in the layout for teaching. Of each of the two the one named First is in front at first.
+enum class TeachingRole { None, Steps, StepsFirst, Detail, DetailFirst };
+
+/// What a view says about itself. The program offers, draws and explains a view by its card alone.
+struct ViewCard {
+    std::string id, name, summary;
+    std::string paper; ///< which figures it reproduces
+    std::string help;  ///< Markdown from the view's .md
+    /// Rows of stage Features make other data, rows of stage Combine look at the same data elsewhere (the old data stay
+    /// until the new ones are there); all others change only the drawing, unless the maker of the data names them.
+    std::shared_ptr<const ParameterTable> options = std::make_shared<const ParameterTable>();
+    std::vector<OptionNeed> needs = {}; ///< options that wait for others
+    bool perPane = false;               ///< drawn once per pane (pane index in the input) or once for all
+    std::string data = {};              ///< kind of ViewData that it shows ("projection"); empty: none
+    ViewPlace place = ViewPlace::Tabs;
+    TeachingRole teaching = TeachingRole::None;
+    int leastHeight = 128; ///< design pixels in which the view can still be read
+};
+
+} // namespace kvscope
