@@ -4,30 +4,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kvscope {
 
 namespace {
 
 constexpr int kLongestStep = 1600, kShortestStep = 80, kLongestSequence = 40'000; // milliseconds
-constexpr int kFrames = 12, kFrameMilliseconds = 20;                              // 240 ms
+constexpr int kFrames = 12;
+constexpr std::chrono::milliseconds kFrame{20};
 
 } // namespace
 
-StepDriver::StepDriver(Workbench& workbench) : m_workbench(workbench) {
-    m_later.setSingleShot(true);
-    m_glide.setInterval(kFrameMilliseconds);
-    m_glide.setTimerType(Qt::PreciseTimer);
-    connect(&m_clock, &QTimer::timeout, this, [this] { moveTo(step() + 1, true); });
-    connect(&m_glide, &QTimer::timeout, this, &StepDriver::glideOn);
-    connect(&m_later, &QTimer::timeout, this, &StepDriver::refresh);
-    // Many signals for one change: the story is read once, when they have all been sent.
-    const auto soon = [this] { m_later.start(0); };
-    connect(&workbench, &Workbench::sessionChanged, this, soon);
-    connect(&workbench, &Workbench::paneChanged, this, soon);
-    connect(&workbench, &Workbench::dataChanged, this, soon);
-    connect(&workbench, &Workbench::captureChanged, this, soon);
-    connect(&workbench, &Workbench::shownViewsChanged, this, soon);
+StepDriver::StepDriver(Workbench& workbench)
+    : m_workbench(workbench), m_play(workbench.clock().makeTimer([this] { playOn(); })),
+      m_glide(workbench.clock().makeTimer([this] { glideOn(); })) {
+    connect(&workbench, &Workbench::sessionChanged, this, &StepDriver::refreshSoon);
+    connect(&workbench, &Workbench::paneChanged, this, &StepDriver::refreshSoon);
+    connect(&workbench, &Workbench::dataChanged, this, &StepDriver::refreshSoon);
+    connect(&workbench, &Workbench::captureChanged, this, &StepDriver::refreshSoon);
+    connect(&workbench, &Workbench::shownViewsChanged, this, &StepDriver::refreshSoon);
     connect(&workbench, &Workbench::cursorChanged, this, &StepDriver::changed);
 }
 
@@ -35,10 +31,16 @@ void StepDriver::prefer(const View& view) {
     if (m_preferred == &view)
         return;
     m_preferred = &view;
-    m_later.start(0);
+    refreshSoon();
+}
+
+void StepDriver::refreshSoon() {
+    if (!std::exchange(m_isRefreshQueued, true))
+        QMetaObject::invokeMethod(this, &StepDriver::refresh, Qt::QueuedConnection);
 }
 
 void StepDriver::refresh() {
+    m_isRefreshQueued = false;
     std::vector<const View*> candidates = m_workbench.shownViews();
     const auto first = [&](const View* view) {
         return std::stable_partition(candidates.begin(), candidates.end(), [view](const View* v) { return v == view; });
@@ -58,14 +60,14 @@ void StepDriver::refresh() {
     m_view = found;
     m_sequence = found ? std::move(sequence) : StepSequence{};
     if (!same) {
-        m_glide.stop();
+        m_glide->stop();
         pause();
     }
     emit changed();
 }
 
 int StepDriver::step() const {
-    if (m_glide.isActive())
+    if (m_glide->isActive())
         return m_target;
     const auto& cursor = m_workbench.session().look.cursor;
     if (!cursor)
@@ -78,7 +80,7 @@ QString StepDriver::caption() const {
     if (!m_view)
         return {};
     ViewInput input = m_workbench.viewInput(*m_view);
-    if (m_glide.isActive())
+    if (m_glide->isActive())
         input.cursor = cursorOf(m_target);
     return QString::fromStdString(m_view->caption(input, viewOptions(m_workbench.session(), *m_view)));
 }
@@ -95,15 +97,24 @@ int StepDriver::stepMilliseconds(int steps) {
 void StepDriver::play() {
     if (m_sequence.events.empty())
         return;
-    m_clock.start(static_cast<int>(std::lround(stepMilliseconds(steps()) / m_speed)));
+    m_play->start(interval());
     moveTo(step() == steps() ? 1 : step() + 1, step() != steps());
     emit changed();
 }
 
+void StepDriver::playOn() {
+    m_play->start(interval()); // `moveTo` stops it at the end
+    moveTo(step() + 1, true);
+}
+
+std::chrono::milliseconds StepDriver::interval() const {
+    return std::chrono::milliseconds(std::lround(stepMilliseconds(steps()) / m_speed));
+}
+
 void StepDriver::pause() {
-    if (!m_clock.isActive())
+    if (!isPlaying())
         return;
-    m_clock.stop();
+    m_play->stop();
     emit changed();
 }
 
@@ -119,8 +130,8 @@ void StepDriver::goTo(int step) {
 
 void StepDriver::setSpeed(double speed) {
     m_speed = speed;
-    if (m_clock.isActive())
-        m_clock.setInterval(static_cast<int>(std::lround(stepMilliseconds(steps()) / m_speed)));
+    if (isPlaying())
+        m_play->start(interval());
     emit changed();
 }
 
@@ -131,16 +142,16 @@ std::optional<TokenIndex> StepDriver::cursorOf(int step) const {
 }
 
 void StepDriver::moveTo(int step, bool glide) {
-    m_glide.stop();
+    m_glide->stop();
     if (m_sequence.events.empty())
         return;
     m_target = std::clamp(step, 0, steps());
     if (m_target == steps())
-        m_clock.stop();
+        m_play->stop();
     const auto& now = m_workbench.session().look.cursor;
     const bool still = m_motionReduced || m_workbench.session().look.reducedMotion;
     // Faster than the glide itself, steps are cuts.
-    const bool hurried = m_clock.isActive() && m_clock.interval() < kFrames * kFrameMilliseconds;
+    const bool hurried = isPlaying() && interval() < kFrames * kFrame;
     if (!glide || still || hurried || !now) {
         m_workbench.setCursor(cursorOf(m_target));
         emit changed();
@@ -148,17 +159,16 @@ void StepDriver::moveTo(int step, bool glide) {
     }
     m_from = *now;
     m_frame = 0;
-    m_glide.start();
     glideOn();
 }
 
 void StepDriver::glideOn() {
     if (++m_frame >= kFrames) {
-        m_glide.stop();
         m_workbench.setCursor(cursorOf(m_target));
         emit changed();
         return;
     }
+    m_glide->start(kFrame);
     const double left = 1 - static_cast<double>(m_frame) / kFrames;
     const double done = 1 - left * left * left; // ease out
     const double to = m_sequence.events[static_cast<std::size_t>(m_target - 1)];

@@ -2,8 +2,6 @@
 
 #include "app/workbench/workbench.h"
 
-#include <QTimer>
-
 namespace kvscope {
 
 /// Plays the story of a shown view by moving the session's cursor from event to event: by hand, or by a clock that runs
@@ -24,7 +22,7 @@ public:
     QString caption() const;
     bool isMilestone(int step) const;
 
-    bool isPlaying() const { return m_clock.isActive(); }
+    bool isPlaying() const { return m_play->isActive(); }
     /// From where the cursor stands, from the first event when it stands at the end.
     void play();
     void pause();
@@ -33,7 +31,7 @@ public:
     void goTo(int step);    ///< stops playing
     void setSpeed(double speed);
     double speed() const { return m_speed; }
-    bool isGliding() const { return m_glide.isActive(); }
+    bool isGliding() const { return m_glide->isActive(); }
     /// The desktop wants things to stand still; the session's own switch says it too.
     void setMotionReduced(bool reduced) { m_motionReduced = reduced; }
 
@@ -44,7 +42,10 @@ signals:
     void changed(); ///< story, step, caption or playing
 
 private:
+    void refreshSoon(); ///< once, when all signals of a change have been sent
     void refresh();
+    void playOn();
+    std::chrono::milliseconds interval() const; ///< between two steps at the chosen speed
     void moveTo(int step, bool glide);
     void glideOn();
     std::optional<TokenIndex> cursorOf(int step) const;
@@ -55,7 +56,8 @@ private:
     StepSequence m_sequence;
     double m_speed = 1;
     bool m_motionReduced = false;
-    QTimer m_clock, m_glide, m_later;
+    std::unique_ptr<Clock::Timer> m_play, m_glide; ///< until the next step, the next frame
+    bool m_isRefreshQueued = false;
     TokenIndex m_from = 0;
     int m_target = 0, m_frame = 0;
 };

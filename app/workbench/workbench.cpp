@@ -12,14 +12,9 @@
 namespace kvscope {
 
 Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Executor executor,
-                     Scheduler::Deliver deliver)
-    : m_runner(std::move(runner)), m_scheduler(std::move(executor), std::move(deliver)) {
-    m_layerScanDelay.setSingleShot(true);
-    connect(&m_layerScanDelay, &QTimer::timeout, this, &Workbench::scanNextLayer);
-    m_rest.setSingleShot(true);
-    m_rest.setInterval(80);
-    connect(&m_rest, &QTimer::timeout, this, &Workbench::submitWaitingData);
-}
+                     Scheduler::Deliver deliver, Clock& clock)
+    : m_runner(std::move(runner)), m_clock(clock), m_layerScanDelay(clock.makeTimer([this] { scanNextLayer(); })),
+      m_rest(clock.makeTimer([this] { submitWaitingData(); })), m_scheduler(std::move(executor), std::move(deliver)) {}
 
 Workbench::~Workbench() { m_scheduler.cancelAll(); }
 

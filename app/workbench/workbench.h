@@ -2,6 +2,7 @@
 
 #include "app/study/makers/view_data_maker.h"
 #include "app/study/session_history.h"
+#include "app/workbench/clock.h"
 #include "app/workbench/data_run.h"
 #include "app/workbench/layer_scan_result.h"
 #include "app/workbench/recent_results.h"
@@ -12,7 +13,6 @@
 
 #include <QObject>
 #include <QString>
-#include <QTimer>
 
 #include <array>
 #include <functional>
@@ -28,19 +28,21 @@ namespace kvscope {
 class Engine;
 
 /// Ties the session to its pictures: a changed session becomes requests, one slot per pane and per visible view;
-/// results come back as signals on the owner's thread. Knows no widgets, never computes and never waits. Executor and
-/// delivery are arguments, so that tests step through races.
+/// results come back as signals on the owner's thread. Knows no widgets, never computes and never waits. Executor,
+/// delivery and clock are arguments, so that tests step through races and pauses.
 class Workbench : public QObject {
     Q_OBJECT
 
 public:
-    Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Executor executor, Scheduler::Deliver deliver);
+    Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Executor executor, Scheduler::Deliver deliver,
+              Clock& clock = machineClock());
     ~Workbench() override;
 
     const Session& session() const { return m_history.current(); }
     const SessionHistory& history() const { return m_history; }
     const std::shared_ptr<const CaptureReader>& capture() const { return m_capture; }
     const LayerRunner& runner() const { return *m_runner; }
+    Clock& clock() const { return m_clock; }
     /// The session's cut in the open capture; nothing without one.
     const std::optional<Cut>& cut() const { return m_cut; }
 
@@ -159,9 +161,10 @@ private:
     bool m_brushing = false;
     std::map<std::string, std::map<std::int32_t, LayerScanResult>> m_layerScans; ///< by measure, then by layer
     std::string m_layerScanKey;
-    QTimer m_layerScanDelay; ///< a drag must not compete with the layer scan
-    QTimer m_rest;           ///< ends when the hand has moved no range for a moment
-    Scheduler m_scheduler;   ///< last: its jobs refer to the members above
+    Clock& m_clock;
+    std::unique_ptr<Clock::Timer> m_layerScanDelay; ///< a drag must not compete with the layer scan
+    std::unique_ptr<Clock::Timer> m_rest;           ///< expires when no range was moved for a moment
+    Scheduler m_scheduler;                          ///< last: its jobs refer to the members above
 };
 
 /// The sentence of whatever was thrown: Error as it stands, anything else named as unexpected.

@@ -12,6 +12,8 @@ namespace kvscope {
 
 namespace {
 
+constexpr std::chrono::milliseconds kRest{80}; ///< without a movement
+
 std::string slotOf(const std::string& viewId) { return "data " + viewId; }
 
 } // namespace
@@ -91,9 +93,9 @@ void Workbench::refreshData(const View& view, bool moving) {
     // What is taken back took at least as long as it was given, all its goes together: a quick part before says nothing
     // of it.
     const bool underWay = run.state.computing && !run.waits;
-    const DataRun::Clock::time_point begun = underWay ? run.asked : DataRun::Clock::now();
+    const Clock::TimePoint begun = underWay ? run.asked : m_clock.now();
     if (underWay)
-        run.took = std::max(run.took, DataRun::Clock::now() - begun);
+        run.took = std::max(run.took, m_clock.now() - begun);
     // Another part of the same, while one moves on: what takes long would be begun in vain, and hold the movement up.
     run.waits = moving && run.isSlow() && identity == run.identity && run.state.value;
     // Data of something else would be a wrong picture; another part of the same stays until the new part is there.
@@ -106,7 +108,7 @@ void Workbench::refreshData(const View& view, bool moving) {
     run.state.error.clear();
     if (run.waits) {
         m_scheduler.cancel(slotOf(id));
-        m_rest.start();
+        m_rest->start(kRest);
     } else {
         submitData(view);
         run.asked = begun;
@@ -123,7 +125,7 @@ void Workbench::submitWaitingData() {
 void Workbench::submitData(const View& view) {
     const std::string& id = view.card().id;
     DataRun& run = m_data[id];
-    run.asked = DataRun::Clock::now();
+    run.asked = m_clock.now();
     Scheduler::Job job;
     job.work = [this, runner = m_runner, &maker = *makerFor(view), request = dataRequest(view, run),
                 id](const Checkpoint& checkpoint, const auto& post) {
@@ -149,7 +151,7 @@ void Workbench::submitData(const View& view) {
 void Workbench::deliverData(const std::string& id, ViewDataMaker::Value value, bool finished) {
     DataRun& run = m_data[id];
     if (finished)
-        run.took = DataRun::Clock::now() - run.asked;
+        run.took = m_clock.now() - run.asked;
     DataState& state = run.state;
     state.value = std::move(value);
     state.computing = !finished;

@@ -12,7 +12,7 @@ namespace kvscope {
 namespace {
 
 constexpr std::uint64_t kScannedUpToBytes = std::uint64_t{256} << 20;
-constexpr int kPauseMilliseconds = 350;
+constexpr std::chrono::milliseconds kPause{350};
 constexpr const char* kSlot = "survey";
 
 bool isLarge(const CaptureReader& capture) { return capture.info().fileBytes > kScannedUpToBytes; }
@@ -65,7 +65,7 @@ void Workbench::refreshLayerScan() {
     const std::string key = request ? measureOf(session()).id + "|" + resultKey(*request) : std::string{};
     if (key == m_layerScanKey) {
         if (m_capture && isLarge(*m_capture) && !m_scheduler.busy(kSlot))
-            m_layerScanDelay.start(kPauseMilliseconds); // one may have gone to another layer
+            m_layerScanDelay->start(kPause); // one may have gone to another layer
         return;
     }
     m_layerScanKey = key;
@@ -78,7 +78,7 @@ void Workbench::refreshLayerScan() {
     const auto& active = m_panes[static_cast<std::size_t>(session().activePane)];
     if (active.result && active.result->fidelity && !active.computing)
         noteResult(*active.result);
-    m_layerScanDelay.start(kPauseMilliseconds);
+    m_layerScanDelay->start(kPause);
 }
 
 /// The layer that is looked at, then the others from the first on. Of a large capture only that one, and only for
@@ -108,7 +108,7 @@ void Workbench::scanNextLayer() {
     request->run.layer = *layer;
     const auto noteAndGoOn = [this, layer = *layer](LayerScanResult row) {
         storeLayerScan(layer, std::move(row));
-        m_layerScanDelay.start(0);
+        m_layerScanDelay->start({});
     };
     Scheduler::Job job;
     job.work = [runner = m_runner, request = *request, &measure = measureOf(session()), key = m_layerScanKey,

@@ -7,8 +7,8 @@
 #include "app/window/panels/status_line.h"
 #include "core/base/error.h"
 #include "core/engine/forwarding_engine.h"
+#include "tests/app/manual_workbench.h"
 #include "tests/app/window_fixture.h"
-#include "tests/app/workbench_by_hand.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
@@ -82,7 +82,7 @@ const std::vector<std::string> kAllCpu = {"cpu", "cpu", "cpu"}, kAllOther = {"ot
 /// Opens the chooser's menu with the mouse and picks an entry with it, as a user does.
 void pick(EngineChooser& chooser, const QString& entry) {
     bool picked = false;
-    QTimer::singleShot(50, &chooser, [&] {
+    QTimer::singleShot(0, &chooser, [&] {
         QMenu* menu = chooser.menu();
         QVERIFY(QTest::qWaitForWindowExposed(menu));
         QAction* action = menu->findChild<QAction*>(entry);
@@ -304,7 +304,7 @@ private slots:
         QCOMPARE(open.bench.viewInput().panes[0].result->arithmetic, open.bench.runner().engine().arithmetic());
         // The theme builds the chrome anew; what was chosen is not part of it.
         open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Dark; }, "Theme");
-        QTest::qWait(50);
+        open.finish();
         QVERIFY2(chooser()->text().startsWith("CPU · fast"), qPrintable(chooser()->text()));
         QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier); // leaves the theme alone
         QTRY_VERIFY(chooser()->text().startsWith("CPU · exact"));

@@ -4,7 +4,7 @@
 #include "app/window/panels/explanation_panel.h"
 #include "app/workbench/step_driver.h"
 #include "core/policies/policy.h"
-#include "tests/app/workbench_by_hand.h"
+#include "tests/app/manual_workbench.h"
 #include "tests/support/test_program.h"
 
 #include <QApplication>

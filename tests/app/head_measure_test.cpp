@@ -26,27 +26,23 @@ struct OpenColumn : OpenWindow {
 
     OpenColumn() {
         QTest::keyClick(&window, Qt::Key_1, Qt::ControlModifier); // Explore head: the column is there
-        (void)QTest::qWaitFor([this] { return box->isVisible() && picker->isVisible(); }, 5000);
+        finish();
     }
     void choose(const QString& name) {
         QTest::mouseClick(box, Qt::LeftButton);
-        (void)QTest::qWaitFor([this] { return box->view()->isVisible(); }, 3000);
+        finish();
         const QModelIndex index = box->model()->index(box->findText(name), 0);
         box->view()->scrollTo(index);
-        QTest::qWait(50);
+        finish();
         QTest::mouseMove(box->view()->viewport(), box->view()->visualRect(index).center());
-        QTest::qWait(QApplication::doubleClickInterval() + 50); // the release of the opening click is another one
+        finish();
         QTest::mouseClick(box->view()->viewport(), Qt::LeftButton, {}, box->view()->visualRect(index).center());
     }
     bool scanned() {
-        return QTest::qWaitFor(
-            [this] {
-                for (const LayerInfo& layer : bench.capture()->info().layers)
-                    if (!bench.layerScan(layer.layer))
-                        return false;
-                return true;
-            },
-            30000);
+        settle();
+        const auto& layers = bench.capture()->info().layers;
+        return std::all_of(layers.begin(), layers.end(),
+                           [this](const LayerInfo& layer) { return bench.layerScan(layer.layer); });
     }
     QString toolTip() {
         const QPoint at(picker->width() / 4, 16 + 4);
@@ -67,6 +63,7 @@ private slots:
         QCoreApplication::setApplicationName("KVScope head measure test");
         QCoreApplication::setOrganizationName("KVScope test");
         QSettings().clear();
+        QApplication::setDoubleClickInterval(0); // so long an open list takes no click for a choice
     }
 
     void aChosenQuantityColoursTheHeads() {
@@ -133,7 +130,7 @@ private slots:
             QTest::mouseClick(unfold, Qt::LeftButton);
         auto* picker = open.window.findChild<HeadPicker*>();
         QTRY_VERIFY(picker->isVisible());
-        QTest::qWait(500); // panels settle
+        open.finish();
         const QScrollArea* area = nullptr;
         for (QWidget* around = picker; around && !area; around = around->parentWidget())
             area = qobject_cast<QScrollArea*>(around);

@@ -3,7 +3,7 @@
 
 #include "app/window/panels/head_picker.h"
 #include "core/metrics/measure_values.h"
-#include "tests/app/workbench_by_hand.h"
+#include "tests/app/manual_workbench.h"
 #include "tests/support/test_program.h"
 
 #include <QHelpEvent>
@@ -40,15 +40,9 @@ struct Picker {
     void show(const char* measure) {
         bench->change([&](Session& s) { s.look.headMeasure = measure; }, "Heads by");
     }
-    /// Waits for the pauses of the layer scan, until the last layer has an answer. Only after another measure was
-    /// chosen.
     bool scanAllLayers() {
-        return QTest::qWaitFor(
-            [this] {
-                executor.runAll();
-                return bench->layerScan(LayerIndex(5)) != nullptr;
-            },
-            20000);
+        executor.settle();
+        return bench->layerScan(LayerIndex(5)) != nullptr;
     }
     std::vector<double> values() const {
         std::vector<double> all;
@@ -107,7 +101,7 @@ private slots:
         Picker picker;
         QVERIFY2(picker.toolTipAt(picker.cell(2, 1)).contains("layer 2, KV head 1"), qPrintable(QToolTip::text()));
         QVERIFY(QToolTip::text().contains("not computed yet"));
-        QTRY_VERIFY_WITH_TIMEOUT((picker.executor.runAll(), picker.bench->layerScan(LayerIndex(5))), 20000);
+        QVERIFY(picker.scanAllLayers());
         const std::vector<double>& errors = picker.bench->layerScan(LayerIndex(2))->values;
         QCOMPARE(errors.size(), std::size_t{2});
         const QString known = picker.toolTipAt(picker.cell(2, 1));
@@ -119,7 +113,7 @@ private slots:
     /// From 0.03 to 1, in powers of ten; the colour of every cell stands on it, where its error lies.
     void theColourBarReadsTheCells() {
         Picker picker;
-        QTRY_VERIFY_WITH_TIMEOUT((picker.executor.runAll(), picker.bench->layerScan(LayerIndex(5))), 20000);
+        QVERIFY(picker.scanAllLayers());
         const QImage picture = picker.widget.grab().toImage();
         const int left = 20, right = picker.widget.width() - 3, y = picker.widget.height() - 18 - 4;
         for (const auto& [layer, kvHead] : {std::pair(1, 0), {3, 1}, {5, 0}}) {
@@ -144,7 +138,7 @@ private slots:
         };
         const QColor ground = colourAt(1, 0);
         QCOMPARE(colourAt(4, 1), ground);
-        QTRY_VERIFY_WITH_TIMEOUT((picker.executor.runAll(), picker.bench->layerScan(LayerIndex(5))), 20000);
+        QVERIFY(picker.scanAllLayers());
         QVERIFY(colourAt(1, 0) != ground);
         QVERIFY(colourAt(4, 1) != ground);
         QVERIFY(colourAt(1, 0) != colourAt(5, 0)); // these differ tenfold
@@ -189,17 +183,17 @@ private slots:
         picker.show("log_det");
         QVERIFY(!picker.bench->layerScan(LayerIndex(0)));
         QVERIFY(picker.scanAllLayers());
-        picker.executor.runAll();
         picker.show("entropy");
         QCOMPARE(picker.values().size(), std::size_t{12}); // at once
-        QTest::qWait(600);
+        picker.executor.passPauses();
         QVERIFY(picker.executor.tasks.empty());
         picker.show("log_det");
-        QTest::qWait(600);
+        picker.executor.passPauses();
         QVERIFY(picker.executor.tasks.empty());
         picker.bench->change([](Session& s) { setBudget(s, Budget::parse("0.1")); }, "Budget");
         picker.executor.runAll();
-        QTRY_VERIFY(!picker.executor.tasks.empty()); // that one belongs to the policy
+        picker.executor.passPauses();
+        QVERIFY(!picker.executor.tasks.empty()); // that one belongs to the policy
     }
 
     void theBarRunsOverTheNumbersOfTheMeasure() {
@@ -256,15 +250,15 @@ private slots:
         QVERIFY(picker.scanAllLayers());
         QVERIFY(colourful() > 100);
         const auto lastRefusal = [&] {
-            return picker.executor.runAll(),
+            return picker.executor.settle(),
                    picker.bench->layerScan(LayerIndex(5)) ? picker.bench->layerScan(LayerIndex(5))->refusal : "unknown";
         };
         picker.bench->change([](Session& s) { addPane(s, {PolicySpec::parse("exact"), {}, {}}); }, "Pane");
-        QTRY_COMPARE_WITH_TIMEOUT(lastRefusal(), std::string("Exact scores no tokens"), 8000);
+        QCOMPARE(lastRefusal(), std::string("Exact scores no tokens"));
         QCOMPARE(colourful(), 0);
         picker.bench->change([](Session& s) { s.activePane = 1; }, "Pane");
         QVERIFY(!picker.bench->layerScan(LayerIndex(0))); // what is true of another pane is not said of this one
-        QTRY_COMPARE_WITH_TIMEOUT(lastRefusal(), std::string(), 20000);
+        QCOMPARE(lastRefusal(), std::string());
         QVERIFY(colourful() > 100);
     }
 };

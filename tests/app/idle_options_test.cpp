@@ -43,9 +43,10 @@ QPushButton* chipOf(const QWidget& row, const QString& name) {
 /// Opens a chip's menu with the mouse and clicks an entry.
 void chooseWithChip(QPushButton* chip, const QString& text) {
     bool clicked = false;
-    QTimer::singleShot(200, chip, [&] {
+    QTimer::singleShot(0, chip, [&] {
         QMenu* menu = chip->menu();
-        if (QAction* entry = menu->isVisible() ? entryOf(*menu, text) : nullptr) {
+        QAction* entry = QTest::qWaitForWindowExposed(menu) ? entryOf(*menu, text) : nullptr;
+        if (entry) {
             QTest::mouseClick(menu, Qt::LeftButton, {}, menu->actionGeometry(entry).center());
             clicked = true;
         }

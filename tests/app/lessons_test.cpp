@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/subgen/subgen_log.h"
-#include "tests/app/workbench_by_hand.h"
+#include "tests/app/manual_workbench.h"
 #include "tests/support/error_message.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"

@@ -221,7 +221,7 @@ private slots:
         OpenWindow open;
         for (const ThemeChoice choice : {ThemeChoice::Light, ThemeChoice::Dark}) {
             open.bench.change([&](Session& s) { s.look.theme = choice; }, "Theme");
-            QTest::qWait(200);
+            open.finish();
             CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
             const QImage image = canvas->grabFramebuffer();
             const Theme& theme = chrome();
@@ -248,7 +248,6 @@ private slots:
     void noNumberOrLabelIsCut() {
         QFETCH(QSize, size);
         OpenWindow open(size);
-        QTest::qWait(100);
         for (const QLabel* label : open.window.findChildren<QLabel*>()) {
             const bool mayElide =
                 !label->toolTip().isEmpty() || label->wordWrap() || !label->pixmap(Qt::ReturnByValue).isNull();
@@ -361,12 +360,13 @@ private slots:
     void idleDrawsNoFrames() {
         OpenWindow open;
         const CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
-        QVERIFY(!open.framesWhenStill().empty()); // the layer scan of heads has ended too
-        const int frames = canvas->framesDrawn();
-        QTest::qWait(400);
-        QCOMPARE(canvas->framesDrawn(), frames);
+        const std::vector<int> frames = open.framesWhenStill();
+        QCOMPARE(open.runningTimers(), QStringList()); // what could begin a frame by itself
+        QCOMPARE(open.framesWhenStill(), frames);
+        const int own = canvas->framesDrawn();
         open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.4}); }, "Budget");
-        QTRY_VERIFY(canvas->framesDrawn() > frames); // the count would show it
+        open.finish();
+        QVERIFY(canvas->framesDrawn() > own); // the count would show it
     }
 
     void panesComeAndGo() {
@@ -398,7 +398,7 @@ private slots:
         OpenWindow open;
         const int before = open.window.budgetBar()->height();
         open.window.actions()->byName("larger")->trigger();
-        QTest::qWait(100);
+        open.finish();
         QCOMPARE(open.window.budgetBar()->height(), before * 5 / 4);
         open.window.actions()->byName("normalSize")->trigger();
         QCOMPARE(open.window.budgetBar()->height(), before);

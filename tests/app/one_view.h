@@ -3,10 +3,9 @@
 #include "app/text/qt_text_service.h"
 #include "app/window/canvas/view_canvas.h"
 #include "app/window/style/appearance.h"
-#include "core/engine/engine.h"
 #include "tests/app/sample.h"
+#include "tests/app/stepped_workbench.h"
 
-#include <QApplication>
 #include <QTest>
 
 #include <map>
@@ -15,19 +14,15 @@
 namespace kvscope::testing {
 
 /// One view on the sample, with these panes, everything computed.
-struct OneView {
+struct OneView : SteppedWorkbench {
     QtTextService text;
-    WorkerPool workers{2};
-    Workbench bench{
-        std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2))),
-        [this](Scheduler::Task task) { workers.run(std::move(task)); },
-        [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); }};
     std::unique_ptr<ViewCanvas> view;
 
     OneView(const View& what, const std::vector<std::string>& policies,
-            const std::map<std::string, std::string>& options) {
+            const std::map<std::string, std::string>& options)
+        : SteppedWorkbench(2) {
         bench.openCapture(kSample);
-        (void)QTest::qWaitFor([&] { return bench.capture() != nullptr; }, 10000);
+        finish();
         bench.change(
             [&](Session& s) {
                 s.panes.clear();
@@ -43,15 +38,11 @@ struct OneView {
         (void)QTest::qWaitForWindowExposed(view.get());
     }
     bool ready() {
-        return QTest::qWaitFor(
-            [&] {
-                const ViewInput input = bench.viewInput(view->view());
-                for (const PaneData& pane : input.panes)
-                    if (!pane.result || pane.computing)
-                        return false;
-                return input.data.value && !input.data.computing;
-            },
-            30000);
+        finish();
+        const ViewInput input = bench.viewInput(view->view());
+        return input.data.value && !input.data.computing &&
+               std::all_of(input.panes.begin(), input.panes.end(),
+                           [](const PaneData& pane) { return pane.result && !pane.computing; });
     }
     QPoint widgetPoint(Point at) const {
         return {qRound(at.x * appearance().scale), qRound(at.y * appearance().scale)};

@@ -48,7 +48,6 @@ struct Classroom : OpenWindow {
         return std::all_of(input.panes.begin(), input.panes.end(),
                            [](const PaneData& p) { return p.result && !p.computing; });
     }
-    void wait(int frames = 3) { QTest::qWait(40 * frames); }
 };
 
 } // namespace
@@ -271,13 +270,13 @@ private slots:
         Classroom open(size);
         if (size.width() < 1360) { // the list is folded: the menu has them too
             QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
-            open.wait();
+            open.finish();
             QVERIFY(!open.dock("lessons")->isVisible());
             QTest::mouseClick(open.find<QToolButton>("unfold"), Qt::LeftButton);
             QTRY_VERIFY(open.dock("lessons")->isVisible());
         }
         open.openLesson(lesson);
-        open.wait(10);
+        open.finish();
         QVERIFY(open.dock("steps")->height() >= px(130));
         QVERIFY(open.dock("steps")->visibleRegion().boundingRect().height() >= px(130));
         int drawn = 0;
@@ -302,13 +301,13 @@ private slots:
         QFETCH(QString, file);
         Classroom open;
         QTest::keyClick(&open.window, Qt::Key_1, Qt::ControlModifier); // Explore head
-        open.wait();
+        open.finish();
         open.window.openPath(file);
         QTRY_VERIFY(lessonOf(open.bench.session()).has_value());
         const std::vector<std::string> views = lessonOf(open.bench.session())->views;
         QVERIFY(!views.empty());
         QTRY_VERIFY2(!open.dock(views.front().c_str())->visibleRegion().isEmpty(), views.front().c_str());
-        open.wait(10); // and stays there
+        open.settle(); // and stays there
         QVERIFY2(!open.dock(views.front().c_str())->visibleRegion().isEmpty(), views.front().c_str());
     }
 

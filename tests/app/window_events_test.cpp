@@ -167,7 +167,7 @@ private slots:
     void theExportDialogWritesAFigure() {
         OpenWindow open;
         const QString path = m_folder.filePath("figure.svg");
-        QTimer::singleShot(200, qApp, [&] {
+        QTimer::singleShot(0, qApp, [&] {
             auto* dialog = qobject_cast<QDialog*>(QApplication::activeModalWidget());
             QVERIFY(dialog);
             answerFileDialog(path);
@@ -290,7 +290,7 @@ private slots:
         open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Dark; }, "Theme");
         QEvent change(QEvent::ThemeChange);
         QCoreApplication::sendEvent(&open.window, &change);
-        QTest::qWait(20);
+        open.finish();
         QCOMPARE(QApplication::palette().color(QPalette::Window), qColor(chrome().panel));
         QVERIFY(!systemTheme().isDark());
     }

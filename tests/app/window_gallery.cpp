@@ -13,21 +13,17 @@
 #include <QAction>
 #include <QApplication>
 #include <QDir>
-#include <QElapsedTimer>
 #include <QSettings>
 #include <QStandardPaths>
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <functional>
 #include <utility>
 
 namespace {
 
 using namespace kvscope;
-
-constexpr int kPatience = 60'000; // milliseconds for one picture
 
 constexpr std::array kLayouts = {std::pair{"explore", WindowLayout::ExploreHead},
                                  std::pair{"compare", WindowLayout::ComparePolicies},
@@ -48,7 +44,6 @@ public:
         window.setAnimated(false); // a dock on its way to its place is no picture
         window.show();
         window.openPath(capture);
-        waitFor([this] { return bench.capture() != nullptr; });
         settle();
     }
 
@@ -105,36 +100,6 @@ private:
                 std::printf("%s: %s: %s\n", qPrintable(name), canvas->view().card().id.c_str(), qPrintable(fault));
         }
         std::fflush(stdout);
-    }
-
-    bool isIdle() const {
-        for (const View* view : bench.shownViews()) {
-            const ViewInput input = bench.viewInput(*view);
-            if (!view->card().data.empty() && input.data.computing)
-                return false;
-        }
-        const ViewInput input = bench.viewInput();
-        return std::none_of(input.panes.begin(), input.panes.end(),
-                            [](const PaneData& pane) { return pane.computing; });
-    }
-
-    static void waitFor(const std::function<bool()>& there) {
-        QElapsedTimer clock;
-        clock.start();
-        while (!there() && clock.elapsed() < kPatience)
-            QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
-    }
-
-    void settle() {
-        for (int calm = 0; calm < 3; ++calm) { // what has come may ask for more
-            QElapsedTimer clock;
-            clock.start();
-            while (clock.elapsed() < 60)
-                QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
-            waitFor([this] { return isIdle(); });
-            QCoreApplication::sendPostedEvents(nullptr,
-                                               QEvent::DeferredDelete); // outside of an event loop nobody else does
-        }
     }
 
     QString m_folder, m_part;

@@ -21,7 +21,6 @@
 #include <QTimer>
 
 #include <atomic>
-#include <thread>
 
 using namespace kvscope;
 using kvscope::testing::answerFileDialog;
@@ -135,8 +134,8 @@ private slots:
         open.window.offerTour();
         QSignalSpy opened(&open.bench, &Workbench::captureChanged);
         open.bench.openCapture(kSample);
-        QTRY_COMPARE(opened.count(), 1);
-        QTest::qWait(100);
+        open.settle();
+        QCOMPARE(opened.count(), 1);
         QVERIFY(!open.window.findChild<Tour*>()); // once
         open.window.actions()->byName("tour")->trigger();
         QVERIFY(open.window.findChild<Tour*>());
@@ -170,13 +169,12 @@ private slots:
         const auto before = open.bench.capture();
         std::atomic<bool> go = false;
         for (int worker = 0; worker < 2; ++worker) // a slow disk: nothing comes to the opening for a while
-            open.workers.run([&go] {
-                while (!go)
-                    std::this_thread::sleep_for(std::chrono::milliseconds(5));
-            });
+            open.workers.run([&go] { go.wait(false); });
         open.window.openPath(QString::fromStdString(kSample));
+        open.clock.advance(std::chrono::milliseconds(499));
         QVERIFY(open.window.notices().messages().isEmpty()); // not at once
-        QTRY_COMPARE(open.window.notices().messages().size(), 1);
+        open.clock.advance(std::chrono::milliseconds(1));
+        QCOMPARE(open.window.notices().messages().size(), 1);
         QVERIFY(open.window.notices().messages()[0].contains("Opening") &&
                 open.window.notices().messages()[0].contains("needle-1k.h5"));
         for (auto* button : open.window.notices().findChildren<QPushButton*>())
@@ -184,11 +182,12 @@ private slots:
                 QTest::mouseClick(button, Qt::LeftButton);
         QVERIFY(open.window.notices().messages().isEmpty());
         go = true;
-        QTest::qWait(300);
+        go.notify_all();
+        open.settle();
         QVERIFY(open.bench.capture() == before);               // what was open stays
         open.window.openPath(QString::fromStdString(kSample)); // and a fast one says nothing
-        QTRY_VERIFY(open.bench.capture() != before);
-        QTest::qWait(600);
+        open.settle();
+        QVERIFY(open.bench.capture() != before);
         QVERIFY(open.window.notices().messages().isEmpty());
     }
 

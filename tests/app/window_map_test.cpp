@@ -32,7 +32,7 @@ struct OpenMap : OpenWindow {
 
     OpenMap() {
         bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
-        QTest::qWait(150); // until it is arranged
+        finish(); // until it is arranged
         for (ViewDock* dock : window.canvases()->docks())
             if (dock->canvas()->view().card().id == "attention_map")
                 map = dock->canvas();
@@ -88,9 +88,8 @@ private slots:
         for (const WindowLayout layout : {WindowLayout::ComparePolicies, WindowLayout::WholeModel, WindowLayout::Teach,
                                           WindowLayout::ExploreHead}) {
             open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
-            QTest::qWait(100); // until it is arranged
+            open.finish(); // until it is arranged
             open.window.docks()->dock("attention_map")->present();
-            QTest::qWait(100);
             open.waitForMap();
             QTRY_COMPARE(open.data()->cells.shape[0], std::min<std::int64_t>(1028, open.canvas()->height()));
             QTRY_COMPARE(open.data()->cells.shape[1], std::min<std::int64_t>(1028, open.canvas()->width()));
@@ -209,7 +208,7 @@ private slots:
         QTest::mousePress(open.canvas(), Qt::LeftButton, {}, from);
         for (int step = 1; step <= 12; ++step) {
             QTest::mouseMove(open.canvas(), from + QPoint(3 * step, -2 * step));
-            QTest::qWait(20);
+            open.finish();
         }
         QTest::mouseRelease(open.canvas(), Qt::LeftButton, {}, from + QPoint(36, -24));
         open.waitForMap();

@@ -30,7 +30,7 @@ using namespace kvscope;
 const std::string kSample = kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5";
 
 struct Shown : kvscope::testing::WindowParts {
-    explicit Shown(const std::string& capture = kSample) : WindowParts(0) {
+    explicit Shown(const std::string& capture = kSample) : WindowParts(0, &machineClock()) {
         window.resize(1440, 900);
         window.show();
         window.openPath(QString::fromStdString(capture));

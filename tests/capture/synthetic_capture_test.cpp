@@ -9,7 +9,6 @@
 #include <QtTest>
 #include <tbb/global_control.h>
 
-#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <map>
@@ -183,7 +182,7 @@ private slots:
         QCOMPARE(with([](auto& s) { s.queryWindow = 2000; }), std::string("--q-window"));
     }
 
-    void a48GibCaptureOpensAtOnce() {
+    void a48GibCaptureIsOpenedWithoutItsNumbers() {
         SyntheticSpec spec; // Llama-3.1-8B at 131,072 tokens
         spec.tokens = 131072;
         spec.layers = 32;
@@ -193,20 +192,20 @@ private slots:
         QTemporaryDir folder;
         const std::string path = folder.filePath("sparse.h5").toStdString();
         writeSyntheticCapture(spec, path, 0, true, {});
-        const auto residentBytes = [] {
-            std::ifstream status("/proc/self/statm");
-            std::int64_t total = 0, resident = 0;
-            status >> total >> resident;
-            return resident * 4096;
+        const auto bytesRead = [] { // by this process, from any file
+            std::ifstream counts("/proc/self/io");
+            std::string name;
+            std::int64_t bytes = 0;
+            counts >> name >> bytes;
+            return bytes;
         };
-        const auto start = std::chrono::steady_clock::now();
+        const std::int64_t before = bytesRead();
         const auto capture = openCapture(path);
-        const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+        const std::int64_t read = bytesRead() - before;
         QVERIFY(capture->info().fileBytes > (std::uint64_t{48} << 30));
-        QVERIFY2(seconds.count() < 1, qPrintable(QString::number(seconds.count())));
-        QVERIFY2(residentBytes() < (std::int64_t{1} << 30), qPrintable(QString::number(residentBytes())));
-        qInfo("opened %.1f GiB in %.0f ms, %.0f MiB resident", double(capture->info().fileBytes) / (1 << 30),
-              1000 * seconds.count(), double(residentBytes()) / (1 << 20));
+        QVERIFY2(before > 0 && read > 0 && read < 16 << 20, qPrintable(QString("%1 bytes").arg(read)));
+        qInfo("%.1f GiB are opened with %.1f MiB", double(capture->info().fileBytes) / (1 << 30),
+              double(read) / (1 << 20));
     }
 };
 

@@ -6,9 +6,11 @@
 #include "core/studies/sweep.h"
 #include "tests/parity/fake_device.h"
 #include "tests/support/test_program.h"
+#include "tests/support/thread_state.h"
 
 #include <QtTest>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <future>
@@ -244,14 +246,18 @@ private slots:
     void aTensorOnItsWayIsNotSentTwice() {
         Fixture fixture;
         std::promise<void> begun;
-        fixture.device->duringCopy = [&] {
+        std::atomic<bool> isAsked = false;
+        fixture.device->duringCopy = [&, primitive = gettid()] { // until the primitive waits, or sends it again
             begun.set_value();
-            std::this_thread::sleep_for(std::chrono::milliseconds(200)); // long enough for the primitive to ask
+            while (!isAsked || (!kvscope::testing::isAsleep(primitive) && fixture.device->count("upload") == 0))
+                std::this_thread::yield();
         };
         const Tensor rows = fixture.engine->upload(someRows(2, 40, 4));
         auto copying = std::async(std::launch::async, [&] { fixture.engine->prefetch(rows); });
         begun.get_future().wait();
-        QCOMPARE(normsOn(*fixture.engine, rows), normsOnCpu(someRows(2, 40, 4)));
+        const std::vector<float> expected = normsOnCpu(someRows(2, 40, 4));
+        isAsked = true;
+        QCOMPARE(normsOn(*fixture.engine, rows), expected);
         copying.get();
         QCOMPARE(fixture.device->calls["upload"], 0);
         fixture.device->duringCopy = nullptr;

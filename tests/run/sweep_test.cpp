@@ -62,7 +62,7 @@ public:
             throw Error({.sentence = "the disk is gone"});
         while (layer.value == m_endless) {
             checkpoint.stopPoint();
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+            std::this_thread::yield();
         }
         return m_capture->read(layer, role, checkpoint);
     }

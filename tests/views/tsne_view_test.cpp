@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
+#include "tests/support/thread_state.h"
 #include "tests/views/view_fixture.h"
 
 #include <QtTest>
@@ -204,7 +205,8 @@ private slots:
         const auto capture = makeRandomCapture(8, 2500, 1, 2, 1, 8);
         const auto othersShare = [&](int threads) {
             const LayerRunner runner(std::shared_ptr<const Engine>(makeCpuEngine(threads)));
-            QTest::qWait(100); // workers of other tests fall asleep
+            if (!QTest::qWaitFor(kvscope::testing::allOthersAreAsleep)) // the workers of other tests
+                return 1.0;
             const auto seconds = [](clockid_t clock) {
                 timespec time{};
                 clock_gettime(clock, &time);

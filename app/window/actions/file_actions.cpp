@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kRecentFiles = 10;
 constexpr const char* kRecentKey = "recentFiles";
-constexpr int kSlowOpening = 500; // milliseconds
+constexpr std::chrono::milliseconds kSlowOpening{500};
 
 /// Distinguishes recorded lists from captures, which may both be HDF5, by the root attribute near the start of the
 /// file.
@@ -34,13 +34,11 @@ bool looksLikeRecordedList(const QString& path) {
 } // namespace
 
 FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* parent)
-    : QObject(parent), m_workbench(workbench), m_notices(notices), m_window(parent) {
+    : QObject(parent), m_workbench(workbench), m_notices(notices), m_window(parent),
+      m_openingSoon(workbench.clock().makeTimer([this] { showOpening(); })) {
     connect(&m_workbench, &Workbench::captureChanged, this, &FileActions::watchCapture);
     connect(&m_workbench, &Workbench::failed, this, &FileActions::report);
     connect(&m_workbench, &Workbench::openingChanged, this, &FileActions::followOpening);
-    m_openingSoon.setSingleShot(true);
-    m_openingSoon.setInterval(kSlowOpening);
-    connect(&m_openingSoon, &QTimer::timeout, this, &FileActions::showOpening);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int pane) {
         // Numbers are read with their layer, so errors in the file appear late; they are reported once for all panes.
         const ViewInput input = m_workbench.viewInput();
@@ -66,9 +64,9 @@ void FileActions::report(const QString& message) { m_notices.show("error", Notic
 void FileActions::followOpening() {
     m_notices.dismiss("opening");
     if (m_workbench.opening().empty())
-        m_openingSoon.stop();
+        m_openingSoon->stop();
     else
-        m_openingSoon.start();
+        m_openingSoon->start(kSlowOpening);
 }
 
 void FileActions::showOpening() {

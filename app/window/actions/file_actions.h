@@ -5,9 +5,9 @@
 #include <QFileSystemWatcher>
 #include <QObject>
 #include <QStringList>
-#include <QTimer>
 
 #include <functional>
+#include <memory>
 
 class QWidget;
 
@@ -65,7 +65,7 @@ private:
     NoticeStrip& m_notices;
     QWidget* m_window;
     QFileSystemWatcher m_watcher;
-    QTimer m_openingSoon; ///< delays the "opening" notice, which fast opening does not need
+    std::unique_ptr<Clock::Timer> m_openingSoon; ///< delays the "opening" notice, which fast opening does not need
     QString m_sessionPath;
 };
 

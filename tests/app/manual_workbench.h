@@ -3,6 +3,7 @@
 #include "app/workbench/workbench.h"
 #include "core/engine/engine.h"
 #include "tests/app/sample.h"
+#include "tests/support/fake_clock.h"
 
 #include <deque>
 #include <memory>
@@ -10,8 +11,9 @@
 
 namespace kvscope::testing {
 
-/// An executor that runs nothing by itself.
+/// An executor that runs nothing by itself, and a clock that stands still.
 struct ManualExecutor {
+    FakeClock clock;
     std::deque<Scheduler::Task> tasks, deliveries;
 
     bool runTask() {
@@ -34,6 +36,17 @@ struct ManualExecutor {
         while (runTask() || deliver()) {
         }
     }
+    /// Every pause passes; tasks wait.
+    void passPauses() {
+        while (clock.expireNext()) {
+        }
+    }
+    /// Until nothing is left to do, pauses included.
+    void settle() {
+        do
+            runAll();
+        while (clock.expireNext());
+    }
 };
 
 /// With no view shown.
@@ -41,7 +54,7 @@ inline std::unique_ptr<Workbench> manualWorkbench(ManualExecutor& executor) {
     static const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2)));
     return std::make_unique<Workbench>(
         runner, [&executor](Scheduler::Task task) { executor.tasks.push_back(std::move(task)); },
-        [&executor](Scheduler::Task task) { executor.deliveries.push_back(std::move(task)); });
+        [&executor](Scheduler::Task task) { executor.deliveries.push_back(std::move(task)); }, executor.clock);
 }
 
 } // namespace kvscope::testing
