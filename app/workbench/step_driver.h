@@ -4,18 +4,18 @@
 
 namespace kvscope {
 
-/// Plays the story of a shown view by moving the session's cursor from event to event: by hand, or by a clock that runs
-/// only while it plays. A step glides through the tokens between two events unless motion is reduced.
+/// Plays the step sequence of a shown view: moves the session's step cursor from event to event, by hand or by itself.
+/// A step glides through the tokens between two events unless motion is reduced.
 class StepDriver : public QObject {
     Q_OBJECT
 
 public:
     explicit StepDriver(Workbench& workbench);
 
-    /// The view that the user turned to. Its story is told if it is shown and has one, else that of the first shown
-    /// view that has; that of the one told before goes on where nothing else is asked for.
+    /// The view that the user turned to. Its steps are played if it is shown and has some; else those of the view that
+    /// was played last, or of the first shown view that has some.
     void prefer(const View& view);
-    const View* view() const { return m_view; } ///< null: no shown view has a story
+    const View* view() const { return m_view; } ///< null: no shown view has steps
     const StepSequence& stepSequence() const { return m_sequence; }
     int steps() const { return static_cast<int>(m_sequence.events.size()); }
     int step() const; ///< events that have happened, 0 .. steps()
@@ -23,7 +23,7 @@ public:
     bool isMilestone(int step) const;
 
     bool isPlaying() const { return m_play->isActive(); }
-    /// From where the cursor stands, from the first event when it stands at the end.
+    /// From the event after the cursor; from the first one when the cursor stands at the end.
     void play();
     void pause();
     void toggle() { isPlaying() ? pause() : play(); }
@@ -32,14 +32,15 @@ public:
     void setSpeed(double speed);
     double speed() const { return m_speed; }
     bool isGliding() const { return m_glide->isActive(); }
-    /// The desktop wants things to stand still; the session's own switch says it too.
+    /// Of the desktop; the session has a switch of its own.
     void setMotionReduced(bool reduced) { m_motionReduced = reduced; }
 
-    /// Milliseconds between two steps at speed 1: long enough to read, short enough that no story outlasts 40 seconds.
+    /// Milliseconds between two steps at speed 1: long enough to read, and no sequence takes more
+    /// than 40 seconds.
     static int stepMilliseconds(int steps);
 
 signals:
-    void changed(); ///< story, step, caption or playing
+    void changed(); ///< view, step, caption or playing
 
 private:
     void refreshSoon(); ///< once, when all signals of a change have been sent

@@ -151,6 +151,9 @@ void BudgetBar::refreshBudget() {
         setWrong(m_tokens, true); // more tokens than before this cut; the panes show the error
     }
     const double fraction = known && known->unit == Budget::Unit::Fraction ? known->value : kept / seen;
+    m_tokens->setToolTip(budget.unit == Budget::Unit::Quality
+                             ? tr("The budget is the quality %1").arg(fromUtf8(budget.text()))
+                             : tr("Tokens, a share (25 %, 0.25), or a quality to keep (tau=0.95)"));
     if (!m_slider->isSliderDown())
         m_slider->showValue(fraction);
     if (!(m_tokens->hasFocus() && m_tokens->isModified()))
@@ -166,10 +169,7 @@ void BudgetBar::refreshBudget() {
 
 // A quality becomes a retention when the active pane's run has computed it.
 std::optional<Budget> BudgetBar::resolvedBudget(const Budget& budget) const {
-    const bool quality = budget.unit == Budget::Unit::Quality;
-    m_tokens->setToolTip(quality ? tr("The budget is the quality %1").arg(fromUtf8(budget.text()))
-                                 : tr("Tokens, a share (25 %, 0.25), or a quality to keep (tau=0.95)"));
-    if (!quality)
+    if (budget.unit != Budget::Unit::Quality)
         return budget;
     const ViewInput input = m_workbench.viewInput();
     const PaneData* pane = activePane(input);
