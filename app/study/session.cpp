@@ -3,7 +3,7 @@
 #include "app/study/session.h"
 
 #include "core/base/error.h"
-#include "views/common/file_option.h"
+#include "views/common/view_options.h"
 
 #include <algorithm>
 #include <cassert>

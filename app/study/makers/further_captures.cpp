@@ -5,7 +5,7 @@
 #include "core/capture/named_dataset.h"
 #include "core/capture/open_capture.h"
 #include "core/run/stage_cache.h"
-#include "views/common/file_option.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 
