@@ -8,9 +8,9 @@
 
 namespace kvscope {
 
-/// The open capture followed by those that `files` names (views/common/view_options.h). Readers are kept in the runner's
-/// cache, so that cached results stay valid. Throws Error for a file that is no capture, for one without the request's
-/// layer or KV head, and for one that is named twice.
+/// The open capture followed by those that `files` names (views/common/view_options.h). Readers are kept in the
+/// runner's cache, so that cached results stay valid. Throws Error for a file that is no capture, for one without the
+/// request's layer or KV head, and for one that is named twice.
 std::vector<std::shared_ptr<const CaptureReader>> capturesWith(const std::string& files, const LayerRunner& runner,
                                                                const ViewDataRequest& request,
                                                                const Checkpoint& checkpoint);
