@@ -1,5 +1,5 @@
-// `kvscope calibrate`: from measured qualities (or a proxy) to the retention that each context needs. Its output is a
-// curve for budgets: --policy snapkv:kvpress@tau=0.95:FILE.json.
+// `kvscope calibrate`: from measured qualities (or a proxy of them) to the retention that each context needs. What it
+// writes is a curve that every run can take its budget from: --policy snapkv:kvpress@tau=0.95:FILE.json.
 #include "app/command_line/command.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
@@ -32,7 +32,6 @@ public:
             ->capture_default_str();
         m_command->add_option("--out", m_out, "FILE.json or FILE.csv")->required();
     }
-    bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".json", ".csv"});
@@ -105,7 +104,6 @@ private:
             fmt::print("{}\n", note);
     }
 
-    CLI::App* m_command = nullptr;
     RunOptions m_options;
     std::vector<std::string> m_captures;
     std::string m_triples, m_out;

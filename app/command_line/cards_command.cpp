@@ -85,8 +85,8 @@ Json policyJson(const PolicyCard& card) {
             {"parameters", parametersJson(*card.parameters)}};
 }
 
-/// The dependencies of an option: conditions that must all hold, each a list of alternatives. An alternative without
-/// values means that the option is not at its default.
+/// For what an option waits: a list of conditions that must all hold, each with terms of which one must. A term without
+/// values asks that the option is not at its default.
 Json conditionsJson(const View& view, const std::string& option) {
     Json conditions = Json::array();
     for (const OptionNeed& need : view.card().needs) {
@@ -125,7 +125,7 @@ void printParameter(const ParameterSpec& spec, const std::string& condition = {}
                condition);
 }
 
-/// Both commands: a list of cards as text or JSON.
+/// Both commands: a list of cards, printed one way or the other.
 template <class Item> class CardsCommand final : public Command {
 public:
     using Json1 = Json (*)(const Item&);
@@ -137,7 +137,6 @@ public:
         m_command = app.add_subcommand(m_name, m_help);
         m_command->add_flag("--json", m_asJson, "as an array of objects");
     }
-    bool chosen() const override { return m_command->parsed(); }
     void run(const CommandContext&) override {
         if (!m_asJson) {
             for (const Item* item : m_items)
@@ -155,7 +154,6 @@ private:
     std::vector<const Item*> m_items;
     Json1 m_json;
     Print m_print;
-    CLI::App* m_command = nullptr;
     bool m_asJson = false;
 };
 

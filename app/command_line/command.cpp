@@ -1,4 +1,4 @@
-// Shared by subcommands: options that name a run, lists of layers and heads, progress, quoting.
+// What the subcommands have in common: options that name a run, lists of layers and heads, progress, quoting.
 #include "app/command_line/command.h"
 
 #include "core/base/atomic_file.h"
@@ -50,6 +50,8 @@ void CommandContext::clearProgress() const {
     if (isatty(STDERR_FILENO))
         fmt::print(stderr, "\r\033[K");
 }
+
+bool Command::chosen() const { return m_command->parsed(); }
 
 void RunOptions::addTo(CLI::App& app, bool withBudget) {
     app.add_option("--policy", policies,
@@ -204,7 +206,7 @@ void checkOutput(const std::string& path, const std::vector<std::string>& extens
                      .remedy = fmt::format("Choose one of {}", fmt::join(extensions, ", ")),
                      .path = path});
     if (extension == ".h5" || extension == ".hdf5")
-        const AtomicFile probe(path); // HDF5 cannot be written to a pipe
+        const AtomicFile probe(path); // HDF5 cannot go into a pipe
     else
         checkCanWrite(path);
 }

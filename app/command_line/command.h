@@ -15,7 +15,7 @@ class Option;
 
 namespace kvscope {
 
-/// Shared state of a running subcommand: the stop token of Ctrl+C, the progress bar, the command line as typed.
+/// What subcommands share while they run: the stop token of Ctrl+C, the progress bar, the command line as typed.
 class CommandContext {
 public:
     CommandContext(std::string commandLine, std::stop_token stop);
@@ -34,9 +34,12 @@ private:
 class Command {
 public:
     virtual ~Command() = default;
-    virtual void addTo(CLI::App& app) = 0;
-    virtual bool chosen() const = 0;
+    virtual void addTo(CLI::App& app) = 0; ///< makes m_command
+    bool chosen() const;
     virtual void run(const CommandContext& context) = 0;
+
+protected:
+    CLI::App* m_command = nullptr;
 };
 
 std::unique_ptr<Command> makePoliciesCommand();
@@ -67,18 +70,18 @@ struct RunOptions {
     void addTo(CLI::App& app, bool withBudget = true);
     void addEngineTo(CLI::App& app);                     ///< the options of the engine alone
     Arithmetic arithmeticOr(Arithmetic otherwise) const; ///< as typed, else `otherwise`
-    /// Throws Error for an engine that does not work here.
+    /// Throws Error for an engine that is not there.
     std::shared_ptr<const LayerRunner> makeRunner(Arithmetic otherwise = Arithmetic::Exact) const;
     /// Parsed, every one with a budget: its own, --retention or --budget. Throws Error when none is given.
     std::vector<PolicySpec> specs() const;
 };
 
-/// --seed: decimal digits, up to 64 bits. Other texts are refused when the command line is parsed.
+/// --seed: decimal digits alone, up to 64 bits. Another text is refused with a sentence when the command line is read.
 CLI::Option* addSeedTo(CLI::App& app, std::uint64_t& seed, const std::string& what);
 
 /// "0,2-3" -> 0 2 3. Throws Error naming the option.
 std::vector<int> parseRangeList(const std::string& text, const std::string& option);
-/// The layers asked for, or all of the capture. Throws Error for a layer that it lacks.
+/// The layers asked for, or all of the capture. Throws Error for a layer that is not there.
 std::vector<LayerIndex> chosenLayers(const std::string& text, const CaptureReader& capture);
 std::vector<int> chosenKvHeads(const std::string& text, const CaptureReader& capture);
 
@@ -87,14 +90,15 @@ RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex 
                        const Cut& cut, std::uint64_t seed, bool measure);
 
 /// Throws Error unless the extension is one of ".json", ".csv" ... and a file can be written there; called before any
-/// work. Leaves existing files alone.
+/// work is done. Leaves nothing behind and an existing file alone.
 void checkOutput(const std::string& path, const std::vector<std::string>& extensions,
                  const std::string& option = "--out");
 
-/// Throws Error, naming the option, for a number outside the range and for a NaN, which the option parser accepts.
+/// Throws Error, naming the option, for a number outside the range and for one that is no number at all, which the
+/// parser of options lets through.
 void checkNumber(double value, double least, double most, const std::string& option);
 
-/// The budget of --retention ("0.25") or --budget ("2048"). Throws Error naming the option.
+/// What --retention ("0.25") or --budget ("2048") says. Throws Error naming the option.
 Budget parseBudgetOption(const std::string& text, Budget::Unit unit);
 
 /// Shortest text that reads back to the same double; "" for NaN.

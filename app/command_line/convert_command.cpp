@@ -1,4 +1,4 @@
-// `kvscope convert`: turns tensors that another program saved into a capture.
+// `kvscope convert`: tensors that another program saved become a capture.
 #include "app/command_line/command.h"
 #include "core/base/error.h"
 #include "core/capture/capture_writer.h"
@@ -42,7 +42,6 @@ public:
             "k, key, keys, key_states, key_cache, k_cache; v, value, ...; q, query, queries, query_states, q_window;\n"
             "k_pre, keys_pre_rope; kv, kv_cache (both in one, as vLLM's connector stores them).");
     }
-    bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".h5", ".hdf5"});
@@ -66,7 +65,6 @@ public:
     }
 
 private:
-    CLI::App* m_command = nullptr;
     ImportOptions m_import;
     CaptureWriteOptions m_write;
     std::vector<std::string> m_templates;

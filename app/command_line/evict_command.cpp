@@ -1,4 +1,4 @@
-// `kvscope evict`: the kept list of a policy as a file.
+// `kvscope evict`: which tokens a policy keeps, as a list that reads back.
 #include "app/command_line/command.h"
 #include "app/command_line/random_options.h"
 #include "core/base/atomic_file.h"
@@ -27,7 +27,6 @@ public:
                               "FILE.json for what the policy wrote down while it decided, per layer");
         m_command->add_option("--out", m_out, "FILE.json, FILE.csv or FILE.h5")->required();
     }
-    bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".json", ".csv", ".h5"});
@@ -76,7 +75,6 @@ private:
         return "[" + text + "]\n";
     }
 
-    CLI::App* m_command = nullptr;
     RunOptions m_options;
     RandomOptions m_random;
     std::string m_capture, m_layers, m_heads, m_out, m_steps;

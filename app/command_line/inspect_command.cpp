@@ -18,7 +18,7 @@ struct Disabled {
     std::string policy, reason;
 };
 
-/// Policies that this capture cannot run, with the reasons.
+/// Policies that this capture cannot run, and why.
 std::vector<Disabled> disabledPolicies(const CaptureReader& capture) {
     std::vector<Disabled> disabled;
     bool queries = true;
@@ -90,7 +90,6 @@ public:
         m_command->add_flag("--verify", m_verify, "read everything: hash, NaN and infinity, RoPE");
         m_command->add_flag("--json", m_asJson, "as one object");
     }
-    bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
         const auto capture = openCapture(m_capture);
@@ -121,7 +120,6 @@ public:
     }
 
 private:
-    CLI::App* m_command = nullptr;
     std::string m_capture;
     bool m_verify = false, m_asJson = false;
 };

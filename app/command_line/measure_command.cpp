@@ -1,8 +1,7 @@
-// `kvscope measure`: fidelity of a selection per query head, over the evaluation queries.
+// `kvscope measure`: what a selection costs, per query head, over the queries after the cut.
 #include "app/command_line/command.h"
 #include "app/command_line/random_options.h"
-#include "core/base/atomic_file.h"
-#include "core/base/csv.h"
+#include "app/command_line/table_rows.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
 #include "core/lists/selection_file.h"
@@ -30,14 +29,13 @@ namespace kvscope {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Rows = std::vector<std::vector<std::pair<std::string, Json>>>;
 
 /// The results of one request, one per seed.
 struct Group {
     std::vector<std::shared_ptr<const RunResult>> results;
     std::vector<std::vector<MeasureValues>> measures;
     std::string spec;
-    bool overSeeds = false;   ///< columns for the spread over seeds
+    bool overSeeds = false;   ///< spreads stand beside the means
     std::optional<Work> work; ///< of the choice, where it was counted
 };
 
@@ -76,24 +74,23 @@ std::string seedText(const Row& row) {
 }
 
 /// Column name and value, in the order of the CSV.
-std::vector<std::pair<std::string, Json>> columnsOf(const Row& row, const std::string& command) {
+TableRow columnsOf(const Row& row) {
     const RunResult& r = *row.group.results.front();
     const Fidelity& f = requireFidelity(r);
     const double kept = overSeeds(row, [&](std::size_t i) { return keptOf(*row.group.results[i], row.kvHead); }).mean;
-    std::vector<std::pair<std::string, Json>> columns = {
-        {"capture", r.request.capture->info().fileName},
-        {"layer", row.layer},
-        {"query_head", row.queryHead},
-        {"kv_head", row.kvHead},
-        {"policy", r.request.recorded ? r.request.recorded->policy : r.request.policy.policy},
-        {"variant", r.request.recorded ? r.request.recorded->variant : r.request.policy.variant},
-        {"spec", row.group.spec},
-        {"cut", r.request.cut.text},
-        {"cut_token", r.request.cut.token},
-        {"budget", r.request.recorded ? r.request.recorded->budgetRequested : askedBudget(r).text()},
-        {"budget_requested_tokens", r.requested},
-        {"kept", kept == std::floor(kept) ? Json(static_cast<std::int64_t>(kept)) : Json(kept)},
-        {"retention", kept / static_cast<double>(r.visible)}};
+    TableRow columns = {{"capture", r.request.capture->info().fileName},
+                        {"layer", row.layer},
+                        {"query_head", row.queryHead},
+                        {"kv_head", row.kvHead},
+                        {"policy", r.request.recorded ? r.request.recorded->policy : r.request.policy.policy},
+                        {"variant", r.request.recorded ? r.request.recorded->variant : r.request.policy.variant},
+                        {"spec", row.group.spec},
+                        {"cut", r.request.cut.text},
+                        {"cut_token", r.request.cut.token},
+                        {"budget", r.request.recorded ? r.request.recorded->budgetRequested : askedBudget(r).text()},
+                        {"budget_requested_tokens", r.requested},
+                        {"kept", kept == std::floor(kept) ? Json(static_cast<std::int64_t>(kept)) : Json(kept)},
+                        {"retention", kept / static_cast<double>(r.visible)}};
     columns.push_back(row.group.overSeeds ? std::pair{"seeds", Json(seedText(row))}
                                           : std::pair{"seed", Json(r.request.seed)});
     for (std::size_t m = 0; m < row.group.measures.front().size(); ++m) {
@@ -107,24 +104,19 @@ std::vector<std::pair<std::string, Json>> columnsOf(const Row& row, const std::s
     if (row.group.work)
         columns.insert(columns.end(),
                        {{"operations", row.group.work->operations}, {"bytes_touched", row.group.work->bytes}});
-    columns.insert(columns.end(), {{"queries", f.queryCount},
-                                   {"first_query", f.firstQuery},
-                                   {"seen_queries", f.seenQueries},
-                                   {"skipped", f.skipped},
-                                   {"stated", "before W_o"},
-                                   {"simulated", r.simulated},
-                                   {"stored_bytes", storedBytes(r)},
-                                   {"engine", r.engine},
-                                   {"arithmetic", r.arithmetic},
-                                   {"notes", fmt::format("{}", fmt::join(r.notes, "; "))},
-                                   {"command", command}});
+    columns.insert(columns.end(), {
+                                      {"queries", f.queryCount},
+                                      {"first_query", f.firstQuery},
+                                      {"seen_queries", f.seenQueries},
+                                      {"skipped", f.skipped},
+                                      {"stated", "before W_o"},
+                                      {"simulated", r.simulated},
+                                      {"stored_bytes", storedBytes(r)},
+                                      {"engine", r.engine},
+                                      {"arithmetic", r.arithmetic},
+                                      {"notes", fmt::format("{}", fmt::join(r.notes, "; "))},
+                                  });
     return columns;
-}
-
-std::string cellText(const Json& value) {
-    if (value.is_string())
-        return value.get<std::string>();
-    return value.is_number_float() ? numberText(value.get<double>()) : value.dump();
 }
 
 class MeasureCommand final : public Command {
@@ -148,7 +140,6 @@ public:
             ->delimiter(',');
         m_command->add_option("--out", m_out, "FILE.json or FILE.csv")->required();
     }
-    bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".json", ".csv"});
@@ -162,7 +153,7 @@ public:
         const auto random = m_random.sourceFor(capture->info());
         const auto runner = m_options.makeRunner();
         const Checkpoint progress = context.checkpoint("measure");
-        Rows rows;
+        std::vector<TableRow> rows;
         std::size_t done = 0;
         for (RunRequest& request : requests) {
             const auto total = static_cast<double>(requests.size()), from = static_cast<double>(done++);
@@ -171,15 +162,14 @@ public:
             const auto& gqaGroupOf = capture->info().layerInfo(request.layer).gqaGroupOf;
             for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
                 if (heads.empty() || std::binary_search(heads.begin(), heads.end(), gqaGroupOf[q]))
-                    rows.push_back(columnsOf({group, request.layer.value, static_cast<int>(q), gqaGroupOf[q]},
-                                             context.commandLine()));
+                    rows.push_back(columnsOf({group, request.layer.value, static_cast<int>(q), gqaGroupOf[q]}));
         }
         m_random.finish();
-        writeFileAtomically(m_out, m_out.ends_with(".json") ? jsonText(rows, context) : csvText(rows));
+        writeRows(m_out, "kvscope-measures", rows, context.commandLine());
     }
 
 private:
-    /// A policy without random numbers, and a recorded list, are measured once.
+    /// A policy that draws nothing, and a recorded list, are measured once.
     Group measured(const LayerRunner& runner, RunRequest request, const std::vector<int>& seeds,
                    const Checkpoint& progress) const {
         Group group;
@@ -240,36 +230,6 @@ private:
         return requests;
     }
 
-    static std::string csvText(const Rows& rows) {
-        std::string text;
-        std::vector<std::string> names;
-        for (const auto& row : rows) {
-            std::vector<std::string> fields;
-            names.clear();
-            for (const auto& [name, value] : row) {
-                names.push_back(name);
-                fields.push_back(cellText(value));
-            }
-            text += text.empty() ? csvLine(names) + csvLine(fields) : csvLine(fields);
-        }
-        return text;
-    }
-
-    static std::string jsonText(const Rows& rows, const CommandContext& context) {
-        Json list = Json::array();
-        for (const auto& row : rows) {
-            Json object = Json::object();
-            for (const auto& [name, value] : row)
-                if (name != "command")
-                    object[name] = value;
-            list.push_back(std::move(object));
-        }
-        return Json{{"format", "kvscope-measures"}, {"version", 1}, {"command", context.commandLine()}, {"rows", list}}
-                   .dump(1) +
-               "\n";
-    }
-
-    CLI::App* m_command = nullptr;
     RunOptions m_options;
     RandomOptions m_random;
     std::vector<std::string> m_selections, m_metrics{"output_error", "retained_mass"};

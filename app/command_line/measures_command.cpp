@@ -1,4 +1,4 @@
-// `kvscope measures`: the measures that `measure` and `sweep` can write as columns.
+// `kvscope measures`: what `measure` and `sweep` can put into a column, read from the one table of measures.
 #include "app/command_line/command.h"
 #include "core/metrics/measures.h"
 
@@ -46,16 +46,12 @@ const char* needText(MeasureNeed need) {
 class MeasuresCommand final : public Command {
 public:
     void addTo(CLI::App& app) override { m_command = app.add_subcommand("measures", "list what can be measured"); }
-    bool chosen() const override { return m_command->parsed(); }
     void run(const CommandContext&) override {
         for (const MeasureCard& card : allMeasures())
             fmt::print("{:<24}{}{}{} ({}, {}{})\n{:24}{}\n", card.id, card.label, card.unit.empty() ? "" : ", ",
                        card.unit, shapeText(card.shape), directionText(card.better), needText(card.need), "",
                        card.help);
     }
-
-private:
-    CLI::App* m_command = nullptr;
 };
 
 } // namespace

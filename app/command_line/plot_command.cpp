@@ -1,5 +1,5 @@
-// `kvscope plot`: figures without a window. Options are turned into a session, so that options and saved sessions share
-// one path.
+// `kvscope plot`: the figures of the window without a window. Options become a session, so that a figure made from
+// options and one made from a saved session go the same way.
 #include "app/command_line/command.h"
 #include "app/command_line/random_options.h"
 #include "app/export/headless_application.h"
@@ -77,7 +77,6 @@ void checkHead(int head, int count, const char* kind, const char* option) {
 class PlotCommand final : public Command {
 public:
     void addTo(CLI::App& app) override;
-    bool chosen() const override { return m_command->parsed(); }
     void run(const CommandContext& context) override;
 
 private:
@@ -90,7 +89,6 @@ private:
     void applyLook(Session& session, const View& view) const;
     bool followsSelection(const Session& session, const View& view) const;
 
-    CLI::App* m_command = nullptr;
     RunOptions m_options;
     RandomOptions m_random;
     FigureOptions m_figure;
@@ -135,7 +133,7 @@ void PlotCommand::addTo(CLI::App& app) {
     m_command->add_option("--out", m_figure.out, "FILE.png, FILE.svg or FILE.pdf")->required();
 }
 
-/// Throws before any work.
+/// Refused before any work is done.
 void PlotCommand::checkOptions() const {
     checkOutput(m_figure.out, {".png", ".svg", ".pdf"});
     const auto [width, height] = parseSize(m_figure.size);
@@ -219,7 +217,7 @@ void PlotCommand::aim(Session& session, const CaptureReader& capture) const {
     const CaptureInfo& info = capture.info();
     if (m_layer >= 0 || m_session.empty())
         session.layer = LayerIndex(std::max(0, m_layer));
-    info.layerInfo(session.layer); // throws for a missing layer
+    info.layerInfo(session.layer); // throws where it is not there: a figure of another layer would be a wrong answer
     if (m_kvHead >= 0 || m_queryHead < 0)
         checkHead(m_kvHead >= 0 ? m_kvHead : session.kvHead.value, info.numKvHeads, "KV head", "--kv-head");
     if (m_kvHead >= 0)
@@ -257,7 +255,7 @@ void PlotCommand::applyLook(Session& session, const View& view) const {
         session.look.ranges[view.card().id] = parseRange(m_figure.range);
     if (m_figure.scroll >= 0)
         session.look.stripScroll = m_figure.scroll;
-    ParameterValues checked(view.card().options); // refuses unknown values before anything is stored
+    ParameterValues checked(view.card().options); // refuses what the table does not know before anything is stored
     std::set<std::string> named;
     for (const std::string& set : m_figure.viewSet) {
         const std::size_t equals = std::min(set.find('='), set.size());
@@ -271,7 +269,7 @@ void PlotCommand::applyLook(Session& session, const View& view) const {
     }
 }
 
-/// Whether the strip scrolls to the selected tokens, because no scroll position was given.
+/// Where nobody says how far the strip is scrolled, it shows the selected tokens.
 bool PlotCommand::followsSelection(const Session& session, const View& view) const {
     return m_figure.scroll < 0 && m_session.empty() && view.card().place == ViewPlace::Text &&
            !session.selected.empty();

@@ -1,4 +1,4 @@
-// CLI11 options with many values would also take the capture that follows them.
+// CLI11 could let an option take many values, but it would take the capture behind them as well.
 #include "app/command_line/policy_words.h"
 
 #include "core/policies/policy.h"

@@ -1,4 +1,4 @@
-// `kvscope report`: a session, or a capture's first session, as one HTML page.
+// `kvscope report`: a session, or what a capture opens with, as one HTML page to send to a co-author.
 #include "app/command_line/command.h"
 #include "app/export/headless_application.h"
 #include "app/report/report.h"
@@ -34,14 +34,13 @@ public:
             ->delimiter(',');
         m_command->add_option("--out", m_out, "FILE.html, or a folder for index.html")->required();
     }
-    bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
         std::shared_ptr<const CaptureReader> capture;
         const Session session = sessionOf(capture);
         const bool folderWasThere = std::filesystem::exists(m_out);
         const std::string path = reportPathOf(m_out);
-        checkCanWrite(path); // throws before any work
+        checkCanWrite(path); // refused before any work is done
         const HeadlessApplication application;
         try {
             const std::string page = reportPage(session, capture, *m_options.makeRunner(session.arithmetic),
@@ -93,7 +92,6 @@ private:
         fitToCapture(session, capture);
     }
 
-    CLI::App* m_command = nullptr;
     RunOptions m_options;
     std::vector<std::string> m_views;
     std::string m_input, m_out;

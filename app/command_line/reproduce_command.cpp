@@ -29,7 +29,6 @@ public:
         m_command->add_option("--csv", m_csv, "FILE.csv for the numbers");
         m_command->add_option("--out", m_out, "FILE.png, FILE.svg or FILE.pdf for the figure");
     }
-    bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
         if (m_list) {
@@ -89,7 +88,6 @@ private:
                     {.scale = 2, .command = context.commandLine(), .title = reproduction.item});
     }
 
-    CLI::App* m_command = nullptr;
     std::string m_id, m_layers, m_csv, m_out;
     std::vector<std::string> m_captures;
     RunOptions m_options;

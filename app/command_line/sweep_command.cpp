@@ -1,5 +1,5 @@
-// `kvscope sweep`: many runs as one table. Rows are written to a temporary file as they are computed, and the table
-// gets its name when it is complete.
+// `kvscope sweep`: many runs as one table. Rows go into the temporary file as they come, so a sweep of hours needs no
+// memory, and the table appears under its name only when it is complete.
 #include "app/command_line/command.h"
 #include "app/command_line/random_options.h"
 #include "core/base/atomic_file.h"
@@ -57,7 +57,6 @@ public:
                             "count the operations and bytes of each choice: it is made once more, from nothing");
         m_command->add_option("--out", m_out, "FILE.csv")->required();
     }
-    bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".csv"});
@@ -125,7 +124,7 @@ private:
         return request;
     }
 
-    /// Every row states its source, also after tables are joined.
+    /// Every row says where it comes from, also after tables were joined.
     static std::string withCommand(std::string line, const std::string& command) {
         line.pop_back();
         return line + "," + csvLine({command});
@@ -138,7 +137,6 @@ private:
                      .path = m_out});
     }
 
-    CLI::App* m_command = nullptr;
     RunOptions m_options;
     RandomOptions m_random;
     std::vector<std::string> m_captures, m_retentions, m_budgets, m_varied, m_metrics;

@@ -37,7 +37,6 @@ public:
         m_command->add_flag("--sparse", m_sparse, "declare the tensors but store none: a huge file that takes no room");
         m_command->add_option("--out", m_out, "FILE.h5")->required();
     }
-    bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".h5", ".hdf5"});
@@ -53,7 +52,6 @@ public:
     }
 
 private:
-    CLI::App* m_command = nullptr;
     SyntheticSpec m_spec;
     std::string m_type = "bf16", m_out;
     int m_deflate = 0;

@@ -1,8 +1,7 @@
-// `kvscope theory`: requirements of the papers' theorems at a capture's norms, beside parameters and measured values,
-// one line per KV head and statement.
+// `kvscope theory`: what the theorems of the papers demand at the norms of a capture, beside what the parameters are
+// and what was measured, one line per KV head and statement.
 #include "app/command_line/command.h"
-#include "core/base/atomic_file.h"
-#include "core/base/csv.h"
+#include "app/command_line/table_rows.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
 #include "core/studies/theory_table.h"
@@ -19,7 +18,6 @@ namespace kvscope {
 namespace {
 
 using Json = nlohmann::ordered_json;
-using Columns = std::vector<std::pair<std::string, Json>>;
 
 /// JSON knows no infinity: demands beyond the double range are written as "inf".
 Json numberJson(double value) {
@@ -28,7 +26,7 @@ Json numberJson(double value) {
     return std::isinf(value) ? Json("inf") : Json(value);
 }
 
-Columns columnsOf(const RunRequest& request, const TheoryRow& row, const TheoryAsked& asked) {
+TableRow columnsOf(const RunRequest& request, const TheoryRow& row, const TheoryAsked& asked) {
     const bool bound = row.kind == TheoryRow::Kind::Bound, demand = row.kind == TheoryRow::Kind::AtLeast;
     const double limit = row.demanded;
     return {{"capture", request.capture->info().fileName},
@@ -57,14 +55,6 @@ Columns columnsOf(const RunRequest& request, const TheoryRow& row, const TheoryA
             {"formula", row.formula}};
 }
 
-std::string cellText(const Json& value) {
-    if (value.is_null())
-        return {};
-    if (value.is_string())
-        return value.get<std::string>();
-    return value.is_number_float() ? numberText(value.get<double>()) : value.dump();
-}
-
 class TheoryCommand final : public Command {
 public:
     void addTo(CLI::App& app) override {
@@ -78,7 +68,6 @@ public:
         m_command->add_option("--delta", m_asked.delta, "the probability of failure that is allowed");
         m_command->add_option("--out", m_out, "FILE.json or FILE.csv")->required();
     }
-    bool chosen() const override { return m_command->parsed(); }
 
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".json", ".csv"});
@@ -91,7 +80,7 @@ public:
         const Checkpoint progress = context.checkpoint("theory");
         const auto total = static_cast<double>(specs.size() * layers.size());
         double done = 0;
-        std::vector<Columns> rows;
+        std::vector<TableRow> rows;
         for (const PolicySpec& spec : specs)
             for (const LayerIndex layer : layers) {
                 const RunRequest request = makeRequest(capture, layer, spec, cut, m_options.seed, true);
@@ -101,39 +90,10 @@ public:
                         rows.push_back(columnsOf(request, row, m_asked));
                 done += 1;
             }
-        writeFileAtomically(m_out, m_out.ends_with(".json") ? jsonText(rows, context) : csvText(rows, context));
+        writeRows(m_out, "kvscope-theory", rows, context.commandLine());
     }
 
 private:
-    static std::string csvText(const std::vector<Columns>& rows, const CommandContext& context) {
-        std::string text;
-        for (const Columns& row : rows) {
-            std::vector<std::string> names, fields;
-            for (const auto& [name, value] : row) {
-                names.push_back(name);
-                fields.push_back(cellText(value));
-            }
-            names.push_back("command");
-            fields.push_back(context.commandLine());
-            text += text.empty() ? csvLine(names) + csvLine(fields) : csvLine(fields);
-        }
-        return text;
-    }
-
-    static std::string jsonText(const std::vector<Columns>& rows, const CommandContext& context) {
-        Json list = Json::array();
-        for (const Columns& row : rows) {
-            Json object = Json::object();
-            for (const auto& [name, value] : row)
-                object[name] = value;
-            list.push_back(std::move(object));
-        }
-        return Json{{"format", "kvscope-theory"}, {"version", 1}, {"command", context.commandLine()}, {"rows", list}}
-                   .dump(1) +
-               "\n";
-    }
-
-    CLI::App* m_command = nullptr;
     RunOptions m_options;
     TheoryAsked m_asked;
     std::string m_capture, m_layers, m_heads, m_out;

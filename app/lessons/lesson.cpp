@@ -1,4 +1,4 @@
-// Reads and writes lessons: a lesson is a session with texts, so it opens and saves like any other session.
+// A lesson is a session with words: opening it shows its panes like any other session, and saving it keeps the words.
 #include "app/lessons/lesson.h"
 
 #include "app/lessons/lesson_quantities.h"

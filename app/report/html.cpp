@@ -1,4 +1,4 @@
-// Self-contained HTML: no script, no font file, no style sheet, so that a page opens without a network.
+// A page that is sent around must open in ten years without the network: no script, no font file, no style sheet.
 #include "app/report/html.h"
 
 #include <fmt/format.h>

@@ -13,7 +13,7 @@
 
 namespace kvscope {
 
-/// One pane: a policy with its values, or a recorded list.
+/// One pane as asked for: a policy with its values, or a list that a file recorded.
 struct SessionPane {
     PolicySpec policy;        ///< unused when `recordedPath` is set
     std::string recordedPath; ///< absolute; empty: the policy chooses
@@ -25,7 +25,8 @@ struct SessionPane {
 enum class WindowLayout { ExploreHead, ComparePolicies, Teach, WholeModel };
 enum class ThemeChoice { System, Light, Dark };
 
-/// How the session is displayed. Saved with it, but not undone, because undoing a parameter must not move the picture.
+/// How the same facts are looked at. Saved with the session; undo leaves it alone, because undoing a parameter must not
+/// move the picture under the reader's eyes.
 struct LookState {
     std::map<std::string, Viewport::Range> ranges; ///< view id -> pan and zoom; absent: fit
     double stripScroll = 0;                        ///< logical pixels
@@ -34,11 +35,11 @@ struct LookState {
     double scale = 1;                         ///< of the interface: 1, 1.25, 1.5, 2
     bool compact = false;                     ///< density
     std::string headMeasure = "output_error"; ///< in the head picker: a measure with a number per head
-    bool reducedMotion = false;               ///< steps cut instead of gliding
+    bool reducedMotion = false;               ///< steps cut instead of moving
     friend bool operator==(const LookState&, const LookState&);
 };
 
-/// Everything visible as one value, except hover.
+/// Everything visible as one value. Hover is not part of it.
 struct Session {
     std::string capturePath; ///< absolute
     LayerIndex layer;
@@ -50,7 +51,7 @@ struct Session {
     Budget budget{Budget::Unit::Fraction, 0.25};
     bool panesLinked = true; ///< the budget bar moves all panes, else the active one
     std::uint64_t seed = 0;
-    Arithmetic arithmetic = Arithmetic::Exact; ///< fast results differ; the engine belongs to the window
+    Arithmetic arithmetic = Arithmetic::Exact; ///< fast results differ; the engine does not matter and is the window's
     std::vector<TokenIndex> selected;          ///< ascending
     std::string selectionName;
     WindowLayout layout = WindowLayout::ComparePolicies;
@@ -64,21 +65,22 @@ struct Session {
 
 constexpr int kMaxPanes = 4;
 
-/// Capture, recorded lists and files named by view options: files that no output may overwrite.
+/// Capture, recorded lists and what the views' options name: files that nothing made from the session may replace.
 std::vector<std::string> filesReadBy(const Session& session);
 
 /// The pane's own budget, or the common one.
 Budget effectiveBudget(const Session& session, std::size_t pane);
-/// Sets the budget of all panes when linked, else of the active one.
+/// What the budget bar does: all panes when linked, else the active one.
 void setBudget(Session& session, const Budget& budget);
 /// Linking gives every pane the active pane's budget; unlinking gives every pane the common one as its own.
 void linkPanes(Session& session, bool linked);
 /// False when there are kMaxPanes already. The new pane becomes active.
 bool addPane(Session& session, SessionPane pane);
 void removePane(Session& session, std::size_t index);
-/// A view's options from the session, checked against its table. Invalid values fall back to the defaults.
+/// The options of a view as stored in the session, checked against its table. Values that do not fit are left at
+/// their defaults.
 ParameterValues viewOptions(const Session& session, const View& view);
-/// The shown part of a view; nothing: all of it.
+/// The part of a view that is shown; nothing: all of it.
 std::optional<Viewport::Range> shownRange(const Session& session, const View& view);
 void setViewOption(Session& session, const std::string& viewId, const std::string& option, const std::string& text);
 
@@ -88,8 +90,8 @@ void fitToCapture(Session& session, const CaptureReader& capture);
 void chooseKvHead(Session& session, KvHeadIndex head, const CaptureReader& capture);
 void chooseQueryHead(Session& session, QueryHeadIndex head, const CaptureReader& capture);
 
-/// The first session of a capture: three policies side by side, the needle selected if there is one, and a budget at
-/// which the policies differ.
+/// The first minute: three policies side by side, the needle selected where the capture has one, and a budget at which
+/// they differ.
 Session firstSession(const CaptureReader& capture);
 
 } // namespace kvscope

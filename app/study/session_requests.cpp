@@ -1,4 +1,5 @@
-// The requests of a session, for screen and paper alike: names of panes and inputs of views.
+// From the session to everything that is computed and drawn. There is no second way: what a pane is called and what it
+// asks for cannot differ between screen and paper.
 #include "app/study/session_requests.h"
 
 #include <filesystem>

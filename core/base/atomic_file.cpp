@@ -118,8 +118,10 @@ AtomicFile::AtomicFile(const std::string& path) : m_path(path) {
 }
 
 AtomicFile::~AtomicFile() {
-    if (!m_temporary.empty())
-        ::unlink(m_temporary.c_str());
+    if (m_temporary.empty())
+        return;
+    static_cast<void>(::truncate(m_temporary.c_str(), 0)); // HDF5 keeps a file open that it could not flush
+    ::unlink(m_temporary.c_str());
 }
 
 void AtomicFile::commit() {

@@ -5,7 +5,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
-#include "core/lists/selection_formats.h"
+#include "core/base/number_text.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

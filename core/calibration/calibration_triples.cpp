@@ -4,6 +4,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/base/number_text.h"
 #include "core/capture/calibration_rows.h"
 #include "core/policies/policy.h"
 
@@ -12,7 +13,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -56,11 +56,10 @@ struct CsvTable {
 
     double number(const std::vector<std::string>& fields, const std::string& name, std::int64_t line) const {
         const std::string field = text(fields, name, line);
-        double value = 0;
-        const auto [end, status] = std::from_chars(field.data(), field.data() + field.size(), value);
-        if (status != std::errc{} || end != field.data() + field.size() || !std::isfinite(value))
+        const auto value = parseNumber<double>(field);
+        if (!value || !std::isfinite(*value))
             fail(fmt::format("'{}' in column {} is not a number", field, name), line, "Write it like 0.25");
-        return value;
+        return *value;
     }
 };
 

@@ -33,7 +33,7 @@ CalibrationRows readRows(const h5::File& file, const std::string& policy, const 
     if (info.shape.size() != 2 || info.shape[1] != kColumns || info.shape[0] > kMostRows)
         throw Error({fmt::format("the rows have shape [{}]", fmt::join(info.shape, ", ")), read.place(),
                      "Write [rows, 5]: retention, nll_context, nll_full, nll_compressed, context_id", file.path()});
-    const std::vector<double> numbers = file.readDouble(read.place());
+    const std::vector<double> numbers = file.read<double>(read.place());
     for (std::int64_t row = 0; row < info.shape[0]; ++row)
         read.rows.push_back(rowFrom(numbers.data() + row * kColumns, read.place(), row, file.path()));
     read.cut = file.integerAttribute(read.place(), "cut");

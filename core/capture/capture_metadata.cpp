@@ -3,12 +3,12 @@
 #include "core/capture/capture_metadata.h"
 
 #include "core/base/error.h"
+#include "core/base/number_text.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 
@@ -229,10 +229,8 @@ CaptureInfo readCaptureInfo(const h5::File& file) {
         fail(file, "the capture has no tokens", "tokens/ids", "Capture a prompt of at least one token");
     info.numTokens = ids[0];
     for (const std::string& name : file.children("layers")) {
-        int number = -1;
-        const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-        if (error != std::errc{} || end != name.data() + name.size() || number < 0 || number >= info.numLayers ||
-            fmt::format("{:02d}", number) != name)
+        const int number = parseNumber<int>(name).value_or(-1);
+        if (number < 0 || number >= info.numLayers || fmt::format("{:02d}", number) != name)
             fail(file, fmt::format("the group is no layer below {}", info.numLayers), "layers/" + name);
         info.layers.push_back(readLayer(file, info, LayerIndex(number)));
     }
@@ -252,7 +250,7 @@ std::vector<Segment> readSegments(const h5::File& file, std::int64_t tokens) {
     const auto shape = file.info(name).shape;
     if (shape.size() != 2 || shape[1] != 3 || shape[0] > kMostSegments)
         fail(file, "segments must have three columns: begin, end, kind", name);
-    const auto rows = file.readInt32(name);
+    const auto rows = file.read<std::int32_t>(name);
     for (std::size_t i = 0; i + 2 < rows.size(); i += 3) {
         if (rows[i] < 0 || rows[i] > rows[i + 1] || rows[i + 1] > tokens || rows[i + 2] < 0 || rows[i + 2] > 4)
             fail(file,
@@ -271,20 +269,21 @@ TokenTable readTokenTable(const h5::File& file, const CaptureInfo& info) {
     const std::int64_t n = info.numTokens;
     requireShape(file, "tokens/offsets", {n + 1});
     requireShape(file, "tokens/position_ids", {n});
-    tokens.ids = file.readInt32("tokens/ids");
-    tokens.positions = file.readInt64("tokens/position_ids");
-    tokens.offsets = file.readInt64("tokens/offsets");
+    tokens.ids = file.read<std::int32_t>("tokens/ids");
+    tokens.positions = file.read<std::int64_t>("tokens/position_ids");
+    tokens.offsets = file.read<std::int64_t>("tokens/offsets");
     const auto text = file.info("tokens/text").shape;
     if (text.size() != 1 || text[0] > n * kMostBytesPerToken)
         fail(file, fmt::format("the text must be a list of at most {} bytes a token", kMostBytesPerToken),
              "tokens/text");
-    tokens.bytes = file.readBytes("tokens/text");
+    const auto bytes = file.read<unsigned char>("tokens/text");
+    tokens.bytes.assign(bytes.begin(), bytes.end());
     if (tokens.offsets.front() != 0 || !std::is_sorted(tokens.offsets.begin(), tokens.offsets.end()) ||
         tokens.offsets.back() != static_cast<std::int64_t>(tokens.bytes.size()))
         fail(file, "offsets must rise from 0 to the number of text bytes", "tokens/offsets");
     if (file.exists("tokens/nll")) {
         requireShape(file, "tokens/nll", {n});
-        tokens.nll = file.readFloat("tokens/nll");
+        tokens.nll = file.read<float>("tokens/nll");
     }
     tokens.segments = readSegments(file, n);
     return tokens;
@@ -297,7 +296,7 @@ std::vector<float> readInverseFrequencies(const h5::File& file, const CaptureInf
     if (!layer.hasRope || !file.exists(name))
         return {};
     requireShape(file, name, {info.rope.rotaryDim / 2});
-    return file.readFloat(name);
+    return file.read<float>(name);
 }
 
 } // namespace kvscope

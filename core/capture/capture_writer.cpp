@@ -67,19 +67,18 @@ void writeRoot(h5::Writer& file, const CaptureInfo& info) {
 }
 
 void writeTokens(h5::Writer& file, const TokenTable& tokens) {
-    using Bytes = std::span<const std::uint8_t>;
-    file.put("tokens/ids", std::span<const std::int32_t>(tokens.ids));
-    file.put("tokens/text", Bytes(reinterpret_cast<const std::uint8_t*>(tokens.bytes.data()), tokens.bytes.size()));
-    file.put("tokens/offsets", std::span<const std::int64_t>(tokens.offsets));
-    file.put("tokens/position_ids", std::span<const std::int64_t>(tokens.positions));
+    file.put("tokens/ids", tokens.ids);
+    file.put("tokens/text", tokens.bytes);
+    file.put("tokens/offsets", tokens.offsets);
+    file.put("tokens/position_ids", tokens.positions);
     if (!tokens.nll.empty())
-        file.put("tokens/nll", std::span<const float>(tokens.nll));
+        file.put("tokens/nll", tokens.nll);
     if (tokens.segments.empty())
         return;
     std::vector<std::int32_t> rows;
     for (const Segment& segment : tokens.segments)
         rows.insert(rows.end(), {segment.begin, segment.end, static_cast<std::int32_t>(segment.kind)});
-    file.put("tokens/segments", std::span<const std::int32_t>(rows), {static_cast<std::int64_t>(rows.size() / 3), 3});
+    file.put("tokens/segments", rows, {static_cast<std::int64_t>(rows.size() / 3), 3});
 }
 
 void writeLayerAttributes(h5::Writer& file, const LayerInfo& layer) {
@@ -182,7 +181,7 @@ CaptureWriter::~CaptureWriter() = default;
 
 void CaptureWriter::writeInverseFrequencies(const std::string& attentionType, const std::vector<float>& frequencies) {
     const std::string name = attentionType.empty() ? "rope/inv_freq" : "rope/" + attentionType + "/inv_freq";
-    m_state->h5->put(name, std::span<const float>(frequencies));
+    m_state->h5->put(name, frequencies);
 }
 
 void CaptureWriter::write(LayerIndex layer, TensorRole role, const HostTensor& tensor, const Checkpoint& checkpoint) {

@@ -5,7 +5,10 @@
 #include "core/base/error.h"
 #include "core/capture/h5_handle.h"
 
+#include <functional>
 #include <map>
+#include <numeric>
+#include <type_traits>
 
 #include <unistd.h>
 
@@ -20,16 +23,21 @@ std::mutex& libraryMutex() {
 
 constexpr int kMaxRank = 8;
 
+std::int64_t countOf(const std::vector<std::int64_t>& sizes) {
+    return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
+}
+
 } // namespace
 
 Guard::Guard() : m_lock(libraryMutex()) {
-    // A library built for threads has an error stack, and a printer of it, for each of them.
-    thread_local const bool silenced = H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr) >= 0;
     static const bool prepared = [] {
-        H5PLset_loading_state(0);         // no filter plug-ins from the environment
+        H5dont_atexit();          // at exit the library crashes over a file that it could not flush to a full disk
+        H5PLset_loading_state(0); // no filter plug-ins from the environment
         H5Lunregister(H5L_TYPE_EXTERNAL); // no path leads out of the file, whoever follows it
         return true;
     }();
+    // A library built for threads has an error stack, and a printer of it, for each of them.
+    thread_local const bool silenced = H5Eset_auto2(H5E_DEFAULT, nullptr, nullptr) >= 0;
     (void)silenced, (void)prepared;
 }
 
@@ -68,12 +76,7 @@ struct File::State {
     }
 };
 
-std::int64_t DatasetInfo::count() const {
-    std::int64_t product = 1;
-    for (const std::int64_t size : shape)
-        product *= size;
-    return product;
-}
+std::int64_t DatasetInfo::count() const { return countOf(shape); }
 
 File::File(std::unique_ptr<State> state) : m_state(std::move(state)) {}
 File::File(File&&) noexcept = default;
@@ -208,47 +211,37 @@ DatasetInfo File::info(const std::string& dataset) const {
     return info;
 }
 
-template <class T, class Open>
-static std::vector<T> readAll(const File& file, const std::string& name, hid_t type, const Block* block,
-                              const Open& open) {
-    const Guard guard;
-    const Handle set = open(name);
-    std::int64_t count = 1;
-    for (const std::int64_t size : block ? block->size : shapeOf(set, file, name))
-        count *= size;
-    std::vector<T> data(static_cast<std::size_t>(count));
-    if (count > 0)
-        readInto(set, type, block, data.data(), file, name);
-    return data;
+namespace {
+
+template <class T> hid_t memoryType() {
+    return std::is_same_v<T, std::int32_t>   ? H5T_NATIVE_INT32
+           : std::is_same_v<T, std::int64_t> ? H5T_NATIVE_INT64
+           : std::is_same_v<T, float>        ? H5T_NATIVE_FLOAT
+           : std::is_same_v<T, double>       ? H5T_NATIVE_DOUBLE
+                                             : H5T_NATIVE_UINT8;
 }
 
-std::vector<std::int32_t> File::readInt32(const std::string& name) const {
-    return readAll<std::int32_t>(*this, name, H5T_NATIVE_INT32, nullptr,
-                                 [&](auto& n) { return m_state->openDataset(n); });
+} // namespace
+
+template <class T> std::vector<T> File::read(const std::string& name) const {
+    const Guard guard;
+    const Handle set = m_state->openDataset(name);
+    std::vector<T> data(static_cast<std::size_t>(countOf(shapeOf(set, *this, name))));
+    if (!data.empty())
+        readInto(set, memoryType<T>(), nullptr, data.data(), *this, name);
+    return data;
 }
-std::vector<std::int64_t> File::readInt64(const std::string& name) const {
-    return readAll<std::int64_t>(*this, name, H5T_NATIVE_INT64, nullptr,
-                                 [&](auto& n) { return m_state->openDataset(n); });
-}
-std::vector<float> File::readFloat(const std::string& name, const Block* block) const {
-    return readAll<float>(*this, name, H5T_NATIVE_FLOAT, block, [&](auto& n) { return m_state->openDataset(n); });
-}
-std::vector<double> File::readDouble(const std::string& name) const {
-    return readAll<double>(*this, name, H5T_NATIVE_DOUBLE, nullptr, [&](auto& n) { return m_state->openDataset(n); });
-}
-std::string File::readBytes(const std::string& name) const {
-    const auto bytes = readAll<unsigned char>(*this, name, H5T_NATIVE_UINT8, nullptr,
-                                              [&](auto& n) { return m_state->openDataset(n); });
-    return {bytes.begin(), bytes.end()};
-}
+template std::vector<std::int32_t> File::read(const std::string&) const;
+template std::vector<std::int64_t> File::read(const std::string&) const;
+template std::vector<float> File::read(const std::string&) const;
+template std::vector<double> File::read(const std::string&) const;
+template std::vector<unsigned char> File::read(const std::string&) const;
 
 void File::readRaw(const std::string& name, const Block* block, void* out, std::size_t bytes) const {
     const Guard guard;
     const Handle set = m_state->openDataset(name);
     const Handle type(H5Dget_type(set), H5Tclose);
-    std::int64_t count = 1;
-    for (const std::int64_t size : block ? block->size : shapeOf(set, *this, name))
-        count *= size;
+    const std::int64_t count = countOf(block ? block->size : shapeOf(set, *this, name));
     if (static_cast<std::size_t>(count) * H5Tget_size(type) != bytes)
         m_state->fail("the stored type has another width than expected", name, "Repair the file");
     if (H5Tget_class(type) != H5T_INTEGER && H5Tget_class(type) != H5T_FLOAT)
@@ -270,13 +263,22 @@ Handle openAttribute(hid_t file, const std::string& object, const std::string& n
     return {H5Aopen_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose};
 }
 
-template <class T> std::vector<T> attributeValues(hid_t attribute, hid_t type) {
+/// Nothing where the attribute is missing or cannot be read.
+template <class T> std::vector<T> attributeValues(hid_t file, const std::string& object, const std::string& name) {
+    const Guard guard;
+    const Handle attribute = openAttribute(file, object, name);
+    if (!attribute)
+        return {};
     const Handle space(H5Aget_space(attribute), H5Sclose);
     const hssize_t count = H5Sget_simple_extent_npoints(space);
     std::vector<T> values(count > 0 ? static_cast<std::size_t>(count) : 0);
-    if (!values.empty() && H5Aread(attribute, type, values.data()) < 0)
+    if (!values.empty() && H5Aread(attribute, memoryType<T>(), values.data()) < 0)
         values.clear();
     return values;
+}
+
+template <class T> std::optional<T> single(const std::vector<T>& values) {
+    return values.size() == 1 ? std::optional(values[0]) : std::nullopt;
 }
 
 } // namespace
@@ -307,27 +309,15 @@ std::optional<std::string> File::stringAttribute(const std::string& object, cons
 }
 
 std::optional<std::int64_t> File::integerAttribute(const std::string& object, const std::string& name) const {
-    const Guard guard;
-    const Handle attribute = openAttribute(m_state->id, object, name);
-    if (!attribute)
-        return {};
-    const auto values = attributeValues<std::int64_t>(attribute, H5T_NATIVE_INT64);
-    return values.size() == 1 ? std::optional(values[0]) : std::nullopt;
+    return single(attributeValues<std::int64_t>(m_state->id, object, name));
 }
 
 std::optional<double> File::realAttribute(const std::string& object, const std::string& name) const {
-    const Guard guard;
-    const Handle attribute = openAttribute(m_state->id, object, name);
-    if (!attribute)
-        return {};
-    const auto values = attributeValues<double>(attribute, H5T_NATIVE_DOUBLE);
-    return values.size() == 1 ? std::optional(values[0]) : std::nullopt;
+    return single(attributeValues<double>(m_state->id, object, name));
 }
 
 std::vector<std::int32_t> File::integerListAttribute(const std::string& object, const std::string& name) const {
-    const Guard guard;
-    const Handle attribute = openAttribute(m_state->id, object, name);
-    return attribute ? attributeValues<std::int32_t>(attribute, H5T_NATIVE_INT32) : std::vector<std::int32_t>{};
+    return attributeValues<std::int32_t>(m_state->id, object, name);
 }
 
 } // namespace kvscope::h5

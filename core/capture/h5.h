@@ -38,12 +38,9 @@ public:
     std::vector<std::string> children(const std::string& group) const; ///< ascending names
     DatasetInfo info(const std::string& dataset) const;
 
-    /// Converted by the library; without `block`: everything. Sizes are checked before anything is allocated.
-    std::vector<std::int32_t> readInt32(const std::string& dataset) const;
-    std::vector<std::int64_t> readInt64(const std::string& dataset) const;
-    std::vector<float> readFloat(const std::string& dataset, const Block* block = nullptr) const;
-    std::vector<double> readDouble(const std::string& dataset) const;
-    std::string readBytes(const std::string& dataset) const;
+    /// All numbers of a data set, converted by the library. Its size is checked before anything is allocated.
+    /// T: std::int32_t, std::int64_t, float, double or unsigned char.
+    template <class T> std::vector<T> read(const std::string& dataset) const;
     /// The file's own type, bit for bit, little-endian.
     void readRaw(const std::string& dataset, const Block* block, void* out, std::size_t bytes) const;
 

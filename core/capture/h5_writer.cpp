@@ -3,10 +3,11 @@
 
 #include "core/base/error.h"
 #include "core/capture/h5_handle.h"
-#include "core/capture/h5_write_driver.h"
 
 #include <cerrno>
+#include <cstdlib>
 #include <map>
+#include <string_view>
 #include <system_error>
 
 namespace kvscope::h5 {
@@ -22,12 +23,25 @@ Handle makeHalfType() {
     return type;
 }
 
+/// The errno of the system call at the root of what the library just reported, or 0. The library says it in words only.
+int systemError() {
+    int error = 0;
+    const auto look = [](unsigned, const H5E_error2_t* entry, void* found) -> herr_t {
+        constexpr std::string_view kBefore = "errno = ";
+        const std::string_view text = entry->desc ? entry->desc : "";
+        if (const std::size_t at = text.find(kBefore); at != std::string_view::npos)
+            *static_cast<int*>(found) = std::atoi(text.data() + at + kBefore.size());
+        return 0;
+    };
+    H5Ewalk2(H5E_DEFAULT, H5E_WALK_DOWNWARD, look, &error);
+    return error;
+}
+
 } // namespace
 
 struct Writer::State {
     std::string path; ///< as messages name it
     hid_t id = -1;
-    WriteFailure failure; ///< outlives the open file
     std::map<std::string, ElementType> types;
 
     ~State() {
@@ -36,18 +50,16 @@ struct Writer::State {
             H5Fclose(id);
     }
     [[noreturn]] void fail(const std::string& place) const {
-        const bool known = failure.error != 0;
-        throw Error(
-            {.sentence =
-                 "the file cannot be written" + (known ? ": " + std::generic_category().message(failure.error) : ""),
-             .place = place,
-             .remedy = failure.error == ENOSPC ? "Free some space or choose another place"
+        const int error = systemError();
+        throw Error({.sentence = "the file cannot be written" +
+                                 (error != 0 ? ": " + std::generic_category().message(error) : ""),
+                     .place = place,
+                     .remedy = error == ENOSPC ? "Free some space or choose another place"
                                                : "Check that the disk is not full and the folder may be written",
-             .path = path});
+                     .path = path});
     }
-    /// `done`: what the library says, which knows nothing of failed writes.
     void require(bool done, const std::string& place) const {
-        if (!done || failure.error != 0)
+        if (!done)
             fail(place);
     }
     Handle typeOf(ElementType type) const {
@@ -92,7 +104,6 @@ Writer::Writer(const std::string& path, const std::string& shownPath, Mode mode)
     m_state->path = shownPath;
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_file_locking(access, false, true); // as the reader does: one process must not mix both ways
-    rememberWriteFailures(access, m_state->failure);
     m_state->id = mode == Mode::Create ? H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access)
                                        : H5Fopen(path.c_str(), H5F_ACC_RDWR, access);
     if (m_state->id < 0)
@@ -107,9 +118,8 @@ Writer::~Writer() = default;
 
 void Writer::close() {
     const Guard guard;
-    const bool flushed = H5Fflush(m_state->id, H5F_SCOPE_GLOBAL) >= 0;
-    const bool closed = H5Fclose(std::exchange(m_state->id, -1)) >= 0;
-    m_state->require(flushed && closed, {});
+    m_state->require(H5Fflush(m_state->id, H5F_SCOPE_GLOBAL) >= 0, {});
+    m_state->require(H5Fclose(std::exchange(m_state->id, -1)) >= 0, {});
 }
 
 void Writer::createDataset(const std::string& name, ElementType type, const std::vector<std::int64_t>& shape,
@@ -152,37 +162,8 @@ void Writer::write(const std::string& name, const void* data, std::size_t bytes,
     if (count * H5Tget_size(type) != bytes)
         m_state->fail(name);
     const Handle memorySpace(H5Screate_simple(1, &count, nullptr), H5Sclose);
-    const bool written = count == 0 || H5Dwrite(set, type, memorySpace, fileSpace, H5P_DEFAULT, data) >= 0;
-    m_state->require(set.close() && written, name); // closing a data set writes what is left of its chunks
-}
-
-namespace {
-
-template <class T>
-void putList(Writer& writer, const std::string& name, ElementType type, std::span<const T> data,
-             std::vector<std::int64_t> shape) {
-    if (shape.empty())
-        shape = {static_cast<std::int64_t>(data.size())};
-    writer.createDataset(name, type, shape);
-    writer.write(name, data.data(), data.size_bytes());
-}
-
-} // namespace
-
-void Writer::put(const std::string& name, std::span<const std::uint8_t> data) {
-    putList(*this, name, ElementType::Uint8, data, {});
-}
-void Writer::put(const std::string& name, std::span<const std::int32_t> data, std::vector<std::int64_t> shape) {
-    putList(*this, name, ElementType::Int32, data, std::move(shape));
-}
-void Writer::put(const std::string& name, std::span<const std::int64_t> data, std::vector<std::int64_t> shape) {
-    putList(*this, name, ElementType::Int64, data, std::move(shape));
-}
-void Writer::put(const std::string& name, std::span<const float> data, std::vector<std::int64_t> shape) {
-    putList(*this, name, ElementType::Float32, data, std::move(shape));
-}
-void Writer::put(const std::string& name, std::span<const double> data, std::vector<std::int64_t> shape) {
-    putList(*this, name, ElementType::Float64, data, std::move(shape));
+    m_state->require(count == 0 || H5Dwrite(set, type, memorySpace, fileSpace, H5P_DEFAULT, data) >= 0, name);
+    m_state->require(set.close(), name); // closing a data set writes what is left of its chunks
 }
 
 void Writer::attribute(const std::string& object, const std::string& name, const std::string& value) {

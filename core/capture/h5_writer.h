@@ -7,11 +7,19 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace kvscope::h5 {
 
 enum class ElementType { Uint8, Uint16, Int32, Int64, Float16, Float32, Float64 };
+
+template <class T> constexpr ElementType elementTypeOf() {
+    if constexpr (std::is_integral_v<T>)
+        return sizeof(T) == 1 ? ElementType::Uint8 : sizeof(T) == 4 ? ElementType::Int32 : ElementType::Int64;
+    else
+        return sizeof(T) == 4 ? ElementType::Float32 : ElementType::Float64;
+}
 
 /// How a data set is stored. Chunks are needed for deflate; without them the data lie contiguously and a data set that
 /// is never written takes no room in the file.
@@ -38,11 +46,13 @@ public:
     /// `bytes` must be what the block holds; without a block the whole data set.
     void write(const std::string& name, const void* data, std::size_t bytes, const Block* block = nullptr);
 
-    void put(const std::string& name, std::span<const std::uint8_t> data);
-    void put(const std::string& name, std::span<const std::int32_t> data, std::vector<std::int64_t> shape = {});
-    void put(const std::string& name, std::span<const std::int64_t> data, std::vector<std::int64_t> shape = {});
-    void put(const std::string& name, std::span<const float> data, std::vector<std::int64_t> shape = {});
-    void put(const std::string& name, std::span<const double> data, std::vector<std::int64_t> shape = {});
+    /// A whole data set, by default with one axis. `data`: a vector or a span.
+    template <class Numbers>
+    void put(const std::string& name, const Numbers& data, const std::vector<std::int64_t>& shape = {}) {
+        createDataset(name, elementTypeOf<std::remove_cv_t<typename Numbers::value_type>>(),
+                      shape.empty() ? std::vector{std::ssize(data)} : shape);
+        write(name, data.data(), data.size() * sizeof(data[0]));
+    }
 
     /// Of a group (made if missing) or data set; "/" is the root.
     void attribute(const std::string& object, const std::string& name, const std::string& value);

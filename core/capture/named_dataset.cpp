@@ -48,7 +48,7 @@ NamedNumbers readNumbers(const NamedDataset& source) {
     if (info.count() > kMostNumbers)
         throw Error({fmt::format("the data set {} is too large", shapeText(info.shape)), source.path,
                      fmt::format("At most {} numbers are read", kMostNumbers), source.file});
-    return {info.shape, file.readDouble(source.path), file.integerListAttribute(source.path, "slots")};
+    return {info.shape, file.read<double>(source.path), file.integerListAttribute(source.path, "slots")};
 }
 
 std::string fileStamp(const std::string& namedDataset) {

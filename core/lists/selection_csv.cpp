@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -23,6 +22,7 @@ constexpr std::string_view kQueryHeadsColumn = "query_heads"; // those that keep
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 27;   // of a capture that a list may speak of
 constexpr std::string_view kOwnRanksColumn = "query_head_ranks",
                            kOwnScoresColumn = "query_head_scores"; // of those, in turn
+constexpr std::string_view kParameterPrefix = "parameter.";
 constexpr std::string_view kMarginPrefix = "margin."; // margin.<layer>.<KV head>: one line per head, also an empty one
 constexpr std::string_view kStoredKeysPrefix = "stored_keys.", kStoredValuesPrefix = "stored_values."; // as margin.
 constexpr std::string_view kOwnMarginPrefix = "query_head_margin."; // .<layer>.<KV head>.<query head>: one per set
@@ -111,10 +111,10 @@ struct CsvHead {
     std::vector<float> keptScores;
 };
 
-std::vector<std::string> wordsOf(const std::string& text) {
+std::vector<std::string> split(const std::string& text, char separator) {
     std::vector<std::string> words;
     for (std::size_t begin = 0; begin < text.size();) {
-        const std::size_t end = std::min(text.find(' ', begin), text.size());
+        const std::size_t end = std::min(text.find(separator, begin), text.size());
         words.push_back(text.substr(begin, end - begin));
         begin = end + 1;
     }
@@ -156,38 +156,45 @@ private:
         const std::string value = unescapedLine(std::string_view(comment).substr(begin));
         m_sawFormat = m_sawFormat || key == "format";
         if (key.starts_with(kMarginPrefix))
-            headOf(key).margin = readNumber(value, key, m_path);
+            headOf(key, 2).margin = readNumber<double>(value, key, m_path);
         else if (key.starts_with(kStoredKeysPrefix))
-            headOf(key).storedKeys = readWhole(value, key, m_path);
+            headOf(key, 2).storedKeys = readNumber<std::int64_t>(value, key, m_path);
         else if (key.starts_with(kStoredValuesPrefix))
-            headOf(key).storedValues = readWhole(value, key, m_path);
+            headOf(key, 2).storedValues = readNumber<std::int64_t>(value, key, m_path);
         else if (key.starts_with(kOwnMarginPrefix))
-            takeOwnMargin(key, value);
+            ownSet(headOf(key, 3), numbersIn(key, 3)[2], key).margin =
+                static_cast<float>(readNumber<double>(value, key, m_path));
         else
-            setSelectionField(m_selection, {key, value}, m_path);
+            takeField(key, value);
+    }
+
+    /// Unknown keys are left alone.
+    void takeField(const std::string& key, const std::string& value) {
+        if (key == "format")
+            checkFormat(value, std::to_string(kSelectionVersion), m_path);
+        else if (key == "version")
+            checkFormat(kSelectionFormat, value, m_path);
+        else if (key.starts_with(kParameterPrefix))
+            m_selection.parameters.emplace_back(key.substr(kParameterPrefix.size()), value);
+        for (const SelectionField& field : selectionFields())
+            if (field.key() == key)
+                field.setText(m_selection, value, m_path);
     }
 
     /// The head that "margin.3.1" speaks of.
-    RecordedHead& headOf(const std::string& key) {
-        const auto place = placeIn<2>(key);
+    RecordedHead& headOf(const std::string& key, std::size_t count) {
+        const auto place = numbersIn(key, count);
         return headAt(place[0], place[1]).head;
     }
 
-    void takeOwnMargin(const std::string& key, const std::string& value) {
-        const auto place = placeIn<3>(key);
-        ownSet(headAt(place[0], place[1]).head, place[2], key).margin =
-            static_cast<float>(readNumber(value, key, m_path));
-    }
-
     /// The numbers behind a key's name: margin.3.1.
-    template <std::size_t count> std::array<std::int64_t, count> placeIn(const std::string& key) const {
-        std::array<std::int64_t, count> numbers{};
-        std::size_t begin = key.find('.') + 1;
-        for (std::size_t i = 0; i < count; ++i) {
-            const std::size_t end = i + 1 < count ? std::min(key.find('.', begin), key.size()) : key.size();
-            numbers[i] = readWhole(std::string_view(key).substr(std::min(begin, key.size()), end - begin), key, m_path);
-            begin = end + 1;
-        }
+    std::vector<std::int64_t> numbersIn(const std::string& key, std::size_t count) const {
+        const std::vector<std::string> words = split(key, '.');
+        if (words.size() != count + 1)
+            throw Error({fmt::format("{} numbers are needed behind the name", count), key, "", m_path});
+        std::vector<std::int64_t> numbers;
+        for (std::size_t i = 1; i <= count; ++i)
+            numbers.push_back(readNumber<std::int64_t>(words[i], key, m_path));
         return numbers;
     }
 
@@ -222,7 +229,9 @@ private:
         if (fields.size() != m_columnCount)
             throw Error({"a row has " + std::to_string(fields.size()) + " fields, not " + std::to_string(m_columnCount),
                          place, "A text with commas must stand in quotes", m_path});
-        const auto whole = [&](const char* column) { return readWhole(fields[m_columns.at(column)], place, m_path); };
+        const auto whole = [&](const char* column) {
+            return readNumber<std::int64_t>(fields[m_columns.at(column)], place, m_path);
+        };
         CsvHead& entry = headAt(whole("layer"), whole("kv_head"));
         const std::int64_t position = whole("position");
         if (position >= (m_selection.captureTokens > 0 ? m_selection.captureTokens : kMostTokens) ||
@@ -236,7 +245,7 @@ private:
         const auto number = [&](std::string_view column, double missing) {
             const auto at = m_columns.find(column);
             const bool absent = at == m_columns.end() || fields[at->second].empty();
-            return absent ? missing : readNumber(fields[at->second], place, m_path);
+            return absent ? missing : readNumber<double>(fields[at->second], place, m_path);
         };
         entry.head.numeratorWeights.push_back(static_cast<float>(number("weight", 1)));
         entry.head.denominatorWeights.push_back(static_cast<float>(number(kDenominatorColumn, 1)));
@@ -249,7 +258,7 @@ private:
     void takeKeepingHeads(RecordedHead& head, const std::vector<std::string>& fields, const std::string& place) const {
         const auto words = [&](std::string_view column) {
             const auto at = m_columns.find(column);
-            return at == m_columns.end() ? std::vector<std::string>() : wordsOf(fields[at->second]);
+            return at == m_columns.end() ? std::vector<std::string>() : split(fields[at->second], ' ');
         };
         const std::vector<std::string> keepingHeads = words(kQueryHeadsColumn), ranks = words(kOwnRanksColumn),
                                        scores = words(kOwnScoresColumn);
@@ -259,11 +268,11 @@ private:
                     {fmt::format("{} has {} numbers for {} query heads", column, given->size(), keepingHeads.size()),
                      place, "Give one for each of " + std::string(kQueryHeadsColumn), m_path});
         for (std::size_t i = 0; i < keepingHeads.size(); ++i) {
-            RecordedQueryHead& own = ownSet(head, readWhole(keepingHeads[i], place, m_path), place);
+            RecordedQueryHead& own = ownSet(head, readNumber<std::int64_t>(keepingHeads[i], place, m_path), place);
             own.kept.push_back(head.kept.back());
-            own.ranks.push_back(ranks.empty() ? -1 : readWhole(ranks[i], place, m_path));
+            own.ranks.push_back(ranks.empty() ? -1 : readNumber<std::int64_t>(ranks[i], place, m_path));
             own.scores.push_back(scores.empty() ? std::numeric_limits<float>::quiet_NaN()
-                                                : static_cast<float>(readNumber(scores[i], place, m_path)));
+                                                : static_cast<float>(readNumber<double>(scores[i], place, m_path)));
         }
     }
 
@@ -328,8 +337,15 @@ private:
 
 std::string selectionCsv(const RecordedSelection& selection, const TokenTable& tokens) {
     std::string text;
-    for (const auto& [key, value] : selectionFields(selection))
+    const auto add = [&](std::string_view key, std::string_view value) {
         text += fmt::format("# {}: {}\n", key, escapedLine(value));
+    };
+    add("format", kSelectionFormat);
+    add("version", std::to_string(kSelectionVersion));
+    for (const SelectionField& field : selectionFields())
+        add(field.key(), field.text(selection));
+    for (const auto& [id, value] : selection.parameters)
+        add(std::string(kParameterPrefix) + id, value);
     for (const RecordedHead& head : selection.heads)
         text += fmt::format("# {}{}.{}: {}\n", kMarginPrefix, head.layer, head.kvHead, shortest(head.margin));
     for (const RecordedHead& head : selection.heads)

@@ -4,34 +4,35 @@
 
 #include "core/base/error.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace kvscope {
 
 namespace {
 
-constexpr std::string_view kParameterPrefix = "parameter.";
-
-template <class Number> std::string shortestText(Number value) {
-    if (std::isnan(value))
-        return {};
-    std::array<char, 40> buffer{};
-    return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr};
-}
-
-template <class Number>
-Number parse(std::string_view text, const std::string& place, const std::string& path, const char* what) {
-    Number value{};
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (status != std::errc{} || end != text.data() + text.size())
-        throw Error({"'" + std::string(text) + "' is not " + what, place, {}, path});
-    return value;
-}
+constexpr std::array<SelectionField, 16> kFields = {{
+    {"capture", "file", &RecordedSelection::captureFile},
+    {"capture", "hash", &RecordedSelection::captureHash},
+    {"capture", "tokens", &RecordedSelection::captureTokens},
+    {"", "cut", &RecordedSelection::cut},
+    {"", "cut_token", &RecordedSelection::cutToken},
+    {"", "policy", &RecordedSelection::policy},
+    {"", "variant", &RecordedSelection::variant},
+    {"budget", "requested", &RecordedSelection::budgetRequested},
+    {"budget", "requested_tokens", &RecordedSelection::budgetTokens},
+    {"budget", "kept", &RecordedSelection::budgetKept},
+    {"budget", "origin", &RecordedSelection::budgetOrigin},
+    {"", "seed", &RecordedSelection::seed},
+    {"", "engine", &RecordedSelection::engine},
+    {"", "arithmetic", &RecordedSelection::arithmetic},
+    {"", "simulated", &RecordedSelection::simulated},
+    {"", "command", &RecordedSelection::command},
+}};
 
 std::string headName(const RecordedHead& head) {
     return "layer " + std::to_string(head.layer) + ", KV head " + std::to_string(head.kvHead);
@@ -109,75 +110,42 @@ void tidyHead(RecordedHead& head, std::int64_t tokens, const std::string& path) 
 
 } // namespace
 
-std::vector<SelectionField> selectionFields(const RecordedSelection& s) {
-    std::vector<SelectionField> fields = {{"format", std::string(kSelectionFormat)},
-                                          {"version", std::to_string(kSelectionVersion)},
-                                          {"capture_file", s.captureFile},
-                                          {"capture_hash", s.captureHash},
-                                          {"capture_tokens", std::to_string(s.captureTokens)},
-                                          {"cut", s.cut},
-                                          {"cut_token", std::to_string(s.cutToken)},
-                                          {"policy", s.policy},
-                                          {"variant", s.variant},
-                                          {"budget_requested", s.budgetRequested},
-                                          {"budget_requested_tokens", std::to_string(s.budgetTokens)},
-                                          {"budget_kept", shortest(s.budgetKept)},
-                                          {"budget_origin", s.budgetOrigin},
-                                          {"seed", std::to_string(s.seed)},
-                                          {"engine", s.engine},
-                                          {"arithmetic", s.arithmetic},
-                                          {"simulated", s.simulated ? "true" : "false"},
-                                          {"command", s.command}};
-    for (const auto& [id, value] : s.parameters)
-        fields.push_back({std::string(kParameterPrefix) + id, value});
-    return fields;
+std::span<const SelectionField> selectionFields() { return kFields; }
+
+std::string SelectionField::text(const RecordedSelection& selection) const {
+    const auto text = [](const auto& value) -> std::string {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, std::string>)
+            return value;
+        else if constexpr (std::is_same_v<T, bool>)
+            return value ? "true" : "false";
+        else if constexpr (std::is_floating_point_v<T>)
+            return shortest(value);
+        else
+            return std::to_string(value);
+    };
+    return std::visit([&](auto field) { return text(selection.*field); }, member);
 }
 
-void setSelectionField(RecordedSelection& s, const SelectionField& field, const std::string& path) {
-    const auto& [key, value] = field;
-    const std::array<std::pair<const char*, std::string*>, 10> texts = {{{"capture_file", &s.captureFile},
-                                                                         {"capture_hash", &s.captureHash},
-                                                                         {"cut", &s.cut},
-                                                                         {"policy", &s.policy},
-                                                                         {"variant", &s.variant},
-                                                                         {"budget_requested", &s.budgetRequested},
-                                                                         {"budget_origin", &s.budgetOrigin},
-                                                                         {"engine", &s.engine},
-                                                                         {"arithmetic", &s.arithmetic},
-                                                                         {"command", &s.command}}};
-    for (const auto& [name, target] : texts)
-        if (key == name)
-            *target = value;
-    if (key.starts_with(kParameterPrefix))
-        s.parameters.emplace_back(key.substr(kParameterPrefix.size()), value);
-    else if (key == "capture_tokens")
-        s.captureTokens = readWhole(value, key, path);
-    else if (key == "cut_token")
-        s.cutToken = parse<TokenIndex>(value, key, path, "a token");
-    else if (key == "budget_kept")
-        s.budgetKept = readNumber(value, key, path);
-    else if (key == "budget_requested_tokens")
-        s.budgetTokens = readWhole(value, key, path);
-    else if (key == "seed")
-        s.seed = parse<std::uint64_t>(value, key, path, "a seed");
-    else if (key == "simulated")
-        s.simulated = value == "true";
-    else if (key == "format" && value != kSelectionFormat)
-        throw Error({"the file is not a " + std::string(kSelectionFormat) + " but '" + value + "'", key, {}, path});
-    else if (key == "version" && value != std::to_string(kSelectionVersion))
-        throw Error({"version " + value + " of the list is not known", key,
-                     "This program reads version " + std::to_string(kSelectionVersion), path});
+void SelectionField::setText(RecordedSelection& selection, std::string_view text, const std::string& path) const {
+    const auto set = [&](auto& value) {
+        using T = std::decay_t<decltype(value)>;
+        if constexpr (std::is_same_v<T, std::string>)
+            value = text;
+        else if constexpr (std::is_same_v<T, bool>)
+            value = text == "true";
+        else
+            value = readNumber<T>(text, key(), path);
+    };
+    std::visit([&](auto field) { set(selection.*field); }, member);
 }
 
-std::string shortest(double value) { return shortestText(value); }
-std::string shortest(float value) { return shortestText(value); }
-
-double readNumber(std::string_view text, const std::string& place, const std::string& path) {
-    return parse<double>(text, place, path, "a number");
-}
-
-std::int64_t readWhole(std::string_view text, const std::string& place, const std::string& path) {
-    return parse<std::int64_t>(text, place, path, "a whole number");
+void checkFormat(std::string_view format, std::string_view version, const std::string& path) {
+    if (format != kSelectionFormat)
+        throw Error({fmt::format("the file is not a {} but '{}'", kSelectionFormat, format), "format", "", path});
+    if (version != std::to_string(kSelectionVersion))
+        throw Error({fmt::format("version {} of the list is not known", version), "version",
+                     fmt::format("This program reads version {}", kSelectionVersion), path});
 }
 
 std::vector<std::int64_t> ranksOf(const std::vector<TokenIndex>& kept, const std::vector<float>& scores) {

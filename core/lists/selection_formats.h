@@ -1,10 +1,16 @@
 #pragma once
 
+#include "core/base/error.h"
+#include "core/base/number_text.h"
 #include "core/capture/capture.h"
 #include "core/lists/recorded_list.h"
 
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <variant>
 #include <vector>
 
 namespace kvscope {
@@ -12,20 +18,30 @@ namespace kvscope {
 inline constexpr std::string_view kSelectionFormat = "kvscope-selection";
 inline constexpr int kSelectionVersion = 1;
 
-/// A metadata field that CSV and HDF5 hold under the same key; parameters follow as "parameter.<id>".
+/// A metadata field of a list: the one table from which every form is written and read. In CSV and HDF5 its key is
+/// "capture_file", in JSON it is "file" of the object "capture". Parameters are apart, as texts under their ids.
 struct SelectionField {
-    std::string key, value;
-};
-std::vector<SelectionField> selectionFields(const RecordedSelection& selection);
-/// Unknown keys are left alone. Throws Error for a malformed number and for another format or version.
-void setSelectionField(RecordedSelection& selection, const SelectionField& field, const std::string& path);
+    std::string_view group, name;
+    std::variant<std::string RecordedSelection::*, bool RecordedSelection::*, TokenIndex RecordedSelection::*,
+                 std::int64_t RecordedSelection::*, std::uint64_t RecordedSelection::*, double RecordedSelection::*>
+        member;
 
-/// Shortest text that reads back as the same number; "" for NaN, "inf" for infinity.
-std::string shortest(double value);
-std::string shortest(float value);
-/// Throws Error naming `place`.
-double readNumber(std::string_view text, const std::string& place, const std::string& path);
-std::int64_t readWhole(std::string_view text, const std::string& place, const std::string& path);
+    std::string key() const { return std::string(group) + (group.empty() ? "" : "_") + std::string(name); }
+    std::string text(const RecordedSelection& selection) const;
+    void setText(RecordedSelection& selection, std::string_view text, const std::string& path) const; ///< throws Error
+};
+std::span<const SelectionField> selectionFields();
+/// Throws Error for another format or version. In CSV and HDF5 the two stand beside the fields.
+void checkFormat(std::string_view format, std::string_view version, const std::string& path);
+
+/// Throws Error naming `place` for a text that is no number of this type, whole.
+template <class Number> Number readNumber(std::string_view text, const std::string& place, const std::string& path) {
+    if (const auto value = parseNumber<Number>(text))
+        return *value;
+    throw Error({"'" + std::string(text) + "' is not a " + (std::is_integral_v<Number> ? "whole number" : "number") +
+                     (std::is_integral_v<Number> ? " that fits here" : ""),
+                 place, "", path});
+}
 
 /// Sorts the heads, drops weights that are all 1, completes ranks, and throws Error for two lists of one head, indices
 /// that are negative, repeated or not ascending, for weights or scores of the wrong number or below 0, and for sets of

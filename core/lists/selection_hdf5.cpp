@@ -13,7 +13,8 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
-#include <set>
+#include <optional>
+#include <type_traits>
 
 namespace kvscope {
 
@@ -21,19 +22,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Numbers in the file's own form; everything else, and a seed beyond 63 bits, is text.
-const std::set<std::string> kWholeNumbers = {"version", "capture_tokens", "cut_token", "budget_requested_tokens"};
-
+/// Whole and real numbers in the file's own form. Everything else, a seed beyond 63 bits above all, is text.
 void writeMetadata(h5::Writer& file, const RecordedSelection& selection) {
-    RecordedSelection plain = selection;
-    plain.parameters.clear();
-    for (const auto& [key, value] : selectionFields(plain)) {
-        if (kWholeNumbers.contains(key))
-            file.attribute("/", key, readWhole(value, key, {}));
-        else if (key == "budget_kept")
-            file.attribute("/", key, selection.budgetKept);
-        else
-            file.attribute("/", key, value);
+    file.attribute("/", "format", std::string(kSelectionFormat));
+    file.attribute("/", "version", std::int64_t{kSelectionVersion});
+    for (const SelectionField& field : selectionFields()) {
+        const auto write = [&](const auto& value) {
+            using T = std::decay_t<decltype(value)>;
+            if constexpr (std::is_same_v<T, double>)
+                file.attribute("/", field.key(), value);
+            else if constexpr (std::is_same_v<T, std::int64_t> || std::is_same_v<T, TokenIndex>)
+                file.attribute("/", field.key(), static_cast<std::int64_t>(value));
+            else
+                file.attribute("/", field.key(), field.text(selection));
+        };
+        std::visit([&](auto member) { write(selection.*member); }, field.member);
     }
     Json parameters = Json::object();
     for (const auto& [id, value] : selection.parameters)
@@ -41,21 +44,69 @@ void writeMetadata(h5::Writer& file, const RecordedSelection& selection) {
     file.attribute("/", "parameters", parameters.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-/// Columns of the file, gathered from all heads.
+/// The text or number of an attribute as a text.
+std::optional<std::string> attributeText(const h5::File& file, const std::string& key, bool real) {
+    if (auto text = file.stringAttribute("/", key))
+        return text;
+    if (const auto number = real ? file.realAttribute("/", key) : std::nullopt)
+        return shortest(*number);
+    const auto whole = file.integerAttribute("/", key);
+    return whole ? std::optional(std::to_string(*whole)) : std::nullopt;
+}
+
+void readMetadata(const h5::File& file, RecordedSelection& selection) {
+    const auto format = attributeText(file, "format", false);
+    if (!format)
+        throw Error({"the file is not a " + std::string(kSelectionFormat), "attribute format", "", file.path()});
+    checkFormat(*format, attributeText(file, "version", false).value_or(std::to_string(kSelectionVersion)),
+                file.path());
+    for (const SelectionField& field : selectionFields()) {
+        const bool real = std::holds_alternative<double RecordedSelection::*>(field.member);
+        if (const auto text = attributeText(file, field.key(), real))
+            field.setText(selection, *text, file.path());
+    }
+    const Json parameters = Json::parse(file.stringAttribute("/", "parameters").value_or("{}"), nullptr, false);
+    if (parameters.is_object())
+        for (const auto& [id, value] : parameters.items())
+            selection.parameters.emplace_back(id, value.is_string() ? value.get<std::string>() : value.dump());
+}
+
+/// Columns of the file, gathered from all heads. A column that says nothing is empty.
 struct Columns {
     std::vector<std::int32_t> layer, kvHead, position, tokenId;
     std::vector<std::int64_t> offsets = {0}, rank;
     std::vector<std::int64_t> storedKeys, storedValues;
     std::vector<double> margin;
     std::vector<float> weight, denominatorWeight, scores;
-    bool scored = false, weighted = false, denominators = false, stored = false;
     // Sets of query heads: the row of their head, and the tokens of all of them divided by ownOffsets.
     std::vector<std::int32_t> ownHead, ownQueryHead, ownPosition;
     std::vector<std::int64_t> ownOffsets = {0}, ownRank;
     std::vector<double> ownMargin;
     std::vector<float> ownScores;
-    bool ownScored = false;
 };
+
+/// Calls visit(data set, column, rows or 0 for one axis, is it in every file).
+template <class AnyColumns, class Visit> void forEachColumn(AnyColumns& c, const Visit& visit) {
+    visit("/heads/layer", c.layer, 0, true);
+    visit("/heads/kv_head", c.kvHead, 0, true);
+    visit("/heads/margin", c.margin, 0, false);
+    visit("/heads/stored_keys", c.storedKeys, 0, false);
+    visit("/heads/stored_values", c.storedValues, 0, false);
+    visit("/heads/offsets", c.offsets, 0, true);
+    visit("/kept/position", c.position, 0, true);
+    visit("/kept/token_id", c.tokenId, 0, false);
+    visit("/kept/weight", c.weight, 0, false);
+    visit("/kept/denominator_weight", c.denominatorWeight, 0, false);
+    visit("/query_heads/head", c.ownHead, 0, false);
+    visit("/query_heads/query_head", c.ownQueryHead, 0, false);
+    visit("/query_heads/margin", c.ownMargin, 0, false);
+    visit("/query_heads/offsets", c.ownOffsets, 0, false);
+    visit("/query_heads/position", c.ownPosition, 0, false);
+    visit("/query_heads/rank", c.ownRank, 0, false);
+    visit("/query_heads/scores", c.ownScores, c.ownHead.size(), false);
+    visit("/kept/rank", c.rank, 0, false);
+    visit("/scores", c.scores, c.layer.size(), false);
+}
 
 /// A row more of [rows, width]; NaN where there are no scores.
 void appendScores(std::vector<float>& column, const std::vector<float>& scores, std::size_t width) {
@@ -82,15 +133,34 @@ void appendQueryHeads(Columns& columns, const RecordedHead& head, std::size_t wi
         columns.ownRank.insert(columns.ownRank.end(), own.ranks.begin(), own.ranks.end());
         columns.ownRank.resize(columns.ownPosition.size(), -1);
         appendScores(columns.ownScores, own.scores, width);
-        columns.ownScored = columns.ownScored || !own.scores.empty();
     }
 }
 
 void appendWeights(std::vector<float>& column, const std::vector<float>& weights, std::size_t count) {
-    if (weights.empty())
-        column.insert(column.end(), count, 1.0F);
-    else
-        column.insert(column.end(), weights.begin(), weights.end());
+    column.insert(column.end(), weights.begin(), weights.end());
+    column.resize(column.size() + count - weights.size(), 1.0F);
+}
+
+/// Empties the columns in which no head says anything.
+void clearSilent(Columns& c) {
+    const auto all = [](const auto& column, auto silent) { return std::all_of(column.begin(), column.end(), silent); };
+    const auto isOne = [](float weight) { return weight == 1; };
+    const auto isUnknown = [](std::int64_t rows) { return rows < 0; };
+    const auto isMissing = [](float score) { return std::isnan(score); };
+    if (all(c.storedKeys, isUnknown) && all(c.storedValues, isUnknown))
+        c.storedKeys.clear(), c.storedValues.clear();
+    if (all(c.weight, isOne))
+        c.weight.clear();
+    if (all(c.denominatorWeight, isOne))
+        c.denominatorWeight.clear();
+    if (all(c.scores, isMissing))
+        c.scores.clear(), c.rank.clear();
+    if (all(c.ownScores, isMissing))
+        c.ownScores.clear(), c.ownRank.clear();
+    if (c.ownHead.empty())
+        c.ownOffsets.clear();
+    if (c.tokenId.size() != c.position.size())
+        c.tokenId.clear();
 }
 
 Columns columnsOf(const RecordedSelection& selection, const TokenTable& tokens) {
@@ -107,7 +177,6 @@ Columns columnsOf(const RecordedSelection& selection, const TokenTable& tokens) 
         columns.margin.push_back(head.margin);
         columns.storedKeys.push_back(head.storedKeys);
         columns.storedValues.push_back(head.storedValues);
-        columns.stored = columns.stored || head.storedKeys >= 0 || head.storedValues >= 0;
         columns.position.insert(columns.position.end(), head.kept.begin(), head.kept.end());
         columns.offsets.push_back(static_cast<std::int64_t>(columns.position.size()));
         columns.rank.insert(columns.rank.end(), head.ranks.begin(), head.ranks.end());
@@ -116,13 +185,11 @@ Columns columnsOf(const RecordedSelection& selection, const TokenTable& tokens) 
         appendWeights(columns.denominatorWeight, head.denominatorWeights, head.kept.size());
         appendScores(columns.scores, head.scores, width);
         appendQueryHeads(columns, head, width);
-        columns.scored = columns.scored || !head.scores.empty();
-        columns.weighted = columns.weighted || !head.numeratorWeights.empty();
-        columns.denominators = columns.denominators || !head.denominatorWeights.empty();
         for (const TokenIndex token : head.kept)
             if (std::cmp_less(token, tokens.ids.size()))
                 columns.tokenId.push_back(tokens.ids[static_cast<std::size_t>(token)]);
     }
+    clearSilent(columns);
     return columns;
 }
 
@@ -192,26 +259,6 @@ void checkColumns(const Columns& c, const std::string& path) {
         refuse("/scores");
 }
 
-void readMetadata(const h5::File& file, RecordedSelection& selection) {
-    bool known = false;
-    for (const auto& [key, ignored] : selectionFields({})) {
-        auto text = file.stringAttribute("/", key);
-        if (const auto number = key == "budget_kept" ? file.realAttribute("/", key) : std::nullopt; !text && number)
-            text = shortest(*number);
-        if (const auto number = text ? std::nullopt : file.integerAttribute("/", key))
-            text = std::to_string(*number);
-        if (text)
-            setSelectionField(selection, {key, *text}, file.path());
-        known = known || (key == "format" && text);
-    }
-    if (!known)
-        throw Error({"the file is not a " + std::string(kSelectionFormat), "attribute format", {}, file.path()});
-    const Json parameters = Json::parse(file.stringAttribute("/", "parameters").value_or("{}"), nullptr, false);
-    if (parameters.is_object())
-        for (const auto& [id, value] : parameters.items())
-            selection.parameters.emplace_back(id, value.is_string() ? value.get<std::string>() : value.dump());
-}
-
 } // namespace
 
 void writeSelectionHdf5(const std::string& path, const RecordedSelection& selection, const TokenTable& tokens) {
@@ -219,78 +266,28 @@ void writeSelectionHdf5(const std::string& path, const RecordedSelection& select
     AtomicFile target(path);
     h5::Writer file(target);
     writeMetadata(file, selection);
-    file.put("/heads/layer", columns.layer);
-    file.put("/heads/kv_head", columns.kvHead);
-    file.put("/heads/margin", columns.margin);
-    if (columns.stored) {
-        file.put("/heads/stored_keys", columns.storedKeys);
-        file.put("/heads/stored_values", columns.storedValues);
-    }
-    file.put("/heads/offsets", columns.offsets);
-    file.put("/kept/position", columns.position);
-    if (columns.tokenId.size() == columns.position.size())
-        file.put("/kept/token_id", columns.tokenId);
-    if (columns.weighted)
-        file.put("/kept/weight", columns.weight);
-    if (columns.denominators)
-        file.put("/kept/denominator_weight", columns.denominatorWeight);
-    if (!columns.ownHead.empty()) {
-        file.put("/query_heads/head", columns.ownHead);
-        file.put("/query_heads/query_head", columns.ownQueryHead);
-        file.put("/query_heads/margin", columns.ownMargin);
-        file.put("/query_heads/offsets", columns.ownOffsets);
-        file.put("/query_heads/position", columns.ownPosition);
-    }
-    if (columns.ownScored) {
-        const std::int64_t sets = std::ssize(columns.ownHead);
-        file.put("/query_heads/rank", columns.ownRank);
-        file.put("/query_heads/scores", columns.ownScores, {sets, std::ssize(columns.ownScores) / sets});
-    }
-    if (columns.scored) {
-        const auto heads = static_cast<std::int64_t>(columns.layer.size());
-        file.put("/kept/rank", columns.rank);
-        file.put("/scores", columns.scores, {heads, static_cast<std::int64_t>(columns.scores.size()) / heads});
-    }
+    forEachColumn(columns, [&](const char* name, const auto& column, std::size_t rows, bool always) {
+        if (always || !column.empty())
+            file.put(name, column,
+                     rows == 0 ? std::vector<std::int64_t>()
+                               : std::vector{static_cast<std::int64_t>(rows),
+                                             static_cast<std::int64_t>(column.size() / rows)});
+    });
     file.close();
     target.commit();
 }
 
 RecordedSelection readSelectionHdf5(const std::string& path) {
     if (std::error_code failed; !std::filesystem::exists(path, failed))
-        throw Error({"cannot read the file: no such file", {}, {}, path});
+        throw Error({"cannot read the file: no such file", "", "", path});
     const h5::File file = h5::File::openForReading(path);
     RecordedSelection selection;
     readMetadata(file, selection);
     Columns columns;
-    columns.layer = file.readInt32("/heads/layer");
-    columns.kvHead = file.readInt32("/heads/kv_head");
-    columns.offsets = file.readInt64("/heads/offsets");
-    columns.position = file.readInt32("/kept/position");
-    if (file.exists("/heads/margin"))
-        columns.margin = file.readDouble("/heads/margin");
-    if (file.exists("/heads/stored_keys"))
-        columns.storedKeys = file.readInt64("/heads/stored_keys");
-    if (file.exists("/heads/stored_values"))
-        columns.storedValues = file.readInt64("/heads/stored_values");
-    if (file.exists("/kept/weight"))
-        columns.weight = file.readFloat("/kept/weight");
-    if (file.exists("/kept/denominator_weight"))
-        columns.denominatorWeight = file.readFloat("/kept/denominator_weight");
-    if (file.exists("/kept/rank"))
-        columns.rank = file.readInt64("/kept/rank");
-    if (file.exists("/scores"))
-        columns.scores = file.readFloat("/scores");
-    if (file.exists("/query_heads")) {
-        columns.ownHead = file.readInt32("/query_heads/head");
-        columns.ownQueryHead = file.readInt32("/query_heads/query_head");
-        columns.ownMargin = file.readDouble("/query_heads/margin");
-        columns.ownOffsets = file.readInt64("/query_heads/offsets");
-        columns.ownPosition = file.readInt32("/query_heads/position");
-        if (file.exists("/query_heads/rank"))
-            columns.ownRank = file.readInt64("/query_heads/rank");
-        if (file.exists("/query_heads/scores"))
-            columns.ownScores = file.readFloat("/query_heads/scores");
-    }
+    forEachColumn(columns, [&](const std::string& name, auto& column, std::size_t, bool always) {
+        if (name != "/kept/token_id" && (always || file.exists(name)))
+            column = file.read<typename std::decay_t<decltype(column)>::value_type>(name);
+    });
     checkColumns(columns, path);
     for (std::size_t i = 0; i < columns.layer.size(); ++i)
         selection.heads.push_back(headAt(columns, i));

@@ -5,9 +5,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include <charconv>
 #include <cmath>
+#include <initializer_list>
 #include <limits>
+#include <utility>
 
 namespace kvscope {
 
@@ -19,9 +20,7 @@ using Json = nlohmann::ordered_json;
 Json floatJson(float value) {
     if (!std::isfinite(value))
         return nullptr;
-    const std::string text = shortest(value);
-    double digits = 0;
-    std::from_chars(text.data(), text.data() + text.size(), digits);
+    const double digits = parseNumber<double>(shortest(value)).value_or(value);
     return static_cast<float>(digits) == value ? digits : static_cast<double>(value);
 }
 
@@ -72,23 +71,23 @@ Json metadataJson(const RecordedSelection& s) {
     Json json;
     json["format"] = kSelectionFormat;
     json["version"] = kSelectionVersion;
-    json["capture"] = {{"file", s.captureFile}, {"hash", s.captureHash}, {"tokens", s.captureTokens}};
-    json["cut"] = s.cut;
-    json["cut_token"] = s.cutToken;
-    json["policy"] = s.policy;
-    json["variant"] = s.variant;
-    json["parameters"] = Json::object();
-    for (const auto& [id, value] : s.parameters)
-        json["parameters"][id] = value;
-    json["budget"] = {
-        {"requested", s.budgetRequested}, {"requested_tokens", s.budgetTokens}, {"kept", numberJson(s.budgetKept)}};
-    if (!s.budgetOrigin.empty())
-        json["budget"]["origin"] = s.budgetOrigin;
-    json["seed"] = s.seed;
-    json["engine"] = s.engine;
-    json["arithmetic"] = s.arithmetic;
-    json["simulated"] = s.simulated;
-    json["command"] = s.command;
+    const auto write = [](Json& target, const auto& value) {
+        if constexpr (std::is_same_v<std::decay_t<decltype(value)>, double>)
+            target = numberJson(value);
+        else
+            target = value;
+    };
+    for (const SelectionField& field : selectionFields()) {
+        if (field.group == "budget" && !json.contains("parameters")) { // they stand before the budget
+            json["parameters"] = Json::object();
+            for (const auto& [id, value] : s.parameters)
+                json["parameters"][id] = value;
+        }
+        if (field.name == "origin" && s.budgetOrigin.empty())
+            continue;
+        Json& object = field.group.empty() ? json : json[std::string(field.group)];
+        std::visit([&](auto member) { write(object[std::string(field.name)], s.*member); }, field.member);
+    }
     return json;
 }
 
@@ -104,39 +103,53 @@ public:
             throw Error({"this is not a JSON object", m_place, {}, m_path});
     }
 
-    const Json* find(const char* key) const {
+    /// Null where the key is missing or null.
+    const Json* find(const std::string& key) const {
         const auto at = m_json.find(key);
         return at == m_json.end() || at->is_null() ? nullptr : &*at;
     }
-    Reader object(const char* key) const {
+    void require(std::initializer_list<const char*> keys) const {
+        for (const char* key : keys)
+            if (!find(key))
+                refuse(key);
+    }
+    Reader object(const std::string& key) const {
         static const Json none = Json::object();
         const Json* json = find(key);
         return Reader(json ? *json : none, placeOf(key), m_path);
     }
+    std::vector<Reader> objects(const std::string& key) const {
+        std::vector<Reader> readers;
+        const Json& list = listOf(key);
+        for (std::size_t i = 0; i < list.size(); ++i)
+            readers.emplace_back(list[i], placeOf(key) + "[" + std::to_string(i) + "]", m_path);
+        return readers;
+    }
     /// Leaves `target` as it is when the key is missing.
-    template <class T> void read(const char* key, T& target) const {
+    template <class T> void read(const std::string& key, T& target) const {
         if (const Json* json = find(key))
             target = valueOf<T>(*json, key);
     }
-    template <class T> void readList(const char* key, std::vector<T>& target) const {
-        const Json* json = find(key);
-        if (!json)
-            return;
-        if (!json->is_array())
-            refuse(key);
-        target.reserve(json->size());
-        for (const Json& item : *json)
+    template <class T> void readList(const std::string& key, std::vector<T>& target) const {
+        for (const Json& item : listOf(key))
             target.push_back(valueOf<T>(item, key));
     }
     const Json& json() const { return m_json; }
     const std::string& path() const { return m_path; }
-    std::string placeOf(const char* key) const { return m_place.empty() ? key : m_place + "." + key; }
-    [[noreturn]] void refuse(const char* key) const {
-        throw Error({"a value is missing or has the wrong type or range", placeOf(key), {}, m_path});
-    }
 
 private:
-    template <class T> T valueOf(const Json& json, const char* key) const {
+    std::string placeOf(const std::string& key) const { return m_place.empty() ? key : m_place + "." + key; }
+    [[noreturn]] void refuse(const std::string& key) const {
+        throw Error({"a value is missing or has the wrong type or range", placeOf(key), "", m_path});
+    }
+    const Json& listOf(const std::string& key) const {
+        static const Json none = Json::array();
+        const Json* json = find(key);
+        if (json && !json->is_array())
+            refuse(key);
+        return json ? *json : none;
+    }
+    template <class T> T valueOf(const Json& json, const std::string& key) const {
         if constexpr (std::is_same_v<T, std::string>) {
             return json.is_string() ? json.get<std::string>() : json.dump(); // "budget": 0.25 is as good as "0.25"
         } else if constexpr (std::is_same_v<T, bool>) {
@@ -150,12 +163,10 @@ private:
                 refuse(key);
             return static_cast<T>(json.get<double>());
         } else {
-            const bool fits = json.is_number_unsigned()
-                                  ? std::in_range<T>(json.get<std::uint64_t>())
-                                  : json.is_number_integer() && std::in_range<T>(json.get<std::int64_t>());
-            if (!fits)
+            const auto value = json.is_number_integer() ? parseNumber<T>(json.dump()) : std::nullopt;
+            if (!value)
                 refuse(key);
-            return json.get<T>();
+            return *value;
         }
     }
     const Json& m_json;
@@ -164,15 +175,9 @@ private:
 
 std::vector<RecordedQueryHead> parseQueryHeads(const Reader& head) {
     std::vector<RecordedQueryHead> sets;
-    const Json* list = head.find("query_heads");
-    if (list && !list->is_array())
-        head.refuse("query_heads");
-    for (std::size_t i = 0; list && i < list->size(); ++i) {
-        const Reader reader((*list)[i], head.placeOf("query_heads") + "[" + std::to_string(i) + "]", head.path());
+    for (const Reader& reader : head.objects("query_heads")) {
         RecordedQueryHead own{{0, {}, std::numeric_limits<float>::infinity()}};
-        for (const char* key : {"query_head", "kept"})
-            if (!reader.find(key))
-                reader.refuse(key);
+        reader.require({"query_head", "kept"});
         reader.read("query_head", own.queryHead);
         reader.readList("kept", own.kept);
         reader.readList("scores", own.scores);
@@ -184,9 +189,7 @@ std::vector<RecordedQueryHead> parseQueryHeads(const Reader& head) {
 
 RecordedHead parseHead(const Reader& reader) {
     RecordedHead head;
-    for (const char* key : {"layer", "kv_head", "kept"})
-        if (!reader.find(key))
-            reader.refuse(key);
+    reader.require({"layer", "kv_head", "kept"});
     reader.read("layer", head.layer);
     reader.read("kv_head", head.kvHead);
     reader.readList("kept", head.kept);
@@ -202,34 +205,17 @@ RecordedHead parseHead(const Reader& reader) {
 }
 
 void parseMetadata(const Reader& root, RecordedSelection& s) {
-    root.object("capture").read("file", s.captureFile);
-    root.object("capture").read("hash", s.captureHash);
-    root.object("capture").read("tokens", s.captureTokens);
-    root.read("cut", s.cut);
-    root.read("cut_token", s.cutToken);
-    root.read("policy", s.policy);
-    root.read("variant", s.variant);
-    const Reader parameters = root.object("parameters");
-    for (const auto& [id, value] : parameters.json().items())
-        parameters.read(id.c_str(), s.parameters.emplace_back(id, std::string()).second);
-    root.object("budget").read("requested", s.budgetRequested);
-    root.object("budget").read("requested_tokens", s.budgetTokens);
-    root.object("budget").read("kept", s.budgetKept);
-    root.object("budget").read("origin", s.budgetOrigin);
-    root.read("seed", s.seed);
-    root.read("engine", s.engine);
-    root.read("arithmetic", s.arithmetic);
-    root.read("simulated", s.simulated);
-    root.read("command", s.command);
-}
-
-void checkFormat(const Reader& root, const std::string& path) {
-    RecordedSelection ignored;
     std::string format = "an unknown format", version = "unknown";
     root.read("format", format);
     root.read("version", version);
-    setSelectionField(ignored, {"format", format}, path);
-    setSelectionField(ignored, {"version", version}, path);
+    checkFormat(format, version, root.path());
+    for (const SelectionField& field : selectionFields()) {
+        const Reader object = field.group.empty() ? root : root.object(std::string(field.group));
+        std::visit([&](auto member) { object.read(std::string(field.name), s.*member); }, field.member);
+    }
+    const Reader parameters = root.object("parameters");
+    for (const auto& [id, value] : parameters.json().items())
+        parameters.read(id, s.parameters.emplace_back(id, std::string()).second);
 }
 
 } // namespace
@@ -250,14 +236,11 @@ RecordedSelection parseSelectionJson(const std::string& text, const std::string&
     if (json.is_discarded())
         throw Error({"the file is not valid JSON", {}, "Write the list again", path});
     const Reader root(json, {}, path);
-    checkFormat(root, path);
     RecordedSelection selection;
     parseMetadata(root, selection);
-    const Json* heads = root.find("heads");
-    if (!heads || !heads->is_array())
-        root.refuse("heads");
-    for (std::size_t i = 0; i < heads->size(); ++i)
-        selection.heads.push_back(parseHead(Reader((*heads)[i], "heads[" + std::to_string(i) + "]", path)));
+    root.require({"heads"});
+    for (const Reader& head : root.objects("heads"))
+        selection.heads.push_back(parseHead(head));
     tidyHeads(selection, path);
     return selection;
 }

@@ -7,9 +7,26 @@
 
 namespace kvscope {
 
-/// Parameter rows.
-ParameterSpec integerParameter(std::string id, std::string label, std::string symbol, double min, double max,
-                               double defaultValue, Stage stage);
-ParameterSpec choiceParameter(std::string id, std::string label, std::vector<ParameterChoice> choices, Stage stage);
+/// The range of a number, its default, and how a slider moves in it. A step of 0: any real number, every whole number.
+struct NumberRange {
+    double min = 0, max = 1, defaultValue = 0, step = 0;
+    bool logarithmic = false;
+};
+
+/// Rows of parameter tables, one function a kind.
+ParameterSpec integerRow(std::string id, std::string label, std::string symbol, std::string unit, NumberRange range,
+                         Stage stage, std::string help, std::string source);
+/// Whole tokens; the slider ends at the number of tokens seen.
+ParameterSpec tokensRow(std::string id, std::string label, std::string symbol, NumberRange range, Stage stage,
+                        std::string help, std::string source);
+ParameterSpec realRow(std::string id, std::string label, std::string symbol, NumberRange range, Stage stage,
+                      std::string help, std::string source);
+/// The first choice is the default.
+ParameterSpec choiceRow(std::string id, std::string label, std::vector<ParameterChoice> choices, Stage stage,
+                        std::string help, std::string source, std::string symbol = {});
+ParameterSpec flagRow(std::string id, std::string label, bool on, Stage stage, std::string help, std::string source);
+/// `check` throws Error where the text cannot be one.
+ParameterSpec textRow(std::string id, std::string label, std::string text, std::string help, std::string source,
+                      void (*check)(std::string_view) = nullptr);
 
 } // namespace kvscope

@@ -4,10 +4,9 @@
 
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
+#include "core/base/number_text.h"
 
-#include <array>
 #include <cassert>
-#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -15,21 +14,10 @@ namespace kvscope {
 
 namespace {
 
+/// Whole numbers in plain digits: "100000", not "1e+05", and -0 is 0.
 std::string numberText(double value) {
-    std::array<char, 32> buffer{};
-    // Whole numbers in plain digits: "100000", not "1e+05", and -0 is 0.
     const bool whole = value == std::floor(value) && std::abs(value) < 1e15;
-    const auto end = whole ? std::to_chars(buffer.begin(), buffer.end(), static_cast<std::int64_t>(value))
-                           : std::to_chars(buffer.begin(), buffer.end(), value);
-    return {buffer.data(), end.ptr};
-}
-
-std::optional<double> readNumber(std::string_view text) {
-    double value = 0;
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (status != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
-        return std::nullopt;
-    return value;
+    return whole ? std::to_string(static_cast<std::int64_t>(value)) : shortest(value);
 }
 
 std::optional<double> readFlag(std::string_view text) {
@@ -187,7 +175,7 @@ void ParameterValues::setText(std::string_view id, std::string_view text) {
     }
     const std::optional<double> value = spec.kind == ParameterKind::Choice ? readChoice(spec, text)
                                         : spec.kind == ParameterKind::Flag ? readFlag(text)
-                                                                           : readNumber(text);
+                                                                           : parseNumber<double>(text);
     if (!value || !fits(spec, *value))
         refuse(spec, text);
     m_values[i] = *value;

@@ -21,20 +21,20 @@ struct ParameterChoice {
 
 /// One row of a parameter table. Sliders, command line, session files, documents and cache keys are read from it.
 struct ParameterSpec {
-    std::string id;     ///< snake_case, as typed
-    std::string label;  ///< sentence case, as shown
-    std::string symbol; ///< the paper's letter, may be empty
-    std::string unit;   ///< "tokens" or empty ...
-    std::string help;   ///< one or two sentences, with trap IDs
-    std::string source; ///< paper and equation or code
+    std::string id = {};     ///< snake_case, as typed
+    std::string label = {};  ///< sentence case, as shown
+    std::string symbol = {}; ///< the paper's letter, may be empty
+    std::string unit = {};   ///< "tokens" or empty ...
+    std::string help = {};   ///< one or two sentences, with trap IDs
+    std::string source = {}; ///< paper and equation or code
     ParameterKind kind = ParameterKind::Real;
     double min = 0, max = 1; ///< inclusive; for a choice 0 .. choices.size() - 1
     double defaultValue = 0;
     double step = 0;          ///< 0: continuous
     bool logarithmic = false; ///< scale of the slider
     bool maxIsTokens = false; ///< the slider ends at the number of tokens seen, where that is smaller than max
-    std::vector<ParameterChoice> choices;
-    std::string defaultText;                   ///< of a text, which has no range
+    std::vector<ParameterChoice> choices = {};
+    std::string defaultText = {};              ///< of a text, which has no range
     void (*check)(std::string_view) = nullptr; ///< of a text: throws Error where it cannot be one
     Stage stage = Stage::Features;
 };

@@ -12,67 +12,45 @@ namespace {
 
 constexpr double maxTokens = 1 << 20;
 
-ParameterSpec tokenCount(std::string id, std::string label, std::string symbol, std::string help, std::string source) {
-    ParameterSpec spec =
-        integerParameter(std::move(id), std::move(label), std::move(symbol), 0, maxTokens, 0, Stage::Features);
-    spec.unit = "tokens";
-    spec.help = std::move(help);
-    spec.source = std::move(source);
-    spec.maxIsTokens = true;
-    return spec;
+ParameterTable protectionRows() {
+    return {
+        tokensRow("protect_first", "Protect first", "", {0, maxTokens, 0}, Stage::Select,
+                  "The first tokens are kept whatever their score, inside the budget.",
+                  "StreamingLLM's attention sinks; kvpress Compactor 8"),
+        tokensRow("protect_last", "Protect last", "", {0, maxTokens, 0}, Stage::Select,
+                  "The most recent tokens are kept whatever their score, inside the budget and after the first ones.",
+                  "H2O's recent part; kvpress Compactor 4")};
 }
 
 ParameterSpec roundingRow() {
-    ParameterSpec spec = choiceParameter(
-        "rounding", "Rounding",
-        {{"ceil", "Up", "⌈r n⌉, as Compactor and l2compress state it"},
-         {"floor", "Down",
-          "int(n (1 − ratio)) in binary floating point with the decimal ratio = 1 − r, as kvpress computes it: "
-          "9 of 100 at r = 0.1, 69 of 1,000 at 0.07"},
-         {"round", "Nearest", "the nearest whole number, halves to even"}},
-        Stage::Select);
-    spec.help = "How a fraction kept becomes tokens. Sources differ (X2); at least one token is kept.";
-    spec.source = "Compactor and l2compress: ceil; kvpress: int(n (1 − ratio)); compactor-vllm: round";
-    return spec;
-}
-
-ParameterTable protectionRows() {
-    ParameterSpec first = tokenCount("protect_first", "Protect first", "",
-                                     "The first tokens are kept whatever their score, "
-                                     "inside the budget.",
-                                     "StreamingLLM's attention sinks; kvpress Compactor 8");
-    ParameterSpec last = tokenCount("protect_last", "Protect last", "",
-                                    "The most recent tokens are kept whatever their "
-                                    "score, inside the budget and after the first ones.",
-                                    "H2O's recent part; kvpress Compactor 4");
-    first.stage = last.stage = Stage::Select;
-    return {first, last};
+    return choiceRow("rounding", "Rounding",
+                     {{"ceil", "Up", "⌈r n⌉, as Compactor and l2compress state it"},
+                      {"floor", "Down",
+                       "int(n (1 − ratio)) in binary floating point with the decimal ratio = 1 − r, as kvpress "
+                       "computes it: 9 of 100 at r = 0.1, 69 of 1,000 at 0.07"},
+                      {"round", "Nearest", "the nearest whole number, halves to even"}},
+                     Stage::Select,
+                     "How a fraction kept becomes tokens. Sources differ (X2); at least one token is kept.",
+                     "Compactor and l2compress: ceil; kvpress: int(n (1 − ratio)); compactor-vllm: round");
 }
 
 ParameterTable blockRows() {
-    ParameterSpec block = tokenCount(
-        "prompt_block", "Prompt block", "B",
-        "Tokens per block of the prompt: after each block the cache is cut back to the "
-        "budget. 0 processes the whole prompt at once. Simulated on full-attention tensors; the result is not the "
-        "one-shot set (K10).",
-        "KeyDiff 2.4 and Figure 1, B = 128 in 4; kvpress BlockPress: 128");
-    ParameterSpec alignment = choiceParameter(
-        "prompt_alignment", "Block alignment",
-        {{"paper", "From the start", "blocks are cut from token 0"},
-         {"kvpress", "After the cache is full", "the first N tokens are the cache, blocks are cut from token N"}},
-        Stage::Features);
-    alignment.help = "Where the blocks are cut (K3). Equal when the block divides the budget.";
-    alignment.source = "KeyDiff 2.4; kvpress BlockPress";
-    ParameterSpec decoded = tokenCount("decode_tokens", "Decoded tokens", "",
-                                       "So many of the last tokens before the cut "
-                                       "are processed as if decoded, after the prompt.",
-                                       "KeyDiff, appendix E");
-    ParameterSpec decodeBlock = tokenCount("decode_block", "Decode block", "",
-                                           "Tokens between two evictions while "
-                                           "decoding.",
-                                           "KeyDiff 2.4: 1");
-    decodeBlock.min = decodeBlock.defaultValue = 1;
-    return {block, alignment, decoded, decodeBlock};
+    return {tokensRow(
+                "prompt_block", "Prompt block", "B", {0, maxTokens, 0}, Stage::Features,
+                "Tokens per block of the prompt: after each block the cache is cut back to the budget. 0 processes the "
+                "whole prompt at once. Simulated on full-attention tensors; the result is not the one-shot set (K10).",
+                "KeyDiff 2.4 and Figure 1, B = 128 in 4; kvpress BlockPress: 128"),
+            choiceRow("prompt_alignment", "Block alignment",
+                      {{"paper", "From the start", "blocks are cut from token 0"},
+                       {"kvpress", "After the cache is full",
+                        "the first N tokens are the cache, blocks are cut from token N"}},
+                      Stage::Features, "Where the blocks are cut (K3). Equal when the block divides the budget.",
+                      "KeyDiff 2.4; kvpress BlockPress"),
+            tokensRow("decode_tokens", "Decoded tokens", "", {0, maxTokens, 0}, Stage::Features,
+                      "So many of the last tokens before the cut are processed as if decoded, after the prompt.",
+                      "KeyDiff, appendix E"),
+            tokensRow("decode_block", "Decode block", "", {1, maxTokens, 1}, Stage::Features,
+                      "Tokens between two evictions while decoding.", "KeyDiff 2.4: 1")};
 }
 
 bool includes(CommonParameters groups, CommonParameters group) {
@@ -101,15 +79,20 @@ bool isBlockParameter(std::string_view id) {
 }
 
 ParameterSpec positionsRow() {
-    ParameterSpec spec = choiceParameter(
+    return choiceRow(
         "positions", "Positions",
         {{"kept", "Kept, with gaps", "kept keys stay turned to where they stood; evicted tokens leave gaps"},
          {"rerotated", "Re-assigned in the cache",
           "kept keys are turned to 0 ... N − 1 in time order, what comes after follows at N; needs RoPE"}},
-        Stage::Select);
-    spec.help = "Which positions the queries after the cut find (L6). Changes what the choice costs, not what is kept.";
-    spec.source = "StreamingLLM 3.2: inside the cache; kvpress: kept unless KeyRerotationPress wraps it";
-    return spec;
+        Stage::Select,
+        "Which positions the queries after the cut find (L6). Changes what the choice costs, not what is kept.",
+        "StreamingLLM 3.2: inside the cache; kvpress: kept unless KeyRerotationPress wraps it");
+}
+
+PolicyVariant kvpressVariant(std::string summary, std::vector<std::pair<std::string, std::string>> values) {
+    values.emplace_back("rounding", "floor");
+    values.emplace_back("prompt_alignment", "kvpress");
+    return {"kvpress", "kvpress", std::move(summary), std::move(values)};
 }
 
 bool reassignsPositions(const ParameterValues& values) {

@@ -4,11 +4,18 @@
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
 #include "core/policies/common_parameters.h"
+#include "core/policies/explanations.h"
 #include "core/policies/keep_best.h"
 
-#include <algorithm>
+#include <utility>
 
 namespace kvscope {
+
+Policy::Policy(PolicyCard card) : m_card(std::move(card)) { m_card.explanation = policyExplanation(m_card.id); }
+
+Features Policy::features(const PolicyInput&, const ParameterValues&) const { return {}; }
+
+Scores Policy::combine(const PolicyInput&, const Features&, const ParameterValues&) const { return {}; }
 
 RowSelection Policy::select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                             std::int64_t count) const {

@@ -14,10 +14,13 @@ namespace kvscope {
 /// A compression policy as three stages over engine primitives: features, combine, select. Stateless.
 class Policy {
 public:
+    explicit Policy(PolicyCard card); ///< the explanation is that of the card's id
     virtual ~Policy() = default;
-    virtual const PolicyCard& card() const = 0;
-    virtual Features features(const PolicyInput& input, const ParameterValues& values) const = 0;
-    virtual Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const = 0;
+    const PolicyCard& card() const { return m_card; }
+    /// Stage 1 (Stage::Features). Default: none.
+    virtual Features features(const PolicyInput& input, const ParameterValues& values) const;
+    /// Stage 2: scores, larger is kept. Default: none, where `select` decides without scores.
+    virtual Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const;
     /// The protected rows for a count, before they are fitted into it. Default: protect_first and protect_last.
     virtual Protection protection(const ParameterValues& values, std::int64_t count) const;
     /// Default: protect first and last, then stable top-k of the total score. `count` is already resolved.
@@ -36,6 +39,9 @@ public:
     virtual std::vector<Need> needs(const ParameterValues& values) const { return (void)values, card().needs; }
     /// Axis label of the score for these values; default: the card's label.
     virtual std::string scoreLabel(const ParameterValues& values) const { return (void)values, card().scoreLabel; }
+
+private:
+    PolicyCard m_card;
 };
 
 /// All policies, in the order in which they are offered.

@@ -3,11 +3,10 @@
 #include "core/policies/selection.h"
 
 #include "core/base/error.h"
+#include "core/base/number_text.h"
 #include "core/policies/fraction_removed.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <cmath>
 
 namespace kvscope {
@@ -22,11 +21,10 @@ constexpr const char* budgetForm = "Give the fraction kept (0.25), tokens (2048t
 }
 
 double readBudgetNumber(const std::string& text, std::string_view digits) {
-    double value = 0;
-    const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (status != std::errc{} || end != digits.data() + digits.size() || !std::isfinite(value))
+    const auto value = parseNumber<double>(digits);
+    if (!value || !std::isfinite(*value))
         refuseBudget(text, "is not a number");
-    return value;
+    return *value;
 }
 
 std::int64_t roundedTokens(double fraction, double n, Rounding rounding) {
@@ -114,11 +112,9 @@ Budget Budget::parse(const std::string& text) {
 std::string Budget::text() const {
     if (unit == Unit::Tokens)
         return std::to_string(static_cast<std::int64_t>(value)) + "t";
-    std::array<char, 32> buffer{};
-    const std::string number(buffer.data(), std::to_chars(buffer.begin(), buffer.end(), value).ptr);
     if (unit == Unit::Fraction)
-        return number;
-    return std::string(qualityPrefix) + number + (curve.empty() ? "" : ":" + curve);
+        return shortest(value);
+    return std::string(qualityPrefix) + shortest(value) + (curve.empty() ? "" : ":" + curve);
 }
 
 std::int64_t resolveBudget(const Budget& budget, std::int64_t n, Rounding rounding) {

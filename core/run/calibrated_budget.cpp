@@ -3,13 +3,12 @@
 #include "core/run/calibrated_budget.h"
 
 #include "core/base/error.h"
-#include "core/lists/selection_formats.h"
+#include "core/base/number_text.h"
 #include "core/run/calibration_proxy.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
@@ -21,12 +20,11 @@ constexpr std::string_view kGivenPrefix = "k=";
 
 double givenCurvature(const Budget& budget) {
     const std::string_view text = std::string_view(budget.curve).substr(kGivenPrefix.size());
-    double k = 0;
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), k);
-    if (status != std::errc{} || end != text.data() + text.size() || !std::isfinite(k))
+    const auto k = parseNumber<double>(text);
+    if (!k || !std::isfinite(*k))
         throw Error(
             {"budget '" + budget.text() + "' has no number after k=", "budget", "Write it like tau=0.95:k=-5", {}});
-    return k;
+    return *k;
 }
 
 std::string fitText(const Calibration& calibration, double k, double nll) {

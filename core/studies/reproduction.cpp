@@ -3,7 +3,7 @@
 #include "core/studies/reproduction.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
-#include "core/lists/selection_formats.h"
+#include "core/base/number_text.h"
 #include "core/metrics/measures.h"
 #include "core/policies/policy.h"
 #include "core/studies/reproduction_series.h"

@@ -3,7 +3,7 @@
 
 #include "core/base/csv.h"
 #include "core/base/error.h"
-#include "core/lists/selection_formats.h"
+#include "core/base/number_text.h"
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/policies/common_parameters.h"
@@ -80,7 +80,8 @@ void addPoints(std::vector<GridPoint>& points, RunRequest run, const PolicySpec&
     for (const PolicySpec& one : variedSpecs(spec, request.varied))
         for (const Budget& budget : budgetsOf(one, request)) {
             if (card.usesBudget && budget.unit != Budget::Unit::Quality)
-                resolveBudget(budget, run.cut.token, roundingOf(one.values)); // throws for a budget that does not fit
+                resolveBudget(budget, run.cut.token,
+                              roundingOf(one.values)); // throws for a budget that does not fit
             run.policy = one;
             run.budget = budget;
             for (std::size_t i = 0; i < (card.usesSeed ? request.seeds.size() : 1); ++i) {
@@ -173,7 +174,8 @@ std::string sweepCsvHeader(const SweepRequest& request) {
     return "capture,capture_hash,layer,policy,variant,spec," + varied +
            "cut,cut_token,budget,requested_tokens,kept_tokens,retention,seed,output_error,retained_mass" + measures +
            ",queries,"
-           "seen_queries,skipped,features_ms,combine_ms,select_ms,measure_ms,stored_bytes,simulated,engine,arithmetic,"
+           "seen_queries,skipped,features_ms,combine_ms,select_ms,measure_ms,stored_bytes,simulated,engine,"
+           "arithmetic,"
            "notes\n";
 }
 
@@ -193,7 +195,7 @@ std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row) {
                                    run.layer.value, spec.policy, csvField(spec.variant), csvField(spec.text()), varied);
     std::string measures;
     for (const double value : row.measures)
-        measures += "," + (std::isnan(value) ? std::string() : shortest(value));
+        measures += "," + shortest(value);
     if (request.countWork)
         measures += fmt::format(",{:.0f},{:.0f}", row.work.operations, row.work.bytes);
     line += fmt::format("{},{},{},{},{},{},{},{},{}{},{},{},{},", csvField(run.cut.text), run.cut.token,

@@ -27,11 +27,7 @@ std::vector<std::pair<int, int>> endsAndCaches(const PolicyOutcome& outcome) {
 // Sums the norms of the keys over all blocks that a token has been in the cache: the simplest state there is.
 class Accumulating : public Policy {
 public:
-    explicit Accumulating(bool perQueryHead) : m_perQueryHead(perQueryHead) {
-        m_card = policyById("key_norm").card();
-        m_card.carriesState = true;
-    }
-    const PolicyCard& card() const override { return m_card; }
+    explicit Accumulating(bool perQueryHead) : Policy(statefulCard()), m_perQueryHead(perQueryHead) {}
 
     Features features(const PolicyInput& input, const ParameterValues&) const override {
         HostTensor sums = input.engine.download(input.engine.rowNorms(input.keys, input.checkpoint));
@@ -58,6 +54,12 @@ public:
     }
 
 private:
+    static PolicyCard statefulCard() {
+        PolicyCard card = policyById("key_norm").card();
+        card.carriesState = true;
+        return card;
+    }
+
     static HostTensor repeated(const HostTensor& perKvHead, const std::vector<std::int32_t>& gqaGroupOf) {
         HostTensor result{{static_cast<std::int64_t>(gqaGroupOf.size()), perKvHead.shape[1]}, {}};
         for (const std::int32_t kv : gqaGroupOf) {
@@ -67,7 +69,6 @@ private:
         return result;
     }
 
-    PolicyCard m_card;
     bool m_perQueryHead;
 };
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include "tests/support/scene_text.h"
 #include "views/scene/scene_builder.h"
 
 #include <QString>

@@ -2,7 +2,7 @@
 // of what they hold.
 #include "views/merge_tree/tree_layout.h"
 
-#include "views/common/chart.h"
+#include "views/common/low_dock.h"
 
 #include <algorithm>
 #include <string>

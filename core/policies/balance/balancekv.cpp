@@ -7,7 +7,6 @@
 #include "core/policies/balance/balance_rounds.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/explanations.h"
 
 #include <algorithm>
 
@@ -26,34 +25,34 @@ Presets with(Presets presets, const Presets& more) {
 }
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "balancekv";
-    card.family = PolicyFamily::BalanceRounds;
-    card.name = "BalanceKV";
-    card.summary = "Halves the tokens by signs that balance keys and values, in blocks; the kept half stands for all.";
-    card.paper =
-        "Han et al., BalanceKV: KV Cache Compression through Discrepancy Theory (2025), section 4 and appendix "
-        "B; the authors' code";
-    card.needs = {Need::Keys, Need::Values};
-    card.variants = {
-        {"paper", "Paper", "blocks of 256, keys shifted by their mean", {}},
-        {"notebook", "Authors' notebook", "as in Figs. 1 and 3: shifted by the mean of each block", kNotebook},
-        {"notebook_unweighted", "Authors' notebook, unweighted", "its second cell: every kept token stands for two",
-         with(kNotebook, {{"halving", "unweighted"}, {"value_constant", "0"}})},
-        {"longbench", "Authors' LongBench scripts", "blocks of 128, temp 1, 32 sinks and recents", kLongBench},
-        {"same_weights", "Same weights both sides", "the denominator uses the numerator's weights (B7)",
-         with(kNotebook, {{"same_weights", "true"}})},
-        {"needle", "Needle, authors' code", "keys against their block's mean are protected; found in layer 1",
-         with(kLongBench, {{"needle", "detection_layer"}, {"same_weights", "true"}})},
-        {"needle_paper", "Needle, paper", "the same, found in each layer itself (B17)",
-         with(kLongBench, {{"needle", "own_layer"}, {"same_weights", "true"}})},
-    };
-    card.parameters = withCommonParameters(balanceRoundParameters(), CommonParameters::Rounding);
-    card.usesSeed = true;
-    card.blockRefusal = "its weights count tokens of the whole prompt";
-    card.explanation = policyExplanation("balancekv");
-    card.scoreLabel = "no score: signs of a walk";
-    return card;
+    return {
+        .id = "balancekv",
+        .name = "BalanceKV",
+        .summary = "Halves the tokens by signs that balance keys and values, in blocks; the kept half stands for all.",
+        .paper =
+            "Han et al., BalanceKV: KV Cache Compression through Discrepancy Theory (2025), section 4 and appendix "
+            "B; the authors' code",
+        .needs = {Need::Keys, Need::Values},
+        .variants =
+            {
+                {"paper", "Paper", "blocks of 256, keys shifted by their mean", {}},
+                {"notebook", "Authors' notebook", "as in Figs. 1 and 3: shifted by the mean of each block", kNotebook},
+                {"notebook_unweighted", "Authors' notebook, unweighted",
+                 "its second cell: every kept token stands for two",
+                 with(kNotebook, {{"halving", "unweighted"}, {"value_constant", "0"}})},
+                {"longbench", "Authors' LongBench scripts", "blocks of 128, temp 1, 32 sinks and recents", kLongBench},
+                {"same_weights", "Same weights both sides", "the denominator uses the numerator's weights (B7)",
+                 with(kNotebook, {{"same_weights", "true"}})},
+                {"needle", "Needle, authors' code", "keys against their block's mean are protected; found in layer 1",
+                 with(kLongBench, {{"needle", "detection_layer"}, {"same_weights", "true"}})},
+                {"needle_paper", "Needle, paper", "the same, found in each layer itself (B17)",
+                 with(kLongBench, {{"needle", "own_layer"}, {"same_weights", "true"}})},
+            },
+        .parameters = withCommonParameters(balanceRoundParameters(), CommonParameters::Rounding),
+        .family = PolicyFamily::BalanceRounds,
+        .usesSeed = true,
+        .blockRefusal = "its weights count tokens of the whole prompt",
+        .scoreLabel = "no score: signs of a walk"};
 }
 
 /// Protected [Hkv][middle]; empty when the variant protects nothing in this layer.
@@ -91,9 +90,7 @@ std::vector<std::vector<char>> guardedTokens(const PolicyInput& input, const Par
 
 class BalanceKv : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
-    Features features(const PolicyInput&, const ParameterValues&) const override { return {}; }
-    Scores combine(const PolicyInput&, const Features&, const ParameterValues&) const override { return {}; }
+    BalanceKv() : Policy(makeCard()) {}
 
     Protection protection(const ParameterValues& values, std::int64_t) const override {
         return {values.integer("sink"), values.integer("recent")};
@@ -132,8 +129,6 @@ private:
             selection.notes.push_back("rounds override the budget: " + std::to_string(kept) + " tokens are kept, not " +
                                       std::to_string(count));
     }
-
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

@@ -2,7 +2,6 @@
 // for the keys of the denominator and one for every octave of value norms.
 #include "core/policies/balance/balance_parameters.h"
 #include "core/policies/balance/balance_tree.h"
-#include "core/policies/explanations.h"
 
 #include <algorithm>
 #include <cmath>
@@ -13,26 +12,24 @@ namespace kvscope {
 namespace {
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "balancekv_stream";
-    card.family = PolicyFamily::BalanceTree;
-    card.name = "BalanceKV, streaming";
-    card.summary =
-        "The algorithm of BalanceKV's theorems: trees of balanced halves, separate for values and denominator.";
-    card.paper = "Han et al., BalanceKV: KV Cache Compression through Discrepancy Theory (2025), Algorithms 1 to 3";
-    card.needs = {Need::Keys, Need::Values};
-    card.variants = {
-        {"paper", "Paper", "c = 30 ln(m/δ): at real norms the walk tosses coins (B1)", {}},
-        {"manual", "Chosen c", "c as given, 4 at first", {{"steps", "manual"}}},
-        {"greedy", "Greedy", "plain kernel with γ = 4, as in the blocked code", {{"steps", "gain"}}},
-    };
-    card.parameters = std::make_shared<const ParameterTable>(balanceStreamParameters());
-    card.usesBudget = false;
-    card.usesSeed = true;
-    card.blockRefusal = "it is a stream of batches already";
-    card.explanation = policyExplanation("balancekv_stream");
-    card.scoreLabel = "no score: signs of walks";
-    return card;
+    return {.id = "balancekv_stream",
+            .name = "BalanceKV, streaming",
+            .summary =
+                "The algorithm of BalanceKV's theorems: trees of balanced halves, separate for values and denominator.",
+            .paper = "Han et al., BalanceKV: KV Cache Compression through Discrepancy Theory (2025), Algorithms 1 to 3",
+            .needs = {Need::Keys, Need::Values},
+            .variants =
+                {
+                    {"paper", "Paper", "c = 30 ln(m/δ): at real norms the walk tosses coins (B1)", {}},
+                    {"manual", "Chosen c", "c as given, 4 at first", {{"steps", "manual"}}},
+                    {"greedy", "Greedy", "plain kernel with γ = 4, as in the blocked code", {{"steps", "gain"}}},
+                },
+            .parameters = std::make_shared<const ParameterTable>(balanceStreamParameters()),
+            .family = PolicyFamily::BalanceTree,
+            .usesBudget = false,
+            .usesSeed = true,
+            .blockRefusal = "it is a stream of batches already",
+            .scoreLabel = "no score: signs of walks"};
 }
 
 StreamSettings settingsOf(const ParameterValues& values) {
@@ -92,9 +89,7 @@ void writeSets(const BalanceStream& stream, TokenIndex cursor, BalanceLog& log) 
 
 class BalanceKvStream : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
-    Features features(const PolicyInput&, const ParameterValues&) const override { return {}; }
-    Scores combine(const PolicyInput&, const Features&, const ParameterValues&) const override { return {}; }
+    BalanceKvStream() : Policy(makeCard()) {}
 
     RowSelection select(const PolicyInput& input, const Scores&, const ParameterValues& values,
                         std::int64_t) const override {
@@ -126,9 +121,6 @@ public:
         selection.steps = log;
         return selection;
     }
-
-private:
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

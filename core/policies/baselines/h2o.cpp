@@ -4,7 +4,6 @@
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 #include "core/policies/score_tables.h"
 
@@ -16,65 +15,49 @@ namespace kvscope {
 namespace {
 
 ParameterTable ownParameters() {
-    ParameterSpec share;
-    share.id = "recent_share";
-    share.label = "Recent share";
-    share.help = "Share of the budget that goes to the most recent tokens: floor(share N) of them are kept whatever "
-                 "they score. For a number of tokens use protect_last.";
-    share.source = "H2O: half heavy, half recent; KeyDiff's and Compactor's runs and kvpress: 0";
-    share.max = 1;
-    share.defaultValue = 0.5;
-    share.step = 0.01;
-    share.stage = Stage::Select;
-    ParameterSpec over =
-        choiceParameter("accumulate", "Accumulated as",
-                        {{"sum", "Sum", "favours old tokens, which more queries have seen"},
-                         {"mean", "Mean", "over the queries that see the token; favours recent ones with few samples"}},
-                        Stage::Combine);
-    over.help = "What is made of the attention of all queries at or after the token (L1).";
-    over.source = "H2O: sum; kvpress ObservedAttention: mean";
-    ParameterSpec mask =
-        choiceParameter("mask", "Mask",
-                        {{"causal", "Causal", "a query sees the tokens up to its own"},
-                         {"last_window", "Last window only", "earlier queries see every token, later ones included"}},
-                        Stage::Features);
-    mask.help = "KVCache-Factory's copy masks the last window alone, so earlier queries attend to later tokens (L1).";
-    mask.source = "H2O, kvpress: causal; KVCache-Factory: last_window";
-    ParameterSpec window = integerParameter("mask_window", "Masked window", "", 1, 1024, 8, Stage::Features);
-    window.unit = "tokens";
-    window.maxIsTokens = true;
-    window.help = "The last queries that are masked causally under mask=last_window; without meaning otherwise.";
-    window.source = "KVCache-Factory script: 8";
-    return {share, over, mask, window,
-            groupRuleParameter("How the query heads that read one KV head agree. The original knows no groups and "
-                               "scores rows per query head.",
-                               "kvpress: mean; H2O's code: not group-aware")};
+    return {
+        realRow("recent_share", "Recent share", "", {0, 1, 0.5, 0.01}, Stage::Select,
+                "Share of the budget that goes to the most recent tokens: floor(share N) of them are kept whatever "
+                "they score. For a number of tokens use protect_last.",
+                "H2O: half heavy, half recent; KeyDiff's and Compactor's runs and kvpress: 0"),
+        choiceRow("accumulate", "Accumulated as",
+                  {{"sum", "Sum", "favours old tokens, which more queries have seen"},
+                   {"mean", "Mean", "over the queries that see the token; favours recent ones with few samples"}},
+                  Stage::Combine, "What is made of the attention of all queries at or after the token (L1).",
+                  "H2O: sum; kvpress ObservedAttention: mean"),
+        choiceRow("mask", "Mask",
+                  {{"causal", "Causal", "a query sees the tokens up to its own"},
+                   {"last_window", "Last window only", "earlier queries see every token, later ones included"}},
+                  Stage::Features,
+                  "KVCache-Factory's copy masks the last window alone, so earlier queries attend to later tokens (L1).",
+                  "H2O, kvpress: causal; KVCache-Factory: last_window"),
+        tokensRow("mask_window", "Masked window", "", {1, 1024, 8}, Stage::Features,
+                  "The last queries that are masked causally under mask=last_window; without meaning otherwise.",
+                  "KVCache-Factory script: 8"),
+        groupRuleParameter("How the query heads that read one KV head agree. The original knows no groups and scores "
+                           "rows per query head.",
+                           "kvpress: mean; H2O's code: not group-aware")};
 }
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "h2o";
-    card.name = "H2O";
-    card.summary = "Keeps the tokens that received most attention so far (heavy hitters) and the most recent ones.";
-    card.paper = "Zhang et al., H2O: Heavy-Hitter Oracle for Efficient Generative Inference of LLMs (NeurIPS 2023), "
-                 "Algorithm 1";
-    card.needs = {Need::Keys, Need::Queries};
-    card.variants = {
-        {"paper", "Paper", "accumulated sum, half of the budget recent", {}},
-        {"keydiff", "KeyDiff's runs", "accumulated sum, nothing recent", {{"recent_share", "0"}}},
-        {"kvpress",
-         "kvpress",
-         "ObservedAttention: mean over later queries, nothing recent, budget rounded down",
-         {{"recent_share", "0"}, {"accumulate", "mean"}, {"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
-        {"kvcache_factory",
-         "KVCache-Factory",
-         "earlier queries unmasked, the last 8 tokens recent",
-         {{"recent_share", "0"}, {"mask", "last_window"}, {"protect_last", "8"}}}};
-    card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
-    card.carriesState = true;
-    card.explanation = policyExplanation("h2o");
-    card.scoreLabel = "score: accumulated attention";
-    return card;
+    return {
+        .id = "h2o",
+        .name = "H2O",
+        .summary = "Keeps the tokens that received most attention so far (heavy hitters) and the most recent ones.",
+        .paper = "Zhang et al., H2O: Heavy-Hitter Oracle for Efficient Generative Inference of LLMs (NeurIPS 2023), "
+                 "Algorithm 1",
+        .needs = {Need::Keys, Need::Queries},
+        .variants = {{"paper", "Paper", "accumulated sum, half of the budget recent", {}},
+                     {"keydiff", "KeyDiff's runs", "accumulated sum, nothing recent", {{"recent_share", "0"}}},
+                     kvpressVariant("ObservedAttention: mean over later queries, nothing recent, budget rounded down",
+                                    {{"recent_share", "0"}, {"accumulate", "mean"}}),
+                     {"kvcache_factory",
+                      "KVCache-Factory",
+                      "earlier queries unmasked, the last 8 tokens recent",
+                      {{"recent_share", "0"}, {"mask", "last_window"}, {"protect_last", "8"}}}},
+        .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+        .carriesState = true,
+        .scoreLabel = "score: accumulated attention"};
 }
 
 /// Number of rows of this block that carry no sums from earlier blocks.
@@ -145,7 +128,7 @@ HostTensor queriesThatSee(const PolicyInput& input, const QueryWindow& window, s
 
 class H2o : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
+    H2o() : Policy(makeCard()) {}
 
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         const QueryWindow window = newQueries(input);
@@ -181,15 +164,12 @@ public:
     }
 
     std::vector<std::string> notes(const PolicyInput& input, const ParameterValues&) const override {
-        const QueryWindow window = lastQueries(input, input.end, m_card.name);
+        const QueryWindow window = lastQueries(input, input.end, card().name);
         if (window.count == window.wanted)
             return {};
         return {"H2O accumulated " + std::to_string(window.count) + " of the " + std::to_string(window.wanted) +
                 " queries before token " + std::to_string(input.end) + ": the capture holds no others"};
     }
-
-private:
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

@@ -4,7 +4,6 @@
 #include "core/policies/baselines/pyramid_budgets.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/explanations.h"
 #include "core/policies/fraction_removed.h"
 #include "core/policies/policy.h"
 
@@ -33,57 +32,49 @@ ParameterTable ownParameters() {
             continue; // rows that only other codes need, and rows shared by all policies
         rows.push_back(std::move(row));
     }
-    ParameterSpec beta;
-    beta.id = "beta";
-    beta.label = "Steepness";
-    beta.symbol = "β";
-    beta.help = "The last layer gets about 1/β of the mean. 1 is flat.";
-    beta.source = "PyramidKV 20; kvpress 20";
-    beta.min = 1;
-    beta.max = 100;
-    beta.defaultValue = 20;
-    beta.step = 1;
-    beta.stage = Stage::Select;
-    ParameterSpec schedule = choiceParameter(
-        "schedule", "Budgets of the layers",
-        {{"integer", "Authors' code", "integer division, the window on top; uniform where n < 2 (N - W)"},
-         {"real", "kvpress", "rounded once, the window inside; uniform unless the last layer still holds its window"}},
-        Stage::Select);
-    schedule.help = "How the line from the first layer to the last is rounded, and when it is given up (L5).";
-    schedule.source = "PyramidKV's code: integer; kvpress: real";
-    ParameterSpec slope = choiceParameter("slope", "Slope over",
-                                          {{"gaps", "L - 1", "the last layer gets the smallest share"},
-                                           {"layers", "L", "as some published copies; the mean lies above the budget"}},
-                                          Stage::Select);
-    slope.help = "What the fall from first to last layer is divided by (L5).";
-    slope.source = "published copies of PyramidKV's code: both; kvpress: L - 1";
-    rows.insert(rows.end(), {beta, schedule, slope});
+    rows.insert(
+        rows.end(),
+        {realRow("beta", "Steepness", "β", {1, 100, 20, 1}, Stage::Select,
+                 "The last layer gets about 1/β of the mean. 1 is flat.", "PyramidKV 20; kvpress 20"),
+         choiceRow("schedule", "Budgets of the layers",
+                   {{"integer", "Authors' code", "integer division, the window on top; uniform where n < 2 (N - W)"},
+                    {"real", "kvpress",
+                     "rounded once, the window inside; uniform unless the last layer still holds its window"}},
+                   Stage::Select,
+                   "How the line from the first layer to the last is rounded, and when it is given up (L5).",
+                   "PyramidKV's code: integer; kvpress: real"),
+         choiceRow("slope", "Slope over",
+                   {{"gaps", "L - 1", "the last layer gets the smallest share"},
+                    {"layers", "L", "as some published copies; the mean lies above the budget"}},
+                   Stage::Select, "What the fall from first to last layer is divided by (L5).",
+                   "published copies of PyramidKV's code: both; kvpress: L - 1")});
     return rows;
 }
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "pyramidkv";
-    card.name = "PyramidKV";
-    card.summary = "SnapKV's scores with a budget per layer: many tokens in the first layers, few in the last.";
-    card.paper = "Cai et al., PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling (2024), "
-                 "section 4";
-    card.needs = {Need::Keys, Need::Queries};
-    card.variants = {
-        {"original", "Authors' code", "window 8, maximum of 7, integer budgets", {}},
-        {"original_layers",
-         "Authors' code, slope over L",
-         "copies that divide the slope by the number of layers",
-         {{"slope", "layers"}}},
-        {"kvpress",
-         "kvpress",
-         "window 64, average of 5, budgets rounded once",
-         {{"window", "64"}, {"pool", "average"}, {"pool_width", "5"}, {"schedule", "real"}, {"rounding", "round"}}}};
-    card.parameters = withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::Protection);
-    card.blockRefusal = "the budgets of its layers follow from the length of the whole prompt";
-    card.explanation = policyExplanation("pyramidkv");
-    card.scoreLabel = "score: pooled attention of the window";
-    return card;
+    return {
+        .id = "pyramidkv",
+        .name = "PyramidKV",
+        .summary = "SnapKV's scores with a budget per layer: many tokens in the first layers, few in the last.",
+        .paper = "Cai et al., PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling (2024), "
+                 "section 4",
+        .needs = {Need::Keys, Need::Queries},
+        .variants = {{"original", "Authors' code", "window 8, maximum of 7, integer budgets", {}},
+                     {"original_layers",
+                      "Authors' code, slope over L",
+                      "copies that divide the slope by the number of layers",
+                      {{"slope", "layers"}}},
+                     {"kvpress",
+                      "kvpress",
+                      "window 64, average of 5, budgets rounded once",
+                      {{"window", "64"},
+                       {"pool", "average"},
+                       {"pool_width", "5"},
+                       {"schedule", "real"},
+                       {"rounding", "round"}}}},
+        .parameters = withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::Protection),
+        .blockRefusal = "the budgets of its layers follow from the length of the whole prompt",
+        .scoreLabel = "score: pooled attention of the window"};
 }
 
 PyramidShape shapeOf(int numLayers, std::int64_t rows, const ParameterValues& values, double mean) {
@@ -99,7 +90,7 @@ PyramidShape shapeOf(int numLayers, std::int64_t rows, const ParameterValues& va
 
 class PyramidKv : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
+    PyramidKv() : Policy(makeCard()) {}
 
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         return snapkvPolicy().features(input, values);
@@ -146,8 +137,6 @@ private:
         return pyramidBudgets(shapeOf(input.numLayers, rows, values, mean))
             .tokens[static_cast<std::size_t>(input.layer.value)];
     }
-
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

@@ -5,7 +5,6 @@
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/explanations.h"
 #include "core/policies/keep_best.h"
 #include "core/policies/policy.h"
 #include "core/policies/score_tables.h"
@@ -20,76 +19,63 @@ namespace {
 
 /// Parameters of behaviour that only some codes have (L3, L4).
 ParameterTable codeParameters() {
-    ParameterSpec softmax =
-        choiceParameter("softmax", "Softmax over",
-                        {{"all", "All keys", "those of the window included, causal inside it"},
-                         {"others", "Keys before the window", "the window's own keys take no share"}},
-                        Stage::Features);
-    softmax.help = "Over which keys a window query's attention adds up to 1 (L3).";
-    softmax.source = "SnapKV: all; compactor-vllm: others";
-    ParameterSpec tile = integerParameter("pool_tile", "Pooling tile", "", 0, 4096, 0, Stage::Combine);
-    tile.unit = "tokens";
-    tile.help =
-        "Trailing windows begin anew at every multiple of it, as in a kernel whose tile size is tuned by itself; "
-        "0: they do not.";
-    tile.source = "compactor-vllm: the tile that autotuning picks";
-    ParameterSpec copies = choiceParameter("copies", "Stored per",
-                                           {{"kv_head", "KV head", "one set, chosen by the group together"},
-                                            {"query_head", "Query head", "every query head has a set of its own (L4)"}},
-                                           Stage::Combine);
-    copies.help =
-        "The original and MInference repeat keys and values to all query heads before they select: every query head "
-        "keeps as many tokens as the budget says, by its own scores. At a quarter of the tokens and groups of four "
-        "such a cache is as large as the uncompressed one. The group's rule then only shapes the score that is "
-        "drawn, and what is drawn as kept is the union of the group's query heads.";
-    copies.source = "the original, MInference and KVCache-Factory: query head; kvpress, compactor-vllm: KV head";
-    return {softmax, tile, copies};
+    return {
+        choiceRow("softmax", "Softmax over",
+                  {{"all", "All keys", "those of the window included, causal inside it"},
+                   {"others", "Keys before the window", "the window's own keys take no share"}},
+                  Stage::Features, "Over which keys a window query's attention adds up to 1 (L3).",
+                  "SnapKV: all; compactor-vllm: others"),
+        integerRow("pool_tile", "Pooling tile", "", "tokens", {0, 4096, 0}, Stage::Combine,
+                   "Trailing windows begin anew at every multiple of it, as in a kernel whose tile size is tuned by "
+                   "itself; 0: they do not.",
+                   "compactor-vllm: the tile that autotuning picks"),
+        choiceRow("copies", "Stored per",
+                  {{"kv_head", "KV head", "one set, chosen by the group together"},
+                   {"query_head", "Query head", "every query head has a set of its own (L4)"}},
+                  Stage::Combine,
+                  "The original and MInference repeat keys and values to all query heads before they select: every "
+                  "query head keeps as many tokens as the budget says, by its own scores. At a quarter of the tokens "
+                  "and groups of four such a cache is as large as the uncompressed one. The group's rule then only "
+                  "shapes the score that is drawn, and what is drawn as kept is the union of the group's query heads.",
+                  "the original, MInference and KVCache-Factory: query head; kvpress, compactor-vllm: KV head")};
 }
 
 ParameterTable ownParameters() {
-    ParameterSpec window = integerParameter("window", "Observation window", "W", 1, 1024, 32, Stage::Features);
-    window.unit = "tokens";
-    window.maxIsTokens = true;
-    window.help =
-        "The last queries before the cut, whose attention is summed; their own tokens are always kept. A budget "
-        "of N <= W keeps the last N.";
-    window.source = "SnapKV class 64, its initialiser 32; kvpress 64; KeyDiff F.2 32; KVCache-Factory 8";
-    ParameterSpec pool =
-        choiceParameter("pool", "Pooling",
-                        {{"average", "Average", "zero-padded, divided by the full width at the edges (L3)"},
-                         {"max", "Maximum", "of the tokens that exist"},
-                         {"trailing", "Trailing average", "of the token and those before it, divided by their number"}},
-                        Stage::Combine);
-    pool.help = "How the profile is smoothed along the tokens, per query head and before the group is reduced.";
-    pool.source = "SnapKV code: average; KVCache-Factory: maximum; compactor-vllm: trailing";
-    ParameterSpec width = integerParameter("pool_width", "Pooling width", "", 1, 63, 5, Stage::Combine);
-    width.step = 2;
-    width.unit = "tokens";
-    width.help = "Odd; 1 leaves the profile as it is.";
-    width.source = "SnapKV code and kvpress 5; KeyDiff's runs and KVCache-Factory 7";
-    const ParameterSpec group = groupRuleParameter("How the query heads that read one KV head agree on its set. Where "
-                                                   "each query head has its own (L4), it only shapes "
-                                                   "the score that is drawn.",
-                                                   "kvpress, KeyDiff F.2: mean; compactor-vllm: sum");
-    ParameterTable rows = {window, pool, width, group};
+    const ParameterSpec group =
+        groupRuleParameter("How the query heads that read one KV head agree on its set. Where each query head has its "
+                           "own (L4), it only shapes the score that is drawn.",
+                           "kvpress, KeyDiff F.2: mean; compactor-vllm: sum");
+    ParameterTable rows = {
+        tokensRow("window", "Observation window", "W", {1, 1024, 32}, Stage::Features,
+                  "The last queries before the cut, whose attention is summed; their own tokens are always kept. A "
+                  "budget of N <= W keeps the last N.",
+                  "SnapKV class 64, its initialiser 32; kvpress 64; KeyDiff F.2 32; KVCache-Factory 8"),
+        choiceRow("pool", "Pooling",
+                  {{"average", "Average", "zero-padded, divided by the full width at the edges (L3)"},
+                   {"max", "Maximum", "of the tokens that exist"},
+                   {"trailing", "Trailing average", "of the token and those before it, divided by their number"}},
+                  Stage::Combine,
+                  "How the profile is smoothed along the tokens, per query head and before the group is reduced.",
+                  "SnapKV code: average; KVCache-Factory: maximum; compactor-vllm: trailing"),
+        integerRow("pool_width", "Pooling width", "", "tokens", {1, 63, 5, 2}, Stage::Combine,
+                   "Odd; 1 leaves the profile as it is.",
+                   "SnapKV code and kvpress 5; KeyDiff's runs and KVCache-Factory 7"),
+        group};
     for (ParameterSpec& row : codeParameters())
         rows.push_back(std::move(row));
     return rows;
 }
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "snapkv";
-    card.name = "SnapKV";
-    card.summary = "Keeps what the last queries of the prompt attend to, smoothed, and their window.";
-    card.paper = "Li et al., SnapKV: LLM Knows What You are Looking for Before Generation (NeurIPS 2024), section 4, "
-                 "Listing 1";
-    card.needs = {Need::Keys, Need::Queries};
-    card.variants = {{"paper", "Authors' code", "window 32, average of 5; as in its listing, one set per KV head", {}},
-                     {"kvpress",
-                      "kvpress",
-                      "window 64, average of 5, group mean, budget rounded down",
-                      {{"window", "64"}, {"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
+    return {
+        .id = "snapkv",
+        .name = "SnapKV",
+        .summary = "Keeps what the last queries of the prompt attend to, smoothed, and their window.",
+        .paper = "Li et al., SnapKV: LLM Knows What You are Looking for Before Generation (NeurIPS 2024), section 4, "
+                 "Listing 1",
+        .needs = {Need::Keys, Need::Queries},
+        .variants = {{"paper", "Authors' code", "window 32, average of 5; as in its listing, one set per KV head", {}},
+                     kvpressVariant("window 64, average of 5, group mean, budget rounded down", {{"window", "64"}}),
                      {"keydiff", "KeyDiff's runs", "window 32, average of 7, group mean", {{"pool_width", "7"}}},
                      {"kvcache_factory",
                       "KVCache-Factory",
@@ -106,11 +92,9 @@ PolicyCard makeCard() {
                      {"compactor_vllm",
                       "compactor-vllm",
                       "window 32, softmax before the window, trailing average of 5, group sum",
-                      {{"pool", "trailing"}, {"group_rule", "sum"}, {"softmax", "others"}, {"rounding", "round"}}}};
-    card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
-    card.explanation = policyExplanation("snapkv");
-    card.scoreLabel = "score: pooled attention of the window";
-    return card;
+                      {{"pool", "trailing"}, {"group_rule", "sum"}, {"softmax", "others"}, {"rounding", "round"}}}},
+        .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+        .scoreLabel = "score: pooled attention of the window"};
 }
 
 // Window tokens are always kept; for display they get the largest score of their head, so that they rank first.
@@ -131,12 +115,11 @@ bool storesPerQueryHead(const ParameterValues& values) { return values.choice("c
 /// Refuses blocks with copies=query_head: every query head would need a cache of its own.
 void refuseBlocksPerQueryHead(const PolicyInput& input, const ParameterValues& values) {
     if (storesPerQueryHead(values) && !input.positions.empty())
-        throw Error(
-            {"query heads that store sets of their own are not processed in blocks: after the first block each would "
-             "score another cache",
-             "parameter copies",
-             "Set prompt_block=0 and decode_tokens=0, or copies=kv_head",
-             {}});
+        throw Error({"query heads that store sets of their own are not processed in blocks: after the first block each "
+                     "would score another cache",
+                     "parameter copies",
+                     "Set prompt_block=0 and decode_tokens=0, or copies=kv_head",
+                     {}});
 }
 
 bool seesOthersOnly(const ParameterValues& values) {
@@ -181,11 +164,11 @@ Tensor pooledProfile(const Engine& engine, const Tensor& profile, const Paramete
 
 class SnapKv : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
+    SnapKv() : Policy(makeCard()) {}
 
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         refuseBlocksPerQueryHead(input, values);
-        const QueryWindow window = lastQueries(input, values.integer("window"), m_card.name);
+        const QueryWindow window = lastQueries(input, values.integer("window"), card().name);
         return {{"attention", attentionOf(input, window, input.rowCount() - values.integer("window"), values)}};
     }
 
@@ -213,8 +196,7 @@ public:
         RowSelection chosen = keepBestPerQueryHead(input, scores.perQueryHead, protection(values, count), count);
         chosen.notes.push_back(
             fmt::format("each of the {} query heads keeps {} tokens of its own choice (L4): what is drawn of a KV "
-                        "head, and its log det and sums of cosines, is the union of its group; bytes count "
-                        "every copy",
+                        "head, and its log det and sums of cosines, is the union of its group; bytes count every copy",
                         chosen.queryHeads.size(), count));
         return chosen;
     }
@@ -224,15 +206,12 @@ public:
     }
 
     std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const override {
-        const QueryWindow window = lastQueries(input, values.integer("window"), m_card.name);
+        const QueryWindow window = lastQueries(input, values.integer("window"), card().name);
         if (window.count == window.wanted)
             return {};
         return {"SnapKV saw " + std::to_string(window.count) + " of its " + std::to_string(window.wanted) +
                 " window queries before token " + std::to_string(input.end) + ": the capture holds no others"};
     }
-
-private:
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

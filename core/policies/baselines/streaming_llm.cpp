@@ -3,7 +3,6 @@
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 
 namespace kvscope {
@@ -11,42 +10,35 @@ namespace kvscope {
 namespace {
 
 ParameterTable ownParameters() {
-    ParameterSpec sinks = integerParameter("sinks", "Attention sinks", "n_s", 0, 1024, 4, Stage::Select);
-    sinks.unit = "tokens";
-    sinks.maxIsTokens = true;
-    sinks.help = "The first tokens, kept for good, inside the budget. A budget below it keeps the first N.";
-    sinks.source = "StreamingLLM: 4; KeyDiff's runs and kvpress: 4; MInference: 128";
-    return {sinks, positionsRow()};
+    return {tokensRow("sinks", "Attention sinks", "n_s", {0, 1024, 4}, Stage::Select,
+                      "The first tokens, kept for good, inside the budget. A budget below it keeps the first N.",
+                      "StreamingLLM: 4; KeyDiff's runs and kvpress: 4; MInference: 128"),
+            positionsRow()};
 }
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "streaming_llm";
-    card.name = "StreamingLLM";
-    card.summary = "Keeps the first tokens (attention sinks) and the most recent ones; looks at positions only.";
-    card.paper = "Xiao et al., Efficient Streaming Language Models with Attention Sinks (ICLR 2024), section 3.2";
-    card.variants = {
-        {"gaps", "Gaps kept", "4 sinks; kept keys stay turned to where they stood, as in most comparisons", {}},
-        {"paper", "Paper", "4 sinks; positions re-assigned inside the cache", {{"positions", "rerotated"}}},
-        {"kvpress",
-         "kvpress",
-         "4 sinks, budget rounded down, gaps kept",
-         {{"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
-        {"kvpress_rerotated",
-         "kvpress, KeyRerotationPress",
-         "as kvpress, with the wrapper that re-assigns positions",
-         {{"rounding", "floor"}, {"prompt_alignment", "kvpress"}, {"positions", "rerotated"}}},
-        {"minference", "MInference", "128 sinks, gaps kept", {{"sinks", "128"}}}};
-    card.parameters =
-        withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing);
-    card.explanation = policyExplanation("streaming_llm");
-    card.scoreLabel = "score: position (0-based)";
-    return card;
+    return {
+        .id = "streaming_llm",
+        .name = "StreamingLLM",
+        .summary = "Keeps the first tokens (attention sinks) and the most recent ones; looks at positions only.",
+        .paper = "Xiao et al., Efficient Streaming Language Models with Attention Sinks (ICLR 2024), section 3.2",
+        .variants =
+            {{"gaps", "Gaps kept", "4 sinks; kept keys stay turned to where they stood, as in most comparisons", {}},
+             {"paper", "Paper", "4 sinks; positions re-assigned inside the cache", {{"positions", "rerotated"}}},
+             kvpressVariant("4 sinks, budget rounded down, gaps kept"),
+             {"kvpress_rerotated",
+              "kvpress, KeyRerotationPress",
+              "as kvpress, with the wrapper that re-assigns positions",
+              {{"rounding", "floor"}, {"prompt_alignment", "kvpress"}, {"positions", "rerotated"}}},
+             {"minference", "MInference", "128 sinks, gaps kept", {{"sinks", "128"}}}},
+        .parameters =
+            withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing),
+        .scoreLabel = "score: position (0-based)"};
 }
 
 class StreamingLlm : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
+    StreamingLlm() : Policy(makeCard()) {}
 
     Features features(const PolicyInput& input, const ParameterValues&) const override {
         HostTensor position{{input.keys.size(0), input.rowCount()}, {}};
@@ -69,9 +61,6 @@ public:
                     ? "positions re-assigned inside the cache: kept keys are measured rotated to 0 ... N − 1 (L6)"
                     : "positions kept: the gap between sinks and window stays in the angles (L6)"};
     }
-
-private:
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

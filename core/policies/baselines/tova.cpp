@@ -4,7 +4,6 @@
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 #include "core/policies/score_tables.h"
 
@@ -13,41 +12,32 @@ namespace kvscope {
 namespace {
 
 ParameterTable ownParameters() {
-    ParameterSpec scope =
-        choiceParameter("scope", "Averaged over",
-                        {{"layer", "All query heads", "one index set for all KV heads of the layer, as the original"},
-                         {"kv_head", "Query heads of the group", "one index set per KV head, as in KeyDiff's runs"}},
-                        Stage::Combine);
-    scope.help = "Which query heads vote together (L2).";
-    scope.source = "TOVA and its code: layer; kvpress: layer; KeyDiff F.2: kv_head";
-    return {scope};
+    return {choiceRow("scope", "Averaged over",
+                      {{"layer", "All query heads", "one index set for all KV heads of the layer, as the original"},
+                       {"kv_head", "Query heads of the group", "one index set per KV head, as in KeyDiff's runs"}},
+                      Stage::Combine, "Which query heads vote together (L2).",
+                      "TOVA and its code: layer; kvpress: layer; KeyDiff F.2: kv_head")};
 }
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "tova";
-    card.name = "TOVA";
-    card.summary = "Keeps what the last query before the cut attends to most.";
-    card.paper = "Oren et al., Transformers are Multi-State RNNs (EMNLP 2024), policy TOVA";
-    card.needs = {Need::Keys, Need::Queries};
-    card.variants = {{"original", "Original", "mean over all query heads, one set per layer", {}},
-                     {"kvpress",
-                      "kvpress",
-                      "the last token is forced in, budget rounded down",
-                      {{"protect_last", "1"}, {"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
-                     {"keydiff", "KeyDiff's runs", "one set per KV head", {{"scope", "kv_head"}}}};
-    card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
-    card.explanation = policyExplanation("tova");
-    card.scoreLabel = "score: attention of the last query";
-    return card;
+    return {.id = "tova",
+            .name = "TOVA",
+            .summary = "Keeps what the last query before the cut attends to most.",
+            .paper = "Oren et al., Transformers are Multi-State RNNs (EMNLP 2024), policy TOVA",
+            .needs = {Need::Keys, Need::Queries},
+            .variants = {{"original", "Original", "mean over all query heads, one set per layer", {}},
+                         kvpressVariant("the last token is forced in, budget rounded down", {{"protect_last", "1"}}),
+                         {"keydiff", "KeyDiff's runs", "one set per KV head", {{"scope", "kv_head"}}}},
+            .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+            .scoreLabel = "score: attention of the last query"};
 }
 
 class Tova : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
+    Tova() : Policy(makeCard()) {}
 
     Features features(const PolicyInput& input, const ParameterValues&) const override {
-        return {{"attention", windowAttention(input, lastQueries(input, 1, m_card.name))}};
+        return {{"attention", windowAttention(input, lastQueries(input, 1, card().name))}};
     }
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
@@ -59,9 +49,6 @@ public:
         return {repeatHead(input.engine, input.engine.reduceGroups(attention, oneGroup, 1, GroupRule::Mean), heads),
                 {}};
     }
-
-private:
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

@@ -5,7 +5,6 @@
 #include "core/policies/balance/balance_rounds.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/explanations.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,46 +14,36 @@ namespace kvscope {
 namespace {
 
 ParameterTable drawParameters() {
-    ParameterSpec draw = choiceParameter("draw", "Draw",
-                                         {{"fair", "Fair", "every subset equally likely"},
-                                          {"sign_sort", "Sign sort", "coins in blocks, -1 first, round by round"}},
-                                         Stage::Select);
-    draw.help = "BalanceKV's code sorts tokens by coin signs, block leaders forced to +1: positions are not kept "
-                "equally often (B13).";
-    draw.source = "BalanceKV 4.1: sampling; code: sign sort";
-    ParameterSpec block = integerParameter("draw_block", "Sign block", "B", 1, 1024, 128, Stage::Select);
-    block.unit = "tokens";
-    block.help = "Sign sort: the first token of each block of so many gets +1 without a draw (B13).";
-    block.source = "BalanceKV scripts: 128";
-    ParameterSpec reweight;
-    reweight.id = "reweight";
-    reweight.label = "Reweight";
-    reweight.kind = ParameterKind::Flag;
-    reweight.step = 1;
-    reweight.stage = Stage::Select;
-    reweight.help = "Each drawn token counts for all that it was drawn from: weight n / N in numerator and "
-                    "denominator, so that both "
-                    "sums are unbiased. Protected tokens and those after the cut keep weight 1. Fair draw only.";
-    reweight.source = "importance sampling; BalanceKV 4.1 has the sums unbiased";
-    return {draw, block, reweight};
+    return {
+        choiceRow("draw", "Draw",
+                  {{"fair", "Fair", "every subset equally likely"},
+                   {"sign_sort", "Sign sort", "coins in blocks, -1 first, round by round"}},
+                  Stage::Select,
+                  "BalanceKV's code sorts tokens by coin signs, block leaders forced to +1: positions are not kept "
+                  "equally often (B13).",
+                  "BalanceKV 4.1: sampling; code: sign sort"),
+        integerRow("draw_block", "Sign block", "B", "tokens", {1, 1024, 128}, Stage::Select,
+                   "Sign sort: the first token of each block of so many gets +1 without a draw (B13).",
+                   "BalanceKV scripts: 128"),
+        flagRow("reweight", "Reweight", false, Stage::Select,
+                "Each drawn token counts for all that it was drawn from: weight n / N in numerator and denominator, so "
+                "that both sums are unbiased. Protected tokens and those after the cut keep weight 1. Fair draw only.",
+                "importance sampling; BalanceKV 4.1 has the sums unbiased")};
 }
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "uniform";
-    card.name = "Uniform random";
-    card.summary = "Keeps a random subset, drawn anew for every layer and KV head: the baseline to beat.";
-    card.paper = "Baseline of BalanceKV (section 4) and kvpress RandomPress; drawn by sorting independent uniforms";
-    card.variants = {
-        {"paper", "Fair draw", "every subset equally likely", {}},
-        {"kvpress", "kvpress", "the same draw, rounded down", {{"rounding", "floor"}}},
-        {"sign_sort", "BalanceKV's code", "coins, sorted by sign (B13)", {{"draw", "sign_sort"}}},
-        {"reweighted", "Unbiased sums", "the fair draw, each token weighted n / N", {{"reweight", "true"}}}};
-    card.parameters = withCommonParameters(drawParameters(), CommonParameters::All);
-    card.usesSeed = true;
-    card.explanation = policyExplanation("uniform");
-    card.scoreLabel = "score u, uniform in [0, 1)";
-    return card;
+    return {.id = "uniform",
+            .name = "Uniform random",
+            .summary = "Keeps a random subset, drawn anew for every layer and KV head: the baseline to beat.",
+            .paper = "Baseline of BalanceKV (section 4) and kvpress RandomPress; drawn by sorting independent uniforms",
+            .variants =
+                {{"paper", "Fair draw", "every subset equally likely", {}},
+                 {"kvpress", "kvpress", "the same draw, rounded down", {{"rounding", "floor"}}},
+                 {"sign_sort", "BalanceKV's code", "coins, sorted by sign (B13)", {{"draw", "sign_sort"}}},
+                 {"reweighted", "Unbiased sums", "the fair draw, each token weighted n / N", {{"reweight", "true"}}}},
+            .parameters = withCommonParameters(drawParameters(), CommonParameters::All),
+            .usesSeed = true,
+            .scoreLabel = "score u, uniform in [0, 1)"};
 }
 
 // The uniform's 24 leading bits, so that rounding to float never gives 1.
@@ -69,7 +58,7 @@ float uniformScore(const PolicyInput& input, std::int64_t head, std::int64_t row
 
 class Uniform : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
+    Uniform() : Policy(makeCard()) {}
 
     Features features(const PolicyInput& input, const ParameterValues&) const override {
         HostTensor draw{{input.keys.size(0), input.rowCount()}, {}};
@@ -104,7 +93,7 @@ public:
     }
 
     std::string scoreLabel(const ParameterValues& values) const override {
-        return isFair(values) ? m_card.scoreLabel : "no score: signs of coins";
+        return isFair(values) ? card().scoreLabel : "no score: signs of coins";
     }
 
 private:
@@ -132,8 +121,6 @@ private:
         }
         return chosen;
     }
-
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

@@ -39,14 +39,11 @@ Tensor windowAttention(const PolicyInput& input, const QueryWindow& window) {
 }
 
 ParameterSpec groupRuleParameter(std::string help, std::string source) {
-    ParameterSpec group = choiceParameter("group_rule", "Query heads of a group",
-                                          {{"mean", "Mean", "kvpress, KeyDiff's runs"},
-                                           {"sum", "Sum", "compactor-vllm; ranks as the mean"},
-                                           {"max", "Maximum", "the keenest query head decides"}},
-                                          Stage::Combine);
-    group.help = std::move(help);
-    group.source = std::move(source);
-    return group;
+    return choiceRow("group_rule", "Query heads of a group",
+                     {{"mean", "Mean", "kvpress, KeyDiff's runs"},
+                      {"sum", "Sum", "compactor-vllm; ranks as the mean"},
+                      {"max", "Maximum", "the keenest query head decides"}},
+                     Stage::Combine, std::move(help), std::move(source));
 }
 
 GroupRule groupRuleOf(const ParameterValues& values) {

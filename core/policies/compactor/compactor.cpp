@@ -96,7 +96,7 @@ Tensor middleRows(const PolicyInput& input, const Tensor& scores, const Middle& 
 
 class Compactor : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
+    Compactor() : Policy(compactorCard()) {}
 
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         if (values.choice("selection") == "joint" && !isOneShot(values))
@@ -213,8 +213,6 @@ private:
         log->zAttention = part("z_attention");
         return log;
     }
-
-    PolicyCard m_card = compactorCard();
 };
 
 } // namespace

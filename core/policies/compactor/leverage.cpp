@@ -8,7 +8,6 @@
 #include "core/policies/common_parameters.h"
 #include "core/policies/compactor/compactor_log.h"
 #include "core/policies/compactor/leverage_features.h"
-#include "core/policies/explanations.h"
 #include "core/policies/keep_best.h"
 #include "core/policies/policy_run.h"
 
@@ -25,39 +24,36 @@ namespace {
 constexpr std::uint32_t kDrawRound = 3; ///< rounds 0 to 2 belong to the sketch
 
 ParameterTable ownParameters() {
-    ParameterSpec choice = choiceParameter(
+    ParameterTable rows = leverageParameters();
+    rows.push_back(choiceRow(
         "choice", "Chosen",
         {{"top", "Best", "the highest scores, all weights 1"},
          {"sample", "Drawn", "with replacement, chance p = l / Σ l, weight 1 / (k p) for each time (Theorem 1)"}},
-        Stage::Select);
-    choice.help = "Theorem 1 speaks of drawn and weighted rows, while Compactor keeps the best ones: compare their "
-                  "spectral distortion. Rows drawn twice are stored once, so fewer tokens than the budget are kept.";
-    choice.source = "Compactor Theorem 1; Algorithm 1";
-    ParameterTable rows = leverageParameters();
-    rows.push_back(choice);
+        Stage::Select,
+        "Theorem 1 speaks of drawn and weighted rows, while Compactor keeps the best ones: compare their spectral "
+        "distortion. Rows drawn twice are stored once, so fewer tokens than the budget are kept.",
+        "Compactor Theorem 1; Algorithm 1"));
     return rows;
 }
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "leverage";
-    card.family = PolicyFamily::Leverage;
-    card.name = "Leverage";
-    card.summary = "Keeps tokens whose keys stick out of the others before RoPE: Compactor without its attention part.";
-    card.paper = "Chari and Van Durme, Compactor (2025), section 3.1, Algorithm 1, Theorems 1 and 2";
-    card.needs = {Need::Keys, Need::PreRopeKeys};
-    card.variants = {
-        {"paper", "Paper", "Gaussian sketch of 64 columns, best tokens", {}},
-        {"exact", "Exact", "no sketch, through the triangular factor", {{"sketch", "none"}, {"route", "svd"}}},
-        {"sampling",
-         "Sampling (Theorem 1)",
-         "exact leverage as chances, drawn and weighted",
-         {{"sketch", "none"}, {"route", "svd"}, {"choice", "sample"}}}};
-    card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
-    card.usesSeed = true;
-    card.explanation = policyExplanation("leverage");
-    card.scoreLabel = "score leverage";
-    return card;
+    return {.id = "leverage",
+            .name = "Leverage",
+            .summary =
+                "Keeps tokens whose keys stick out of the others before RoPE: Compactor without its attention part.",
+            .paper = "Chari and Van Durme, Compactor (2025), section 3.1, Algorithm 1, Theorems 1 and 2",
+            .needs = {Need::Keys, Need::PreRopeKeys},
+            .variants =
+                {{"paper", "Paper", "Gaussian sketch of 64 columns, best tokens", {}},
+                 {"exact", "Exact", "no sketch, through the triangular factor", {{"sketch", "none"}, {"route", "svd"}}},
+                 {"sampling",
+                  "Sampling (Theorem 1)",
+                  "exact leverage as chances, drawn and weighted",
+                  {{"sketch", "none"}, {"route", "svd"}, {"choice", "sample"}}}},
+            .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+            .family = PolicyFamily::Leverage,
+            .usesSeed = true,
+            .scoreLabel = "score leverage"};
 }
 
 /// Draws with replacement among the rows [begin, end) of one head.
@@ -106,7 +102,7 @@ std::vector<WeightedSet> setsOf(const RowSelection& selection) {
 
 class LeveragePolicy : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
+    LeveragePolicy() : Policy(makeCard()) {}
 
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         if (values.choice("choice") == "sample" && !isOneShot(values))
@@ -181,8 +177,6 @@ private:
         log->leverage = input.engine.download(scores.total);
         return log;
     }
-
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

@@ -18,91 +18,68 @@ namespace kvscope {
 namespace {
 
 ParameterSpec sketchRow() {
-    ParameterSpec spec =
-        choiceParameter("sketch", "Sketch",
-                        {{"gaussian", "Gaussian", "entries drawn from N(0, 1/k)"},
-                         {"srht", "SRHT", "random signs, Walsh-Hadamard transform, k random columns: K D H R^T (C4)"},
-                         {"none", "None", "exact leverage"}},
-                        Stage::Features);
-    spec.symbol = "Φ";
-    spec.help = "The random matrix that the keys are multiplied by before leverage is computed. Below the rank of the "
-                "keys it compresses all scores: they add up to k, not to the rank (C7).";
-    spec.source = "Compactor 3.1, Algorithm 1, Table 4; both codes: Gaussian";
-    return spec;
+    return choiceRow("sketch", "Sketch",
+                     {{"gaussian", "Gaussian", "entries drawn from N(0, 1/k)"},
+                      {"srht", "SRHT", "random signs, Walsh-Hadamard transform, k random columns: K D H R^T (C4)"},
+                      {"none", "None", "exact leverage"}},
+                     Stage::Features,
+                     "The random matrix that the keys are multiplied by before leverage is computed. Below the rank of "
+                     "the keys it compresses all scores: they add up to k, not to the rank (C7).",
+                     "Compactor 3.1, Algorithm 1, Table 4; both codes: Gaussian", "Φ");
 }
 
 ParameterSpec sketchSizeRow() {
-    ParameterSpec spec = integerParameter("sketch_size", "Sketch columns", "k", 1, 256, 64, Stage::Features);
-    spec.unit = "columns";
-    spec.help = "Columns of the sketch, at most the width of a key. The condition of Theorem 2 asks for thousands and "
-                "is not met by any of these (C5).";
-    spec.source = "Compactor 4: 64; kvpress and compactor-vllm 48, its LongBench script 32";
-    return spec;
+    return integerRow("sketch_size", "Sketch columns", "k", "columns", {1, 256, 64}, Stage::Features,
+                      "Columns of the sketch, at most the width of a key. The condition of Theorem 2 asks for "
+                      "thousands and is not met by any of these (C5).",
+                      "Compactor 4: 64; kvpress and compactor-vllm 48, its LongBench script 32");
 }
 
 ParameterSpec scopeRow() {
-    ParameterSpec spec =
-        choiceParameter("sketch_scope", "Sketch per",
-                        {{"head", "KV head", "every head of every layer has a sketch of its own, as in kvpress"},
-                         {"all", "Model", "one sketch for all heads and layers, as in compactor-vllm"}},
-                        Stage::Features);
-    spec.help = "Whether heads share their sketch.";
-    spec.source = "kvpress: one per head; compactor-vllm: one for all";
-    return spec;
+    return choiceRow("sketch_scope", "Sketch per",
+                     {{"head", "KV head", "every head of every layer has a sketch of its own, as in kvpress"},
+                      {"all", "Model", "one sketch for all heads and layers, as in compactor-vllm"}},
+                     Stage::Features, "Whether heads share their sketch.",
+                     "kvpress: one per head; compactor-vllm: one for all");
 }
 
 ParameterTable centringRows() {
-    ParameterSpec centred;
-    centred.id = "centred";
-    centred.label = "Centre keys";
-    centred.kind = ParameterKind::Flag;
-    centred.step = 1;
-    centred.help = "Takes the mean key away first. Not in the paper, but in both codes (C2); leverage of the keys with "
-                   "a column of ones is the centred one plus 1/n.";
-    centred.source = "kvpress: the whole sequence; compactor-vllm: every token chunk";
-    ParameterSpec chunk = integerParameter("token_chunk", "Token chunk", "", 0, 1 << 20, 0, Stage::Features);
-    chunk.unit = "tokens";
-    chunk.maxIsTokens = true;
-    chunk.help = "Leverage among so many tokens at a time; 0: among all. Centred chunks of k + 1 tokens or fewer are "
-                 "flat: every token has 1 − 1/L (C3).";
-    chunk.source = "Paper and kvpress: none; compactor-vllm 512, its RULER script 2048";
-    return {centred, chunk};
+    return {flagRow("centred", "Centre keys", false, Stage::Features,
+                    "Takes the mean key away first. Not in the paper, but in both codes (C2); leverage of the keys "
+                    "with a column of ones is the centred one plus 1/n.",
+                    "kvpress: the whole sequence; compactor-vllm: every token chunk"),
+            tokensRow("token_chunk", "Token chunk", "", {0, 1 << 20, 0}, Stage::Features,
+                      "Leverage among so many tokens at a time; 0: among all. Centred chunks of k + 1 tokens or fewer "
+                      "are flat: every token has 1 − 1/L (C3).",
+                      "Paper and kvpress: none; compactor-vllm 512, its RULER script 2048")};
 }
 
 ParameterSpec routeRow() {
-    ParameterSpec spec = choiceParameter(
+    return choiceRow(
         "route", "Route",
         {{"gram", "Eigenvectors of KᵀK", "the paper's Algorithm 1 and compactor-vllm"},
          {"cholesky", "Cholesky", "KᵀK = L Lᵀ, l = ‖L⁻¹k‖², as kvpress; the fastest"},
          {"qr", "QR", "K = Q R, l = ‖R⁻ᵀk‖²: the condition number is not squared (C6)"},
          {"svd", "SVD", "K = U S Vᵀ through the triangular factor: the condition number is not squared (C6)"}},
-        Stage::Features);
-    spec.help = "How the scores are computed. All four agree to rounding on well-conditioned keys; everything runs in "
-                "double precision, where the codes use float or less (C6).";
-    spec.source = "Compactor Algorithm 1 and Table 4; kvpress: Cholesky; compactor-vllm: SVD of KᵀK";
-    return spec;
+        Stage::Features,
+        "How the scores are computed. All four agree to rounding on well-conditioned keys; everything runs in double "
+        "precision, where the codes use float or less (C6).",
+        "Compactor Algorithm 1 and Table 4; kvpress: Cholesky; compactor-vllm: SVD of KᵀK");
 }
 
 ParameterTable regulariserRows() {
-    ParameterSpec kind = choiceParameter("regulariser", "Regulariser",
-                                         {{"none", "None", "directions that are rounding are dropped"},
-                                          {"ridge", "Ridge", "strength added to the diagonal of KᵀK"},
-                                          {"clamp", "Clamp", "eigenvalues of KᵀK raised to the strength"}},
-                                         Stage::Features);
-    kind.help = "What keeps small directions from counting in full. A ridge is not free of scale: with a sketch its "
-                "entries must be N(0, 1/k). A clamp needs eigenvalues: routes gram and svd.";
-    kind.source = "Paper: none or clamp 1e-6; kvpress: ridge 1e-2; compactor-vllm: ridge 5e-3";
-    ParameterSpec strength;
-    strength.id = "regulariser_strength";
-    strength.label = "Strength";
-    strength.symbol = "λ";
-    strength.max = 1;
-    strength.defaultValue = 1e-6;
-    strength.logarithmic = true;
-    strength.help = "Of the ridge or the clamp. 0 regularises nothing. The codes multiply theirs by ten when their "
-                    "float decomposition fails; in double it does not fail.";
-    strength.source = "Compactor: 1e-6; kvpress 1e-2; compactor-vllm 5e-3 (its comment says 1e-2)";
-    return {kind, strength};
+    return {choiceRow("regulariser", "Regulariser",
+                      {{"none", "None", "directions that are rounding are dropped"},
+                       {"ridge", "Ridge", "strength added to the diagonal of KᵀK"},
+                       {"clamp", "Clamp", "eigenvalues of KᵀK raised to the strength"}},
+                      Stage::Features,
+                      "What keeps small directions from counting in full. A ridge is not free of scale: with a sketch "
+                      "its entries must be N(0, 1/k). A clamp needs eigenvalues: routes gram and svd.",
+                      "Paper: none or clamp 1e-6; kvpress: ridge 1e-2; compactor-vllm: ridge 5e-3"),
+            realRow("regulariser_strength", "Strength", "λ", {0, 1, 1e-6, 0, true}, Stage::Features,
+                    "Of the ridge or the clamp. 0 regularises nothing. The codes multiply theirs by ten when their "
+                    "float decomposition fails; in double it does not fail.",
+                    "Compactor: 1e-6; kvpress 1e-2; compactor-vllm 5e-3 (its comment says 1e-2)")};
 }
 
 /// Number of sketch columns for keys of this width.

@@ -4,7 +4,6 @@
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 
 #include <fmt/format.h>
@@ -17,64 +16,50 @@ namespace kvscope {
 namespace {
 
 ParameterTable ownParameters() {
-    ParameterSpec anchor =
-        choiceParameter("anchor", "Anchor",
-                        {{"mean", "Mean of keys", "μ = (1/n) Σ k_i (section 3.2's experiments)"},
-                         {"normalised_mean", "Mean of unit keys", "μ = (1/n) Σ k_i/‖k_i‖ (Eq. 8)"},
-                         {"median", "Median", "coordinate-wise median of the keys (Table 14)"},
-                         {"pairwise", "Pairwise", "the sum over all keys instead of an anchor (Eq. 7)"}},
-                        Stage::Features);
-    anchor.symbol = "μ";
-    anchor.help =
-        "What keys are compared with. Mean of keys and mean of unit keys can disagree completely (K1); pairwise "
-        "and mean of unit keys rank the same under cosine (K2).";
-    anchor.source = "KeyDiff 3.2, Eqs. 7-8, Table 14; kvpress: normalised_mean";
-    ParameterSpec metric = choiceParameter("metric", "Similarity",
-                                           {{"cosine", "Cosine", "score −cos(μ, k_i); 0 for a zero key (K4)"},
-                                            {"dot", "Dot product", "score −⟨μ, k_i⟩, keys not normalised"},
-                                            {"euclidean", "Euclidean", "score +‖k_i − μ‖, keys not normalised"}},
-                                           Stage::Features);
-    metric.help = "How a key is compared with the anchor. The paper does not write out signs and normalisation of the "
-                  "other two; keys stay as they are.";
-    metric.source = "KeyDiff Eq. 8, Table 15";
-    ParameterSpec window;
-    window.id = "window_share";
-    window.label = "Sliding window";
-    window.symbol = "w";
-    window.help =
-        "Share of the budget that goes to the most recent tokens: floor(w N) of them are kept whatever their score.";
-    window.source = "KeyDiff 3.2; Table 13: 0.1 and 0.2; Math-500: 0.2";
-    window.max = 0.9;
-    window.step = 0.01;
-    window.stage = Stage::Select;
-    return {anchor, metric, window};
+    return {choiceRow("anchor", "Anchor",
+                      {{"mean", "Mean of keys", "μ = (1/n) Σ k_i (section 3.2's experiments)"},
+                       {"normalised_mean", "Mean of unit keys", "μ = (1/n) Σ k_i/‖k_i‖ (Eq. 8)"},
+                       {"median", "Median", "coordinate-wise median of the keys (Table 14)"},
+                       {"pairwise", "Pairwise", "the sum over all keys instead of an anchor (Eq. 7)"}},
+                      Stage::Features,
+                      "What keys are compared with. Mean of keys and mean of unit keys can disagree completely (K1); "
+                      "pairwise and mean of unit keys rank the same under cosine (K2).",
+                      "KeyDiff 3.2, Eqs. 7-8, Table 14; kvpress: normalised_mean", "μ"),
+            choiceRow("metric", "Similarity",
+                      {{"cosine", "Cosine", "score −cos(μ, k_i); 0 for a zero key (K4)"},
+                       {"dot", "Dot product", "score −⟨μ, k_i⟩, keys not normalised"},
+                       {"euclidean", "Euclidean", "score +‖k_i − μ‖, keys not normalised"}},
+                      Stage::Features,
+                      "How a key is compared with the anchor. The paper does not write out signs and normalisation of "
+                      "the other two; keys stay as they are.",
+                      "KeyDiff Eq. 8, Table 15"),
+            realRow("window_share", "Sliding window", "w", {0, 0.9, 0, 0.01}, Stage::Select,
+                    "Share of the budget that goes to the most recent tokens: floor(w N) of them are kept whatever "
+                    "their score.",
+                    "KeyDiff 3.2; Table 13: 0.1 and 0.2; Math-500: 0.2")};
 }
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "keydiff";
-    card.family = PolicyFamily::KeyDiff;
-    card.name = "KeyDiff";
-    card.summary = "Keeps the keys least similar to the mean key; no queries, values or attention weights.";
-    card.paper =
-        "Park et al., KeyDiff: Key Similarity-Based KV Cache Eviction (2025), Eqs. 7 and 8, sections 2.4 and 3.2";
-    card.needs = {Need::Keys};
-    card.variants = {
-        {"paper", "Paper", "mean of the keys, cosine", {}},
-        {"kvpress",
-         "kvpress",
-         "mean of the unit keys, budget rounded down",
-         {{"anchor", "normalised_mean"}, {"rounding", "floor"}, {"prompt_alignment", "kvpress"}}},
-        {"pairwise", "Pairwise (Eq. 7)", "summed cosine to all keys", {{"anchor", "pairwise"}}},
-        {"sliding_window",
-         "With sliding window",
-         "a fifth of the budget is recent (Table 13, Math-500)",
-         {{"window_share", "0.2"}}},
-    };
-    card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
-    card.explanation = policyExplanation("keydiff");
-    card.scoreLabel = "score −cos(μ, k)";
-    return card;
+    return {
+        .id = "keydiff",
+        .name = "KeyDiff",
+        .summary = "Keeps the keys least similar to the mean key; no queries, values or attention weights.",
+        .paper =
+            "Park et al., KeyDiff: Key Similarity-Based KV Cache Eviction (2025), Eqs. 7 and 8, sections 2.4 and 3.2",
+        .needs = {Need::Keys},
+        .variants =
+            {
+                {"paper", "Paper", "mean of the keys, cosine", {}},
+                kvpressVariant("mean of the unit keys, budget rounded down", {{"anchor", "normalised_mean"}}),
+                {"pairwise", "Pairwise (Eq. 7)", "summed cosine to all keys", {{"anchor", "pairwise"}}},
+                {"sliding_window",
+                 "With sliding window",
+                 "a fifth of the budget is recent (Table 13, Math-500)",
+                 {{"window_share", "0.2"}}},
+            },
+        .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+        .family = PolicyFamily::KeyDiff,
+        .scoreLabel = "score −cos(μ, k)"};
 }
 
 SimilarityMetric metricOf(const ParameterValues& values) {
@@ -90,7 +75,7 @@ AnchorKind anchorOf(const std::string& id) {
 
 class KeyDiff : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
+    KeyDiff() : Policy(makeCard()) {}
 
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         const std::string& anchorId = values.choice("anchor");
@@ -125,9 +110,6 @@ public:
                                                               : "distance",
                            pairwise ? "(k_j, k)" : "(μ, k)");
     }
-
-private:
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

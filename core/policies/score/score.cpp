@@ -2,8 +2,8 @@
 // as when it runs alone, and the formula is evaluated on the results.
 #include "core/base/error.h"
 #include "core/engine/engine.h"
+#include "core/parameters/parameter_rows.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 #include "core/policies/score/score_expression.h"
 
@@ -20,35 +20,24 @@ namespace {
 void checkExpression(std::string_view text) { (void)ScoreExpression::parse(text); }
 
 ParameterTable ownParameters() {
-    ParameterSpec expression;
-    expression.id = "expression";
-    expression.label = "Score";
-    expression.kind = ParameterKind::Text;
-    expression.defaultText = "z(snapkv) + 0.3*z(key_norm)*vnorm";
-    expression.check = checkExpression;
-    expression.help =
-        "A formula over knorm, vnorm, position and the scores of other policies, with + - * /, z, rank, log, exp, "
-        "sqrt, abs, min, max and clip. Larger is kept.";
-    expression.source = "your own idea";
-    expression.stage = Stage::Features;
-    return {expression};
+    return {textRow("expression", "Score", "z(snapkv) + 0.3*z(key_norm)*vnorm",
+                    "A formula over knorm, vnorm, position and the scores of other policies, with + - * /, z, rank, "
+                    "log, exp, sqrt, abs, min, max and clip. Larger is kept.",
+                    "your own idea", checkExpression)};
 }
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "score";
-    card.name = "Your own score";
-    card.summary = "Keeps the tokens with the largest value of a formula over the features of other policies.";
-    card.paper = "Baseline of your own: a formula on the command line or in the parameter panel";
-    card.needs = {Need::Keys, Need::Queries, Need::Values};
-    card.variants = {{"paper", "As written", "larger is kept", {}}};
-    card.parameters = withCommonParameters(ownParameters(), CommonParameters::All);
-    card.usesSeed = true;
-    card.carriesState = true;
-    card.colonParameter = "expression";
-    card.explanation = policyExplanation("score");
-    card.scoreLabel = "score: the formula";
-    return card;
+    return {.id = "score",
+            .name = "Your own score",
+            .summary = "Keeps the tokens with the largest value of a formula over the features of other policies.",
+            .paper = "Baseline of your own: a formula on the command line or in the parameter panel",
+            .needs = {Need::Keys, Need::Queries, Need::Values},
+            .variants = {{"paper", "As written", "larger is kept", {}}},
+            .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+            .usesSeed = true,
+            .carriesState = true,
+            .colonParameter = "expression",
+            .scoreLabel = "score: the formula"};
 }
 
 /// Key prefix of a formula's features in the common map: "0/attention", "1/leverage", or "2" for a basic one.
@@ -110,7 +99,7 @@ Tensor chosenTerm(const ScoreFeature& feature, const Scores& scores) {
 
 class Score : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
+    Score() : Policy(makeCard()) {}
 
     std::vector<Need> needs(const ParameterValues& values) const override {
         std::vector<Need> all = {Need::Keys};
@@ -210,8 +199,6 @@ private:
         const Features own = withoutPrefix(features, prefixOf(i));
         return chosenTerm(feature, policyById(spec.policy).combine(inputFor(input, i), own, spec.values));
     }
-
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

@@ -7,7 +7,6 @@
 #include "core/base/error.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 #include "core/policies/subgen/subgen_radius.h"
 
@@ -25,64 +24,48 @@ namespace {
 enum Round : std::uint32_t { ClusterSlots = 0, ValueSlots = 1 };
 
 ParameterTable ownParameters() {
-    ParameterSpec rule = choiceParameter("delta_rule", "Radius from",
-                                         {{"quantile", "Quantile of distances", "a quantile of the pairwise distances"},
-                                          {"given", "Given radius", "delta as typed"},
-                                          {"budget", "Searched for the budget",
-                                           "the smallest delta found whose storage fits the budget; not in the paper"}},
-                                         Stage::Features);
-    rule.symbol = "δ";
-    rule.help =
-        "How the cluster radius is found; the paper gives no default. Without a search the budget is not used and the "
-        "realised storage is reported.";
-    rule.source = "SubGen Algorithm 1; quantile and search: this program's";
-    ParameterSpec quantile;
-    quantile.id = "delta_quantile";
-    quantile.label = "Quantile";
-    quantile.help =
-        "Share of the pairwise distances (of up to 512 evenly spaced keys of the head) that delta is above.";
-    quantile.source = "this program's: a slider that means the same for every model";
-    quantile.defaultValue = 0.05;
-    quantile.step = 0.01;
-    ParameterSpec delta;
-    delta.id = "delta";
-    delta.label = "Given radius";
-    delta.symbol = "δ";
-    delta.help =
-        "Radius of a cluster, in the units of the keys. The clusterability of the theorem calls the diameter so (S3).";
-    delta.source = "SubGen Algorithm 1; no published value";
-    delta.max = 1000;
-    delta.defaultValue = 10;
-    ParameterSpec t = integerParameter("cluster_slots", "Samples per cluster", "t", 1, 256, 4, Stage::Select);
-    t.unit = "slots";
-    t.help = "Uniform samples, with replacement, that every cluster keeps for the denominator.";
-    t.source = "SubGen Theorem 1: Ω(ε⁻² e^(2δr) ln n); no published value";
-    ParameterSpec s = integerParameter("value_slots", "Value reservoir", "s", 1, 4096, 256, Stage::Select);
-    s.unit = "slots";
-    s.help = "Pairs sampled with probability ‖v‖²/μ, with replacement, for the numerator. Below some tens z can point "
-             "anywhere (S6).";
-    s.source = "SubGen Theorem 1: Ω(ε⁻² d) (an overview sentence says d ln n, S1); no published value";
-    return {rule, quantile, delta, t, s};
+    return {
+        choiceRow("delta_rule", "Radius from",
+                  {{"quantile", "Quantile of distances", "a quantile of the pairwise distances"},
+                   {"given", "Given radius", "delta as typed"},
+                   {"budget", "Searched for the budget",
+                    "the smallest delta found whose storage fits the budget; not in the paper"}},
+                  Stage::Features,
+                  "How the cluster radius is found; the paper gives no default. Without a search the budget is not "
+                  "used and the realised storage is reported.",
+                  "SubGen Algorithm 1; quantile and search: this program's", "δ"),
+        realRow("delta_quantile", "Quantile", "", {0, 1, 0.05, 0.01}, Stage::Features,
+                "Share of the pairwise distances (of up to 512 evenly spaced keys of the head) that delta is above.",
+                "this program's: a slider that means the same for every model"),
+        realRow("delta", "Given radius", "δ", {0, 1000, 10}, Stage::Features,
+                "Radius of a cluster, in the units of the keys. The clusterability of the theorem calls the diameter "
+                "so (S3).",
+                "SubGen Algorithm 1; no published value"),
+        integerRow("cluster_slots", "Samples per cluster", "t", "slots", {1, 256, 4}, Stage::Select,
+                   "Uniform samples, with replacement, that every cluster keeps for the denominator.",
+                   "SubGen Theorem 1: Ω(ε⁻² e^(2δr) ln n); no published value"),
+        integerRow("value_slots", "Value reservoir", "s", "slots", {1, 4096, 256}, Stage::Select,
+                   "Pairs sampled with probability ‖v‖²/μ, with replacement, for the numerator. Below some tens z can "
+                   "point anywhere (S6).",
+                   "SubGen Theorem 1: Ω(ε⁻² d) (an overview sentence says d ln n, S1); no published value")};
 }
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "subgen";
-    card.family = PolicyFamily::Clusters;
-    card.name = "SubGen";
-    card.summary = "Streaming clusters with uniform samples for the denominator, a norm-weighted reservoir for the "
-                   "numerator.";
-    card.paper = "Zandieh et al., SubGen: Token Generation in Sublinear Time and Memory (2024), Algorithm 1, Theorem 1";
-    card.needs = {Need::Keys, Need::Values};
-    card.variants = {{"paper", "Paper", "radius as a quantile of pairwise distances", {}},
+    return {
+        .id = "subgen",
+        .name = "SubGen",
+        .summary =
+            "Streaming clusters with uniform samples for the denominator, a norm-weighted reservoir for the numerator.",
+        .paper = "Zandieh et al., SubGen: Token Generation in Sublinear Time and Memory (2024), Algorithm 1, Theorem 1",
+        .needs = {Need::Keys, Need::Values},
+        .variants = {{"paper", "Paper", "radius as a quantile of pairwise distances", {}},
                      {"given", "Given radius", "radius as typed", {{"delta_rule", "given"}}},
-                     {"searched", "Searched", "radius searched for the budget", {{"delta_rule", "budget"}}}};
-    card.parameters = withCommonParameters(ownParameters(), CommonParameters::Rounding);
-    card.usesSeed = true;
-    card.blockRefusal = "it is a stream already and takes the tokens one by one";
-    card.explanation = policyExplanation("subgen");
-    card.scoreLabel = "no score: reservoirs";
-    return card;
+                     {"searched", "Searched", "radius searched for the budget", {{"delta_rule", "budget"}}}},
+        .parameters = withCommonParameters(ownParameters(), CommonParameters::Rounding),
+        .family = PolicyFamily::Clusters,
+        .usesSeed = true,
+        .blockRefusal = "it is a stream already and takes the tokens one by one",
+        .scoreLabel = "no score: reservoirs"};
 }
 
 /// Uniforms of one head's reservoirs, and the smallest distance of any flip from the other outcome.
@@ -262,7 +245,7 @@ void addHistory(Flips flips, std::int64_t head, const Reservoirs& reservoirs, Su
 
 class Subgen : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
+    Subgen() : Policy(makeCard()) {}
 
     Features features(const PolicyInput& input, const ParameterValues&) const override {
         return {{"value_norms", input.engine.rowNorms(input.values, input.checkpoint)}};
@@ -318,8 +301,6 @@ private:
                             searched ? fmt::format("; the radius was searched for a budget of {} tokens", count)
                                      : "; the radius decides that, not the budget")};
     }
-
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

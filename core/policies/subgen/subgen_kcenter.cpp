@@ -5,7 +5,6 @@
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/explanations.h"
 #include "core/policies/policy.h"
 #include "core/policies/subgen/kcenter_log.h"
 
@@ -23,44 +22,38 @@ namespace {
 using Runs = std::vector<GreedyCenters>;
 
 ParameterTable ownParameters() {
-    ParameterSpec recent = integerParameter("recent", "Recent tokens", "r", 0, 1 << 20, 32, Stage::Features);
-    recent.unit = "tokens";
-    recent.maxIsTokens = true;
-    recent.help = "The most recent tokens, kept for good, inside the budget; the centres are chosen among the rest. "
-                  "The paper does not give it.";
-    recent.source = "SubGen section 3.2: r and k only as their sum";
-    ParameterSpec first = choiceParameter("first_centre", "First centre",
-                                          {{"first_token", "First token", "row 0"},
-                                           {"farthest_from_mean", "Farthest from the mean", "argmax ‖k_i − μ‖"},
-                                           {"seeded", "Random", "one uniform per KV head"}},
-                                          Stage::Features);
-    first.help = "Where the farthest-first walk begins; the paper does not say.";
-    first.source = "SubGen section 3.2 leaves it open";
-    return {recent, first};
+    return {tokensRow("recent", "Recent tokens", "r", {0, 1 << 20, 32}, Stage::Features,
+                      "The most recent tokens, kept for good, inside the budget; the centres are chosen among the "
+                      "rest. The paper does not give it.",
+                      "SubGen section 3.2: r and k only as their sum"),
+            choiceRow("first_centre", "First centre",
+                      {{"first_token", "First token", "row 0"},
+                       {"farthest_from_mean", "Farthest from the mean", "argmax ‖k_i − μ‖"},
+                       {"seeded", "Random", "one uniform per KV head"}},
+                      Stage::Features, "Where the farthest-first walk begins; the paper does not say.",
+                      "SubGen section 3.2 leaves it open")};
 }
 
 PolicyCard makeCard() {
-    PolicyCard card;
-    card.id = "subgen_kcenter";
-    card.family = PolicyFamily::Centres;
-    card.name = "SubGen k-center";
-    card.summary = "Keeps the most recent tokens and greedy k-center representatives of the other keys; no weights.";
-    card.paper = "Zandieh et al., SubGen: Token Generation in Sublinear Time and Memory (2024), section 3.2; greedy "
-                 "k-center: Gonzalez 1985";
-    card.needs = {Need::Keys};
-    card.variants = {
-        {"paper", "Paper", "first centre: token 0", {}},
-        {"far_start",
-         "Far start",
-         "first centre: farthest from the mean key",
-         {{"first_centre", "farthest_from_mean"}}},
-        {"random_start", "Random start", "first centre drawn with the seed", {{"first_centre", "seeded"}}}};
-    card.parameters =
-        withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing);
-    card.usesSeed = true;
-    card.explanation = policyExplanation("subgen_kcenter");
-    card.scoreLabel = "no score: farthest-first order";
-    return card;
+    return {
+        .id = "subgen_kcenter",
+        .name = "SubGen k-center",
+        .summary = "Keeps the most recent tokens and greedy k-center representatives of the other keys; no weights.",
+        .paper = "Zandieh et al., SubGen: Token Generation in Sublinear Time and Memory (2024), section 3.2; greedy "
+                 "k-center: Gonzalez 1985",
+        .needs = {Need::Keys},
+        .variants =
+            {{"paper", "Paper", "first centre: token 0", {}},
+             {"far_start",
+              "Far start",
+              "first centre: farthest from the mean key",
+              {{"first_centre", "farthest_from_mean"}}},
+             {"random_start", "Random start", "first centre drawn with the seed", {{"first_centre", "seeded"}}}},
+        .parameters =
+            withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing),
+        .family = PolicyFamily::Centres,
+        .usesSeed = true,
+        .scoreLabel = "no score: farthest-first order"};
 }
 
 std::vector<TokenIndex> firstCentres(const PolicyInput& input, const Tensor& rest, const std::string& rule) {
@@ -155,10 +148,7 @@ std::shared_ptr<const StepLog> logOf(const PolicyInput& input, const Runs& runs,
 
 class SubgenKCenter : public Policy {
 public:
-    const PolicyCard& card() const override { return m_card; }
-
-    Features features(const PolicyInput&, const ParameterValues&) const override { return {}; }
-    Scores combine(const PolicyInput&, const Features&, const ParameterValues&) const override { return {}; }
+    SubgenKCenter() : Policy(makeCard()) {}
 
     Protection protection(const ParameterValues& values, std::int64_t) const override {
         return {0, values.integer("recent")};
@@ -186,9 +176,6 @@ public:
             selection.steps = logOf(input, *runs, centres, recent);
         return selection;
     }
-
-private:
-    PolicyCard m_card = makeCard();
 };
 
 } // namespace

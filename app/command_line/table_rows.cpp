@@ -1,0 +1,54 @@
+// Tables that subcommands write, for programs as JSON and for spreadsheets as CSV.
+#include "app/command_line/table_rows.h"
+
+#include "app/command_line/command.h"
+#include "core/base/atomic_file.h"
+#include "core/base/csv.h"
+
+namespace kvscope {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string cellText(const Json& value) {
+    if (value.is_null())
+        return {};
+    if (value.is_string())
+        return value.get<std::string>();
+    return value.is_number_float() ? numberText(value.get<double>()) : value.dump();
+}
+
+std::string csvText(const std::vector<TableRow>& rows, const std::string& command) {
+    std::string text;
+    for (const TableRow& row : rows) {
+        std::vector<std::string> names, fields;
+        for (const auto& [name, value] : row) {
+            names.push_back(name);
+            fields.push_back(cellText(value));
+        }
+        names.push_back("command");
+        fields.push_back(command);
+        text += text.empty() ? csvLine(names) + csvLine(fields) : csvLine(fields);
+    }
+    return text;
+}
+
+std::string jsonText(const std::string& format, const std::vector<TableRow>& rows, const std::string& command) {
+    Json list = Json::array();
+    for (const TableRow& row : rows) {
+        Json& object = list.emplace_back(Json::object());
+        for (const auto& [name, value] : row)
+            object[name] = value;
+    }
+    return Json{{"format", format}, {"version", 1}, {"command", command}, {"rows", list}}.dump(1) + "\n";
+}
+
+} // namespace
+
+void writeRows(const std::string& path, const std::string& format, const std::vector<TableRow>& rows,
+               const std::string& command) {
+    writeFileAtomically(path, path.ends_with(".json") ? jsonText(format, rows, command) : csvText(rows, command));
+}
+
+} // namespace kvscope

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kvscope {
+
+/// Names and values of the columns, in their order.
+using TableRow = std::vector<std::pair<std::string, nlohmann::ordered_json>>;
+
+/// Writes FILE.json, an object with the format's name and the command beside the rows, or FILE.csv, where the command
+/// is the last column. Throws Error.
+void writeRows(const std::string& path, const std::string& format, const std::vector<TableRow>& rows,
+               const std::string& command);
+
+} // namespace kvscope
