@@ -39,7 +39,7 @@ struct AttentionMapData : ViewData {
     bool rowsAreKeys = false;                       ///< cosine of keys
     std::string heads;                              ///< "query head 4", "mean of query heads 4-7"
     std::shared_ptr<const MapNeighbourhood> locked; ///< null: no cell is locked, or it is none of this map's
-    Memo memo; ///< of the pictures made of the cells: a hand that pans wants the same at every step
+    Memo memo; ///< caches pictures of the cells, which every step of panning needs again
 };
 
 } // namespace kvscope

@@ -1,4 +1,4 @@
-// The attention map as a view: options, layout, what it says and what can be asked of it.
+// The attention map as a view: options, layout, finding, facts.
 #include "views/attention_map/map_cell.h"
 #include "views/attention_map/map_facts.h"
 #include "views/attention_map/map_inset.h"
@@ -96,7 +96,7 @@ std::string poolingOf(const AttentionMapData& data, const MapImage& image) {
 }
 
 /// "causal", "query head 4", "max of 8 keys × 8 queries a pixel", "sampled rows (440 of 1,028)", "log10, floor 1e−4":
-/// what the picture does not show by itself first, because the end may be cut off.
+/// facts that the picture does not show come first, because the end may be cut off.
 std::vector<std::string> captionOf(const AttentionMapData& data, const MapScale& scale, const MapLayout& layout,
                                    double pixelScale, const ParameterValues& options) {
     std::vector<std::string> facts{named(options, "map"), data.heads};
@@ -135,15 +135,14 @@ void drawCaption(SceneBuilder& builder, std::vector<std::string> lines, const Bo
                      VerticalAlign::Middle);
 }
 
-/// As much of the caption above the map as it needs where that is two rows, and room for the magnified cells where they
-/// would hide others.
+/// Gives the caption two rows where it needs them, and the magnified cells their width where they would cover others.
 MapLayout arranged(const SceneBuilder& builder, const ViewInput& input, const ParameterValues& options,
                    const AttentionMapData& data, const MapScale& scale, const Viewport& viewport) {
     MapMargins margins;
     MapLayout layout = layoutOfMap(input, data, viewport, margins);
     if (viewport.height >= 300) {
         std::vector<std::string> facts = captionOf(data, scale, layout, viewport.pixelScale, options);
-        facts.back() = "log10, 0.00123 to 0.00123"; // the map does not move under a hand that pulls these ends
+        facts.back() = "log10, 0.00123 to 0.00123"; // the widest such text
         margins.captionRows = captionLines(builder, facts, layout).size() > 1 ? 2 : 1;
     }
     margins.right = widthForInset(layout, data, input, viewport);

@@ -1,4 +1,4 @@
-// A locked cell is written as a person would write it, so that a figure of it can be asked for on a command line.
+// Text form of a locked cell, for the command line.
 #include "views/attention_map/map_cell.h"
 
 #include "core/base/error.h"

@@ -9,8 +9,8 @@
 
 namespace kvscope {
 
-/// The cell of an attention map that is locked: one cell, or the largest of a rectangle of cells (what a click on a
-/// pixel means that stands for many). Both ends belong to it.
+/// The locked cell of an attention map: one cell, or the largest cell of a rectangle (the cells of a clicked pixel).
+/// Both ends are inclusive.
 struct MapCell {
     TokenIndex firstQuery = 0, lastQuery = 0, firstKey = 0, lastKey = 0;
 

@@ -1,5 +1,5 @@
-// Attention spans many powers of ten, so the scale decides what is seen: logarithmic by default, linear for the few
-// large weights, by row where rows differ in sharpness, by rank where only the order matters.
+// The colour scale: logarithmic by default, because attention spans many powers of ten; linear for the few large
+// weights, by row where rows differ in sharpness, by rank where only the order matters.
 #include "views/attention_map/map_colours.h"
 
 #include <fmt/format.h>
@@ -14,7 +14,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kDecadesBelowFloor = 2; // room to pull the lower end down, and to see what lies there
+constexpr double kDecadesBelowFloor = 2; // extra decades below the floor, for dragging the lower end
 
 float largestMagnitude(const std::vector<float>& cells) {
     float largest = 0;
@@ -140,7 +140,7 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options,
                      most = std::sqrt(mostOf(data.cells.data, topOf(data.cells.data)));
         setEnds(-most, most);
         stretchColumn(std::min(top - most, most),
-                      std::min(top - most, most)); // up to four times the value: room to pull
+                      std::min(top - most, most)); // up to four times the value, for dragging the upper end
         break;
     }
     case Look::Span: {

@@ -24,7 +24,7 @@ public:
         return placeOfLevel(levelOfCell(row, row * m_data.cells.shape[1] + column));
     }
     std::string name() const;                        ///< "log10, floor 1e−4", with the range where one was chosen
-    const std::string& key() const { return m_key; } ///< says all of the options that it depends on
+    const std::string& key() const { return m_key; } ///< text of the options that it depends on
 
 private:
     enum class Look { Logarithmic, Linear, Row, Rank, Signed, SignedRoot, Span }; ///< cosines, differences, logits
@@ -45,7 +45,7 @@ private:
     std::vector<float> m_sorted;  ///< Look::Rank
 };
 
-/// The scale of the data's picture: the last one where the options ask for the same. Lives no longer than the data.
+/// The scale of the data's picture, cached while the options stay the same.
 std::shared_ptr<const MapScale> scaleOfMap(const AttentionMapData& data, const ParameterValues& options);
 
 /// The check of the map's range option: also refuses a quantity that no map has.

@@ -50,8 +50,8 @@ bool holds(const MapCell& cells, const MapNeighbourhood& locked) {
 
 bool isSingle(const MapCell& cells) { return cells.firstQuery == cells.lastQuery && cells.firstKey == cells.lastKey; }
 
-/// Largest first, from 1, as for a locked cell. The picture knows its own pixels alone: where they are not all the keys
-/// that the query sees, one by one, the words say among what the rank counts.
+/// The rank of a cell in its row, from 1, as for a locked cell. A picture knows only its own pixels: if these are not
+/// all the query's keys one by one, the text says what the rank counts.
 std::string rankInRow(const ViewInput& input, const AttentionMapData& data, const MapCell& cells) {
     if (data.locked && isSingle(cells) && holds(cells, *data.locked))
         return fmt::format("{} of {} keys", formatCount(data.locked->rank), formatCount(data.locked->seen));
@@ -104,7 +104,7 @@ PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, const M
     return facts;
 }
 
-/// A click on what is locked releases it. Masked cells are not locked: there is nothing to magnify.
+/// A click on the locked cell unlocks it. Masked cells cannot be locked: they have no values.
 void addLock(PointFacts& facts, const AttentionMapData& data, const MapCell& cells, float value) {
     if (data.locked && holds(cells, *data.locked))
         facts.settingChange = lockOf(std::nullopt);

@@ -1,5 +1,4 @@
-// A magnifying glass that does not lie on what one looks at: it shows single cells where the map shows the largest of
-// many.
+// The magnified neighbourhood of the locked cell: single cells, where a pixel of the map is the maximum of many.
 #include "views/attention_map/map_inset.h"
 
 #include <fmt/format.h>
@@ -17,7 +16,7 @@ constexpr PickId kGround{PickId::Kind::Legend, 300}, kGrid{PickId::Kind::Cell, -
 constexpr double kPadding = 8, kHeading = 15, kQueryTexts = 58, kKeyTexts = 52;
 constexpr double kLeastCell = 9, kLeastBareCell = 5, kMostCell = 40, kCellWithNumber = 29;
 
-/// What is left out where room is scarce: the tokens' texts, then all headings but the first.
+/// What to leave out when room is scarce: the tokens' texts, then all headings but the first.
 struct Mode {
     bool texts;
     std::size_t headings;
@@ -30,7 +29,7 @@ struct Inset {
     Mode mode{};
 };
 
-/// Where the inset may stand, and at which side of the room.
+/// Places for the inset, each with its side.
 struct Room {
     Box box;
     bool atRight = false;
@@ -117,12 +116,12 @@ Room farthestCorner(const MapLayout& layout, const MapNeighbourhood& around) {
             isLeft};
 }
 
-/// From the one that says most to the one that needs least.
+/// From the most informative mode to the smallest.
 std::array<Mode, 3> modesOf(std::size_t headings) {
     return {Mode{true, headings}, Mode{false, headings}, Mode{false, 1}};
 }
 
-/// A smaller inset beside what is seen is better than a larger one over it.
+/// Prefers a smaller inset beside the map to a larger one over it.
 Inset placed(const MapLayout& layout, const AttentionMapData& data, const Viewport& viewport, std::size_t headings) {
     const auto modes = modesOf(headings);
     const Room beside = roomBeside(layout, viewport, widthBeside(layout, viewport));
@@ -137,7 +136,7 @@ Inset placed(const MapLayout& layout, const AttentionMapData& data, const Viewpo
     return {};
 }
 
-/// Short enough for a cell: ".03", "4e−4", "−1.2"; what no colour of a map tells from nothing is "≈0".
+/// Short enough for a cell: ".03", "4e−4", "−1.2"; "≈0" for what no colour distinguishes from 0.
 std::string shortNumber(float cell) {
     const double value = static_cast<double>(cell), magnitude = std::abs(value);
     const std::string sign = value < 0 ? "−" : "";

@@ -9,17 +9,17 @@
 
 namespace kvscope {
 
-/// What a click on a cell stores, or what releases it.
+/// The setting change that locks a cell, or unlocks it.
 SettingChange lockOf(const std::optional<MapCell>& cell);
 
-/// The neighbourhood of the locked cell, magnified, with the tokens' texts and, where there is room, the values; and on
-/// the map itself where it lies. It stands beside the map or over masked cells, and only where neither has room over
-/// the corner that is farthest from the cell.
+/// Draws the neighbourhood of the locked cell, magnified, with the tokens' texts and, where there is room, the values,
+/// and its frame on the map. The inset is beside the map or over masked cells, otherwise over the corner farthest from
+/// the cell.
 void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
                     const ViewInput& input, const Viewport& viewport);
 
-/// How much of the width the magnified neighbourhood asks the layout for: none where it stands over masked cells with
-/// its texts, or where the map would not stay clearly wider than high.
+/// Share of the width that the inset needs in the layout: none if it fits over masked cells with its texts, or if the
+/// map would not stay clearly wider than high.
 double widthForInset(const MapLayout& layout, const AttentionMapData& data, const ViewInput& input,
                      const Viewport& viewport);
 

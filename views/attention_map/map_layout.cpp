@@ -1,6 +1,5 @@
-// The map gets the room there is, as long as it stays no more than a few times wider than high. What goes with it gives
-// way in the order in which it can be missed: axis titles, the caption's own row, the curve of the column sums, half of
-// the rails, the colour column.
+// The map takes the room there is, up to a few times wider than high. Other parts are dropped in this order: axis
+// titles, the caption's own row, the curve of column sums, half of the rails, the colour column.
 #include "views/attention_map/map_layout.h"
 
 #include "views/scene/colour_column.h"
@@ -35,8 +34,8 @@ void setAxes(MapLayout& layout, const ViewInput& input, const AttentionMapData& 
     layout.axes.forPaper = viewport.theme == ThemeId::Paper;
 }
 
-/// Ends at device pixels, so that a pixel of the image is one of the screen. A figure is square where that takes most
-/// of the room.
+/// A plot box that ends at device pixels, so that a pixel of the image is one of the screen. In figures square if that
+/// takes most of the room.
 Box plotIn(const Box& room, const Viewport& viewport) {
     const double scale = viewport.pixelScale;
     Box plot{std::ceil(room.x * scale) / scale, std::ceil(room.y * scale) / scale, 0, 0};
@@ -44,8 +43,8 @@ Box plotIn(const Box& room, const Viewport& viewport) {
     plot.width = whole(room.right() - plot.x);
     plot.height = whole(room.bottom() - plot.y);
     plot.width = std::min(plot.width, whole(kWidestMap * plot.height));
-    // Not by the plot's own width, which the labels of the column move: the plot would move under a hand that pulls its
-    // handles.
+    // Independent of the plot's own width, which the column's labels change: otherwise the plot would move while a
+    // handle is dragged.
     plot.height = std::min(plot.height, whole(std::max(60.0, kHighestMap * (viewport.width - kBesidePlot))));
     if (viewport.forExport && std::max(plot.width, plot.height) <= kSquareUpTo * std::min(plot.width, plot.height))
         plot.width = plot.height = std::min(plot.width, plot.height);
@@ -95,8 +94,7 @@ MapImage mapImageOf(const MapLayout& layout, const AttentionMapData& data, doubl
     const Point from = layout.frame.toPixels(static_cast<double>(data.keyBegin), static_cast<double>(data.rowBegin));
     const Point to = layout.frame.toPixels(static_cast<double>(data.keyEnd), static_cast<double>(data.rowEnd));
     MapImage image{{from.x, from.y, to.x - from.x, to.y - from.y}};
-    // Pixels of the image that are one of the screen each lie on those of the screen, or some of them would not be
-    // seen.
+    // Image pixels that equal screen pixels must be aligned with them, or some would not be visible.
     const auto fit = [&](double& begin, double& length, std::int64_t cells) {
         const std::int64_t pixels = std::max<std::int64_t>(1, std::llround(length * pixelScale));
         if (pixels > cells)

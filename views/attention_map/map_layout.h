@@ -10,7 +10,7 @@ namespace kvscope {
 
 constexpr double kRailHeight = 8, kCaptionPitch = 14;
 
-/// Width to height and the other way: beyond, the diagonal says nothing any more.
+/// Largest aspect ratio: beyond it the diagonal is meaningless.
 inline constexpr double kWidestMap = 4, kHighestMap = 1.5, kBesidePlot = 190; // about, of axis, rail and column
 
 /// Where the parts of the picture lie. The map fills what the others leave: a key need not be as wide as a query is
@@ -36,8 +36,7 @@ struct MapMargins {
 MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, const Viewport& viewport,
                       const MapMargins& margins);
 
-/// Rows and columns of the image that the map is drawn as: a pixel a cell, or fewer where there are more cells than
-/// pixels.
+/// Size of the image that the map is drawn as: one pixel per cell, or fewer where there are more cells than pixels.
 struct MapImage {
     Box box;
     std::int64_t rows = 1, columns = 1;

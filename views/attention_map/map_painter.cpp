@@ -38,7 +38,7 @@ CellPlace pooled(const AttentionMapData& data, std::int64_t top, std::int64_t bo
     return place;
 }
 
-/// Where the pixels of an image begin among so many cells, and where the last one ends.
+/// The cell at which each pixel of an image begins, and the end of the last one.
 std::vector<std::int64_t> pixelBounds(std::int64_t cells, std::int64_t pixels) {
     std::vector<std::int64_t> bounds;
     for (std::int64_t i = 0; i <= pixels; ++i)
@@ -68,7 +68,7 @@ std::shared_ptr<Pixels> pixelsOf(const AttentionMapData& data, const MapScale& s
     return pixels;
 }
 
-/// The same pixels for the same picture: the screen knows them by their address, and does not load them again.
+/// Equal pictures share their pixels: the texture cache knows them by address.
 ImageItem imageOf(const AttentionMapData& data, const MapScale& scale, const MapImage& place, const Theme& theme) {
     ImageItem image;
     image.box = place.box;
@@ -177,7 +177,7 @@ void drawMarginal(SceneBuilder& builder, const MapLayout& layout, const Attentio
         const double key = static_cast<double>(data.keyBegin) + (static_cast<double>(i) + 0.5) *
                                                                     static_cast<double>(data.keyEnd - data.keyBegin) /
                                                                     static_cast<double>(sums.size());
-        // Decades, so that a sink does not flatten everything else.
+        // Logarithmic, so that a sink does not flatten the rest.
         const double decades = sums[i] > 0 ? std::log10(static_cast<double>(sums[i] / highest)) / kMarginalDecades : -1;
         points.push_back(
             {layout.frame.toPixels(key, 0).x, box.bottom() - box.height * std::clamp(1 + decades, 0.0, 1.0)});

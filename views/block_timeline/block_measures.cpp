@@ -1,5 +1,5 @@
-// What blocks do, in two curves: how far the mean of the cached keys leaves that of all keys, and what it costs to cut
-// the prompt into blocks of one size or another.
+// Two curves on block processing: the drift of the cached keys' mean from the mean of all keys, and the error against
+// the block size.
 #include "views/block_timeline/block_measures.h"
 
 #include "views/common/chart.h"

@@ -8,7 +8,7 @@ namespace kvscope {
 StepSequence blockStepSequence(const ViewInput& input, const PaneData& pane);
 /// First token of the block that ends with a step.
 TokenIndex blockBegin(const RunResult& result, const BlockStep& step);
-/// What the last block at or before the cursor did, in at most two lines.
+/// Describes the last block at or before the cursor, in at most two lines.
 std::string blockCaption(const ViewInput& input, const PaneData& pane);
 
 } // namespace kvscope

@@ -8,8 +8,8 @@
 
 namespace kvscope {
 
-/// What block processing does to the anchor and to the error, for the active pane at its budget; only what the picture
-/// that is looked at needs.
+/// Effect of block processing on the anchor and on the error, for the active pane at its budget; only what the shown
+/// picture needs.
 struct BlockTimelineData : ViewData {
     /// The mean of the keys that a step chooses among, cache and block, against the mean of all keys read (K10).
     struct Drift {

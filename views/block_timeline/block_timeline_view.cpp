@@ -70,7 +70,7 @@ std::vector<Life> livesOf(const ViewInput& input, const RunResult& result) {
     return lives;
 }
 
-/// The lives as they are known once `read` tokens were read.
+/// The lifetimes as known after `read` tokens.
 std::vector<Life> livesUntil(std::vector<Life> lives, TokenIndex read) {
     lives.resize(std::min(lives.size(), static_cast<std::size_t>(read)));
     for (Life& life : lives)
@@ -111,8 +111,8 @@ void drawEvictions(SceneBuilder& builder, const std::vector<Life>& lives, const 
     builder.points(ends.as("evicted", PickId::Kind::Token, Marker::Circle, 1.8, kTransparent, {theme.evicted, 1, {}}));
 }
 
-/// Selected tokens have a dash before their line, which keeps the colour of what became of them; the first ones, where
-/// there is no room before it, and the one under the pointer have the line itself in ink.
+/// Selected tokens get a dash before their line, which keeps its state's colour; the first tokens, which have no room
+/// for a dash, and the hovered one have their line in ink.
 void drawFocus(SceneBuilder& builder, const ViewInput& input, const std::vector<Life>& lives, const PlotFrame& frame,
                const Theme& theme) {
     constexpr double kDash = 7, kGap = 2;
@@ -271,7 +271,7 @@ public:
         return PaneOffer{.spec = firstOf(PolicyFamily::KeyDiff) + ",prompt_block=128"};
     }
 
-    /// Of the two pictures of measures: what a mark says; a click on a block size gives it to the pane.
+    /// Facts about a mark of the two pictures of measures; a click on a block size sets it.
     PointFacts inspect(const ViewInput& input, const ParameterValues& options, const Scene& scene,
                        Point at) const override {
         const std::string& picture = options.choice("picture");

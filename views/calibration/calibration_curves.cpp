@@ -1,5 +1,4 @@
-// The parts of the calibration picture: a series of measured points and the curve through them with what resampling
-// says about it.
+// Parts of the calibration picture: measured points, and the fitted curve with its bootstrap band.
 #include "views/calibration/calibration_curves.h"
 
 #include "core/calibration/calibration.h"

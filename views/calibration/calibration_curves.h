@@ -21,8 +21,7 @@ NeededRetention neededBy(const CalibrationSeries& series, const ParameterValues&
 Budget budgetOf(const CalibrationSeries& series, const CalibrationViewData& data, const ParameterValues& options);
 /// "measured", "proxy" or "given".
 std::string kindOf(const CalibrationSeries& series);
-/// How far the curve passes from the series' points; of an open context without any, how far the curves of the contexts
-/// pass from theirs on whose line it lies.
+/// Misfit of a series' curve; for the open context without points, that of the contexts whose line it lies on.
 struct SeriesMisfit {
     CalibrationMisfit misfit;
     std::size_t contexts = 0; ///< 0: of its own points
@@ -30,7 +29,7 @@ struct SeriesMisfit {
 SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
 
 bool isPoor(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
-/// r* as it is written: of a poor fit "0.86", which has no third digit to rely on.
+/// r* as text; of a poor fit with two digits ("0.86").
 std::string neededNumber(const CalibrationViewData& data, const CalibrationSeries& series,
                          const ParameterValues& options);
 
@@ -48,7 +47,7 @@ SeriesLook lookOf(const CalibrationViewData& data, std::size_t index, ThemeId th
 inline constexpr std::int64_t kPointsPerSeries = 1 << 20;
 
 void drawBand(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSeries& series, Colour colour);
-/// Solid from the smallest measured retention on, dashed below it: nobody measured there.
+/// Solid from the smallest measured retention on, dashed below it, where nothing was measured.
 void drawFittedCurve(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSeries& series, double k,
                      const SeriesLook& look);
 /// The marks of a series without their places: filled where a model measured, hollow where it is a proxy.

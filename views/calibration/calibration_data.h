@@ -22,7 +22,7 @@ struct CalibrationSeries {
     std::vector<double> resampledK; ///< of the bootstrap
     bool atEdge = false;
     std::string origin;
-    std::string curve; ///< what stands after the colon in the budget that takes its retention from this curve
+    std::string curve; ///< text after the colon in a budget that uses this curve
 };
 
 /// Why a pane has no curve.

@@ -1,5 +1,5 @@
-// How far this context can be compressed before quality falls below tau: what was measured, the curve through it, and
-// the retention at which each policy meets tau. What is a proxy is hollow and is called one.
+// How far this context can be compressed before the quality falls below tau: measured points, fitted curves, and the
+// retention at which each policy meets tau. Proxies are hollow and labelled.
 #include "core/calibration/calibration.h"
 #include "core/metrics/measure_values.h"
 #include "views/calibration/calibration_curves.h"
@@ -66,8 +66,7 @@ std::string qualityTitle(const CalibrationViewData& data, double height, const T
     return "";
 }
 
-/// The axes end a little beyond 0 and 1, so that marks there stand whole inside them. `plot`: about where they will
-/// stand.
+/// The axes extend a little beyond 0 and 1, so that marks there fit. `plot`: the approximate plot box.
 std::pair<AxisSpec, AxisSpec> axesFor(const CalibrationViewData& data, const Box& plot) {
     constexpr double kRoom = 6;
     double top = 1;

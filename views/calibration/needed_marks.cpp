@@ -1,5 +1,4 @@
-// The wanted quality and the retention that each policy needs for it. Words stand where they hide no point: the points
-// are what was measured.
+// The target quality and the retention that each policy needs for it. Texts avoid the measured points.
 #include "views/calibration/needed_marks.h"
 
 #include "core/metrics/measure_values.h"

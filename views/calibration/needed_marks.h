@@ -9,8 +9,8 @@
 
 namespace kvscope {
 
-/// What the picture says about the wanted quality: the line of tau with its name, and for each of some series of the
-/// open context a ring where its curve meets that line, with a line from it down to r*, dashed where the fit is poor.
+/// Draws the line of tau with its name, and for each of some series of the open context a ring where its curve meets
+/// that line, with a line down to r*, dashed for a poor fit.
 void drawTau(SceneBuilder& builder, const PlotFrame& frame, double tau, const Theme& theme);
 /// Beside the line, where no point lies under the name.
 void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, double tau,

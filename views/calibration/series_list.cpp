@@ -1,5 +1,5 @@
-// Names and numbers of the series: a list beside the plot where there is room, else the legend. A mark in either is the
-// mark in the plot, and a curve that misses its points is called a poor fit wherever its name stands.
+// Names and numbers of the series: a list beside the plot if there is room, else the legend. Both use the plot's marks
+// and mark poor fits.
 #include "views/calibration/series_list.h"
 
 #include "core/metrics/measure_values.h"
@@ -18,7 +18,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::size_t kMostNamed = 6; // a legend of more names than these is a list nobody reads
+constexpr std::size_t kMostNamed = 6; // longer legends become a list
 constexpr const char* kPoor = "poor fit";
 
 bool isNamed(const CalibrationViewData& data, const CalibrationSeries& series) {
@@ -31,15 +31,14 @@ std::string residualText(const CalibrationViewData& data, const CalibrationSerie
     return std::isnan(rms) ? "" : formatFixed(rms, 3);
 }
 
-/// How much a legend says, from the most to the least. What is left out stands in the list, the finding or the facts;
-/// what stays stands whole.
+/// Detail of the legend, from the most to the least. What is left out is in the list, the finding or the facts.
 enum class Wording { Full, Plain, PoorOnce, Letters };
 
 std::string plainName(const CalibrationSeries& series) {
     return fmt::format("{} {}", series.letter, series.own ? series.policyName : series.context);
 }
 
-/// What is left of a name in the fewest words: "B proxy".
+/// The shortest name: "B proxy".
 std::string letterName(const CalibrationSeries& series) {
     return series.own ? std::string(1, series.letter) + (series.proxy ? " proxy" : "") : plainName(series);
 }
@@ -131,7 +130,7 @@ std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& s
 
 namespace {
 
-/// A low picture leaves out entries, so that the others stand whole; a higher one has them all.
+/// A low picture leaves out entries, so that the others are not cut.
 enum class Room { Dock, LowPanel, Panel };
 
 std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names,

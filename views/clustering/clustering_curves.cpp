@@ -1,5 +1,5 @@
-// What the reservoirs hold and whether chance was fair to them, and the two curves that need no policy: how many
-// clusters a stream opens at other radii, and how far the farthest key is from k greedy centres.
+// The contents of the reservoirs with a test of their distribution, and two curves independent of policies: clusters
+// against the radius, and the covering radius against the number of greedy centres.
 #include "views/clustering/clustering_pictures.h"
 #include "views/common/gathered_marks.h"
 

@@ -13,7 +13,7 @@
 
 namespace kvscope {
 
-/// How the keys of one head fall into clusters, by the active pane's SubGen, and how many there are at other radii.
+/// Clusters of one head's keys by the active pane's SubGen, and cluster counts at other radii.
 struct ClusteringData : ViewData {
     /// Of the pane's policy; one of the two, or neither when the pane has another policy.
     std::optional<SubgenLog::Head> stream;

@@ -101,7 +101,7 @@ void ClusteringPainter::balls(const PlotFrame& frame) {
     const std::vector<std::size_t> order = largestFirst(m_state.counts);
     const std::vector<double> reach = ballRadii();
     const std::size_t count = std::min(order.size(), kMostBalls);
-    const double strength = std::min(1.0, 8.0 / static_cast<double>(count)); // so that many do not add up to a wall
+    const double strength = std::min(1.0, 8.0 / static_cast<double>(count)); // many lines stay transparent
     const Colour outline = withAlpha(ballColour(), 0.35 + 0.55 * strength);
     for (std::size_t i = count; i-- > 0;) {
         const std::size_t c = order[i];

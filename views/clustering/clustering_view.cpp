@@ -1,5 +1,5 @@
-// SubGen promises sublinear memory if keys fall into few clusters. The view shows whether they do: the clusters, how
-// their number grows with the stream and with the radius, and what the reservoirs hold.
+// SubGen promises sublinear memory if keys form few clusters. The view shows the clusters, their growth with the stream
+// and with the radius, and the reservoirs.
 #include "views/clustering/clustering_pictures.h"
 #include "views/common/pane_offers.h"
 #include "views/common/view_options.h"
@@ -41,7 +41,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                       {"absolute", "Own units", "as the policy takes it"}})});
 }
 
-/// The overview: clusters left, two plots stacked right; in little room the clusters alone.
+/// The overview: clusters on the left, two plots stacked on the right; in little room the clusters alone.
 PlotFrame drawOverview(ClusteringPainter& painter, const ClusteringData& data, const Box& area) {
     if (area.width < 460 || area.height < 200)
         return painter.plane(area);

@@ -1,5 +1,5 @@
-// Replays SubGen's step log up to a token: what the clusters and slots were then follows from what was written down,
-// because representatives never move and a slot holds the last token that it accepted.
+// Replays SubGen's step log up to a token. Representatives never move and a slot holds the last token that it accepted,
+// so the log determines every earlier state.
 #include "views/clustering/stream_state.h"
 
 #include "views/scene/axes.h"
@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kMostNamedTokens = 4'096; // longest stream with a caption for every token
 constexpr std::int64_t kMostBins = 20;
-constexpr double kLeastExpected = 5; // per bin, so that chi-square means something
+constexpr double kLeastExpected = 5; // per bin, as chi-square requires
 
 /// The last token of an ascending list before `end`; -1 without any.
 TokenIndex lastBefore(const std::vector<TokenIndex>& accepted, TokenIndex end) {

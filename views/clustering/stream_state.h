@@ -22,13 +22,13 @@ struct StreamState {
 /// `cursor` empty: after the whole stream.
 StreamState streamState(const SubgenLog::Head& stream, std::optional<TokenIndex> cursor);
 
-/// Slope of ln m against ln j over the second half of the stream: 0 when no cluster is born any more, 1 when each token
-/// opens one. NaN for streams too short to say.
+/// Slope of ln m against ln j over the second half of the stream: 0 when no more clusters open, 1 when each token opens
+/// one. NaN for short streams.
 double growthExponent(const SubgenLog::Head& stream);
 
 /// Births are milestones; in streams of up to 4,096 tokens every token is an event.
 StepSequence streamStepSequence(const SubgenLog::Head& stream);
-/// What the token read last did, with its numbers.
+/// Describes what the last read token did, with numbers.
 std::string streamCaption(const ViewInput& input, const SubgenLog::Head& stream);
 
 /// Realised against ideal sampling of the value reservoir: tokens in bins of about equal expected count.

@@ -11,13 +11,13 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kLetters = 8;                               // in the column, one of them for what lies beyond
+constexpr int kLetters = 8;                               // in the column, one of them for the sign of values beyond
 constexpr double kLeastFixed = 0.00995, kMostFixed = 1e6; // of a bar: smaller or larger, powers of ten
 constexpr int kSignificant = 3, kMostDecimals = 9;
 
 int exponentOf(double magnitude) { return static_cast<int>(std::floor(std::log10(magnitude) + 1e-12)); }
 
-/// Of the number that is left when the mantissa has so many decimals: 9.996e−5 becomes 1.00e−4.
+/// Exponent after rounding the mantissa to so many decimals: 9.996e−5 becomes 1.00e−4.
 int roundedExponent(double magnitude, int decimals) {
     const int exponent = exponentOf(magnitude);
     const double scale = std::pow(10.0, decimals);
@@ -43,7 +43,7 @@ int lettersOf(const std::string& text) { // of UTF-8
         std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
-/// What `write` makes of the most decimals with which it has room.
+/// The result of `write` with the most decimals that fit.
 template <typename Write> std::string shortened(int decimals, const Write& write) {
     while (decimals > 0 && lettersOf(write(decimals)) >= kLetters)
         --decimals;

@@ -1,5 +1,5 @@
-// The range of the colours as something that is typed and read. It is stored as values, not as places on the column:
-// what is shown may change, and the column with it, but a value keeps its colour.
+// The colour range as typed and parsed. It is stored as values, not as places on the column, so that a value keeps its
+// colour when the shown values change.
 #include "views/common/colour_scale.h"
 
 #include "views/common/bar_labels.h"
@@ -53,7 +53,7 @@ void ColourScale::choose(const ValueRange& chosen) {
             high = levelOfValue(*chosen.high);
     }
     if (!(low < high))
-        return; // one end was chosen, beyond what the other is by itself
+        return; // one end was chosen beyond the automatic other end
     m_chosen = true;
     m_low = low;
     m_high = high;

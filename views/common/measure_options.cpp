@@ -1,5 +1,4 @@
-// Views that show "any measure" read what there is from the registry of measures: who adds one there finds it in their
-// menus, axes and sentences, and nowhere stands a second list.
+// Options, axis titles and sentences of views that show any measure, from the registry of measures.
 #include "views/common/measure_options.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Many options belong to one kind of picture: a chunk's size to the map of chunks, a floor to the logarithmic scale.
-// The views say so in rows, and menus, `kvscope views` and tests read the rows, so that no host guesses.
+// Dependencies between a view's options (a chunk size needs the map of chunks, a floor the logarithmic scale), as rows
+// that menus, `kvscope views` and tests read.
 #include "views/common/option_needs.h"
 
 #include <algorithm>
@@ -26,7 +26,7 @@ std::string shownValue(const ParameterSpec& spec, const std::string& value) {
     return value.empty() ? "empty" : value;
 }
 
-/// "Map is Causal, Non-causal or Chunks". A long list of what goes is told shorter by what does not.
+/// "Map is Causal, Non-causal or Chunks". A long list of allowed values is worded by the excluded ones.
 std::string termWords(const ParameterSpec& spec, const OptionIs& term) {
     if (term.values.empty())
         return spec.label + " is set";

@@ -1,5 +1,4 @@
-// Two panes with one policy are the usual way to compare two settings of it: colour says the policy, the dash which of
-// them.
+// Panes of one policy share its colour and differ by their dash.
 #include "views/common/pane_identity.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// An empty view says in a sentence what it lacks; what it offers is the same as one press of a button.
+// Offers of empty views: the policy or setting that would fill them.
 #include "views/common/pane_offers.h"
 
 #include "core/policies/policy.h"

@@ -1,5 +1,4 @@
-// Options of views are rows of the same table as parameters of policies, so that the command line, menus and session
-// files read them alike.
+// Options of views, as rows of the same kind of table as policies' parameters.
 #include "views/common/view_options.h"
 
 #include <utility>

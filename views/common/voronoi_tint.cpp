@@ -1,5 +1,5 @@
-// Voronoi cells square by square. Sites are sorted along x and looked at from the square outwards, until they lie
-// farther away in x alone than the best found so far: a few dozen of a thousand.
+// Voronoi cells by squares. Sites are sorted along x and searched outwards from the square until their distance in x
+// alone exceeds the best found: a few dozen of a thousand.
 #include "views/common/voronoi_tint.h"
 
 #include <algorithm>

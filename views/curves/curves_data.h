@@ -10,8 +10,8 @@ namespace kvscope {
 
 /// One budget, or one value of a parameter, of one policy, over seeds.
 struct CurvePoint {
-    double asked = 0;     ///< retention asked for, 0..1, or the value of the parameter
-    std::string setting;  ///< that value as it is typed; empty: the budget varies
+    double asked = 0;     ///< requested retention, 0..1, or the value of the parameter
+    std::string setting;  ///< the value as typed; empty: the budget varies
     double retention = 0; ///< realised: tokens kept of those before the cut
     double bytes = 0;     ///< stored by all KV heads of the layer
     double mean = 0, low = 0,
@@ -19,7 +19,7 @@ struct CurvePoint {
     int seeds = 1;
 };
 
-/// What one of several captures gives.
+/// The curve of one of several captures.
 struct CaptureCurve {
     std::string capture;            ///< the file's name
     std::vector<CurvePoint> points; ///< ascending in what was asked for; means and extremes over seeds
@@ -28,8 +28,8 @@ struct CaptureCurve {
 struct Curve {
     char letter = 'A';
     std::string policyId, policyName, variant;
-    /// Ascending in what was asked for; one where the policy has nothing to vary. With several captures: the means of
-    /// theirs, and the 95 % interval of that mean (Summary::studentHalfInterval).
+    /// Ascending in the requested value; one point where the policy has nothing to vary. With several captures: means
+    /// over captures with the 95 % interval of the mean (Summary::studentHalfInterval).
     std::vector<CurvePoint> points;
     std::vector<CaptureCurve> captures; ///< each one's own, where there are several
     bool simulated = false;

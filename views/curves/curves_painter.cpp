@@ -1,5 +1,5 @@
-// Curves with their bands, each pane in its policy's colour, dash and marker. Of several captures the mean is drawn
-// over the thin lines of each one, so that nobody takes the mean for what a single prompt does.
+// Curves with their bands, each pane in its policy's colour, dash and marker. With several captures the mean is drawn
+// over each capture's thin line.
 #include "views/curves/curves_painter.h"
 
 #include "core/metrics/measure_values.h"
@@ -123,7 +123,7 @@ Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterVa
         options.choice("against") == "bytes" ? "KiB stored in the layer" : "Kept, % of the tokens before the cut";
     AxisSpec across = axisOver(x, logarithmic, variesBudget(data) ? budget : data.title);
     if (showsRetention(data, options))
-        across.high = std::min(across.high, 100.0); // nobody keeps more than all
+        across.high = std::min(across.high, 100.0); // more than everything cannot be kept
     return Chart(viewport, legendOf(data, input, labels == 0, viewport.theme), std::move(across),
                  axisOver(y, decades, yTitle(data, viewport)), labels);
 }
@@ -192,7 +192,7 @@ void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& 
 constexpr double kLabelPitch = 14, kLeader = 16;
 const TextStyle kEndLabel{FontFace::Interface, 11, FontWeight::SemiBold};
 
-/// Room for the labels at the ends of the curves of a printed figure; 0 where there are too many, or too little room.
+/// Width for the labels at the curves' ends in a printed figure; 0 where there are too many labels or too little room.
 double endLabelWidth(const CurvesData& data, const Viewport& viewport) {
     constexpr std::size_t kMostLabels = 5;
     if (viewport.theme != ThemeId::Paper || data.curves.size() > kMostLabels)

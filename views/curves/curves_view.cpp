@@ -1,5 +1,5 @@
-// What a policy costs at every budget, or at every value of one of its parameters: one curve per pane. Budgets stand on
-// the realised retention, so that nobody is compared at a budget that was not kept.
+// A measure at every budget, or at every value of a parameter: one curve per pane. Budgets are drawn at the realised
+// retention.
 #include "core/policies/policy.h"
 #include "views/common/file_option.h"
 #include "views/common/measure_options.h"
@@ -52,7 +52,7 @@ const CurvePoint* pointFor(const CurvesData& data, const Curve& curve, double as
     return found == curve.points.end() ? nullptr : &*found;
 }
 
-/// Who wins how many of the budgets or values that all curves share.
+/// How many of the shared budgets or values each curve wins.
 struct Contest {
     std::vector<int> wins; ///< per curve
     int shared = 0;
@@ -100,7 +100,7 @@ std::string overCaptures(const CurvesData& data) {
                        data.models > 1 ? fmt::format(" of {} models", data.models) : "");
 }
 
-/// What a measure without a better side has to say: its extremes, or that no selection moves it.
+/// The finding of a measure without a direction: its extremes, or that no selection changes it.
 std::string rangesText(const CurvesData& data, const MeasureCard& measure) {
     std::string text;
     for (const Curve& curve : data.curves) {
@@ -119,7 +119,7 @@ std::string rangesText(const CurvesData& data, const MeasureCard& measure) {
     return fmt::format("The {} in {}{}: {}", measureWords(measure), data.where, overCaptures(data), text);
 }
 
-/// What a click on the point gives to its pane; nothing where the pane has changed since, or takes no such thing.
+/// The setting change of a click on the point; nothing where the pane has changed since, or lacks the parameter.
 std::optional<SettingChange> settingChangeOf(const ViewInput& input, const CurvesData& data, const Curve& curve,
                                              const CurvePoint& point) {
     const auto pane = std::find_if(input.panes.begin(), input.panes.end(),

@@ -1,5 +1,5 @@
-// Labels that would lie over each other move apart. Less its place in the order times the pitch, every label wants a
-// number, and these numbers must not fall: least squares under that is pooling neighbours into their mean.
+// Spreads overlapping labels. After subtracting its rank times the pitch, each label's position must not decrease: a
+// least-squares problem solved by pooling adjacent violators.
 #include "views/curves/end_labels.h"
 
 #include <algorithm>

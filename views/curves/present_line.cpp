@@ -1,5 +1,5 @@
-// A dashed line says where the active pane stands among the budgets or values, and words beside it say the number: on a
-// logarithmic axis nobody reads it off between two ticks.
+// A dashed line at the active pane's budget or value, with the number as text, because a logarithmic axis is hard to
+// read between ticks.
 #include "views/curves/present_line.h"
 
 #include "core/run/head_means.h"

@@ -147,8 +147,7 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const Comparison& c, T
     return legend;
 }
 
-/// Where the axis ends. A tenth of the queries may lie far beyond the others; with the axis up to them nothing else is
-/// seen.
+/// End of the axis. A tenth of the queries may lie far beyond the others, which would be flattened.
 double reachOf(const Comparison& c, bool all) {
     constexpr double kFarBeyond = 3, kRoom = 1.5, kAlike = 1e-4; // of the largest: most queries do not differ at all
     std::vector<double> sizes;
@@ -161,7 +160,7 @@ double reachOf(const Comparison& c, bool all) {
     return std::max(1e-6, all || most <= kAlike * largest || largest <= kFarBeyond * most ? largest : kRoom * most);
 }
 
-/// "≥" marks at the edge for queries beyond it. Returns how many there are.
+/// "≥" marks at the edge for queries beyond it. Returns their number.
 std::int64_t drawBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame, const Theme& theme) {
     constexpr double kHalf = 4;
     std::int64_t beyond = 0;
@@ -179,7 +178,7 @@ std::int64_t drawBeyond(SceneBuilder& builder, const Comparison& c, const PlotFr
     return beyond;
 }
 
-/// How many there are and how far they reach, in the corner where the fewest bars are.
+/// Their number and largest value, in the corner with the fewest bars.
 void writeBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame, std::int64_t beyond,
                  const Theme& theme) {
     if (beyond == 0)
@@ -248,8 +247,7 @@ public:
         drawBars(builder, input, c, chart.frame, viewport);
         const double zero = chart.frame.toPixels(first, 0).y, mean = chart.frame.toPixels(first, c.mean()).y;
         builder.line({chart.frame.plot.x, zero}, {chart.frame.plot.right(), zero}, {theme.axis, 1, {}});
-        for (const Stroke& stroke :
-             {Stroke{theme.casing, 1, {}}, meanStroke(theme)}) // seen on bars of every colour, and hides no low one
+        for (const Stroke& stroke : {Stroke{theme.casing, 1, {}}, meanStroke(theme)}) // visible on bars of every colour
             builder.line({chart.frame.plot.x, mean}, {chart.frame.plot.right(), mean}, stroke);
         builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
         const std::int64_t beyond = drawBeyond(builder, c, chart.frame, theme);

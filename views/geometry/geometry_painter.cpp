@@ -133,7 +133,7 @@ void drawNumbers(SceneBuilder& builder, const PlotFrame& frame, const GeometrySe
                     "heads of " + series.name});
 }
 
-/// Where the vectors come from follows where there is room for it.
+/// Adds the source of the vectors where there is room.
 std::string axisTitle(const GeometryData& data, const Viewport& viewport) {
     const std::string full = data.axis + ", " + data.where;
     return viewport.text->measure(full, {FontFace::Interface, 11}).width < viewport.width - 80 ? full : data.axis;
@@ -174,7 +174,7 @@ std::vector<LegendEntry> histogramLegend(const GeometryData& data, const ViewInp
 
 const std::vector<double> kZeroDash = {4, 3};
 
-/// What the marks of means and the line at 0 are; false, and nothing added, where the legend has no room for it.
+/// Adds the marks of means and the line at 0 to the legend; false, and nothing added, if they do not fit.
 bool explainMarks(std::vector<LegendEntry>& legend, const GeometryData& data, const Viewport& viewport) {
     constexpr double kFurtherRows = 220; ///< from this height on there is room for rows
     const Theme& theme = themeOf(viewport.theme);

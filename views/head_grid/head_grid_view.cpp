@@ -96,7 +96,7 @@ Layout layoutOf(const ViewInput& input, const HeadGridData& data, const Viewport
     layout.groupGap = data.perQueryHead && layout.perGroup > 1 ? 2 : 0;
     const int groups = (data.columns + layout.perGroup - 1) / layout.perGroup;
     layout.cellWidth = std::max(2.0, (layout.grid.width - layout.groupGap * (groups - 1)) / data.columns);
-    // Never taller than wide, so that few layers do not become bars.
+    // At most square, so that few layers do not become tall bars.
     layout.cellHeight =
         std::clamp(layout.grid.height / static_cast<double>(data.rows.size()), 2.0, std::max(34.0, layout.cellWidth));
     return layout;
@@ -116,7 +116,7 @@ void drawCell(SceneBuilder& builder, const HeadGridData& data, const HeadGridDat
     }
 }
 
-/// `cut`: its label; empty in a figure, which says it below.
+/// `cut`: its label; empty in a figure, which states it below.
 void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridData& data, const Layout& layout,
                 const Theme& theme) {
     const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
@@ -145,7 +145,7 @@ void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridDat
                  note, theme.text3);
 }
 
-/// What a head of each layer may keep, as bars to the right of its row.
+/// Tokens kept per head in each layer, as bars to the right of its row.
 void drawBudgets(SceneBuilder& builder, const HeadGridData& data, const Layout& layout, const Viewport& viewport) {
     const LayerBudgets budgets = budgetsOf(data);
     if (!budgets || viewport.width < kLeastWithBudgets)
@@ -169,7 +169,7 @@ void drawBudgets(SceneBuilder& builder, const HeadGridData& data, const Layout& 
     }
 }
 
-/// Ink around the head that the other views show, with a casing so that it is seen on every colour.
+/// A frame in ink with a casing around the current head, visible on every colour.
 void drawPresent(SceneBuilder& builder, const ViewInput& input, const HeadGridData& data, const Layout& layout,
                  const Theme& theme) {
     for (std::size_t row = 0; row < data.rows.size(); ++row) {

@@ -13,8 +13,8 @@ struct MarkerBitmap {
     std::vector<std::uint8_t> coverage; ///< [size, size], 255: inside
 };
 
-/// Smooth at its edges. Radius and stroke width in pixels; width 0 fills the mark, else its outline is drawn. Plus and
-/// cross have no inside: only their outline says anything.
+/// Antialiased. Radius and stroke width in pixels; width 0 fills the marker, else its outline is drawn. Plus and cross
+/// have only an outline.
 MarkerBitmap rasteriseMarker(Marker marker, double radius, double strokeWidth);
 
 } // namespace kvscope

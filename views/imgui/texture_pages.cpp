@@ -41,7 +41,7 @@ int largestTexture() {
     return std::max(kPageSize, static_cast<int>(most));
 }
 
-/// White with the coverage as alpha, so that the vertex colour tints it.
+/// White with the coverage as alpha, for tinting by the vertex colour.
 std::vector<std::uint8_t> pixelsOf(const TextBitmap& bitmap) {
     const std::size_t count = static_cast<std::size_t>(bitmap.width) * static_cast<std::size_t>(bitmap.height);
     std::vector<std::uint8_t> rgba(count * 4, 255);

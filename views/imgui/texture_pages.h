@@ -44,7 +44,7 @@ private:
         int x = 0, y = 0, shelfHeight = 0; ///< where the next run goes
     };
     struct Image {
-        std::shared_ptr<const std::vector<std::uint8_t>> pixels; ///< held, so that its address stays its name
+        std::shared_ptr<const std::vector<std::uint8_t>> pixels; ///< owned, so that its address stays a unique key
         std::uint32_t texture = 0;
         bool used = false;
     };

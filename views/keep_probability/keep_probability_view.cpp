@@ -1,4 +1,4 @@
-// Luck seen as luck: how often each token is kept when nothing but the seed changes.
+// How often each token is kept when only the seed changes.
 #include "core/metrics/statistics.h"
 #include "views/common/chart.h"
 #include "views/common/gathered_marks.h"
@@ -53,7 +53,7 @@ double expectedCount(const KeepProbabilityData& data) {
     return static_cast<double>(std::accumulate(data.times.begin(), data.times.end(), std::int64_t{0})) / data.seeds();
 }
 
-/// Centred running means; at the ends over what there is.
+/// Centred running means; at the ends over fewer tokens.
 std::vector<double> runningMean(const KeepProbabilityData& data, std::int64_t width) {
     const std::int64_t n = std::ssize(data.times), half = width / 2;
     std::vector<double> sums(static_cast<std::size_t>(n) + 1, 0.0), means;
@@ -155,7 +155,7 @@ std::vector<LegendEntry> legendOf(const KeepProbabilityData& data, std::int64_t 
     return legend;
 }
 
-/// Beyond 0 and 1, so that the rings of tokens which lie there are whole.
+/// Room beyond 0 and 1 for the rings of tokens there.
 double ringMargin(const Viewport& viewport) {
     constexpr double kRing = 6, kAround = 70, kLeast = 0.06; // pixels: of a ring, above and below the plot
     return std::max(kLeast, kRing / (std::max(40.0, viewport.height - kAround) - 2 * kRing));

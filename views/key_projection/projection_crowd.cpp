@@ -1,5 +1,5 @@
-// A hundred thousand rings are a blot. Where more tokens lie in the range than can be told apart, they are counted in
-// cells and shown as a density; zooming in brings the marks back. Few kept ones among many evicted keep their marks.
+// Where too many tokens lie in the range for single marks, they are counted in cells and drawn as a density; zooming in
+// shows the marks again. A few kept tokens among many evicted ones keep their marks.
 #include "views/key_projection/projection_crowd.h"
 
 #include "views/scene/axes.h"

@@ -10,7 +10,7 @@ namespace kvscope {
 Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport& viewport,
               const Viewport::Range& range, const std::string& choice);
 
-/// What the picture says of it; empty where every token has a mark.
+/// Note about the density; empty where every token has a mark.
 std::string crowdNote(const ProjectionMarks& marks);
 
 } // namespace kvscope

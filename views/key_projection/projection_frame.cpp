@@ -18,7 +18,7 @@ constexpr double kNotePitch = 13; // of the lines under a figure
 constexpr double kRowEdge = 10;   // beside the row that panes share
 const TextStyle kNote{FontFace::Interface, 10};
 
-/// An embedding has no unit, no variance and no direction: its axes say so by naming nothing but the method.
+/// An embedding has no unit, variance or direction, so its axes name only the method.
 AxisSpec axisOf(const ProjectionData& projection, int component, double low, double high) {
     if (projection.tsne)
         return {low, high, AxisScale::Linear, fmt::format("t-SNE {}", component + 1)};
@@ -35,7 +35,7 @@ void shortenTitle(AxisSpec& axis, double room, const TextService& text) {
         axis.title = axis.title.substr(0, axis.title.find(" ("));
 }
 
-/// At most so many lines, the last of which says with an ellipsis that it is not all.
+/// At most so many lines; a cut text ends with an ellipsis.
 std::vector<std::string> firstLines(const SceneBuilder& builder, const std::string& text, double width,
                                     std::size_t most) {
     std::vector<std::string> lines = builder.wrap(text, kNote, width);
@@ -136,7 +136,7 @@ void ProjectionFrame::setAxes(const Viewport::Range& range) {
     shortenTitle(m_frame.y, m_frame.plot.height, *m_viewport.text);
 }
 
-/// Lines under the plot: what was thinned out, what lies beyond the range, and where the figure comes from.
+/// Notes under the plot: thinning, tokens beyond the range, and the figure's provenance.
 std::vector<std::string> ProjectionFrame::notes() const {
     const PlotFrame& frame = m_frame;
     std::vector<std::string> notes;
@@ -184,7 +184,7 @@ void ProjectionFrame::drawAround() {
         drawNotes(m_builder, m_frame, fmt::format("{}", fmt::join(notes(), " · ")), m_theme);
 }
 
-/// Under the first pane's plot the legend, under the second one's what the axes are.
+/// The shared row: the legend under the first pane's plot, the axes' names under the second.
 void ProjectionFrame::drawSharedRow() {
     const auto ready = readyPanes(m_input);
     const int rows = sharedRows();

@@ -8,9 +8,8 @@
 
 namespace kvscope {
 
-/// What stands around the marks: axes, legend, colour column, notes and, under a figure, its caption. Among panes that
-/// stand beside each other in the window, which have one plane and one range, legend and axes are named once, in a row
-/// under the plots.
+/// Everything around the marks: axes, legend, colour column, notes and a figure's caption. Panes side by side in the
+/// window share plane and range, so legend and axes are named once, in a row below the plots.
 class ProjectionFrame {
 public:
     /// All outlive the frame; the data are there.
@@ -22,7 +21,7 @@ public:
     void drawAround();
 
 private:
-    /// What gives way in a small dock, in this order: titles, legend, tick labels; never the data.
+    /// What is dropped in a small dock, in this order: titles, legend, tick labels; never data.
     struct Room {
         AxesStyle axes;
         bool legend = true, caption = false, shared = false;

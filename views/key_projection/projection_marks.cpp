@@ -1,4 +1,4 @@
-// What the key projection shows of each token and where, and what the legend says of it.
+// The marks of the key projection and its legend.
 #include "views/key_projection/projection_marks.h"
 
 #include "views/common/token_marks.h"
@@ -142,7 +142,7 @@ LegendEntry afterCutEntry(const Theme& theme) {
     return {"after the cut", Marker::Circle, withAlpha(theme.text3, 0.5), {}, 2, false};
 }
 
-/// What lies over the marks in every colouring.
+/// Legend entries that every colouring has.
 void addOverlays(std::vector<LegendEntry>& entries, const ViewInput& input, const ProjectionMarks& marks,
                  const Theme& theme) {
     if (!input.focus.selected.empty())

@@ -41,12 +41,11 @@ constexpr std::int64_t kMostMarks = 20'000; ///< more of them are a crowd, in a 
 
 ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const ParameterValues& options);
 
-/// Position, score, norm or the number of panes that keep a token as shades, clusters as categories: what `colourBy`
-/// says.
+/// Adds the shades for `colourBy`: position, score, norm or number of keeping panes; clusters are categories.
 void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& chosen, ProjectionMarks& marks);
 /// The check of the view's range option.
 void checkShadeRange(std::string_view text);
-/// "position", "score −cos(μ, k)" ...: what the shades mean.
+/// "position", "score −cos(μ, k)" ...: meaning of the shades.
 std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks);
 
 /// Range of all keys (and queries, where shown) with a margin: the same for every pane.

@@ -1,5 +1,5 @@
-// The marks on the plane: evicted tokens first and kept ones last, so that a crowd never hides what is kept, then what
-// is selected, pointed at, or a centre.
+// Paints the projection: evicted tokens first and kept ones last, so that kept tokens stay visible, then selected and
+// hovered tokens and centres.
 #include "views/key_projection/projection_marks.h"
 
 #include "views/common/gathered_marks.h"
@@ -162,7 +162,7 @@ private:
     static constexpr int kSteps = 24; ///< of a scale
     static constexpr std::size_t kFewSelected = 128;
 
-    /// What thinning leaves out of the evicted tokens in the range, and all beyond it; `seen` counts those in the
+    /// Whether thinning skips an evicted token in the range, or the token lies beyond it; `seen` counts those in the
     /// range.
     bool isLeftOut(TokenIndex token, std::int64_t& seen) const {
         return !isInRange(token) || seen++ % m_marks.crowd.stride != 0;
@@ -181,7 +181,7 @@ private:
         return points;
     }
 
-    /// Shades, and the tokens themselves as marks that are not seen, so that they can be pointed at and gone round.
+    /// The density, and invisible marks of its tokens for hovering and lasso.
     void drawDensity(const GatheredMarks& tokens, const char* name, double fade) {
         m_builder.points(cloudOf(tokens, name, Marker::Circle, m_radii.evicted, kTransparent, {}));
         if (std::exchange(m_densityDrawn, true))
@@ -221,7 +221,7 @@ private:
                                         : categoryColour(static_cast<std::size_t>(step), m_theme.id);
     }
 
-    /// Beside the diamond, on the side where the plot goes on; left out where another name stands or nothing fits.
+    /// Beside the diamond, on the side with room; left out where another name is or nothing fits.
     void nameCentre(Point at, const std::string& name, std::vector<Box>& taken) {
         const TextStyle style{FontFace::Monospace, 10, FontWeight::Bold};
         const double width = m_builder.width(name, style) + 4, height = 13;

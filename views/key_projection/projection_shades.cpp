@@ -1,5 +1,4 @@
-// Colours of the key projection by a value instead of by state: where in the prompt a key stands, what the policy
-// thinks of it, how long it is, how many panes agree on it.
+// Colours of the key projection by a value: position, score, norm, or number of panes that keep the token.
 #include "core/policies/policy.h"
 #include "views/key_projection/projection_marks.h"
 #include "views/scene/theme.h"
@@ -24,8 +23,7 @@ void stretch(std::vector<float>& values, std::int64_t visible, const std::string
         value = std::isfinite(value) ? static_cast<float>(marks.scale->place(static_cast<double>(value))) : kNone;
 }
 
-/// A colour of its own for each centre while there are enough; then the one whose centres lie farthest away in the
-/// picture.
+/// A colour for each centre while there are enough; then the colour whose centres are farthest away.
 std::vector<std::int32_t> categoriesOf(const ProjectionData& data, const ProjectionMarks& marks) {
     std::vector<std::int32_t> category;
     std::vector<Point> places;
@@ -85,8 +83,7 @@ void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& c
     } else if (marks.colourBy == "cluster") {
         const ProjectionData& data = projectionOf(input);
         marks.categoryOfCentre = categoriesOf(data, marks);
-        for (const std::int32_t cluster :
-             data.cluster) // empty while they are on their way: until then marks say their state
+        for (const std::int32_t cluster : data.cluster) // empty until they are computed: marks then show the state
             marks.category.push_back(marks.categoryOfCentre[static_cast<std::size_t>(cluster)]);
     } else if (marks.colourBy == "panes") {
         const auto panes = readyPanes(input);

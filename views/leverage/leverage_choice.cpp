@@ -1,5 +1,4 @@
-// What the pictures of leverage compare: the tokens that the exact and the sketched scores would keep at the budget of
-// the active pane, and the two sides of Theorem 2.
+// The tokens that exact and sketched scores would keep at the active pane's budget, and the two sides of Theorem 2.
 #include "views/leverage/leverage_choice.h"
 
 #include "core/metrics/theory.h"

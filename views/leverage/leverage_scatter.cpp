@@ -33,7 +33,7 @@ void LeveragePainter::band(const PlotFrame& frame, const SketchTheorem& theorem)
     const double low = frame.x.low, high = frame.x.high;
     m_builder.polyline({frame.toPixels(low, low), frame.toPixels(high, high)}, {m_theme.axis, 1, {5, 3}});
     if (theorem.factor > high / low)
-        return; // a band that holds the whole plot says nothing
+        return; // the band covers the whole plot
     const auto at = [&](double x, double factor) { return frame.toPixels(x, x * factor); };
     m_builder.polygon(
         {at(low, theorem.factor), at(high, theorem.factor), at(high, 1 / theorem.factor), at(low, 1 / theorem.factor)},

@@ -1,5 +1,4 @@
-// How much each key sticks out of the others, and what a random sketch makes of it: concentration on the left,
-// agreement on the right, or one of the plots by itself.
+// Leverage of each key, exact and sketched: concentration on the left, agreement on the right, or a single plot.
 #include "views/common/view_options.h"
 #include "views/explanations.h"
 #include "views/leverage/leverage_pictures.h"
@@ -40,7 +39,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
                    "Compactor Theorem 2", 0.01, 0.99, 0.5)});
 }
 
-/// What the option asks for, as far as the room allows.
+/// The picture for the option, as far as the room allows.
 std::string shownPicture(const ParameterValues& options, const Box& area) {
     const std::string& wanted = options.choice("picture");
     return wanted == "overview" && (area.width < 460 || area.height < 150) ? "sorted" : wanted;
@@ -52,7 +51,7 @@ bool showsMarks(const std::string& picture) {
 
 bool showsCurves(const std::string& picture) { return picture != "tokens" && picture != "scatter"; }
 
-/// Curve left, square scatter right; what the square leaves of its column goes to the cumulative curve above it.
+/// Curve on the left, square scatter on the right, with the cumulative curve above it in the remaining room.
 PlotFrame drawOverview(LeveragePainter& painter, const Box& area) {
     constexpr double kAxes = 22, kGap = 10, kLeastAbove = 104,
                      kLeastScatter = 170; // kAxes: by how much a square's area is wider than high
@@ -137,7 +136,7 @@ public:
         drawTopLegend(builder, viewport, legend, frame.plot.x);
         drawProvenance(builder, input, viewport);
         scene.plot = frame.plot;
-        if (picture == "tokens") { // the only one whose axes are both linear and worth zooming
+        if (picture == "tokens") { // the only picture with two linear axes worth zooming
             scene.xMin = frame.x.low, scene.xMax = frame.x.high;
             scene.yMin = frame.y.low, scene.yMax = frame.y.high;
         }

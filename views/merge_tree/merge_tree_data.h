@@ -10,7 +10,7 @@
 
 namespace kvscope {
 
-/// The trees of one KV head of streaming BalanceKV, kept whole, and what one query makes of them.
+/// The trees of one KV head of streaming BalanceKV, and the errors of one query.
 struct MergeTreeData : ViewData {
     std::string policy;   ///< id of the policy that is shown
     std::string source;   ///< "B  BalanceKV, streaming, paper", or the stand-in in words
@@ -34,7 +34,7 @@ struct MergeTreeData : ViewData {
     };
     std::vector<Octave> octaves; ///< that hold values, ascending
     std::int64_t zeroValues = 0; ///< tokens without an octave
-    /// What is stored against everything read, for the query, at ascending cursors; empty without a query.
+    /// Errors of the stored samples for the query, at ascending cursors; empty without a query.
     struct At {
         TokenIndex cursor = 0;
         StreamErrors errors;

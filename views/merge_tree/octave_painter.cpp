@@ -1,5 +1,5 @@
-// Value norms by octave: BalanceKV keeps one tree for each. A bucket whose upper end lies at or below the erase line is
-// dropped; the line rises with the largest norm that has been read.
+// Value norms by octave: BalanceKV keeps one tree per octave. A bucket whose upper end is at most the erase line is
+// dropped; the line rises with the largest norm read.
 #include "views/merge_tree/tree_painter.h"
 #include "views/scene/axes.h"
 

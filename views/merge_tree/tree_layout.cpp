@@ -1,5 +1,5 @@
-// Geometry of the merge-and-reduce tree. Batches stand where their tokens stand in the stream, nodes above the middle
-// of what they hold.
+// Geometry of the merge-and-reduce tree: batches at their tokens' places in the stream, nodes above the middle of their
+// input.
 #include "views/merge_tree/tree_layout.h"
 
 #include "views/common/low_dock.h"
@@ -12,7 +12,7 @@ namespace kvscope {
 namespace {
 
 constexpr double kWideNode = 46, kNarrowNode = 2;
-constexpr double kLeastShare = 0.45;  // of the full width, so that a small set can be seen
+constexpr double kLeastShare = 0.45;  // of the full width, so that a small set stays visible
 constexpr double kLeastNumbered = 10; // height of a node that holds a number
 constexpr double kLabelPitch = 13;
 
@@ -53,7 +53,7 @@ void TreeLayout::placeRows(std::size_t levels) {
     const auto pitchUnder = [&](double above) {
         return std::max(10.0, plot.height - above - below) / static_cast<double>(std::max<std::size_t>(1, levels));
     };
-    pitch = pitchUnder(40); // room of the percentages, under the cursor's number
+    pitch = pitchUnder(40); // for the percentages, below the cursor's number
     if (!showsParts())
         pitch = m_withParts ? std::min(kPartsPitch - 1, pitchUnder(14)) : pitchUnder(14); // none are written
     const double gap = showsParts() ? 28 : std::clamp(0.3 * pitch, 4.0, 12.0);

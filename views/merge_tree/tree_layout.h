@@ -12,8 +12,8 @@ namespace kvscope {
 inline constexpr double kPartsPitch =
     41; ///< least pitch at which nodes have their discrepancy above and their imbalance below
 
-/// Where the parts of the tree lie: levels from the top (C^T) down to the batches (C^0), stream positions to the right.
-/// Nothing in it depends on the cursor, so that nothing moves while the stream is played.
+/// Places of the tree's parts: levels from the top (C^T) down to the batches (C^0), stream positions to the right.
+/// Independent of the cursor, so that nothing moves while the stream plays.
 struct TreeLayout {
     Box plot;      ///< the data area; labels lie left of it
     Box histogram; ///< of value norms; empty: none
@@ -23,7 +23,7 @@ struct TreeLayout {
     double pitch = 60;                                ///< between two levels
     double numberSize = 12;                           ///< of the text in the nodes
     bool twoLineLabels = true, oneLineLabels = false; ///< else the name alone, or nothing
-    bool axisTitle = true;                            ///< gives way in a low dock, and with it the histogram
+    bool axisTitle = true;                            ///< dropped in a low dock, together with the histogram
 
     /// `withParts`: where the rows are high enough for them.
     TreeLayout(const TreeState& state, const Viewport& viewport, double top, bool withHistogram, bool withParts = true);

@@ -16,8 +16,7 @@ struct TreePicture {
     Colour policy, onPolicy; ///< BalanceKV's colour, and text on it
 };
 
-/// How a node is drawn. One that has gone up is hollow around its number; where no number fits it is a grey bar,
-/// because an empty box says nothing.
+/// How a node is drawn. A merged node is hollow around its number; without room for a number it is a grey bar.
 struct NodeLook {
     Colour fill;
     Stroke stroke;
@@ -28,7 +27,7 @@ NodeLook nodeLook(const Theme& theme, Colour policy, NodeState state, bool holds
 /// coins.
 void drawImbalance(SceneBuilder& builder, const Theme& theme, Point middle, double half, double share);
 
-/// The tree as it stands at the cursor, with its axis and labels; what is to come as outlines.
+/// The tree at the cursor, with axis and labels; future nodes as outlines.
 void paintTree(SceneBuilder& builder, const TreePicture& picture);
 
 /// Value norms by octave, those read so far filled, with the erase line.

@@ -9,9 +9,8 @@ namespace kvscope {
 
 enum class NodeState { Future, Filling, Live, Merged };
 
-/// A tree of streaming BalanceKV after the rows before a cursor: what is there, what has gone up, what is to come.
-/// Level 0 holds the batches, level i >= 1 the nodes that made C^i's parts. Rows and stream tokens are the same thing
-/// here.
+/// A tree of streaming BalanceKV after the rows before a cursor: stored, merged and future nodes. Level 0 holds the
+/// batches, level i >= 1 the nodes that made C^i's parts. Rows and stream tokens coincide here.
 class TreeState {
 public:
     /// The tree must outlive the state.

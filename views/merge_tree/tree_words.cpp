@@ -44,7 +44,7 @@ std::int64_t levelsReached(const TreeState& state) {
     return std::min(state.levels(), trailing + 1);
 }
 
-/// Where what is stored misses what was read, at the last cursor up to this one at which it is known.
+/// Errors of the stored samples at the last evaluated cursor up to this one.
 const MergeTreeData::At* errorsUntil(const MergeTreeData& data, TokenIndex cursor) {
     const MergeTreeData::At* last = nullptr;
     for (const MergeTreeData::At& at : data.errors)

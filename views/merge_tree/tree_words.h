@@ -11,10 +11,10 @@ namespace kvscope {
 /// "the keys of the denominator", "values with 2^0 < ‖v‖ ≤ 2^1".
 std::string treeName(const BalanceTree& tree);
 
-/// What the last full batch did, in at most two lines.
+/// Describes the last full batch, in at most two lines.
 std::string treeCaption(const MergeTreeData& data, const TreeState& state);
 
-/// What is stored, how much it stands for, and the largest discrepancy among the live sets.
+/// Number of stored tokens, their weight, and the largest discrepancy among the live sets.
 std::string treeFinding(const MergeTreeData& data, const TreeState& state);
 
 /// A row of the table behind the picture: level, node, first and last batch, input, kept, weight, sum of signs,

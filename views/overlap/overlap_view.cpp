@@ -152,7 +152,7 @@ void drawNames(SceneBuilder& builder, const std::vector<const PaneData*>& panes,
     }
 }
 
-/// Where matrix and bars have their room. Bars without a width have none.
+/// Places of matrix and bars. Bars without a width are not drawn.
 struct Layout {
     Box matrix, bars;
     bool headings = true;
@@ -174,7 +174,7 @@ Layout layoutOf(std::size_t paneCount, double names, double bottom, const Viewpo
     const double least = kLeastBar * (count + 1) + (layout.headings ? kHeading : 2),
                  matrix = std::min(0.55 * height, 22 + 40 * count);
     if (height - least < 22 + kLeastCell * count)
-        return layout; // the matrix says more
+        return layout; // the matrix is more informative
     layout.matrix.height = std::clamp(matrix, 22 + kLeastCell * count, height - least);
     const double begin = layout.matrix.bottom() + (layout.headings ? kHeading : 2);
     layout.bars = {14, begin, viewport.width - 28, top + height - begin};

@@ -29,7 +29,7 @@ struct PhaseCell {
     std::string error;          ///< why a pane has no value
 };
 
-/// Two parameters against each other. Panes: the active one alone, or all of them where the winner is asked for.
+/// A measure over two parameters: for the active pane, or for all panes where the winner is shown.
 struct PhaseMapData : ViewData {
     std::string measure = "output_error"; ///< id in the registry of measures
     std::string where;                    ///< "KV head 1", "all heads of the layer"

@@ -85,7 +85,7 @@ std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& inp
     return legend;
 }
 
-/// Legend and layout; where an axis has no room for its name, the legend has it.
+/// Legend and layout; an axis name without room moves into the legend.
 std::pair<std::vector<LegendEntry>, PhaseLayout> arrange(const PhaseMapData& data, const ViewInput& input,
                                                          const Viewport& viewport) {
     std::vector<LegendEntry> legend = legendOf(data, input, themeOf(viewport.theme));

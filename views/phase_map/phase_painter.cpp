@@ -26,7 +26,7 @@ void drawWinner(SceneBuilder& builder, const ViewInput& input, const PhaseMapDat
                      VerticalAlign::Middle);
 }
 
-/// Every so many-th label fits.
+/// Stride at which labels fit.
 std::size_t strideFor(double pitch, double least) {
     return static_cast<std::size_t>(std::max(1.0, std::ceil(least / pitch)));
 }

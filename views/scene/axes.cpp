@@ -126,7 +126,7 @@ void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& s
     }
     if (!style.titles)
         return;
-    // One longer than the axis goes on below it, beside the titles there, and never up into a legend.
+    // A title longer than the axis extends below it, never up into a legend.
     constexpr double kBelow = 26;
     const std::string title = builder.elide(frame.y.title, kTitleStyle, plot.height + kBelow);
     const double middle = plot.y + std::max(plot.height, builder.width(title, kTitleStyle)) / 2;

@@ -24,7 +24,7 @@ void drawBar(SceneBuilder& builder, const Box& bar, const ColourColumnSpec& spec
 }
 
 void drawHistogram(SceneBuilder& builder, const Box& bar, const ColourColumnSpec& spec, const Theme& theme) {
-    // The lowest bin gathers what lies below the scale; it must not flatten the others.
+    // The lowest bin also holds values below the scale and must not flatten the others.
     const double highest =
         spec.histogram.size() < 2 ? 0 : *std::max_element(spec.histogram.begin() + 1, spec.histogram.end());
     const double step = bar.height / std::max<double>(1, static_cast<double>(spec.histogram.size()));

@@ -68,7 +68,7 @@ struct Packing {
         return ends;
     }
 
-    /// The longest label that lets the first `count` entries have their place in so many rows; negative: there is none.
+    /// The longest label length with which the first `count` entries fit into so many rows; negative: none.
     double longestFor(std::size_t count, std::size_t most) const {
         constexpr double kWhole = std::numeric_limits<double>::infinity();
         if (fits(count, most, kWhole))

@@ -1,4 +1,4 @@
-// Finding what lies under the pointer. Drawables are asked from the top down, so that the answer is what the eye sees.
+// Picking: drawables are searched from the top, so that the visible one is found.
 #include "views/scene/scene.h"
 
 #include <algorithm>

@@ -88,7 +88,7 @@ std::vector<Tick> linearTicks(double low, double high, int most) {
     double step = roundStep((high - low) / (std::max(1, most) + 1)); // a finer one has too many wherever it begins
     while (count(step) > most)
         step = roundStep(step * 1.5);
-    // One tick says nothing about the scale. About 0 the first finer step may not do.
+    // A single tick does not show the scale. Around 0 one finer step may not suffice.
     for (int finer = 0; finer < 3 && count(step) < 2; ++finer)
         step = roundStep(step * 0.3);
     const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));

@@ -10,7 +10,7 @@ namespace kvscope {
 /// One head of a Compactor result in the plane of its two standardised scores.
 struct ScorePlane {
     TokenMarks marks;         ///< x: z(attention), y: z(leverage); of the tokens before the cut
-    std::vector<float> total; ///< [cut] what was chosen by
+    std::vector<float> total; ///< [cut] the score that decides
     double lambda = 0;        ///< score = x + lambda y
     /// Score between the worst token kept by choice and the best evicted one; NaN where nothing was kept by choice.
     double threshold = 0;
@@ -22,7 +22,7 @@ struct ScorePlane {
 /// Why the active pane has no such plane, with what to choose instead; empty when it has one.
 std::string whyNoPlane(const ViewInput& input);
 
-/// The active pane's plane; there is one.
+/// The plane of the active pane, which must have one.
 ScorePlane scorePlaneOf(const ViewInput& input);
 
 /// How many of the tokens kept by choice would also be the best by one score alone.
@@ -31,8 +31,8 @@ struct Deciders {
 };
 Deciders decidersOf(const ScorePlane& plane);
 
-/// The lambda at which the line of the present threshold runs through a point: dragging the handle. Nothing where the
-/// point lies on the level of the other score's mean, which every such line shares. Clamped to 0..3.
+/// The lambda at which the line of the current threshold passes through a point, for dragging. Nothing where the point
+/// lies at the mean of the other score, which all such lines share. Clamped to 0..3.
 std::optional<double> lambdaThrough(const ScorePlane& plane, Point at);
 /// Tokens kept when the line moves to a point at the present lambda, protected ones included, at least 1.
 std::int64_t budgetThrough(const ScorePlane& plane, Point at);

@@ -70,7 +70,7 @@ std::string slopeText(double lambda) {
     return lambda > 0 ? fmt::format("slope −1/λ = {}", formatShort(-1 / lambda)) : "vertical: leverage does not count";
 }
 
-/// Text on the ground of the canvas, so that marks do not run through it.
+/// Text on the canvas colour, so that marks do not run through it.
 void drawLabel(SceneBuilder& builder, Point leftMiddle, const std::string& text, const TextStyle& style,
                const Theme& theme) {
     const double width = builder.width(text, style);
@@ -109,7 +109,7 @@ std::string beyondText(const BeyondRange& beyond) {
     return fmt::format("{} beyond the range: {}", formatCount(beyond.all()), fmt::join(parts, ", "));
 }
 
-/// What is not in the picture, in its upper right corner.
+/// Notes on what the picture leaves out, in its upper right corner.
 void drawNotes(SceneBuilder& builder, const ScorePlane& plane, std::int64_t thinned, const PlotFrame& frame,
                const Theme& theme) {
     std::vector<std::string> notes;

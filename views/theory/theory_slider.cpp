@@ -1,5 +1,5 @@
-// Below the rows, where there is room: at which error would the theorems speak about what is set? Margins beyond six
-// decades run along the edge of the plot.
+// Below the rows: the epsilon at which the theorems apply to the current settings. Margins beyond six decades are drawn
+// at the edge.
 #include "views/theory/theory_slider.h"
 
 #include "views/common/chart.h"

@@ -12,8 +12,8 @@ namespace kvscope {
 /// Least height in which the picture below can be read.
 inline constexpr double kTheorySliderHeight = 160;
 
-/// How the rows' margins change with the ε that is asked for: a line for each row that ε moves, the present ε upright,
-/// the line at 1 that they have to reach. Nothing where ε moves none.
+/// The rows' margins as ε varies: a line for each row that depends on ε, the current ε, and the line at 1 that they
+/// must reach. Nothing where no row depends on ε.
 void drawTheoryOverEpsilon(SceneBuilder& builder, const TheoryData& data, const std::vector<std::size_t>& rows,
                            const Box& area, const Viewport& viewport);
 

@@ -1,5 +1,5 @@
-// Theorems as rows: how far each demand is from what is set, and each measured error from its bound, on one logarithmic
-// axis whose middle is 1. Right of the middle a theorem holds what it says.
+// Theorems as rows: margin of each requirement and of each measured error against its bound, on one logarithmic axis
+// around 1. To the right of 1 a theorem's requirement or promise holds.
 #include "views/common/chart.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
@@ -44,7 +44,7 @@ bool isSilent(const TheoryRow& row) {
     return row.kind == Kind::Describes && (std::isnan(row.demanded) || row.formula.starts_with("no statement"));
 }
 
-/// Why a theorem makes no statement, where its row knows.
+/// Why a theorem makes no statement, if its row says so.
 std::string whySilent(const TheoryRow& row) {
     constexpr std::string_view kWhy = "no statement: ";
     return row.formula.starts_with(kWhy) ? row.formula.substr(kWhy.size()) : "";
@@ -70,7 +70,7 @@ bool holds(const TheoryRow& row) { return row.margin() >= 1; }
 struct Layout {
     double names = 0, numbers = 0, rowHeight = 0, axis = 0; ///< axis: height below the rows
     bool tickLabels = true, title = true;
-    bool otherHeads = false; ///< there is room to say what their marks are
+    bool otherHeads = false; ///< there is room to explain their marks
     Box plot;
 
     double xOf(double margin) const {
@@ -122,7 +122,7 @@ void drawOtherHeads(SceneBuilder& builder, const TheoryData& data, std::size_t i
     }
 }
 
-/// In the place of the mark, where it has room.
+/// Written at the mark's place where there is room.
 void drawWhySilent(SceneBuilder& builder, const std::string& why, const Layout& layout, double y, const Theme& theme) {
     constexpr double kHalf = 7, kMargin = 4;
     const double width = builder.width(why, kPlain), x = layout.plot.x + (layout.plot.width - width) / 2;
@@ -133,8 +133,7 @@ void drawWhySilent(SceneBuilder& builder, const std::string& why, const Layout& 
     builder.text({x, y}, why, kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
 }
 
-/// A filled mark for the head that is looked at; hollow at an edge: beyond it. A row without a statement has none, of
-/// no head.
+/// A filled mark for the current head; hollow at an edge: beyond it. A row without a statement has no marks.
 void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y,
                const Theme& theme) {
     const TheoryRow& row = data.rows[index];
@@ -153,7 +152,7 @@ void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index,
         drawOtherHeads(builder, data, index, layout, y, theme);
 }
 
-/// Above the rows: what is asked, the sides of 1, and the mark of other heads where there is room to explain it.
+/// Above the rows: the targets, the sides of 1, and the mark of other heads where there is room to explain it.
 void drawHeader(SceneBuilder& builder, const TheoryData& data, Layout& layout, const Viewport& viewport,
                 const Theme& theme) {
     const std::string asked = fmt::format("{}, ε = {}, δ = {}", data.policyName, formatShort(data.asked.epsilon),
@@ -228,7 +227,7 @@ Tally tallyOf(const TheoryData& data, int kvHead) {
     return tally;
 }
 
-/// Why the only silent theorem says nothing.
+/// Why the only theorem without a statement has none.
 std::string reasonOf(const Tally& tally) {
     return tally.silent == 1 && !whySilent(*tally.quiet).empty() ? fmt::format(" ({})", whySilent(*tally.quiet)) : "";
 }

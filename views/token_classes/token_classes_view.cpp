@@ -118,7 +118,7 @@ double farthestFromBlind(const Tally& tally, std::size_t row) {
     return most;
 }
 
-/// Rows, all of them or those that differ most, in their order; where some are left out, one line below says so.
+/// The rows in order: all, or those that differ most, with a line about the others.
 void placeRows(Layout& layout, const Tally& tally) {
     const auto panes = static_cast<double>(tally.panes.size());
     const double least = std::max(kLeastRow, panes * kLeastBar + 2), height = layout.frame.plot.height;
@@ -270,7 +270,7 @@ public:
         const std::string &axis = layout.frame.x.title, words = tickWords(tally), full = axis + "; " + words;
         const bool inTitle = layout.title && builder.width(full, kLabel) <= layout.frame.plot.width;
         drawScale(builder, layout, inTitle ? full : axis, theme);
-        if (!inTitle && right + builder.width(words, kLabel) <= viewport.width - 8) // else the help says it
+        if (!inTitle && right + builder.width(words, kLabel) <= viewport.width - 8) // otherwise the help explains it
             builder.text({right, 13}, words, kLabel, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
         drawProvenance(builder, input, viewport);
         return scene;

@@ -81,7 +81,7 @@ std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, 
     const auto count = [&](TokenState state) {
         return formatCount(std::count(profile.states.begin(), profile.states.end(), state));
     };
-    std::int64_t unscored = 0; // block processing scores what is still in the cache
+    std::int64_t unscored = 0; // block processing scores only cached tokens
     for (std::size_t i = 0; i < profile.states.size() && i < profile.scores.size(); ++i)
         unscored += profile.states[i] == TokenState::Evicted && !std::isfinite(profile.scores[i]) ? 1 : 0;
     const std::string gone =

@@ -68,7 +68,7 @@ private:
         return m_strip.panes.empty();
     }
 
-    /// What follows the cut is no choice of any policy: it must not look like what they evict.
+    /// Tokens after the cut, which no policy decides about: they must not look evicted.
     void drawUnseen(TokenIndex begin, TokenIndex end) {
         const TokenIndex first = std::max(begin, m_strip.input.cut.token);
         if (first >= end)
@@ -86,7 +86,7 @@ private:
         else if (!afterCut(t) && m_strip.mode == StripMode::Score &&
                  !std::isnan(m_strip.ranks[static_cast<std::size_t>(t)]))
             fill = colourMap(m_strip.colourMapName, m_strip.ranks[static_cast<std::size_t>(t)]);
-        // The rectangle is drawn even without a fill: it is what the pointer finds.
+        // A rectangle without a fill is still pickable.
         m_builder.rectangle({box.x, box.y + 1, box.width, kStripLead - 3}, fill, {}, 0, {PickId::Kind::Token, t});
     }
 

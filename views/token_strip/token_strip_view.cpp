@@ -1,5 +1,4 @@
-// The text itself. Only the lines in sight become drawables, so that a prompt of 100,000 tokens scrolls as a short one
-// does.
+// The prompt as text. Only visible lines become drawables, so that 100,000 tokens scroll fast.
 #include "views/common/chart.h"
 #include "views/common/view_options.h"
 #include "views/explanations.h"
@@ -172,7 +171,7 @@ double drawScoreLegend(SceneBuilder& builder, const StripScene& strip, std::vect
     return unseen.empty() ? end : drawLegend(builder, {end + 14, y}, width - end - kEdge, unseen, strip.theme);
 }
 
-/// What the mark of the cut means, in as many words as fit.
+/// Explains the mark of the cut, in as many words as fit.
 std::string cutSentence(const SceneBuilder& builder, const ViewInput& input, double room) {
     for (const std::string& words :
          {fmt::format("▼ cut: {}", input.cut.label), fmt::format("▼ cut at {}", formatCount(input.cut.token))})
@@ -212,8 +211,8 @@ public:
         const std::vector<LegendEntry> legend = legendOf(strip);
         const double top = kLegendHeight + furtherLegendRows(viewport, legend);
         const Box text{0, top, viewport.width, std::max(1.0, viewport.height - top - captionHeight)};
-        // The strip scrolls by whole lines: half a line at the edge would be bars without their text. The furthest
-        // scroll is rounded up to a line, so that the last one is seen whole.
+        // The strip scrolls by whole lines, so that no bars lose their text. The largest scroll position is rounded up
+        // to a line, so that the last line is whole.
         const double raw = top + captionHeight + static_cast<double>(layout->lineCount()) * kStripLead + 8;
         const double furthest = std::ceil(std::max(0.0, raw - viewport.height) / kStripLead) * kStripLead;
         scene.contentHeight = furthest > 0 ? viewport.height + furthest : raw;

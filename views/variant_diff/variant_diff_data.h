@@ -10,7 +10,7 @@
 
 namespace kvscope {
 
-/// One parameter in which a variant differs from the reference, and what it does by itself.
+/// A parameter in which a variant differs from the reference, and its effect alone.
 struct VariantCause {
     std::string id, label;
     std::string from, to;           ///< values in the reference and in the variant
@@ -41,7 +41,7 @@ struct VariantDiffData : ViewData {
     char letter = 'A';
     std::string policyId, policyName, budget;
     std::int64_t visible = 0; ///< tokens before the cut
-    std::size_t variants = 0; ///< lists that there will be
+    std::size_t variants = 0; ///< number of lists when complete
     std::vector<VariantList> lists;
 };
 

@@ -38,7 +38,7 @@ bool fitsInTwoRows(const std::vector<LegendEntry>& legend, const Viewport& viewp
     return false;
 }
 
-/// Whose variants these are is left out where the entries that explain the colours need the room.
+/// The policy's name is left out where the colours' entries need the room.
 std::vector<LegendEntry> legendOf(const VariantDiffData& data, const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
     std::vector<LegendEntry> legend = {areaEntry(fmt::format("{} {} at {}", data.letter, data.policyName, data.budget),
@@ -80,8 +80,7 @@ public:
         if (const std::string why = whyNoData<VariantDiffData>(input, running); !why.empty())
             return why;
         const auto data = dataAs<VariantDiffData>(input);
-        return data->lists.empty() ? running
-                                   : data->lists.front().error; // without a reference there is nothing to compare with
+        return data->lists.empty() ? running : data->lists.front().error; // nothing to compare without a reference
     }
 
     Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {

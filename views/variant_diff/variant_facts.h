@@ -45,9 +45,9 @@ struct VariantLayout {
     std::size_t notShown = 0; ///< lists without a row, counted below the others
 };
 
-/// Every cause is written out where the height allows it. Tokens give way first; then causes, the strongest staying and
-/// the others counted ("… 3 more"); then the numbers of the headings, the names going to the left of the rails. These
-/// stay. `top` is the height of the legend above them.
+/// All causes are written out where the height allows. Otherwise tokens are dropped first; then the weaker causes,
+/// which are counted ("… 3 more"); then the numbers of the headings, with the names left of the rails. `top`: height of
+/// the legend above.
 VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData& data, const ViewInput& input,
                               double top, const Viewport& viewport);
 

@@ -1,5 +1,4 @@
-// What a row per variant says and how high it is: everything is written out where there is room, and the names stay to
-// the last.
+// Texts and height of a row per variant: everything where there is room; the names are dropped last.
 #include "core/metrics/fidelity.h"
 #include "views/scene/axes.h"
 #include "views/variant_diff/variant_facts.h"
@@ -29,7 +28,7 @@ std::string changesTokens(std::int64_t count) {
                       : fmt::format("it changes {} {}", formatCount(count), count == 1 ? "token" : "tokens");
 }
 
-/// One text per cause, the strongest first; the first says what the numbers of the others are.
+/// One text per cause, the strongest first; the first text explains the numbers.
 std::vector<std::string> causeTexts(const VariantList& list) {
     std::vector<VariantCause> causes = list.causes;
     std::stable_sort(causes.begin(), causes.end(),

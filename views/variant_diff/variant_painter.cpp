@@ -1,4 +1,4 @@
-// One row per variant: what it is called and costs, where along the prompt it differs, why, and in which tokens.
+// One row per variant: name and error, differing places along the prompt, causes, tokens.
 #include "views/scene/axes.h"
 #include "views/variant_diff/variant_facts.h"
 
@@ -15,8 +15,7 @@ namespace {
 
 const TextStyle kTitle = kVariantTitle, kText = kVariantText;
 
-/// The tokens of a list as runs of whole pixels on a rail. Runs that touch there are one rectangle: no edge is smoothed
-/// twice.
+/// Tokens of a list as runs of whole pixels on a rail. Touching runs are merged, so that no edge is antialiased twice.
 void drawTokens(SceneBuilder& builder, const Box& rail, const std::vector<TokenIndex>& tokens, std::int64_t visible,
                 Colour colour) {
     const double perToken = rail.width / static_cast<double>(visible);

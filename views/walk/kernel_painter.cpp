@@ -83,7 +83,7 @@ void paintKernel(SceneBuilder& b, const WalkPicture& p, const KernelScale& scale
     const std::string words = fmt::format("M of {}, pairs (0-based)", walkName(p.data, *p.now.walk->log));
     b.text({map.x, map.bottom() + 21}, b.elide(words, title, p.viewport.width - map.x - 8), title, p.theme.text2,
            HorizontalAlign::Left, VerticalAlign::Top);
-    if (p.now.steps > 0 && p.now.steps < p.now.size()) { // the pair whose turn it is
+    if (p.now.steps > 0 && p.now.steps < p.now.size()) { // the current pair
         const double offset = (static_cast<double>(p.now.steps) - 0.5) / size * side;
         b.line({map.x, map.y + offset}, {map.right(), map.y + offset}, {p.theme.ink, 1, {}});
         b.line({map.x + offset, map.y}, {map.x + offset, map.bottom()}, {p.theme.ink, 1, {}});

@@ -18,9 +18,9 @@ struct WalkData : ViewData {
     bool standIn = false;   ///< no pane runs BalanceKV
     bool streaming = false; ///< else blocked
     std::string what;       ///< "round 1" or "C⁰ → C¹, keys of the denominator"
-    std::string whyNone;    ///< why there is no walk at all; else empty
+    std::string whyNone;    ///< why there is no walk; else empty
     std::int64_t level = 1; ///< round or level, from 1
-    int chosen = -1;        ///< block asked for; -1: follows the cursor
+    int chosen = -1;        ///< requested block; -1: follows the cursor
     TokenIndex end = 0;     ///< tokens before the cut
     std::shared_ptr<const BalanceLog> log;
     struct Walk {

@@ -1,4 +1,4 @@
-// A balancing walk in numbers and words: which one is shown, how far it has come, and what a step decided.
+// Numbers and texts of a balancing walk: which one is shown, its current step, and the decision of a step.
 #include "views/walk/walk_steps.h"
 
 #include "views/common/view_facts.h"
@@ -20,7 +20,7 @@ const char* signText(std::int8_t sign) { return sign > 0 ? "+" : sign < 0 ? "−
 
 std::string signedCount(std::int64_t value) { return value < 0 ? "−" + formatCount(-value) : formatCount(value); }
 
-/// Signs given once so many tokens of the stream have been read.
+/// Number of signs given after so many tokens of the stream.
 std::int64_t stepsAt(const WalkData& data, const BalanceWalkLog& walk, TokenIndex cursor) {
     if (arrivesToken(data))
         return std::lower_bound(walk.tokens.begin(), walk.tokens.end(), cursor) - walk.tokens.begin();

@@ -1,4 +1,4 @@
-// One balancing walk, pair by pair: what it leans on, which sign it gives, and how far the signed sum has grown.
+// One balancing walk, step by step: the sum that decides, the sign, and the growth of the signed sum.
 #include "core/policies/policy.h"
 #include "views/common/balance_words.h"
 #include "views/common/chart.h"
@@ -66,7 +66,7 @@ std::vector<LegendEntry> legendOf(const WalkData& data, const WalkNow& now, cons
     return legend;
 }
 
-/// The upper line is named too where there is room for it: low plots have no room for the title of their axis.
+/// Names the upper line where there is room: low plots have no axis title.
 void nameLean(std::vector<LegendEntry>& legend, const Viewport& viewport, const Theme& theme) {
     constexpr double kFurtherRows = 220; ///< from this height on there is room for rows
     std::vector<LegendEntry> longer = legend;
