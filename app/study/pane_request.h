@@ -13,9 +13,9 @@ struct PaneRequest {
     std::string recordedPath; ///< empty: the policy chooses
 };
 
-/// The request as the runner takes it. A recorded list is read here and always runs at its own cut: a policy chose it
-/// from the tokens before that cut, and the queries after that cut evaluate it. Throws Error for a list that cannot be
-/// read or does not fit the capture.
+/// The request as the runner takes it. A recorded list is read here and always runs at its own cut, with its own budget
+/// and seed, whatever the session says: a policy chose it from the tokens before that cut, and the queries after that
+/// cut evaluate it. Throws Error for a list that cannot be read or does not fit the capture.
 RunRequest resolvePane(const PaneRequest& pane);
 
 /// What selected the tokens of a run, as every view names it: "SnapKV" with the variant "kvpress" or, once a parameter

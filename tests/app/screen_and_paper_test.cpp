@@ -9,7 +9,7 @@
 #include "app/text/qt_text_service.h"
 #include "core/capture/synthetic_capture.h"
 #include "core/run/record_results.h"
-#include "tests/app/workbench_by_hand.h"
+#include "tests/app/manual_workbench.h"
 #include "tests/support/test_program.h"
 
 #include <QDir>
