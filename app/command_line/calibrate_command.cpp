@@ -1,5 +1,5 @@
-// `kvscope calibrate`: from measured qualities (or a proxy of them) to the retention that each context needs. What it
-// writes is a curve that every run can take its budget from: --policy snapkv:kvpress@tau=0.95:FILE.json.
+// `kvscope calibrate`: from measured qualities (or a proxy) to the retention that each context needs. Its output is a
+// curve for budgets: --policy snapkv:kvpress@tau=0.95:FILE.json.
 #include "app/command_line/command.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"

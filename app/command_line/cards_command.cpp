@@ -85,8 +85,8 @@ Json policyJson(const PolicyCard& card) {
             {"parameters", parametersJson(*card.parameters)}};
 }
 
-/// For what an option waits: a list of conditions that must all hold, each with terms of which one must. A term without
-/// values asks that the option is not at its default.
+/// The dependencies of an option: conditions that must all hold, each a list of alternatives. An alternative without
+/// values means that the option is not at its default.
 Json conditionsJson(const View& view, const std::string& option) {
     Json conditions = Json::array();
     for (const OptionNeed& need : view.card().needs) {
@@ -125,7 +125,7 @@ void printParameter(const ParameterSpec& spec, const std::string& condition = {}
                condition);
 }
 
-/// Both commands: a list of cards, printed one way or the other.
+/// Both commands: a list of cards as text or JSON.
 template <class Item> class CardsCommand final : public Command {
 public:
     using Json1 = Json (*)(const Item&);

@@ -1,4 +1,4 @@
-// What the subcommands have in common: options that name a run, lists of layers and heads, progress, quoting.
+// Shared by subcommands: options that name a run, lists of layers and heads, progress, quoting.
 #include "app/command_line/command.h"
 
 #include "core/base/atomic_file.h"
@@ -206,7 +206,7 @@ void checkOutput(const std::string& path, const std::vector<std::string>& extens
                      .remedy = fmt::format("Choose one of {}", fmt::join(extensions, ", ")),
                      .path = path});
     if (extension == ".h5" || extension == ".hdf5")
-        const AtomicFile probe(path); // HDF5 cannot go into a pipe
+        const AtomicFile probe(path); // HDF5 cannot be written to a pipe
     else
         checkCanWrite(path);
 }

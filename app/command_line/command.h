@@ -15,7 +15,7 @@ class Option;
 
 namespace kvscope {
 
-/// What subcommands share while they run: the stop token of Ctrl+C, the progress bar, the command line as typed.
+/// Shared state of a running subcommand: the stop token of Ctrl+C, the progress bar, the command line as typed.
 class CommandContext {
 public:
     CommandContext(std::string commandLine, std::stop_token stop);
@@ -70,18 +70,18 @@ struct RunOptions {
     void addTo(CLI::App& app, bool withBudget = true);
     void addEngineTo(CLI::App& app);                     ///< the options of the engine alone
     Arithmetic arithmeticOr(Arithmetic otherwise) const; ///< as typed, else `otherwise`
-    /// Throws Error for an engine that is not there.
+    /// Throws Error for an engine that does not work here.
     std::shared_ptr<const LayerRunner> makeRunner(Arithmetic otherwise = Arithmetic::Exact) const;
     /// Parsed, every one with a budget: its own, --retention or --budget. Throws Error when none is given.
     std::vector<PolicySpec> specs() const;
 };
 
-/// --seed: decimal digits alone, up to 64 bits. Another text is refused with a sentence when the command line is read.
+/// --seed: decimal digits, up to 64 bits. Other texts are refused when the command line is parsed.
 CLI::Option* addSeedTo(CLI::App& app, std::uint64_t& seed, const std::string& what);
 
 /// "0,2-3" -> 0 2 3. Throws Error naming the option.
 std::vector<int> parseRangeList(const std::string& text, const std::string& option);
-/// The layers asked for, or all of the capture. Throws Error for a layer that is not there.
+/// The layers asked for, or all of the capture. Throws Error for a layer that it lacks.
 std::vector<LayerIndex> chosenLayers(const std::string& text, const CaptureReader& capture);
 std::vector<int> chosenKvHeads(const std::string& text, const CaptureReader& capture);
 
@@ -90,15 +90,14 @@ RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex 
                        const Cut& cut, std::uint64_t seed, bool measure);
 
 /// Throws Error unless the extension is one of ".json", ".csv" ... and a file can be written there; called before any
-/// work is done. Leaves nothing behind and an existing file alone.
+/// work. Leaves existing files alone.
 void checkOutput(const std::string& path, const std::vector<std::string>& extensions,
                  const std::string& option = "--out");
 
-/// Throws Error, naming the option, for a number outside the range and for one that is no number at all, which the
-/// parser of options lets through.
+/// Throws Error, naming the option, for a number outside the range and for a NaN, which the option parser accepts.
 void checkNumber(double value, double least, double most, const std::string& option);
 
-/// What --retention ("0.25") or --budget ("2048") says. Throws Error naming the option.
+/// The budget of --retention ("0.25") or --budget ("2048"). Throws Error naming the option.
 Budget parseBudgetOption(const std::string& text, Budget::Unit unit);
 
 /// Shortest text that reads back to the same double; "" for NaN.

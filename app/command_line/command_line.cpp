@@ -1,4 +1,4 @@
-// The command line: finds the subcommand, runs it, and turns whatever went wrong into one sentence and an exit code.
+// Finds and runs the subcommand, and turns every error into a message and an exit code.
 #include "app/command_line/command_line.h"
 
 #include "app/command_line/command.h"
@@ -26,8 +26,7 @@ namespace {
 
 constexpr int kUserError = 2, kInternalError = 1, kStopped = 130;
 
-/// Turns Ctrl+C into a stop request. The signal is taken by a thread of its own, because a handler may do almost
-/// nothing.
+/// Turns Ctrl+C into a stop request. A thread of its own receives the signal, because a handler may do almost nothing.
 class InterruptListener {
 public:
     InterruptListener() {
@@ -66,7 +65,7 @@ std::string asTyped(int argc, char** argv) {
     return shellLine(words);
 }
 
-/// Captures and lists share the extension; what is neither is reported as the capture that it should be.
+/// Captures and lists share the extension .h5; other files are reported as bad captures.
 void checkHdf5(const std::string& path) {
     try {
         openCapture(path);
@@ -79,7 +78,7 @@ void checkHdf5(const std::string& path) {
     }
 }
 
-/// What the window could not open is refused before there is a window, and without a display.
+/// Refuses files that the window could not open before it starts, and without a display.
 void checkWindowFile(const std::string& path) {
     const std::string extension = std::filesystem::path(path).extension().string();
     if (isSessionFile(path))
@@ -130,11 +129,11 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
         command->addTo(app);
     try {
         std::vector<std::string> words = withEachPolicyNamed({argv + 1, argv + argc});
-        std::reverse(words.begin(), words.end()); // as CLI11 reads them
+        std::reverse(words.begin(), words.end()); // CLI11 reads them in reverse
         app.parse(std::move(words));
     } catch (const CLI::Success& success) {
         return app.exit(success);
-    } catch (const CLI::ExtrasError&) { // its own sentence lists the words backwards
+    } catch (const CLI::ExtrasError&) { // CLI11's own message lists the words in reverse
         fmt::print(stderr, "kvscope: unknown: {}; see kvscope --help\n", fmt::join(app.remaining(true), " "));
         return kUserError;
     } catch (const CLI::ParseError& error) {

@@ -1,4 +1,4 @@
-// `kvscope convert`: tensors that another program saved become a capture.
+// `kvscope convert`: turns tensors that another program saved into a capture.
 #include "app/command_line/command.h"
 #include "core/base/error.h"
 #include "core/capture/capture_writer.h"

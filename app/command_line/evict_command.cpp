@@ -1,4 +1,4 @@
-// `kvscope evict`: which tokens a policy keeps, as a list that reads back.
+// `kvscope evict`: the kept list of a policy as a file.
 #include "app/command_line/command.h"
 #include "app/command_line/random_options.h"
 #include "core/base/atomic_file.h"

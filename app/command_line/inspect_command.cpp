@@ -18,7 +18,7 @@ struct Disabled {
     std::string policy, reason;
 };
 
-/// Policies that this capture cannot run, and why.
+/// Policies that this capture cannot run, with the reasons.
 std::vector<Disabled> disabledPolicies(const CaptureReader& capture) {
     std::vector<Disabled> disabled;
     bool queries = true;

@@ -1,4 +1,4 @@
-// `kvscope measure`: what a selection costs, per query head, over the queries after the cut.
+// `kvscope measure`: fidelity of a selection per query head, over the evaluation queries.
 #include "app/command_line/command.h"
 #include "app/command_line/random_options.h"
 #include "app/command_line/table_rows.h"
@@ -35,7 +35,7 @@ struct Group {
     std::vector<std::shared_ptr<const RunResult>> results;
     std::vector<std::vector<MeasureValues>> measures;
     std::string spec;
-    bool overSeeds = false;   ///< spreads stand beside the means
+    bool overSeeds = false;   ///< columns for the spread over seeds
     std::optional<Work> work; ///< of the choice, where it was counted
 };
 
@@ -169,7 +169,7 @@ public:
     }
 
 private:
-    /// A policy that draws nothing, and a recorded list, are measured once.
+    /// A policy without random numbers, and a recorded list, are measured once.
     Group measured(const LayerRunner& runner, RunRequest request, const std::vector<int>& seeds,
                    const Checkpoint& progress) const {
         Group group;

@@ -1,4 +1,4 @@
-// `kvscope measures`: what `measure` and `sweep` can put into a column, read from the one table of measures.
+// `kvscope measures`: the measures that `measure` and `sweep` can write as columns.
 #include "app/command_line/command.h"
 #include "core/metrics/measures.h"
 

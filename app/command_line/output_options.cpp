@@ -1,4 +1,4 @@
-// No command replaces what it reads. One look at all parsed options serves every subcommand, those to come included.
+// No command overwrites its inputs: one check over all parsed options serves every subcommand.
 #include "app/command_line/output_options.h"
 
 #include "core/base/error.h"
@@ -21,8 +21,7 @@ bool isOutput(const CLI::Option& option) {
     return std::any_of(names.begin(), names.end(), [&](const char* name) { return option.check_name(name); });
 }
 
-/// Whatever in a value may be a path: options also say `table=FILE`, `FILE.h5:/data set`, `policy@tau=0.95:FILE`,
-/// `A,B`.
+/// All parts of a value that may be paths: `table=FILE`, `FILE.h5:/data set`, `policy@tau=0.95:FILE`, `A,B`.
 std::vector<std::string> pathsIn(const std::string& value) {
     std::vector<std::string> paths = {value};
     for (std::size_t begin = 0; begin <= value.size();) {

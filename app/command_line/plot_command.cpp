@@ -1,5 +1,5 @@
-// `kvscope plot`: the figures of the window without a window. Options become a session, so that a figure made from
-// options and one made from a saved session go the same way.
+// `kvscope plot`: figures without a window. Options are turned into a session, so that options and saved sessions share
+// one path.
 #include "app/command_line/command.h"
 #include "app/command_line/random_options.h"
 #include "app/export/headless_application.h"
@@ -133,7 +133,7 @@ void PlotCommand::addTo(CLI::App& app) {
     m_command->add_option("--out", m_figure.out, "FILE.png, FILE.svg or FILE.pdf")->required();
 }
 
-/// Refused before any work is done.
+/// Throws before any work.
 void PlotCommand::checkOptions() const {
     checkOutput(m_figure.out, {".png", ".svg", ".pdf"});
     const auto [width, height] = parseSize(m_figure.size);
@@ -217,7 +217,7 @@ void PlotCommand::aim(Session& session, const CaptureReader& capture) const {
     const CaptureInfo& info = capture.info();
     if (m_layer >= 0 || m_session.empty())
         session.layer = LayerIndex(std::max(0, m_layer));
-    info.layerInfo(session.layer); // throws where it is not there: a figure of another layer would be a wrong answer
+    info.layerInfo(session.layer); // throws for a missing layer
     if (m_kvHead >= 0 || m_queryHead < 0)
         checkHead(m_kvHead >= 0 ? m_kvHead : session.kvHead.value, info.numKvHeads, "KV head", "--kv-head");
     if (m_kvHead >= 0)
@@ -255,7 +255,7 @@ void PlotCommand::applyLook(Session& session, const View& view) const {
         session.look.ranges[view.card().id] = parseRange(m_figure.range);
     if (m_figure.scroll >= 0)
         session.look.stripScroll = m_figure.scroll;
-    ParameterValues checked(view.card().options); // refuses what the table does not know before anything is stored
+    ParameterValues checked(view.card().options); // refuses unknown values before anything is stored
     std::set<std::string> named;
     for (const std::string& set : m_figure.viewSet) {
         const std::size_t equals = std::min(set.find('='), set.size());
@@ -269,7 +269,7 @@ void PlotCommand::applyLook(Session& session, const View& view) const {
     }
 }
 
-/// Where nobody says how far the strip is scrolled, it shows the selected tokens.
+/// Whether the strip scrolls to the selected tokens, because no scroll position was given.
 bool PlotCommand::followsSelection(const Session& session, const View& view) const {
     return m_figure.scroll < 0 && m_session.empty() && view.card().place == ViewPlace::Text &&
            !session.selected.empty();

@@ -1,4 +1,4 @@
-// CLI11 could let an option take many values, but it would take the capture behind them as well.
+// CLI11 options with many values would also take the capture that follows them.
 #include "app/command_line/policy_words.h"
 
 #include "core/policies/policy.h"

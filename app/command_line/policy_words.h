@@ -5,10 +5,9 @@
 
 namespace kvscope {
 
-/// `--policy A B` means `--policy A --policy B`: the words of a command line with the option before each of its
-/// policies. A word after a policy is one too when it begins with a policy's id and is no file; so captures may stand
-/// anywhere. Before the view of `plot` a bare id is taken for the view, because some views are called like their
-/// policy.
+/// Expands `--policy A B` to `--policy A --policy B`. A word after a policy counts as one when it begins with a
+/// policy's id and is no file, so captures may stand anywhere. For `plot`, a bare id before the view is taken as the
+/// view, because some views share a policy's id.
 std::vector<std::string> withEachPolicyNamed(const std::vector<std::string>& words);
 
 } // namespace kvscope

@@ -11,15 +11,15 @@ class App;
 
 namespace kvscope {
 
-/// --uniforms, --sketch and --record: where a run's random numbers come from, and where they are written down.
+/// --uniforms, --sketch and --record: the source of a run's random numbers, and the file to record them.
 class RandomOptions {
 public:
-    /// Commands that run many policies and seeds replay, and record nothing.
+    /// Commands with many policies and seeds replay, but do not record.
     void addTo(CLI::App& app, bool withRecord = true);
     bool replays() const { return !m_uniforms.empty() || !m_sketch.empty(); }
-    /// Throws Error for several seeds, where a file of numbers leaves them without a meaning.
+    /// Throws Error for several seeds, which are meaningless with a file of numbers.
     void checkSeeds(std::size_t seeds) const;
-    /// The source for runs on this capture; null when nothing was asked for. Throws Error before any work is done.
+    /// The random source for runs on this capture; null without options. Throws Error before any work.
     std::shared_ptr<const RandomSource> sourceFor(const CaptureInfo& capture);
     /// Writes --record, if asked for.
     void finish() const;

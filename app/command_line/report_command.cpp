@@ -1,4 +1,4 @@
-// `kvscope report`: a session, or what a capture opens with, as one HTML page to send to a co-author.
+// `kvscope report`: a session, or a capture's first session, as one HTML page.
 #include "app/command_line/command.h"
 #include "app/export/headless_application.h"
 #include "app/report/report.h"
@@ -40,7 +40,7 @@ public:
         const Session session = sessionOf(capture);
         const bool folderWasThere = std::filesystem::exists(m_out);
         const std::string path = reportPathOf(m_out);
-        checkCanWrite(path); // refused before any work is done
+        checkCanWrite(path); // throws before any work
         const HeadlessApplication application;
         try {
             const std::string page = reportPage(session, capture, *m_options.makeRunner(session.arithmetic),

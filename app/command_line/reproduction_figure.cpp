@@ -1,5 +1,5 @@
-// The figure of a reproduction: means as marked lines, intervals as bars, in the colours and marks that policies have
-// in every view.
+// The figure of a reproduction: means as marked lines, intervals as bars, with the colours and markers that policies
+// have in views.
 #include "app/command_line/reproduction_figure.h"
 
 #include "views/common/policy_style.h"
@@ -19,7 +19,7 @@ constexpr double kTop = 34, kLine = 13, kLegendRow = 16, kLeastPlot = 320;
 
 bool isPowerLaw(const Reproduction& reproduction) { return reproduction.method == ReproductionMethod::PowerLaw; }
 
-/// x counts categories, which bear the points' texts: values of a parameter, or bins with a bar each.
+/// Whether x counts categories: values of a parameter, or bins.
 bool hasCategories(const Reproduction& reproduction) {
     return reproduction.axis == ReproductionAxis::Parameter || reproduction.method == ReproductionMethod::Lengths;
 }
@@ -45,8 +45,8 @@ AxisSpec axisOver(std::vector<double> numbers, const std::string& title, bool lo
     return axis;
 }
 
-/// Two captures can give an interval of ten times the means; as far as it goes here it leaves these their room, and
-/// none goes below 0 where no mean does.
+/// Two captures can give an interval ten times the means; the axis is limited so that the means keep their room, and
+/// does not go below 0 unless a mean does.
 std::pair<double, double> intervalRoom(const ReproductionResult& result) {
     double low = std::numeric_limits<double>::infinity(), high = -low;
     for (const ReproducedSeries& series : result.series)
@@ -77,7 +77,7 @@ PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& re
     const bool logarithmic = isPowerLaw(reproduction);
     PlotFrame frame{{}, axisOver(x, result.xTitle, logarithmic), axisOver(y, result.yTitle, logarithmic)};
     if (bars)
-        frame.y.low = 0; // a bar begins at nothing
+        frame.y.low = 0; // bars start at 0
     if (hasCategories(reproduction) && !x.empty()) {
         frame.x.low = *std::min_element(x.begin(), x.end()) - 0.5;
         frame.x.high = *std::max_element(x.begin(), x.end()) + 0.5;
@@ -86,7 +86,7 @@ PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& re
     return frame;
 }
 
-/// How a series looks: a policy's colour; its own mark and line, or, where it has several series, others for each.
+/// Style of a series: a policy's colour; its own marker and line, or varied ones where it has several series.
 struct SeriesStyle {
     Marker marker;
     Colour colour, fill;
@@ -116,7 +116,7 @@ std::vector<SeriesStyle> stylesOf(const ReproductionResult& result, const Theme&
     return styles;
 }
 
-/// Instead of ticks, since a category is no number. Bins of several series stand below each other, a line each.
+/// Category names in place of ticks. Bins of several series are stacked, one line each.
 void drawCategories(SceneBuilder& builder, const PlotFrame& frame, const ReproductionResult& result,
                     const Theme& theme) {
     const TextStyle style{FontFace::Interface, 11};
@@ -135,7 +135,7 @@ void drawCategories(SceneBuilder& builder, const PlotFrame& frame, const Reprodu
     }
 }
 
-/// Series stand side by side in a bin.
+/// Bars of several series stand side by side within a bin.
 void drawBars(SceneBuilder& builder, const PlotFrame& frame, const ReproductionResult& result,
               const std::vector<SeriesStyle>& styles) {
     const double width = 0.8 / static_cast<double>(result.series.size());
@@ -164,7 +164,7 @@ Stroke strokeOfPower(std::size_t i, const Theme& theme) {
     return {theme.text3, 1, i % 2 == 0 ? std::vector<double>{2, 4} : std::vector<double>{9, 4, 2, 4}};
 }
 
-/// Powers to compare with, through the middle of all points, across the plot or as far as it is high.
+/// Reference powers, drawn through the middle of all points.
 void drawPowers(SceneBuilder& builder, const PlotFrame& frame, const std::vector<double>& powers, const Theme& theme) {
     const double midX = std::sqrt(frame.x.low * frame.x.high), midY = std::sqrt(frame.y.low * frame.y.high);
     for (std::size_t i = 0; i < powers.size(); ++i) {
@@ -221,11 +221,11 @@ std::vector<LegendEntry> legendOf(const Reproduction& reproduction, const Reprod
     return entries;
 }
 
-/// In as many rows as it takes, so that no label is cut that has room in a row of its own; returns how many.
+/// Draws the legend in as many rows as needed to show labels whole; returns their number.
 std::size_t drawLegendRows(SceneBuilder& builder, const std::vector<LegendEntry>& entries, double left, double width,
                            const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
-    Scene unseen; // where an entry shows how wide it is
+    Scene unseen; // to measure the width of an entry
     SceneBuilder ruler(unseen, *viewport.text);
     std::size_t row = 0;
     double x = left;
@@ -265,12 +265,12 @@ Scene drawReproduction(const Reproduction& reproduction, const ReproductionResul
         std::max(viewport.height, top + kLeastPlot + bottom); // many notes do not flatten the plot
     const PlotFrame frame = frameOf(reproduction, result, viewport, top, bottom);
     PlotFrame axes = frame;
-    if (categories) { // named below instead: a range without a tick
+    if (categories) { // labelled by category: a range without ticks
         axes.x.scale = AxisScale::Position;
         axes.x.low = 0.25;
         axes.x.high = 0.75;
         if (reproduction.method == ReproductionMethod::Lengths)
-            axes.x.title.clear(); // the bins of both series stand there
+            axes.x.title.clear(); // the bins of both series are written there
     }
     drawGrid(builder, axes, theme);
     if (frame.y.scale == AxisScale::Logarithmic)

@@ -5,8 +5,8 @@
 
 namespace kvscope {
 
-/// A line per series with its 95 % intervals, a legend, and below it what the data are; higher than wanted where many
-/// notes would leave the plot no room. An interval that is much wider than the means ends at the edge of the plot.
+/// A line per series with 95 % intervals, a legend, and notes on the data below; taller than requested where many notes
+/// would squeeze the plot. An interval much wider than the means is cut at the plot's edge.
 Scene drawReproduction(const Reproduction& reproduction, const ReproductionResult& result, const Viewport& wanted);
 
 } // namespace kvscope

@@ -1,5 +1,5 @@
-// `kvscope sweep`: many runs as one table. Rows go into the temporary file as they come, so a sweep of hours needs no
-// memory, and the table appears under its name only when it is complete.
+// `kvscope sweep`: many runs as one table. Rows are written to a temporary file as they are computed, and the table
+// gets its name when it is complete.
 #include "app/command_line/command.h"
 #include "app/command_line/random_options.h"
 #include "core/base/atomic_file.h"
@@ -124,7 +124,7 @@ private:
         return request;
     }
 
-    /// Every row says where it comes from, also after tables were joined.
+    /// Every row states its source, also after tables are joined.
     static std::string withCommand(std::string line, const std::string& command) {
         line.pop_back();
         return line + "," + csvLine({command});

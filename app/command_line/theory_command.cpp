@@ -1,5 +1,5 @@
-// `kvscope theory`: what the theorems of the papers demand at the norms of a capture, beside what the parameters are
-// and what was measured, one line per KV head and statement.
+// `kvscope theory`: requirements of the papers' theorems at a capture's norms, beside parameters and measured values,
+// one line per KV head and statement.
 #include "app/command_line/command.h"
 #include "app/command_line/table_rows.h"
 #include "core/base/error.h"

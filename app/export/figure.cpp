@@ -1,4 +1,4 @@
-// Puts scenes together into one figure, as papers print them: panels side by side under their titles.
+// Arranges scenes as a figure: panels side by side under their titles.
 #include "app/export/figure.h"
 
 #include "core/base/error.h"

@@ -6,9 +6,9 @@
 
 namespace kvscope {
 
-/// A figure of a view for export: a per-pane view gets one panel per pane, side by side or in rows, each with its
-/// letter, policy, error, mass and kept count above; another view fills the figure. `panes` are indices into
-/// input.panes, for per-pane views alone, which throw Error where there are none.
+/// A figure of a view for export: a per-pane view gets one panel per pane, side by side or in rows, with letter,
+/// policy, error, mass and kept count above; another view fills the figure. `panes`: indices into input.panes for
+/// per-pane views; throws Error where there are none.
 Scene buildFigure(const View& view, ViewInput input, const ParameterValues& options,
                   const std::vector<std::size_t>& panes, const Viewport& viewport);
 

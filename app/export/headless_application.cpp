@@ -1,5 +1,5 @@
-// Figures without a window. Qt's offscreen platform measures text as any other; its messages about run-time folders of
-// desktops is of no use to somebody who reads one sentence on stderr.
+// Figures without a display. Qt's offscreen platform measures text like any other; its messages about the desktop's
+// run-time folders are suppressed.
 #include "app/export/headless_application.h"
 
 #include <QByteArray>

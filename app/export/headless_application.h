@@ -6,8 +6,8 @@
 
 namespace kvscope {
 
-/// Qt as far as figures need it: fonts and their measures, no display, and nothing on stderr that is about displays.
-/// Where the process has an application already, that one serves.
+/// A Qt application for figures: fonts and text measurement without a display, and without messages about displays.
+/// Reuses the process's application if there is one.
 class HeadlessApplication {
 public:
     HeadlessApplication();

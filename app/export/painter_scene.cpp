@@ -1,5 +1,5 @@
-// Scenes on paper: each drawable becomes the QPainter call that means the same. What ImGui paints live from the same
-// list must look alike, so nothing here decides about layout.
+// Paints scenes with QPainter, for files: each drawable becomes the QPainter call of the same look as ImGui's. Layout
+// is not decided here.
 #include "app/export/painter_scene.h"
 
 #include "app/text/qt_text_service.h"
@@ -140,7 +140,7 @@ void ItemPainter::drawMarks(QPainter& painter, const PointCloudItem& item) {
 void ItemPainter::operator()(const PointCloudItem& item) {
     if (!item.points || item.points->empty() ||
         (item.fill.a == 0 && (item.stroke.colour.a == 0 || item.stroke.width <= 0)))
-        return; // nothing, or marks that are only there to be pointed at
+        return; // empty, or marks that exist only for picking
     if (m_options.rasteriseAbove == 0 || item.points->size() <= m_options.rasteriseAbove) {
         drawMarks(m_painter, item);
         return;

@@ -12,8 +12,8 @@ struct PaintOptions {
     double rasterDpi = 600;
 };
 
-/// The largest number of device pixels per logical pixel at which an image of this size can be painted: QPainter counts
-/// to 32767 pixels a side, and an image takes no more than 1 GiB.
+/// The largest number of device pixels per logical pixel for an image of this size: QPainter allows 32767 pixels a
+/// side, and an image may take 1 GiB.
 double largestImageScale(double width, double height);
 
 /// Paints a scene with QPainter in logical pixels; text stays text in vector formats.

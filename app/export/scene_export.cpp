@@ -1,6 +1,5 @@
-// Figures as files. PNG is painted at any scale; SVG and PDF are painted with the same calls, so their text is real
-// text. Qt's writers of SVG and PDF do not say when a disk is full, so every figure is made in memory and written as
-// one block.
+// Figures as files. PNG is painted at any scale; SVG and PDF are painted with the same calls, so their text stays text.
+// Qt's SVG and PDF writers do not report a full disk, so every figure is made in memory and written as one block.
 #include "app/export/scene_export.h"
 
 #include "app/export/painter_scene.h"
@@ -86,7 +85,7 @@ QByteArray svgOf(const Scene& scene, const ExportOptions& options) {
     return buffer.data();
 }
 
-/// The command as the description of the document; QPdfWriter takes the whole XMP packet.
+/// XMP metadata with the command as the document's description; QPdfWriter takes the whole packet.
 QByteArray xmpPacket(const ExportOptions& options) {
     const QString title =
         QString::fromStdString(options.title.empty() ? "KVScope figure" : options.title).toHtmlEscaped();
@@ -102,8 +101,8 @@ QByteArray xmpPacket(const ExportOptions& options) {
         .toUtf8();
 }
 
-/// The same figure is the same bytes whenever it is made: the date, which Qt always writes and PDF does not ask for,
-/// gives way to spaces. The cross-reference table counts bytes, so none may move.
+/// Blanks the date that Qt always writes and PDF does not require, so that equal figures have equal bytes. Nothing may
+/// move, because the cross-reference table counts bytes.
 QByteArray withoutDate(QByteArray pdf) {
     constexpr char kDate[] = "/CreationDate (";
     const qsizetype begin = pdf.lastIndexOf(kDate), end = pdf.indexOf(')', begin);
@@ -158,7 +157,7 @@ QImage renderScene(const Scene& scene, double scale) {
 }
 
 std::string sceneAsInlineSvg(const Scene& scene, const std::string& label) {
-    // Without the XML declaration, and with the label instead of a title, which browsers show as a tooltip.
+    // Without the XML declaration, and with a label instead of a title, which browsers show as a tooltip.
     QString svg = QString::fromUtf8(svgOf(scene, {}));
     svg.remove(0, svg.indexOf("<svg"));
     svg.remove(

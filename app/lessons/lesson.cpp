@@ -1,4 +1,4 @@
-// A lesson is a session with words: opening it shows its panes like any other session, and saving it keeps the words.
+// Reads and writes lessons: a lesson is a session with texts, so it opens and saves like any other session.
 #include "app/lessons/lesson.h"
 
 #include "app/lessons/lesson_quantities.h"

@@ -1,4 +1,4 @@
-// What a lesson says after a prediction: the number that decides, which choice it falls into, and the text round it.
+// The answer after a prediction: the deciding number, the choice it falls into, and the text around it.
 #include "app/lessons/lesson_answer.h"
 
 #include "app/lessons/lesson_quantities.h"

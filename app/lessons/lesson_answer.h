@@ -11,10 +11,10 @@ struct LessonAnswer {
     double value = 0;
     int choice = 0;        ///< that the value falls into
     std::string valueText; ///< "59.7 %"
-    std::string text;      ///< the lesson's answer with its numbers filled in; of other settings only the number
+    std::string text;      ///< the lesson's answer with its numbers filled in; with other settings only the number
 };
 
-/// Computes the answer from the panes of the request as they are. Runs on a worker. Throws Error or Cancelled.
+/// Computes the answer from the request's panes. Runs on a worker. Throws Error or Cancelled.
 LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const ViewDataRequest& request,
                       const Checkpoint& checkpoint);
 

@@ -1,5 +1,5 @@
-// Each quantity is a few lines over what the policies themselves report: kept lists, block steps, step logs, measured
-// errors. A lesson that needs another number adds a function and a row.
+// Quantities of lessons, each a few lines over kept lists, block steps, step logs and measured errors. A new quantity
+// is a function and a row.
 #include "app/lessons/lesson_quantities.h"
 
 #include "core/base/error.h"
@@ -68,7 +68,7 @@ double retainedMassOf(const LayerRunner& runner, const ViewDataRequest& request,
                          request.capture->info().layerInfo(request.layer), request.kvHead);
 }
 
-/// The measured retention (KV head, budget rounded) from which on the error stays within a tenth.
+/// The smallest measured retention (for the KV head, with rounding) from which on the error stays within a tenth.
 double neededRetention(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
                        const Checkpoint& checkpoint) {
     constexpr double kTolerated = 0.1;
@@ -83,7 +83,7 @@ double neededRetention(const LayerRunner& runner, const ViewDataRequest& request
     return needed;
 }
 
-/// Of the tokens that block processing evicted, those that left with the block that they came in with.
+/// Share of the tokens evicted in blocks that were evicted with the block in which they arrived.
 double sameBlockEvictions(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
                           const Checkpoint& checkpoint) {
     const Result result = runOf(runner, request, pane, checkpoint);
@@ -118,7 +118,7 @@ template <class Log> std::shared_ptr<const Log> logOf(const Result& result) {
     return log;
 }
 
-/// Squared discrepancy of the head's walks over what fair coins would give on average.
+/// Squared discrepancy of the head's walks over its expectation under fair coins.
 double coinRatio(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
                  const Checkpoint& checkpoint) {
     const auto log = logOf<BalanceLog>(runOf(runner, request, pane, checkpoint, true));
@@ -141,7 +141,7 @@ double clusterCount(const LayerRunner& runner, const ViewDataRequest& request, s
     return static_cast<double>(clustersOf(log, request).representatives.size());
 }
 
-/// Clusters that the second half of the stream opened.
+/// Number of clusters opened in the second half of the stream.
 double lateClusters(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
                     const Checkpoint& checkpoint) {
     const Result result = runOf(runner, request, pane, checkpoint, true);

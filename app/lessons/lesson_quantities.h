@@ -11,7 +11,7 @@
 
 namespace kvscope {
 
-/// A number that a lesson may ask for, of one pane of a request.
+/// A number that a lesson may use, of one pane of a request.
 struct LessonQuantity {
     enum class Form { Percent, Count, Decimal };
     using Compute = double (*)(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
@@ -27,10 +27,10 @@ const std::vector<LessonQuantity>& lessonQuantities();
 const LessonQuantity& lessonQuantityById(std::string_view id);
 std::string quantityText(const LessonQuantity& quantity, double value);
 
-/// The names in braces of a text, in their order, without the pane after an @.
+/// The names in braces of a text, in order, without the pane after an @.
 std::vector<std::string> quantitiesIn(const std::string& text);
 
-/// "coin_ratio@1": the quantity and the pane that it is asked of; `pane` where the name says none.
+/// "coin_ratio@1": the quantity and its pane; `pane` if the name gives none.
 std::pair<std::string, std::size_t> namedQuantity(const std::string& name, std::size_t pane);
 /// The text with each name in braces replaced.
 std::string filled(const std::string& text, const std::function<std::string(const std::string&)>& valueOf);

@@ -1,4 +1,4 @@
-// Arrays of a running Python program as a capture of one layer, so that everything behind works as with a file.
+// Arrays of a running Python program as a one-layer capture, for the same code paths as files.
 #include "app/python/array_capture.h"
 
 #include "core/base/error.h"
@@ -22,7 +22,7 @@ constexpr const char* kShapes =
     throw Error({.sentence = std::move(sentence), .place = argument, .remedy = std::move(remedy), .path = {}});
 }
 
-/// numpy's view of a torch tensor; numpy has no bfloat16, so that is widened first.
+/// A torch tensor as numpy array; bfloat16, which numpy lacks, is widened first.
 py::object plain(const py::object& array) {
     if (!py::hasattr(array, "detach"))
         return array;
@@ -35,7 +35,7 @@ HostTensor tensorOf(const py::object& object, const char* argument) {
     const py::object any = numpy.attr("asarray")(plain(object));
     if (std::string("fiu").find(any.attr("dtype").attr("kind").cast<std::string>()) == std::string::npos)
         refuse(argument, "the argument is no array of numbers");
-    // through the buffer protocol: numpy's own structures differ between its versions 1 and 2
+    // through the buffer protocol, because numpy's structures differ between versions 1 and 2
     const py::buffer_info array = py::buffer(numpy.attr("ascontiguousarray")(any, "float32")).request();
     const std::size_t batch = array.ndim == 4 ? 1 : 0;
     if (array.ndim - static_cast<py::ssize_t>(batch) != 3 || (batch == 1 && array.shape[0] != 1))
@@ -101,7 +101,7 @@ std::shared_ptr<const CaptureReader> captureOf(const LayerArrays& arrays) {
         refuse("k", fmt::format("{} tokens are more than a prompt has", tokens));
     LayerInfo layer;
     layer.layer = LayerIndex(arrays.layer);
-    layer.hasRope = !arrays.keysPreRope.is_none(); // without them the keys count as never rotated
+    layer.hasRope = !arrays.keysPreRope.is_none(); // without keys before RoPE the layer counts as having none
     layer.hasKeysPreRope = layer.hasRope;
     layer.attentionType = "full_attention";
     layer.storedType = StoredType::Float32;

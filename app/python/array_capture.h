@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// What evict() and measure() take beside keys and values. Everything that Python leaves out is None.
+/// Arguments of evict() and measure() besides keys and values. What Python leaves out is None.
 struct LayerArrays {
     pybind11::object keys, values, queries, keysPreRope, gqaGroupOf;
     std::optional<double> scaling; ///< 1/sqrt(head_dim) when left out

@@ -36,7 +36,7 @@ py::dict valuesOf(const LayerRunner& runner, const RunResult& result, const Name
     return values;
 }
 
-/// An open capture with what was computed on it.
+/// An open capture with its cached results.
 struct OpenCapture {
     std::shared_ptr<const CaptureReader> reader;
     std::shared_ptr<const LayerRunner> runner;
@@ -117,8 +117,8 @@ void addOption(Names& words, const std::string& name, const py::handle& value) {
     }
 }
 
-/// The program that this module was built with, or the one on the path. Figures are drawn by it and not in here, where
-/// Qt might meet another Qt.
+/// The program that this module was built with, or the one on the path. It draws figures in a process of its own,
+/// because Python may have loaded another Qt.
 std::string program() {
     const py::object os = py::module_::import("os"), environment = os.attr("environ"), path = os.attr("path");
     if (environment.contains("KVSCOPE_PROGRAM"))
@@ -137,7 +137,7 @@ std::string program() {
     return found.cast<std::string>();
 }
 
-/// `words` run by the program where Python stands; the command that the figure carries names no temporary folder.
+/// Runs the program in Python's working directory; the figure's command names no temporary folder.
 Figure drawn(Names words) {
     const py::object folder = py::module_::import("tempfile").attr("TemporaryDirectory")("", "kvscope");
     const std::string file = folder.attr("name").cast<std::string>() + "/figure.svg";
@@ -159,7 +159,7 @@ Figure drawn(Names words) {
     return figure;
 }
 
-/// Every keyword is the option of that name of `kvscope plot`.
+/// Keyword arguments are the options of `kvscope plot`.
 Figure plot(const std::string& view, const py::object& capture, const py::kwargs& options) {
     const bool open = py::isinstance<OpenCapture>(capture);
     Names words = {"plot", view,

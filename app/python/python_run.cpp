@@ -1,5 +1,4 @@
-// Runs for Python: a policy's text becomes a request, the interpreter goes on while the engine works, and Ctrl+C
-// arrives.
+// Runs for Python: parses a policy, releases the interpreter while the engine works, and handles Ctrl+C.
 #include "app/python/python_run.h"
 
 #include "core/base/error.h"

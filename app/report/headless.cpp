@@ -1,4 +1,4 @@
-// A session without a window. The requests are those of app/study, which the window asks too.
+// Runs a session without a window, with the requests of app/study that the window makes too.
 #include "app/report/headless.h"
 
 #include "app/export/figure.h"

@@ -1,4 +1,4 @@
-// A page that is sent around must open in ten years without the network: no script, no font file, no style sheet.
+// Self-contained HTML: no script, no font file, no style sheet, so that a page opens without a network.
 #include "app/report/html.h"
 
 #include <fmt/format.h>

@@ -15,11 +15,11 @@ std::string escapeHtml(std::string_view text);
 /// escaped.
 std::string markdownToHtml(std::string_view markdown);
 
-/// A table with a caption, column heads and, in the first column, row heads; it scrolls on its own and by keyboard.
+/// A table with a caption, column heads and row heads in the first column; it scrolls by itself and by keyboard.
 std::string htmlTable(const std::string& caption, const std::vector<std::string>& columns, std::int64_t rows,
                       const std::function<std::string(std::int64_t, int)>& cell);
 
-/// A whole page: one language, one title, a link to the content first, styles of its own, nothing to load.
+/// A whole page: one language, one title, a skip link, inline styles, nothing to load.
 std::string htmlPage(const std::string& title, const std::string& body);
 
 } // namespace kvscope

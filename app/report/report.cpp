@@ -1,5 +1,5 @@
-// A report is read by somebody who has neither the program nor the capture: every picture comes with the sentence that
-// it is there to show, and everything can be made again from the commands beside it.
+// A report for readers without the program and the capture: every picture has its finding, and the commands that
+// regenerate it.
 #include "app/report/report.h"
 
 #include "app/export/scene_export.h"
@@ -27,7 +27,7 @@ namespace {
 constexpr double kFigureWidth = 900, kFigureHeight = 520, kPaneHeight = 420, kStripHeight = 360;
 constexpr std::int64_t kLongestTable = 64;
 
-/// Everything that the sections are made from.
+/// The inputs of all sections.
 struct Writer {
     Session session; ///< with file names instead of paths
     ViewInput input;

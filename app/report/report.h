@@ -10,7 +10,7 @@ namespace kvscope {
 
 struct ReportOptions {
     std::vector<std::string> views; ///< ids; empty: all views that have something to show
-    std::string command;            ///< that makes the page again; empty: not stated
+    std::string command;            ///< the command that regenerates the page; empty: not stated
 };
 
 /// One self-contained HTML page about a session on its open capture: facts, measures, a figure per view (inline SVG,
@@ -20,11 +20,11 @@ struct ReportOptions {
 std::string reportPage(const Session& session, const std::shared_ptr<const CaptureReader>& capture,
                        const LayerRunner& runner, const ReportOptions& options, const Checkpoint& checkpoint);
 
-/// Where the page goes: FILE.html itself, else index.html in a folder of that name, which is made where it is missing.
+/// The path of the page: FILE.html itself, else index.html in a folder of that name, which is created if missing.
 /// Throws Error when neither can be written.
 std::string reportPathOf(const std::string& out);
 
-/// Writes beside and renames. Returns the path of the page. Throws Error.
+/// Writes the page atomically and returns its path. Throws Error.
 std::string writeReport(const std::string& out, const std::string& page);
 
 } // namespace kvscope

@@ -1,4 +1,4 @@
-// The lists of all heads are what a co-author loads into a program, the table with words is what one reads.
+// The lists of all heads for use in a program, and the list of the shown head with texts for reading.
 #include "app/report/report_lists.h"
 
 #include "app/report/html.h"

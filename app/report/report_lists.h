@@ -10,8 +10,8 @@ namespace kvscope {
 /// the layer, as HTML.
 std::string measureTables(const ViewInput& input);
 
-/// Per pane the kept positions of every KV head of the layer as ranges, the kept tokens of the head shown with text,
-/// rank and score, and the command that writes the list. `session` is what the commands are made from.
+/// Per pane: the kept positions of every KV head of the layer as ranges, the kept tokens of the shown head with text,
+/// rank and score, and the command that writes the list. `session`: source of the commands.
 std::string keptLists(const ViewInput& input, const Session& session);
 
 } // namespace kvscope

@@ -1,4 +1,4 @@
-// One way from what a pane asks for to what the runner takes and to the name that views give it.
+// From a pane to its run request and to its name in views.
 #include "app/study/pane_request.h"
 
 #include "core/base/error.h"
@@ -17,7 +17,7 @@ std::string joined(const std::string& first, const std::string& second) {
     return first + (first.empty() || second.empty() ? "" : ", ") + second;
 }
 
-/// The policy of a list is free text where another program wrote the list.
+/// The policy's name in a list is free text if another program wrote the list.
 PolicyIdentity identityOfList(const RecordedSelection& list, const Cut& cut) {
     const auto& known = allPolicies();
     const auto policy = std::find_if(known.begin(), known.end(),
@@ -27,13 +27,13 @@ PolicyIdentity identityOfList(const RecordedSelection& list, const Cut& cut) {
     return {list.policy, name.empty() ? "Recorded list" : name + " (recorded)", joined(list.variant, ownCut)};
 }
 
-/// As the file states it, else in tokens: a quality names a curve that the list need not come with.
+/// As stated in the file, else in tokens: a quality names a curve that the list may lack.
 Budget budgetOf(const RecordedSelection& list) {
     try {
         Budget budget = Budget::parse(list.budgetRequested);
         if (budget.unit != Budget::Unit::Quality)
             return budget;
-    } catch (const Error&) { // free text where another program wrote the list
+    } catch (const Error&) { // free text of another program
     }
     return {Budget::Unit::Tokens, list.budgetTokens > 0 ? static_cast<double>(list.budgetTokens) : list.budgetKept};
 }

@@ -7,7 +7,7 @@
 
 namespace kvscope {
 
-/// What a pane asks for: a policy, or a list that a file recorded and that is read where the work is done.
+/// A pane's request: a policy, or a recorded list, which is read on the worker.
 struct PaneRequest {
     RunRequest run;
     std::string recordedPath; ///< empty: the policy chooses
@@ -18,9 +18,9 @@ struct PaneRequest {
 /// cut evaluate it. Throws Error for a list that cannot be read or does not fit the capture.
 RunRequest resolvePane(const PaneRequest& pane);
 
-/// What selected the tokens of a run, as every view names it: "SnapKV" with the variant "kvpress" or, once a parameter
-/// differs from the variant's, "kvpress, edited"; of a recorded list "SnapKV (recorded)" with the variant that the file
-/// states and the list's own cut, "kvpress, cut 995".
+/// The policy identity of a pane for all views: "SnapKV" with the variant "kvpress", or "kvpress, edited" once a
+/// parameter differs from the variant's; for a recorded list "SnapKV (recorded)" with the file's variant and the list's
+/// own cut, "kvpress, cut 995".
 struct PolicyIdentity {
     std::string policyId; ///< decides the colour; of a recorded list the policy that made the list
     std::string policyName, variant;
@@ -28,8 +28,8 @@ struct PolicyIdentity {
 PolicyIdentity policyIdentityOf(const PolicySpec& policy);
 PolicyIdentity policyIdentityOf(const RunRequest& run);
 
-/// Everything that determines a result but capture and layer. A recorded list is identified by its file and the time of
-/// its last change, so that an edited file runs again.
+/// Everything that determines a result except capture and layer. A recorded list is identified by its file and
+/// modification time, so that an edited file runs again.
 std::string resultKey(const PaneRequest& pane);
 
 } // namespace kvscope

@@ -1,4 +1,4 @@
-// A figure that cannot be made again is an anecdote: everything that determined it stands in its command line.
+// The command line that regenerates a figure, with everything that determines it.
 #include "app/study/regenerating_command.h"
 
 #include "views/view.h"
@@ -26,11 +26,11 @@ void addWhere(std::vector<std::string>& words, const Session& session) {
         words.insert(words.end(), {"--cut", session.cut});
     if (session.seed != 0)
         words.insert(words.end(), {"--seed", std::to_string(session.seed)});
-    if (session.arithmetic == Arithmetic::Fast) // but no engine: every machine shall be able to run it
+    if (session.arithmetic == Arithmetic::Fast) // the engine is left out: every machine must be able to run it
         words.insert(words.end(), {"--arithmetic", "fast"});
 }
 
-/// What the reader sees besides the data: the view's options, the selection, pan and zoom, the scroll of the strip.
+/// Adds the state of the picture: the view's options, the selection, pan and zoom, the strip's scroll position.
 void addLook(std::vector<std::string>& words, const Session& session, const View& view) {
     const ParameterValues options = viewOptions(session, view);
     for (const ParameterSpec& option : options.table())

@@ -4,8 +4,8 @@
 
 namespace kvscope {
 
-/// The sample capture that opens in the first minute: beside the program, in the source tree it was built from, or
-/// where it is installed (../share/kvscope). Empty when there is none.
+/// The sample capture for the first start: beside the program, in the source tree it was built from, or where it is
+/// installed (../share/kvscope). Empty when there is none.
 std::string findSampleCapture(const std::string& programFolder);
 /// The folder of the written lessons, likewise.
 std::string findLessonFolder(const std::string& programFolder);

@@ -1,5 +1,4 @@
-// A brush that grows notes many selections; the history keeps those that lasted, because a drag is merged by its
-// caller.
+// History of selections. Callers merge the many selections of a drag.
 #include "app/study/selection_history.h"
 
 namespace kvscope {
@@ -15,7 +14,7 @@ void SelectionHistory::note(const Session& session) {
 }
 
 bool SelectionHistory::step(Session& session, int by) {
-    // With nothing selected the first step back returns to the last selection.
+    // With nothing selected, the first step back restores the last selection.
     const bool cleared = session.selected.empty() && m_at > 0;
     const std::ptrdiff_t to = static_cast<std::ptrdiff_t>(m_at) + (cleared && by < 0 ? 0 : by);
     if (to < 1 || to > std::ssize(m_places))

@@ -8,14 +8,14 @@
 
 namespace kvscope {
 
-/// The selections that were made, in order, to go back and forth in like pages of a browser. Not part of the session:
-/// undo has its own memory.
+/// Past selections in order, to go back and forth like pages of a browser. Not part of the session, and independent of
+/// undo.
 class SelectionHistory {
 public:
-    /// Notes the session's selection where it differs from the present one; what lay ahead is forgotten. Empty
-    /// selections are no places to return to.
+    /// Appends the session's selection if it differs from the current one and drops those after it. Empty selections
+    /// are skipped.
     void note(const Session& session);
-    /// Makes the session's selection the one before or after; false at the ends.
+    /// Sets the session's selection to the previous or next one; false at the ends.
     bool step(Session& session, int by);
 
 private:

@@ -1,9 +1,9 @@
-// The session is a plain value: whatever the user changes is a new value, so that undo is a list of them and the file
-// is a listing of one. The functions here are the few rules that tie its members together.
+// The session is a plain value: every change makes a new value, undo is a list of values, and a session file lists the
+// members. The functions here keep the members consistent.
 #include "app/study/session.h"
 
 #include "core/base/error.h"
-#include "views/common/file_option.h"
+#include "views/common/view_options.h"
 
 #include <algorithm>
 #include <cassert>
@@ -20,13 +20,14 @@ const std::vector<std::int32_t>& groupsOf(const Session& session, const CaptureR
     return capture.info().layerInfo(session.layer).gqaGroupOf;
 }
 
-/// Middle layers are where heads retrieve; the first ones mostly look at neighbours.
+/// Retrieval heads are mostly in middle layers; the first layers mostly attend to neighbours.
 LayerIndex middleLayer(const CaptureInfo& info) {
     assert(!info.layers.empty());
     return info.layers[info.layers.size() / 2].layer;
 }
 
-/// How many tokens of the needle the question repeats: of several needles it asks for the one it shares most with.
+/// Number of the needle's tokens that the question repeats; with several needles the question asks for the one with
+/// most.
 std::int64_t sharedWithQuestion(const Segment& needle, const TokenTable& tokens) {
     std::int64_t shared = 0;
     for (const Segment& question : tokens.segments) {
@@ -68,7 +69,7 @@ std::vector<std::string> filesReadBy(const Session& session) {
     for (const SessionPane& pane : session.panes)
         files.push_back(pane.recordedPath);
     for (const auto& [view, options] : session.viewOptions)
-        for (const auto& [option, text] : options) // an option that names no file does no harm here
+        for (const auto& [option, text] : options) // options that name no file are harmless here
             for (std::string& file : filesOf(text))
                 files.push_back(std::move(file));
     return files;
@@ -127,7 +128,7 @@ ParameterValues viewOptions(const Session& session, const View& view) {
         try {
             values.setText(id, text);
         } catch (const Error&) {
-            // Written by a version with other options: the default is a picture too, a refusal would not be.
+            // From a version with other options: the default is better than an error.
         }
     }
     return values;

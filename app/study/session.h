@@ -13,7 +13,7 @@
 
 namespace kvscope {
 
-/// One pane as asked for: a policy with its values, or a list that a file recorded.
+/// One pane: a policy with its values, or a recorded list.
 struct SessionPane {
     PolicySpec policy;        ///< unused when `recordedPath` is set
     std::string recordedPath; ///< absolute; empty: the policy chooses
@@ -25,8 +25,7 @@ struct SessionPane {
 enum class WindowLayout { ExploreHead, ComparePolicies, Teach, WholeModel };
 enum class ThemeChoice { System, Light, Dark };
 
-/// How the same facts are looked at. Saved with the session; undo leaves it alone, because undoing a parameter must not
-/// move the picture under the reader's eyes.
+/// How the session is displayed. Saved with it, but not undone, because undoing a parameter must not move the picture.
 struct LookState {
     std::map<std::string, Viewport::Range> ranges; ///< view id -> pan and zoom; absent: fit
     double stripScroll = 0;                        ///< logical pixels
@@ -35,11 +34,11 @@ struct LookState {
     double scale = 1;                         ///< of the interface: 1, 1.25, 1.5, 2
     bool compact = false;                     ///< density
     std::string headMeasure = "output_error"; ///< in the head picker: a measure with a number per head
-    bool reducedMotion = false;               ///< steps cut instead of moving
+    bool reducedMotion = false;               ///< steps cut instead of gliding
     friend bool operator==(const LookState&, const LookState&);
 };
 
-/// Everything visible as one value. Hover is not part of it.
+/// Everything visible as one value, except hover.
 struct Session {
     std::string capturePath; ///< absolute
     LayerIndex layer;
@@ -51,7 +50,7 @@ struct Session {
     Budget budget{Budget::Unit::Fraction, 0.25};
     bool panesLinked = true; ///< the budget bar moves all panes, else the active one
     std::uint64_t seed = 0;
-    Arithmetic arithmetic = Arithmetic::Exact; ///< fast results differ; the engine does not matter and is the window's
+    Arithmetic arithmetic = Arithmetic::Exact; ///< fast results differ; the engine belongs to the window
     std::vector<TokenIndex> selected;          ///< ascending
     std::string selectionName;
     WindowLayout layout = WindowLayout::ComparePolicies;
@@ -65,22 +64,21 @@ struct Session {
 
 constexpr int kMaxPanes = 4;
 
-/// Capture, recorded lists and what the views' options name: files that nothing made from the session may replace.
+/// Capture, recorded lists and files named by view options: files that no output may overwrite.
 std::vector<std::string> filesReadBy(const Session& session);
 
 /// The pane's own budget, or the common one.
 Budget effectiveBudget(const Session& session, std::size_t pane);
-/// What the budget bar does: all panes when linked, else the active one.
+/// Sets the budget of all panes when linked, else of the active one.
 void setBudget(Session& session, const Budget& budget);
 /// Linking gives every pane the active pane's budget; unlinking gives every pane the common one as its own.
 void linkPanes(Session& session, bool linked);
 /// False when there are kMaxPanes already. The new pane becomes active.
 bool addPane(Session& session, SessionPane pane);
 void removePane(Session& session, std::size_t index);
-/// The options of a view as stored in the session, checked against its table. Values that do not fit are left at
-/// their defaults.
+/// A view's options from the session, checked against its table. Invalid values fall back to the defaults.
 ParameterValues viewOptions(const Session& session, const View& view);
-/// The part of a view that is shown; nothing: all of it.
+/// The shown part of a view; nothing: all of it.
 std::optional<Viewport::Range> shownRange(const Session& session, const View& view);
 void setViewOption(Session& session, const std::string& viewId, const std::string& option, const std::string& text);
 
@@ -90,8 +88,8 @@ void fitToCapture(Session& session, const CaptureReader& capture);
 void chooseKvHead(Session& session, KvHeadIndex head, const CaptureReader& capture);
 void chooseQueryHead(Session& session, QueryHeadIndex head, const CaptureReader& capture);
 
-/// The first minute: three policies side by side, the needle selected where the capture has one, and a budget at which
-/// they differ.
+/// The first session of a capture: three policies side by side, the needle selected if there is one, and a budget at
+/// which the policies differ.
 Session firstSession(const CaptureReader& capture);
 
 } // namespace kvscope

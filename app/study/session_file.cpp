@@ -1,5 +1,5 @@
-// A session file lists the members of Session by name. Reading is strict about what it knows (a wrong value is an
-// error with the key as its place) and tolerant about what it does not (unknown keys travel along untouched).
+// A session file lists the members of Session by name. Known keys are strict (a wrong value is an error with the key as
+// its place), unknown keys are kept and written back.
 #include "app/study/session_file.h"
 
 #include "core/base/atomic_file.h"
@@ -25,7 +25,7 @@ namespace fs = std::filesystem;
 
 constexpr const char* kFormat = "kvscope-session";
 
-/// Takes known keys out of an object; what is left at the end is unknown and kept.
+/// Removes known keys from an object; the remaining keys are unknown and kept.
 class ObjectReader {
 public:
     ObjectReader(Json object, std::string path, std::string prefix)
@@ -34,7 +34,7 @@ public:
     template <class T> void take(const char* key, T& target) {
         with(key, [&](const Json& value) { target = value.get<T>(); });
     }
-    /// Calls `use` with the value if the key is there; turns what goes wrong into an Error that names the key.
+    /// Calls `use` with the value if the key exists; an exception becomes an Error that names the key.
     void with(const char* key, const std::function<void(const Json&)>& use) {
         const auto found = m_object.find(key);
         if (found == m_object.end())
@@ -103,7 +103,7 @@ std::string absoluteFrom(const fs::path& folder, const std::string& path) {
 
 fs::path folderOf(const std::string& path) { return fs::absolute(path).lexically_normal().parent_path(); }
 
-/// Unknown keys first, ours over them.
+/// Unknown keys first, overwritten by known ones.
 Json startFrom(const std::string& unknownKeys) {
     if (unknownKeys.empty())
         return Json::object();
@@ -111,7 +111,7 @@ Json startFrom(const std::string& unknownKeys) {
     return json.is_object() ? json : Json::object();
 }
 
-/// [10, 11, 12, 20] as [[10, 13], [20, 21]]: a selection of a needle is one pair.
+/// [10, 11, 12, 20] as runs [[10, 13], [20, 21]].
 Json toRuns(const std::vector<TokenIndex>& tokens) {
     Json runs = Json::array();
     for (std::size_t i = 0; i < tokens.size();) {
@@ -196,7 +196,7 @@ LookState readLook(const Json& json, const std::string& path) {
     });
     reader.take("compact", look.compact);
     reader.with("head_measure", [&](const Json& v) {
-        // Of a version with other measures: the error is a picture too, a refusal would lose the session.
+        // From a version with other measures: the default measure is better than losing the session.
         if (const auto id = v.get<std::string>(); isHeadMeasure(id))
             look.headMeasure = id;
     });
@@ -242,7 +242,7 @@ Json toJson(const Session& session, const fs::path& folder) {
     return json;
 }
 
-/// Of a layer or head. What the capture does not hold is clamped later, or refused; here it must only not wrap round.
+/// A layer or head index. Values beyond the capture are clamped or refused later; here they only must not wrap around.
 std::int64_t numberOf(const Json& value) {
     constexpr std::int64_t kLimit = 1 << 30;
     return std::clamp(value.get<std::int64_t>(), -kLimit, kLimit);

@@ -15,7 +15,7 @@ bool isSessionFile(const std::string& path);
 /// Throws Error for a file that cannot be read, is not a session, is of a newer version, or holds a value that does not
 /// parse (the key is the place).
 Session readSession(const std::string& path);
-/// Writes beside and renames, so that a failure leaves the old file. Throws Error.
+/// Writes atomically, so that a failure leaves the old file. Throws Error.
 void writeSession(const std::string& path, const Session& session);
 
 } // namespace kvscope

@@ -1,5 +1,4 @@
-// Sessions are small (a few numbers, a few short texts, a list of selected tokens), so undo keeps whole values instead
-// of commands that would have to be undone one by one.
+// Undo keeps whole sessions, which are small, instead of reversible commands.
 #include "app/study/session_history.h"
 
 #include <utility>

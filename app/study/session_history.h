@@ -15,13 +15,13 @@ public:
 
     const Session& current() const { return m_steps[m_index].session; }
 
-    /// Records a step called `label` ("Budget"). A change of the look alone, or none at all, is no step.
+    /// Records a step named `label` ("Budget"). A change of the look alone, or none, is no step.
     void change(Session next, std::string label, const std::string& mergeKey = {});
     void endMerge() { m_mergeKey.clear(); }
 
     bool canUndo() const { return m_index > 0; }
     bool canRedo() const { return m_index + 1 < m_steps.size(); }
-    std::string undoLabel() const; ///< of the step that undo would take back; empty without one
+    std::string undoLabel() const; ///< label of the step that undo would revert; empty without one
     std::string redoLabel() const;
     void undo(); ///< nothing without a step
     void redo();
@@ -33,7 +33,7 @@ public:
 private:
     struct Step {
         Session session;
-        std::string label; ///< of the change that led here
+        std::string label; ///< of the change that led to this session
     };
     void moveTo(std::size_t index);
 

@@ -1,5 +1,4 @@
-// From the session to everything that is computed and drawn. There is no second way: what a pane is called and what it
-// asks for cannot differ between screen and paper.
+// The requests of a session, for screen and paper alike: names of panes and inputs of views.
 #include "app/study/session_requests.h"
 
 #include <filesystem>

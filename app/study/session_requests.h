@@ -7,28 +7,26 @@
 
 namespace kvscope {
 
-// A session on its open capture: what its panes and views ask for, and what views see of it. Window, command line,
-// report and lessons all ask through these functions, so the same session is the same picture everywhere. `cut` is the
-// session's own cut, resolved in the capture.
+// A session on its open capture: requests of its panes and views, and the input of views. Window, command line, report
+// and lessons use these functions, so that equal sessions give equal pictures. `cut` is the session's own cut, resolved
+// in the capture.
 
-/// What a pane asks for. `random` replays random numbers; null: they are drawn.
+/// A pane's request. `random` replays random numbers; null: they are drawn.
 PaneRequest paneRequestOf(const Session& session, std::size_t pane, std::shared_ptr<const CaptureReader> capture,
                           const Cut& cut, std::shared_ptr<const RandomSource> random = {});
 
-/// What the data of views are computed from, without the options, the range and the size of one view.
+/// The input of view data, without options, range and size of one view.
 ViewDataRequest dataRequestOf(const Session& session, const std::shared_ptr<const CaptureReader>& capture,
                               const Cut& cut, const std::shared_ptr<const RandomSource>& random = {});
-/// The same for one view: its options, and the part of it that is shown in so many device pixels.
+/// The same for one view: with its options, and its shown part in device pixels.
 ViewDataRequest dataRequestFor(const View& view, const Session& session, ViewDataRequest request, std::int64_t width,
                                std::int64_t height);
 
-/// A pane as views see it. The result may be null or older than the session: a result of another layer is left out,
-/// because it says nothing about the heads that are shown. Of a recorded list only the result knows the identity; until
-/// it is there the pane bears the name of the file.
+/// A pane as views see it. The result may be null or older than the session; a result of another layer is left out. A
+/// recorded list's identity is known from its result; until then the pane has the file's name.
 PaneData paneDataOf(const Session& session, std::size_t pane, std::shared_ptr<const RunResult> result);
 
-/// The session as views see it, without panes, without the data of a view and with nothing pointed at. Without a
-/// capture or a cut the input has none.
+/// The session as views see it, without panes, view data and hover. Without a capture or a cut the input has none.
 ViewInput viewInputOf(const Session& session, std::shared_ptr<const CaptureReader> capture,
                       const std::optional<Cut>& cut);
 

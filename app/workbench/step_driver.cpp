@@ -1,5 +1,5 @@
-// The step player without its buttons. Stepping computes nothing: the views draw another point of a story that is
-// already there, so the cursor may move as fast as they can draw.
+// The step player without its buttons. Stepping computes nothing: the views draw another point of a step sequence that
+// is already there, so the cursor may move as fast as they can draw.
 #include "app/workbench/step_driver.h"
 
 #include <algorithm>
@@ -136,7 +136,7 @@ void StepDriver::setSpeed(double speed) {
 }
 
 std::optional<TokenIndex> StepDriver::cursorOf(int step) const {
-    // The last event has told all, and "all" is what a session without a cursor says.
+    // After the last event all tokens are read, as in a session without a cursor.
     return step >= steps() ? std::nullopt
                            : std::optional(step <= 0 ? 0 : m_sequence.events[static_cast<std::size_t>(step - 1)]);
 }

@@ -35,8 +35,7 @@ public:
     /// Of the desktop; the session has a switch of its own.
     void setMotionReduced(bool reduced) { m_motionReduced = reduced; }
 
-    /// Milliseconds between two steps at speed 1: long enough to read, and no sequence takes more
-    /// than 40 seconds.
+    /// Milliseconds between two steps at speed 1: long enough to read, and no sequence takes more than 40 seconds.
     static int stepMilliseconds(int steps);
 
 signals:

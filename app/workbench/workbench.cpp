@@ -1,43 +1,76 @@
-// The session side of the workbench: every edit goes through `change`, every edit is a step that can be undone, and
-// after each the requests are compared with what is shown.
 #include "app/workbench/workbench.h"
 
 #include "app/study/session_requests.h"
-#include "core/base/error.h"
 #include "core/capture/open_capture.h"
+#include "core/engine/engine.h"
 
 #include <algorithm>
 #include <utility>
 
 namespace kvscope {
 
+namespace {
+
+/// What belongs to the user and not to the capture is taken over from the session before.
+Session sessionFor(const CaptureReader& capture, const Session& before) {
+    Session session = firstSession(capture);
+    session.arithmetic = before.arithmetic;
+    session.look.theme = before.look.theme;
+    session.look.scale = before.look.scale;
+    session.look.headMeasure = before.look.headMeasure;
+    return session;
+}
+
+} // namespace
+
 Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Executor executor,
                      Scheduler::Deliver deliver, Clock& clock)
-    : m_runner(std::move(runner)), m_clock(clock), m_layerScanDelay(clock.makeTimer([this] { scanNextLayer(); })),
-      m_rest(clock.makeTimer([this] { submitWaitingData(); })), m_scheduler(std::move(executor), std::move(deliver)) {}
+    : m_clock(clock), m_scheduler(executor, deliver), m_engineScheduler(executor, deliver),
+      m_panes(m_open, m_scheduler,
+              {[this](int pane) {
+                   if (pane == session().activePane)
+                       m_layerScan.note(m_panes.at(pane));
+                   emit paneChanged(pane);
+               },
+               [this](int pane) { emit progressChanged(pane, progress(pane)); }}),
+      m_views(m_open, m_scheduler, clock,
+              [this](const std::string& viewId) { emit dataChanged(QString::fromStdString(viewId)); }),
+      m_layerScan(m_open, m_scheduler, clock, [this] { emit layerScanChanged(); }) {
+    m_open.runner = std::move(runner);
+}
 
-Workbench::~Workbench() { m_scheduler.cancelAll(); }
+Workbench::~Workbench() {
+    m_scheduler.cancelAll();
+    m_engineScheduler.cancelAll();
+}
+
+void Workbench::refresh() {
+    m_open.resolveCut();
+    m_panes.refresh();
+    m_views.refresh();
+    m_layerScan.refresh(m_panes.at(session().activePane));
+}
 
 void Workbench::change(const std::function<void(Session&)>& edit, const QString& label, const QString& mergeKey) {
     Session next = session();
     edit(next);
-    if (m_capture)
-        fitToCapture(next, *m_capture);
+    if (capture())
+        fitToCapture(next, *capture());
     if (next == session())
         return;
-    m_history.change(std::move(next), label.toStdString(), mergeKey.toStdString());
+    m_open.history.change(std::move(next), label.toStdString(), mergeKey.toStdString());
     refresh();
     emit sessionChanged();
 }
 
 void Workbench::setCursor(std::optional<TokenIndex> tokens) {
-    if (tokens && m_capture)
-        tokens = std::clamp<TokenIndex>(*tokens, 0, static_cast<TokenIndex>(m_capture->info().numTokens));
+    if (tokens && capture())
+        tokens = std::clamp<TokenIndex>(*tokens, 0, static_cast<TokenIndex>(capture()->info().numTokens));
     if (tokens == session().look.cursor)
         return;
     Session next = session();
     next.look.cursor = tokens;
-    m_history.change(std::move(next), {});
+    m_open.history.change(std::move(next), {});
     emit cursorChanged();
 }
 
@@ -49,30 +82,29 @@ void Workbench::setRange(const View& view, const std::optional<Viewport::Range>&
         next.look.ranges.erase(view.card().id);
     if (next == session())
         return;
-    m_history.change(std::move(next), {});
-    if (m_data[view.card().id].shown > 0)
-        refreshData(view, true);
+    m_open.history.change(std::move(next), {});
+    m_views.refreshMoved(view);
     emit rangeChanged(QString::fromStdString(view.card().id));
 }
 
 void Workbench::undo() {
-    if (!m_history.canUndo())
+    if (!history().canUndo())
         return;
-    m_history.undo();
+    m_open.history.undo();
     refresh();
     emit sessionChanged();
 }
 
 void Workbench::redo() {
-    if (!m_history.canRedo())
+    if (!history().canRedo())
         return;
-    m_history.redo();
+    m_open.history.redo();
     refresh();
     emit sessionChanged();
 }
 
 void Workbench::markSaved() {
-    m_history.markSaved();
+    m_open.history.markSaved();
     emit sessionChanged();
 }
 
@@ -104,49 +136,57 @@ void Workbench::cancelOpening() {
 
 void Workbench::closeCapture() { installCapture(nullptr, Session{}); }
 
-void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std::optional<Session> session) {
-    const bool reload = !session && m_capture && capture->info().path == m_capture->info().path;
+void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std::optional<Session> wanted) {
+    const bool isReload = !wanted && m_open.capture && capture->info().path == m_open.capture->info().path;
     m_scheduler.cancelAll();
     setOpening({});
-    if (m_engineMaker) // has nothing to do with the capture
-        useEngine(m_engineMaker);
-    m_capture = std::move(capture);
-    m_recent.clear();
-    m_panes = {};
-    for (auto& [id, run] : m_data) {
-        run.wantedKey.clear();
-        run.identity.clear();
-        run.state = {};
-    }
+    m_open.capture = std::move(capture);
+    m_panes.clear();
+    m_views.clear();
+    m_layerScan.clear();
     m_hovered = -1;
-    m_layerScans.clear();
-    m_layerScanKey.clear();
-    if (reload) {
-        Session same = this->session();
-        fitToCapture(same, *m_capture);
-        m_history.change(std::move(same), "Reload");
-    } else {
-        Session first = session ? std::move(*session) : firstSession(*m_capture);
-        first.look.theme = session ? first.look.theme : this->session().look.theme;
-        first.look.scale = session ? first.look.scale : this->session().look.scale;
-        if (!session) {
-            first.arithmetic = this->session().arithmetic;
-            first.look.headMeasure = this->session().look.headMeasure;
-        }
-        first.look.reducedMotion = first.look.reducedMotion || this->session().look.reducedMotion;
-        if (m_capture)
-            fitToCapture(first, *m_capture);
-        m_history = SessionHistory(std::move(first));
-    }
+    Session next = wanted ? std::move(*wanted) : isReload ? session() : sessionFor(*m_open.capture, session());
+    next.look.reducedMotion = next.look.reducedMotion || session().look.reducedMotion;
+    if (m_open.capture)
+        fitToCapture(next, *m_open.capture);
+    if (isReload)
+        m_open.history.change(std::move(next), "Reload");
+    else
+        m_open.history = SessionHistory(std::move(next));
     refresh();
     emit captureChanged();
     emit sessionChanged();
 }
 
+void Workbench::useEngine(std::function<std::unique_ptr<Engine>()> make) {
+    Scheduler::Job job;
+    job.work = [this, make = std::move(make)](const Checkpoint&, const auto& post) {
+        const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(make()));
+        post([this, runner] { installRunner(runner); });
+    };
+    job.failed = [this](std::exception_ptr failure) { emit engineFailed(QString::fromStdString(messageOf(failure))); };
+    m_engineScheduler.submit("engine", std::move(job));
+}
+
+/// Keys do not name the engine: what the old engine computed must not answer for the new one.
+void Workbench::installRunner(std::shared_ptr<const LayerRunner> runner) {
+    m_open.runner = std::move(runner);
+    m_panes.outdate();
+    m_views.outdate();
+    m_layerScan.outdate();
+    emit engineChanged();
+    refresh();
+}
+
 ViewInput Workbench::viewInput() const {
-    ViewInput input = viewInputOf(session(), m_capture, m_cut);
-    for (std::size_t pane = 0; pane < session().panes.size(); ++pane)
-        input.panes.push_back(paneData(static_cast<int>(pane)));
+    ViewInput input = viewInputOf(session(), capture(), cut());
+    for (std::size_t index = 0; index < session().panes.size(); ++index) {
+        const PaneJobs::Pane& pane = m_panes.at(static_cast<int>(index));
+        PaneData data = paneDataOf(session(), index, pane.value);
+        data.computing = pane.isAsked();
+        data.error = pane.error;
+        input.panes.push_back(std::move(data));
+    }
     input.focus.hovered = m_hovered;
     input.focus.brushing = m_brushing;
     return input;
@@ -154,9 +194,18 @@ ViewInput Workbench::viewInput() const {
 
 ViewInput Workbench::viewInput(const View& view) const {
     ViewInput input = viewInput();
-    if (const auto run = m_data.find(view.card().id); run != m_data.end())
-        input.data = run->second.state;
+    input.data = m_views.stateOf(view);
     return input;
+}
+
+void Workbench::showView(const View& view) {
+    if (m_views.show(view))
+        emit shownViewsChanged();
+}
+
+void Workbench::hideView(const View& view) {
+    if (m_views.hide(view))
+        emit shownViewsChanged();
 }
 
 void Workbench::setHovered(TokenIndex token) {
@@ -171,16 +220,6 @@ void Workbench::setBrushing(bool brushing) {
         return;
     m_brushing = brushing;
     emit focusChanged();
-}
-
-std::string messageOf(const std::exception_ptr& failure) {
-    try {
-        std::rethrow_exception(failure);
-    } catch (const std::exception& error) {
-        return error.what();
-    } catch (...) {
-        return "Something failed that has no description.";
-    }
 }
 
 } // namespace kvscope

@@ -210,7 +210,7 @@ QString readText(const QString& path) {
 QStringList pathsNamedIn(const QString& page) {
     static const QRegularExpression kName(R"(`([A-Za-z0-9_./-]+(?:\{h,cpp\})?)`)");
     static const QRegularExpression kPath(
-        R"(^[A-Za-z0-9_][^`]*\.(h|cpp|cu|py|sh|cmake|\{h,cpp\})$|^(app|core|gpu|views|tests|resources|sample_data)/|/$)");
+        R"(^[A-Za-z0-9_].*\.(h|cpp|cu|py|sh|cmake|\{h,cpp\})$|^(app|core|gpu|views|tests|resources|sample_data)/|/$)");
     static const QRegularExpression kPlaceholder(R"((^|/)x([_./].*)?$)");
     static const QStringList kOfLibraries = {"imgui.h"};
     QStringList paths;

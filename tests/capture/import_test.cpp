@@ -200,9 +200,9 @@ private slots:
             safetensorsOf({{"k_0", "F32", {kHeads, kTokens, kWidth}, bytesOf(rotated.data)}, headsFirst("v_0", 0, 1)}));
         QVERIFY(refusal(path).sentence == "accepted");
         QVERIFY_THROWS_EXCEPTION(Error, openCapture(path)->read(LayerIndex(0), TensorRole::KeysPreRope, {}));
-        writeFile(
-            path + "/config.json",
-            R"({"num_attention_heads": 2, "hidden_size": 8, "rope_parameters": {"rope_theta": 10000, "rope_type": "default"}})");
+        writeFile(path + "/config.json",
+                  R"({"num_attention_heads": 2, "hidden_size": 8, "rope_parameters": {"rope_theta": 10000,
+                "rope_type": "default"}})");
         const HostTensor back = openCapture(path)->read(LayerIndex(0), TensorRole::KeysPreRope, {});
         for (std::size_t i = 0; i < keys.data.size(); ++i)
             QVERIFY(std::abs(back.data[i] - keys.data[i]) < 1e-5f);
@@ -215,7 +215,8 @@ private slots:
                   safetensorsOf({{"0.k", "F32", {2, 2, 128}, wide}, {"0.v", "F32", {2, 2, 128}, wide}}));
         writeFile(path + "/config.json",
                   R"({"num_attention_heads": 2, "head_dim": 128, "rope_theta": 500000.0, "rope_scaling": {
-            "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}})");
+            "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 8192}})");
         const auto frequencies = openCapture(path)->inverseFrequencies(LayerIndex(0));
         QCOMPARE(frequencies.size(), std::size_t{64});
         QCOMPARE(frequencies[0], 1.0f);
@@ -243,9 +244,9 @@ private slots:
         QCOMPARE(capture->tokens().ids[4], 15);
         QCOMPARE(capture->read(LayerIndex(7), TensorRole::Queries, {}).data[0], numberAt(7, 2, 0, 0, 0));
         options.tokensPath = fresh(".json");
-        writeFile(
-            options.tokensPath,
-            R"({"ids": [1,2,3,4,5], "texts": ["a","b","\u00fc","","e"], "segments": [[0, 4, "context"], [1, 2, "needle"]]})");
+        writeFile(options.tokensPath,
+                  R"({"ids": [1,2,3,4,5], "texts": ["a","b","\u00fc","","e"], "segments": [[0, 4,
+                "context"], [1, 2, "needle"]]})");
         const auto told = openImported(path, options);
         QCOMPARE(told->tokens().textOf(2), "ü");
         QCOMPARE(static_cast<int>(told->tokens().segments.size()), 2);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "tests/support/scene_text.h"
 #include "views/scene/scene_builder.h"
 
 #include <QString>

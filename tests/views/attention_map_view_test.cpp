@@ -3,11 +3,11 @@
 #include "core/base/error.h"
 #include "core/engine/forwarding_engine.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/attention_map/attention_map_data.h"
 #include "views/scene/axes.h"
-#include "views/scene/text_painter.h"
 #include "views/view.h"
 
 #include <fmt/format.h>

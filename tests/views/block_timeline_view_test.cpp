@@ -3,10 +3,10 @@
 #include "app/text/qt_text_service.h"
 #include "core/metrics/fidelity.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/block_timeline/block_timeline_data.h"
-#include "views/scene/text_painter.h"
 #include "views/view.h"
 
 #include <algorithm>

@@ -4,12 +4,12 @@
 #include "core/base/atomic_file.h"
 #include "core/run/calibration_proxy.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/calibration/calibration_data.h"
 #include "views/common/policy_style.h"
 #include "views/scene/axes.h"
-#include "views/scene/text_painter.h"
 #include "views/view.h"
 
 #include <QImage>

@@ -1,6 +1,7 @@
 // The picture of the budget curves: an axis that ends where nothing can be kept any more, marks that stand whole on its
 // ends, and the line of the present budget or value with its number, where no curve runs under it.
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/curves/curves_data.h"

@@ -1,10 +1,10 @@
 // Error per query: differences against the results, the winner's colour on its side of zero, and the sentence.
 #include "app/export/scene_export.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/common/policy_style.h"
-#include "views/scene/text_painter.h"
 #include "views/view.h"
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 #include "app/export/figure.h"
 #include "core/base/error.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/common/policy_style.h"

@@ -6,11 +6,11 @@
 #include "core/metrics/measure_values.h"
 #include "core/metrics/theory.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/geometry/geometry_data.h"
 #include "views/geometry/geometry_painter.h"
-#include "views/scene/text_painter.h"
 #include "views/view.h"
 
 #include <algorithm>

@@ -4,10 +4,10 @@
 #include "app/study/makers/keep_probability_maker.h"
 #include "core/metrics/statistics.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/keep_probability/keep_probability_data.h"
-#include "views/scene/text_painter.h"
 #include "views/view.h"
 
 #include <algorithm>

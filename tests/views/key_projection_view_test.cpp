@@ -4,10 +4,10 @@
 #include "app/text/qt_text_service.h"
 #include "core/engine/forwarding_engine.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/key_projection/projection_marks.h"
-#include "views/scene/text_painter.h"
 #include "views/scene/theme.h"
 #include "views/view.h"
 

@@ -2,11 +2,11 @@
 #include "app/export/scene_export.h"
 #include "core/base/error.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/attention_map/attention_map_data.h"
 #include "views/attention_map/map_colours.h"
-#include "views/scene/text_painter.h"
 #include "views/view.h"
 
 #include <QtTest>

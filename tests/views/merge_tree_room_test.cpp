@@ -1,8 +1,8 @@
 // What the tree shows where there is little room: every box says something, and only what is drawn is named.
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/merge_tree_fixture.h"
-#include "views/scene/text_painter.h"
 
 #include <QtTest>
 

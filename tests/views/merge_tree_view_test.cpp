@@ -1,10 +1,10 @@
 // The merge-and-reduce tree on a hand-made stream with known halvings and on the sample: which boxes are live at which
 // cursor, what is written on them, captions with their numbers, and what is said when there is nothing to draw.
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/merge_tree_fixture.h"
 #include "views/common/policy_style.h"
-#include "views/scene/text_painter.h"
 
 #include <QtTest>
 

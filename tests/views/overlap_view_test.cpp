@@ -1,6 +1,7 @@
 // Overlap in docks of every shape: texts stay apart, numbers inside their cells, bars long enough to compare, names
 // where there is room.
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/view.h"

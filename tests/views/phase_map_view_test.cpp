@@ -6,12 +6,12 @@
 #include "core/base/error.h"
 #include "tests/support/error_message.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/common/policy_style.h"
 #include "views/phase_map/phase_map_data.h"
 #include "views/phase_map/phase_painter.h"
-#include "views/scene/text_painter.h"
 #include "views/view.h"
 
 #include <QRegularExpression>

@@ -3,12 +3,12 @@
 #include "app/text/qt_text_service.h"
 #include "tests/support/error_message.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/curves/curves_data.h"
 #include "views/head_grid/head_grid_data.h"
 #include "views/scene/axes.h"
-#include "views/scene/text_painter.h"
 #include "views/view.h"
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // Ticks, number texts, picking and the text painter.
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "views/scene/axes.h"
-#include "views/scene/text_painter.h"
 
 #include <QtTest>
 

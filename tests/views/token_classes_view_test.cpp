@@ -1,10 +1,10 @@
 // Token classes: counts against a plain loop over the lists, bars as long as their shares, and the sentence below them.
 #include "app/export/scene_export.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/common/policy_style.h"
-#include "views/scene/text_painter.h"
 #include "views/token_classes/token_classes_data.h"
 #include "views/view.h"
 

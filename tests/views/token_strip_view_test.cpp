@@ -2,6 +2,7 @@
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
 #include "views/common/policy_style.h"

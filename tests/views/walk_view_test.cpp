@@ -1,9 +1,9 @@
 // The walk view on a hand-made walk with known signs and on the sample: what the three rows show at which cursor, the
 // words, and what is said when nothing is balanced.
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
-#include "views/scene/text_painter.h"
 #include "views/view.h"
 #include "views/walk/walk_data.h"
 #include "views/walk/walk_steps.h"

@@ -6,7 +6,6 @@
 #include "views/calibration/needed_marks.h"
 #include "views/calibration/series_list.h"
 #include "views/common/chart.h"
-#include "views/common/file_option.h"
 #include "views/common/option_needs.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
@@ -39,10 +38,10 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         realOption("weight", "w", "How much more a curve above a point weighs than one below it.", source, 1, 20,
                    kCalibrationWeight, Stage::Features),
         realOption("k", "k", "The curvature of points = given.", source, -20, 5, -5, Stage::Select)};
-    rows.push_back(fileOption("table", "Table of triples",
-                              "FILE.csv for points = table: retention, quality or nll_full and nll_compressed, "
-                              "nll_context, context, policy, variant.",
-                              source, kTableFileUnit));
+    rows.push_back(namingOption("table", "Table of triples",
+                                "FILE.csv for points = table: retention, quality or nll_full and nll_compressed, "
+                                "nll_context, context, policy, variant.",
+                                source, kTableFileUnit));
     return std::make_shared<const ParameterTable>(std::move(rows));
 }
 

@@ -49,6 +49,9 @@ bool isTopLegendWhole(const Viewport& viewport, const std::vector<LegendEntry>& 
 double drawTopLegend(SceneBuilder& builder, const Viewport& viewport, const std::vector<LegendEntry>& legend,
                      double left, double middle = 13);
 
+/// Whether the canvas is too low for axis titles. Paper keeps titles longer, because it has no read-out.
+inline bool isLowDock(const Viewport& viewport) { return viewport.height < (viewport.forExport ? 140 : 170); }
+
 /// Where an exported figure comes from, along its lower edge; nothing on the screen.
 void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewport& viewport, bool wholeModel = false);
 

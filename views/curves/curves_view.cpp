@@ -1,9 +1,7 @@
 // A measure at every budget, or at every value of a parameter: one curve per pane. Budgets are drawn at the realised
 // retention.
 #include "core/policies/policy.h"
-#include "views/common/file_option.h"
 #include "views/common/measure_options.h"
-#include "views/common/parameter_option.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 #include "views/curves/curves_painter.h"
@@ -28,14 +26,15 @@ std::shared_ptr<const ParameterTable> makeOptions() {
             Stage::Features),
         integerOption("seeds", "Seeds", "Runs of a policy that draws random numbers; the band shows their extremes.",
                       source, 1, 10, 5, Stage::Features),
-        parameterOption("vary", "Vary",
-                        "A number among the policies' parameters that runs along the curves, each pane at its own "
-                        "budget, as id or id=v1,v2; empty: the budget.",
-                        "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.3", kNumberUnit),
-        fileOption("captures", "Further captures",
-                   "FILE.h5;FILE.h5: the curves become means over these and the open one, each prompt a thin line; the "
-                   "same layer and KV head of each.",
-                   source, kCaptureFilesUnit),
+        namingOption("vary", "Vary",
+                     "A number among the policies' parameters that runs along the curves, each pane at its own "
+                     "budget, as id or id=v1,v2; empty: the budget.",
+                     "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.3", kNumberUnit),
+        namingOption(
+            "captures", "Further captures",
+            "FILE.h5;FILE.h5: the curves become means over these and the open one, each prompt a thin line; the "
+            "same layer and KV head of each.",
+            source, kCaptureFilesUnit),
         choiceOption("against", "Against", "The horizontal axis while the budget varies.", source,
                      {{"retention", "Retention", "realised share of tokens kept"},
                       {"bytes", "Bytes", "stored keys and values of the layer"}}),

@@ -2,7 +2,7 @@
 // input.
 #include "views/merge_tree/tree_layout.h"
 
-#include "views/common/low_dock.h"
+#include "views/common/chart.h"
 
 #include <algorithm>
 #include <string>

@@ -5,7 +5,6 @@
 #include "views/common/measure_options.h"
 #include "views/common/option_needs.h"
 #include "views/common/pane_identity.h"
-#include "views/common/parameter_option.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 #include "views/explanations.h"
@@ -30,11 +29,11 @@ void checkRange(std::string_view text) {
 
 std::shared_ptr<const ParameterTable> makeOptions() {
     return std::make_shared<const ParameterTable>(ParameterTable{
-        parameterOption("x", "Across", "Parameter of the horizontal axis, as id or id=v1,v2; empty: the budget.",
-                        kSource, kParameterUnit),
-        parameterOption("y", "Upwards",
-                        "Parameter of the vertical axis, as id or id=v1,v2; empty: the policy's first number.", kSource,
-                        kParameterUnit),
+        namingOption("x", "Across", "Parameter of the horizontal axis, as id or id=v1,v2; empty: the budget.", kSource,
+                     kParameterUnit),
+        namingOption("y", "Upwards",
+                     "Parameter of the vertical axis, as id or id=v1,v2; empty: the policy's first number.", kSource,
+                     kParameterUnit),
         choiceOption("colour", "Colour", "What a cell shows.", kSource,
                      {{"measure", "Measure", "of the active pane's policy"},
                       {"winner", "Winner", "the pane that does best there"}},

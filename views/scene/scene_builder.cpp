@@ -90,27 +90,6 @@ std::vector<std::string> SceneBuilder::wrap(const std::string& text, const TextS
     return lines;
 }
 
-Box textBounds(const TextItem& item, const TextService& service) {
-    const TextExtent extent = service.measure(item.text, item.style);
-    const double left = item.horizontal == HorizontalAlign::Left     ? 0
-                        : item.horizontal == HorizontalAlign::Centre ? -extent.width / 2
-                                                                     : -extent.width;
-    const double height = extent.ascent + extent.descent;
-    const double top = item.vertical == VerticalAlign::Baseline ? -extent.ascent
-                       : item.vertical == VerticalAlign::Top    ? 0
-                       : item.vertical == VerticalAlign::Middle ? -height / 2
-                                                                : -height;
-    const double angle = item.angleDegrees * std::numbers::pi / 180;
-    double x0 = INFINITY, y0 = INFINITY, x1 = -INFINITY, y1 = -INFINITY;
-    for (const Point corner : {Point{left, top}, Point{left + extent.width, top}, Point{left, top + height},
-                               Point{left + extent.width, top + height}}) {
-        const double x = corner.x * std::cos(angle) - corner.y * std::sin(angle);
-        const double y = corner.x * std::sin(angle) + corner.y * std::cos(angle);
-        x0 = std::min(x0, x), x1 = std::max(x1, x), y0 = std::min(y0, y), y1 = std::max(y1, y);
-    }
-    return {item.position.x + x0, item.position.y + y0, x1 - x0, y1 - y0};
-}
-
 std::vector<Point> markerOutline(Marker marker, double radius) {
     struct Form {
         int corners;

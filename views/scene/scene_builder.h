@@ -42,9 +42,6 @@ private:
     const TextService& m_text;
 };
 
-/// The upright box that a text covers, rotation included.
-Box textBounds(const TextItem& item, const TextService& text);
-
 /// Corners of a marker of the given radius around the origin; empty for circle, plus and cross.
 std::vector<Point> markerOutline(Marker marker, double radius);
 

@@ -2,7 +2,7 @@
 // meaning: beyond them a sign is certain, or the walk fails.
 #include "views/walk/walk_painter.h"
 
-#include "views/common/low_dock.h"
+#include "views/common/chart.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>

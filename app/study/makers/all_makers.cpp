@@ -1,4 +1,4 @@
-// The one list of the kinds of data that views show, and what each depends on: a new kind is a new line here.
+// The list of view data kinds with their dependencies: a new kind is a new line here.
 #include "app/study/makers/all_makers.h"
 
 #include "app/study/makers/attention_map_maker.h"

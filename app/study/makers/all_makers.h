@@ -8,7 +8,7 @@ namespace kvscope {
 
 /// All kinds, one line each.
 const std::vector<ViewDataMaker>& viewDataMakers();
-/// The maker of what a view shows; null for a view that shows results only.
+/// The maker of a view's data; null for a view that shows results only.
 const ViewDataMaker* makerFor(const View& view);
 
 } // namespace kvscope

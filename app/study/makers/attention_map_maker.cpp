@@ -1,5 +1,5 @@
-// Turns what the attention map view asks for into engine calls: which rows and keys are looked at, which heads are
-// combined, and whether a sampled picture comes first. What is learnt of the rows on the way serves the next part.
+// Turns the options of the attention map into engine calls: rows, keys and heads to compute, and whether a sampled
+// picture comes first. The lse of computed rows is cached for the next part.
 #include "app/study/makers/attention_map_maker.h"
 
 #include "app/study/makers/map_neighbourhood.h"
@@ -16,7 +16,7 @@ namespace kvscope {
 
 namespace {
 
-/// Multiplications that a glance allows: about a quarter of a second on two cores.
+/// Multiplications for a quick first picture: about a quarter of a second on two cores.
 constexpr double kGlance = 4e9;
 
 struct Source {
@@ -24,8 +24,8 @@ struct Source {
     std::shared_ptr<AttentionMapData> data;
 };
 
-/// A difference needs two maps of weights that differ. What else is asked for is refused: a picture without the
-/// difference would look like one with it.
+/// A difference needs two different maps of weights. Other combinations throw: without the difference the picture would
+/// be misleading.
 void checkDifference(const ParameterValues& options) {
     const std::string &map = options.choice("map"), &minus = options.choice("minus");
     if (minus == "nothing")
@@ -44,7 +44,7 @@ void checkDifference(const ParameterValues& options) {
                      {}});
 }
 
-/// Keys divided by their lengths, so that their products are cosines; a zero key stays zero.
+/// Keys divided by their norms, so that products are cosines; a zero key stays zero.
 Tensor unitKeys(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
     const Engine& engine = runner.engine();
     HostTensor keys = engine.download(runner.tensor(request.capture, request.layer, TensorRole::Keys, checkpoint));
@@ -128,8 +128,8 @@ void setKind(AttentionMapInput& input, const std::string& map) {
     input.value = map == "logits" || map == "cosine" ? MapValue::Logit : MapValue::Weight;
 }
 
-/// The engine's map, with the rows' sums that earlier parts have left. Logits have none, and a map of all keys has no
-/// use for them: it sums its rows in double, while what is kept is a float, about 1e-6 of a weight.
+/// The engine's map, using the row lse known from earlier parts. Logits have no lse, and a map of all keys does not use
+/// it: it sums its rows in double, while the cached lse is a float, about 1e-6 of a weight.
 AttentionMap mapOf(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input,
                    const Checkpoint& checkpoint) {
     if (input.value == MapValue::Logit)
@@ -145,8 +145,7 @@ AttentionMap mapOf(const LayerRunner& runner, const ViewDataRequest& request, At
 /// Whether one map of weights is subtracted from another.
 bool isDifference(const ParameterValues& options) { return options.choice("minus") != "nothing"; }
 
-/// The map that the options ask for, in the input's rectangle. Of a difference the cells are those of the two, each
-/// pooled.
+/// The map for the options, in the input's rectangle. A difference subtracts the pooled cells of two maps.
 AttentionMap chosenMap(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input,
                        const Checkpoint& checkpoint) {
     setKind(input, request.options.choice("map"));
@@ -155,7 +154,7 @@ AttentionMap chosenMap(const LayerRunner& runner, const ViewDataRequest& request
     AttentionMap shown = mapOf(runner, request, input, checkpoint.part(0, 0.5));
     setKind(input, request.options.choice("minus"));
     const AttentionMap other = mapOf(runner, request, input, checkpoint.part(0.5, 1));
-    for (std::size_t i = 0; i < shown.cells.data.size(); ++i) { // masked in one of them: weight 0 there
+    for (std::size_t i = 0; i < shown.cells.data.size(); ++i) { // masked in one of the maps: weight 0 there
         float& cell = shown.cells.data[i];
         const float taken = other.cells.data[i];
         if (!std::isnan(cell) || !std::isnan(taken))
@@ -164,7 +163,7 @@ AttentionMap chosenMap(const LayerRunner& runner, const ViewDataRequest& request
     return shown;
 }
 
-/// Made here, on a worker, because a picture asks for them at every step of a drag.
+/// Computed here on a worker, because every step of a drag needs it.
 HostTensor logsOf(const HostTensor& weights) {
     HostTensor logs{weights.shape, weights.data};
     for (float& cell : logs.data)
@@ -192,8 +191,7 @@ AttentionMapData draw(const LayerRunner& runner, const ViewDataRequest& request,
     return data;
 }
 
-/// Keys that a row costs at most: those in the rectangle where nothing else of the rows is asked for or needed any
-/// more.
+/// Upper bound on the keys computed per row: those of the rectangle where the rows' lse is known or not needed.
 std::int64_t keysPerRow(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input,
                         const Checkpoint& checkpoint) {
     const std::string &map = request.options.choice("map"), &minus = request.options.choice("minus");
@@ -213,7 +211,7 @@ ViewDataMaker::Value withCell(const AttentionMapData& map, const std::shared_ptr
     return data;
 }
 
-/// What the picture is called in the cache: nothing of it depends on the cell that is locked.
+/// Cache key of the picture, independent of the locked cell.
 std::string mapKey(const LayerRunner& runner, ViewDataRequest request) {
     request.options.reset("cell");
     request.options.reset("around");

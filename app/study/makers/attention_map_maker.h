@@ -4,12 +4,12 @@
 
 namespace kvscope {
 
-/// The part of the attention map that is looked at (AttentionMapData): first from sampled rows where the exact picture
-/// takes longer than a glance, then exact. Throws Error when the capture holds no queries to make rows of.
+/// The shown part of the attention map (AttentionMapData): first from sampled rows if the exact picture is slow, then
+/// exact. Throws Error when the capture holds no queries.
 ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewDataRequest& request,
                                           const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial);
 
-/// The kind with what it depends on, which also says when parts of a map are made again.
+/// The kind with its dependencies, which also decide when parts of a map are computed again.
 const ViewDataMaker& attentionMapMaker();
 
 } // namespace kvscope

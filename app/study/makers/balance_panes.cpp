@@ -1,5 +1,4 @@
-// Which pane a view of balancing shows: the one that is looked at, else any that balances, else an example that says
-// so.
+// The pane for views of balancing: the active pane, else any pane with such a policy, else an example.
 #include "app/study/makers/balance_panes.h"
 
 #include "core/engine/engine.h"
@@ -27,11 +26,11 @@ std::string nameOf(const PolicySpec& spec, std::size_t pane) {
     return variant == card.variants.end() ? name : name + ", " + variant->id;
 }
 
-/// "BalanceKV streaming, batch 64, 4 levels": what was typed, by its labels.
+/// "BalanceKV streaming, batch 64, 4 levels": the typed parameters by label.
 std::string inWords(const PolicySpec& spec) {
     const PolicyCard& card = policyById(spec.policy).card();
     std::string words = card.name;
-    std::erase(words, ','); // the name's own, in a list
+    std::erase(words, ','); // commas of the name itself
     const ParameterValues presets = variantValues(card, spec.variant);
     for (const ParameterSpec& row : *card.parameters) {
         const std::string value = spec.values.text(row.id);

@@ -10,14 +10,14 @@ namespace kvscope {
 
 class Engine;
 
-/// The run that a view of one family of policies shows, with its steps recorded.
+/// A run of one family of policies with its step log.
 struct ShownRun {
     RunRequest run;
-    std::string source;   ///< "B  BalanceKV, streaming, paper", or what stands in
+    std::string source;   ///< "B  BalanceKV, streaming, paper", or the example
     bool standIn = false; ///< no pane runs such a policy
 };
 
-/// The active pane if it runs a policy of these families, else the first pane that does, else the spec that stands in.
+/// The active pane if it runs a policy of these families, else the first pane that does, else the example `spec`.
 ShownRun shownRun(const ViewDataRequest& request, std::span<const PolicyFamily> families, const std::string& standIn);
 
 /// One head of a tensor on the engine: [H, n, d] -> [n, d], without a copy of the other heads.

@@ -1,5 +1,5 @@
-// In blocks a policy sees only what is still in the cache: the mean of those keys leaves the mean of the prompt's keys,
-// and what is kept at the end depends on the size of the blocks. Both are measured here.
+// Block processing: the mean of the cached keys drifts away from the mean of all keys read, and the final kept set
+// depends on the block size. Both are measured here.
 #include "app/study/makers/block_timeline_maker.h"
 
 #include "core/engine/engine.h"
@@ -72,7 +72,7 @@ void addDrift(BlockTimelineData& data, const LayerRunner& runner, const ViewData
         data.drift.push_back(drift.at(step));
 }
 
-/// The prompt at once, then powers of two that leave between 2 and 64 blocks.
+/// The whole prompt, then powers of two that give between 2 and 64 blocks.
 std::vector<std::int64_t> blockSizes(std::int64_t tokens) {
     std::vector<std::int64_t> sizes = {0};
     for (std::int64_t size = 1; 2 * size <= tokens; size *= 2)

@@ -1,5 +1,5 @@
-// The clusters come out of the policies' own step logs. Counts over a grid of radii need no policy: they ask the engine
-// for the same pass over one head's rows, for keys, keys before RoPE and values.
+// Clusters come from the policies' step logs. Cluster counts over a grid of radii need no policy: the engine runs the
+// same pass over one head's rows, for keys, keys before RoPE and values.
 #include "app/study/makers/clustering_maker.h"
 
 #include "core/base/error.h"
@@ -146,7 +146,7 @@ private:
     void countOne(const Tensor& rows, const std::string& name, const Checkpoint& checkpoint) {
         m_data.curves.push_back({name, distanceQuantiles(m_runner.engine(), rows, 0.5).front(), {}, {}});
         const int steps = static_cast<int>((kLastRadius - kFirstRadius) / kRadiusStep + 1.5);
-        for (int step = steps - 1; step >= 0; --step) { // from wide to narrow: each costs more than the one before
+        for (int step = steps - 1; step >= 0; --step) { // descending radius: each costs more than the one before
             ClusteringData::RadiusCurve& curve = m_data.curves.back();
             const double share = kFirstRadius + kRadiusStep * step, radius = share * curve.median;
             const double done = static_cast<double>(steps - 1 - step) / steps;

@@ -12,7 +12,7 @@
 #include "core/policies/policy.h"
 #include "core/run/head_means.h"
 #include "core/run/run_grid.h"
-#include "views/common/file_option.h"
+#include "views/common/view_options.h"
 #include "views/curves/curves_data.h"
 
 #include <algorithm>

@@ -10,8 +10,8 @@ namespace kvscope {
 ViewDataMaker::Value makeCurvesData(const LayerRunner& runner, const ViewDataRequest& request,
                                     const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial);
 
-/// The panes' budgets where a parameter varies (curves over budgets do not depend on them), and the state of further
-/// files.
+/// The panes' budgets when a parameter varies (curves over budgets do not depend on them), and the file stamps of
+/// further captures.
 std::string curvesDetail(const ViewDataRequest& request);
 
 } // namespace kvscope

@@ -1,11 +1,11 @@
-// What holds for one prompt may not hold for the next: a view can ask for the same runs on other captures of the model.
+// Other captures of the same model on which a view repeats its runs.
 #include "app/study/makers/further_captures.h"
 
 #include "core/base/error.h"
 #include "core/capture/named_dataset.h"
 #include "core/capture/open_capture.h"
 #include "core/run/stage_cache.h"
-#include "views/common/file_option.h"
+#include "views/common/view_options.h"
 
 #include <fmt/format.h>
 
@@ -27,7 +27,7 @@ Reader kept(const std::string& path, const LayerRunner& runner, const ViewDataRe
 
 void checkHead(const CaptureReader& capture, const ViewDataRequest& request) {
     const CaptureInfo& info = capture.info();
-    info.layerInfo(request.layer); // throws with the layers that are there
+    info.layerInfo(request.layer); // throws, naming the existing layers
     if (request.kvHead.value >= info.numKvHeads)
         throw Error({fmt::format("{} has {} KV heads, so none with the number {}", info.fileName, info.numKvHeads,
                                  request.kvHead.value),

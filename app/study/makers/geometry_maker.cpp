@@ -1,5 +1,5 @@
-// The vectors of a capture as distributions. Figures of single tokens count every token before the cut; figures of
-// heads take one measure per head from core/metrics.
+// Distributions of a capture's vectors. Figures over tokens count every token before the cut; figures over heads use
+// one measure per head from core/metrics.
 #include "app/study/makers/geometry_maker.h"
 
 #include "core/base/error.h"
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kTokenBins = 120, kMostHeadBins = 24;
 
-/// Sturges: a dozen heads do not fill two dozen bins.
+/// Sturges' rule for few heads.
 std::size_t headBins(std::size_t heads) {
     return std::min(kMostHeadBins, static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(1, heads) - 1)) + 1);
 }
@@ -154,7 +154,7 @@ private:
         }
     }
 
-    /// Measures of tensors alone: whatever is kept, they are the same.
+    /// Measures of the tensors alone, independent of what is kept.
     std::vector<MeasureValues> measuresOf(RunRequest run, LayerIndex layer, const std::vector<std::string>& ids,
                                           const Checkpoint& checkpoint) const {
         run.layer = layer;

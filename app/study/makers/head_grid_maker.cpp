@@ -1,4 +1,4 @@
-// The whole model at a glance: the active pane's policy on one layer after the other, and one number per head.
+// Runs the active pane's policy layer by layer and gives one number per head of the whole model.
 #include "app/study/makers/head_grid_maker.h"
 
 #include "app/study/makers/measured_heads.h"
@@ -26,7 +26,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 using Values = std::vector<double>;
 
-/// What a row is computed from: the results of the quantity's runs on one layer.
+/// The results of one layer's runs, from which a row is computed.
 struct Layer {
     const LayerRunner& runner;
     const ViewDataRequest& request;
@@ -138,7 +138,7 @@ struct Quantity {
 
 using enum Quantity::Runs;
 
-/// Of the active pane; what no selection changes needs none, and is asked of the whole cache.
+/// Of the active pane; a measure of the layer itself uses the whole cache.
 Quantity quantityOf(const MeasureCard& card) {
     const bool ofPolicy = card.subject == MeasureSubject::KeptTokens;
     return {{.what = measureWords(card) + (ofPolicy ? " of {}" : ""),
@@ -154,7 +154,7 @@ Quantity quantityOf(const MeasureCard& card) {
 
 constexpr std::string_view kPolicy = "{}";
 
-/// What the grid has beside the measures.
+/// Quantities of the grid that are not measures.
 Quantity quantityOf(const std::string& id) {
     const auto perKvHead = [](const char* what, bool higherIsBetter) {
         return HeadQuantity{.what = what, .perQueryHead = false, .higherIsBetter = higherIsBetter};

@@ -1,5 +1,5 @@
-// The same request again and again, with nothing but the seed changed. Only the select stage depends on coins, so most
-// policies are as quick as a dragged budget.
+// Repeats a request with different seeds. Only the select stage is random, so most policies are as fast as a dragged
+// budget.
 #include "app/study/makers/keep_probability_maker.h"
 
 #include "core/policies/policy.h"

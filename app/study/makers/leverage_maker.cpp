@@ -1,5 +1,5 @@
-// Asks the policy for its leverage twice, without a sketch and with one, and keeps the head that is looked at. Budgets
-// play no part: the view cuts the order where the budget stands.
+// Computes the policy's leverage with and without a sketch for the shown head. The budget is not needed: the view cuts
+// the ranking at the budget.
 #include "app/study/makers/leverage_maker.h"
 
 #include "core/policies/compactor/compactor_log.h"

@@ -4,8 +4,8 @@
 
 namespace kvscope {
 
-/// Exact and sketched leverage of one head (LeverageData), by the policy `leverage` itself, so that the sketch is the
-/// one that it draws with the same seed.
+/// Exact and sketched leverage of one head (LeverageData), computed by the policy `leverage`, so that the sketch equals
+/// that of a run with the same seed.
 ViewDataMaker::Value makeLeverageData(const LayerRunner& runner, const ViewDataRequest& request,
                                       const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial);
 

@@ -1,5 +1,5 @@
-// A pixel of a large map stands for hundreds of cells. Who locks it wants the bright one among them and what lies
-// around it, value by value: three small maps, of the pixel, of the neighbourhood and of the one row.
+// The neighbourhood of a locked cell: a pixel of a large map covers hundreds of cells, so three small exact maps are
+// computed, of the pixel, of its surroundings and of the row.
 #include "app/study/makers/map_neighbourhood.h"
 
 #include "views/attention_map/map_cell.h"
@@ -11,7 +11,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::int64_t kMostAcross = 512; // cells of a rectangle that are looked at one by one
+constexpr std::int64_t kMostAcross = 512; // cells of a rectangle computed one by one
 
 using Draw = std::function<AttentionMap(const AttentionMapInput&)>;
 
@@ -63,7 +63,7 @@ void rankInRow(const AttentionMapInput& map, MapNeighbourhood& around, const Dra
     for (std::int64_t key = 0; key < n; ++key) {
         const float cell = row.cells.data[static_cast<std::size_t>(key)];
         around.seen += !std::isnan(cell);
-        around.rank += cell > own || (cell == own && key <= around.key); // the cell itself too: ranks count from 1
+        around.rank += cell > own || (cell == own && key <= around.key); // includes the cell itself: ranks count from 1
     }
 }
 

@@ -1,4 +1,5 @@
-// Any measure as numbers of heads. Two of them come with every measured result; the others are computed when asked for.
+// Numbers of a measure per head. Output error and retained mass come with every result; other measures are computed on
+// request.
 #include "app/study/makers/measured_heads.h"
 
 #include "core/base/error.h"

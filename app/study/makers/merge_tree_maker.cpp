@@ -1,5 +1,5 @@
-// Runs streaming BalanceKV with its steps written down and asks one query of every node of its trees: how well do the
-// two halves agree, and how far off is everything that is stored, as the stream goes by.
+// Runs streaming BalanceKV with its step log and evaluates one query at every node of its trees: the discrepancy of the
+// two halves, and the error of the stored samples along the stream.
 #include "app/study/makers/merge_tree_maker.h"
 
 #include "app/study/makers/balance_panes.h"
@@ -85,7 +85,7 @@ QuerySight sightOf(const LayerRunner& runner, const ViewDataRequest& request, co
     return {queryLogits(query.data, keys, rule), downloadHead(engine, rows(TensorRole::Values), data.kvHead)};
 }
 
-/// What the walks say of the nodes of the shown tree.
+/// Reads signs and statistics of the shown tree's nodes from the step log.
 void readWalks(MergeTreeData& data, const BalanceLog& log) {
     const BalanceTree& tree = *data.shown();
     for (const auto& level : tree.nodes)

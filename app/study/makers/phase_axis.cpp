@@ -1,5 +1,5 @@
-// Which values a parameter takes along an axis: all choices of a choice, equal steps of a plain number, equal factors
-// of one that spans decades.
+// The values of a parameter along an axis: all choices of a choice, equal steps of a number, equal factors of a number
+// that spans decades.
 #include "app/study/makers/phase_axis.h"
 
 #include "core/base/error.h"
@@ -14,8 +14,8 @@ namespace kvscope {
 namespace {
 
 constexpr double kLeastBudget = 0.02, kMostBudget = 0.9;
-constexpr double kDecades = 16;      ///< a default so far from the end asks for factors
-constexpr double kAroundDefault = 8; ///< factors reach so far to both sides
+constexpr double kDecades = 16;      ///< a default so far from the end makes the axis logarithmic
+constexpr double kAroundDefault = 8; ///< the factors span this much to both sides of the default
 
 double between(double low, double high, std::size_t i, std::size_t points, bool factors) {
     const double t = points > 1 ? static_cast<double>(i) / static_cast<double>(points - 1) : 0;
@@ -39,7 +39,7 @@ std::vector<double> spread(const ParameterSpec& spec, std::size_t points, std::i
         low = std::max({low, centre / kAroundDefault, 1e-9});
         high = std::min(high, centre * kAroundDefault);
     } else if (spec.maxIsTokens) {
-        high = std::min(high, static_cast<double>(tokens) / 2); // a protection of everything shows nothing
+        high = std::min(high, static_cast<double>(tokens) / 2); // protecting every token shows nothing
     }
     std::vector<double> values;
     for (std::size_t i = 0; i < points; ++i) {
@@ -104,7 +104,7 @@ PhaseAxis parameterAxis(const ParameterSpec& spec, const std::vector<std::string
     return axis;
 }
 
-/// Values that rounding made equal stand once.
+/// Removes values that rounding made equal.
 void dropRepeats(PhaseAxis& axis) {
     PhaseAxis once{axis.id, axis.title, {}, {}, axis.isNumeric};
     for (std::size_t i = 0; i < axis.texts.size(); ++i)

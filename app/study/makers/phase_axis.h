@@ -6,13 +6,13 @@
 
 namespace kvscope {
 
-/// The axis of a phase map or of curves that somebody typed: "id", "id=v1,v2" or "budget". Values that are not given
-/// are spread about the default by at most `points` of them; parameters that end at the number of tokens end at
-/// `tokens`. Throws Error for what the policy does not know.
+/// The axis of a phase map or of curves as typed: "id", "id=v1,v2" or "budget". Without values, at most `points` of
+/// them are spread around the default; parameters that end at the number of tokens end at `tokens`. Throws Error for
+/// anything that the policy lacks.
 PhaseAxis phaseAxisOf(const std::string& typed, const PolicySpec& policy, std::size_t points, std::int64_t tokens);
 
-/// What stands for an axis that was left empty: the budget for a policy that takes one, else, or upwards, its first
-/// number, choice or flag that is not `taken`.
+/// The default axis: the budget if the policy takes one; otherwise, and for the second axis, its first number, choice
+/// or flag that is not `taken`.
 std::string standardAxis(const PolicyCard& card, const std::string& taken);
 
 } // namespace kvscope

@@ -1,4 +1,4 @@
-// A landscape over two knobs. Cells are run coarse to fine, so that its shape stands long before its details.
+// The output error over two parameters. Cells are computed coarse to fine, so that the shape appears early.
 #include "app/study/makers/phase_map_maker.h"
 
 #include "app/study/makers/measured_heads.h"
@@ -116,7 +116,7 @@ private:
                 throw Error({card.name + " takes no budget", "phase_map", "Choose a parameter of it for the axis", {}});
     }
 
-    /// The setting of one axis for a pane; what its policy does not have stays as it is.
+    /// Sets one axis for a pane; a parameter that its policy lacks is ignored.
     static void apply(RunRequest& run, const PhaseAxis& axis, std::size_t index) {
         if (run.recorded)
             return;

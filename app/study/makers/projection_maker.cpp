@@ -1,5 +1,5 @@
-// Fits the principal axes once per head and puts every token on them, or embeds the tokens by t-SNE; all panes share
-// one picture of the keys and differ only in what they keep. An embedding is kept with the capture: it takes seconds.
+// Computes the principal axes once per head and projects every token, or embeds the tokens by t-SNE; all panes share
+// the projection and differ in their kept lists. An embedding is cached with the capture, because it takes seconds.
 #include "app/study/makers/projection_maker.h"
 
 #include "core/base/error.h"
@@ -33,7 +33,7 @@ HostTensor columnMeans(const HostTensor& rows) {
     return mean;
 }
 
-/// What the source option names, and which of its heads.
+/// The tensor and the head that the source option names.
 struct Source {
     TensorRole role = TensorRole::Keys;
     std::int64_t head = 0;
@@ -49,7 +49,7 @@ Source sourceOf(const ViewDataRequest& request) {
     return {role, request.kvHead.value};
 }
 
-/// A token's place needs its query: captures may hold those of the last tokens alone.
+/// A token is placed by its query, but captures may hold only the last tokens' queries.
 void checkQueries(const ViewDataRequest& request) {
     const CaptureInfo& info = request.capture->info();
     const std::int64_t captured = info.layerInfo(request.layer).queryCount;
@@ -70,7 +70,7 @@ HostTensor headRows(const HostTensor& all, std::int64_t head) {
     return {{all.shape[1], all.shape[2]}, {first, first + size}};
 }
 
-/// Where what is made of the rows of one head is kept, so that another colour or method finds it again.
+/// Cache key of results from one head's rows, shared by other colours and methods.
 std::string placeOf(const LayerRunner& runner, const ViewDataRequest& request, std::int64_t head) {
     return fmt::format("{}projection|{}|{}|{}", runner.keyOf(request.capture), request.layer.value,
                        request.options.choice("source"), head);
@@ -91,7 +91,7 @@ std::shared_ptr<ProjectionData> withEmbedding(const ProjectionData& plain, const
     return data;
 }
 
-/// Shares and embedding are kept apart: another seed asks for the neighbours of the same perplexity again.
+/// Affinities and embedding are cached separately: another seed reuses the affinities of the same perplexity.
 ViewDataMaker::Value embed(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows,
                            std::int64_t head, const ProjectionData& plain, const Checkpoint& checkpoint,
                            const ViewDataMaker::Partial& partial) {
@@ -154,7 +154,7 @@ std::size_t bytesOf(const ProjectionData& data) {
     return (data.axes.axes.data.size() + data.keys.data.size() + data.queries.data.size()) * sizeof(float);
 }
 
-/// Axes, and keys and queries on them.
+/// Principal axes with keys and queries projected on them.
 ProjectionData onPrincipalAxes(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows,
                                const Source& source, const Checkpoint& checkpoint) {
     const std::string key = fmt::format("{}|plane {}", placeOf(runner, request, source.head), request.queryHead.value);

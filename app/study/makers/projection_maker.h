@@ -10,7 +10,7 @@ namespace kvscope {
 ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDataRequest& request,
                                         const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial);
 
-/// The greedy centres of the head, where the colour asks for them: they cost a pass over the keys for each.
+/// The greedy centres of the head, where the colour needs them: each costs a pass over the keys.
 std::string projectionDetail(const ViewDataRequest& request);
 
 } // namespace kvscope

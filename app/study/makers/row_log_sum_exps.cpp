@@ -1,5 +1,4 @@
-// Zooming into an attention map and moving about in it asks for the same rows again and again; what each row's softmax
-// is divided by does not change meanwhile. It is four bytes a row and head, and kept.
+// Zooming and panning an attention map needs the same rows' lse again: four bytes per row and head, cached.
 #include "app/study/makers/row_log_sum_exps.h"
 
 #include "core/run/stage_cache.h"

@@ -9,8 +9,8 @@
 
 namespace kvscope {
 
-/// The softmax denominators of the rows of one attention map, as they become known: once a row's is, any part of that
-/// row costs only the keys that are looked at. Kept with the capture, shared by all who draw that map. Thread-safe.
+/// The log-sum-exps of one attention map's rows as far as known: a row with known lse costs only the shown keys. Cached
+/// with the capture, shared by all who draw that map. Thread-safe.
 class RowLogSumExps {
 public:
     /// `heads` and `rows` of AttentionMap::rowLogSumExps; nothing is known yet.
@@ -18,7 +18,7 @@ public:
 
     /// As AttentionMapInput takes them.
     HostTensor known() const;
-    /// Rows [begin, end) are known for all heads.
+    /// Whether rows [begin, end) are known for all heads.
     bool knows(std::int64_t begin, std::int64_t end) const;
     void learn(const HostTensor& sums);
 
@@ -27,7 +27,7 @@ private:
     HostTensor m_sums; ///< [heads, rows], NaN where unknown
 };
 
-/// Those of the map that `input` describes: its heads, mask and chunk of one layer.
+/// The cache entry of the map that `input` describes: its heads, mask and chunk of one layer.
 std::shared_ptr<RowLogSumExps> rowLogSumExpsOf(const LayerRunner& runner,
                                                const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer,
                                                const AttentionMapInput& input, const Checkpoint& checkpoint);

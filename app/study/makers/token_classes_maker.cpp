@@ -1,4 +1,4 @@
-// Classes of tokens are a property of the text alone: no policy, head or cut takes part.
+// Token classes depend on the text alone, not on policy, head or cut.
 #include "app/study/makers/token_classes_maker.h"
 
 #include "views/token_classes/token_classes_data.h"

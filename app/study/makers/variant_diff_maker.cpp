@@ -1,5 +1,5 @@
-// Why do two codes of one paper keep different tokens? Every variant runs once as it is, and then each parameter in
-// which it differs is moved by itself, so that a changed token has a cause.
+// Why two variants keep different tokens: every variant runs as it is, then each differing parameter is changed alone,
+// so that a change has a cause.
 #include "app/study/makers/variant_diff_maker.h"
 
 #include "core/base/error.h"
@@ -17,7 +17,7 @@ namespace kvscope {
 
 namespace {
 
-/// The chosen row of a choice; for other kinds one that is called as it is typed.
+/// The chosen row of a choice; for other kinds a row named as typed.
 ParameterChoice chosenRow(const ParameterSpec& spec, const std::string& value) {
     for (const ParameterChoice& choice : spec.choices)
         if (choice.id == value)
@@ -74,7 +74,7 @@ public:
             m_data.lists.push_back(m_planned[i]);
             runList(m_data.lists.back(), m_values[i]);
             m_partial(std::make_shared<const VariantDiffData>(m_data));
-            if (!m_data.lists.front().error.empty()) // nothing to compare with
+            if (!m_data.lists.front().error.empty()) // without the first list there is nothing to compare with
                 return std::make_shared<const VariantDiffData>(m_data);
         }
         for (VariantList& list : m_data.lists)
@@ -119,7 +119,7 @@ private:
         run.measure = measure;
         const Checkpoint part = m_checkpoint.part(m_done / m_total, (m_done + 1) / m_total);
         m_done += 1;
-        part.at(0, 1); // cached runs do not ask
+        part.at(0, 1); // cached runs report no progress
         return m_runner.run(run, part);
     }
 
@@ -135,7 +135,7 @@ private:
         }
     }
 
-    /// Tokens that change sides when this parameter alone moves; -1 where the values do not go together.
+    /// Number of tokens whose state changes with this parameter alone; -1 for an invalid combination.
     std::int64_t countAlone(const VariantCause& cause) {
         try {
             ParameterValues values = m_values.front();
@@ -161,7 +161,7 @@ private:
     ParameterValues m_pane;
     VariantDiffData m_data;
     std::vector<VariantList> m_planned;
-    std::vector<ParameterValues> m_values; ///< of the planned lists
+    std::vector<ParameterValues> m_values; ///< of the planned runs
     double m_done = 0, m_total = 0;
 };
 

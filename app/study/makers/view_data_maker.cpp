@@ -1,5 +1,4 @@
-// What data of a view depend on, as texts: a kind is computed again exactly when something in its
-// key has changed.
+// Keys of view data as texts: data are computed again exactly when their key changes.
 #include "app/study/makers/view_data_maker.h"
 
 #include "core/base/error.h"

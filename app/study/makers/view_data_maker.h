@@ -13,8 +13,8 @@
 
 namespace kvscope {
 
-/// What the data of a view are computed from. A maker reads only what its scopes name, besides the capture and those
-/// options of the view that stand in stage Features, but for what its `detail` adds.
+/// The input of a maker. A maker reads only what its scopes name, besides the capture, the view's options of stage
+/// Features, and what its `detail` adds.
 struct ViewDataRequest {
     std::shared_ptr<const CaptureReader> capture;
     LayerIndex layer;
@@ -26,15 +26,15 @@ struct ViewDataRequest {
     std::vector<TokenIndex> selected; ///< ascending
     std::uint64_t seed = 0;
     ParameterValues options; ///< of the view
-    /// The part of the picture that is looked at, and its size in device pixels; for data at screen resolution.
+    /// The shown part of the picture and its size in device pixels, for data at screen resolution.
     std::optional<Viewport::Range> range;
     std::int64_t width = 600, height = 400;
 
     const PaneRequest& shownPane() const; ///< the active one; throws Error where no pane is shown
 };
 
-/// What a kind of data depends on, besides capture and options. Panes: with their budgets; Policies: without, for data
-/// that run through budgets themselves or of policies that have none. Active...: of the active pane.
+/// What a kind of data depends on, besides capture and options. Panes: with their budgets; Policies: without budgets,
+/// for data over budgets or policies that have none. Active...: of the active pane.
 enum class DataScope {
     Layer,
     KvHead,
@@ -49,7 +49,7 @@ enum class DataScope {
     Frame
 };
 
-/// Computes one kind of data. `partial` delivers a first, coarser or incomplete version that is good enough to show.
+/// Computes one kind of data. `partial` delivers an earlier, coarser or incomplete version.
 struct ViewDataMaker {
     using Value = std::shared_ptr<const ViewData>;
     using Partial = std::function<void(Value)>;
@@ -60,12 +60,11 @@ struct ViewDataMaker {
     std::string id; ///< as in ViewCard::data
     std::vector<DataScope> scopes;
     Make make = nullptr;
-    /// What else the data depend on, as a text that goes into key() but not into identity(): the present data stay on
-    /// the screen until those with another detail are made. Null: nothing.
+    /// Further dependencies as a text in key() but not in identity(): the old data stay visible until data with the new
+    /// detail are ready. Null: none.
     std::string (*detail)(const ViewDataRequest& request) = nullptr;
 
-    /// Equal identities: data of the same thing, though perhaps of another part of it (the frame, options of stage
-    /// Combine).
+    /// Equal identities: data of the same thing, possibly of another part of it (the range, options of stage Combine).
     std::string identity(const ViewDataRequest& request) const;
     /// Equal keys: the same data.
     std::string key(const ViewDataRequest& request) const;

@@ -1,5 +1,5 @@
-// Runs BalanceKV with its steps written down, picks the walks that are asked for, and tosses fair coins on the same
-// kernels, so that one sees what balancing buys.
+// Runs BalanceKV with its step log, selects the requested walks, and computes the band of fair coins on the same
+// kernels for comparison.
 #include "app/study/makers/walk_maker.h"
 
 #include "app/study/makers/balance_panes.h"
@@ -24,7 +24,7 @@ constexpr const char* kStandIn = ",sink=32,recent=32@0.25"; // of the first poli
 constexpr std::size_t kMostEntries = std::size_t{1} << 24;  // of all kernels together
 constexpr std::size_t kMostCells = 512;                     // a side of a pooled kernel
 
-/// The bucket whose walks are meant: that of a tree of values, 0 for keys.
+/// The bucket of the requested walks: that of a tree of values, 0 for keys.
 int bucketFor(const WalkData& data, const ParameterValues& options, std::int64_t head) {
     if (options.choice("tree") == "octave")
         return static_cast<int>(options.integer("octave"));
@@ -82,7 +82,7 @@ void pickWalks(WalkData& data, const ViewDataRequest& request) {
                   "another budget, or fewer sinks and recents.";
 }
 
-/// The entry of largest size in each of at most kMostCells x kMostCells cells, and the range of the colours.
+/// The entry of largest magnitude in each of at most kMostCells x kMostCells cells, and the colour range.
 void poolKernel(WalkData::Walk& walk, const std::vector<double>& kernel) {
     const std::size_t m = walk.log->tokens.size(), side = std::min(m, kMostCells);
     walk.side = static_cast<std::int64_t>(side);
@@ -104,7 +104,7 @@ void poolKernel(WalkData::Walk& walk, const std::vector<double>& kernel) {
     walk.range = *place > 0 ? *place : 1;
 }
 
-/// Centres of the walk's head, where all walks have the same one.
+/// Centre of the walk's head, where all walks share it.
 std::vector<float> centreOf(const Engine& engine, const WalkData& data, std::int64_t head) {
     if (data.log->centres.empty())
         return {};

@@ -4,9 +4,8 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
-#include "views/common/file_option.h"
 #include "views/common/option_needs.h"
-#include "views/common/parameter_option.h"
+#include "views/common/view_options.h"
 
 #include <QFileDialog>
 #include <QFileInfo>

@@ -17,14 +17,16 @@ constexpr const char* kSurfaces = R"(
 QMainWindow, QWidget#canvasArea { background: {window}; }
 QWidget#topBar { background: {panel}; border-bottom: 1px solid {border}; }
 QWidget#budgetBar { background: {panel}; border-bottom: 1px solid {border}; }
-QToolBar#leftRail { background: {panel}; border: none; border-right: 1px solid {border}; padding: {8px} {8px}; spacing: {4px}; }
+QToolBar#leftRail { background: {panel}; border: none; border-right: 1px solid {border}; padding: {8px} {8px};
+    spacing: {4px}; }
 QStatusBar { background: {panel}; border-top: 1px solid {border}; }
 QStatusBar::item { border: none; }
 QMainWindow::separator { background: {window}; width: {6px}; height: {6px}; }
 QMainWindow::separator:hover { background: {border}; }
 QDockWidget { color: {text1}; }
 QTabBar { background: {window}; }
-QTabBar::tab { background: {window}; color: {text2}; font-size: {11px}; padding: 0 {10px}; height: {24px}; border: none; border-top: {2px} solid transparent; }
+QTabBar::tab { background: {window}; color: {text2}; font-size: {11px}; padding: 0 {10px}; height: {24px};
+    border: none; border-top: {2px} solid transparent; }
 QTabBar::tab:hover { background: {hover}; color: {text1}; }
 QTabBar::tab:selected { background: {panel}; color: {text1}; border-top-color: {ink}; }
 QTabBar::tab:focus { color: {text1}; }
@@ -54,11 +56,13 @@ QLabel[role="status"] { color: {text2}; font-size: {11px}; }
 QLabel[role="caption"] { font-size: {15px}; }
 QLabel[role="error"] { color: {error}; font-size: {11px}; }
 QLabel:disabled { color: {off}; }
-QTextBrowser { background: {panel}; color: {text1}; border: none; font-size: {12px}; selection-background-color: {ink}; selection-color: {paper}; }
+QTextBrowser { background: {panel}; color: {text1}; border: none; font-size: {12px};
+    selection-background-color: {ink}; selection-color: {paper}; }
 )";
 
 constexpr const char* kControls = R"(
-QPushButton { background: {raised}; color: {text1}; border: 1px solid {control}; border-radius: {4px}; padding: 0 {10px};
+QPushButton { background: {raised}; color: {text1}; border: 1px solid {control}; border-radius: {4px};
+    padding: 0 {10px};
   min-height: {24px}; font-size: {12px}; font-weight: 500; icon-size: {16px}; }
 QPushButton:hover { background: {hover}; }
 QPushButton:pressed, QPushButton[primary="true"] { background: {ink}; color: {paper}; border-color: {ink}; }
@@ -75,7 +79,8 @@ QPushButton[look="row"]:checked { background: {hover}; border-left: {3px} solid 
 QPushButton[look="row"][chosen="true"] { background: {ink}; }
 QPushButton[look="row"]:focus { border: 2px solid {ink}; }
 QPushButton[look="row"][chosen="true"]:focus { border: 2px solid {control}; }
-QPushButton[chip="plain"], QPushButton[chip="warning"], QPushButton[chip="error"] { border-radius: {9px}; padding: 0 {7px}; min-height: {18px}; max-height: {18px}; font-size: {11px}; }
+QPushButton[chip="plain"], QPushButton[chip="warning"], QPushButton[chip="error"] { border-radius: {9px};
+    padding: 0 {7px}; min-height: {18px}; max-height: {18px}; font-size: {11px}; }
 QPushButton[chip="plain"] { background: transparent; color: {text2}; border: 1px solid {border}; }
 QPushButton[chip="plain"]:hover { background: {hover}; color: {text1}; }
 QPushButton[chip="warning"] { background: {warningGround}; color: {warning}; border: 1px solid {warningLine}; }
@@ -88,11 +93,13 @@ QToolButton:hover { background: {hover}; }
 QToolButton:pressed, QToolButton:checked { background: {border}; }
 QToolButton:focus { border: 2px solid {ink}; }
 QToolButton::menu-indicator { image: none; }
-QToolButton[look="status"] { color: {text2}; font-size: {11px}; padding: 0 {18px} 0 {6px}; min-height: {20px}; max-height: {20px}; }
+QToolButton[look="status"] { color: {text2}; font-size: {11px}; padding: 0 {18px} 0 {6px}; min-height: {20px};
+    max-height: {20px}; }
 QToolButton[look="status"][tone="warning"] { color: {warning}; }
 QToolButton[look="status"]:hover { color: {text1}; }
 QToolButton[look="status"]:disabled { color: {text3}; }
-QToolButton[look="status"]::menu-indicator { image: url(:/icons/{chevron}.svg); width: {10px}; height: {10px}; subcontrol-position: center right; right: {5px}; }
+QToolButton[look="status"]::menu-indicator { image: url(:/icons/{chevron}.svg); width: {10px}; height: {10px};
+    subcontrol-position: center right; right: {5px}; }
 QToolButton[look="transport"] { background: {raised}; border: 1px solid {control}; }
 QToolButton[look="transport"]:hover { background: {hover}; }
 QToolButton[look="transport"]:focus { border: 2px solid {ink}; }
@@ -116,12 +123,14 @@ QComboBox::down-arrow { image: url(:/icons/{chevron}.svg); width: {12px}; height
 QComboBox QAbstractItemView { background: {raised}; color: {text1}; border: 1px solid {control}; outline: none;
   selection-background-color: {ink}; selection-color: {paper}; font-size: {12px}; }
 QRadioButton { color: {text1}; font-size: {12px}; spacing: {7px}; background: transparent; min-height: {24px}; }
-QRadioButton::indicator { width: {12px}; height: {12px}; border: 1px solid {control}; border-radius: {6px}; background: {raised}; }
+QRadioButton::indicator { width: {12px}; height: {12px}; border: 1px solid {control}; border-radius: {6px};
+    background: {raised}; }
 QRadioButton::indicator:checked { background: {ink}; border: {3px} solid {raised}; width: {8px}; height: {8px}; }
 QRadioButton:focus { outline: none; }
 QRadioButton::indicator:focus { border: 2px solid {ink}; }
 QCheckBox { color: {text1}; font-size: {12px}; spacing: {7px}; background: transparent; }
-QCheckBox::indicator { width: {13px}; height: {13px}; border: 1px solid {control}; border-radius: {3px}; background: {raised}; }
+QCheckBox::indicator { width: {13px}; height: {13px}; border: 1px solid {control}; border-radius: {3px};
+    background: {raised}; }
 QCheckBox::indicator:checked { background: {ink}; border-color: {ink}; }
 QCheckBox:focus { outline: none; }
 QCheckBox::indicator:focus { border: 2px solid {ink}; }
@@ -137,9 +146,11 @@ QMenu::item { padding: {5px} {24px} {5px} {20px}; border-radius: {3px}; }
 QMenu::item:selected { background: {ink}; color: {paper}; }
 QMenu::item:disabled { color: {off}; background: transparent; }
 QMenu::separator { height: 1px; background: {border}; margin: {4px} {6px}; }
-QTableView, QTableWidget { background: {canvas}; alternate-background-color: {panel}; color: {text1}; border: 1px solid {border};
+QTableView, QTableWidget { background: {canvas}; alternate-background-color: {panel}; color: {text1};
+    border: 1px solid {border};
   gridline-color: {grid}; selection-background-color: {ink}; selection-color: {paper}; font-size: {12px}; }
-QHeaderView::section { background: {panel}; color: {text2}; border: none; border-bottom: 1px solid {border}; padding: {3px} {6px}; font-size: {11px}; font-weight: 600; }
+QHeaderView::section { background: {panel}; color: {text2}; border: none; border-bottom: 1px solid {border};
+    padding: {3px} {6px}; font-size: {11px}; font-weight: 600; }
 QTableCornerButton::section { background: {panel}; border: none; }
 QSplitter::handle { background: {window}; }
 QScrollBar:vertical { background: transparent; width: {10px}; margin: 0; }

@@ -1,0 +1,30 @@
+#pragma once
+
+#include "app/study/makers/view_data_maker.h"
+#include "app/study/session_history.h"
+
+#include <exception>
+#include <memory>
+#include <optional>
+#include <string>
+
+namespace kvscope {
+
+/// The session, the capture that it is open on, and the runner that computes what it shows.
+struct OpenSession {
+    SessionHistory history;
+    std::shared_ptr<const LayerRunner> runner;
+    std::shared_ptr<const CaptureReader> capture; ///< null: none is open
+    std::optional<Cut> cut;                       ///< the session's, resolved in the capture
+    std::string cutError;                         ///< why the capture has no such cut
+
+    const Session& session() const { return history.current(); }
+    void resolveCut();
+    std::optional<PaneRequest> paneRequest(int pane) const; ///< nothing without this pane, a capture or a cut
+    std::optional<ViewDataRequest> dataRequest() const;     ///< for no view in particular; nothing without a cut
+};
+
+/// The sentence of whatever was thrown: Error as it stands, anything else named as unexpected.
+std::string messageOf(const std::exception_ptr& failure);
+
+} // namespace kvscope
