@@ -81,17 +81,15 @@ Scene ViewCanvas::sceneFor(double width, double height) {
     if ((waitsForResult || waitsForData) && sameSize && !m_lastScene.items.empty())
         return m_lastScene;
     const double offered = m_offer->room() / appearance().scale;
-    m_lastScene = m_view.buildScene(now, viewOptions(m_workbench.session(), m_view),
-                                    viewportFor(width, std::max(1.0, height - offered)));
+    m_lastScene = m_view.buildScene(now, options(), viewportFor(width, std::max(1.0, height - offered)));
     m_lastScene.height = height;
     return m_lastScene;
 }
 
-ViewTable ViewCanvas::table() const { return m_view.table(input(), viewOptions(m_workbench.session(), m_view)); }
+ViewTable ViewCanvas::table() const { return m_view.table(input(), options()); }
 
 QString ViewCanvas::finding() const {
-    return m_workbench.capture() ? fromUtf8(m_view.finding(input(), viewOptions(m_workbench.session(), m_view)))
-                                 : QString();
+    return m_workbench.capture() ? fromUtf8(m_view.finding(input(), options())) : QString();
 }
 
 void ViewCanvas::revealSelection() {
@@ -131,7 +129,7 @@ void ViewCanvas::rangeChanged(const QString& viewId) {
 
 void ViewCanvas::cursorChanged() {
     // A view without a step sequence does not depend on the step cursor.
-    if (!isVisible() || m_view.stepSequence(input(), viewOptions(m_workbench.session(), m_view)).events.empty())
+    if (!isVisible() || m_view.stepSequence(input(), options()).events.empty())
         return;
     m_canvas->invalidate();
     m_readOut->refresh();
@@ -158,7 +156,7 @@ void ViewCanvas::sessionChanged() {
 }
 
 void ViewCanvas::refreshOffer() {
-    m_offer->refresh(m_view, input(), viewOptions(m_workbench.session(), m_view));
+    m_offer->refresh(m_view, input(), options());
     if (m_offer->offer() && m_canvas->height() > 1)
         m_offer->place(m_canvas->scene());
 }
@@ -186,21 +184,19 @@ void ViewCanvas::nudge(int tokens) {
                          at ? QPointF(at->x * scale, at->y * scale) : QPointF(width() / 2.0, height() / 2.0), true);
 }
 
-bool ViewCanvas::hasLockedCell() const {
-    return isVisible() && m_view.lockReleased(viewOptions(m_workbench.session(), m_view));
-}
+bool ViewCanvas::hasLockedCell() const { return isVisible() && m_view.lockReleased(options()); }
 
 bool ViewCanvas::releaseCell() {
     if (!hasLockedCell())
         return false;
-    applyChange(*m_view.lockReleased(viewOptions(m_workbench.session(), m_view)));
+    applyChange(*m_view.lockReleased(options()));
     return true;
 }
 
 bool ViewCanvas::moveLockedCell(int across, int down) {
     if (!hasLockedCell())
         return false;
-    if (const auto moved = m_view.lockMoved(input(), viewOptions(m_workbench.session(), m_view), across, down))
+    if (const auto moved = m_view.lockMoved(input(), options(), across, down))
         applyChange(*moved, "keys " + fromUtf8(m_view.card().id));
     return true;
 }

@@ -51,6 +51,7 @@ private:
     Scene sceneFor(double width, double height);
     Viewport viewportFor(double width, double height) const;
     ViewInput input() const;
+    ParameterValues options() const { return viewOptions(m_workbench.session(), m_view); }
     void sessionChanged();
     void dataChanged(const QString& viewId);
     void rangeChanged(const QString& viewId);

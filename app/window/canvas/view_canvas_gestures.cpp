@@ -121,8 +121,7 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
 
 bool ViewCanvas::selectGroup(const QPointF& at) {
     const double scale = appearance().scale;
-    const auto tokens = m_view.tokensAt(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(),
-                                        {at.x() / scale, at.y() / scale});
+    const auto tokens = m_view.tokensAt(input(), options(), m_canvas->scene(), {at.x() / scale, at.y() / scale});
     if (!tokens.empty())
         select(m_workbench, tokens);
     return !tokens.empty();
@@ -130,8 +129,7 @@ bool ViewCanvas::selectGroup(const QPointF& at) {
 
 PointFacts ViewCanvas::factsAt(const QPointF& at) const {
     const double scale = appearance().scale;
-    return m_view.factsAt(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(),
-                          {at.x() / scale, at.y() / scale});
+    return m_view.factsAt(input(), options(), m_canvas->scene(), {at.x() / scale, at.y() / scale});
 }
 
 bool ViewCanvas::follow(const PointFacts& facts) {
@@ -224,8 +222,7 @@ void ViewCanvas::scrollBy(double delta) {
 }
 
 void ViewCanvas::dragHandle(const PickId& handle, const QPointF& at, bool finished) {
-    const auto settingChange = m_view.draggedTo(input(), viewOptions(m_workbench.session(), m_view), m_canvas->scene(),
-                                                handle, {at.x(), at.y()});
+    const auto settingChange = m_view.draggedTo(input(), options(), m_canvas->scene(), handle, {at.x(), at.y()});
     if (settingChange)
         applyChange(*settingChange, "drag " + QString::fromStdString(m_view.card().id));
     if (finished)
@@ -242,7 +239,7 @@ void ViewCanvas::frameSelection() {
     Scene scene = m_canvas->scene();
     if (!scene.yDown) { // tokens outside the present range have marks in the full range only
         viewport.range.reset();
-        scene = m_view.buildScene(input(), viewOptions(m_workbench.session(), m_view), viewport);
+        scene = m_view.buildScene(input(), options(), viewport);
     }
     if (const auto range = rangeAround(scene, selected))
         m_workbench.setRange(m_view, range);
