@@ -6,20 +6,20 @@
 
 namespace kvscope {
 
-/// The time as the workbench and its window see it. Tests give them a clock that they step.
+/// The time for workbench and window; tests pass a clock that they step.
 class Clock {
 public:
     using TimePoint = std::chrono::steady_clock::time_point;
     using Duration = std::chrono::steady_clock::duration;
 
-    /// Expires once after each `start`, on the thread that started it and never within `start`. Starting it again
-    /// begins its time anew. A timer that is stopped or destroyed does not expire.
+    /// A single-shot timer that expires on the thread that started it, never within `start`. Starting it again restarts
+    /// it. Stopping or destroying it prevents the expiry.
     class Timer {
     public:
         virtual ~Timer() = default;
         virtual void start(std::chrono::milliseconds after) = 0;
         virtual void stop() = 0;
-        virtual bool isActive() const = 0; ///< started, and neither stopped nor expired since
+        virtual bool isActive() const = 0; ///< started and not yet expired or stopped
     };
 
     virtual ~Clock() = default;
@@ -27,7 +27,7 @@ public:
     virtual std::unique_ptr<Timer> makeTimer(std::function<void()> expired) = 0;
 };
 
-/// The machine's own clock; its timers need an event loop.
+/// The system clock; its timers need an event loop.
 Clock& machineClock();
 
 } // namespace kvscope

@@ -1,5 +1,4 @@
-// Frozen results are shared, so keeping some costs only their memory; what counts are the scores [Hkv, cut] and their
-// parts.
+// A cache of immutable results. Their size is that of the scores [Hkv, cut] and their parts.
 #include "app/workbench/recent_results.h"
 
 #include <algorithm>

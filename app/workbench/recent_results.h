@@ -9,8 +9,7 @@
 
 namespace kvscope {
 
-/// The last measured results by request key, least recently used dropped first, so that undo and going back to a head
-/// show at once.
+/// The latest measured results by request key (LRU), so that undo and going back to a head show at once.
 class RecentResults {
 public:
     explicit RecentResults(std::size_t maxBytes = std::size_t{256} << 20) : m_maxBytes(maxBytes) {}
@@ -26,7 +25,7 @@ private:
         std::shared_ptr<const RunResult> result;
         std::size_t bytes = 0;
     };
-    std::list<Entry> m_entries; ///< most recent first; a few dozen, so a walk is as good as an index
+    std::list<Entry> m_entries; ///< most recent first; a few dozen, so a linear search suffices
     std::size_t m_bytes = 0, m_maxBytes;
 };
 

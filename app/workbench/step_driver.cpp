@@ -150,7 +150,7 @@ void StepDriver::moveTo(int step, bool glide) {
         m_play->stop();
     const auto& now = m_workbench.session().look.cursor;
     const bool still = m_motionReduced || m_workbench.session().look.reducedMotion;
-    // Faster than the glide itself, steps are cuts.
+    // No glide when steps are faster than the glide.
     const bool hurried = isPlaying() && interval() < kFrames * kFrame;
     if (!glide || still || hurried || !now) {
         m_workbench.setCursor(cursorOf(m_target));

@@ -12,8 +12,8 @@ class StepDriver : public QObject {
 public:
     explicit StepDriver(Workbench& workbench);
 
-    /// The view that the user turned to. Its steps are played if it is shown and has some; else those of the view that
-    /// was played last, or of the first shown view that has some.
+    /// Call when the user turns to a view. Plays its steps if it is shown and has some; else those of the view played
+    /// last, or of the first shown view with steps.
     void prefer(const View& view);
     const View* view() const { return m_view; } ///< null: no shown view has steps
     const StepSequence& stepSequence() const { return m_sequence; }
@@ -23,7 +23,7 @@ public:
     bool isMilestone(int step) const;
 
     bool isPlaying() const { return m_play->isActive(); }
-    /// From the event after the cursor; from the first one when the cursor stands at the end.
+    /// Starts at the event after the cursor; at the first one when the cursor is at the end.
     void play();
     void pause();
     void toggle() { isPlaying() ? pause() : play(); }
@@ -32,14 +32,14 @@ public:
     void setSpeed(double speed);
     double speed() const { return m_speed; }
     bool isGliding() const { return m_glide->isActive(); }
-    /// Of the desktop; the session has a switch of its own.
+    /// Set by the desktop; the session has its own switch.
     void setMotionReduced(bool reduced) { m_motionReduced = reduced; }
 
     /// Milliseconds between two steps at speed 1: long enough to read, and no sequence takes more than 40 seconds.
     static int stepMilliseconds(int steps);
 
 signals:
-    void changed(); ///< view, step, caption or playing
+    void changed(); ///< view, step, caption or whether it plays
 
 private:
     void refreshSoon(); ///< once, when all signals of a change have been sent

@@ -50,16 +50,15 @@ public:
     /// How many tokens of a step sequence have been read; empty: all. Nothing is computed for it and no step of undo is
     /// made: `cursorChanged` follows instead of `sessionChanged`.
     void setCursor(std::optional<TokenIndex> tokens);
-    /// The part of a view that is shown; empty: all of it. No other view is asked again and no step of undo is made:
-    /// `rangeChanged` follows instead of `sessionChanged`. Data that take long wait until no other part is wanted for a
-    /// moment.
+    /// Sets the shown part of a view; empty: all of it. Affects no other view and is no undo step: emits `rangeChanged`
+    /// instead of `sessionChanged`. Slow data wait until the range has not changed for a moment.
     void setRange(const View& view, const std::optional<Viewport::Range>& range);
     void undo();
     void redo();
     void markSaved();
 
-    /// Opens on a worker; captureChanged or failed follows. With a session the window returns to it, else the capture
-    /// opens with its first session, or, when it is the one already open, with the current one (reload).
+    /// Opens a capture on a worker; emits captureChanged or failed. Shows the given session, else the capture's first
+    /// session, or the current one if the capture is open already (reload).
     void openCapture(const std::string& path, std::optional<Session> session = {});
     void closeCapture();
     const std::string& opening() const { return m_opening; } ///< path of the capture that is being opened, or empty
@@ -69,10 +68,9 @@ public:
     void useEngine(std::function<std::unique_ptr<Engine>()> make);
 
     ViewInput viewInput() const;
-    /// With the data of a view that is shown.
+    /// The input with the data of a shown view.
     ViewInput viewInput(const View& view) const;
-    /// A view is computed for as long as somebody shows it; calls are counted. `setFrame` says how many device pixels
-    /// it has, for views whose data follow the screen.
+    /// A view's data are computed while it is shown (calls are counted), for its frame's size in device pixels.
     void showView(const View& view);
     void hideView(const View& view);
     std::vector<const View*> shownViews() const { return m_views.shown(); } ///< in the order of allViews()
@@ -86,7 +84,7 @@ public:
     void submit(const std::string& slot, Scheduler::Job job) { m_scheduler.submit(slot, std::move(job)); }
     void cancel(const std::string& slot) { m_scheduler.cancel(slot); }
 
-    /// Hover and brushing are shared by all views and belong to no session.
+    /// Hover and brushing are shared by all views and not part of the session.
     void setHovered(TokenIndex token);
     void setBrushing(bool brushing);
     bool brushing() const { return m_brushing; }
@@ -105,9 +103,9 @@ signals:
     void cursorChanged();                     ///< another point of the step sequence
     void rangeChanged(const QString& viewId); ///< it shows another part
     void shownViewsChanged();
-    void layerScanChanged();             ///< another layer is known, or another measure shown
-    void failed(const QString& message); ///< what the window shows as a strip
-    void engineChanged();                ///< runner() is another one; a reference to the old one is not valid any more
+    void layerScanChanged();             ///< a layer was computed, or the measure changed
+    void failed(const QString& message); ///< shown as a notice
+    void engineChanged();                ///< runner() has changed; old references to it are invalid
     void engineFailed(const QString& message);
 
 private:
