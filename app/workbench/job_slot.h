@@ -10,30 +10,30 @@
 
 namespace kvscope {
 
-/// What has become of something that the session asks for. Until it is Ready or Failed, what was shown before stays.
+/// State of a requested value. Until it is Ready or Failed, the previous value stays visible.
 enum class JobState {
-    Idle,      ///< nothing is asked for, or the job was cancelled
-    Waiting,   ///< asked for; the job begins when the hand rests
-    Computing, ///< the job runs or waits for a worker; parts of the value may be there
+    Idle,      ///< nothing is requested, or the job was cancelled
+    Waiting,   ///< requested; the job starts when the user stops dragging
+    Computing, ///< the job runs or waits for a worker; partial values may exist
     Ready,
     Failed
 };
 
-/// A slot of the scheduler together with what is asked for in it and what has come of that. Stays where it is while a
-/// job is under way. For the owner's thread.
+/// A scheduler slot with its request and result. Must not move while a job runs. For the owner's thread.
 template <class Value> struct JobSlot {
     using Pointer = std::shared_ptr<const Value>;
     using Make = std::function<Pointer(const Checkpoint&, const std::function<void(Pointer)>& part)>;
 
     JobState state = JobState::Idle;
-    std::string key;     ///< of what is asked for; empty: nothing
-    Pointer value;       ///< of an older key until the first part of the new one is there
-    std::string error;   ///< of the last job that failed, until a value is there
+    std::string key;     ///< of the request; empty: none
+    Pointer value;       ///< of an older key until the first partial value of the new one arrives
+    std::string error;   ///< of the last failed job, until there is a value
     double progress = 0; ///< 0..1 while Computing
 
     bool isAsked() const { return state == JobState::Waiting || state == JobState::Computing; }
 
-    /// Runs `make` on a worker. `changed` follows each part, the value and an error; `progressed` each report.
+    /// Runs `make` on a worker. Calls `changed` after each partial value, the value and an error; `progressed` after
+    /// each report.
     void submit(Scheduler& scheduler, const std::string& name, Make make, std::function<void()> changed,
                 std::function<void()> progressed) {
         Scheduler::Job job;

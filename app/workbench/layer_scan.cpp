@@ -14,7 +14,7 @@ constexpr std::uint64_t kScannedUpToBytes = std::uint64_t{256} << 20;
 constexpr std::chrono::milliseconds kPause{350};
 constexpr const char* kSlot = "layer scan";
 
-/// Runs on a worker. Throws Error where the layer has no such number.
+/// Runs on a worker. Throws Error where the layer lacks the measure.
 std::vector<double> scanLayer(const LayerRunner& runner, const PaneRequest& request, const MeasureCard& measure,
                               const Checkpoint& checkpoint) {
     checkCaptureHas(*request.run.capture, request.run.layer, measure.need);
@@ -31,7 +31,7 @@ LayerScanResult refused(const std::string& key, const std::exception_ptr& failur
         std::rethrow_exception(failure);
     } catch (const Error& error) {
         row.refusal = error.parts().sentence;
-    } catch (...) { // has no parts
+    } catch (...) { // without parts
     }
     return row;
 }
@@ -54,7 +54,7 @@ const LayerScanResult* LayerScan::at(LayerIndex layer) const {
     return row == rows->second.end() ? nullptr : &row->second;
 }
 
-/// Of the session's layer. A measure of the layer itself is asked of the whole cache, so it stays valid when panes
+/// The request for the session's layer. Measures of the layer itself use the whole cache and stay valid when panes
 /// change.
 std::optional<PaneRequest> LayerScan::request() const {
     if (measure().subject == MeasureSubject::KeptTokens)
@@ -78,7 +78,7 @@ void LayerScan::refresh(const PaneJobs::Pane& active) {
     }
     m_key = std::move(key);
     m_scheduler.cancel(kSlot);
-    // Numbers of the old request stay until new ones replace them, unless no new ones are going to come.
+    // Old numbers stay until new ones replace them, unless no scan will run.
     std::erase_if(m_rows[measure().id], [&](const auto& entry) {
         const LayerScanResult& row = entry.second;
         return row.key != m_key && (m_key.empty() || isLarge() || !row.refusal.empty());
@@ -95,8 +95,8 @@ void LayerScan::note(const PaneJobs::Pane& active) {
     store(active.value->request.layer, {m_key, kvHeadValues(*m_open.runner, *active.value, measure(), {}), {}, {}});
 }
 
-/// The layer that is shown, then the others from the first on. Of a large capture only the one that is shown, and only
-/// for measures that no pane's result holds.
+/// The current layer first, then the others in order. For a large capture only the current one, and only for measures
+/// that do not come with a pane's result.
 std::optional<LayerIndex> LayerScan::nextLayer() const {
     if (m_key.empty() || (isLarge() && comesWithResults(measure())))
         return std::nullopt;

@@ -14,26 +14,26 @@ namespace kvscope {
 
 struct MeasureCard;
 
-/// What the head picker shows of a layer: one number per KV head, or why there is none.
+/// The head picker's data for a layer: one number per KV head, or the reason why there is none.
 struct LayerScanResult {
-    std::string key;            ///< of the request that this answers
-    std::vector<double> values; ///< [Hkv]: of the active pane, or of the layer itself; empty where refused
-    std::string refusal, help;  ///< a short sentence, and all that is to be said about it
+    std::string key;            ///< key of the request
+    std::vector<double> values; ///< [Hkv]: of the active pane, or of the layer itself; empty with a refusal
+    std::string refusal, help;  ///< a short sentence, and its longer explanation
 };
 
-/// The session's head measure over the layers, one layer after the other in the background. Small captures are scanned
-/// as a whole, large ones only where the user has been. A pause comes before, so that a drag does not compete with it.
-/// What was found for one measure stays while another one is shown.
+/// Computes the session's head measure layer by layer in the background. Small captures are scanned completely, large
+/// ones only at visited layers. Starts after a pause, so that it does not compete with a drag. Results are kept per
+/// measure.
 class LayerScan {
 public:
-    /// All references outlive it. `changed`: another layer is known, or another measure is shown.
+    /// All references must outlive it. `changed`: a layer was computed, or the measure changed.
     LayerScan(const OpenSession& open, Scheduler& scheduler, Clock& clock, std::function<void()> changed);
 
-    const LayerScanResult* at(LayerIndex layer) const; ///< null: not known yet
-    void refresh(const PaneJobs::Pane& active);        ///< the session may ask for other numbers
-    void note(const PaneJobs::Pane& active);           ///< its result may hold the numbers of its layer
-    void outdate();                                    ///< another engine: the next refresh asks for everything again
-    void clear();                                      ///< another capture; no job runs any more
+    const LayerScanResult* at(LayerIndex layer) const; ///< null: not computed yet
+    void refresh(const PaneJobs::Pane& active);        ///< call when the session may have changed
+    void note(const PaneJobs::Pane& active);           ///< takes the numbers that come with its result
+    void outdate(); ///< the engine changed: the next refresh requests everything again
+    void clear();   ///< the capture changed; cancels the job
 
 private:
     using Rows = std::map<std::int32_t, LayerScanResult>; ///< by layer
@@ -50,7 +50,7 @@ private:
     Scheduler& m_scheduler;
     std::function<void()> m_changed;
     std::map<std::string, Rows> m_rows; ///< by measure
-    std::string m_key;                  ///< of what is scanned; empty: nothing
+    std::string m_key;                  ///< of the running scan; empty: none
     std::unique_ptr<Clock::Timer> m_pause;
 };
 

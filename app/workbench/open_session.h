@@ -10,21 +10,21 @@
 
 namespace kvscope {
 
-/// The session, the capture that it is open on, and the runner that computes what it shows.
+/// The session, its open capture, and the runner that computes what it shows.
 struct OpenSession {
     SessionHistory history;
     std::shared_ptr<const LayerRunner> runner;
     std::shared_ptr<const CaptureReader> capture; ///< null: none is open
     std::optional<Cut> cut;                       ///< the session's, resolved in the capture
-    std::string cutError;                         ///< why the capture has no such cut
+    std::string cutError;                         ///< why the cut does not fit the capture
 
     const Session& session() const { return history.current(); }
     void resolveCut();
     std::optional<PaneRequest> paneRequest(int pane) const; ///< nothing without this pane, a capture or a cut
-    std::optional<ViewDataRequest> dataRequest() const;     ///< for no view in particular; nothing without a cut
+    std::optional<ViewDataRequest> dataRequest() const;     ///< without a view; nothing without a cut
 };
 
-/// The sentence of whatever was thrown: Error as it stands, anything else named as unexpected.
+/// The message of an exception: that of an Error, or "unexpected" for others.
 std::string messageOf(const std::exception_ptr& failure);
 
 } // namespace kvscope

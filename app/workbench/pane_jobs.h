@@ -8,7 +8,7 @@
 
 namespace kvscope {
 
-/// The runs of the panes, a slot for each. Finished results are kept for a while, so that undo shows them at once.
+/// The runs of the panes, one slot each. Recent results are cached, so that undo shows them at once.
 class PaneJobs {
 public:
     using Pane = JobSlot<RunResult>;
@@ -17,14 +17,14 @@ public:
         std::function<void(int pane)> progressed; ///< its progress alone
     };
 
-    /// Both references outlive it.
+    /// Both references must outlive it.
     PaneJobs(const OpenSession& open, Scheduler& scheduler, Listener listener);
 
     const Pane& at(int pane) const { return m_panes[static_cast<std::size_t>(pane)]; }
-    void refresh();        ///< asks for what the session wants and what is not asked for yet
-    void cancel(int pane); ///< an older result stays
-    void outdate();        ///< another engine: the next refresh asks for everything again
-    void clear();          ///< another capture; no job runs any more
+    void refresh();        ///< requests what the session needs and has not requested yet
+    void cancel(int pane); ///< keeps an older result
+    void outdate();        ///< the engine changed: the next refresh requests everything again
+    void clear();          ///< the capture changed; cancels all jobs
 
 private:
     void refresh(int index);
@@ -34,7 +34,7 @@ private:
     Scheduler& m_scheduler;
     Listener m_listener;
     std::array<Pane, kMaxPanes> m_panes;
-    RecentResults m_recent; ///< by the key of a pane
+    RecentResults m_recent; ///< by pane key
 };
 
 } // namespace kvscope

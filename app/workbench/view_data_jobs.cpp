@@ -12,7 +12,7 @@ namespace kvscope {
 namespace {
 
 constexpr std::chrono::milliseconds kRest{80}; ///< without a movement
-constexpr std::chrono::milliseconds kSlow{25}; ///< what takes longer would hold a movement up
+constexpr std::chrono::milliseconds kSlow{25}; ///< slower data would slow a drag down
 
 std::string slotOf(const View& view) { return "data " + view.card().id; }
 
@@ -33,7 +33,7 @@ bool ViewDataJobs::hide(const View& view) {
     Data& data = m_data[view.card().id];
     if (--data.shownBy > 0)
         return false;
-    if (data.isAsked()) { // finished data stay for the next time
+    if (data.isAsked()) { // finished data stay cached
         m_scheduler.cancel(slotOf(view));
         data.key.clear();
         data.state = JobState::Idle;
@@ -97,11 +97,11 @@ void ViewDataJobs::refresh(const View& view, bool isMoving) {
     std::string key = maker->key(request), identity = maker->identity(request);
     if (key == data.key)
         return;
-    if (data.state == JobState::Computing) // and is replaced: it takes at least this long
+    if (data.state == JobState::Computing) // replaced while running: it takes at least this long
         data.took = std::max(data.took, m_clock.now() - data.asked);
     else
         data.asked = m_clock.now();
-    if (identity != data.identity) // a picture of something else would be wrong; one of another part may stay
+    if (identity != data.identity) // data of another picture are dropped, data of another range stay
         data.value = nullptr;
     data.key = std::move(key);
     data.identity = std::move(identity);

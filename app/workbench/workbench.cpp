@@ -11,7 +11,7 @@ namespace kvscope {
 
 namespace {
 
-/// What belongs to the user and not to the capture is taken over from the session before.
+/// The capture's session, with the user's settings of the previous session.
 Session sessionFor(const CaptureReader& capture, const Session& before) {
     Session session = firstSession(capture);
     session.arithmetic = before.arithmetic;
@@ -168,7 +168,7 @@ void Workbench::useEngine(std::function<std::unique_ptr<Engine>()> make) {
     m_engineScheduler.submit("engine", std::move(job));
 }
 
-/// Keys do not name the engine: what the old engine computed must not answer for the new one.
+/// Keys do not name the engine, so results of the old engine are dropped.
 void Workbench::installRunner(std::shared_ptr<const LayerRunner> runner) {
     m_open.runner = std::move(runner);
     m_panes.outdate();

@@ -23,10 +23,9 @@ namespace kvscope {
 
 class Engine;
 
-/// The session at work in a window. Every edit goes through here; after each, the jobs of panes, views and the layer
-/// scan are asked for what the session wants now, and what has come of them is told by signals on the owner's thread.
-/// Knows no widgets, never computes and never waits. Executor, delivery and clock are arguments, so that tests step
-/// through races and pauses.
+/// Computes what a session shows. Every edit goes through here; afterwards panes, views and the layer scan request what
+/// the session needs, and signals on the owner's thread report the results. Has no widgets, never computes and never
+/// waits. Executor, delivery and clock are arguments, so that tests step through races and pauses.
 class Workbench : public QObject {
     Q_OBJECT
 
@@ -47,8 +46,8 @@ public:
     /// Edits a copy of the session and makes it current. `mergeKey` as in SessionHistory::change.
     void change(const std::function<void(Session&)>& edit, const QString& label, const QString& mergeKey = {});
     void endMerge() { m_open.history.endMerge(); }
-    /// How many tokens of a step sequence have been read; empty: all. Nothing is computed for it and no step of undo is
-    /// made: `cursorChanged` follows instead of `sessionChanged`.
+    /// Sets the step cursor, in tokens read; empty: all. Computes nothing and is no undo step: emits `cursorChanged`
+    /// instead of `sessionChanged`.
     void setCursor(std::optional<TokenIndex> tokens);
     /// Sets the shown part of a view; empty: all of it. Affects no other view and is no undo step: emits `rangeChanged`
     /// instead of `sessionChanged`. Slow data wait until the range has not changed for a moment.
@@ -61,10 +60,10 @@ public:
     /// session, or the current one if the capture is open already (reload).
     void openCapture(const std::string& path, std::optional<Session> session = {});
     void closeCapture();
-    const std::string& opening() const { return m_opening; } ///< path of the capture that is being opened, or empty
-    void cancelOpening();                                    ///< what is open stays
-    /// `make` runs on a worker, the latest one wins. Then engineChanged, and what is shown is computed again on the new
-    /// engine; or engineFailed, and the old one stays. Another capture does not disturb it.
+    const std::string& opening() const { return m_opening; } ///< path of the capture being opened, or empty
+    void cancelOpening();                                    ///< the open capture stays
+    /// Runs `make` on a worker; the latest call wins. Emits engineChanged and recomputes what is shown, or engineFailed
+    /// and keeps the old engine. Independent of the capture.
     void useEngine(std::function<std::unique_ptr<Engine>()> make);
 
     ViewInput viewInput() const;
@@ -76,11 +75,11 @@ public:
     std::vector<const View*> shownViews() const { return m_views.shown(); } ///< in the order of allViews()
     void setFrame(const View& view, std::int64_t width, std::int64_t height) { m_views.setFrame(view, width, height); }
     double progress(int pane) const { return m_panes.at(pane).progress; }
-    void cancelPane(int pane) { m_panes.cancel(pane); } ///< leaves the old result
+    void cancelPane(int pane) { m_panes.cancel(pane); } ///< keeps the old result
 
-    /// What the panes ask for now, for work beside panes and views; nothing without a capture and a cut.
+    /// The current request of the panes, for jobs beside panes and views; nothing without a capture and a cut.
     std::optional<ViewDataRequest> request() const { return m_open.dataRequest(); }
-    /// Such work in a slot of its own: the latest of a slot wins. A new capture ends it.
+    /// Runs such a job in its own slot: the newest of a slot wins. A new capture cancels it.
     void submit(const std::string& slot, Scheduler::Job job) { m_scheduler.submit(slot, std::move(job)); }
     void cancel(const std::string& slot) { m_scheduler.cancel(slot); }
 
@@ -89,7 +88,7 @@ public:
     void setBrushing(bool brushing);
     bool brushing() const { return m_brushing; }
 
-    /// What is known of a layer in the measure that the head picker shows; null: nothing yet.
+    /// A layer's result in the head picker's measure; null: not computed yet.
     const LayerScanResult* layerScan(LayerIndex layer) const { return m_layerScan.at(layer); }
 
 signals:
@@ -100,8 +99,8 @@ signals:
     void dataChanged(const QString& viewId); ///< its data, their progress or error
     void progressChanged(int pane, double fraction);
     void focusChanged();                      ///< hover or brushing
-    void cursorChanged();                     ///< another point of the step sequence
-    void rangeChanged(const QString& viewId); ///< it shows another part
+    void cursorChanged();                     ///< another step cursor
+    void rangeChanged(const QString& viewId); ///< another shown part
     void shownViewsChanged();
     void layerScanChanged();             ///< a layer was computed, or the measure changed
     void failed(const QString& message); ///< shown as a notice
@@ -119,7 +118,7 @@ private:
     std::string m_opening;
     TokenIndex m_hovered = -1;
     bool m_brushing = false;
-    Scheduler m_scheduler, m_engineScheduler; ///< all jobs on the open capture; the one that makes an engine
+    Scheduler m_scheduler, m_engineScheduler; ///< jobs on the open capture; the job that opens an engine
     PaneJobs m_panes;
     ViewDataJobs m_views;
     LayerScan m_layerScan;
