@@ -1,10 +1,7 @@
-// A tensor of ResidentEngine is a block of numbers that may be on the host, on the device or on both. The device's
-// memory is an LRU cache of blocks.
+// A tensor of the second engine is a block of numbers on the host, and perhaps a copy on the device. The device's
+// memory is a cache: a list with the most recently used block in front says what is evicted first.
 #include "gpu/residency.h"
 
-#include "core/engine/tensors_lost.h"
-
-#include <algorithm>
 #include <atomic>
 #include <cassert>
 #include <condition_variable>
@@ -14,27 +11,32 @@
 
 namespace kvscope {
 
-/// Shared with the blocks, so that a block whose last owner goes away removes itself from the LRU list.
+/// Shared with the blocks, so that a block that is let go leaves the list whoever holds it last.
 struct Residency::State {
     std::mutex mutex;
-    std::condition_variable prefetchEnded; ///< notified when a prefetch has ended
-    std::list<Block*> resident;            ///< most recently used first
-    std::atomic<std::size_t> bytes{0};     ///< written under the mutex, read without it
+    std::condition_variable uploadEnded;
+    std::list<Block*> resident;        ///< most recently used first
+    std::atomic<std::size_t> bytes{0}; ///< written under the mutex
 };
 
-/// Guarded by the state's mutex. At least one of the forms holds the numbers, or they are lost.
+/// What lies on the device is guarded by the state's mutex.
 struct Residency::Block {
-    explicit Block(std::shared_ptr<State> owner, const Shape& s) : state(std::move(owner)), shape(s) {}
+    Block(std::shared_ptr<State> owner, Tensor numbers) : state(std::move(owner)), cpu(std::move(numbers)) {}
     ~Block() {
         const std::lock_guard lock(state->mutex);
-        dropDeviceCopy();
+        evict();
     }
     Block(const Block&) = delete;
     Block& operator=(const Block&) = delete;
 
-    std::size_t bytes() const { return static_cast<std::size_t>(shape.count()) * sizeof(float); }
-    bool lost() const { return device.empty() && cpu.empty() && !host; }
-    void dropDeviceCopy() {
+    std::size_t bytes() const { return static_cast<std::size_t>(cpu.shape().count()) * sizeof(float); }
+    void admit(const Tensor& uploaded, std::size_t size) {
+        device = uploaded;
+        deviceBytes = size;
+        place = state->resident.insert(state->resident.begin(), this);
+        state->bytes += size;
+    }
+    void evict() {
         if (device.empty())
             return;
         state->resident.erase(place);
@@ -43,58 +45,26 @@ struct Residency::Block {
     }
 
     std::shared_ptr<State> state;
-    Shape shape;
-    std::shared_ptr<const HostTensor> host;
-    Tensor cpu, device;
+    const Tensor cpu; ///< the CPU engine's
+    Tensor device;    ///< the device engine's; empty: it lies on the host alone
     std::size_t deviceBytes = 0;
-    bool isPrefetching = false;        ///< a prefetch is copying this block
+    bool isUploading = false;
     std::list<Block*>::iterator place; ///< valid while `device` is not empty
 };
 
-/// Rows [begin, end) of axis 1 of a block; end -1: all of it.
+/// Rows [begin, end) of axis 1 of a block, or the rows that are listed.
 struct Residency::Storage : TensorStorage {
     std::shared_ptr<Block> block;
-    std::int64_t begin = 0, end = -1;
-};
+    std::int64_t begin = 0, end = 0;
+    std::shared_ptr<const RowPositions> listed; ///< null: rows [begin, end)
 
-/// Ends the prefetch and wakes the waiting threads, also after an exception.
-struct Residency::PrefetchGuard {
-    PrefetchGuard(State& s, Block& b) : state(s), block(b) {}
-    ~PrefetchGuard() {
-        const std::lock_guard lock(state.mutex);
-        block.isPrefetching = false;
-        state.prefetchEnded.notify_all();
+    Tensor of(const Engine& engine, const Tensor& whole) const {
+        if (listed)
+            return engine.gatherRows(whole, *listed);
+        const bool all = whole.shape().rank() < 3 || (begin == 0 && end == whole.size(1));
+        return all ? whole : engine.rows(whole, begin, end);
     }
-    PrefetchGuard(const PrefetchGuard&) = delete;
-    PrefetchGuard& operator=(const PrefetchGuard&) = delete;
-
-    State& state;
-    Block& block;
 };
-
-namespace {
-
-[[noreturn]] void throwTensorsLost() {
-    throw TensorsLost({.sentence = "the GPU stopped answering and took intermediate results with it",
-                       .remedy = "Ask again: what is computed now runs on the CPU"});
-}
-
-Shape withRows(const Shape& shape, std::int64_t rows) {
-    return shape.rank() == 3 ? Shape{shape[0], rows, shape[2]} : Shape{shape[0], rows};
-}
-
-HostTensor rowsOf(const HostTensor& whole, std::int64_t begin, std::int64_t end) {
-    const std::int64_t width = whole.shape.rank() == 3 ? whole.shape[2] : 1, stride = whole.shape[1] * width;
-    HostTensor part{withRows(whole.shape, end - begin), {}};
-    part.data.reserve(static_cast<std::size_t>(part.shape.count()));
-    for (std::int64_t h = 0; h < whole.shape[0]; ++h) {
-        const auto head = whole.data.begin() + h * stride;
-        part.data.insert(part.data.end(), head + begin * width, head + end * width);
-    }
-    return part;
-}
-
-} // namespace
 
 Residency::Residency(std::shared_ptr<const DeviceEngine> device, std::shared_ptr<const Engine> cpu,
                      std::size_t memoryBytes)
@@ -108,138 +78,88 @@ const Residency::Storage& Residency::storageOf(const Tensor& tensor) {
     return static_cast<const Storage&>(*tensor.storage());
 }
 
-Tensor Residency::makeTensor(std::shared_ptr<Block> block) {
-    const Shape shape = block->shape;
-    auto storage = std::make_shared<Storage>();
-    storage->block = std::move(block);
-    return {shape, std::move(storage)};
-}
-
 Tensor Residency::upload(HostTensor numbers) {
-    auto block = std::make_shared<Block>(m_state, numbers.shape);
-    block->host = std::make_shared<const HostTensor>(std::move(numbers));
-    return makeTensor(std::move(block));
-}
-
-Tensor Residency::keep(const Tensor& made, Place place) {
-    auto block = std::make_shared<Block>(m_state, made.shape());
-    const std::lock_guard lock(m_state->mutex);
-    if (place == Place::Cpu) {
-        block->cpu = made;
-    } else {
-        makeRoom(block->bytes());
-        admit(*block, made);
-    }
-    return makeTensor(std::move(block));
+    const Shape shape = numbers.shape;
+    auto storage = std::make_shared<Storage>();
+    storage->block = std::make_shared<Block>(m_state, m_cpu->upload(std::move(numbers)));
+    storage->end = shape.rank() > 1 ? shape[1] : 0;
+    return {shape, std::move(storage)};
 }
 
 Tensor Residency::rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) {
     assert(0 <= begin && begin <= end && end <= tensor.size(1));
-    const Storage& whole = storageOf(tensor);
-    auto part = std::make_shared<Storage>(whole);
-    part->begin = whole.begin + begin;
-    part->end = whole.begin + end;
-    return {withRows(tensor.shape(), end - begin), std::move(part)};
+    auto part = std::make_shared<Storage>(storageOf(tensor));
+    if (part->listed) {
+        RowPositions lists = *part->listed;
+        for (auto& list : lists)
+            list = {list.begin() + begin, list.begin() + end};
+        part->listed = std::make_shared<const RowPositions>(std::move(lists));
+    } else {
+        part->end = part->begin + end;
+        part->begin += begin;
+    }
+    return {{tensor.size(0), end - begin, tensor.size(2)}, std::move(part)};
 }
 
-Tensor Residency::on(Place place, const Tensor& tensor) {
+Tensor Residency::gatherRows(const Tensor& tensor, const RowPositions& rows) {
+    const Storage& from = storageOf(tensor);
+    auto part = std::make_shared<Storage>(from);
+    RowPositions lists = rows;
+    for (std::size_t h = 0; h < lists.size(); ++h)
+        for (TokenIndex& row : lists[h])
+            row = from.listed ? (*from.listed)[h][static_cast<std::size_t>(row)]
+                              : row + static_cast<TokenIndex>(from.begin);
+    const std::int64_t count = lists.empty() ? 0 : std::ssize(lists.front());
+    part->listed = std::make_shared<const RowPositions>(std::move(lists));
+    return {{tensor.size(0), count, tensor.size(2)}, std::move(part)};
+}
+
+Tensor Residency::onCpu(const Tensor& tensor) const {
+    return tensor.empty() ? Tensor() : storageOf(tensor).of(*m_cpu, storageOf(tensor).block->cpu);
+}
+
+Tensor Residency::onDevice(const Tensor& tensor) {
     if (tensor.empty())
         return {};
     const Storage& storage = storageOf(tensor);
-    Block& block = *storage.block;
+    return storage.of(*m_device, wholeOnDevice(*storage.block));
+}
+
+/// Uploads without the mutex, so that other tensors are used and uploaded meanwhile.
+Tensor Residency::wholeOnDevice(Block& block) {
     std::unique_lock lock(m_state->mutex);
-    if (place == Place::Cpu) {
-        if (block.cpu.empty())
-            block.cpu = m_cpu->upload(numbersOf(block));
-        block.host.reset(); // the CPU engine's form holds the same numbers
-        return storage.end < 0 ? block.cpu : m_cpu->rows(block.cpu, storage.begin, storage.end);
-    }
-    m_state->prefetchEnded.wait(lock, [&] { return !block.isPrefetching; }); // one upload per block
+    m_state->uploadEnded.wait(lock, [&] { return !block.isUploading; });
     if (block.device.empty()) {
-        HostTensor numbers = numbersOf(block);
         makeRoom(block.bytes());
-        admit(block, m_device->upload(std::move(numbers)));
-        if (!m_device->hasOwnMemory()) {
-            block.host.reset();
-            block.cpu = Tensor();
+        block.isUploading = true;
+        lock.unlock();
+        Tensor uploaded;
+        std::exception_ptr failure;
+        try {
+            uploaded = m_device->upload(m_cpu->download(block.cpu));
+        } catch (...) {
+            failure = std::current_exception();
         }
+        lock.lock();
+        block.isUploading = false;
+        m_state->uploadEnded.notify_all();
+        if (failure)
+            std::rethrow_exception(failure);
+        block.admit(uploaded, m_device->bytesOf(uploaded));
     }
     m_state->resident.splice(m_state->resident.begin(), m_state->resident, block.place);
-    return storage.end < 0 ? block.device : m_device->rows(block.device, storage.begin, storage.end);
-}
-
-void Residency::prefetch(const Tensor& tensor) {
-    if (tensor.empty() || !m_device->hasOwnMemory())
-        return;
-    Block& block = *storageOf(tensor).block;
-    const auto fits = [&] { return m_memoryBytes == 0 || m_state->bytes + block.bytes() <= m_memoryBytes; };
-    std::shared_ptr<const HostTensor> numbers;
-    {
-        const std::lock_guard lock(m_state->mutex);
-        if (!block.device.empty() || block.isPrefetching || !block.host || !fits())
-            return;
-        numbers = block.host;
-        block.isPrefetching = true;
-    }
-    const PrefetchGuard guard(*m_state, block);
-    const Tensor onDevice = m_device->uploadOnCopyStream(HostTensor(*numbers)); // without the lock: primitives go on
-    const std::lock_guard lock(m_state->mutex);
-    if (block.device.empty() && fits())
-        admit(block, onDevice);
-}
-
-HostTensor Residency::download(const Tensor& tensor) {
-    const Storage& storage = storageOf(tensor);
-    Tensor onDevice;
-    {
-        const std::lock_guard lock(m_state->mutex);
-        Block& block = *storage.block;
-        if (block.host || !block.cpu.empty() || block.lost()) {
-            HostTensor whole = numbersOf(block);
-            return storage.end < 0 ? whole : rowsOf(whole, storage.begin, storage.end);
-        }
-        onDevice = block.device;
-    }
-    return m_device->download(storage.end < 0 ? onDevice : m_device->rows(onDevice, storage.begin, storage.end));
-}
-
-/// A copy of a block's numbers, from the host or from the device.
-HostTensor Residency::numbersOf(Block& block) {
-    if (block.lost())
-        throwTensorsLost();
-    if (block.host)
-        return *block.host;
-    return block.cpu.empty() ? m_device->download(block.device) : m_cpu->download(block.cpu);
-}
-
-void Residency::admit(Block& block, const Tensor& device) {
-    block.device = device;
-    block.place = m_state->resident.insert(m_state->resident.begin(), &block);
-    block.deviceBytes = m_device->bytesOf(device);
-    m_state->bytes += block.deviceBytes;
-}
-
-void Residency::evict(Block& block) {
-    if (!block.host && block.cpu.empty())
-        block.host = std::make_shared<const HostTensor>(m_device->download(block.device));
-    block.dropDeviceCopy();
+    return block.device;
 }
 
 void Residency::makeRoom(std::size_t bytes) {
     while (m_memoryBytes > 0 && !m_state->resident.empty() && m_state->bytes + bytes > m_memoryBytes)
-        evict(*m_state->resident.back());
+        m_state->resident.back()->evict();
 }
 
 void Residency::evictAll() {
     const std::lock_guard lock(m_state->mutex);
     while (!m_state->resident.empty())
-        evict(*m_state->resident.back());
-}
-
-void Residency::handleDeviceLost() {
-    const std::lock_guard lock(m_state->mutex);
-    while (!m_state->resident.empty())
-        m_state->resident.back()->dropDeviceCopy();
+        m_state->resident.back()->evict();
 }
 
 std::size_t Residency::residentBytes() const { return m_state->bytes; }

@@ -7,48 +7,36 @@
 
 namespace kvscope {
 
-enum class Place { Device, Cpu };
-
-/// Decides which tensors are resident on the device: a tensor is uploaded when a primitive first needs it and evicted
-/// (least recently used first) when the memory budget is full. Uploaded tensors keep their numbers on the host; results
-/// are downloaded when they are evicted. Tensors may outlive the residency and both engines. Thread-safe.
+/// Which tensors lie in the device's memory: each is uploaded when a primitive first needs it and stays until the
+/// memory budget is full; then the least recently used is evicted. The numbers stay on the host as well, so nothing is
+/// lost with the device. Rows of a tensor share its numbers. Tensors may outlive the residency and both engines.
+/// Thread-safe; several tensors may be uploaded at a time, and none twice.
 class Residency {
 public:
-    /// memoryBytes 0: no bound. The engines must outlive every call, but not the tensors.
+    /// memoryBytes 0: no bound. The engines must outlive every call, not the tensors.
     Residency(std::shared_ptr<const DeviceEngine> device, std::shared_ptr<const Engine> cpu, std::size_t memoryBytes);
     ~Residency();
 
     Tensor upload(HostTensor numbers);
-    /// Takes over a result that a primitive made in this place.
-    Tensor keep(const Tensor& made, Place place);
-    /// Rows [begin, end) of axis 1; shares the numbers.
     static Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end);
+    static Tensor gatherRows(const Tensor& tensor, const RowPositions& rows);
 
-    /// Uploads a tensor that is on the host alone, if it fits without an eviction, while primitives run. Throws what
-    /// uploading throws.
-    void prefetch(const Tensor& tensor);
+    /// The tensor in the form that the device takes. Throws what uploading throws.
+    Tensor onDevice(const Tensor& tensor);
+    /// The tensor in the form that the CPU engine takes.
+    Tensor onCpu(const Tensor& tensor) const;
 
-    /// The tensor in the form that the engine of `place` takes. Throws TensorsLost, and what uploading throws.
-    Tensor on(Place place, const Tensor& tensor);
-    HostTensor download(const Tensor& tensor);
-
-    /// Evicts every tensor from the device.
+    /// Evicts everything from the device's memory.
     void evictAll();
-    /// The device is lost: forgets what was resident. Results without a copy on the host are lost (TensorsLost).
-    void handleDeviceLost();
     std::size_t residentBytes() const;
 
 private:
     struct Block;
     struct Storage;
     struct State;
-    struct PrefetchGuard;
     static const Storage& storageOf(const Tensor& tensor);
-    static Tensor makeTensor(std::shared_ptr<Block> block);
-    void admit(Block& block, const Tensor& device);
-    void evict(Block& block);
+    Tensor wholeOnDevice(Block& block);
     void makeRoom(std::size_t bytes);
-    HostTensor numbersOf(Block& block);
 
     std::shared_ptr<const DeviceEngine> m_device;
     std::shared_ptr<const Engine> m_cpu;

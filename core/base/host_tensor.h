@@ -23,10 +23,14 @@ private:
     int m_rank = 0;
 };
 
+/// The type in which numbers are stored in a file. Widening them to float loses nothing.
+enum class StoredType : std::uint8_t { Bfloat16, Float16, Float32 };
+
 /// Float numbers in host memory, contiguous, row-major.
 struct HostTensor {
     Shape shape;
-    std::vector<float> data; ///< size shape.count()
+    std::vector<float> data;                 ///< size shape.count()
+    StoredType stored = StoredType::Float32; ///< 16 bits: every number is one of that type, so narrowing loses nothing
 
     bool empty() const { return data.empty(); }
 };

@@ -23,8 +23,6 @@ struct Segment {
     SegmentKind kind = SegmentKind::Context;
 };
 
-enum class StoredType { Bfloat16, Float16, Float32 };
-
 std::string_view storedTypeName(StoredType type); ///< "bf16", "f16", "f32"
 
 struct RopeInfo {

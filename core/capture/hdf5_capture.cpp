@@ -84,7 +84,7 @@ private:
                          .place = name,
                          .remedy = "Write the capture again",
                          .path = m_info.path});
-        HostTensor tensor{Shape{set.shape[0], set.shape[1], set.shape[2]}, {}};
+        HostTensor tensor{Shape{set.shape[0], set.shape[1], set.shape[2]}, {}, storedTypeOf(m_file, name)};
         allocate(tensor, name);
         for (std::int64_t head = 0; head < set.shape[0]; ++head)
             for (std::int64_t row = 0; row < set.shape[1]; row += kRowsPerRead) {
@@ -101,13 +101,12 @@ private:
         const h5::Block block{{head, row, 0}, {1, rows, width}};
         const auto count = static_cast<std::size_t>(rows * width);
         float* out = tensor.data.data() + (head * set.shape[1] + row) * width;
-        const StoredType type = storedTypeOf(m_file, name);
-        if (type == StoredType::Float32) {
+        if (tensor.stored == StoredType::Float32) {
             m_file.readRaw(name, &block, out, count * 4);
         } else {
             std::vector<std::uint16_t> bits(count);
             m_file.readRaw(name, &block, bits.data(), count * 2);
-            (type == StoredType::Float16 ? widenFloat16 : widenBfloat16)(bits, out);
+            (tensor.stored == StoredType::Float16 ? widenFloat16 : widenBfloat16)(bits, out);
         }
         refuseNonFinite(name, head, row, width, {out, count});
     }

@@ -35,6 +35,7 @@ HostTensor storable(HostTensor tensor, StoredType type) {
     std::vector<std::uint16_t> bits(tensor.data.size());
     std::transform(tensor.data.begin(), tensor.data.end(), bits.begin(), brain ? narrowToBfloat16 : narrowToFloat16);
     (brain ? widenBfloat16 : widenFloat16)(bits, tensor.data.data());
+    tensor.stored = type;
     return tensor;
 }
 

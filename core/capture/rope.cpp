@@ -45,6 +45,7 @@ void rotate(HostTensor& tensor, std::span<const std::int64_t> positions, std::sp
         for (std::int64_t h = 0; h < heads; ++h)
             apply(rotation, tensor.data.data() + (h * rows + r) * d, rope.interleaved, factor);
     }
+    tensor.stored = StoredType::Float32;
 }
 
 } // namespace

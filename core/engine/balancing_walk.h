@@ -26,9 +26,9 @@ struct BalancingWalk {
 };
 
 struct BalancingWalks {
-    Tensor keys;    ///< [H, n, d]
-    Tensor values;  ///< [H, n, dv]; empty: <v_i, v_j> = 0
-    Tensor centres; ///< [H, d]; empty: 0
+    Tensor keys;        ///< [H, n, d]
+    Tensor values;      ///< [H, n, dv]; empty: <v_i, v_j> = 0
+    HostTensor centres; ///< [H, d]; empty: 0
     std::vector<BalancingWalk> walks;
 };
 

@@ -64,42 +64,42 @@ Tensor CountedEngine::gatherRows(const Tensor& tensor, const RowPositions& rows)
     return gathered;
 }
 
-Tensor CountedEngine::rowNorms(const Tensor& keys, const Checkpoint& c) const {
+HostTensor CountedEngine::rowNorms(const Tensor& keys, const Checkpoint& c) const {
     const auto rows = static_cast<double>(keys.size(0) * keys.size(1));
     count(2 * numbersOf(keys) + rows, numbersOf(keys) + rows);
     return ForwardingEngine::rowNorms(keys, c);
 }
 
-Tensor CountedEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& c) const {
+HostTensor CountedEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& c) const {
     const double numbers = numbersOf(keys),
                  logarithm = std::log2(std::max<double>(2, static_cast<double>(keys.size(1))));
     count(kind == AnchorKind::Mean ? numbers : kind == AnchorKind::Median ? numbers * logarithm : 4 * numbers, numbers);
     return ForwardingEngine::anchor(keys, kind, c);
 }
 
-Tensor CountedEngine::similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
-                                 const Checkpoint& c) const {
+HostTensor CountedEngine::similarity(const Tensor& keys, const HostTensor& anchor, SimilarityMetric metric,
+                                     const Checkpoint& c) const {
     const double numbers = numbersOf(keys), rows = numbers / static_cast<double>(keys.size(2));
     const double each = metric == SimilarityMetric::Cosine ? 4 : metric == SimilarityMetric::Dot ? 2 : 3;
     count(each * numbers + rows, numbers + rows);
     return ForwardingEngine::similarity(keys, anchor, metric, c);
 }
 
-Tensor CountedEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& c) const {
+HostTensor CountedEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& c) const {
     const auto n = static_cast<double>(keys.size(1));
     count((metric == SimilarityMetric::Euclidean ? 3 : 2) * numbersOf(keys) * n,
           numbersOf(keys) + n * static_cast<double>(keys.size(0)));
     return ForwardingEngine::pairwiseSums(keys, metric, c);
 }
 
-Tensor CountedEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& c) const {
+HostTensor CountedEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& c) const {
     count(visiblePairs(input) * (2 * static_cast<double>(input.keys.size(2)) + kPerLogit),
           numbersOf(input.queries) + numbersOf(input.keys) +
               static_cast<double>(input.queries.size(0) * input.keys.size(1)));
     return ForwardingEngine::attentionColumnSums(input, c);
 }
 
-Tensor CountedEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& c) const {
+HostTensor CountedEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& c) const {
     const double pairs = static_cast<double>(input.queries.size(0)) * chunkPairs(input.keys.size(1), input.chunk);
     count(pairs * (2 * static_cast<double>(input.keys.size(2)) + kPerLogit),
           numbersOf(input.queries) + numbersOf(input.keys) +
@@ -119,43 +119,6 @@ Leverage CountedEngine::leverage(const LeverageRequest& request, const Checkpoin
               ((sketched ? 2 * n * d * k : 0) + (request.centred ? 2 * n * k : 0) + 4 * n * k * k + chunks * factor),
           numbersOf(request.rows) + heads * n);
     return ForwardingEngine::leverage(request, c);
-}
-
-Tensor CountedEngine::pool(const Tensor& scores, PoolKind kind, std::int64_t width) const {
-    count(numbersOf(scores) * static_cast<double>(width), 2 * numbersOf(scores));
-    return ForwardingEngine::pool(scores, kind, width);
-}
-
-Tensor CountedEngine::reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t heads,
-                                   GroupRule rule) const {
-    count(numbersOf(scores), numbersOf(scores) + static_cast<double>(heads * scores.size(1)));
-    return ForwardingEngine::reduceGroups(scores, gqaGroupOf, heads, rule);
-}
-
-Tensor CountedEngine::scale(const Tensor& scores, double factor) const {
-    count(numbersOf(scores), 2 * numbersOf(scores));
-    return ForwardingEngine::scale(scores, factor);
-}
-
-Tensor CountedEngine::standardise(const Tensor& scores, const Standardisation& how) const {
-    count(6 * numbersOf(scores), 2 * numbersOf(scores)); // mean, squares, and (x - mean) / std
-    return ForwardingEngine::standardise(scores, how);
-}
-
-Tensor CountedEngine::blend(const Tensor& a, const Tensor& b, double weight) const {
-    count(2 * numbersOf(a), 3 * numbersOf(a));
-    return ForwardingEngine::blend(a, b, weight);
-}
-
-Tensor CountedEngine::multiply(const Tensor& a, const Tensor& b) const {
-    count(numbersOf(a), 3 * numbersOf(a));
-    return ForwardingEngine::multiply(a, b);
-}
-
-std::vector<TopKHead> CountedEngine::topK(const TopKRequest& request) const {
-    const double numbers = numbersOf(request.scores);
-    count(numbers * std::log2(std::max<double>(2, static_cast<double>(request.scores.size(1)))), 2 * numbers);
-    return ForwardingEngine::topK(request);
 }
 
 std::vector<GreedyCenters> CountedEngine::greedyCenters(const Tensor& keys, const CentersRequest& request,
@@ -189,11 +152,6 @@ std::vector<BalancingSteps> CountedEngine::balancingWalks(const BalancingWalks& 
     }
     count(operations, rows * width);
     return ForwardingEngine::balancingWalks(input, c);
-}
-
-Tensor CountedEngine::blockMeanProducts(const Tensor& keys, std::int64_t block, const Checkpoint& c) const {
-    count(3 * numbersOf(keys), numbersOf(keys));
-    return ForwardingEngine::blockMeanProducts(keys, block, c);
 }
 
 } // namespace kvscope

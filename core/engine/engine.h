@@ -23,21 +23,15 @@ namespace kvscope {
 
 enum class AnchorKind { Mean, NormalisedMean, Median };
 enum class SimilarityMetric { Cosine, Dot, Euclidean };
-enum class PoolKind { Average, Max };
-
-/// z = (x - mean) / std. z = 0 where the scores are constant up to float rounding (C3).
-struct Standardisation {
-    bool jointly = false;   ///< over all heads; else each head by itself
-    std::int64_t chunk = 0; ///< statistics over so many rows at a time; 0: all rows
-    bool sample = false;    ///< divide by count - 1 instead of count
-    double floor = 0;       ///< std is raised to it
-};
 
 /// The primitives that policies, measures and views are made of. H heads are always computed at once. Contract of every
-/// member: inputs are float, sums run in double, or with an error below 18 d 2^-48 of the magnitudes (pairs of floats
-/// on GPUs that are slow at double, gpu/README.md), and are rounded to float once, results do not depend on thread
-/// count or instruction set, long work calls the checkpoint. Shapes that do not fit are our bugs (assert). NaN in
-/// scores is refused with Error.
+/// primitive: inputs are float, or 16 bits that floats hold exactly; sums run in double and are rounded to float once;
+/// results do not depend on thread count or instruction set and are numbers of the host; long work calls the
+/// checkpoint. Shapes that do not fit are our bugs (assert). Arithmetic on the score tables [H, n] that come out of it
+/// is core/engine/score_arithmetic.h.
+///
+/// A new primitive is added here, in cpu/cpu_engine.h, in a file of cpu/, as one line of forwarding_engine.h, and as a
+/// case of tests/bench/engine_check. Engines on a device leave it to the CPU until they have code for it.
 class Engine {
 public:
     virtual ~Engine() = default;
@@ -49,73 +43,62 @@ public:
     virtual Tensor upload(HostTensor tensor) const = 0;
     virtual HostTensor download(const Tensor& tensor) const = 0;
 
-    /// Rows [begin, end) of axis 1 of [H, n, d] or [H, n]; no copy on the CPU.
+    /// Rows [begin, end) of [H, n, d], shared: no copy.
     virtual Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const = 0;
-    /// Row lists of equal length m, one per head: [H, n, d] -> [H, m, d] and [H, n] -> [H, m].
+    /// Row lists of equal length m, one per head: [H, n, d] -> [H, m, d].
     virtual Tensor gatherRows(const Tensor& tensor, const RowPositions& rows) const = 0;
 
-    /// [H, n, d] -> [H, n] Euclidean norms.
-    virtual Tensor rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const = 0;
-    /// [H, n, d] -> [H, d]. Zero keys contribute zero to the normalised mean. Median: coordinate-wise, of raw keys.
-    virtual Tensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const = 0;
-    /// [H, n, d], [H, d] -> [H, n]: cosine (0 for a zero vector), dot product or Euclidean distance.
-    virtual Tensor similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
-                              const Checkpoint& checkpoint) const = 0;
-    /// [H, n, d] -> [H, n]: sum over all j of the metric between k_i and k_j, self term included. n^2 d work.
-    virtual Tensor pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const = 0;
-    /// [Hq, m]: sum over the queries of softmax over the keys each may see (causal, sliding window).
-    virtual Tensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const = 0;
-
-    /// [Hq, n]: sum over the queries of each chunk of their softmax over its keys.
-    virtual Tensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const = 0;
-    /// See LeverageRequest. Row norms of an orthonormal basis of the columns of K; sums run in double throughout.
+    /// [H, n, d] -> [H, n] Euclidean norms ||k_i||.
+    virtual HostTensor rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const = 0;
+    /// [H, n, d] -> [H, d], n >= 1: the mean of k_i, the mean of k_i / ||k_i|| (zero keys contribute zero; KeyDiff Eq.
+    /// 8), or the median of each coordinate of the raw keys.
+    virtual HostTensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const = 0;
+    /// [H, n, d], [H, d] -> [H, n]: cos(k_i, a) = <k_i, a> / (||k_i|| ||a||) (0 for a zero vector), <k_i, a>, or
+    /// ||k_i - a||.
+    virtual HostTensor similarity(const Tensor& keys, const HostTensor& anchor, SimilarityMetric metric,
+                                  const Checkpoint& checkpoint) const = 0;
+    /// [H, n, d] -> [H, n]: sum over all j of the metric between k_i and k_j, self term included (KeyDiff Eq. 7). n^2 d
+    /// work.
+    virtual HostTensor pairwiseSums(const Tensor& keys, SimilarityMetric metric,
+                                    const Checkpoint& checkpoint) const = 0;
+    /// [Hq, m] accumulated attention: sum over the queries i of p_ij, see AttentionInput (H2O Algorithm 1, SnapKV 4).
+    virtual HostTensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const = 0;
+    /// [Hq, n]: sum over the queries of each chunk of their softmax over its keys (Compactor 3.2).
+    virtual HostTensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const = 0;
+    /// Leverage scores l_i = k_i^T (K^T K)^+ k_i, see LeverageRequest (Compactor 3.1). Sums run in double throughout.
+    /// Throws Error where K^T K cannot be factorised.
     virtual Leverage leverage(const LeverageRequest& request, const Checkpoint& checkpoint) const = 0;
     /// [H] || (K^T K)^-1/2 S^T S (K^T K)^-1/2 - I ||_2 on the range of K [H, n, d], where the rows of S are the
     /// numerator rows of the kept set times the roots of their weights (Compactor Thm 1).
     virtual std::vector<double> spectralDistortion(const Tensor& rows, std::span<const WeightedSet> kept,
                                                    const Checkpoint& checkpoint) const = 0;
 
-    /// [H, n] -> [H, n], centred window of odd width. Average: zero-padded with constant divisor; max: of what exists.
-    virtual Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const = 0;
-    /// [Hq, n] -> [Hkv, n] over the query heads of each KV head.
-    virtual Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t numKvHeads,
-                                GroupRule rule) const = 0;
-    /// [H, n] -> [H, n]: factor * x (for signs of scores).
-    virtual Tensor scale(const Tensor& scores, double factor) const = 0;
-    /// [H, n] -> [H, n]
-    virtual Tensor standardise(const Tensor& scores, const Standardisation& how) const = 0;
-    /// a + weight b and a times b, entry by entry.
-    virtual Tensor blend(const Tensor& a, const Tensor& b, double weight) const = 0;
-    virtual Tensor multiply(const Tensor& a, const Tensor& b) const = 0;
-
-    /// H results. Throws Error on NaN.
-    virtual std::vector<TopKHead> topK(const TopKRequest& request) const = 0;
-
-    /// [H, n, d] -> H runs; see GreedyCenters. Distances in double, not rounded.
+    /// [H, n, d] -> H runs of farthest-first traversal, see GreedyCenters. Distances in double, not rounded. Throws
+    /// Error on keys that are not finite.
     virtual std::vector<GreedyCenters> greedyCenters(const Tensor& keys, const CentersRequest& request,
                                                      const Checkpoint& checkpoint) const = 0;
-    /// [H, n, d], H radii >= 0 -> H clusterings of at most `most` clusters.
+    /// [H, n, d], H radii >= 0 -> H clusterings of at most `most` clusters, see StreamClusters. Throws Error on keys
+    /// that are not finite.
     virtual std::vector<StreamClusters> streamClusters(const Tensor& keys, std::span<const double> radii,
                                                        std::int64_t most, const Checkpoint& checkpoint) const = 0;
 
+    /// Attention output of a weighted sample of the cache, see WeightedAttentionInput.
     virtual WeightedAttention weightedAttention(const WeightedAttentionInput& input,
                                                 const Checkpoint& checkpoint) const = 0;
     /// A part of the attention map at screen resolution.
     virtual AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const = 0;
 
     /// [H, n, d] -> [H, d] descending, of the rows chosen[h] of each head (empty: all rows); 0 beyond min(rows, d).
-    /// By the Gram matrix in double: values below about 1e-7 of the largest are rounding.
+    /// Roots of the eigenvalues of K^T K in double: values below about 1e-7 of the largest are rounding.
     virtual HostTensor singularValues(const Tensor& rows, const RowPositions& chosen,
                                       const Checkpoint& checkpoint) const = 0;
-    /// [H, n, d] -> [H, count]: the largest singular value of rows [0, first + r + 1), for 0 <= r < count.
+    /// [H, n, d] -> [H, count]: ||V_r||_2, the largest singular value of rows [0, first + r + 1), for 0 <= r < count.
     virtual HostTensor prefixOperatorNorms(const Tensor& rows, std::int64_t first, std::int64_t count,
                                            const Checkpoint& checkpoint) const = 0;
-    /// Independent walks, all at once; one result per walk. Signs and sums by the contract above. Throws Error on NaN.
+    /// Independent walks, all at once; one result per walk (BalanceKV Algorithm 2). Signs and sums by the contract
+    /// above. Throws Error on NaN.
     virtual std::vector<BalancingSteps> balancingWalks(const BalancingWalks& input,
                                                        const Checkpoint& checkpoint) const = 0;
-    /// [H, n, d] -> [H, n]: <k_i, (sum of the keys of i's block) / block>, blocks of `block` rows from row 0; the last
-    /// block is divided by `block` too, as if padded with zeros.
-    virtual Tensor blockMeanProducts(const Tensor& keys, std::int64_t block, const Checkpoint& checkpoint) const = 0;
 
     /// Principal axes of the rows of one head of [H, n, d].
     virtual PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,

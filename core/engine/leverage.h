@@ -27,7 +27,7 @@ struct LeverageRequest {
 };
 
 struct Leverage {
-    Tensor scores;       ///< [H, n], 0..1
+    HostTensor scores;   ///< [H, n], 0..1
     HostTensor spectrum; ///< [H, k] singular values, descending, of the sketched, centred rows; empty: chunks, or not
                          ///< asked for
     std::vector<std::int64_t> rank; ///< [H] numerical rank (a ridge or a clamp drops no direction); of the last chunk

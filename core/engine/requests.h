@@ -11,29 +11,17 @@
 
 namespace kvscope {
 
-/// Time positions of the rows of a tensor [H, m, ...]. Empty lists: row r of every head is token r.
+/// Time positions of the rows of a tensor [H, m, d]. Empty lists: row r of every head is token r.
 using RowPositions = std::vector<std::vector<TokenIndex>>; ///< H lists of m ascending tokens
 
-/// Causal attention of queries [Hq, w, d] (query r is at time position firstQuery + r) to keys [Hkv, m, d].
+/// Causal attention of queries [Hq, w, d] (query r is at time position firstQuery + r) to keys [Hkv, m, d]: with the
+/// logit l_ij = softcap(scaling q_i.k_j), the weight of key j for query i is p_ij = e^(l_ij) / sum over the keys j'
+/// that i sees of e^(l_ij').
 struct AttentionInput {
     Tensor queries, keys;
     TokenIndex firstQuery = 0;
     RowPositions keyPositions;
     AttentionRule rule;
-};
-
-/// Choice of the best rows of each head, order (score descending, index ascending).
-struct TopKRequest {
-    Tensor scores;                    ///< [H, m]
-    std::vector<std::int64_t> counts; ///< [H] rows to keep, 0..m
-    /// Rows that are kept before any other: the first ones in ascending order, then the last ones from the end
-    /// backwards, as far as the count reaches.
-    std::int64_t protectFirst = 0, protectLast = 0;
-};
-
-struct TopKHead {
-    std::vector<TokenIndex> kept; ///< ascending rows
-    float margin = 0;             ///< smallest kept free score minus largest evicted score; +infinity if no choice
 };
 
 /// The kept set of one KV head as two weighted samples. Empty weights mean all 1.
@@ -45,7 +33,9 @@ struct WeightedSet {
     std::vector<float> denominatorWeights;
 };
 
-/// Attention of the queries j >= firstQuery over a kept set of [0, cut) and all of [cut, j].
+/// Attention of the queries j >= firstQuery over a kept set of [0, cut) and all of [cut, j]. With numerator weights x
+/// and denominator weights y (1 from the cut on, 0 outside of a sample) the output is
+///   z_j = sum_i x_i e^(l_ij) v_i / sum_i y_i e^(l_ij).
 struct WeightedAttentionInput {
     Tensor queries; ///< [Hq, w, d]
     Tensor keys;    ///< [Hkv, n, d], all tokens
@@ -64,7 +54,7 @@ struct WeightedAttentionInput {
 };
 
 struct WeightedAttention {
-    Tensor output;             ///< [Hq, w, dv]; zero where a query sees nothing
+    HostTensor output;         ///< [Hq, w, dv] z; zero where a query sees nothing
     HostTensor logDenominator; ///< [Hq, w]: log of the (weighted) sum of e^logit; -infinity where nothing is seen
     /// [Hq, w]: log of the Euclidean norm of the numerator's weighted e^logit; over everything, e^(logNorm -
     /// logDenominator) is ||p||_2. -infinity where nothing is seen.
@@ -74,7 +64,7 @@ struct WeightedAttention {
 struct PrincipalAxes {
     HostTensor mean; ///< [d]
     HostTensor axes; ///< [components, d] unit vectors; the largest absolute entry of each is positive
-    std::vector<double> explainedVariance; ///< [components] share of the total variance, 0..1
+    std::vector<double> explainedVariance; ///< [components] part of the total variance, 0..1
     double totalVariance = 0;              ///< sum of squared distances to the mean over (m - 1)
 };
 

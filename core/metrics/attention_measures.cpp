@@ -24,7 +24,7 @@ struct Pair {
 
 /// A table [Hq, w]: `value` of every pair, NaN where a query sees no kept token.
 MeasureValues overPairs(MeasureWork& work, const std::function<double(const Pair&)>& value) {
-    const ExactAttention& left = work.left();
+    const WeightedAttention& left = work.left();
     const std::int64_t w = work.queryCount(), dv = left.output.shape[2];
     HostTensor table{{work.queryHeads(), w}, std::vector<float>(static_cast<std::size_t>(work.queryHeads() * w))};
     for (std::int64_t h = 0; h < work.queryHeads(); ++h)
@@ -48,7 +48,7 @@ double distance(const Pair& pair, std::int64_t dv, double factor = 1, double exa
     return std::sqrt(squares);
 }
 
-double attentionNormAt(const ExactAttention& exact, std::size_t index) {
+double attentionNormAt(const WeightedAttention& exact, std::size_t index) {
     return std::exp(static_cast<double>(exact.logNorm.data[index]) - exact.logDenominator.data[index]);
 }
 
@@ -124,7 +124,7 @@ MeasureValues epsilonOperator(MeasureWork& work) { return epsilon(work, work.ope
 
 // num = a den, so ||num^ - num|| / ||e|| = || z den^/||e|| - a den/||e|| ||.
 MeasureValues numeratorError(MeasureWork& work) {
-    const ExactAttention& exact = work.input().exact;
+    const WeightedAttention& exact = work.input().exact;
     const HostTensor& norms = work.frobeniusNorms();
     const std::int64_t dv = exact.output.shape[2], w = work.queryCount();
     return overPairs(work, [&](const Pair& pair) {
@@ -184,7 +184,7 @@ MeasureValues sinkMass(MeasureWork& work) {
     const std::vector<WeightedSet> sinks(static_cast<std::size_t>(work.kvHeads()), first);
     FidelityInput only = work.input().attention;
     only.cut = static_cast<TokenIndex>(only.keys.size(1)); // only the sinks are seen
-    const ExactAttention seen = keptAttention(work.engine(), only, sinks, work.checkpoint());
+    const WeightedAttention seen = keptAttention(work.engine(), only, sinks, work.checkpoint());
     HostTensor mass = seen.logDenominator;
     for (std::size_t i = 0; i < mass.data.size(); ++i)
         mass.data[i] = static_cast<float>(

@@ -16,29 +16,6 @@ namespace {
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kSmallestOutput = 1e-12; // relative errors of shorter outputs are skipped
 
-WeightedAttention attend(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
-                         const Checkpoint& checkpoint) {
-    WeightedAttentionInput attention;
-    attention.queries = input.queries;
-    attention.keys = input.keys;
-    attention.values = input.values;
-    attention.firstQuery = input.firstQuery;
-    attention.cut = input.cut;
-    attention.rule = input.rule;
-    attention.kept = kept;
-    return engine.weightedAttention(attention, checkpoint);
-}
-
-WeightedAttention attendLeft(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
-                             const Checkpoint& checkpoint) {
-    if (!input.moved)
-        return attend(engine, input, kept, checkpoint);
-    const MovedCache& cache = *input.moved;
-    const FidelityInput moved{cache.queries, cache.keys,        cache.values, cache.firstQuery,
-                              cache.cut,     input.seenQueries, input.rule};
-    return attend(engine, moved, cache.kept, checkpoint);
-}
-
 bool isPlain(const WeightedSet& set) {
     return set.numeratorWeights.empty() && set.denominatorWeights.empty() && set.denominator.empty();
 }
@@ -79,11 +56,7 @@ std::vector<double> rowMeans(const HostTensor& table) {
     return means;
 }
 
-ExactAttention downloaded(const Engine& engine, WeightedAttention attention) {
-    return {engine.download(attention.output), std::move(attention.logDenominator), std::move(attention.logNorm)};
-}
-
-void fill(Fidelity& result, const HostTensor& output, const HostTensor& logKept, const ExactAttention& exact) {
+void fill(Fidelity& result, const HostTensor& output, const HostTensor& logKept, const WeightedAttention& exact) {
     const std::int64_t dv = exact.output.shape[2];
     const std::size_t pairs = result.outputError.data.size();
     for (std::size_t pair = 0; pair < pairs; ++pair) {
@@ -104,21 +77,34 @@ void fill(Fidelity& result, const HostTensor& output, const HostTensor& logKept,
 
 } // namespace
 
-ExactAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
-                             const Checkpoint& checkpoint) {
-    return downloaded(engine, attendLeft(engine, input, kept, checkpoint));
+WeightedAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
+                                const Checkpoint& checkpoint) {
+    WeightedAttentionInput attention;
+    attention.queries = input.queries;
+    attention.keys = input.keys;
+    attention.values = input.values;
+    attention.firstQuery = input.firstQuery;
+    attention.cut = input.cut;
+    attention.rule = input.rule;
+    attention.kept = kept;
+    return engine.weightedAttention(attention, checkpoint);
 }
 
-ExactAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
-                             const Checkpoint& checkpoint) {
-    return downloaded(engine, attend(engine, input, kept, checkpoint));
+WeightedAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
+                                const Checkpoint& checkpoint) {
+    if (!input.moved)
+        return keptAttention(engine, input, kept, checkpoint);
+    const MovedCache& cache = *input.moved;
+    const FidelityInput moved{cache.queries, cache.keys,        cache.values, cache.firstQuery,
+                              cache.cut,     input.seenQueries, input.rule};
+    return keptAttention(engine, moved, cache.kept, checkpoint);
 }
 
-ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint) {
+WeightedAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint) {
     return keptAttention(engine, input, {}, checkpoint);
 }
 
-Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
+Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const WeightedAttention& exact,
                          std::span<const WeightedSet> kept, const Checkpoint& checkpoint) {
     const std::int64_t heads = input.queries.size(0), count = input.queries.size(1);
     assert((std::cmp_equal(kept.size(), input.keys.size(0)) || std::cmp_equal(kept.size(), heads)) &&
@@ -130,15 +116,14 @@ Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const
     result.outputError = {{heads, count}, std::vector<float>(static_cast<std::size_t>(heads * count))};
     result.retainedMass = result.outputError;
     const bool plain = !input.moved && std::all_of(kept.begin(), kept.end(), isPlain);
-    const WeightedAttention left = attendLeft(engine, input, kept, plain ? checkpoint : checkpoint.part(0, 0.5));
-    const HostTensor output = engine.download(left.output);
+    const WeightedAttention left = leftAttention(engine, input, kept, plain ? checkpoint : checkpoint.part(0, 0.5));
     if (plain) {
-        fill(result, output, left.logDenominator, exact);
+        fill(result, left.output, left.logDenominator, exact);
         return result;
     }
     // Weights and positions change the output but not the true attention on the kept tokens.
     const std::vector<WeightedSet> sets = plainSets(kept);
-    fill(result, output, attend(engine, input, sets, checkpoint.part(0.5, 1)).logDenominator, exact);
+    fill(result, left.output, keptAttention(engine, input, sets, checkpoint.part(0.5, 1)).logDenominator, exact);
     return result;
 }
 

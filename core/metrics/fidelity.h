@@ -25,13 +25,6 @@ struct Fidelity {
     std::int64_t skipped = 0;             ///< (query head, query) pairs with ||a|| < 1e-12 or no visible kept token
 };
 
-/// Exact attention of the evaluation queries: independent of the selection, so worth caching.
-struct ExactAttention {
-    HostTensor output;         ///< [Hq, w, dv]
-    HostTensor logDenominator; ///< [Hq, w]
-    HostTensor logNorm;        ///< [Hq, w]: e^(logNorm - logDenominator) = ||p_j||_2
-};
-
 /// A layer with re-assigned positions (L6): the rows of the cache and everything after the cut at consecutive
 /// positions, with keys and queries rotated to them.
 struct MovedCache {
@@ -53,16 +46,17 @@ struct FidelityInput {
 
 /// Attention of the evaluation queries over the kept tokens: `kept` ([Hkv] or [Hq], see WeightedAttentionInput) and
 /// [cut, j], or the moved cache of `input`.
-ExactAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
-                             const Checkpoint& checkpoint);
+WeightedAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
+                                const Checkpoint& checkpoint);
 /// Attention of the evaluation queries over `kept` [Hkv] (empty: all) and [cut, j], at their original positions.
-ExactAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
-                             const Checkpoint& checkpoint);
-ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);
+WeightedAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
+                                const Checkpoint& checkpoint);
+/// Attention over everything: the part that no selection changes, worth caching.
+WeightedAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);
 
 /// `kept` [Hkv]: the samples of numerator and denominator; [cut, j] always has weight 1. The retained mass is the exact
 /// attention on the numerator's tokens at their original positions, whatever their weights.
-Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
+Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const WeightedAttention& exact,
                          std::span<const WeightedSet> kept, const Checkpoint& checkpoint);
 
 /// Mean over the values that are not NaN; NaN without any. Tables show it over the heads of a Fidelity.

@@ -73,13 +73,13 @@ Summary Histogram::summary() const {
 }
 
 HostTensor cosinesToMean(const Engine& engine, const Tensor& rows, const Checkpoint& checkpoint) {
-    return engine.download(engine.similarity(rows, engine.anchor(rows, AnchorKind::Mean, checkpoint),
-                                             SimilarityMetric::Cosine, checkpoint));
+    return engine.similarity(rows, engine.anchor(rows, AnchorKind::Mean, checkpoint), SimilarityMetric::Cosine,
+                             checkpoint);
 }
 
 HostTensor distancesToMean(const Engine& engine, const Tensor& rows, const Checkpoint& checkpoint) {
-    return engine.download(engine.similarity(rows, engine.anchor(rows, AnchorKind::Mean, checkpoint),
-                                             SimilarityMetric::Euclidean, checkpoint));
+    return engine.similarity(rows, engine.anchor(rows, AnchorKind::Mean, checkpoint), SimilarityMetric::Euclidean,
+                             checkpoint);
 }
 
 std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput& input, const Checkpoint& checkpoint) {
@@ -98,9 +98,8 @@ std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput
     map.height = rows;
     const HostTensor weights = engine.attentionMap(map, checkpoint).cells; // [rows, n], one cell a pixel
     const HostTensor keys = engine.download(input.keys), queries = engine.download(input.queries);
-    const HostTensor mean =
-        engine.download(engine.anchor(engine.rows(input.keys, 0, input.meanOver), AnchorKind::Mean, checkpoint));
-    const HostTensor norms = engine.download(engine.rowNorms(input.keys, checkpoint));
+    const HostTensor mean = engine.anchor(engine.rows(input.keys, 0, input.meanOver), AnchorKind::Mean, checkpoint);
+    const HostTensor norms = engine.rowNorms(input.keys, checkpoint);
     const float* kbar = mean.data.data() + kvHead * d;
     const float* longest = std::max_element(norms.data.data() + kvHead * n, norms.data.data() + (kvHead + 1) * n);
     std::vector<TheoremPoint> points;

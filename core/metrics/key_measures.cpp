@@ -85,31 +85,29 @@ MeasureValues cosineSumMinimum(MeasureWork& work) {
 }
 
 MeasureValues keyNorm(MeasureWork& work) {
-    return perHeadValues(headMeans(work.engine().download(work.engine().rowNorms(work.seenKeys(), work.checkpoint()))));
+    return perHeadValues(headMeans(work.engine().rowNorms(work.seenKeys(), work.checkpoint())));
 }
 
 MeasureValues shiftedKeyNorm(MeasureWork& work) {
     const Engine& engine = work.engine();
-    const Tensor keys = work.seenKeys(), mean = engine.anchor(keys, AnchorKind::Mean, work.checkpoint());
-    return perHeadValues(
-        headMeans(engine.download(engine.similarity(keys, mean, SimilarityMetric::Euclidean, work.checkpoint()))));
+    const Tensor keys = work.seenKeys();
+    const HostTensor mean = engine.anchor(keys, AnchorKind::Mean, work.checkpoint());
+    return perHeadValues(headMeans(engine.similarity(keys, mean, SimilarityMetric::Euclidean, work.checkpoint())));
 }
 
 MeasureValues valueNorm(MeasureWork& work) {
     const Tensor values = work.engine().rows(work.input().attention.values, 0, work.input().attention.cut);
-    return perHeadValues(headMeans(work.engine().download(work.engine().rowNorms(values, work.checkpoint()))));
+    return perHeadValues(headMeans(work.engine().rowNorms(values, work.checkpoint())));
 }
 
 MeasureValues queryNorm(MeasureWork& work) {
-    return perHeadValues(
-        headMeans(work.engine().download(work.engine().rowNorms(work.input().attention.queries, work.checkpoint()))));
+    return perHeadValues(headMeans(work.engine().rowNorms(work.input().attention.queries, work.checkpoint())));
 }
 
 MeasureValues cosineOfMeans(MeasureWork& work) {
     const Engine& engine = work.engine();
-    const HostTensor keyMean = engine.download(engine.anchor(work.seenKeys(), AnchorKind::Mean, work.checkpoint()));
-    const HostTensor queryMean =
-        engine.download(engine.anchor(work.input().attention.queries, AnchorKind::Mean, work.checkpoint()));
+    const HostTensor keyMean = engine.anchor(work.seenKeys(), AnchorKind::Mean, work.checkpoint());
+    const HostTensor queryMean = engine.anchor(work.input().attention.queries, AnchorKind::Mean, work.checkpoint());
     std::vector<double> values;
     for (std::int64_t h = 0; h < work.queryHeads(); ++h)
         values.push_back(cosineOf(headRow(keyMean, work.kvHeadOf(h)), headRow(queryMean, h)));
@@ -119,10 +117,9 @@ MeasureValues cosineOfMeans(MeasureWork& work) {
 MeasureValues cosineOfDistinctKey(MeasureWork& work) {
     const Engine& engine = work.engine();
     const Tensor keys = work.seenKeys();
-    const HostTensor toMean = engine.download(engine.similarity(
-        keys, engine.anchor(keys, AnchorKind::Mean, work.checkpoint()), SimilarityMetric::Cosine, work.checkpoint()));
-    const HostTensor queryMean =
-        engine.download(engine.anchor(work.input().attention.queries, AnchorKind::Mean, work.checkpoint()));
+    const HostTensor toMean = engine.similarity(keys, engine.anchor(keys, AnchorKind::Mean, work.checkpoint()),
+                                                SimilarityMetric::Cosine, work.checkpoint());
+    const HostTensor queryMean = engine.anchor(work.input().attention.queries, AnchorKind::Mean, work.checkpoint());
     RowPositions distinct;
     for (std::int64_t h = 0; h < work.kvHeads(); ++h) {
         const std::span<const float> row = headRow(toMean, h);
@@ -141,7 +138,7 @@ MeasureValues leverageConcentration(MeasureWork& work) {
     const std::int64_t cut = work.input().attention.cut, tenth = (cut + kTenth - 1) / kTenth;
     LeverageRequest request;
     request.rows = work.engine().rows(work.input().preRopeKeys, 0, cut);
-    HostTensor scores = work.engine().download(work.engine().leverage(request, work.checkpoint()).scores);
+    HostTensor scores = work.engine().leverage(request, work.checkpoint()).scores;
     return perKvHead(work, [&](std::int64_t h) {
         const auto begin = scores.data.begin() + h * cut;
         std::sort(begin, begin + cut, std::greater<>());

@@ -23,7 +23,7 @@ struct MeasureValues {
 struct MeasureInput {
     const Engine& engine;
     FidelityInput attention;
-    const ExactAttention& exact;
+    const WeightedAttention& exact;
     const Fidelity& fidelity;
     std::span<const WeightedSet> kept; ///< [Hkv], or [Hq] where query heads have sets of their own
     const HostTensor&

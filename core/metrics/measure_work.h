@@ -24,7 +24,7 @@ public:
         return m_input.attention.rule.gqaGroupOf[static_cast<std::size_t>(queryHead)];
     }
 
-    const ExactAttention& left();       ///< attention over the kept tokens
+    const WeightedAttention& left();    ///< attention over the kept tokens
     const HostTensor& frobeniusNorms(); ///< [Hkv, w] ||V_j||_F of the first j rows
     const HostTensor& operatorNorms();  ///< [Hkv, w] ||V_j||_op
     const HostTensor& futureMass();     ///< [Hq, n] mean attention of the evaluation queries
@@ -38,7 +38,7 @@ public:
 private:
     const MeasureInput& m_input;
     const Checkpoint& m_checkpoint;
-    std::optional<ExactAttention> m_left;
+    std::optional<WeightedAttention> m_left;
     std::optional<HostTensor> m_frobenius, m_operator, m_future, m_entropies, m_singular;
     std::optional<std::vector<std::vector<TokenIndex>>> m_kept;
 };

@@ -92,7 +92,7 @@ std::vector<MeasureValues> measureLayer(const MeasureInput& input, std::span<con
     return values;
 }
 
-const ExactAttention& MeasureWork::left() {
+const WeightedAttention& MeasureWork::left() {
     if (!m_left)
         m_left = leftAttention(engine(), m_input.attention, m_input.kept, m_checkpoint);
     return *m_left;
@@ -101,7 +101,7 @@ const ExactAttention& MeasureWork::left() {
 const HostTensor& MeasureWork::frobeniusNorms() {
     if (m_frobenius)
         return *m_frobenius;
-    const HostTensor norms = engine().download(engine().rowNorms(m_input.attention.values, m_checkpoint));
+    const HostTensor norms = engine().rowNorms(m_input.attention.values, m_checkpoint);
     const std::int64_t n = norms.shape[1], first = m_input.attention.firstQuery;
     m_frobenius = table(kvHeads(), queryCount());
     for (std::int64_t h = 0; h < kvHeads(); ++h) {
@@ -127,8 +127,7 @@ const HostTensor& MeasureWork::operatorNorms() {
 const HostTensor& MeasureWork::futureMass() {
     if (!m_future) {
         const FidelityInput& in = m_input.attention;
-        m_future = engine().download(
-            engine().attentionColumnSums({in.queries, in.keys, in.firstQuery, {}, in.rule}, m_checkpoint));
+        m_future = engine().attentionColumnSums({in.queries, in.keys, in.firstQuery, {}, in.rule}, m_checkpoint);
         for (float& mass : m_future->data)
             mass /= static_cast<float>(queryCount());
     }

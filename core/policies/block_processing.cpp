@@ -5,7 +5,6 @@
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/score_tables.h"
 
 #include <algorithm>
 #include <limits>
@@ -107,14 +106,14 @@ private:
     // Moves carried state with its rows: [Hkv, m] directly, [Hq, m] by the KV head that each query head reads.
     void keepCarried(Features carried, const PolicyInput& input) {
         for (auto& [name, tensor] : carried) {
-            const bool perQueryHead = tensor.size(0) != input.keys.size(0);
+            const bool perQueryHead = tensor.shape[0] != input.keys.size(0);
             RowPositions rows = m_keptRows;
             if (perQueryHead) {
                 rows.clear();
                 for (const std::int32_t kvHead : input.attention.gqaGroupOf)
                     rows.push_back(m_keptRows[static_cast<std::size_t>(kvHead)]);
             }
-            tensor = m_whole.engine.gatherRows(tensor, rows);
+            tensor = gatherColumns(tensor, rows);
         }
         m_carried = std::move(carried);
     }
@@ -123,7 +122,7 @@ private:
         Features padded;
         const auto rows = static_cast<std::int64_t>(m_cache.front().size());
         for (const auto& [name, tensor] : m_carried)
-            padded[name] = padColumns(m_whole.engine, tensor, tensor.size(0), rows, 0);
+            padded[name] = padColumns(tensor, 0, rows, 0);
         return padded;
     }
 
@@ -135,7 +134,7 @@ private:
     RowPositions m_keptRows; // rows of the last choice
     std::vector<float> m_margins;
     Features m_carried;
-    Tensor m_chosenBy; // scores of the last choice, where the policy rescored for the budget
+    HostTensor m_chosenBy; // scores of the last choice, where the policy rescored for the budget
 };
 
 void appendEnds(std::vector<TokenIndex>& ends, std::int64_t begin, std::int64_t end, std::int64_t block) {

@@ -1,8 +1,6 @@
 // The usual select stage: protected rows, then the best scores, per KV head or per query head.
 #include "core/policies/keep_best.h"
 
-#include "core/engine/engine.h"
-
 #include <algorithm>
 #include <iterator>
 #include <limits>
@@ -11,14 +9,9 @@ namespace kvscope {
 
 namespace {
 
-std::vector<TopKHead> bestRows(const PolicyInput& input, const Tensor& scores, const Protection& fitted,
-                               std::int64_t count) {
-    TopKRequest request;
-    request.scores = scores;
-    request.counts.assign(static_cast<std::size_t>(scores.size(0)), count);
-    request.protectFirst = fitted.first;
-    request.protectLast = fitted.last;
-    return input.engine.topK(request);
+std::vector<TopKHead> bestRows(const HostTensor& scores, const Protection& fitted, std::int64_t count) {
+    const std::vector<std::int64_t> counts(static_cast<std::size_t>(scores.shape[0]), count);
+    return topK(scores, counts, fitted.first, fitted.last);
 }
 
 RowSelection protecting(const Protection& fitted) {
@@ -35,18 +28,19 @@ Protection Protection::within(std::int64_t count, std::int64_t rows) const {
     return {fitting, std::min({last, count - fitting, rows - fitting})};
 }
 
-RowSelection keepBest(const PolicyInput& input, const Tensor& total, const Protection& protection, std::int64_t count) {
+RowSelection keepBest(const PolicyInput& input, const HostTensor& total, const Protection& protection,
+                      std::int64_t count) {
     const Protection fitted = protection.within(count, input.rowCount());
     RowSelection selection = protecting(fitted);
-    selection.heads = bestRows(input, total, fitted, count);
+    selection.heads = bestRows(total, fitted, count);
     return selection;
 }
 
-RowSelection keepBestPerQueryHead(const PolicyInput& input, const Tensor& scores, const Protection& protection,
+RowSelection keepBestPerQueryHead(const PolicyInput& input, const HostTensor& scores, const Protection& protection,
                                   std::int64_t count) {
     const Protection fitted = protection.within(count, input.rowCount());
     RowSelection selection = protecting(fitted);
-    selection.queryHeads = bestRows(input, scores, fitted, count);
+    selection.queryHeads = bestRows(scores, fitted, count);
     selection.heads.assign(static_cast<std::size_t>(input.keys.size(0)), {{}, std::numeric_limits<float>::infinity()});
     for (std::size_t head = 0; head < selection.queryHeads.size(); ++head) {
         const TopKHead& own = selection.queryHeads[head];

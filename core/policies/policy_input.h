@@ -3,6 +3,7 @@
 #include "core/base/checkpoint.h"
 #include "core/base/random_source.h"
 #include "core/engine/requests.h"
+#include "core/engine/score_arithmetic.h"
 #include "core/policies/step_log.h"
 
 #include <cstdint>
@@ -34,7 +35,7 @@ struct PolicyInput {
     TokenIndex firstQuery = 0; ///< time position of the first of them
     TokenIndex end = 0;        ///< tokens seen so far (= the cut in one-shot runs); the rows lie in [0, end)
     RowPositions positions;    ///< token of each row; empty: row r is token r
-    std::map<std::string, Tensor> carried; ///< block processing: what `carry` returned one block ago, see there
+    std::map<std::string, HostTensor> carried; ///< block processing: what `carry` returned one block ago, see there
     AttentionRule attention;
     LayerIndex layer;
     int numLayers = 1; ///< of the model
@@ -46,7 +47,7 @@ struct PolicyInput {
     std::function<Tensor(LayerIndex)> keysOfLayer = {};
     double retention = -1;    ///< the fraction kept that was asked for; of a budget in tokens that of the whole prompt
     bool recordSteps = false; ///< `select` fills RowSelection::steps if the policy writes a step log
-    Tensor imported = {};     ///< [Hkv, end] scores from a file; empty unless Need::ImportedScores
+    HostTensor imported = {}; ///< [Hkv, end] scores from a file; empty unless Need::ImportedScores
     ChoiceMemo* memo = nullptr; ///< see there; null in block processing
 
     std::int64_t rowCount() const { return keys.size(1); }
@@ -57,12 +58,12 @@ struct PolicyInput {
 };
 
 /// Named tensors that touch all tokens and do not depend on combine or select parameters ([Hkv, m], [Hq, m], [Hkv, d]).
-using Features = std::map<std::string, Tensor>;
+using Features = std::map<std::string, HostTensor>;
 
 struct Scores {
-    Tensor total;                        ///< [Hkv, m]; larger is kept. Empty: the policy does not score (exact)
-    std::map<std::string, Tensor> parts; ///< [Hkv, m] named terms that the read-out shows
-    Tensor perQueryHead = {};            ///< [Hq, m] where each query head chooses by its own scores; else empty
+    HostTensor total;                        ///< [Hkv, m]; larger is kept. Empty: the policy does not score (exact)
+    std::map<std::string, HostTensor> parts; ///< [Hkv, m] named terms that the read-out shows
+    HostTensor perQueryHead = {};            ///< [Hq, m] where each query head chooses by its own scores; else empty
 };
 
 /// Weights of the estimator for one KV head's chosen rows, see HeadSelection.
@@ -77,7 +78,7 @@ struct RowSelection {
     std::int64_t protectedFirst = 0, protectedLast = 0;
     std::vector<RowWeights> weights = {};      ///< [Hkv], or empty: all 1
     std::shared_ptr<const StepLog> steps = {}; ///< null unless asked for
-    Tensor total = {}; ///< [Hkv, m] scores that decided, where they depend on the budget; else empty
+    HostTensor total = {}; ///< [Hkv, m] scores that decided, where they depend on the budget; else empty
     std::vector<TopKHead> queryHeads = {}; ///< [Hq] if query heads choose alone (`heads`: their unions), or empty
     std::vector<std::string> notes = {};   ///< what only the select stage knows ("3 walks failed and were repeated")
 };

@@ -24,9 +24,7 @@ PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values,
     RowSelection chosen = policy.select(asked, scores, values, count);
     outcome.selection = tokensOfRows(chosen, input);
     outcome.log = std::move(chosen.steps);
-    outcome.scores = scores;
-    if (!chosen.total.empty())
-        outcome.scores.total = chosen.total;
+    outcome.scores.total = std::move(chosen.total);
     outcome.positions = input.positions;
     outcome.notes = policy.notes(input, values);
     outcome.notes.insert(outcome.notes.end(), chosen.notes.begin(), chosen.notes.end());
@@ -37,8 +35,12 @@ PolicyOutcome runPolicy(const Policy& policy, const ParameterValues& values, con
                         const PolicyInput& input) {
     if (!isOneShot(values))
         return runInBlocks(policy, values, budget, input);
-    const Features features = policy.features(input, values);
-    return selectOneShot(policy, values, budget, input, policy.combine(input, features, values));
+    Scores scores = policy.combine(input, policy.features(input, values), values);
+    PolicyOutcome outcome = selectOneShot(policy, values, budget, input, scores);
+    if (!outcome.scores.total.empty())
+        scores.total = std::move(outcome.scores.total);
+    outcome.scores = std::move(scores);
+    return outcome;
 }
 
 } // namespace kvscope

@@ -100,6 +100,7 @@ private:
                 rotateRow({rows.data.data() + (head * count + row) * d, d}, rotation, m_capture.info().rope);
             }
         }
+        rows.stored = StoredType::Float32; // rotated numbers have all digits
         return m_engine.upload(std::move(rows));
     }
 

@@ -95,12 +95,13 @@ FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& chec
     return input;
 }
 
-std::shared_ptr<const ExactAttention> LayerWork::exact(const FidelityInput& input, const Checkpoint& checkpoint) const {
+std::shared_ptr<const WeightedAttention> LayerWork::exact(const FidelityInput& input,
+                                                          const Checkpoint& checkpoint) const {
     const std::string key = fmt::format("{}exact|{}|{}", m_prefix, input.cut, input.seenQueries);
-    return m_cache.get<ExactAttention>(key, checkpoint, [&] {
-        ExactAttention all = exactAttention(m_engine, input, checkpoint);
+    return m_cache.get<WeightedAttention>(key, checkpoint, [&] {
+        WeightedAttention all = exactAttention(m_engine, input, checkpoint);
         const std::size_t bytes = bytesOf(all.output.shape) + 2 * bytesOf(all.logDenominator.shape);
-        return StageCache::Made<ExactAttention>{std::move(all), bytes};
+        return StageCache::Made<WeightedAttention>{std::move(all), bytes};
     });
 }
 

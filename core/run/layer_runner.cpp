@@ -1,6 +1,5 @@
 // Runs a request step by step, each step through the cache: tensors, features, scores, choice, exact attention of the
 // evaluation queries, measures. A changed parameter recomputes only the steps that depend on it.
-#include "core/engine/tensors_lost.h"
 #include "core/run/run.h"
 
 #include "core/base/error.h"
@@ -56,17 +55,6 @@ LayerRunner::LayerRunner(std::shared_ptr<const Engine> engine, std::size_t cache
 
 LayerRunner::~LayerRunner() = default;
 
-/// Runs `work`, and once more after TensorsLost: cached tensors are dropped, and the engine continues without its
-/// device.
-template <class Work> auto LayerRunner::surviving(const Work& work) const {
-    try {
-        return work();
-    } catch (const TensorsLost&) {
-        m_caches->stages.drop({});
-    }
-    return work();
-}
-
 const Engine& LayerRunner::engine() const { return *m_engine; }
 
 StageCache& LayerRunner::cache() const { return m_caches->stages; }
@@ -86,7 +74,7 @@ std::shared_ptr<const RunResult> LayerRunner::run(const RunRequest& request, con
     assert(request.capture);
     if (request.budget.unit == Budget::Unit::Quality)
         return runCalibrated(request, checkpoint, partial);
-    return surviving([&] { return runOnce(request, checkpoint, partial); });
+    return runOnce(request, checkpoint, partial);
 }
 
 std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request, const Checkpoint& checkpoint,
@@ -153,7 +141,7 @@ std::vector<MeasureValues> LayerRunner::measure(const RunResult& result, std::sp
     const RunRequest& request = result.request;
     const LayerWork work(*m_engine, m_caches->stages, m_caches->prefixOf(request.capture), *request.capture,
                          request.layer);
-    return surviving([&] { return work.measures(result, ids, checkpoint); });
+    return work.measures(result, ids, checkpoint);
 }
 
 } // namespace kvscope

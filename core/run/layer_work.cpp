@@ -26,14 +26,10 @@ std::string sourceOfPreRopeKeys(const LayerInfo& layer) {
 }
 
 /// [H, m] over the rows of a cache -> [H, cut] over tokens; NaN for tokens that are no longer cached.
-HostTensor byToken(const Engine& engine, const Tensor& rows, const RowPositions& positions, std::int64_t cut) {
-    if (rows.empty())
-        return {};
-    HostTensor given = engine.download(rows);
-    if (positions.empty())
+HostTensor byToken(const HostTensor& given, const RowPositions& positions, std::int64_t cut) {
+    if (given.empty() || positions.empty())
         return given;
-    HostTensor tokens{{given.shape[0], cut}, {}};
-    tokens.data.assign(static_cast<std::size_t>(tokens.shape.count()), std::numeric_limits<float>::quiet_NaN());
+    HostTensor tokens = filledTable(given.shape[0], cut, std::numeric_limits<float>::quiet_NaN());
     for (std::size_t h = 0; h < positions.size(); ++h)
         for (std::size_t row = 0; row < positions[h].size(); ++row)
             tokens.data[h * static_cast<std::size_t>(cut) + static_cast<std::size_t>(positions[h][row])] =
@@ -55,11 +51,10 @@ bool policyNeeds(const PolicySpec& policy, Need need) {
     return std::find(needed.begin(), needed.end(), need) != needed.end();
 }
 
-/// A layer's scores in a one-shot run, on the host and on the engine.
+/// A layer's scores in a one-shot run.
 struct LayerWork::Scored {
     Scores scores;
-    HostTensor total, perQueryHead, anchor;
-    std::map<std::string, HostTensor> parts;
+    HostTensor anchor;
     double featuresMs = 0, combineMs = 0;
 };
 
@@ -157,7 +152,7 @@ std::shared_ptr<const Timed<Features>> LayerWork::features(RunResult& result, co
         Timed<Features> made = timed([&] { return policy.features(input, result.request.policy.values); });
         std::size_t bytes = 0;
         for (const auto& [name, tensor] : made.value)
-            bytes += bytesOf(tensor.shape());
+            bytes += bytesOf(tensor.shape);
         return StageCache::Made<Timed<Features>>{std::move(made), bytes};
     };
     return m_cache.get<Timed<Features>>(key, input.checkpoint, make, &result.times.featuresFromCache);
@@ -167,12 +162,8 @@ LayerWork::Scored LayerWork::combined(const RunRequest& request, const Policy& p
                                       const Features& features) const {
     Scored scored;
     scored.scores = policy.combine(input, features, request.policy.values);
-    scored.total = byToken(m_engine, scored.scores.total, {}, request.cut.token);
-    scored.perQueryHead = byToken(m_engine, scored.scores.perQueryHead, {}, request.cut.token);
-    for (const auto& [name, part] : scored.scores.parts)
-        scored.parts[name] = byToken(m_engine, part, {}, request.cut.token);
     if (const auto anchor = features.find("anchor"); anchor != features.end())
-        scored.anchor = m_engine.download(anchor->second);
+        scored.anchor = anchor->second;
     return scored;
 }
 
@@ -185,17 +176,17 @@ std::shared_ptr<const LayerWork::Scored> LayerWork::score(RunResult& result, con
         auto [scored, combineMs] = timed([&] { return combined(request, policy, input, made->value); });
         scored.featuresMs = made->milliseconds;
         scored.combineMs = combineMs;
-        const std::size_t bytes =
-            2 * ((1 + scored.parts.size()) * bytesOf(scored.total.shape) + bytesOf(scored.perQueryHead.shape));
+        const std::size_t bytes = (1 + scored.scores.parts.size()) * bytesOf(scored.scores.total.shape) +
+                                  bytesOf(scored.scores.perQueryHead.shape);
         return StageCache::Made<Scored>{std::move(scored), bytes};
     };
     const auto scored = m_cache.get<Scored>(keyOf("scores", request, Stage::Combine), input.checkpoint, make,
                                             &result.times.scoresFromCache);
     result.times.featuresMs = scored->featuresMs;
     result.times.combineMs = scored->combineMs;
-    result.scores = scored->total;
-    result.queryHeadScores = scored->perQueryHead;
-    result.parts = scored->parts;
+    result.scores = scored->scores.total;
+    result.queryHeadScores = scored->scores.perQueryHead;
+    result.parts = scored->scores.parts;
     result.anchor = scored->anchor;
     return scored;
 }
@@ -206,14 +197,13 @@ LayerWork::Chosen LayerWork::chosen(const RunRequest& request, const Policy& pol
     PolicyOutcome& outcome = made.outcome;
     if (scored) {
         outcome = selectOneShot(policy, request.policy.values, request.budget, input, scored->scores);
+        made.total = std::move(outcome.scores.total);
     } else {
         outcome = runPolicy(policy, request.policy.values, request.budget, input);
-        made.total = byToken(m_engine, outcome.scores.total, outcome.positions, request.cut.token);
+        made.total = byToken(outcome.scores.total, outcome.positions, request.cut.token);
         for (const auto& [name, part] : outcome.scores.parts)
-            made.parts[name] = byToken(m_engine, part, outcome.positions, request.cut.token);
+            made.parts[name] = byToken(part, outcome.positions, request.cut.token);
     }
-    if (scored && outcome.scores.total.storage() != scored->scores.total.storage())
-        made.total = byToken(m_engine, outcome.scores.total, {}, request.cut.token);
     outcome.scores = {};
     outcome.positions = {};
     return made;
@@ -243,11 +233,10 @@ std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const C
 }
 
 // The key holds the file's date and size, so that a rewritten file counts as another one.
-Tensor LayerWork::imported(const RunRequest& request) const {
+HostTensor LayerWork::imported(const RunRequest& request) const {
     if (!policyNeeds(request.policy, Need::ImportedScores) || request.policy.values.text("file").empty())
         return {};
-    return m_engine.upload(
-        readImportedScores(request.policy.values.text("file"), m_capture.info(), m_layer.layer, request.cut.token));
+    return readImportedScores(request.policy.values.text("file"), m_capture.info(), m_layer.layer, request.cut.token);
 }
 
 void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) const {

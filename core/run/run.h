@@ -140,7 +140,6 @@ public:
 
 private:
     struct Caches;
-    template <class Work> auto surviving(const Work& work) const;
     std::shared_ptr<const RunResult> runOnce(const RunRequest& request, const Checkpoint& checkpoint,
                                              const Partial& partial) const;
     std::shared_ptr<const CalibratedBudget> calibrated(const RunRequest& request, const Checkpoint& checkpoint) const;

@@ -3,7 +3,6 @@
 #include "core/run/run_grid.h"
 
 #include "core/engine/engine.h"
-#include "core/engine/prefetching.h"
 #include "core/run/layer_work.h"
 
 #include <unistd.h>
@@ -66,8 +65,7 @@ double bytesToRead(const CaptureInfo& info, LayerIndex layer, const std::vector<
     return floats * sizeof(float);
 }
 
-/// Reads the next layer while the current one is computed, and prefetches it to the engine's device; the runner's cache
-/// passes it on. An error here is ignored: it occurs again when the layer is read for use.
+/// Reads the next layer while the current one is computed; the runner's cache passes it on. An error here is ignored: it occurs again when the layer is read for use.
 class ReadAhead {
 public:
     ReadAhead(const LayerRunner& runner, const Checkpoint& checkpoint)
@@ -90,12 +88,8 @@ private:
         const std::vector<TensorRole> roles = rolesOf(layer);
         if (bytesToRead(run.capture->info(), run.layer, roles) > mostBytesAhead())
             return;
-        const auto* device = dynamic_cast<const Prefetching*>(&m_runner.engine());
-        for (const TensorRole role : roles) {
-            const Tensor tensor = m_runner.tensor(run.capture, run.layer, role, m_checkpoint);
-            if (device)
-                device->prefetch(tensor);
-        }
+        for (const TensorRole role : roles)
+            m_runner.tensor(run.capture, run.layer, role, m_checkpoint);
     }
 
     const LayerRunner& m_runner;

@@ -339,8 +339,8 @@ private:
         const Engine& engine = m_runner.engine();
         const Tensor keys =
             engine.rows(m_runner.tensor(run.capture, run.layer, TensorRole::Keys, checkpoint), 0, run.cut.token);
-        const HostTensor cosines = engine.download(engine.similarity(
-            keys, engine.anchor(keys, AnchorKind::Mean, checkpoint), SimilarityMetric::Cosine, checkpoint));
+        const HostTensor cosines = engine.similarity(keys, engine.anchor(keys, AnchorKind::Mean, checkpoint),
+                                                     SimilarityMetric::Cosine, checkpoint);
         for (int head = 0; head < heads(); ++head) {
             const auto begin = cosines.data.begin() + head * cosines.shape[1];
             const auto farthest = static_cast<double>(*std::min_element(begin, begin + cosines.shape[1]));
@@ -401,7 +401,7 @@ std::vector<TheoryNorms> theoryNorms(const LayerRunner& runner, const RunResult&
     const LayerInfo& layer = run.capture->info().layerInfo(run.layer);
     const Fidelity& fidelity = requireFidelity(result);
     const auto all = [&](TensorRole role) { return runner.tensor(run.capture, run.layer, role, checkpoint); };
-    const auto normsOf = [&](const Tensor& rows) { return engine.download(engine.rowNorms(rows, checkpoint)); };
+    const auto normsOf = [&](const Tensor& rows) { return engine.rowNorms(rows, checkpoint); };
     const Tensor seenKeys = engine.rows(all(TensorRole::Keys), 0, run.cut.token),
                  seenValues = engine.rows(all(TensorRole::Values), 0, run.cut.token);
     const HostTensor keys = normsOf(seenKeys), values = normsOf(seenValues),

@@ -37,7 +37,6 @@ struct AttentionCall {
     double softcap = 0; ///< logit -> softcap tanh(logit / softcap); 0: none
     AttentionMask mask;
     KernelArithmetic arithmetic = KernelArithmetic::Exact;
-    ExactSums exactSums = ExactSums::Double; ///< FloatPairs: used where the rows allow it, else double
 };
 
 } // namespace kvscope::gpu

@@ -5,10 +5,7 @@
 
 #include "gpu/kernels/device.h"
 #include "gpu/kernels/elements.h"
-#include "gpu/kernels/product_sums.h"
 #include "gpu/kernels/walk_lanes.h"
-
-#include <type_traits>
 
 namespace kvscope::gpu {
 
@@ -20,35 +17,32 @@ constexpr int kPanel = 64;                                 // earlier rows per m
 constexpr int kDepth = 32;                                 // elements of the rows in shared memory at a time
 constexpr int kPad = 1;                                    // against shared-memory bank conflicts
 constexpr int kRowsPerThread = kPanel * kLanes / kThreads; // of one lane
-static_assert(kDepth <= kSettledProducts);
 
-/// Sum: type of the sums of products of two rows, double or FloatPair.
-template <class Sum> struct Shared {
-    using Factor = typename ProductSum<Sum>::Factor;
-    Factor panel[kPanel][kDepth + kPad];
-    Factor lanes[kLanes][kDepth + kPad];
+struct Shared {
+    double panel[kPanel][kDepth + kPad];
+    double lanes[kLanes][kDepth + kPad];
     double matrix[kPanel][kLanes];
     std::int32_t ended;
     double centre[1]; ///< [d]
 };
 
 /// Rows places[first .. first + count) of a walk, elements [depth, depth + kDepth); zero where there is none.
-template <class Factor, int Rows>
-__device__ __forceinline__ void fill(Factor (&to)[Rows][kDepth + kPad], const DeviceRows& from, const Walk& walk,
+template <int Rows>
+__device__ __forceinline__ void fill(double (&to)[Rows][kDepth + kPad], const DeviceRows& from, const Walk& walk,
                                      std::int64_t first, std::int64_t count, std::int64_t depth) {
     for (int i = threadIdx.x; i < Rows * kDepth; i += kThreads) {
         const int row = i / kDepth, c = i % kDepth;
         const bool there = row < count && depth + c < from.width;
-        to[row][c] = there ? Factor(elementOf(from, walk.rule.head, walk.rows[first + row], depth + c)) : Factor(0);
+        to[row][c] = there ? double(elementOf(from, walk.rule.head, walk.rows[first + row], depth + c)) : 0;
     }
 }
 
 /// Products of the panel's rows threadIdx.x / 32, + 8, ... with lane threadIdx.x % 32, added element by element.
-template <class Sum>
-__device__ __forceinline__ void multiply(Shared<Sum>& s, const DeviceRows& from, const Walk& walk, std::int64_t first,
+__device__ __forceinline__ void multiply(Shared& s, const DeviceRows& from, const Walk& walk, std::int64_t first,
                                          std::int64_t count, std::int64_t lanesAt, std::int64_t laneCount,
                                          double (&products)[kRowsPerThread]) {
-    Sum sums[kRowsPerThread] = {};
+    for (double& product : products)
+        product = 0;
     for (std::int64_t depth = 0; depth < from.width; depth += kDepth) {
         __syncthreads();
         fill(s.panel, from, walk, first, count, depth);
@@ -57,17 +51,13 @@ __device__ __forceinline__ void multiply(Shared<Sum>& s, const DeviceRows& from,
         const auto* lane = s.lanes[threadIdx.x % kLanes];
         for (int c = 0; c < kDepth; ++c)
             for (int r = 0; r < kRowsPerThread; ++r)
-                addProduct(sums[r], s.panel[threadIdx.x / kLanes + r * (kThreads / kLanes)][c], lane[c]);
-        for (Sum& sum : sums)
-            settle(sum);
+                products[r] =
+                    exactMultiplyAdd(s.panel[threadIdx.x / kLanes + r * (kThreads / kLanes)][c], lane[c], products[r]);
     }
-    for (int r = 0; r < kRowsPerThread; ++r)
-        products[r] = valueOf(sums[r]);
 }
 
 /// M_ij of `count` rows from `first` on against the lanes.
-template <class Sum>
-__device__ __forceinline__ void fillMatrix(Shared<Sum>& s, const WalksCall& call, const Walk& walk, std::int64_t first,
+__device__ __forceinline__ void fillMatrix(Shared& s, const WalksCall& call, const Walk& walk, std::int64_t first,
                                            std::int64_t count, std::int64_t lanesAt, std::int64_t laneCount) {
     double values[kRowsPerThread] = {}, keys[kRowsPerThread];
     if (call.values.data)
@@ -87,8 +77,7 @@ __device__ __forceinline__ void fillMatrix(Shared<Sum>& s, const WalksCall& call
 }
 
 /// Computes the centre c of the walk; false when c is 0 and can be left out.
-template <class Sum>
-__device__ __forceinline__ bool fillCentre(Shared<Sum>& s, const WalksCall& call, const Walk& walk) {
+__device__ __forceinline__ bool fillCentre(Shared& s, const WalksCall& call, const Walk& walk) {
     const std::int64_t d = call.keys.width;
     if (walk.rule.meanOver <= 0 && !call.centres)
         return false;
@@ -108,8 +97,7 @@ __device__ __forceinline__ bool fillCentre(Shared<Sum>& s, const WalksCall& call
 }
 
 /// Writes <k_i, c> - <c, c> / 2 of every row to scratch: <k_i - c, k_j - c> = <k_i, k_j> - term_i - term_j.
-template <class Sum>
-__device__ __forceinline__ void fillTerms(Shared<Sum>& s, const WalksCall& call, const Walk& walk) {
+__device__ __forceinline__ void fillTerms(Shared& s, const WalksCall& call, const Walk& walk) {
     const bool centred = fillCentre(s, call, walk);
     double square = 0;
     for (std::int64_t c = 0; centred && c < call.keys.width; ++c)
@@ -123,7 +111,7 @@ __device__ __forceinline__ void fillTerms(Shared<Sum>& s, const WalksCall& call,
             __syncthreads();
             const std::int64_t end = call.keys.width - depth < kDepth ? call.keys.width - depth : kDepth;
             for (std::int64_t c = 0; threadIdx.x < kPanel && c < end; ++c)
-                term += s.centre[depth + c] * double(s.panel[threadIdx.x][c]);
+                term += s.centre[depth + c] * s.panel[threadIdx.x][c];
         }
         if (threadIdx.x < kPanel && row < walk.count)
             call.scratch[walk.begin + row] = centred ? term - square / 2 : 0;
@@ -131,10 +119,8 @@ __device__ __forceinline__ void fillTerms(Shared<Sum>& s, const WalksCall& call,
     __syncthreads();
 }
 
-/// Launch bounds, without which compilers fit the registers to four blocks per SM and spill the pairs.
-template <class Sum>
-__global__ void __launch_bounds__(kThreads, std::is_same_v<Sum, FloatPair> ? 3 : 0) walkKernel(WalksCall call) {
-    Shared<Sum>& s = sharedAs<Shared<Sum>>();
+__global__ void __launch_bounds__(kThreads) walkKernel(WalksCall call) {
+    Shared& s = sharedAs<Shared>();
     const Walk walk = walkOfBlock(call);
     if (!beginWalk(call, walk))
         return;
@@ -165,21 +151,13 @@ __global__ void __launch_bounds__(kThreads, std::is_same_v<Sum, FloatPair> ? 3 :
         call.margins[blockIdx.x] = margin;
 }
 
-template <class Sum> void startWalks(const WalksCall& call, Stream stream) {
-    const std::size_t sharedBytes = sizeof(Shared<Sum>) + static_cast<std::size_t>(call.keys.width) * sizeof(double);
-    launch("balancing walks", walkKernel<Sum>, {call.walks}, kThreads, sharedBytes, stream, call);
-}
-
 } // namespace
 
 void balancingWalks(const WalksCall& call, Stream stream) {
-    const bool areFit = takeFloatPairs(call.keys) && (!call.values.data || takeFloatPairs(call.values));
     if (call.arithmetic == KernelArithmetic::Fast)
-        fastBalancingWalks(call, stream);
-    else if (call.exactSums == ExactSums::FloatPairs && areFit)
-        startWalks<FloatPair>(call, stream);
-    else
-        startWalks<double>(call, stream);
+        return fastBalancingWalks(call, stream);
+    const std::size_t sharedBytes = sizeof(Shared) + static_cast<std::size_t>(call.keys.width) * sizeof(double);
+    launch("balancing walks", walkKernel, {call.walks}, kThreads, sharedBytes, stream, call);
 }
 
 } // namespace kvscope::gpu

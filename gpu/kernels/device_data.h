@@ -13,13 +13,9 @@ enum class ElementType : std::int32_t { Float32, BFloat16, Float16 };
 
 constexpr std::int64_t bytesOf(ElementType type) { return type == ElementType::Float32 ? 4 : 2; }
 
-/// Exact: products and sums in double (or see ExactSums), the index contract, results rounded to float once.
+/// Exact: products and sums in double, the index contract, results rounded to float once.
 /// Fast: float sums, products of 16-bit rows by tensor cores; outside the contract.
 enum class KernelArithmetic : std::int32_t { Exact, Fast };
-
-/// How exact kernels add up products of 16-bit rows. FloatPairs (product_sums.h): in pairs of floats until a sum is
-/// complete, for devices with little double throughput. Everything else runs in double either way.
-enum class ExactSums : std::int32_t { Double, FloatPairs };
 
 /// Rows of all heads in device memory: element [h, r, c] is data[h * headStride + r * width + c]. A stride larger than
 /// rows * width is a slice along axis 1.
@@ -28,14 +24,7 @@ struct DeviceRows {
     ElementType type = ElementType::Float32;
     std::int64_t heads = 0, rows = 0, width = 0;
     std::int64_t headStride = 0; ///< in elements
-    /// Every element fits into sums of float pairs (fitsFloatPair).
-    bool fitsFloatPairs = false;
 };
-
-/// Whether products of these rows with each other may be summed in pairs of floats.
-constexpr bool takeFloatPairs(const DeviceRows& rows) {
-    return rows.type != ElementType::Float32 && rows.fitsFloatPairs;
-}
 
 /// [heads, rows, width] without gaps.
 constexpr DeviceRows packedRows(const void* data, ElementType type, std::int64_t heads, std::int64_t rows,

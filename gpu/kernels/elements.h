@@ -3,6 +3,7 @@
 #include "core/base/portable_math.h"
 #include "gpu/kernels/device_data.h"
 
+#include <cmath>
 #include <cstdint>
 
 namespace kvscope::gpu {
@@ -39,6 +40,24 @@ KVSCOPE_PORTABLE float elementAt(const void* data, ElementType type, std::int64_
     if (type == ElementType::BFloat16)
         return widened(static_cast<const BFloat16*>(data)[index]);
     return widened(static_cast<const Float16*>(data)[index]);
+}
+
+/// a * b + c where a and b are floats: their product is exact in double, so one rounding or two are the same number.
+KVSCOPE_PORTABLE double exactMultiplyAdd(double a, double b, double c) {
+#if defined(__CUDA_ARCH__)
+    return fma(a, b, c);
+#else
+    return a * b + c;
+#endif
+}
+
+/// The same in float, for fast arithmetic.
+KVSCOPE_PORTABLE float exactMultiplyAdd(float a, float b, float c) {
+#if defined(__CUDA_ARCH__)
+    return fmaf(a, b, c);
+#else
+    return a * b + c;
+#endif
 }
 
 KVSCOPE_PORTABLE float elementOf(const DeviceRows& rows, std::int64_t head, std::int64_t row, std::int64_t column) {

@@ -2,7 +2,6 @@
 
 #include "gpu/kernels/device.h"
 #include "gpu/kernels/elements.h"
-#include "gpu/kernels/product_sums.h"
 
 // Tiles of 64 rows (the queries of a GQA group) by 64 keys of unscaled logits, 16 values in the registers of each of
 // 256 threads. A tile type defines the number type, which values a thread holds, and the layout of operands in shared
@@ -21,20 +20,18 @@ struct TileRows {
     const std::int64_t* offsets; ///< [kTile] in shared memory
 };
 
-/// Sum is double, FloatPair (both exact) or float. A thread has 4 rows by 4 keys; a sum over the width is added element
-/// by element, so that in double it has the CPU engine's bits.
-template <class Sum> struct PlainTile {
-    using Factor = typename ProductSum<Sum>::Factor;
-    using Value = typename ProductSum<Sum>::Value;
+/// Number is double (exact) or float. A thread has 4 rows by 4 keys; a sum over the width is added element by element,
+/// so that in double it has the CPU engine's bits.
+template <class Number> struct PlainTile {
+    using Value = Number;
     static constexpr int kDepth = 32, kPad = 2;
-    static_assert(kDepth <= kSettledProducts);
     static constexpr int kRowsPerThread = 4;
     static constexpr int kParts = 16; ///< threads that share a row
     static constexpr bool kKeepsOperands = false;
 
     struct Shared {
-        Factor rows[kDepth][kTile + kPad];
-        Factor keys[kDepth][kTile + kPad];
+        Number rows[kDepth][kTile + kPad];
+        Number keys[kDepth][kTile + kPad];
     };
 
     static __device__ __forceinline__ int rowSlot(int value) { return value / 4; }
@@ -42,19 +39,20 @@ template <class Sum> struct PlainTile {
     static __device__ __forceinline__ int keyOf(int value) { return threadIdx.x % 16 * 4 + value % 4; }
     static __device__ __forceinline__ int part() { return threadIdx.x % 16; }
 
-    static __device__ __forceinline__ void fill(Factor (&to)[kDepth][kTile + kPad], const TileRows& from,
+    static __device__ __forceinline__ void fill(Number (&to)[kDepth][kTile + kPad], const TileRows& from,
                                                 std::int64_t depth) {
         for (int i = threadIdx.x; i < kTile * kDepth; i += kTileThreads) {
             const int row = i / kDepth, c = i % kDepth;
             const bool there = from.offsets[row] >= 0 && depth + c < from.width;
-            to[c][row] = there ? Factor(elementAt(from.data, from.type, from.offsets[row] + depth + c)) : Factor(0);
+            to[c][row] = there ? Number(elementAt(from.data, from.type, from.offsets[row] + depth + c)) : Number(0);
         }
     }
 
     /// Called by all threads together; the caller places barriers before and after the use of shared memory.
     static __device__ __forceinline__ void multiply(Shared& s, const TileRows& rows, const TileRows& keys, bool, bool,
-                                                    Value (&values)[kTileValues]) {
-        Sum sums[kTileValues] = {};
+                                                    Number (&values)[kTileValues]) {
+        for (Number& value : values)
+            value = 0;
         const int row = rowOf(0), key = keyOf(0);
         for (std::int64_t depth = 0; depth < rows.width; depth += kDepth) {
             __syncthreads();
@@ -63,12 +61,8 @@ template <class Sum> struct PlainTile {
             __syncthreads();
             for (int c = 0; c < kDepth; ++c)
                 for (int v = 0; v < kTileValues; ++v)
-                    addProduct(sums[v], s.rows[c][row + v / 4], s.keys[c][key + v % 4]);
-            for (Sum& sum : sums)
-                settle(sum);
+                    values[v] = exactMultiplyAdd(s.rows[c][row + v / 4], s.keys[c][key + v % 4], values[v]);
         }
-        for (int v = 0; v < kTileValues; ++v)
-            values[v] = valueOf(sums[v]);
     }
 };
 

@@ -2,7 +2,6 @@
 
 #include "core/base/portable_math.h"
 #include "gpu/kernels/elements.h"
-#include "gpu/kernels/product_sums.h"
 
 #include <cmath>
 #include <cstdint>

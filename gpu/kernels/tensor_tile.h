@@ -122,8 +122,6 @@ template <class Work> void withFastTile(ElementType type, const Work& work) {
 template <class Work> void withTile(const AttentionCall& call, const Work& work) {
     if (call.arithmetic == KernelArithmetic::Fast)
         withFastTile(call.queries.type, work);
-    else if (call.exactSums == ExactSums::FloatPairs && takeFloatPairs(call.queries) && takeFloatPairs(call.keys))
-        work(PlainTile<FloatPair>{});
     else
         work(PlainTile<double>{});
 }

@@ -5,7 +5,7 @@
 #include <limits>
 
 // Arguments of a launch of self-balancing walks (BalanceKV Algorithm 2 and its blocked form;
-// core/engine/balancing_walk.h), with the CPU engine's bits when sums are double. One launch runs all walks of all
+// core/engine/balancing_walk.h), with the CPU engine's bits. One launch runs all walks of all
 // heads, one block of threads per walk; the kernel matrix of a walk exists only in panels of 64 rows by 32, or by 64
 // when fast.
 namespace kvscope::gpu {
@@ -51,7 +51,6 @@ struct WalksCall {
     /// type; their sums, p and the margins in double. Signs may differ where |u - p| is below gamma times the error of
     /// y.
     KernelArithmetic arithmetic = KernelArithmetic::Exact;
-    ExactSums exactSums = ExactSums::Double; ///< of products of keys and of values; FloatPairs: where both allow it
 };
 
 enum class WalkEnding : std::int32_t {

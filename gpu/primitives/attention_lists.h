@@ -48,7 +48,6 @@ struct ListedCall {
         call.scaling = rule.scaling;
         call.softcap = rule.softcap;
         call.arithmetic = arithmetic;
-        call.exactSums = memory.exactSums();
     }
 };
 

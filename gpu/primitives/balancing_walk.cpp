@@ -82,8 +82,7 @@ WalkResults runWalks(const DeviceMemory& memory, const WalksCall& tensors, const
                    .endings = endings.data(),
                    .margins = margins.data(),
                    .scratch = scratch.data(),
-                   .arithmetic = tensors.arithmetic,
-                   .exactSums = memory.exactSums()};
+                   .arithmetic = tensors.arithmetic};
     for (; call.firstStep < longest; call.firstStep = call.endStep) {
         if (call.firstStep > 0) {
             const double share = static_cast<double>(call.firstStep) / static_cast<double>(longest);

@@ -20,7 +20,6 @@ public:
     virtual void copyOut(void* to, const void* from, std::size_t bytes) const = 0;
     virtual void finish() const = 0; ///< waits for all work enqueued before
     virtual Stream stream() const = 0;
-    virtual ExactSums exactSums() const = 0; ///< how the device sums products where the rows allow both
 };
 
 /// A list of numbers in device memory. Empty lists have the address null.

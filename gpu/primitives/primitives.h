@@ -17,10 +17,6 @@ void meanAnchor(const DeviceMemory& memory, const DeviceRows& keys, AnchorKind k
 void similarity(const DeviceMemory& memory, const DeviceRows& keys, const float* anchors, SimilarityMetric metric,
                 float* similarities);
 
-/// scores [H, m]; `request.scores` is ignored.
-std::vector<TopKHead> topK(const DeviceMemory& memory, const float* scores, std::int64_t heads, std::int64_t m,
-                           const TopKRequest& request);
-
 std::vector<GreedyCenters> greedyCenters(const DeviceMemory& memory, const DeviceRows& keys,
                                          const CentersRequest& request, const Checkpoint& checkpoint);
 

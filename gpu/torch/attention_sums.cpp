@@ -70,7 +70,7 @@ at::Tensor chunkSums(const at::Tensor& queries, const at::Tensor& keys, const At
 
 } // namespace
 
-Tensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const {
+HostTensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const {
     const std::int64_t w = input.queries.size(1), m = input.keys.size(1), d = input.keys.size(2);
     assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == input.queries.size(0));
     const auto type = m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
@@ -107,10 +107,10 @@ Tensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Check
         });
         out.index_copy_(0, m_device.listOf(heads), sums.to(at::kFloat));
     }
-    return tensorOf(out);
+    return hostTensorOf(out);
 }
 
-Tensor TorchEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const {
+HostTensor TorchEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const {
     const std::int64_t n = input.keys.size(1), d = input.keys.size(2),
                        size = std::min(input.chunk, std::max<std::int64_t>(1, n));
     assert(input.queries.size(1) == n && input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
@@ -146,7 +146,7 @@ Tensor TorchEngine::attentionChunkSums(const AttentionChunksInput& input, const 
         if (rest > 0)
             compute(n - rest, 1, rest);
     }
-    return tensorOf(out);
+    return hostTensorOf(out);
 }
 
 } // namespace kvscope::gpu

@@ -142,7 +142,8 @@ private:
             std::vector<std::int64_t> heads;
             for (const BalancingWalk* walk : m_walks)
                 heads.push_back(walk->head);
-            const at::Tensor given = numbersOf(input.centres).to(at::kDouble).index_select(0, m_device.listOf(heads));
+            const at::Tensor given =
+                m_device.upload(input.centres).to(at::kDouble).index_select(0, m_device.listOf(heads));
             centres = at::where(over > 0, centres, given.unsqueeze(1));
         }
         m_terms = at::matmul(m_keys, centres.transpose(1, 2)) - centres.square().sum(-1, true) / 2; // [W, B, 1]

@@ -34,7 +34,6 @@ public:
     }
     void finish() const override { m_device.finish(); }
     Stream stream() const override { return static_cast<Stream>(m_device.stream()); }
-    ExactSums exactSums() const override { return m_device.exactSums(); }
 
 private:
     at::Tensor deviceView(void* data, std::size_t bytes) const {
@@ -54,7 +53,6 @@ struct RowsTensor {
         if (tensor.empty())
             return;
         take(storedNumbersOf(tensor));
-        rows.fitsFloatPairs = fitsFloatPairs(tensor);
     }
 
     /// Converts 16-bit rows to floats.
@@ -79,8 +77,6 @@ struct RowsTensor {
     DeviceRows rows;
 };
 
-at::Tensor packed(const Tensor& tensor) { return tensor.empty() ? at::Tensor() : numbersOf(tensor).contiguous(); }
-
 const float* addressOf(const at::Tensor& numbers) {
     return numbers.defined() ? numbers.const_data_ptr<float>() : nullptr;
 }
@@ -104,54 +100,50 @@ at::Tensor scoresLike(const RowsTensor& keys, std::int64_t heads, std::int64_t n
 
 } // namespace
 
-Tensor rowNorms(const TorchDevice& device, const Tensor& tensor) {
+HostTensor rowNorms(const TorchDevice& device, const Tensor& tensor) {
     const RowsTensor keys(tensor);
     const at::Tensor norms = scoresLike(keys, keys.rows.heads, keys.rows.rows);
     gpu::rowNorms(TorchMemory(device), keys.rows, norms.data_ptr<float>());
-    return tensorOf(norms);
+    return hostTensorOf(norms);
 }
 
-Tensor meanAnchor(const TorchDevice& device, const Tensor& tensor, AnchorKind kind) {
+HostTensor meanAnchor(const TorchDevice& device, const Tensor& tensor, AnchorKind kind) {
     const RowsTensor keys(tensor);
     const at::Tensor anchors = scoresLike(keys, keys.rows.heads, keys.rows.width);
     gpu::meanAnchor(TorchMemory(device), keys.rows, kind, anchors.data_ptr<float>());
-    return tensorOf(anchors);
+    return hostTensorOf(anchors);
 }
 
-Tensor similarity(const TorchDevice& device, const Tensor& tensor, const Tensor& anchor, SimilarityMetric metric) {
+HostTensor similarity(const TorchDevice& device, const Tensor& tensor, const HostTensor& anchor,
+                      SimilarityMetric metric) {
     const RowsTensor keys(tensor);
-    const at::Tensor anchors = packed(anchor), scores = scoresLike(keys, keys.rows.heads, keys.rows.rows);
+    const at::Tensor anchors = device.upload(anchor), scores = scoresLike(keys, keys.rows.heads, keys.rows.rows);
     gpu::similarity(TorchMemory(device), keys.rows, addressOf(anchors), metric, scores.data_ptr<float>());
-    return tensorOf(scores);
+    return hostTensorOf(scores);
 }
 
-Tensor columnSums(const TorchDevice& device, const AttentionInput& input, Arithmetic arithmetic,
-                  const Checkpoint& checkpoint) {
+HostTensor columnSums(const TorchDevice& device, const AttentionInput& input, Arithmetic arithmetic,
+                      const Checkpoint& checkpoint) {
     const auto [queries, keys] = QueriesAndKeys(input.queries, input.keys);
     const at::Tensor sums = scoresLike(keys, queries.rows.heads, keys.rows.rows);
     attentionColumnSums(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, sums.data_ptr<float>(),
                         checkpoint);
-    return tensorOf(sums);
+    return hostTensorOf(sums);
 }
 
-Tensor chunkSums(const TorchDevice& device, const AttentionChunksInput& input, Arithmetic arithmetic,
-                 const Checkpoint& checkpoint) {
+HostTensor chunkSums(const TorchDevice& device, const AttentionChunksInput& input, Arithmetic arithmetic,
+                     const Checkpoint& checkpoint) {
     const auto [queries, keys] = QueriesAndKeys(input.queries, input.keys);
     const at::Tensor sums = scoresLike(keys, queries.rows.heads, keys.rows.rows);
     attentionChunkSums(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, sums.data_ptr<float>(),
                        checkpoint);
-    return tensorOf(sums);
+    return hostTensorOf(sums);
 }
 
 AttentionMap attentionMap(const TorchDevice& device, const AttentionMapInput& input, Arithmetic arithmetic,
                           const Checkpoint& checkpoint) {
     const auto [queries, keys] = QueriesAndKeys(input.queries, input.keys);
     return gpu::attentionMap(TorchMemory(device), queries.rows, keys.rows, input, arithmetic, checkpoint);
-}
-
-std::vector<TopKHead> topK(const TorchDevice& device, const TopKRequest& request) {
-    const at::Tensor scores = packed(request.scores);
-    return gpu::topK(TorchMemory(device), addressOf(scores), scores.size(0), scores.size(1), request);
 }
 
 std::vector<GreedyCenters> greedyCenters(const TorchDevice& device, const Tensor& tensor, const CentersRequest& request,
@@ -163,7 +155,7 @@ std::vector<GreedyCenters> greedyCenters(const TorchDevice& device, const Tensor
 std::vector<BalancingSteps> balancingWalks(const TorchDevice& device, const BalancingWalks& input,
                                            Arithmetic arithmetic, const Checkpoint& checkpoint) {
     const RowsTensor keys(input.keys), values(input.values);
-    const at::Tensor centres = packed(input.centres);
+    const at::Tensor centres = input.centres.empty() ? at::Tensor() : device.upload(input.centres);
     return gpu::balancingWalks(TorchMemory(device), keys.rows, values.rows, addressOf(centres), input, arithmetic,
                                checkpoint);
 }

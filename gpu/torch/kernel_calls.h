@@ -10,17 +10,16 @@
 // Only for devices that run kernels.
 namespace kvscope::gpu::kernels {
 
-Tensor rowNorms(const TorchDevice& device, const Tensor& keys);
+HostTensor rowNorms(const TorchDevice& device, const Tensor& keys);
 /// Mean and NormalisedMean only.
-Tensor meanAnchor(const TorchDevice& device, const Tensor& keys, AnchorKind kind);
-Tensor similarity(const TorchDevice& device, const Tensor& keys, const Tensor& anchor, SimilarityMetric metric);
-Tensor columnSums(const TorchDevice& device, const AttentionInput& input, Arithmetic arithmetic,
-                  const Checkpoint& checkpoint);
-Tensor chunkSums(const TorchDevice& device, const AttentionChunksInput& input, Arithmetic arithmetic,
-                 const Checkpoint& checkpoint);
+HostTensor meanAnchor(const TorchDevice& device, const Tensor& keys, AnchorKind kind);
+HostTensor similarity(const TorchDevice& device, const Tensor& keys, const HostTensor& anchor, SimilarityMetric metric);
+HostTensor columnSums(const TorchDevice& device, const AttentionInput& input, Arithmetic arithmetic,
+                      const Checkpoint& checkpoint);
+HostTensor chunkSums(const TorchDevice& device, const AttentionChunksInput& input, Arithmetic arithmetic,
+                     const Checkpoint& checkpoint);
 AttentionMap attentionMap(const TorchDevice& device, const AttentionMapInput& input, Arithmetic arithmetic,
                           const Checkpoint& checkpoint);
-std::vector<TopKHead> topK(const TorchDevice& device, const TopKRequest& request);
 std::vector<GreedyCenters> greedyCenters(const TorchDevice& device, const Tensor& keys, const CentersRequest& request,
                                          const Checkpoint& checkpoint);
 std::vector<BalancingSteps> balancingWalks(const TorchDevice& device, const BalancingWalks& input,

@@ -1,4 +1,4 @@
-// Primitives of keys alone: norms, anchors, similarity to an anchor and among all keys, agreement with block means.
+// Primitives that look at keys alone: norms, anchors, similarity to an anchor and among all keys.
 // Rows are widened to double in batches, so that a layer is never stored in double as a whole.
 #include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/torch_engine.h"
@@ -58,7 +58,7 @@ at::Tensor sumOverAll(const at::Tensor& rows, const at::Tensor& all, const at::T
 
 } // namespace
 
-Tensor TorchEngine::rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const {
+HostTensor TorchEngine::rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const {
     Steps steps(m_device, checkpoint, static_cast<double>(keys.size(1)));
     if constexpr (KVSCOPE_HAS_KERNELS)
         if (m_device.runsKernels())
@@ -68,10 +68,10 @@ Tensor TorchEngine::rowNorms(const Tensor& keys, const Checkpoint& checkpoint) c
     steps.batches(rows.size(1), bytesOfRow(rows), 1, [&](std::int64_t begin, std::int64_t count) {
         parts.push_back(lengthsOf(rows.narrow(1, begin, count).to(at::kDouble)).to(at::kFloat));
     });
-    return tensorOf(at::cat(parts, 1));
+    return hostTensorOf(at::cat(parts, 1));
 }
 
-Tensor TorchEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const {
+HostTensor TorchEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const {
     const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2);
     assert(n > 0);
     if (kind == AnchorKind::Median) {
@@ -81,7 +81,7 @@ Tensor TorchEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint
         steps.batches(heads, 24.0 * static_cast<double>(n * d), 1, [&](std::int64_t begin, std::int64_t count) {
             parts.push_back(medianOf(rows.narrow(0, begin, count)));
         });
-        return tensorOf(at::cat(parts, 0));
+        return hostTensorOf(at::cat(parts, 0));
     }
     Steps steps(m_device, checkpoint, static_cast<double>(n));
     if constexpr (KVSCOPE_HAS_KERNELS)
@@ -93,17 +93,17 @@ Tensor TorchEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint
         const at::Tensor wide = rows.narrow(1, begin, count).to(at::kDouble);
         sum += kind == AnchorKind::Mean ? wide.sum(1) : at::bmm(inverseLengths(wide).unsqueeze(1), wide).squeeze(1);
     });
-    return tensorOf(sum / static_cast<double>(n));
+    return hostTensorOf(sum / static_cast<double>(n));
 }
 
-Tensor TorchEngine::similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
-                               const Checkpoint& checkpoint) const {
-    assert(anchor.shape() == (Shape{keys.size(0), keys.size(2)}));
+HostTensor TorchEngine::similarity(const Tensor& keys, const HostTensor& anchor, SimilarityMetric metric,
+                                   const Checkpoint& checkpoint) const {
+    assert(anchor.shape == (Shape{keys.size(0), keys.size(2)}));
     Steps steps(m_device, checkpoint, static_cast<double>(keys.size(1)));
     if constexpr (KVSCOPE_HAS_KERNELS)
         if (m_device.runsKernels())
             return kernels::similarity(m_device, keys, anchor, metric);
-    const at::Tensor rows = numbersOf(keys), anchors = numbersOf(anchor).to(at::kDouble).unsqueeze(1);
+    const at::Tensor rows = numbersOf(keys), anchors = m_device.upload(anchor).to(at::kDouble).unsqueeze(1);
     const at::Tensor anchorLengths = lengthsOf(anchors);
     std::vector<at::Tensor> parts;
     steps.batches(rows.size(1), bytesOfRow(rows), 1, [&](std::int64_t begin, std::int64_t count) {
@@ -119,10 +119,10 @@ Tensor TorchEngine::similarity(const Tensor& keys, const Tensor& anchor, Similar
         }
         parts.push_back(products.to(at::kFloat));
     });
-    return tensorOf(at::cat(parts, 1));
+    return hostTensorOf(at::cat(parts, 1));
 }
 
-Tensor TorchEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const {
+HostTensor TorchEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const {
     const at::Tensor rows = numbersOf(keys);
     const std::int64_t heads = rows.size(0), n = rows.size(1);
     Steps steps(m_device, checkpoint, static_cast<double>(heads * n));
@@ -139,27 +139,7 @@ Tensor TorchEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric, co
         });
         sums.push_back(at::cat(parts, 0));
     }
-    return tensorOf(at::stack(sums, 0));
-}
-
-Tensor TorchEngine::blockMeanProducts(const Tensor& keys, std::int64_t block, const Checkpoint& checkpoint) const {
-    assert(block > 0);
-    const at::Tensor rows = numbersOf(keys);
-    const std::int64_t heads = rows.size(0), n = rows.size(1), d = rows.size(2), whole = n / block;
-    Steps steps(m_device, checkpoint, static_cast<double>(n));
-    std::vector<at::Tensor> parts;
-    // Blocks [heads, blocks, rows, d]; the mean of a short last block is divided by the full length too.
-    const auto products = [&](const at::Tensor& blocks) {
-        const at::Tensor wide = blocks.to(at::kDouble), mean = wide.sum(2) / static_cast<double>(block);
-        parts.push_back(at::matmul(wide, mean.unsqueeze(-1)).squeeze(-1).flatten(1).to(at::kFloat));
-    };
-    steps.batches(whole, bytesOfRow(rows) * static_cast<double>(block), static_cast<double>(block),
-                  [&](std::int64_t begin, std::int64_t count) {
-                      products(rows.narrow(1, begin * block, count * block).reshape({heads, count, block, d}));
-                  });
-    if (n > whole * block)
-        products(rows.narrow(1, whole * block, n - whole * block).unsqueeze(1));
-    return tensorOf(at::cat(parts, 1));
+    return hostTensorOf(at::stack(sums, 0));
 }
 
 } // namespace kvscope::gpu

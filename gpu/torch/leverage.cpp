@@ -99,7 +99,7 @@ public:
     }
 
     Leverage result() const {
-        Leverage out{tensorOf(m_scores), {}, m_ranks};
+        Leverage out{hostTensorOf(m_scores), {}, m_ranks};
         if (!m_spectra.empty())
             out.spectrum = hostTensorOf(at::cat(m_spectra, 0));
         return out;

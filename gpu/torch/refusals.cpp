@@ -7,14 +7,6 @@
 
 namespace kvscope::gpu {
 
-void refuseScore(std::int64_t head, std::int64_t row) {
-    throw Error(
-        {"the score of token " + std::to_string(row) + " in head " + std::to_string(head) + " is not a number (NaN)",
-         "scores",
-         "look for NaN or infinity in the capture's keys and queries",
-         {}});
-}
-
 void refuseKey(std::int64_t row) {
     throw Error({"key " + std::to_string(row) + " has no finite distance to another key",
                  "keys",

@@ -5,7 +5,6 @@
 namespace kvscope::gpu {
 
 // Errors about numbers that are not finite, with the CPU engine's sentences. Each function throws Error.
-[[noreturn]] void refuseScore(std::int64_t head, std::int64_t row);   ///< NaN where a choice is made
 [[noreturn]] void refuseKey(std::int64_t row);                        ///< no finite distance to another key
 [[noreturn]] void refuseWalkRow(std::int64_t head, std::int64_t row); ///< a walk's product is not finite
 

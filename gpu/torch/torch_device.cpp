@@ -4,16 +4,12 @@
 
 #include "core/base/error.h"
 #include "gpu/kernels/device_error.h"
-#include "gpu/kernels/exact_sums.h"
-#include "gpu/torch/exact_type.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/core/Tensor.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/from_blob.h>
 #include <c10/core/CachingDeviceAllocator.h>
-#include <c10/core/Event.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <c10/util/Exception.h>
 
@@ -86,20 +82,6 @@ at::Tensor pinned(const at::Tensor& onHost) {
     }
 }
 
-/// Sets this thread's current stream for the lifetime of the object.
-class ScopedStream {
-public:
-    ScopedStream(const c10::impl::VirtualGuardImpl& guard, c10::Stream stream)
-        : m_guard(guard), m_before(guard.exchangeStream(stream)) {}
-    ~ScopedStream() { m_guard.exchangeStream(m_before); }
-    ScopedStream(const ScopedStream&) = delete;
-    ScopedStream& operator=(const ScopedStream&) = delete;
-
-private:
-    const c10::impl::VirtualGuardImpl& m_guard;
-    c10::Stream m_before;
-};
-
 } // namespace
 
 [[gnu::weak]] bool kernelsRunOnTheCpu() { return false; }
@@ -115,11 +97,6 @@ TorchDevice::TorchDevice(const EngineModuleRequest& request)
     m_runsKernels = KVSCOPE_HAS_KERNELS && (m_cuda || kernelsRunOnTheCpu());
     if (m_runsKernels && !m_cuda)
         m_description += ", emulated kernels";
-    if constexpr (KVSCOPE_HAS_KERNELS)
-        if (m_runsKernels)
-            m_exactSums = exactSumsFor(m_cuda ? singleToDoubleRatio() : 1, std::getenv(kExactSumsVariable));
-    if (m_exactSums == ExactSums::FloatPairs && request.arithmetic == Arithmetic::Exact)
-        m_description += ", exact sums in pairs of floats";
 }
 
 void TorchDevice::openCuda() {
@@ -144,13 +121,6 @@ void TorchDevice::openCuda() {
     }
 }
 
-at::Tensor TorchDevice::exactOnHost(HostTensor numbers) const {
-    const bool isRows = numbers.shape.rank() == 3;
-    const StoredAs type = m_runsKernels && isRows ? exactTypeOf(numbers.data) : StoredAs::Float32;
-    const at::Tensor onHost = cpuTensorOf(std::move(numbers));
-    return type == StoredAs::Float32 ? onHost : onHost.to(type == StoredAs::BFloat16 ? at::kBFloat16 : at::kHalf);
-}
-
 at::Tensor TorchDevice::toDevice(const at::Tensor& onHost) const {
     if (!m_cuda)
         return onHost;
@@ -161,23 +131,12 @@ at::Tensor TorchDevice::toDevice(const at::Tensor& onHost) const {
 
 at::Tensor TorchDevice::upload(HostTensor numbers) const { return toDevice(cpuTensorOf(std::move(numbers))); }
 
-at::Tensor TorchDevice::uploadExact(HostTensor numbers) const { return toDevice(exactOnHost(std::move(numbers))); }
-
-at::Tensor TorchDevice::uploadOnCopyStream(HostTensor numbers) const {
-    const at::Tensor onHost = exactOnHost(std::move(numbers));
-    if (!m_cuda)
-        return onHost;
-    const at::Tensor onDevice = at::empty(onHost.sizes(), onHost.options().device(deviceOf(true)));
-    const c10::impl::VirtualGuardImpl guard(at::kCUDA);
-    const c10::Stream copying = guard.getStreamFromGlobalPool(deviceOf(true));
-    // The memory belongs to the computing stream, and work enqueued there earlier may still use it: the copy stream
-    // waits for that work first.
-    c10::Event before(at::kCUDA);
-    before.record(guard.getStream(deviceOf(true)));
-    before.block(copying);
-    const ScopedStream inUse(guard, copying);
-    onDevice.copy_(pinned(onHost), /*non_blocking=*/false);
-    return onDevice;
+at::Tensor TorchDevice::uploadAsStored(HostTensor numbers) const {
+    const StoredType type = m_cuda || m_runsKernels ? numbers.stored : StoredType::Float32;
+    const at::Tensor onHost = cpuTensorOf(std::move(numbers));
+    if (type == StoredType::Float32)
+        return toDevice(onHost);
+    return toDevice(onHost.to(type == StoredType::Bfloat16 ? at::kBFloat16 : at::kHalf));
 }
 
 at::Tensor TorchDevice::listOf(std::span<const double> numbers) const { return copied(numbers, at::kDouble, m_cuda); }

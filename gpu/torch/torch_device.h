@@ -26,8 +26,6 @@ public:
     bool isCuda() const { return m_cuda; }
     /// Whether hand-written kernels replace LibTorch's operations where a kernel exists.
     bool runsKernels() const { return m_runsKernels; }
-    /// How exact kernels add up products of 16-bit rows where the rows allow both ways.
-    ExactSums exactSums() const { return m_exactSums; }
     /// LibTorch's current stream (cudaStream_t); null on the CPU.
     void* stream() const;
     const std::string& description() const { return m_description; }
@@ -36,10 +34,8 @@ public:
 
     /// Uploads as float.
     at::Tensor upload(HostTensor numbers) const;
-    /// Uploads rows [H, n, d]: as 16 bits where these are exact and kernels read them, otherwise as float.
-    at::Tensor uploadExact(HostTensor numbers) const;
-    /// As uploadExact, on a copy stream that runs beside the current stream; complete when it returns.
-    at::Tensor uploadOnCopyStream(HostTensor numbers) const;
+    /// What is stored in 16 bits is uploaded as 16 bits, unless LibTorch computes on the CPU.
+    at::Tensor uploadAsStored(HostTensor numbers) const;
     /// A list of the host as a one-dimensional device tensor.
     at::Tensor listOf(std::span<const double> numbers) const;
     at::Tensor listOf(std::span<const std::int64_t> numbers) const;
@@ -55,11 +51,9 @@ public:
 
 private:
     void openCuda();
-    at::Tensor exactOnHost(HostTensor numbers) const;
     at::Tensor toDevice(const at::Tensor& onHost) const;
 
     bool m_cuda = false, m_runsKernels = false;
-    ExactSums m_exactSums = ExactSums::Double;
     std::string m_description;
     std::size_t m_residentBytes = 0;
     mutable std::atomic<std::int64_t> m_batchBytes;

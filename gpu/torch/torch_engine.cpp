@@ -1,7 +1,6 @@
-// Construction of the LibTorch engine, and moving tensors and rows in and out.
+// Makes the LibTorch engine; moves tensors in and out of it, and rows within it.
 #include "gpu/torch/torch_engine.h"
 
-#include "gpu/torch/exact_type.h"
 #include "gpu/torch/torch_tensor.h"
 
 #include <ATen/core/Tensor.h>
@@ -20,18 +19,8 @@ EngineState TorchEngine::state() const {
     return state;
 }
 
-bool TorchEngine::takesFloatPairs(const HostTensor& tensor) const {
-    return m_device.exactSums() == ExactSums::FloatPairs && fitFloatPairs(tensor.data);
-}
-
 Tensor TorchEngine::upload(HostTensor tensor) const {
-    const bool fits = takesFloatPairs(tensor);
-    return storedTensorOf(m_device.uploadExact(std::move(tensor)), fits);
-}
-
-Tensor TorchEngine::uploadOnCopyStream(HostTensor tensor) const {
-    const bool fits = takesFloatPairs(tensor);
-    return storedTensorOf(m_device.uploadOnCopyStream(std::move(tensor)), fits);
+    return storedTensorOf(m_device.uploadAsStored(std::move(tensor)));
 }
 
 HostTensor TorchEngine::download(const Tensor& tensor) const { return hostTensorOf(storedNumbersOf(tensor)); }
@@ -40,7 +29,7 @@ std::size_t TorchEngine::bytesOf(const Tensor& tensor) const { return storedNumb
 
 Tensor TorchEngine::rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const {
     assert(0 <= begin && begin <= end && end <= tensor.size(1));
-    return storedTensorOf(storedNumbersOf(tensor).narrow(1, begin, end - begin), fitsFloatPairs(tensor));
+    return storedTensorOf(storedNumbersOf(tensor).narrow(1, begin, end - begin));
 }
 
 Tensor TorchEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) const {
@@ -55,8 +44,7 @@ Tensor TorchEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) c
     }
     std::vector<std::int64_t> sizes = from.sizes().vec();
     sizes[1] = m;
-    return storedTensorOf(from.flatten(0, 1).index_select(0, m_device.listOf(places)).view(sizes),
-                          fitsFloatPairs(tensor));
+    return storedTensorOf(from.flatten(0, 1).index_select(0, m_device.listOf(places)).view(sizes));
 }
 
 } // namespace kvscope::gpu

@@ -7,9 +7,10 @@
 
 namespace kvscope::gpu {
 
-/// Every primitive of engine.h on LibTorch's tensors, on the CPU or on CUDA. Sums run in double (kernels: as ExactSums
-/// says) and are rounded to float once; Arithmetic::Fast computes attention and the products of balancing walks in
-/// float. Members are defined in one file per group of primitives.
+/// The primitives of engine.h on LibTorch's tensors, on the CPU or on CUDA; streamClusters, whose decisions depend on
+/// each other row by row, is left to the CPU engine. Sums run in double and are rounded to float once; Arithmetic::Fast
+/// computes attention and the products of balancing walks in float. Members are defined in one file per group of
+/// primitives.
 class TorchEngine final : public DeviceEngine {
 public:
     explicit TorchEngine(const EngineModuleRequest& request);
@@ -22,37 +23,25 @@ public:
     DeviceFailure classify(const std::exception& failure) const override { return m_device.classify(failure); }
     std::size_t bytesOf(const Tensor& tensor) const override;
     bool shrink() const override { return m_device.shrink(); }
-    bool hasOwnMemory() const override { return m_device.isCuda(); }
     std::size_t residentBytes() const { return m_device.residentBytes(); }
 
     Tensor upload(HostTensor tensor) const override;
-    Tensor uploadOnCopyStream(HostTensor tensor) const override;
     HostTensor download(const Tensor& tensor) const override;
     Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const override;
     Tensor gatherRows(const Tensor& tensor, const RowPositions& rows) const override;
 
-    Tensor rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const override;
-    Tensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const override;
-    Tensor similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
-                      const Checkpoint& checkpoint) const override;
-    Tensor pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const override;
-    Tensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const override;
-    Tensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const override;
+    HostTensor rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const override;
+    HostTensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const override;
+    HostTensor similarity(const Tensor& keys, const HostTensor& anchor, SimilarityMetric metric,
+                          const Checkpoint& checkpoint) const override;
+    HostTensor pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const override;
+    HostTensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const override;
+    HostTensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const override;
     Leverage leverage(const LeverageRequest& request, const Checkpoint& checkpoint) const override;
     std::vector<double> spectralDistortion(const Tensor& rows, std::span<const WeightedSet> kept,
                                            const Checkpoint& checkpoint) const override;
-    Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const override;
-    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t numKvHeads,
-                        GroupRule rule) const override;
-    Tensor scale(const Tensor& scores, double factor) const override;
-    Tensor standardise(const Tensor& scores, const Standardisation& how) const override;
-    Tensor blend(const Tensor& a, const Tensor& b, double weight) const override;
-    Tensor multiply(const Tensor& a, const Tensor& b) const override;
-    std::vector<TopKHead> topK(const TopKRequest& request) const override;
     std::vector<GreedyCenters> greedyCenters(const Tensor& keys, const CentersRequest& request,
                                              const Checkpoint& checkpoint) const override;
-    std::vector<StreamClusters> streamClusters(const Tensor& keys, std::span<const double> radii, std::int64_t most,
-                                               const Checkpoint& checkpoint) const override;
     WeightedAttention weightedAttention(const WeightedAttentionInput& input,
                                         const Checkpoint& checkpoint) const override;
     AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const override;
@@ -62,15 +51,11 @@ public:
                                    const Checkpoint& checkpoint) const override;
     std::vector<BalancingSteps> balancingWalks(const BalancingWalks& input,
                                                const Checkpoint& checkpoint) const override;
-    Tensor blockMeanProducts(const Tensor& keys, std::int64_t block, const Checkpoint& checkpoint) const override;
     PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,
                                 const Checkpoint& checkpoint) const override;
     HostTensor project(const Tensor& keys, std::int64_t head, const PrincipalAxes& axes) const override;
 
 private:
-    /// Whether pairs of floats may sum the tensor's products; scans the numbers once per uploaded layer.
-    bool takesFloatPairs(const HostTensor& tensor) const;
-
     TorchDevice m_device;
     Arithmetic m_arithmetic;
 };

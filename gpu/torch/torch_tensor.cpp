@@ -12,7 +12,6 @@ namespace {
 
 struct TorchStorage : TensorStorage {
     at::Tensor numbers;
-    bool fitsPairs = false;
 };
 
 const TorchStorage& storageOf(const Tensor& tensor) {
@@ -44,16 +43,11 @@ at::Tensor storedNumbersOf(const Tensor& tensor) { return storageOf(tensor).numb
 
 at::Tensor numbersOf(const Tensor& tensor) { return storedNumbersOf(tensor).to(at::kFloat); }
 
-Tensor storedTensorOf(const at::Tensor& numbers, bool fitsPairs) {
+Tensor storedTensorOf(const at::Tensor& numbers) {
     auto storage = std::make_shared<TorchStorage>();
     storage->numbers = numbers;
-    storage->fitsPairs = fitsPairs;
     return {shapeOf(numbers), std::move(storage)};
 }
-
-bool fitsFloatPairs(const Tensor& tensor) { return storageOf(tensor).fitsPairs; }
-
-Tensor tensorOf(const at::Tensor& numbers) { return storedTensorOf(numbers.to(at::kFloat)); }
 
 HostTensor hostTensorOf(const at::Tensor& numbers) { return {shapeOf(numbers), listOf<float>(numbers, at::kFloat)}; }
 

@@ -135,7 +135,7 @@ WeightedAttention TorchEngine::weightedAttention(const WeightedAttentionInput& i
             norms.narrow(1, begin, count).index_copy_(0, where, part.logNorm.to(at::kFloat).view({group, count}));
         });
     }
-    return {tensorOf(output), hostTensorOf(logs), hostTensorOf(norms)};
+    return {hostTensorOf(output), hostTensorOf(logs), hostTensorOf(norms)};
 }
 
 } // namespace kvscope::gpu

@@ -8,7 +8,6 @@
 # Usage: resources/dev/gpu_report.sh [FOLDER] [PART...]   (default build/gpu_report, all parts)
 #   test      primitives and kernels against their oracles      parity    kept lists against the CPU engine
 #   bench     times, shares of the device's rates, targets      sanitize  memcheck, racecheck, synccheck on small cases
-# Exact sums of 16-bit products run in double and in pairs of floats (gpu/README.md) on every card, side by side.
 #   pack DIR  on a machine with apt: fetches the Debian packages of the engines into DIR, for one without a network,
 #             where KVSCOPE_DEBS=DIR unpacks them (nothing is installed)
 # Every run has its own time limit (KVSCOPE_REPORT_SECONDS, default 500; a part is several runs), and the report is written
@@ -114,26 +113,17 @@ run() {
     return 1
 }
 
-# Runs it with both exact sums of 16-bit products, whichever the engine would choose on this card.
-both() {
-    local title=$1 sums
-    shift
-    for sums in double $([ "$engine" != cuda ] || echo pairs); do # only kernels have the choice
-        KVSCOPE_EXACT_SUMS=$sums run "$title, sums of 16-bit products: $sums" "$@"
-    done
-}
-
 build || failed=1
 check=$out/build/bin/engine-check
 kernels=$out/build/bin/gpu-check
 if wanted test; then
     [ "$engine" != cuda ] || run "Kernels against their oracles, exact and fast" "$kernels" test
-    both "Primitives against their oracles, exact" "$check" test --engine "$engine"
+    run "Primitives against their oracles, exact" "$check" test --engine "$engine"
     run "Primitives against their oracles, fast" "$check" test --engine "$engine-fast"
 fi
 if wanted parity; then
     [ "$engine" != cuda ] || run "Kernels: kept lists against the CPU engine" "$kernels" parity --tokens "$rows"
-    both "Kept lists against the CPU engine, random heads" "$check" parity --engine "$engine" --rows "$rows"
+    run "Kept lists against the CPU engine, random heads" "$check" parity --engine "$engine" --rows "$rows"
 fi
 if wanted bench; then
     if [ "$engine" = cuda ]; then
@@ -141,7 +131,7 @@ if wanted bench; then
         flash=$(sed -n 's/^flash attention forward.*: \([0-9.]*\) ms$/\1/p' "$report" | tail -1)
         run "Kernels: time, shares of the device's rates, targets" "$kernels" bench ${flash:+--flash-ms "$flash"}
     fi
-    both "Speed of the engine, exact" "$check" bench --engine "$engine" --case "$cases"
+    run "Speed of the engine, exact" "$check" bench --engine "$engine" --case "$cases"
     run "Speed of the engine, fast" "$check" bench --engine "$engine-fast" --case "$cases"
 fi
 if wanted sanitize; then

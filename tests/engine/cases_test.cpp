@@ -71,11 +71,11 @@ private slots:
             for (int threads : {1, 2, 3}) {
                 const auto e = makeCpuEngine(threads, set);
                 const Tensor k = uploadRows(*e, keys), q = uploadRows(*e, queries);
-                const Tensor anchor = e->anchor(k, AnchorKind::NormalisedMean, {});
+                const HostTensor anchor = e->anchor(k, AnchorKind::NormalisedMean, {});
                 const std::vector<std::vector<float>> now = {
-                    e->download(anchor).data, e->download(e->similarity(k, anchor, SimilarityMetric::Cosine, {})).data,
-                    e->download(e->attentionColumnSums({q, k, 8931, {}, rule}, {})).data,
-                    e->download(e->weightedAttention({q, k, k, 8931, 8931, rule, {}}, {}).output).data,
+                    anchor.data, e->similarity(k, anchor, SimilarityMetric::Cosine, {}).data,
+                    e->attentionColumnSums({q, k, 8931, {}, rule}, {}).data,
+                    e->weightedAttention({q, k, k, 8931, 8931, rule, {}}, {}).output.data,
                     e->principalAxes(k, 2, 4, {}).axes.data};
                 if (first.empty())
                     first = now;

@@ -1,10 +1,9 @@
 // Column sums of attention against the CPU engine: windows, full causal attention, sliding windows, keys with gaps,
 // groups of any size, chunks with a short end, in exact and in fast arithmetic. Exact sums agree to the one rounding to
-// float: in double only the order of additions differs, and pairs of floats err far less than a float does.
+// float: only the order of additions differs.
 #include "core/engine/engine.h"
 #include "gpu/kernels/attention_rows.h"
 #include "gpu/kernels/attention_sums.h"
-#include "gpu/kernels/tensor_tile.h"
 #include "tests/gpu/attention_data.h"
 #include "tests/support/test_program.h"
 
@@ -142,70 +141,6 @@ private slots:
         });
     }
 
-    /// The very floats of sums in double: what pairs err shows only in a sum within some 2^-40 of the middle between
-    /// two floats. Plain float sums would be within kOneStep too.
-    void columnsByFloatPairs_data() { nameCases(); }
-    void columnsByFloatPairs() {
-        QFETCH(int, index);
-        Case c = cases()[static_cast<std::size_t>(index)];
-        c.type = c.type == ElementType::Float32 ? ElementType::BFloat16 : c.type;
-        const Setting setting(c, *m_engine);
-        QVERIFY(takesPairs(setting.call(KernelArithmetic::Exact, ExactSums::FloatPairs)));
-        const std::vector<float> inDouble = setting.columns(KernelArithmetic::Exact, false);
-        QVERIFY2(largestError(inDouble, setting.expected, 1e-12) <= kOneStep, c.name);
-        inEveryOrder([&] {
-            const std::vector<float> got = setting.columns(KernelArithmetic::Exact, false, ExactSums::FloatPairs);
-            QVERIFY(sameBits(got, inDouble));
-            QVERIFY(sameBits(got, setting.columns(KernelArithmetic::Exact, true, ExactSums::FloatPairs)));
-        });
-    }
-
-    /// Floats, and bfloat16s of which one does not fit, are added up in double whatever is asked for. As pairs the
-    /// large one would be lost: that is seen when the rows claim wrongly that they fit.
-    void whatDoesNotFitIsAddedUpInDouble() {
-        const SlotLists lists({0, 0}, 1);
-        for (const float size : {0x1p70F, 0x1p-60F, 1.0F}) {
-            const auto type = size == 1 ? ElementType::Float32 : ElementType::BFloat16;
-            TestRows queries(61, type, 2, 20, 40), keys(62, type, 1, 90, 40);
-            keys.set(0, 17, 39, size);
-            queries.set(1, 3, 39, -size);
-            AttentionSumsCall call{callOf(queries, keys, lists, {0.2, 0, 0, {}}, 70)};
-            const std::vector<float> inDouble = sumsOf(call, false);
-            call.attention.exactSums = ExactSums::FloatPairs;
-            QVERIFY(!takesPairs(call.attention));
-            QVERIFY(sameBits(sumsOf(call, false), inDouble));
-            QVERIFY(std::none_of(inDouble.begin(), inDouble.end(), [](float x) { return std::isnan(x); }));
-            call.attention.queries.fitsFloatPairs = call.attention.keys.fitsFloatPairs = true;
-            QCOMPARE(takesPairs(call.attention), type == ElementType::BFloat16);
-            if (size > 1)
-                QVERIFY(std::isnan(sumsOf(call, false)[90 + 17]));
-        }
-    }
-
-    /// A large product and thousands of small ones, whose digits are all cut off it: their sum would lose them again if
-    /// pairs were not settled on the way.
-    void pairsAreSettled() {
-        constexpr std::int64_t kWide = 16384;
-        TestRows query(71, ElementType::BFloat16, 1, 1, kWide), keys(72, ElementType::BFloat16, 1, 2, kWide);
-        for (std::int64_t c = 0; c < kWide; ++c) {
-            query.set(0, 0, c, c == 0 ? 0x1p13F : 179.0F / 256);
-            keys.set(0, 0, c, c == 0 ? 0x1p13F : 0);
-            keys.set(0, 1, c, c == 0 ? 0x1p13F : 179.0F / 256);
-        }
-        const AttentionRule rule{0x1p-11, 0, 0, {0}};
-        const AttentionInput input{m_engine->upload({{1, 1, kWide}, query.wide()}),
-                                   m_engine->upload({{1, 2, kWide}, keys.wide()}),
-                                   1,
-                                   {},
-                                   rule};
-        const auto expected = m_engine->download(m_engine->attentionColumnSums(input, {})).data;
-        const SlotLists lists(rule.gqaGroupOf, 1);
-        AttentionSumsCall call{callOf(query, keys, lists, rule, 1)};
-        call.attention.exactSums = ExactSums::FloatPairs;
-        QVERIFY(expected[0] > 0.01F && takesPairs(call.attention));
-        QVERIFY(largestError(sumsOf(call, false), expected, 0) <= kOneStep);
-    }
-
     void fastColumnsAreNear_data() { nameCases(); }
     void fastColumnsAreNear() {
         QFETCH(int, index);
@@ -240,17 +175,13 @@ private slots:
         const AttentionRule rule{0.4, 0, window, gqaGroupOf};
         const Tensor q = m_engine->upload({{4, 130, 24}, queries.wide()}),
                      k = m_engine->upload({{2, 130, 24}, keys.wide()});
-        const auto expected =
-            m_engine->download(m_engine->attentionChunkSums({q, k, rule, chunk, zeroKeys, uniformRows}, {})).data;
+        const auto expected = m_engine->attentionChunkSums({q, k, rule, chunk, zeroKeys, uniformRows}, {}).data;
         const SlotLists lists(gqaGroupOf, 2);
         AttentionSumsCall call{callOf(queries, keys, lists, rule, 0)};
         call.attention.mask = {MaskKind::Chunks, window, chunk};
         call.zeroKeys = zeroKeys;
         call.uniformRows = uniformRows;
-        for (const auto exactSums : {ExactSums::Double, ExactSums::FloatPairs}) {
-            call.attention.exactSums = exactSums;
-            inEveryOrder([&] { QVERIFY(largestError(sumsOf(call, false), expected, 1e-12) <= kOneStep); });
-        }
+        inEveryOrder([&] { QVERIFY(largestError(sumsOf(call, false), expected, 1e-12) <= kOneStep); });
         call.attention.arithmetic = KernelArithmetic::Fast;
         QVERIFY(largestError(sumsOf(call, false), expected, 1e-3) <= kFastError);
     }
@@ -265,7 +196,6 @@ private slots:
             for (const auto arithmetic : {KernelArithmetic::Exact, KernelArithmetic::Fast}) {
                 AttentionSumsCall call{callOf(queries, keys, lists, {0.4, 0, 0, gqaGroupOf}, 150 - window)};
                 call.attention.arithmetic = arithmetic;
-                call.attention.exactSums = window == 9 ? ExactSums::FloatPairs : ExactSums::Double;
                 QVERIFY(sameBits(sumsOf(call, false, true), sumsOf(call, false)));
                 QVERIFY(sameBits(sumsOf(call, true, true), sumsOf(call, true)));
             }
@@ -284,12 +214,6 @@ private slots:
     }
 
 private:
-    static bool takesPairs(const AttentionCall& call) {
-        bool pairs = false;
-        withTile(call, [&](auto tile) { pairs = std::is_same_v<decltype(tile), PlainTile<FloatPair>>; });
-        return pairs;
-    }
-
     /// Runs both launches with buffers that end where they should.
     static std::vector<float> sumsOf(AttentionSumsCall call, bool keepLogits, bool inSlices = false) {
         const AttentionCall& a = call.attention;
@@ -335,20 +259,18 @@ private:
                 for (std::int64_t kv = 0; kv < c.kvHeads; ++kv)
                     positions.insert(positions.end(), list.begin(), list.end());
             }
-            expected = engine.download(engine.attentionColumnSums(input, {})).data;
+            expected = engine.attentionColumnSums(input, {}).data;
         }
 
-        AttentionCall call(KernelArithmetic arithmetic, ExactSums exactSums) const {
+        AttentionCall call(KernelArithmetic arithmetic) const {
             AttentionCall call = callOf(queries, keys, lists, rule, firstQuery);
             call.arithmetic = arithmetic;
-            call.exactSums = exactSums;
             call.keyPositions = positions.empty() ? nullptr : positions.data();
             return call;
         }
 
-        std::vector<float> columns(KernelArithmetic arithmetic, bool keepLogits,
-                                   ExactSums exactSums = ExactSums::Double) const {
-            return sumsOf({call(arithmetic, exactSums)}, keepLogits);
+        std::vector<float> columns(KernelArithmetic arithmetic, bool keepLogits) const {
+            return sumsOf({call(arithmetic)}, keepLogits);
         }
     };
 

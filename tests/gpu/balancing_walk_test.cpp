@@ -1,6 +1,6 @@
 // The walk kernels. Exact against the CPU engine: the same signs, sums, diagonals and margins to the last bit, for
 // walks shorter and longer than a panel, with every part of the formula switched on and off, ends by FAIL and refusals
-// of NaN. Products in pairs of floats: the same signs. Fast against the kernel matrix of the oracle: sums as good as
+// of NaN. Fast against the kernel matrix of the oracle: sums as good as
 // floats can be, and the signs that follow from them.
 #include "core/base/error.h"
 #include "core/engine/engine.h"
@@ -53,7 +53,7 @@ struct Flat {
 
 void runOnDevice(const TestRows& keys, const TestRows* values, const float* centres, Flat& flat,
                  KernelArithmetic arithmetic = KernelArithmetic::Exact, std::int64_t firstStep = 0,
-                 std::int64_t endStep = INT64_MAX, ExactSums exactSums = ExactSums::Double) {
+                 std::int64_t endStep = INT64_MAX) {
     balancingWalks({.keys = keys.device(),
                     .values = values ? values->device() : DeviceRows{},
                     .centres = centres,
@@ -74,14 +74,9 @@ void runOnDevice(const TestRows& keys, const TestRows* values, const float* cent
                     .scratch = flat.scratch.data(),
                     .firstStep = firstStep,
                     .endStep = endStep,
-                    .arithmetic = arithmetic,
-                    .exactSums = exactSums},
+                    .arithmetic = arithmetic},
                    nullptr);
 }
-
-/// Products err by 18 width 2^-48 of their sum of magnitudes (product_sums.h), here below 1e-10 of an exponent, and
-/// that much of every entry; some hundred of them are added up.
-constexpr double kPairsError = 1e-9;
 
 class BalancingWalkTest : public QObject {
     Q_OBJECT
@@ -152,52 +147,13 @@ private slots:
         const std::vector<BalancingWalk> walks = variedWalks(24, width);
         BalancingWalks input{upload(keys), withValues ? upload(values) : Tensor{}, {}, walks};
         if (withCentres)
-            input.centres = m_engine->upload({{3, width}, centres.wide()});
+            input.centres = {{3, width}, centres.wide()};
         const auto expected = m_engine->balancingWalks(input, {});
         inEveryOrder([&] {
             Flat flat(walks);
             runOnDevice(keys, withValues ? &values : nullptr, withCentres ? centres.wide().data() : nullptr, flat);
             compare(flat, expected);
         });
-    }
-
-    void signsByFloatPairs_data() {
-        QTest::addColumn<int>("type");
-        QTest::addColumn<int>("width");
-        QTest::addColumn<bool>("withValues");
-        QTest::newRow("bfloat16") << 1 << 136 << true;
-        QTest::newRow("no values") << 1 << 64 << false;
-        QTest::newRow("half, odd width") << 2 << 33 << true;
-    }
-
-    void signsByFloatPairs() {
-        QFETCH(int, type);
-        QFETCH(int, width);
-        QFETCH(bool, withValues);
-        const TestRows keys(21, static_cast<ElementType>(type), 3, 300, width, 11, 0.6, 0.3);
-        const TestRows values(22, static_cast<ElementType>(type), 3, 300, width / 2 + 1);
-        const std::vector<BalancingWalk> walks = variedWalks(24, width);
-        const auto expected =
-            m_engine->balancingWalks({upload(keys), withValues ? upload(values) : Tensor{}, {}, walks}, {});
-        inEveryOrder([&] {
-            Flat flat(walks);
-            runByPairs(keys, withValues ? &values : nullptr, flat);
-            compareNearly(flat, expected, kPairsError);
-        });
-    }
-
-    /// A key, or a value, that does not fit: all products in double.
-    void whatDoesNotFitIsAddedUpInDouble() {
-        const std::vector<BalancingWalk> walks = variedWalks(26, 40);
-        for (const bool unfitKey : {true, false}) {
-            TestRows keys(27, ElementType::BFloat16, 3, 300, 40, 0, 0.6), values(28, ElementType::BFloat16, 3, 300, 40);
-            (unfitKey ? keys : values).set(1, 7, 3, 0x1p-70F);
-            Flat inDouble(walks), asked(walks);
-            runOnDevice(keys, &values, nullptr, inDouble);
-            runByPairs(keys, &values, asked);
-            QVERIFY(asked.signs == inDouble.signs && sameBits(asked.products, inDouble.products));
-            QVERIFY(sameBits(asked.diagonal, inDouble.diagonal));
-        }
     }
 
     void fastWalksFollowTheirSums_data() {
@@ -346,29 +302,6 @@ private:
         }
         QCOMPARE(flat.margins[w], margin);
         QCOMPARE(flat.endings[w] == static_cast<std::int32_t>(WalkEnding::Complete), steps == m);
-    }
-
-    static void runByPairs(const TestRows& keys, const TestRows* values, Flat& flat) {
-        runOnDevice(keys, values, nullptr, flat, KernelArithmetic::Exact, 0, INT64_MAX, ExactSums::FloatPairs);
-    }
-
-    /// The same signs and endings, sums that differ by no more than `error` times the largest.
-    static void compareNearly(const Flat& flat, const std::vector<BalancingSteps>& expected, double error) {
-        for (std::size_t w = 0; w < expected.size(); ++w) {
-            const BalancingSteps& steps = expected[w];
-            const auto begin = static_cast<std::size_t>(flat.offsets[w]);
-            QCOMPARE(flat.steps[w], static_cast<std::int64_t>(steps.signs.size()));
-            QCOMPARE(flat.endings[w] == static_cast<std::int32_t>(WalkEnding::Failed), steps.failedAt >= 0);
-            double largest = 1;
-            for (std::size_t i = 0; i < steps.signs.size(); ++i)
-                largest = std::max({largest, std::abs(steps.products[i]), steps.diagonal[i]});
-            for (std::size_t i = 0; i < steps.signs.size(); ++i) {
-                QCOMPARE(flat.signs[begin + i], steps.signs[i]);
-                QVERIFY(std::abs(flat.products[begin + i] - steps.products[i]) <= error * largest);
-                QVERIFY(std::abs(flat.diagonal[begin + i] - steps.diagonal[i]) <= error * largest);
-            }
-            QVERIFY(steps.margin == flat.margins[w] || std::abs(flat.margins[w] - steps.margin) <= error * largest);
-        }
     }
 
     static void compare(const Flat& flat, const std::vector<BalancingSteps>& expected) {

@@ -38,7 +38,7 @@ private slots:
 
     void normsHaveTheCpuEnginesBits() {
         eachCase([&](const TestRows& rows, const Tensor& keys, const Sizes& size) {
-            const std::vector<float> expected = m_engine->download(m_engine->rowNorms(keys, {})).data;
+            const std::vector<float> expected = m_engine->rowNorms(keys, {}).data;
             std::vector<float> got(static_cast<std::size_t>(size.heads * size.rows), -1.0F);
             rowNorms(rows.device(), got.data(), nullptr);
             QVERIFY(sameBits(got, expected));
@@ -48,19 +48,18 @@ private slots:
     void anchorsHaveTheCpuEnginesBits() {
         eachCase([&](const TestRows& rows, const Tensor& keys, const Sizes&) {
             for (const bool normalised : {false, true})
-                QVERIFY(sameBits(anchorOf(rows, normalised),
-                                 m_engine->download(m_engine->anchor(keys, kindOf(normalised), {})).data));
+                QVERIFY(sameBits(anchorOf(rows, normalised), m_engine->anchor(keys, kindOf(normalised), {}).data));
         });
     }
 
     void similaritiesHaveTheCpuEnginesBits() {
         eachCase([&](const TestRows& rows, const Tensor& keys, const Sizes& size) {
-            const Tensor anchor = m_engine->anchor(keys, AnchorKind::NormalisedMean, {});
-            const std::vector<float> anchors = m_engine->download(anchor).data;
+            const HostTensor anchor = m_engine->anchor(keys, AnchorKind::NormalisedMean, {});
+            const std::vector<float> anchors = anchor.data;
             for (const auto& [metric, theirs] : {std::pair{Metric::Cosine, SimilarityMetric::Cosine},
                                                  {Metric::Dot, SimilarityMetric::Dot},
                                                  {Metric::Euclidean, SimilarityMetric::Euclidean}}) {
-                const auto expected = m_engine->download(m_engine->similarity(keys, anchor, theirs, {})).data;
+                const auto expected = m_engine->similarity(keys, anchor, theirs, {}).data;
                 std::vector<float> got(static_cast<std::size_t>(size.heads * size.rows), -7.0F);
                 similarity(rows.device(), anchors.data(), metric, got.data(), nullptr);
                 QVERIFY(sameBits(got, expected));
@@ -71,14 +70,13 @@ private slots:
     void keyDiffInOneCall() {
         const TestRows rows(9, ElementType::BFloat16, 2, 1500, 40, 0, 1, 0.3);
         const Tensor keys = m_engine->upload({{2, 1500, 40}, rows.wide()});
-        const Tensor anchor = m_engine->anchor(keys, AnchorKind::NormalisedMean, {});
+        const HostTensor anchor = m_engine->anchor(keys, AnchorKind::NormalisedMean, {});
         std::vector<double> scratch(anchorScratchBytes(rows.device()) / sizeof(double));
         std::vector<float> anchors(80), got(3000);
         const std::int64_t before = emulation::launches();
         anchorSimilarity(rows.device(), true, Metric::Cosine, scratch.data(), anchors.data(), got.data(), nullptr);
         QCOMPARE(emulation::launches() - before, std::int64_t{3});
-        QVERIFY(
-            sameBits(got, m_engine->download(m_engine->similarity(keys, anchor, SimilarityMetric::Cosine, {})).data));
+        QVERIFY(sameBits(got, m_engine->similarity(keys, anchor, SimilarityMetric::Cosine, {}).data));
     }
 
     /// Zero rows have no direction, NaN stays visible, tiny rows keep theirs, an empty layer starts nothing.

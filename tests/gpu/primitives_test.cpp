@@ -25,15 +25,12 @@ private slots:
     void casesOfTheEngines_data() {
         QTest::addColumn<int>("index");
         QTest::addColumn<int>("arithmetic");
-        QTest::addColumn<bool>("pairs");
         int index = 0;
         std::set<std::string> seen;
         for (const EngineCase& c : kernelCases()) {
-            QTest::addRow("%s, exact", c.name.c_str()) << index << static_cast<int>(Arithmetic::Exact) << false;
-            if (choosesExactSums(c))
-                QTest::addRow("%s, pairs", c.name.c_str()) << index << static_cast<int>(Arithmetic::Exact) << true;
+            QTest::addRow("%s, exact", c.name.c_str()) << index << static_cast<int>(Arithmetic::Exact);
             if (c.fastError > 0)
-                QTest::addRow("%s, fast", c.name.c_str()) << index << static_cast<int>(Arithmetic::Fast) << false;
+                QTest::addRow("%s, fast", c.name.c_str()) << index << static_cast<int>(Arithmetic::Fast);
             ++index;
             seen.insert(c.name.substr(0, c.name.find('/')));
         }
@@ -43,11 +40,10 @@ private slots:
     void casesOfTheEngines() {
         QFETCH(int, index);
         QFETCH(int, arithmetic);
-        QFETCH(bool, pairs);
-        const auto memory = std::make_shared<HostMemory>(pairs ? gpu::ExactSums::FloatPairs : gpu::ExactSums::Double);
         const EngineCase c = kernelCases()[static_cast<std::size_t>(index)];
-        const auto engine = gpu::makeKernelEngine(memory, std::shared_ptr<const Engine>(makeHostEngine()),
-                                                  static_cast<Arithmetic>(arithmetic), gpu::ElementType::BFloat16);
+        const auto engine =
+            gpu::makeKernelEngine(std::make_shared<HostMemory>(), std::shared_ptr<const Engine>(makeHostEngine()),
+                                  static_cast<Arithmetic>(arithmetic), gpu::ElementType::BFloat16);
         const std::int64_t before = gpu::emulation::launches();
         const CaseResult result = resultOf(c, *engine);
         QVERIFY2(result.good(), qPrintable(QString("%1, allowed %2").arg(result.error).arg(result.allowed)));
@@ -55,14 +51,6 @@ private slots:
     }
 
     void refusesNaNByName() {
-        std::vector<float> scores(20, 1.0F);
-        scores[13] = std::nanf("");
-        try {
-            m_engine->topK({m_engine->upload({{2, 10}, scores}), {2, 2}});
-            QFAIL("NaN was not refused");
-        } catch (const Error& error) {
-            QVERIFY(std::string(error.what()).find("token 3 in head 1") != std::string::npos);
-        }
         std::vector<float> keys(20, 1.0F);
         keys[7] = std::nanf("");
         CentersRequest request;
@@ -134,7 +122,7 @@ private slots:
         const auto cpu = makeCpuEngine(1);
         const auto sums = [&](const Engine& e) {
             const AttentionInput input{uploadRows(e, queries), uploadRows(e, keys), 67, {}, rule};
-            return e.download(e.attentionColumnSums(input, {})).data;
+            return e.attentionColumnSums(input, {}).data;
         };
         const std::vector<float> got = sums(*m_engine), expected = sums(*cpu);
         QVERIFY(errorOf(got, {expected.begin(), expected.end()}) <= 2 * kOneRounding);

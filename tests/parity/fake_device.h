@@ -32,8 +32,8 @@ public:
     std::string refused;                            ///< the call that never succeeds
     mutable bool gone = false;
     mutable std::string goneFrom; ///< the call during which the device is lost
+    std::string missing;          ///< the primitive that the device has no code for
     std::function<void()> duringUpload;
-    std::function<void()> duringCopy; ///< on the thread of an upload beside the primitives
 
     Tensor upload(HostTensor numbers) const override {
         const Engine& engine = to("upload");
@@ -41,13 +41,6 @@ public:
             duringUpload();
         return engine.upload(std::move(numbers));
     }
-    Tensor uploadOnCopyStream(HostTensor numbers) const override {
-        const Engine& engine = to("uploadOnCopyStream");
-        if (duringCopy)
-            duringCopy();
-        return engine.upload(std::move(numbers));
-    }
-
     int count(const char* call) const {
         const std::lock_guard lock(m_mutex);
         return calls[call];
@@ -60,7 +53,6 @@ public:
         return dynamic_cast<const DeviceGone*>(&failure) ? DeviceFailure::Lost : DeviceFailure::Ours;
     }
     bool shrink() const override { return shrinksLeft-- > 0; }
-    bool hasOwnMemory() const override { return true; }
 
 private:
     explicit FakeDevice(std::unique_ptr<Engine> engine) : BasicForwardingEngine(*engine), m_engine(std::move(engine)) {}
@@ -71,6 +63,8 @@ private:
         gone = gone || goneFrom == call;
         if (gone)
             throw DeviceGone("CUDA error: unspecified launch failure");
+        if (missing == call)
+            throw NoDeviceCode();
         if (refused == call)
             throw CallRefused("cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR");
         if (outOfMemory[call]-- > 0)

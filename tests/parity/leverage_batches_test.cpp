@@ -62,12 +62,12 @@ private slots:
         weaken(rows, 1);
         const Leverage together = of(*m_torch, rows);
         QCOMPARE(together.rank, (std::vector<std::int64_t>{16, 15, 16}));
-        const std::vector<float> scores = m_torch->download(together.scores).data;
-        const std::vector<float> without = m_torch->download(of(*m_torch, sound).scores).data;
+        const std::vector<float> scores = together.scores.data;
+        const std::vector<float> without = of(*m_torch, sound).scores.data;
         // To the last bit: the sound heads do not change their route.
         QVERIFY(std::equal(scores.begin(), scores.begin() + 400, without.begin()));
         QVERIFY(std::equal(scores.end() - 400, scores.end(), without.end() - 400));
-        const std::vector<float> alone = m_torch->download(of(*m_torch, headOf(rows, 1)).scores).data;
+        const std::vector<float> alone = of(*m_torch, headOf(rows, 1)).scores.data;
         QVERIFY(worst({scores.begin() + 400, scores.end() - 400}, alone) < 1e-5);
     }
 
@@ -78,7 +78,7 @@ private slots:
         weaken(rows, 2);
         for (const std::int64_t chunk : {0, 700}) {
             const Leverage torch = of(*m_torch, rows, chunk), cpu = of(*m_cpu, rows, chunk);
-            QVERIFY(worst(m_torch->download(torch.scores).data, m_cpu->download(cpu.scores).data) < 1e-6);
+            QVERIFY(worst(torch.scores.data, cpu.scores.data) < 1e-6);
             QCOMPARE(torch.rank, cpu.rank);
             QVERIFY(torch.spectrum.shape == cpu.spectrum.shape);
             QVERIFY(worst(torch.spectrum.data, cpu.spectrum.data) < 1e-4);
@@ -95,7 +95,7 @@ private slots:
         request.wantsSpectrum = false;
         const Leverage without = m_torch->leverage(request, {});
         QVERIFY(without.spectrum.empty() && !with.spectrum.empty());
-        QVERIFY(m_torch->download(without.scores).data == m_torch->download(with.scores).data);
+        QVERIFY(without.scores.data == with.scores.data);
         QCOMPARE(without.rank, with.rank);
     }
 

@@ -5,6 +5,7 @@
 #include "core/policies/balance/balance_needle.h"
 #include "core/policies/balance/balance_rounds.h"
 #include "core/policies/policy_spec.h"
+#include "tests/bench/engine_check/engine_case.h"
 #include "tests/policies/naive_balance.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/golden.h"
@@ -342,6 +343,21 @@ private slots:
         const NeedleMask equal = findNeedles(m_bench.engine(), m_bench.engine().upload(keys), 128, 0, 25, {});
         QCOMPARE(std::count(equal.raw[0].begin(), equal.raw[0].end(), char{1}), std::ptrdiff_t{0});
         QVERIFY(std::abs(equal.rho[0][7] - 1) < 1e-6);
+    }
+
+    /// Blocks of any length, a short last one among them.
+    void needleProductsAreTheOracles() {
+        for (const auto& [rows, block] : {std::pair{100, 32}, {5, 8}, {1, 1}}) {
+            const naive::Block keys = check::randomBlock(84, 3, rows, 11, 1, 0.2);
+            const Tensor tensor = check::uploadRows(m_bench.engine(), keys);
+            const NeedleMask mask = findNeedles(m_bench.engine(), tensor, block, 0, 25, {});
+            const naive::Numbers expected = naive::blockMeanProducts(keys, block);
+            std::vector<float> got;
+            for (const std::vector<double>& head : mask.rho)
+                for (const double rho : head)
+                    got.push_back(static_cast<float>(rho - 1e-8));
+            QVERIFY(check::errorOf(got, expected) <= 2 * check::kOneRounding);
+        }
     }
 
     void sameListsForAnyThreadsAndInstructionSet() {

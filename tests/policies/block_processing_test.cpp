@@ -30,22 +30,21 @@ public:
     explicit Accumulating(bool perQueryHead) : Policy(statefulCard()), m_perQueryHead(perQueryHead) {}
 
     Features features(const PolicyInput& input, const ParameterValues&) const override {
-        HostTensor sums = input.engine.download(input.engine.rowNorms(input.keys, input.checkpoint));
+        HostTensor sums = input.engine.rowNorms(input.keys, input.checkpoint);
         if (m_perQueryHead)
             sums = repeated(sums, input.attention.gqaGroupOf);
         if (!input.carried.empty()) {
-            const HostTensor before = input.engine.download(input.carried.at("sum"));
+            const HostTensor& before = input.carried.at("sum");
             for (std::size_t i = 0; i < sums.data.size(); ++i)
                 sums.data[i] += before.data[i];
         }
-        return {{"sum", input.engine.upload(sums)}};
+        return {{"sum", std::move(sums)}};
     }
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues&) const override {
-        const Tensor& sum = features.at("sum");
-        return {m_perQueryHead
-                    ? input.engine.reduceGroups(sum, input.attention.gqaGroupOf, input.keys.size(0), GroupRule::Mean)
-                    : sum,
+        const HostTensor& sum = features.at("sum");
+        return {m_perQueryHead ? reduceGroups(sum, input.attention.gqaGroupOf, input.keys.size(0), GroupRule::Mean)
+                               : sum,
                 {}};
     }
 
@@ -202,8 +201,8 @@ private slots:
         const TestLayer layer = TestLayer::random(9, {2, 2, 97, 8});
         const PolicyOutcome outcome = m_bench.run("keydiff,prompt_block=16@30t", layer);
         const naive::Result expected = runNaive("keydiff,prompt_block=16@30t", layer.plain);
-        QCOMPARE(outcome.scores.total.size(1), std::int64_t{31}); // 97 = 6 * 16 + 1
-        const auto scores = m_bench.engine().download(outcome.scores.total).data;
+        QCOMPARE(outcome.scores.total.shape[1], std::int64_t{31}); // 97 = 6 * 16 + 1
+        const auto scores = outcome.scores.total.data;
         for (std::size_t h = 0; h < 2; ++h)
             for (std::size_t r = 0; r < 31; ++r) {
                 QCOMPARE(outcome.positions[h][r], expected.rows[h][r]);
@@ -215,7 +214,7 @@ private slots:
         const PolicyOutcome outcome = m_bench.run("keydiff,prompt_block=16@1", TestLayer::random(10, {2, 2, 97, 8}));
         QVERIFY(outcome.steps.empty() && outcome.simulated);
         QCOMPARE(listText(outcome.selection.heads[0].kept), std::string("0-96"));
-        QCOMPARE(outcome.scores.total.size(1), std::int64_t{97});
+        QCOMPARE(outcome.scores.total.shape[1], std::int64_t{97});
     }
 
     // Accumulated state follows its rows through evictions.
@@ -228,7 +227,7 @@ private slots:
         QCOMPARE(outcome.steps[0].evicted[0], std::vector<TokenIndex>{2});
         QCOMPARE(outcome.steps[1].evicted[0], (std::vector<TokenIndex>{4, 5}));
         QCOMPARE(outcome.steps[2].evicted[0], (std::vector<TokenIndex>{0, 7}));
-        QCOMPARE(m_bench.engine().download(outcome.scores.total).data, (std::vector<float>{4, 32, 21, 30, 1}));
+        QCOMPARE(outcome.scores.total.data, (std::vector<float>{4, 32, 21, 30, 1}));
     }
 
     // State per query head follows the rows of the KV head that it reads.
@@ -239,8 +238,8 @@ private slots:
         const PolicyOutcome perQueryHead = m_bench.run(Accumulating(true), values, Budget::parse("20t"), layer);
         QVERIFY(perKvHead.selection.heads[0].kept != perKvHead.selection.heads[1].kept);
         QVERIFY(perKvHead.selection.sameLists(perQueryHead.selection));
-        const auto expected = m_bench.engine().download(perKvHead.scores.total).data;
-        const auto actual = m_bench.engine().download(perQueryHead.scores.total).data;
+        const auto expected = perKvHead.scores.total.data;
+        const auto actual = perQueryHead.scores.total.data;
         for (std::size_t i = 0; i < expected.size(); ++i)
             QVERIFY(std::abs(actual[i] - expected[i]) <= 1e-5f * expected[i]);
     }

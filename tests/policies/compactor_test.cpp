@@ -83,7 +83,7 @@ private slots:
             const bool removed = parsed.values.choice("lambda_rule") == "removed";
             const auto expected =
                 oracle::compactorScores(layer, parsed.values, removed ? 0.75 : parsed.values.real("lambda"));
-            const std::string wrong = scoreDifference(m_bench.engine().download(outcome.scores.total).data, expected);
+            const std::string wrong = scoreDifference(outcome.scores.total.data, expected);
             QVERIFY2(wrong.empty(), wrong.c_str());
         }
     }
@@ -157,7 +157,7 @@ private slots:
         TestLayer layer = TestLayer::random(73, {4, 2, 60, 8});
         layer.plain.preRope = TestLayer::random(74, {4, 2, 60, 8}).plain.keys;
         layer.refresh();
-        const auto scores = m_bench.engine().download(m_bench.run("leverage:exact@9t", layer).scores.total).data;
+        const auto scores = m_bench.run("leverage:exact@9t", layer).scores.total.data;
         const Numbers expected = kvscope::naive::leverage({blockOf(layer.preRopeKeys, 0, 60)});
         const Numbers after = kvscope::naive::leverage({blockOf(layer.keys, 0, 60)});
         double toBefore = 0, toAfter = 0;
@@ -172,22 +172,22 @@ private slots:
         const TestLayer layer = TestLayer::random(75, {4, 2, 90, 16});
         for (const char* kind : {"gaussian", "srht"}) {
             const std::string spec = std::string("leverage,sketch=") + kind + ",sketch_size=5@0.2";
-            const auto first = m_bench.engine().download(m_bench.run(spec, layer).scores.total).data;
-            QCOMPARE(m_bench.engine().download(m_bench.run(spec, layer).scores.total).data, first);
+            const auto first = m_bench.run(spec, layer).scores.total.data;
+            QCOMPARE(m_bench.run(spec, layer).scores.total.data, first);
             QVERIFY(std::abs(std::accumulate(first.begin(), first.begin() + 90, 0.0) - 5) < 1e-4);
             TestLayer other = layer;
             other.plain.seed = 8;
-            QVERIFY(m_bench.engine().download(m_bench.run(spec, other).scores.total).data != first);
+            QVERIFY(m_bench.run(spec, other).scores.total.data != first);
         }
     }
 
     // Invariant b: a square sketch, Gaussian or the whole Hadamard matrix, gives exact scores.
     void aSketchAsWideAsTheKeysIsExact() {
         const TestLayer layer = TestLayer::random(76, {4, 2, 90, 8});
-        const auto exact = m_bench.engine().download(m_bench.run("leverage:exact@0.2", layer).scores.total).data;
+        const auto exact = m_bench.run("leverage:exact@0.2", layer).scores.total.data;
         for (const char* kind : {"gaussian", "srht"}) {
             const PolicyOutcome outcome = m_bench.run(std::string("leverage,sketch=") + kind + "@0.2", layer);
-            const auto scores = m_bench.engine().download(outcome.scores.total).data;
+            const auto scores = outcome.scores.total.data;
             for (std::size_t i = 0; i < exact.size(); ++i)
                 QVERIFY(std::abs(scores[i] - exact[i]) < 1e-4F);
             QCOMPARE(outcome.notes, std::vector<std::string>{"the sketch has 8 of 64 columns: a key has no more"});
@@ -206,8 +206,7 @@ private slots:
     void lambdaZeroRanksAsAttention() {
         const TestLayer layer = TestLayer::random(78, {4, 2, 97, 8});
         const PolicyOutcome outcome = m_bench.run("compactor,lambda=0@20t", layer);
-        QCOMPARE(m_bench.engine().download(outcome.scores.total).data,
-                 m_bench.engine().download(outcome.scores.parts.at("z_attention")).data);
+        QCOMPARE(outcome.scores.total.data, outcome.scores.parts.at("z_attention").data);
     }
 
     void joiningHeadsKeepsTheSumAndLetsHeadsDiffer() {

@@ -16,8 +16,8 @@ private slots:
     void keepsTheSmallest() {
         const TestLayer layer = TestLayer::ofKeys({{3, 4}, {0, 1}, {6, 8}, {0, 2}, {1, 0}});
         const PolicyOutcome outcome = m_bench.run("key_norm@2t", layer);
-        QCOMPARE(m_bench.engine().download(outcome.scores.total).data, (std::vector<float>{-5, -1, -10, -2, -1}));
-        QCOMPARE(m_bench.engine().download(outcome.scores.parts.at("norm")).data, (std::vector<float>{5, 1, 10, 2, 1}));
+        QCOMPARE(outcome.scores.total.data, (std::vector<float>{-5, -1, -10, -2, -1}));
+        QCOMPARE(outcome.scores.parts.at("norm").data, (std::vector<float>{5, 1, 10, 2, 1}));
         QCOMPARE(outcome.selection.heads[0].kept, (std::vector<TokenIndex>{1, 4}));
         QCOMPARE(outcome.selection.heads[0].margin, 1.0f);
     }

@@ -20,7 +20,7 @@ std::vector<TokenIndex> keptOf(const PolicyBench& bench, const std::string& spec
 }
 
 std::vector<float> scoresOf(const PolicyBench& bench, const std::string& spec, const TestLayer& layer) {
-    return bench.engine().download(bench.run(spec, layer).scores.total).data;
+    return bench.run(spec, layer).scores.total.data;
 }
 
 void transformKeys(TestLayer& layer, const std::function<naive::Vector(int, const naive::Vector&)>& change) {
@@ -178,7 +178,7 @@ private slots:
         const TestLayer layer = TestLayer::random(m_seed, {1, 1, 97, 8});
         const PolicyOutcome outcome = m_bench.run("keydiff:kvpress@20t", layer);
         double sum = 0, squares = 0;
-        for (const float score : m_bench.engine().download(outcome.scores.total).data)
+        for (const float score : outcome.scores.total.data)
             sum -= score;
         naive::Vector mu(8, 0.0);
         for (const naive::Vector& key : layer.plain.keys[0]) {
@@ -234,7 +234,7 @@ private slots:
     void marginIsTheSmallestGap() {
         const TestLayer layer = TestLayer::random(m_seed, {2, 2, 97, 8});
         const PolicyOutcome outcome = m_bench.run("keydiff,protect_first=2@20t", layer);
-        const std::vector<float> scores = m_bench.engine().download(outcome.scores.total).data;
+        const std::vector<float> scores = outcome.scores.total.data;
         for (std::size_t h = 0; h < 2; ++h) {
             const HeadSelection& head = outcome.selection.heads[h];
             float worstKept = 2, bestEvicted = -2;
@@ -252,13 +252,12 @@ private slots:
     void partsExplainTheScore() {
         const TestLayer layer = TestLayer::random(m_seed, {2, 2, 97, 8});
         const PolicyOutcome outcome = m_bench.run("keydiff@20t", layer);
-        const auto total = m_bench.engine().download(outcome.scores.total).data;
-        const auto similarity = m_bench.engine().download(outcome.scores.parts.at("similarity")).data;
+        const auto total = outcome.scores.total.data;
+        const auto similarity = outcome.scores.parts.at("similarity").data;
         for (std::size_t i = 0; i < total.size(); ++i)
             QCOMPARE(total[i], -similarity[i]);
         const PolicyOutcome far = m_bench.run("keydiff,metric=euclidean@20t", layer);
-        QCOMPARE(m_bench.engine().download(far.scores.total).data,
-                 m_bench.engine().download(far.scores.parts.at("distance")).data);
+        QCOMPARE(far.scores.total.data, far.scores.parts.at("distance").data);
     }
 
     void labelsNameTheFormula() {
@@ -277,7 +276,7 @@ private slots:
         for (const char* spec : {"keydiff@100t", "keydiff:pairwise@100t", "keydiff,prompt_block=37@100t"}) {
             const PolicyOutcome a = one.run(spec, layer), b = three.run(spec, layer);
             QVERIFY(sameLists(a, b));
-            QCOMPARE(one.engine().download(a.scores.total).data, three.engine().download(b.scores.total).data);
+            QCOMPARE(a.scores.total.data, b.scores.total.data);
         }
     }
 

@@ -103,7 +103,7 @@ private slots:
         const PolicyOutcome outcome = m_bench.run(spec, layer);
         checkLists(outcome, layer.plain.tokens(), spec);
         checkBestKept(outcome, spec);
-        const HostTensor scores = m_bench.engine().download(outcome.scores.total);
+        const HostTensor scores = outcome.scores.total;
         const std::int64_t heads = scores.shape[0], n = scores.shape[1];
         const std::int64_t entries = std::llrint(0.3 * static_cast<double>((n - 80) * heads));
         std::vector<float> free; // of the tokens that no place protects
@@ -128,7 +128,7 @@ private slots:
         const std::string spec = "leverage:sampling@0.2";
         const PolicyOutcome outcome = m_bench.run(spec, layer);
         checkLists(outcome, layer.plain.tokens(), spec);
-        const HostTensor scores = m_bench.engine().download(outcome.scores.total);
+        const HostTensor scores = outcome.scores.total;
         const std::int64_t n = scores.shape[1];
         for (std::size_t h = 0; h < outcome.selection.heads.size(); ++h) {
             const HeadSelection& head = outcome.selection.heads[h];
@@ -206,7 +206,7 @@ private slots:
         const TestLayer layer = fetchLayer();
         const PolicyOutcome pairwise = m_bench.run("keydiff:pairwise@0.1", layer);
         const PolicyOutcome unit = m_bench.run("keydiff,anchor=normalised_mean@0.1", layer);
-        const auto scores = m_bench.engine().download(unit.scores.total);
+        const auto scores = unit.scores.total;
         for (std::size_t h = 0; h < pairwise.selection.heads.size(); ++h) {
             const float* row = scores.data.data() + static_cast<std::int64_t>(h) * scores.shape[1];
             const auto worst = [row](const HeadSelection& head) {
@@ -269,7 +269,7 @@ private:
 
     void checkBestKept(const PolicyOutcome& outcome, const std::string& spec) const {
         const bool own = outcome.selection.perQueryHead();
-        const HostTensor scores = m_bench.engine().download(own ? outcome.scores.perQueryHead : outcome.scores.total);
+        const HostTensor scores = (own ? outcome.scores.perQueryHead : outcome.scores.total);
         for (std::size_t h = 0; h < outcome.selection.heads.size(); ++h) {
             const HeadSelection& head = outcome.selection.heads[h];
             const auto positions = outcome.positions.empty() ? nullptr : &outcome.positions[h];

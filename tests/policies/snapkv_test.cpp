@@ -117,8 +117,8 @@ private slots:
     void attentionAddsUpToTheWindow() {
         const TestLayer layer = TestLayer::random(7, {4, 2, 97, 8});
         const PolicyOutcome outcome = m_bench.run("snapkv,window=16,pool_width=1@30t", layer);
-        const std::vector<float> scores = m_bench.engine().download(outcome.scores.total).data;
-        const std::vector<float> all = m_bench.engine().download(outcome.scores.parts.at("attention")).data;
+        const std::vector<float> scores = outcome.scores.total.data;
+        const std::vector<float> all = outcome.scores.parts.at("attention").data;
         for (std::size_t h = 0; h < 2; ++h) {
             const double free = std::accumulate(scores.begin() + h * 97, scores.begin() + h * 97 + 81, 0.0);
             const double total = std::accumulate(all.begin() + h * 97, all.begin() + (h + 1) * 97, 0.0);
@@ -131,7 +131,7 @@ private slots:
     void softmaxBeforeTheWindowAddsUpToTheWindow() {
         const TestLayer layer = TestLayer::random(7, {4, 2, 97, 8});
         const PolicyOutcome outcome = m_bench.run("snapkv,window=16,pool_width=1,softmax=others@30t", layer);
-        const std::vector<float> all = m_bench.engine().download(outcome.scores.parts.at("attention")).data;
+        const std::vector<float> all = outcome.scores.parts.at("attention").data;
         QCOMPARE(all.size(), std::size_t{2 * 97});
         for (std::size_t h = 0; h < 2; ++h) {
             QVERIFY(std::abs(std::accumulate(all.begin() + h * 97, all.begin() + h * 97 + 81, 0.0) - 16) < 1e-4);
@@ -228,12 +228,12 @@ private slots:
     // L3: average pooling divides by the full width at the edges, so an attended token 0 counts for less there.
     void averagePoolingIsZeroPadded() {
         const TestLayer layer = pointedLayer(30, {{10}});
-        const auto scores = m_bench.engine().download(m_bench.run("snapkv,window=2@5t", layer).scores.total).data;
+        const auto scores = m_bench.run("snapkv,window=2@5t", layer).scores.total.data;
         for (const int near : {8, 9, 11, 12})
             QCOMPARE(scores[static_cast<std::size_t>(near)], scores[10]);
         QVERIFY(scores[7] < scores[8] / 2 && scores[13] < scores[12] / 2);
         const TestLayer edge = pointedLayer(30, {{0}});
-        const auto edgeScores = m_bench.engine().download(m_bench.run("snapkv,window=2@5t", edge).scores.total).data;
+        const auto edgeScores = m_bench.run("snapkv,window=2@5t", edge).scores.total.data;
         QVERIFY(std::abs(edgeScores[0] - scores[10]) < 1e-4); // one fifth of the peak in both places
         QVERIFY(edgeScores[3] < edgeScores[2] / 2);
     }
@@ -241,8 +241,7 @@ private slots:
     // Per query head, before the group is reduced: two heads that attend to neighbours do not add up under "max".
     void poolingComesBeforeTheGroup() {
         const TestLayer layer = pointedLayer(30, {{10}, {11}});
-        const auto scores =
-            m_bench.engine().download(m_bench.run("snapkv,window=1,pool=max,pool_width=3@5t", layer).scores.total).data;
+        const auto scores = m_bench.run("snapkv,window=1,pool=max,pool_width=3@5t", layer).scores.total.data;
         QVERIFY(scores[10] > 0.9f && scores[11] > 0.9f); // the mean of two peaks of 1
         QVERIFY(std::abs(scores[9] - 0.5f) < 0.01f && std::abs(scores[12] - 0.5f) < 0.01f); // one head sees a neighbour
     }
@@ -251,7 +250,7 @@ private slots:
         const TestLayer layer = pointedLayer(30, {{4}, {20}});
         const auto scoresFor = [&](const std::string& rule) {
             const std::string spec = "snapkv,window=1,pool_width=1,group_rule=" + rule + "@3t";
-            return m_bench.engine().download(m_bench.run(spec, layer).scores.total).data;
+            return m_bench.run(spec, layer).scores.total.data;
         };
         const auto mean = scoresFor("mean"), sum = scoresFor("sum"), max = scoresFor("max");
         for (std::size_t i = 0; i < 29; ++i)

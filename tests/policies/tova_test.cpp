@@ -40,7 +40,7 @@ private slots:
     void scoresOfAHeadAddUpToOne() {
         const TestLayer layer = TestLayer::random(3, {6, 2, 97, 8});
         for (const char* spec : {"tova@20t", "tova:keydiff@20t"}) {
-            const auto scores = m_bench.engine().download(m_bench.run(spec, layer).scores.total).data;
+            const auto scores = m_bench.run(spec, layer).scores.total.data;
             for (std::size_t h = 0; h < 2; ++h)
                 QVERIFY(std::abs(std::accumulate(scores.begin() + h * 97, scores.begin() + (h + 1) * 97, 0.0) - 1) <
                         1e-5);

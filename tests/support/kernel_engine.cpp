@@ -3,7 +3,6 @@
 #include "tests/support/kernel_engine.h"
 
 #include "core/engine/forwarding_engine.h"
-#include "gpu/kernels/product_sums.h"
 #include "gpu/primitives/attention_lists.h"
 #include "gpu/primitives/primitives.h"
 
@@ -45,25 +44,21 @@ public:
     std::string name() const override { return "kernels"; }
     std::string arithmetic() const override { return m_arithmetic == Arithmetic::Fast ? "fast" : "exact"; }
 
-    Tensor rowNorms(const Tensor& keys, const Checkpoint&) const override {
+    HostTensor rowNorms(const Tensor& keys, const Checkpoint&) const override {
         const OnDevice k = put(keys);
         return make({keys.size(0), keys.size(1)}, [&](float* out) { gpu::rowNorms(*m_memory, k.rows, out); });
     }
-    Tensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const override {
+    HostTensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const override {
         if (kind == AnchorKind::Median)
             return m_rest->anchor(keys, kind, checkpoint);
         const OnDevice k = put(keys);
         return make({keys.size(0), keys.size(2)}, [&](float* out) { meanAnchor(*m_memory, k.rows, kind, out); });
     }
-    Tensor similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
-                      const Checkpoint&) const override {
+    HostTensor similarity(const Tensor& keys, const HostTensor& anchor, SimilarityMetric metric,
+                          const Checkpoint&) const override {
         const OnDevice k = put(keys), a = putFloats(anchor);
         return make({keys.size(0), keys.size(1)},
                     [&](float* out) { gpu::similarity(*m_memory, k.rows, a.floats(), metric, out); });
-    }
-    std::vector<TopKHead> topK(const TopKRequest& request) const override {
-        const OnDevice scores = putFloats(request.scores);
-        return gpu::topK(*m_memory, scores.floats(), request.scores.size(0), request.scores.size(1), request);
     }
     std::vector<GreedyCenters> greedyCenters(const Tensor& keys, const CentersRequest& request,
                                              const Checkpoint& checkpoint) const override {
@@ -75,13 +70,13 @@ public:
         return gpu::balancingWalks(*m_memory, keys.rows, values.rows, centres.floats(), input, m_arithmetic,
                                    checkpoint);
     }
-    Tensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const override {
+    HostTensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const override {
         const OnDevice q = put(input.queries), k = put(input.keys);
         return make({input.queries.size(0), input.keys.size(1)}, [&](float* out) {
             gpu::attentionColumnSums(*m_memory, q.rows, k.rows, input, m_arithmetic, out, checkpoint);
         });
     }
-    Tensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const override {
+    HostTensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const override {
         const OnDevice q = put(input.queries), k = put(input.keys);
         return make({input.queries.size(0), input.keys.size(1)}, [&](float* out) {
             gpu::attentionChunkSums(*m_memory, q.rows, k.rows, input, m_arithmetic, out, checkpoint);
@@ -101,9 +96,7 @@ private:
         return result;
     }
 
-    OnDevice putFloats(const Tensor& tensor) const {
-        return tensor.empty() ? OnDevice{} : stored(m_rest->download(tensor).data);
-    }
+    OnDevice putFloats(const HostTensor& numbers) const { return numbers.empty() ? OnDevice{} : stored(numbers.data); }
 
     OnDevice put(const Tensor& tensor) const {
         if (tensor.empty())
@@ -113,16 +106,15 @@ private:
         OnDevice result = narrow.empty() ? stored(host.data) : stored(narrow);
         result.rows = packedRows(result.data.get(), narrow.empty() ? ElementType::Float32 : ElementType::BFloat16,
                                  tensor.size(0), tensor.size(1), tensor.size(2));
-        result.rows.fitsFloatPairs = std::ranges::all_of(host.data, [](float x) { return fitsFloatPair(x); });
         return result;
     }
 
-    template <class Work> Tensor make(Shape shape, const Work& work) const {
+    template <class Work> HostTensor make(Shape shape, const Work& work) const {
         HostTensor host{shape, std::vector<float>(static_cast<std::size_t>(shape.count()))};
         const auto out = m_memory->allocate(host.data.size() * sizeof(float));
         work(static_cast<float*>(out.get()));
         m_memory->copyOut(host.data.data(), out.get(), host.data.size() * sizeof(float));
-        return m_rest->upload(std::move(host));
+        return host;
     }
 
     std::shared_ptr<const DeviceMemory> m_memory;

@@ -14,17 +14,11 @@ std::unique_ptr<Engine> makeKernelEngine(std::shared_ptr<const DeviceMemory> mem
 /// Host memory in the place of the device's: for the emulated device.
 class HostMemory final : public DeviceMemory {
 public:
-    explicit HostMemory(ExactSums exactSums = ExactSums::Double) : m_exactSums(exactSums) {}
-
     std::shared_ptr<void> allocate(std::size_t bytes) const override;
     void copyIn(void* to, const void* from, std::size_t bytes) const override;
     void copyOut(void* to, const void* from, std::size_t bytes) const override;
     void finish() const override {}
     Stream stream() const override { return nullptr; }
-    ExactSums exactSums() const override { return m_exactSums; }
-
-private:
-    ExactSums m_exactSums;
 };
 
 } // namespace kvscope::gpu

@@ -2,7 +2,6 @@
 
 #include "gpu/kernels/device_data.h"
 #include "gpu/kernels/elements.h"
-#include "gpu/kernels/product_sums.h"
 
 #include <algorithm>
 #include <bit>
@@ -29,10 +28,7 @@ public:
     }
 
     /// As if host memory were the device's.
-    DeviceRows device() const {
-        const bool fits = std::all_of(m_wide.begin(), m_wide.end(), [](float x) { return fitsFloatPair(x); });
-        return {m_bytes.data(), m_type, m_heads, m_rows, m_width, m_stride, fits};
-    }
+    DeviceRows device() const { return {m_bytes.data(), m_type, m_heads, m_rows, m_width, m_stride}; }
     const std::vector<unsigned char>& bytes() const { return m_bytes; }
     const std::vector<float>& wide() const { return m_wide; } ///< [heads, rows, width], what the elements stand for
 

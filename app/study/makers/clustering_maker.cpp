@@ -26,7 +26,7 @@ Tensor headRows(const LayerRunner& runner, const ViewDataRequest& request, Tenso
     const HostTensor all = engine.download(seen);
     const std::int64_t n = all.shape[1], d = all.shape[2];
     const auto begin = all.data.begin() + request.kvHead.value * n * d;
-    return engine.upload({{1, n, d}, std::vector<float>(begin, begin + n * d)});
+    return engine.upload({{1, n, d}, std::vector<float>(begin, begin + n * d), all.stored});
 }
 
 class ClusteringMaker {

@@ -139,7 +139,7 @@ private:
     void addVectors(LayerIndex layer, const Checkpoint& checkpoint) {
         const Engine& engine = m_runner.engine();
         const Checkpoint step = checkpoint.silent();
-        const auto norms = [&](const Tensor& rows) { return engine.download(engine.rowNorms(rows, step)); };
+        const auto norms = [&](const Tensor& rows) { return engine.rowNorms(rows, step); };
         const Tensor keys = rowsOf(layer, TensorRole::Keys, step), queries = rowsOf(layer, TensorRole::Queries, step);
         if (m_data.figure == "cosines") {
             add(0, cosinesToMean(engine, keys, step), layer);

@@ -114,7 +114,7 @@ Values meanCosine(const Layer& layer) {
                      "Choose a later cut, or capture the queries of all tokens", info.path});
     const auto mean = [&](TensorRole role, std::int64_t rows) {
         const Tensor all = layer.runner.tensor(layer.request.capture, index, role, layer.checkpoint);
-        return engine.download(engine.anchor(engine.rows(all, 0, rows), AnchorKind::Mean, layer.checkpoint));
+        return engine.anchor(engine.rows(all, 0, rows), AnchorKind::Mean, layer.checkpoint);
     };
     const HostTensor keys = mean(TensorRole::Keys, cut), queries = mean(TensorRole::Queries, seen);
     const auto row = [](const HostTensor& table, std::size_t head) {

@@ -192,7 +192,7 @@ ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDat
         centres = centresOf(runner, request, rows, source.head, checkpoint.part(0, share));
     ProjectionData data = unfold ? ProjectionData{} : onPrincipalAxes(runner, request, rows, source, rest);
     data.source = request.options.choice("source");
-    const HostTensor norms = engine.download(engine.rowNorms(rows, checkpoint.silent()));
+    const HostTensor norms = engine.rowNorms(rows, checkpoint.silent());
     const auto first = norms.data.begin() + source.head * norms.shape[1];
     data.norms.assign(first, first + norms.shape[1]);
     if (centres) {

@@ -105,10 +105,10 @@ void poolKernel(WalkData::Walk& walk, const std::vector<double>& kernel) {
 }
 
 /// Centre of the walk's head, where all walks share it.
-std::vector<float> centreOf(const Engine& engine, const WalkData& data, std::int64_t head) {
-    if (data.log->centres.empty())
+std::vector<float> centreOf(const WalkData& data, std::int64_t head) {
+    const HostTensor& all = data.log->centres;
+    if (all.empty())
         return {};
-    const HostTensor all = engine.download(data.log->centres);
     const auto begin = all.data.begin() + head * all.shape[1];
     return {begin, begin + all.shape[1]};
 }
@@ -123,7 +123,7 @@ void tossCoins(WalkData& data, const LayerRunner& runner, const ViewDataRequest&
     const HostTensor keys = head(TensorRole::Keys);
     const bool valuesCount = !data.streaming || request.options.choice("tree") != "keys";
     const HostTensor values = valuesCount ? head(TensorRole::Values) : HostTensor{};
-    const std::vector<float> centre = centreOf(engine, data, request.kvHead.value);
+    const std::vector<float> centre = centreOf(data, request.kvHead.value);
     for (std::size_t i = 0; i < data.walks.size(); ++i) {
         checkpoint.at(static_cast<double>(i), static_cast<double>(data.walks.size()));
         WalkData::Walk& walk = data.walks[i];

@@ -155,7 +155,11 @@ KeyValueViews keyValueViews(const ArchiveTensor& tensor, int heads) {
 HostTensor gather(const HeadView& view, const std::vector<std::byte>& bytes, std::int64_t firstToken) {
     const NumberType type = view.tensor->type;
     const std::int64_t step = numberBytes(type);
-    HostTensor out{Shape{view.heads, view.rows, view.width}, {}};
+    HostTensor out{Shape{view.heads, view.rows, view.width},
+                   {},
+                   type == NumberType::Float16    ? StoredType::Float16
+                   : type == NumberType::Bfloat16 ? StoredType::Bfloat16
+                                                  : StoredType::Float32};
     out.data.resize(static_cast<std::size_t>(out.shape.count()));
     for (std::int64_t head = 0; head < view.heads; ++head)
         for (std::int64_t row = 0; row < view.rows; ++row) {

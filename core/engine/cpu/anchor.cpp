@@ -24,7 +24,7 @@ float medianOf(std::vector<float>& column) {
 
 } // namespace
 
-Tensor CpuEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const {
+HostTensor CpuEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const {
     assert(keys.size(1) > 0);
     if (kind == AnchorKind::Median) {
         Progress progress(checkpoint, static_cast<double>(keys.size(0) * keys.size(2)));
@@ -34,7 +34,7 @@ Tensor CpuEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& 
     return meanAnchor(keys, kind == AnchorKind::NormalisedMean, progress);
 }
 
-Tensor CpuEngine::meanAnchor(const Tensor& keys, bool normalised, Progress& progress) const {
+HostTensor CpuEngine::meanAnchor(const Tensor& keys, bool normalised, Progress& progress) const {
     const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2), perHead = blocksPerHead(n);
     // One partial sum per block; added in the order of the blocks below, so that no thread's speed decides the
     // rounding.
@@ -60,10 +60,10 @@ Tensor CpuEngine::meanAnchor(const Tensor& keys, bool normalised, Progress& prog
                 sum += partial[static_cast<std::size_t>((h * perHead + b) * d + c)];
             out[static_cast<std::size_t>(h * d + c)] = static_cast<float>(sum / static_cast<double>(n));
         }
-    return makeTensor({heads, d}, std::move(out));
+    return {{heads, d}, std::move(out)};
 }
 
-Tensor CpuEngine::medianAnchor(const Tensor& keys, Progress& progress) const {
+HostTensor CpuEngine::medianAnchor(const Tensor& keys, Progress& progress) const {
     const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2);
     std::vector<float> out(static_cast<std::size_t>(heads * d));
     const TensorView view = viewOf(keys);
@@ -75,7 +75,7 @@ Tensor CpuEngine::medianAnchor(const Tensor& keys, Progress& progress) const {
         out[static_cast<std::size_t>(piece)] = medianOf(column);
         progress.advance(1);
     });
-    return makeTensor({heads, d}, std::move(out));
+    return {{heads, d}, std::move(out)};
 }
 
 } // namespace kvscope::cpu

@@ -94,7 +94,7 @@ private:
 
 } // namespace
 
-Tensor CpuEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const {
+HostTensor CpuEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const {
     const std::int64_t heads = input.queries.size(0), kvHeads = input.keys.size(0), n = input.keys.size(1);
     assert(input.queries.size(1) == n && static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads);
     assert(input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
@@ -106,7 +106,7 @@ Tensor CpuEngine::attentionChunkSums(const AttentionChunksInput& input, const Ch
     m_workers.each(kvHeads * sums.chunks(), [&](std::int64_t piece) {
         sums.compute(piece / sums.chunks(), piece % sums.chunks(), scratch.local(), out);
     });
-    return makeTensor({heads, n}, std::move(out));
+    return {{heads, n}, std::move(out)};
 }
 
 } // namespace kvscope::cpu

@@ -113,7 +113,7 @@ private:
 
 } // namespace
 
-Tensor CpuEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const {
+HostTensor CpuEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const {
     const std::int64_t heads = input.queries.size(0), w = input.queries.size(1), m = input.keys.size(1);
     assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads);
     std::vector<float> out(static_cast<std::size_t>(heads * m));
@@ -124,7 +124,7 @@ Tensor CpuEngine::attentionColumnSums(const AttentionInput& input, const Checkpo
     m_workers.each(static_cast<std::int64_t>(groups.size()), [&](std::int64_t piece) {
         columnSums.addGroup(groups[static_cast<std::size_t>(piece)], scratch.local(), out);
     });
-    return makeTensor({heads, m}, std::move(out));
+    return {{heads, m}, std::move(out)};
 }
 
 } // namespace kvscope::cpu

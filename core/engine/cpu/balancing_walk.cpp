@@ -59,7 +59,7 @@ void fillTerms(const BalancingWalks& input, const BalancingWalk& walk, Scratch& 
         for (double& x : centre)
             x /= static_cast<double>(walk.meanOver);
     } else if (!input.centres.empty()) {
-        const float* given = viewOf(input.centres).head(walk.head);
+        const float* given = input.centres.data.data() + walk.head * input.centres.shape[1];
         std::copy_n(given, d, centre.begin());
     } else {
         return;

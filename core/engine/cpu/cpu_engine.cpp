@@ -1,4 +1,4 @@
-// The doors of the CPU engine: making it, and moving tensors and rows in and out.
+// Makes the CPU engine; moves tensors in and out of it, and rows within it.
 #include "core/engine/cpu/cpu_engine.h"
 
 #include <algorithm>
@@ -18,13 +18,14 @@ EngineState CpuEngine::state() const {
     return state;
 }
 
-Tensor CpuEngine::upload(HostTensor tensor) const { return makeTensor(tensor.shape, std::move(tensor.data)); }
+Tensor CpuEngine::upload(HostTensor tensor) const { return makeTensor(std::move(tensor)); }
 
 HostTensor CpuEngine::download(const Tensor& tensor) const {
     const Shape& shape = tensor.shape();
     HostTensor out{shape, std::vector<float>(static_cast<std::size_t>(shape.count()))};
     if (out.empty())
         return out;
+    out.stored = static_cast<const CpuStorage&>(*tensor.storage()).stored;
     // Head by head: a range of rows leaves gaps between the heads.
     const TensorView view = viewOf(tensor);
     const std::int64_t heads = shape[0], perHead = shape.count() / heads;
@@ -36,24 +37,24 @@ HostTensor CpuEngine::download(const Tensor& tensor) const {
 Tensor CpuEngine::rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const {
     assert(0 <= begin && begin <= end && end <= tensor.size(1));
     auto part = std::make_shared<CpuStorage>(static_cast<const CpuStorage&>(*tensor.storage()));
-    part->offset += begin * rowWidth(tensor);
-    return {withRows(tensor, end - begin), std::move(part)};
+    part->offset += begin * tensor.size(2);
+    return {{tensor.size(0), end - begin, tensor.size(2)}, std::move(part)};
 }
 
 Tensor CpuEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) const {
-    const std::int64_t heads = tensor.size(0), width = rowWidth(tensor);
-    assert(static_cast<std::int64_t>(rows.size()) == heads);
-    const std::int64_t m = rows.empty() ? 0 : static_cast<std::int64_t>(rows.front().size());
-    std::vector<float> out(static_cast<std::size_t>(heads * m * width));
+    const std::int64_t heads = tensor.size(0), width = tensor.size(2);
+    assert(std::ssize(rows) == heads);
+    const std::int64_t m = rows.empty() ? 0 : std::ssize(rows.front());
+    HostTensor out{{heads, m, width}, std::vector<float>(static_cast<std::size_t>(heads * m * width))};
+    out.stored = static_cast<const CpuStorage&>(*tensor.storage()).stored;
     const TensorView view = viewOf(tensor);
     m_workers.each(heads, [&](std::int64_t h) {
-        const std::vector<TokenIndex>& list = rows[static_cast<std::size_t>(h)];
-        assert(static_cast<std::int64_t>(list.size()) == m);
-        float* to = out.data() + h * m * width;
-        for (TokenIndex row : list)
+        assert(std::ssize(rows[static_cast<std::size_t>(h)]) == m);
+        float* to = out.data.data() + h * m * width;
+        for (const TokenIndex row : rows[static_cast<std::size_t>(h)])
             to = std::copy_n(view.head(h) + row * width, width, to);
     });
-    return makeTensor(withRows(tensor, m), std::move(out));
+    return makeTensor(std::move(out));
 }
 
 } // namespace cpu

@@ -24,26 +24,17 @@ public:
     Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const override;
     Tensor gatherRows(const Tensor& tensor, const RowPositions& rows) const override;
 
-    Tensor rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const override;
-    Tensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const override;
-    Tensor similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
-                      const Checkpoint& checkpoint) const override;
-    Tensor pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const override;
-    Tensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const override;
+    HostTensor rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const override;
+    HostTensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const override;
+    HostTensor similarity(const Tensor& keys, const HostTensor& anchor, SimilarityMetric metric,
+                          const Checkpoint& checkpoint) const override;
+    HostTensor pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const override;
+    HostTensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const override;
 
-    Tensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const override;
+    HostTensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const override;
     Leverage leverage(const LeverageRequest& request, const Checkpoint& checkpoint) const override;
     std::vector<double> spectralDistortion(const Tensor& rows, std::span<const WeightedSet> kept,
                                            const Checkpoint& checkpoint) const override;
-
-    Tensor pool(const Tensor& scores, PoolKind kind, std::int64_t width) const override;
-    Tensor reduceGroups(const Tensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t numKvHeads,
-                        GroupRule rule) const override;
-    Tensor scale(const Tensor& scores, double factor) const override;
-    Tensor standardise(const Tensor& scores, const Standardisation& how) const override;
-    Tensor blend(const Tensor& a, const Tensor& b, double weight) const override;
-    Tensor multiply(const Tensor& a, const Tensor& b) const override;
-    std::vector<TopKHead> topK(const TopKRequest& request) const override;
 
     std::vector<GreedyCenters> greedyCenters(const Tensor& keys, const CentersRequest& request,
                                              const Checkpoint& checkpoint) const override;
@@ -61,15 +52,14 @@ public:
                                    const Checkpoint& checkpoint) const override;
     std::vector<BalancingSteps> balancingWalks(const BalancingWalks& input,
                                                const Checkpoint& checkpoint) const override;
-    Tensor blockMeanProducts(const Tensor& keys, std::int64_t block, const Checkpoint& checkpoint) const override;
 
     PrincipalAxes principalAxes(const Tensor& keys, std::int64_t head, int components,
                                 const Checkpoint& checkpoint) const override;
     HostTensor project(const Tensor& keys, std::int64_t head, const PrincipalAxes& axes) const override;
 
 private:
-    Tensor meanAnchor(const Tensor& keys, bool normalised, Progress& progress) const;
-    Tensor medianAnchor(const Tensor& keys, Progress& progress) const;
+    HostTensor meanAnchor(const Tensor& keys, bool normalised, Progress& progress) const;
+    HostTensor medianAnchor(const Tensor& keys, Progress& progress) const;
 
     int m_threads; ///< as asked for
     Workers m_workers;

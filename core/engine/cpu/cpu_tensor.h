@@ -11,6 +11,7 @@ namespace kvscope::cpu {
 /// Float numbers in memory. `rows` of a tensor shares them: head h starts at offset + h * headStride.
 struct CpuStorage : TensorStorage {
     std::shared_ptr<const std::vector<float>> data;
+    StoredType stored = StoredType::Float32;
     std::int64_t offset = 0;
     std::int64_t headStride = 0;
 };
@@ -24,11 +25,7 @@ struct TensorView {
 };
 
 TensorView viewOf(const Tensor& tensor);
-/// Takes the numbers of a whole tensor of this shape.
-Tensor makeTensor(Shape shape, std::vector<float> data);
-/// Numbers in one row of axis 1: d of [H, n, d], 1 of [H, n].
-std::int64_t rowWidth(const Tensor& tensor);
-/// [H, n, d] or [H, n] with another n.
-Shape withRows(const Tensor& tensor, std::int64_t rows);
+/// Takes the numbers over.
+Tensor makeTensor(HostTensor numbers);
 
 } // namespace kvscope::cpu

@@ -125,7 +125,7 @@ Leverage CpuEngine::leverage(const LeverageRequest& request, const Checkpoint& c
         m_workers.each(count, compute);
     for (std::size_t i = 0; i < chunks.size(); ++i)
         out.rank[static_cast<std::size_t>(chunks[i].head)] = ranks[i];
-    out.scores = makeTensor({heads, n}, std::move(scores));
+    out.scores = {{heads, n}, std::move(scores)};
     return out;
 }
 

@@ -74,7 +74,7 @@ void blockSums(const Kernels& kernels, const Head& head, SimilarityMetric metric
 
 } // namespace
 
-Tensor CpuEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const {
+HostTensor CpuEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric, const Checkpoint& checkpoint) const {
     const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2);
     const std::int64_t blocks = (n + kMaxLanes - 1) / kMaxLanes;
     std::vector<float> out(static_cast<std::size_t>(heads * n));
@@ -87,7 +87,7 @@ Tensor CpuEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric, cons
             blockSums(m_kernels, head, metric, begin, progress, out.data() + h * n + begin);
         });
     }
-    return makeTensor({heads, n}, std::move(out));
+    return {{heads, n}, std::move(out)};
 }
 
 } // namespace kvscope::cpu

@@ -7,7 +7,7 @@
 
 namespace kvscope::cpu {
 
-Tensor CpuEngine::rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const {
+HostTensor CpuEngine::rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const {
     const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2);
     std::vector<float> out(static_cast<std::size_t>(heads * n));
     Progress progress(checkpoint, static_cast<double>(heads * blocksPerHead(n)));
@@ -19,7 +19,7 @@ Tensor CpuEngine::rowNorms(const Tensor& keys, const Checkpoint& checkpoint) con
         for (std::int64_t r = 0; r < count; ++r)
             to[r] = static_cast<float>(std::sqrt(squares[static_cast<std::size_t>(r)]));
     });
-    return makeTensor({heads, n}, std::move(out));
+    return {{heads, n}, std::move(out)};
 }
 
 } // namespace kvscope::cpu

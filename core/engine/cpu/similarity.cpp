@@ -37,21 +37,20 @@ void blockSimilarity(const Kernels& kernels, const RowBlock& block, std::int64_t
 
 } // namespace
 
-Tensor CpuEngine::similarity(const Tensor& keys, const Tensor& anchor, SimilarityMetric metric,
-                             const Checkpoint& checkpoint) const {
+HostTensor CpuEngine::similarity(const Tensor& keys, const HostTensor& anchor, SimilarityMetric metric,
+                                 const Checkpoint& checkpoint) const {
     const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2);
-    assert(anchor.shape() == (Shape{heads, d}));
+    assert(anchor.shape == (Shape{heads, d}));
     std::vector<float> out(static_cast<std::size_t>(heads * n));
-    const TensorView anchors = viewOf(anchor);
     Progress progress(checkpoint, static_cast<double>(heads * blocksPerHead(n)));
     eachRowBlock(m_workers, keys, progress, [&](const RowBlock& block) {
         Column result;
-        blockSimilarity(m_kernels, block, d, anchors.head(block.head), metric, result);
+        blockSimilarity(m_kernels, block, d, anchor.data.data() + block.head * d, metric, result);
         float* to = out.data() + block.head * n + block.begin;
         for (std::int64_t r = 0; r < block.end - block.begin; ++r)
             to[r] = static_cast<float>(result[static_cast<std::size_t>(r)]);
     });
-    return makeTensor({heads, n}, std::move(out));
+    return {{heads, n}, std::move(out)};
 }
 
 } // namespace kvscope::cpu

@@ -166,7 +166,7 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
                        out.data() + (head * w + begin) * dv, logs.data.data() + head * w + begin,
                        norms.data.data() + head * w + begin);
     });
-    return {makeTensor({heads, w, dv}, std::move(out)), std::move(logs), std::move(norms)};
+    return {{{heads, w, dv}, std::move(out)}, std::move(logs), std::move(norms)};
 }
 
 } // namespace kvscope::cpu

@@ -47,7 +47,7 @@ struct BalanceLog final : StepLog {
     /// dilation.
     std::vector<std::vector<double>> rho;
     std::vector<std::vector<char>> raw, dilated;
-    Tensor centres;                              ///< [Hkv, d] subtracted by all walks; empty: see the walk
+    HostTensor centres;                          ///< [Hkv, d] subtracted by all walks; empty: see the walk
     std::shared_ptr<const BalanceStream> stream; ///< the trees with all their sets; null for the blocked form
 
     std::string json() const override;

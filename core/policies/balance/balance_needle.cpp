@@ -8,20 +8,44 @@
 
 namespace kvscope {
 
+namespace {
+
+/// [count]: <k_i, (sum of the rows) / block> of `count` rows [d], added in their order in double, rounded to float
+/// once.
+void blockMeanProducts(const float* rows, std::int64_t count, std::int64_t d, std::int64_t block, double* out) {
+    std::vector<double> mean(static_cast<std::size_t>(d));
+    for (std::int64_t r = 0; r < count; ++r)
+        for (std::int64_t c = 0; c < d; ++c)
+            mean[static_cast<std::size_t>(c)] += double{rows[r * d + c]};
+    for (double& x : mean)
+        x /= static_cast<double>(block);
+    for (std::int64_t r = 0; r < count; ++r) {
+        double sum = 0;
+        for (std::int64_t c = 0; c < d; ++c)
+            sum += double{rows[r * d + c]} * mean[static_cast<std::size_t>(c)];
+        out[r] = double{static_cast<float>(sum)};
+    }
+}
+
+} // namespace
+
 NeedleMask findNeedles(const Engine& engine, const Tensor& keys, std::int64_t block, double threshold,
                        std::int64_t dilation, const Checkpoint& checkpoint) {
-    const std::int64_t heads = keys.size(0), n = keys.size(1);
-    const HostTensor rho = engine.download(engine.blockMeanProducts(keys, block, checkpoint));
-    const HostTensor norms = engine.download(engine.rowNorms(keys, checkpoint.silent()));
+    const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2);
+    const HostTensor rows = engine.download(keys);
+    const HostTensor norms = engine.rowNorms(keys, checkpoint.silent());
     NeedleMask mask;
     for (std::int64_t h = 0; h < heads; ++h) {
-        const auto begin = static_cast<std::ptrdiff_t>(h * n);
+        checkpoint.at(static_cast<double>(h), static_cast<double>(heads));
         double squares = 0;
         for (std::int64_t i = 0; i < n; ++i)
             squares += double{norms.data[static_cast<std::size_t>(h * n + i)]} *
                        double{norms.data[static_cast<std::size_t>(h * n + i)]};
         const double limit = n > 0 ? threshold * squares / static_cast<double>(n) : 0;
-        std::vector<double>& values = mask.rho.emplace_back(rho.data.begin() + begin, rho.data.begin() + begin + n);
+        std::vector<double>& values = mask.rho.emplace_back(static_cast<std::size_t>(n));
+        for (std::int64_t first = 0; first < n; first += block)
+            blockMeanProducts(rows.data.data() + (h * n + first) * d, std::min(block, n - first), d, block,
+                              values.data() + first);
         std::vector<char>& raw = mask.raw.emplace_back();
         for (double& x : values) {
             x += 1e-8;

@@ -106,7 +106,7 @@ public:
     const BalanceWalks& walks() const { return m_walks; }
 
 private:
-    Tensor centres(const Protection& protection) const {
+    HostTensor centres(const Protection& protection) const {
         const std::int64_t end = m_input.rowCount() - protection.last;
         if (m_settings.shift != KeyShift::MiddleMean || end <= protection.first)
             return {};

@@ -43,8 +43,7 @@ public:
           m_valueWalks(input, input.keys, input.values, {}, log) {}
 
     void plant() {
-        const HostTensor norms =
-            m_input.engine.download(m_input.engine.rowNorms(m_input.values, m_input.checkpoint.silent()));
+        const HostTensor norms = m_input.engine.rowNorms(m_input.values, m_input.checkpoint.silent());
         const std::int64_t n = m_stream.tokens;
         for (std::int64_t h = 0; h < m_input.keys.size(0); ++h) {
             m_stream.norms.emplace_back(norms.data.begin() + h * n, norms.data.begin() + (h + 1) * n);
@@ -148,7 +147,7 @@ private:
 };
 
 double largestNorm(const PolicyInput& input) {
-    const HostTensor norms = input.engine.download(input.engine.rowNorms(input.keys, input.checkpoint.silent()));
+    const HostTensor norms = input.engine.rowNorms(input.keys, input.checkpoint.silent());
     return norms.data.empty() ? 0 : double{*std::max_element(norms.data.begin(), norms.data.end())};
 }
 

@@ -22,7 +22,7 @@ struct PlannedWalk {
 class BalanceWalks {
 public:
     /// `centres` [Hkv, d] may be empty. `log` null: no step log.
-    BalanceWalks(const PolicyInput& input, Tensor keys, Tensor values, Tensor centres, BalanceLog* log);
+    BalanceWalks(const PolicyInput& input, Tensor keys, Tensor values, HostTensor centres, BalanceLog* log);
 
     /// Signs of every walk, in the order of the plans.
     std::vector<std::vector<std::int8_t>> run(const std::vector<PlannedWalk>& plans, const Checkpoint& checkpoint);

@@ -5,7 +5,6 @@
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
-#include "core/policies/score_tables.h"
 
 #include <algorithm>
 #include <cmath>
@@ -65,7 +64,7 @@ std::int64_t newRows(const PolicyInput& input) {
     const auto seen = input.carried.find("seen");
     if (seen == input.carried.end())
         return input.rowCount();
-    const HostTensor marks = input.engine.download(seen->second);
+    const HostTensor& marks = seen->second;
     return std::count(marks.data.begin(), marks.data.begin() + input.rowCount(), 0.0F);
 }
 
@@ -73,18 +72,15 @@ std::int64_t newRows(const PolicyInput& input) {
 QueryWindow newQueries(const PolicyInput& input) { return lastQueries(input, newRows(input), "H2O"); }
 
 /// [H, m] a + b. An empty b counts as zero.
-Tensor sumOf(const Engine& engine, const Tensor& a, const Tensor& b) {
-    if (b.empty())
-        return a;
-    HostTensor sum = engine.download(a);
-    const HostTensor other = engine.download(b);
-    std::transform(sum.data.begin(), sum.data.end(), other.data.begin(), sum.data.begin(), std::plus<>());
-    return engine.upload(std::move(sum));
+HostTensor sumOf(HostTensor a, const HostTensor& b) {
+    if (!b.empty())
+        std::transform(a.data.begin(), a.data.end(), b.data.begin(), a.data.begin(), std::plus<>());
+    return a;
 }
 
-Tensor carriedOr(const PolicyInput& input, const std::string& name) {
+HostTensor carriedOrNone(const PolicyInput& input, const std::string& name) {
     const auto found = input.carried.find(name);
-    return found == input.carried.end() ? Tensor() : found->second;
+    return found == input.carried.end() ? HostTensor() : found->second;
 }
 
 /// How many of the window's first queries see every row (no causal mask).
@@ -95,7 +91,7 @@ std::int64_t unmaskedQueries(const QueryWindow& window, const ParameterValues& v
 }
 
 /// [Hq, m] attention that the rows receive from the queries of the window.
-Tensor attentionReceived(const PolicyInput& input, const QueryWindow& window, std::int64_t unmasked) {
+HostTensor attentionReceived(const PolicyInput& input, const QueryWindow& window, std::int64_t unmasked) {
     if (unmasked == 0)
         return windowAttention(input, window);
     AttentionInput all;
@@ -105,11 +101,11 @@ Tensor attentionReceived(const PolicyInput& input, const QueryWindow& window, st
     all.keyPositions = input.positions;
     all.rule = input.attention;
     all.rule.slidingWindow = 0;
-    const Tensor earlier = input.engine.attentionColumnSums(all, input.checkpoint.part(0, 0.9));
+    const HostTensor earlier = input.engine.attentionColumnSums(all, input.checkpoint.part(0, 0.9));
     QueryWindow masked = window;
     masked.queries = input.engine.rows(window.queries, unmasked, window.count);
     masked.first += static_cast<TokenIndex>(unmasked);
-    return sumOf(input.engine, earlier, windowAttention(input, masked));
+    return sumOf(earlier, windowAttention(input, masked));
 }
 
 /// [Hkv, m] queries of the window that see each row.
@@ -133,23 +129,20 @@ public:
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         const QueryWindow window = newQueries(input);
         const std::int64_t unmasked = unmaskedQueries(window, values);
-        const Engine& engine = input.engine;
-        return {{"attention", sumOf(engine, attentionReceived(input, window, unmasked), carriedOr(input, "attention"))},
-                {"queries",
-                 sumOf(engine, engine.upload(queriesThatSee(input, window, unmasked)), carriedOr(input, "queries"))}};
+        return {{"attention", sumOf(attentionReceived(input, window, unmasked), carriedOrNone(input, "attention"))},
+                {"queries", sumOf(queriesThatSee(input, window, unmasked), carriedOrNone(input, "queries"))}};
     }
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
-        const Tensor sum = input.engine.reduceGroups(features.at("attention"), input.attention.gqaGroupOf,
-                                                     input.keys.size(0), groupRuleOf(values));
-        const Tensor& queries = features.at("queries");
+        const HostTensor sum =
+            reduceGroups(features.at("attention"), input.attention.gqaGroupOf, input.keys.size(0), groupRuleOf(values));
+        const HostTensor& queries = features.at("queries");
         if (values.choice("accumulate") == "sum")
             return {sum, {{"queries", queries}}};
-        HostTensor mean = input.engine.download(sum);
-        const HostTensor counts = input.engine.download(queries);
+        HostTensor mean = sum;
         for (std::size_t i = 0; i < mean.data.size(); ++i)
-            mean.data[i] = counts.data[i] > 0 ? mean.data[i] / counts.data[i] : 0; // no query sees the row
-        return {input.engine.upload(std::move(mean)), {{"attention", sum}, {"queries", queries}}};
+            mean.data[i] = queries.data[i] > 0 ? mean.data[i] / queries.data[i] : 0; // no query sees the row
+        return {std::move(mean), {{"attention", sum}, {"queries", queries}}};
     }
 
     Protection protection(const ParameterValues& values, std::int64_t count) const override {
@@ -159,8 +152,9 @@ public:
     }
 
     Features carry(const PolicyInput& input, const Features& features, const ParameterValues&) const override {
-        const Tensor seen = padColumns(input.engine, {}, input.keys.size(0), input.rowCount(), 1);
-        return {{"attention", features.at("attention")}, {"queries", features.at("queries")}, {"seen", seen}};
+        return {{"attention", features.at("attention")},
+                {"queries", features.at("queries")},
+                {"seen", filledTable(input.keys.size(0), input.rowCount(), 1)}};
     }
 
     std::vector<std::string> notes(const PolicyInput& input, const ParameterValues&) const override {

@@ -40,7 +40,7 @@ public:
             throw Error({"no scores are given", "parameter file", "Write imported,file=FILE.h5:/path", {}});
         if (input.positions.empty())
             return {{"imported", input.imported}};
-        return {{"imported", input.engine.gatherRows(input.imported, input.positions)}};
+        return {{"imported", gatherColumns(input.imported, input.positions)}};
     }
 
     Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {

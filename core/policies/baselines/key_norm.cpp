@@ -48,8 +48,8 @@ public:
     }
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues&) const override {
-        const Tensor& norm = features.at("norm");
-        return {input.engine.scale(norm, -1), {{"norm", norm}}};
+        const HostTensor& norm = features.at("norm");
+        return {scale(norm, -1), {{"norm", norm}}};
     }
 
     std::int64_t layerCount(LayerIndex layer, int, std::int64_t rows, const ParameterValues& values,

@@ -7,7 +7,6 @@
 #include "core/policies/common_parameters.h"
 #include "core/policies/keep_best.h"
 #include "core/policies/policy.h"
-#include "core/policies/score_tables.h"
 
 #include <fmt/format.h>
 
@@ -98,16 +97,16 @@ PolicyCard makeCard() {
 }
 
 // Window tokens are always kept; for display they get the largest score of their head, so that they rank first.
-Tensor withWindow(const Engine& engine, const Tensor& free, std::int64_t heads, std::int64_t rows) {
+HostTensor withWindow(const HostTensor& free, std::int64_t heads, std::int64_t rows) {
     if (free.empty())
-        return padColumns(engine, {}, heads, rows, 0);
-    HostTensor scores = engine.download(padColumns(engine, free, free.size(0), rows, 0));
-    const std::int64_t columns = free.size(1);
-    for (std::int64_t h = 0; h < free.size(0); ++h) {
+        return filledTable(heads, rows, 0);
+    HostTensor scores = padColumns(free, 0, rows, 0);
+    const std::int64_t columns = free.shape[1];
+    for (std::int64_t h = 0; h < heads; ++h) {
         const auto head = scores.data.begin() + h * rows;
         std::fill(head + columns, head + rows, *std::max_element(head, head + columns));
     }
-    return engine.upload(std::move(scores));
+    return scores;
 }
 
 bool storesPerQueryHead(const ParameterValues& values) { return values.choice("copies") == "query_head"; }
@@ -127,8 +126,8 @@ bool seesOthersOnly(const ParameterValues& values) {
 }
 
 /// [Hq, m], or [Hq, m - W] when the softmax excludes the window's keys.
-Tensor attentionOf(const PolicyInput& input, const QueryWindow& window, std::int64_t free,
-                   const ParameterValues& values) {
+HostTensor attentionOf(const PolicyInput& input, const QueryWindow& window, std::int64_t free,
+                       const ParameterValues& values) {
     if (!seesOthersOnly(values) || free <= 0)
         return windowAttention(input, window);
     PolicyInput before = input;
@@ -139,8 +138,7 @@ Tensor attentionOf(const PolicyInput& input, const QueryWindow& window, std::int
 }
 
 /// [H, n] -> [H, n]: mean of the entry and the width - 1 entries before it, as far as they lie in its tile.
-Tensor trailingMeans(const Engine& engine, const Tensor& profile, std::int64_t width, std::int64_t tile) {
-    const HostTensor given = engine.download(profile);
+HostTensor trailingMeans(const HostTensor& given, std::int64_t width, std::int64_t tile) {
     HostTensor means{given.shape, std::vector<float>(given.data.size())};
     const std::int64_t n = given.shape[1];
     for (std::int64_t head = 0; head < given.shape[0]; ++head)
@@ -152,14 +150,14 @@ Tensor trailingMeans(const Engine& engine, const Tensor& profile, std::int64_t w
             means.data[static_cast<std::size_t>(head * n + i)] =
                 static_cast<float>(sum / static_cast<double>(i - begin + 1));
         }
-    return engine.upload(std::move(means));
+    return means;
 }
 
-Tensor pooledProfile(const Engine& engine, const Tensor& profile, const ParameterValues& values) {
+HostTensor pooledProfile(const HostTensor& profile, const ParameterValues& values) {
     const std::string& kind = values.choice("pool");
     if (kind == "trailing")
-        return trailingMeans(engine, profile, values.integer("pool_width"), integerOrZero(values, "pool_tile"));
-    return engine.pool(profile, kind == "average" ? PoolKind::Average : PoolKind::Max, values.integer("pool_width"));
+        return trailingMeans(profile, values.integer("pool_width"), integerOrZero(values, "pool_tile"));
+    return pool(profile, kind == "average" ? PoolKind::Average : PoolKind::Max, values.integer("pool_width"));
 }
 
 class SnapKv : public Policy {
@@ -174,18 +172,17 @@ public:
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
         const std::int64_t heads = input.keys.size(0), rows = input.rowCount(), free = rows - values.integer("window");
-        const auto reduce = [&](const Tensor& perQueryHead) {
-            return input.engine.reduceGroups(perQueryHead, input.attention.gqaGroupOf, heads, groupRuleOf(values));
+        const auto reduce = [&](const HostTensor& perQueryHead) {
+            return reduceGroups(perQueryHead, input.attention.gqaGroupOf, heads, groupRuleOf(values));
         };
-        const Tensor pooled =
-            free > 0 ? pooledProfile(input.engine, input.engine.rows(features.at("attention"), 0, free), values)
-                     : Tensor();
+        const HostTensor pooled =
+            free > 0 ? pooledProfile(columnRange(features.at("attention"), 0, free), values) : HostTensor();
         Scores scores;
-        scores.total = withWindow(input.engine, pooled.empty() ? pooled : reduce(pooled), heads, rows);
+        scores.total = withWindow(pooled.empty() ? pooled : reduce(pooled), heads, rows);
         if (!pooled.empty())
-            scores.parts["attention"] = padColumns(input.engine, reduce(features.at("attention")), heads, rows, 0);
+            scores.parts["attention"] = padColumns(reduce(features.at("attention")), 0, rows, 0);
         if (storesPerQueryHead(values))
-            scores.perQueryHead = withWindow(input.engine, pooled, std::ssize(input.attention.gqaGroupOf), rows);
+            scores.perQueryHead = withWindow(pooled, std::ssize(input.attention.gqaGroupOf), rows);
         return scores;
     }
 

@@ -45,7 +45,7 @@ public:
         for (std::int64_t head = 0; head < position.shape[0]; ++head)
             for (std::int64_t row = 0; row < position.shape[1]; ++row)
                 position.data.push_back(static_cast<float>(input.tokenAt(head, row)));
-        return {{"position", input.engine.upload(std::move(position))}};
+        return {{"position", std::move(position)}};
     }
 
     Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {

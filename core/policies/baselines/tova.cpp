@@ -5,7 +5,6 @@
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
-#include "core/policies/score_tables.h"
 
 namespace kvscope {
 
@@ -41,13 +40,12 @@ public:
     }
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
-        const Tensor& attention = features.at("attention");
+        const HostTensor& attention = features.at("attention");
         const std::int64_t heads = input.keys.size(0);
         if (values.choice("scope") == "kv_head")
-            return {input.engine.reduceGroups(attention, input.attention.gqaGroupOf, heads, GroupRule::Mean), {}};
+            return {reduceGroups(attention, input.attention.gqaGroupOf, heads, GroupRule::Mean), {}};
         const std::vector<std::int32_t> oneGroup(input.attention.gqaGroupOf.size(), 0);
-        return {repeatHead(input.engine, input.engine.reduceGroups(attention, oneGroup, 1, GroupRule::Mean), heads),
-                {}};
+        return {repeatHead(reduceGroups(attention, oneGroup, 1, GroupRule::Mean), heads), {}};
     }
 };
 

@@ -66,7 +66,7 @@ public:
         for (std::int64_t head = 0; head < draw.shape[0]; ++head)
             for (std::int64_t row = 0; row < draw.shape[1]; ++row)
                 draw.data.push_back(uniformScore(input, head, row));
-        return {{"uniform", input.engine.upload(std::move(draw))}};
+        return {{"uniform", std::move(draw)}};
     }
 
     /// sign_sort draws other coins, so no token has a score that decides.

@@ -28,7 +28,7 @@ QueryWindow lastQueries(const PolicyInput& input, std::int64_t window, const std
     return result;
 }
 
-Tensor windowAttention(const PolicyInput& input, const QueryWindow& window) {
+HostTensor windowAttention(const PolicyInput& input, const QueryWindow& window) {
     AttentionInput attention;
     attention.queries = window.queries;
     attention.keys = input.keys;

@@ -16,7 +16,7 @@ struct QueryWindow {
 QueryWindow lastQueries(const PolicyInput& input, std::int64_t window, const std::string& policyName);
 
 /// The causal attention of a query window to all rows, summed over its queries: [Hq, m].
-Tensor windowAttention(const PolicyInput& input, const QueryWindow& window);
+HostTensor windowAttention(const PolicyInput& input, const QueryWindow& window);
 
 /// The parameter row `group_rule` (how the query heads of a GQA group agree on one score), and its value.
 ParameterSpec groupRuleParameter(std::string help, std::string source);

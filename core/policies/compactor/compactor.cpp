@@ -12,7 +12,6 @@
 #include "core/base/error.h"
 #include "core/policies/keep_best.h"
 #include "core/policies/policy_run.h"
-#include "core/policies/score_tables.h"
 
 #include <fmt/format.h>
 
@@ -64,7 +63,7 @@ Tensor queriesOf(const PolicyInput& input, const Middle& middle) {
     return input.engine.gatherRows(input.queries, rows);
 }
 
-Tensor attentionOf(const PolicyInput& input, const ParameterValues& values, const Middle& middle) {
+HostTensor attentionOf(const PolicyInput& input, const ParameterValues& values, const Middle& middle) {
     AttentionChunksInput chunks;
     chunks.queries = queriesOf(input, middle);
     chunks.keys = input.engine.rows(input.keys, middle.begin, middle.end);
@@ -78,20 +77,6 @@ Tensor attentionOf(const PolicyInput& input, const ParameterValues& values, cons
     if (last > 0 && values.choice("last_chunk") == "vllm")
         chunks.uniformRows = (64 - last % 64) % 64;
     return input.engine.attentionChunkSums(chunks, input.checkpoint);
-}
-
-/// [H, rows of the middle] -> [H, m]; `value` for the rows that are not scored.
-Tensor overAllRows(const PolicyInput& input, const Tensor& scores, const Middle& middle, float value) {
-    const HostTensor given = input.engine.download(scores);
-    const std::int64_t heads = given.shape[0], count = given.shape[1], m = input.rowCount();
-    HostTensor all{{heads, m}, std::vector<float>(static_cast<std::size_t>(heads * m), value)};
-    for (std::int64_t h = 0; h < heads; ++h)
-        std::copy_n(given.data.begin() + h * count, count, all.data.begin() + h * m + middle.begin);
-    return input.engine.upload(std::move(all));
-}
-
-Tensor middleRows(const PolicyInput& input, const Tensor& scores, const Middle& middle) {
-    return input.engine.rows(scores, middle.begin, middle.end);
 }
 
 class Compactor : public Policy {
@@ -116,28 +101,27 @@ public:
     }
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
-        const Engine& engine = input.engine;
         const Middle middle = middleOf(input, values);
         if (middle.empty())
-            return {padColumns(engine, {}, input.keys.size(0), input.rowCount(), 0), {}};
-        Tensor attention = engine.reduceGroups(features.at("attention"), input.attention.gqaGroupOf, input.keys.size(0),
-                                               groupRuleOf(values));
+            return {filledTable(input.keys.size(0), input.rowCount(), 0), {}};
+        HostTensor attention =
+            reduceGroups(features.at("attention"), input.attention.gqaGroupOf, input.keys.size(0), groupRuleOf(values));
         if (values.flag("value_norm"))
-            attention = engine.multiply(attention, features.at("value_norm"));
-        attention = engine.pool(attention, PoolKind::Average, values.integer("pool_width"));
+            attention = multiply(std::move(attention), features.at("value_norm"));
+        attention = pool(attention, PoolKind::Average, values.integer("pool_width"));
         Standardisation how;
         how.jointly = values.choice("z_scope") == "layer";
         how.sample = values.flag("z_sample");
         how.floor = values.real("z_floor");
-        const Tensor zAttention = engine.standardise(attention, how);
+        const HostTensor zAttention = standardise(attention, how);
         how.chunk = values.flag("z_chunks") ? values.integer("token_chunk") : 0;
-        const Tensor zLeverage = engine.standardise(features.at("leverage"), how);
+        const HostTensor zLeverage = standardise(features.at("leverage"), how);
         Scores scores{blended(input, zAttention, zLeverage, values.real("lambda"), middle), {}};
         constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
-        for (const auto& [name, part] :
-             {std::pair{"attention", attention}, std::pair{"leverage", features.at("leverage")},
-              std::pair{"z_attention", zAttention}, std::pair{"z_leverage", zLeverage}})
-            scores.parts[name] = overAllRows(input, part, middle, kNone);
+        using Part = std::pair<const char*, const HostTensor*>;
+        for (const auto& [name, part] : {Part{"attention", &attention}, Part{"leverage", &features.at("leverage")},
+                                         Part{"z_attention", &zAttention}, Part{"z_leverage", &zLeverage}})
+            scores.parts[name] = padColumns(*part, middle.begin, input.rowCount(), kNone);
         return scores;
     }
 
@@ -151,8 +135,10 @@ public:
             lambda =
                 fractionRemoved(input.retention < 0 ? static_cast<double>(count) / static_cast<double>(input.rowCount())
                                                     : input.retention);
-            scores.total = blended(input, middleRows(input, given.parts.at("z_attention"), middle),
-                                   middleRows(input, given.parts.at("z_leverage"), middle), lambda, middle);
+            const auto part = [&](const char* name) {
+                return columnRange(given.parts.at(name), middle.begin, middle.end);
+            };
+            scores.total = blended(input, part("z_attention"), part("z_leverage"), lambda, middle);
         }
         RowSelection out = values.choice("selection") == "joint"
                                ? chosenJointly(input, scores, values, count)
@@ -173,20 +159,19 @@ public:
 
 private:
     /// Rows that are not scored get the largest score of the layer, as kvpress pads them (C10).
-    static Tensor blended(const PolicyInput& input, const Tensor& zAttention, const Tensor& zLeverage, double lambda,
-                          const Middle& middle) {
-        const Tensor total = input.engine.blend(zAttention, zLeverage, lambda);
+    static HostTensor blended(const PolicyInput& input, const HostTensor& zAttention, const HostTensor& zLeverage,
+                              double lambda, const Middle& middle) {
+        const HostTensor total = blend(zAttention, zLeverage, lambda);
         if (middle.begin == 0 && middle.end == input.rowCount())
             return total;
-        const HostTensor host = input.engine.download(total);
-        return overAllRows(input, total, middle, *std::max_element(host.data.begin(), host.data.end()));
+        return padColumns(total, middle.begin, input.rowCount(),
+                          *std::max_element(total.data.begin(), total.data.end()));
     }
 
     RowSelection chosenJointly(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                                std::int64_t count) const {
         const std::int64_t heads = input.keys.size(0), rows = input.rowCount();
-        JointRequest request{input.engine.download(scores.total), count * heads, protection(values, count),
-                             values.integer("page")};
+        JointRequest request{scores.total, count * heads, protection(values, count), values.integer("page")};
         if (values.choice("entries") == "vllm" && input.retention >= 1) {
             request.entries = heads * rows; // compactor-vllm does not compress at r = 1
         } else if (values.choice("entries") == "vllm" && input.retention >= 0) {
@@ -206,7 +191,7 @@ private:
         log->spectrum = std::move(leverage.spectrum);
         log->rank = std::move(leverage.rank);
         log->lambda = lambda;
-        const auto part = [&](const char* name) { return input.engine.download(scores.parts.at(name)); };
+        const auto part = [&](const char* name) { return scores.parts.at(name); };
         log->leverage = part("leverage");
         log->attention = part("attention");
         log->zLeverage = part("z_leverage");

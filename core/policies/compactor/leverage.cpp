@@ -139,7 +139,7 @@ public:
 private:
     static RowSelection sampled(const PolicyInput& input, const Scores& scores, const Protection& kept,
                                 std::int64_t count, LeverageLog* log) {
-        const HostTensor total = input.engine.download(scores.total);
+        const HostTensor& total = scores.total;
         const std::int64_t rows = input.rowCount();
         RowSelection out;
         out.protectedFirst = kept.first;
@@ -174,7 +174,7 @@ private:
         Leverage leverage = leverageOf(input, values, 0, input.rowCount(), LeverageParts::ScoresAndSpectrum);
         log->spectrum = std::move(leverage.spectrum);
         log->rank = std::move(leverage.rank);
-        log->leverage = input.engine.download(scores.total);
+        log->leverage = scores.total;
         return log;
     }
 };

@@ -81,17 +81,16 @@ public:
         const std::string& anchorId = values.choice("anchor");
         if (anchorId == "pairwise")
             return {{"similarity", input.engine.pairwiseSums(input.keys, metricOf(values), input.checkpoint)}};
-        const Tensor anchor = input.engine.anchor(input.keys, anchorOf(anchorId), input.checkpoint);
+        const HostTensor anchor = input.engine.anchor(input.keys, anchorOf(anchorId), input.checkpoint);
         return {{"anchor", anchor},
                 {"similarity", input.engine.similarity(input.keys, anchor, metricOf(values), input.checkpoint)}};
     }
 
     // score = -similarity, or +distance: keys that differ most are kept.
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
-        const Tensor& similarity = features.at("similarity");
+        const HostTensor& similarity = features.at("similarity");
         const bool distance = metricOf(values) == SimilarityMetric::Euclidean;
-        return {distance ? similarity : input.engine.scale(similarity, -1),
-                {{distance ? "distance" : "similarity", similarity}}};
+        return {distance ? similarity : scale(similarity, -1), {{distance ? "distance" : "similarity", similarity}}};
     }
 
     Protection protection(const ParameterValues& values, std::int64_t count) const override {

@@ -66,22 +66,22 @@ PolicyInput inputFor(const PolicyInput& input, std::size_t feature) {
     return own;
 }
 
-Tensor positionsOf(const PolicyInput& input) {
+HostTensor positionsOf(const PolicyInput& input) {
     HostTensor positions{{input.keys.size(0), input.rowCount()}, {}};
     for (std::int64_t head = 0; head < input.keys.size(0); ++head)
         for (std::int64_t row = 0; row < input.rowCount(); ++row)
             positions.data.push_back(static_cast<float>(input.tokenAt(head, row)));
-    return input.engine.upload(std::move(positions));
+    return positions;
 }
 
-Tensor basicFeature(const PolicyInput& input, const std::string& name) {
+HostTensor basicFeature(const PolicyInput& input, const std::string& name) {
     if (name == "position")
         return positionsOf(input);
     return input.engine.rowNorms(name == "knorm" ? input.keys : input.values, input.checkpoint);
 }
 
 /// The total score of a policy, or the part of it that the formula names.
-Tensor chosenTerm(const ScoreFeature& feature, const Scores& scores) {
+HostTensor chosenTerm(const ScoreFeature& feature, const Scores& scores) {
     if (feature.part.empty())
         return scores.total;
     const auto part = scores.parts.find(feature.part);
@@ -137,10 +137,9 @@ public:
         std::vector<std::vector<double>> terms;
         for (std::size_t i = 0; i < formula.features().size(); ++i) {
             const ScoreFeature& feature = formula.features()[i];
-            const Tensor term = termOf(input, features, feature, i);
-            const HostTensor host = input.engine.download(term);
-            terms.emplace_back(host.data.begin(), host.data.end());
-            scores.parts[feature.text] = term;
+            HostTensor term = termOf(input, features, feature, i);
+            terms.emplace_back(term.data.begin(), term.data.end());
+            scores.parts[feature.text] = std::move(term);
         }
         const auto heads = static_cast<std::size_t>(input.keys.size(0)),
                    rows = static_cast<std::size_t>(input.rowCount());
@@ -152,7 +151,7 @@ public:
         HostTensor rounded{{input.keys.size(0), input.rowCount()}, {}};
         std::transform(total.begin(), total.end(), std::back_inserter(rounded.data),
                        [](double x) { return static_cast<float>(x); });
-        scores.total = input.engine.upload(std::move(rounded));
+        scores.total = std::move(rounded);
         return scores;
     }
 
@@ -191,8 +190,8 @@ private:
         return ScoreExpression::parse(values.text("expression"));
     }
 
-    static Tensor termOf(const PolicyInput& input, const Features& features, const ScoreFeature& feature,
-                         std::size_t i) {
+    static HostTensor termOf(const PolicyInput& input, const Features& features, const ScoreFeature& feature,
+                             std::size_t i) {
         if (isBasicScoreFeature(feature.name))
             return features.at(prefixOf(i));
         const PolicySpec spec = scoreFeatureSpec(feature);

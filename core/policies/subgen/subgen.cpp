@@ -260,7 +260,7 @@ public:
                         std::int64_t count) const override {
         const std::int64_t t = values.integer("cluster_slots"), s = values.integer("value_slots");
         const SubgenClusters found = clusterKeys(input, values, count);
-        const HostTensor norms = input.engine.download(scores.parts.at("value_norm"));
+        const HostTensor& norms = scores.parts.at("value_norm");
         RowSelection selection;
         auto log = std::make_shared<SubgenLog>();
         std::int64_t most = 0, least = std::numeric_limits<std::int64_t>::max();

@@ -70,9 +70,8 @@ std::vector<TokenIndex> firstCentres(const PolicyInput& input, const Tensor& res
     if (rule != "farthest_from_mean")
         return first;
     const Checkpoint quiet = input.checkpoint.silent();
-    const Tensor mean = input.engine.anchor(rest, AnchorKind::Mean, quiet);
-    const HostTensor distances =
-        input.engine.download(input.engine.similarity(rest, mean, SimilarityMetric::Euclidean, quiet));
+    const HostTensor mean = input.engine.anchor(rest, AnchorKind::Mean, quiet);
+    const HostTensor distances = input.engine.similarity(rest, mean, SimilarityMetric::Euclidean, quiet);
     for (std::int64_t h = 0; h < heads; ++h) {
         const auto begin = distances.data.begin() + h * rows;
         first[static_cast<std::size_t>(h)] = static_cast<TokenIndex>(std::max_element(begin, begin + rows) - begin);

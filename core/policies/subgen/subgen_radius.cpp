@@ -22,8 +22,8 @@ std::vector<double> diameterBounds(const PolicyInput& input, const Checkpoint& c
     const Tensor first = input.engine.rows(input.keys, 0, 1);
     HostTensor anchor = input.engine.download(first);
     anchor.shape = {input.keys.size(0), input.keys.size(2)};
-    const HostTensor distances = input.engine.download(input.engine.similarity(
-        input.keys, input.engine.upload(std::move(anchor)), SimilarityMetric::Euclidean, checkpoint.silent()));
+    const HostTensor distances =
+        input.engine.similarity(input.keys, anchor, SimilarityMetric::Euclidean, checkpoint.silent());
     std::vector<double> bounds;
     const std::int64_t n = input.rowCount();
     for (std::int64_t h = 0; h < input.keys.size(0); ++h)

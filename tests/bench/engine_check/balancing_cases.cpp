@@ -142,7 +142,7 @@ BalancingWalks inputOf(const Engine& e, const naive::Balancing& data, const Bala
     input.keys = uploadRows(e, data.keys);
     input.values = data.values.rows > 0 ? uploadRows(e, data.values) : Tensor();
     if (data.centres.rows > 0)
-        input.centres = uploadScores(e, {2, 1, kWidth, data.centres.numbers});
+        input.centres = tableOf({2, 1, kWidth, data.centres.numbers});
     return input;
 }
 
@@ -221,20 +221,6 @@ void addSharesCases(std::vector<EngineCase>& cases, const std::string& name, con
     cases.push_back(sharesCase(name + "-16-bit", like, size, data));
 }
 
-EngineCase meanCase(std::int64_t rows, std::int64_t block) {
-    const naive::Block keys = randomBlock(84, 3, rows, 11, 1, 0.2);
-    return {"blockMeanProducts/" + std::to_string(rows) + "-by-" + std::to_string(block),
-            double(3 * rows * 11 * 3),
-            double(4 * 3 * rows * 11),
-            kOneRounding,
-            [=](const Engine& e) {
-                return [=, &e, t = uploadRows(e, keys)] {
-                    return Outcome{e.download(e.blockMeanProducts(t, block, {})).data};
-                };
-            },
-            [=] { return naive::blockMeanProducts(keys, block); }};
-}
-
 /// Two rounds as BalanceKV's speed target has them: n = 16,384, 8 KV heads, d = 128, blocks of 256.
 EngineCase speedCase() {
     constexpr std::int64_t n = 16384, heads = 8, d = 128, block = 256;
@@ -288,9 +274,6 @@ std::vector<EngineCase> balancingCases() {
                                      walkCase("fail", failing, 64),
                                      walkCase("one-row", blocked, 1),
                                      walkCase("huge-logits", huge, 50, true, false, 9),
-                                     meanCase(100, 32),
-                                     meanCase(5, 8),
-                                     meanCase(1, 1),
                                      speedCase()};
     addSharesCases(cases, "blocked-shares", blocked, 150, true, false);
     addSharesCases(cases, "theory-shares", theory, 70, true, true);

@@ -1,5 +1,5 @@
 // Cases of what Compactor is made of: leverage by every route, with sketches, chunks and regularisers, on keys that are
-// well-conditioned, rank-deficient, equal or zero; attention inside chunks with short last ones; z-scores.
+// well-conditioned, rank-deficient, equal or zero; attention inside chunks with short last ones.
 #include "tests/bench/engine_check/engine_case.h"
 
 #include <algorithm>
@@ -25,7 +25,7 @@ EngineCase leverageCase(const std::string& name, const naive::LeverageCase& in, 
                                         in.regulariser,         in.strength};
                 if (!in.sketch.numbers.empty())
                     request.sketch = {Shape{in.sketch.heads, in.sketch.rows, in.sketch.width}, in.sketch.numbers};
-                return [&e, request] { return Outcome{e.download(e.leverage(request, {}).scores).data}; };
+                return [&e, request] { return Outcome{e.leverage(request, {}).scores.data}; };
             },
             [=] { return naive::leverage(in); }};
 }
@@ -65,8 +65,7 @@ EngineCase chunksCaseOf(const std::string& name, const naive::ChunksCase& in) {
             kOneRounding,
             [=](const Engine& e) {
                 return [=, &e, q = uploadRows(e, in.queries), k = uploadRows(e, in.keys)] {
-                    return Outcome{
-                        e.download(e.attentionChunkSums({q, k, in.rule, chunk, zeroKeys, uniformRows}, {})).data};
+                    return Outcome{e.attentionChunkSums({q, k, in.rule, chunk, zeroKeys, uniformRows}, {}).data};
                 };
             },
             [in] { return naive::attentionChunkSums(in); },
@@ -87,17 +86,6 @@ void addChunksCase(std::vector<EngineCase>& cases, const std::string& name, std:
     in.queries = inSixteenBits(in.queries);
     in.keys = inSixteenBits(in.keys);
     cases.push_back(chunksCaseOf(name + "-16-bit", in));
-}
-
-EngineCase standardiseCase(const std::string& name, const naive::Block& scores, const Standardisation& how) {
-    return {"standardise/" + name,
-            5 * double(scores.numbers.size()),
-            8 * double(scores.numbers.size()),
-            kOneRounding * 4, // the difference to the mean cancels
-            [=](const Engine& e) {
-                return [=, &e, t = uploadScores(e, scores)] { return Outcome{e.download(e.standardise(t, how)).data}; };
-            },
-            [=] { return naive::standardise(scores, how); }};
 }
 
 } // namespace
@@ -135,13 +123,6 @@ std::vector<EngineCase> compactorCases() {
     addChunksCase(cases, "sliding-one", 70, 32, 0, 0, 0, 1, 1);
     addChunksCase(cases, "sliding-as-long-as-a-chunk", 70, 32, 0, 0, 0, 1, 32);
     addChunksCase(cases, "sliding-zero-keys", 101, 40, 19, 19, 2.5, 0.3, 7);
-    const naive::Block scores = randomBlock(91, 3, 1, 130, 1, 4);
-    cases.push_back(standardiseCase("per-head", scores, {}));
-    cases.push_back(standardiseCase("jointly-sample", scores, {true, 0, true, 1e-6}));
-    cases.push_back(standardiseCase("chunks", scores, {true, 43, false, 0}));
-    cases.push_back(standardiseCase("floor", scores, {false, 0, false, 5}));
-    cases.push_back(standardiseCase("constant", naive::Block{2, 1, 50, std::vector<float>(100, 0.98F)}, {}));
-    cases.push_back(standardiseCase("one-row", randomBlock(92, 2, 1, 1), {false, 0, true, 0}));
     return cases;
 }
 

@@ -67,13 +67,11 @@ Tensor uploadRows(const Engine& engine, const naive::Block& block) {
     return engine.upload({Shape{block.heads, block.rows, block.width}, block.numbers});
 }
 
-Tensor uploadScores(const Engine& engine, const naive::Block& block) {
-    return engine.upload({Shape{block.heads, block.width}, block.numbers});
-}
+HostTensor tableOf(const naive::Block& block) { return {Shape{block.heads, block.width}, block.numbers}; }
 
 std::vector<EngineCase> allCases() {
     std::vector<EngineCase> all;
-    for (const auto& cases : {keyCases(), attentionCases(), spectrumCases(), compactorCases(), mapCases(), scoreCases(),
+    for (const auto& cases : {keyCases(), attentionCases(), spectrumCases(), compactorCases(), mapCases(), rowCases(),
                               balancingCases(), clusterCases(), speedCases()})
         all.insert(all.end(), cases.begin(), cases.end());
     return all;

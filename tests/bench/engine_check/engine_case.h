@@ -55,16 +55,16 @@ naive::Block randomBlock(unsigned seed, std::int64_t heads, std::int64_t rows, s
 naive::Block inSixteenBits(naive::Block block);
 /// The block as a tensor [heads, rows, width].
 Tensor uploadRows(const Engine& engine, const naive::Block& block);
-/// A block with one row per head as a tensor [heads, width].
-Tensor uploadScores(const Engine& engine, const naive::Block& block);
+/// A block with one row per head as a table [heads, width].
+HostTensor tableOf(const naive::Block& block);
 
 std::vector<EngineCase> keyCases();       ///< norms, anchors, similarity, pairwise sums, principal axes
 std::vector<EngineCase> attentionCases(); ///< column sums, weighted attention
 std::vector<EngineCase> spectrumCases();  ///< singular values, operator norms of prefixes
-std::vector<EngineCase> compactorCases(); ///< leverage, chunked attention, z-scores
+std::vector<EngineCase> compactorCases(); ///< leverage, chunked attention
 std::vector<EngineCase> mapCases();       ///< the attention map at screen resolution
-std::vector<EngineCase> scoreCases();     ///< pool, reduce, top k
-std::vector<EngineCase> balancingCases(); ///< balancing walks, means of blocks
+std::vector<EngineCase> rowCases();       ///< gathered rows, projections, spectral distortion
+std::vector<EngineCase> balancingCases(); ///< balancing walks
 std::vector<EngineCase> clusterCases();   ///< farthest-first centres, one-pass clusters
 std::vector<EngineCase> speedCases();     ///< the workload of the speed targets; no oracle
 std::vector<EngineCase> allCases();

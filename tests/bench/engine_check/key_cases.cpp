@@ -22,18 +22,15 @@ std::string sizeText(const naive::Block& keys) {
 void addSizes(std::vector<EngineCase>& cases, const naive::Block& keys) {
     const double numbers = double(keys.numbers.size());
     const std::string size = sizeText(keys);
-    cases.push_back({"rowNorms/" + size, 2 * numbers, 4 * numbers, kOneRounding,
-                     [keys](const Engine& e) {
-                         return [&e, t = uploadRows(e, keys)] { return Outcome{e.download(e.rowNorms(t, {})).data}; };
-                     },
-                     [keys] { return naive::rowNorms(keys); }});
+    cases.push_back(
+        {"rowNorms/" + size, 2 * numbers, 4 * numbers, kOneRounding,
+         [keys](const Engine& e) { return [&e, t = uploadRows(e, keys)] { return Outcome{e.rowNorms(t, {}).data}; }; },
+         [keys] { return naive::rowNorms(keys); }});
     for (auto [kind, name] : {std::pair{AnchorKind::Mean, "mean"}, std::pair{AnchorKind::NormalisedMean, "normalised"},
                               std::pair{AnchorKind::Median, "median"}})
         cases.push_back({std::string("anchor/") + name + "-" + size, 3 * numbers, 4 * numbers, kOneRounding,
                          [keys, kind = kind](const Engine& e) {
-                             return [&e, kind, t = uploadRows(e, keys)] {
-                                 return Outcome{e.download(e.anchor(t, kind, {})).data};
-                             };
+                             return [&e, kind, t = uploadRows(e, keys)] { return Outcome{e.anchor(t, kind, {}).data}; };
                          },
                          [keys, kind = kind] { return naive::anchor(keys, kind); }});
     const naive::Block anchors = randomBlock(12, keys.heads, 1, keys.width);
@@ -41,8 +38,8 @@ void addSizes(std::vector<EngineCase>& cases, const naive::Block& keys) {
                                 std::pair{SimilarityMetric::Euclidean, "euclidean"}}) {
         cases.push_back({std::string("similarity/") + name + "-" + size, 4 * numbers, 4 * numbers, kOneRounding,
                          [=, metric = metric](const Engine& e) {
-                             return [&e, metric, t = uploadRows(e, keys), a = uploadScores(e, anchors)] {
-                                 return Outcome{e.download(e.similarity(t, a, metric, {})).data};
+                             return [&e, metric, t = uploadRows(e, keys), a = tableOf(anchors)] {
+                                 return Outcome{e.similarity(t, a, metric, {}).data};
                              };
                          },
                          [=, metric = metric] { return naive::similarity(keys, anchors, metric); }});
@@ -50,7 +47,7 @@ void addSizes(std::vector<EngineCase>& cases, const naive::Block& keys) {
                          kOneRounding,
                          [keys, metric = metric](const Engine& e) {
                              return [&e, metric, t = uploadRows(e, keys)] {
-                                 return Outcome{e.download(e.pairwiseSums(t, metric, {})).data};
+                                 return Outcome{e.pairwiseSums(t, metric, {}).data};
                              };
                          },
                          [keys, metric = metric] { return naive::pairwiseSums(keys, metric); }});

@@ -2,6 +2,7 @@
 // the same rows at every budget.
 #include "tests/bench/engine_check/parity.h"
 
+#include "core/engine/score_arithmetic.h"
 #include "tests/bench/engine_check/engine_case.h"
 
 #include <fmt/core.h>
@@ -54,11 +55,11 @@ Layer layerOn(const Engine& engine, std::int64_t n) {
 }
 
 /// What is kept of a score at several budgets.
-Choice keptOf(const Layer& layer, const Tensor& scores) {
+Choice keptOf(const Layer& layer, const HostTensor& scores) {
     Choice choice;
     for (const double share : {0.02, 0.05, 0.1, 0.2, 0.5}) {
         const auto count = static_cast<std::int64_t>(share * static_cast<double>(layer.rows));
-        for (TopKHead& head : layer.engine.topK({scores, std::vector<std::int64_t>(kHeads, count), 4, 16})) {
+        for (TopKHead& head : topK(scores, std::vector<std::int64_t>(kHeads, count), 4, 16)) {
             choice.margin = std::min(choice.margin, double{head.margin});
             choice.lists.push_back(std::move(head.kept));
         }
@@ -67,28 +68,28 @@ Choice keptOf(const Layer& layer, const Tensor& scores) {
 }
 
 Choice keydiff(const Layer& l) {
-    const Tensor anchor = l.engine.anchor(l.keys, AnchorKind::NormalisedMean, {});
-    return keptOf(l, l.engine.scale(l.engine.similarity(l.keys, anchor, SimilarityMetric::Cosine, {}), -1));
+    const HostTensor anchor = l.engine.anchor(l.keys, AnchorKind::NormalisedMean, {});
+    return keptOf(l, scale(l.engine.similarity(l.keys, anchor, SimilarityMetric::Cosine, {}), -1));
 }
 
-Choice keyNorm(const Layer& l) { return keptOf(l, l.engine.scale(l.engine.rowNorms(l.keys, {}), -1)); }
+Choice keyNorm(const Layer& l) { return keptOf(l, scale(l.engine.rowNorms(l.keys, {}), -1)); }
 
 Choice snapkv(const Layer& l) {
     const AttentionInput input{l.window, l.keys, static_cast<TokenIndex>(l.rows - kWindow), {}, l.rule};
-    const Tensor perKv =
-        l.engine.reduceGroups(l.engine.attentionColumnSums(input, {}), l.rule.gqaGroupOf, kHeads, GroupRule::Mean);
-    return keptOf(l, l.engine.pool(perKv, PoolKind::Max, 7));
+    const HostTensor perKv =
+        reduceGroups(l.engine.attentionColumnSums(input, {}), l.rule.gqaGroupOf, kHeads, GroupRule::Mean);
+    return keptOf(l, pool(perKv, PoolKind::Max, 7));
 }
 
 Choice compactor(const Layer& l) {
-    const Tensor chunks = l.engine.reduceGroups(l.engine.attentionChunkSums({l.chunkQueries, l.keys, l.rule}, {}),
-                                                l.rule.gqaGroupOf, kHeads, GroupRule::Mean);
+    const HostTensor chunks = reduceGroups(l.engine.attentionChunkSums({l.chunkQueries, l.keys, l.rule}, {}),
+                                           l.rule.gqaGroupOf, kHeads, GroupRule::Mean);
     LeverageRequest request;
     request.rows = l.keys;
     request.centred = true;
     request.route = LeverageRoute::Cholesky;
-    const Tensor leverage = l.engine.leverage(request, {}).scores;
-    return keptOf(l, l.engine.blend(l.engine.standardise(leverage, {}), l.engine.standardise(chunks, {}), 0.4));
+    const HostTensor leverage = l.engine.leverage(request, {}).scores;
+    return keptOf(l, blend(standardise(leverage, {}), standardise(chunks, {}), 0.4));
 }
 
 /// Rows of sign +1 of one round of blocks.

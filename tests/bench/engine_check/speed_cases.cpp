@@ -33,7 +33,7 @@ EngineCase columnsSpeedCase(const std::string& name, std::int64_t w, std::int64_
                                            TokenIndex(n - w),
                                            {},
                                            rule()};
-                return [&e, input] { return Outcome{e.download(e.attentionColumnSums(input, {})).data}; };
+                return [&e, input] { return Outcome{e.attentionColumnSums(input, {}).data}; };
             },
             {}};
 }
@@ -73,7 +73,7 @@ EngineCase leverageSpeedCase(const char* name, std::int64_t k, LeverageRoute rou
                 request.wantsSpectrum = false; // as policies ask for scores
                 if (k > 0)
                     request.sketch = {Shape{kHeads, kWidth, k}, randomBlock(55, kHeads, kWidth, k, 0.1).numbers};
-                return [&e, request] { return Outcome{e.download(e.leverage(request, {}).scores).data}; };
+                return [&e, request] { return Outcome{e.leverage(request, {}).scores.data}; };
             },
             {},
             0,
@@ -88,7 +88,7 @@ EngineCase chunksSpeedCase() {
             [](const Engine& e) {
                 AttentionChunksInput in{uploadRows(e, randomBlock(56, kQueryHeads, 16384, kWidth)),
                                         e.rows(uploadRows(e, bigKeys()), 0, 16384), rule()};
-                return [&e, in] { return Outcome{e.download(e.attentionChunkSums(in, {})).data}; };
+                return [&e, in] { return Outcome{e.attentionChunkSums(in, {}).data}; };
             },
             {}};
 }
@@ -104,8 +104,8 @@ std::vector<EngineCase> speedCases() {
                      0,
                      [](const Engine& e) {
                          return [&e, t = uploadRows(e, bigKeys())] {
-                             const Tensor anchor = e.anchor(t, AnchorKind::NormalisedMean, {});
-                             return Outcome{e.download(e.similarity(t, anchor, SimilarityMetric::Cosine, {})).data};
+                             const HostTensor anchor = e.anchor(t, AnchorKind::NormalisedMean, {});
+                             return Outcome{e.similarity(t, anchor, SimilarityMetric::Cosine, {}).data};
                          };
                      },
                      {}});
@@ -127,17 +127,6 @@ std::vector<EngineCase> speedCases() {
                      [](const Engine& e) {
                          return [&e, t = uploadRows(e, bigKeys())] {
                              return Outcome{e.principalAxes(t, 3, 5, {}).axes.data};
-                         };
-                     },
-                     {}});
-    cases.push_back({"topK/speed-8-heads",
-                     double(kHeads * kTokens),
-                     4.0 * kHeads * kTokens,
-                     0,
-                     [](const Engine& e) {
-                         const std::vector<std::int64_t> counts(kHeads, kTokens / 4);
-                         return [&e, counts, t = uploadScores(e, randomBlock(53, kHeads, 1, kTokens))] {
-                             return Outcome{{}, e.topK({t, counts, 4, 64}).front().margin};
                          };
                      },
                      {}});

@@ -25,9 +25,7 @@ void check(cudaError_t error, const char* during) {
 
 class CudaMemory final : public gpu::DeviceMemory {
 public:
-    explicit CudaMemory(gpu::ExactSums exactSums = gpu::ExactSums::Double) : m_exactSums(exactSums) {
-        check(cudaStreamCreate(&m_stream), "creating a stream");
-    }
+    CudaMemory() { check(cudaStreamCreate(&m_stream), "creating a stream"); }
     ~CudaMemory() override { cudaStreamDestroy(m_stream); }
     CudaMemory(const CudaMemory&) = delete;
     CudaMemory& operator=(const CudaMemory&) = delete;
@@ -48,11 +46,9 @@ public:
     }
     void finish() const override { check(cudaStreamSynchronize(m_stream), "waiting for the device"); }
     gpu::Stream stream() const override { return m_stream; }
-    gpu::ExactSums exactSums() const override { return m_exactSums; }
 
 private:
     cudaStream_t m_stream = nullptr;
-    gpu::ExactSums m_exactSums;
 };
 
 /// What `work` enqueues on a stream, ready to be launched again.
@@ -120,9 +116,7 @@ std::string describeDevice() {
            " MiB, compute capability " + std::to_string(properties.major) + "." + std::to_string(properties.minor);
 }
 
-std::shared_ptr<const gpu::DeviceMemory> makeCudaMemory(gpu::ExactSums exactSums) {
-    return std::make_shared<CudaMemory>(exactSums);
-}
+std::shared_ptr<const gpu::DeviceMemory> makeCudaMemory() { return std::make_shared<CudaMemory>(); }
 
 double secondsOf(const std::function<void(gpu::Stream)>& work) {
     const CudaMemory memory;

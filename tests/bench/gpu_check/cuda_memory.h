@@ -14,7 +14,7 @@ std::optional<std::string> missingDevice();
 std::string describeDevice();
 
 /// Memory of the first CUDA device, straight from CUDA, and a stream of its own.
-std::shared_ptr<const gpu::DeviceMemory> makeCudaMemory(gpu::ExactSums exactSums = gpu::ExactSums::Double);
+std::shared_ptr<const gpu::DeviceMemory> makeCudaMemory();
 
 /// Median seconds of a graph launch of what `work` enqueues. Before every launch the caches are filled with clean
 /// lines, so that neither inputs lie there nor old results are written back in its time.

@@ -6,10 +6,9 @@
 namespace kvscope::check {
 
 std::vector<EngineCase> kernelCases() {
-    static const std::set<std::string> primitives = {
-        "rowNorms",      "anchor",         "similarity",          "topK",
-        "greedyCenters", "balancingWalks", "attentionColumnSums", "attentionChunkSums",
-        "attentionMap"};
+    static const std::set<std::string> primitives = {"rowNorms",           "anchor",         "similarity",
+                                                     "greedyCenters",      "balancingWalks", "attentionColumnSums",
+                                                     "attentionChunkSums", "attentionMap"};
     std::vector<EngineCase> cases = allCases();
     std::erase_if(cases, [](const EngineCase& c) {
         const bool hasNoKernel =
@@ -17,10 +16,6 @@ std::vector<EngineCase> kernelCases() {
         return !c.naive || hasNoKernel || !primitives.contains(c.name.substr(0, c.name.find('/')));
     });
     return cases;
-}
-
-bool choosesExactSums(const EngineCase& c) {
-    return c.name.starts_with("attention") || c.name.starts_with("balancing");
 }
 
 CaseResult resultOf(const EngineCase& c, const Engine& engine) {

@@ -10,9 +10,6 @@ namespace kvscope::check {
 /// The engines' cases with an oracle whose primitive runs by a CUDA kernel.
 std::vector<EngineCase> kernelCases();
 
-/// Whether the case's kernel can add up products in double or in pairs of floats.
-bool choosesExactSums(const EngineCase& c);
-
 struct CaseResult {
     std::string name;
     double error = 0, allowed = 0;

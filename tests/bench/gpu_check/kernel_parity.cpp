@@ -1,6 +1,7 @@
 // Asks two engines for the same choices and counts the lists that differ.
 #include "tests/bench/gpu_check/kernel_parity.h"
 
+#include "core/engine/score_arithmetic.h"
 #include "tests/bench/engine_check/engine_case.h"
 
 #include <algorithm>
@@ -17,13 +18,13 @@ naive::Block bfloatBlock(unsigned seed, std::int64_t heads, std::int64_t rows) {
     return inSixteenBits(randomBlock(seed, heads, rows, kWidth, 1, 0.1));
 }
 
-/// What an engine chooses by some scores at several budgets.
-std::vector<TopKHead> choices(const Engine& engine, const Tensor& scores) {
+/// What is chosen by some scores at several budgets.
+std::vector<TopKHead> choices(const HostTensor& scores) {
     std::vector<TopKHead> all;
-    const std::int64_t m = scores.size(1);
+    const std::int64_t m = scores.shape[1];
     for (std::int64_t budget = 1; budget <= kBudgets; ++budget) {
-        const std::vector<std::int64_t> counts(static_cast<std::size_t>(scores.size(0)), m * budget / (kBudgets + 1));
-        for (TopKHead& head : engine.topK({scores, counts, 4, kWindow}))
+        const std::vector<std::int64_t> counts(static_cast<std::size_t>(scores.shape[0]), m * budget / (kBudgets + 1));
+        for (TopKHead& head : topK(scores, counts, 4, kWindow))
             all.push_back(std::move(head));
     }
     return all;
@@ -52,15 +53,15 @@ struct Layer {
     }
 };
 
-Tensor keyDiffScores(const Engine& e, const Layer& layer) {
-    return e.scale(
+HostTensor keyDiffScores(const Engine& e, const Layer& layer) {
+    return scale(
         e.similarity(layer.keys, e.anchor(layer.keys, AnchorKind::NormalisedMean, {}), SimilarityMetric::Cosine, {}),
         -1);
 }
 
-Tensor windowScores(const Engine& e, const Layer& layer) {
-    const Tensor sums = e.attentionColumnSums({layer.queries, layer.keys, layer.firstQuery, {}, layer.rule}, {});
-    return e.reduceGroups(sums, layer.rule.gqaGroupOf, kKvHeads, GroupRule::Mean);
+HostTensor windowScores(const Engine& e, const Layer& layer) {
+    const HostTensor sums = e.attentionColumnSums({layer.queries, layer.keys, layer.firstQuery, {}, layer.rule}, {});
+    return reduceGroups(sums, layer.rule.gqaGroupOf, kKvHeads, GroupRule::Mean);
 }
 
 std::vector<BalancingSteps> walks(const Engine& e, const Layer& layer, std::int64_t n) {
@@ -111,10 +112,9 @@ ParityRow centerParity(const Engine& first, const Engine& second, const Layer& a
 std::vector<ParityRow> kernelParity(const Engine& first, const Engine& second, std::int64_t n) {
     const Layer a(first, n), b(second, n);
     return {
-        compared("key norm", choices(first, first.rowNorms(a.keys, {})), choices(second, second.rowNorms(b.keys, {}))),
-        compared("KeyDiff", choices(first, keyDiffScores(first, a)), choices(second, keyDiffScores(second, b))),
-        compared("SnapKV, 32 queries", choices(first, windowScores(first, a)),
-                 choices(second, windowScores(second, b))),
+        compared("key norm", choices(first.rowNorms(a.keys, {})), choices(second.rowNorms(b.keys, {}))),
+        compared("KeyDiff", choices(keyDiffScores(first, a)), choices(keyDiffScores(second, b))),
+        compared("SnapKV, 32 queries", choices(windowScores(first, a)), choices(windowScores(second, b))),
         walkParity(walks(first, a, n), walks(second, b, n)),
         centerParity(first, second, a, b, n),
     };

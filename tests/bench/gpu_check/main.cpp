@@ -2,7 +2,6 @@
 // clock. Needs no LibTorch, window or capture, and of the CPU engine only what `parity` compares with: it builds where
 // there is nothing but nvcc. Exit code: 0 good, 1 a check failed, 2 wrong usage, 77 no CUDA device.
 #include "core/base/error.h"
-#include "gpu/kernels/exact_sums.h"
 #include "tests/bench/gpu_check/cuda_memory.h"
 #include "tests/bench/gpu_check/kernel_cases.h"
 #include "tests/bench/gpu_check/kernel_parity.h"
@@ -27,7 +26,7 @@ constexpr const char* kHelp = R"(Checks the CUDA kernels on this machine's GPU a
 Usage: gpu-check COMMAND [OPTIONS]
   device                     say which CUDA device would be used
   test                       run the engines' cases by kernels, exact and fast, against their oracles
-  parity                     count kept lists that differ from the CPU engine's, by both exact sums
+  parity                     count kept lists that differ from the CPU engine's
     --tokens N[,N...]        lengths of random layers (4096,16384,65536)
   bench                      time the kernels
     --tokens N               length of the layer (16384)
@@ -45,29 +44,23 @@ struct Options {
     double flashMilliseconds = 0;
 };
 
-const char* nameOf(gpu::ExactSums sums) { return sums == gpu::ExactSums::FloatPairs ? "pairs of floats" : "double"; }
-
-/// The engines' cases by kernels, where there is a choice with both exact sums and in fast arithmetic; rows go to the
-/// device as bfloat16 where nothing is lost, else as floats. Number of failures.
+/// The engines' cases by kernels in exact and in fast arithmetic; rows go to the device as bfloat16 where nothing is
+/// lost, else as floats. Number of failures.
 int testCases() {
-    using gpu::ExactSums;
     const std::shared_ptr<const Engine> host = makeHostEngine();
     int failed = 0, run = 0;
-    for (const auto& [arithmetic, sums] : {std::pair{Arithmetic::Exact, ExactSums::Double},
-                                           {Arithmetic::Exact, ExactSums::FloatPairs},
-                                           {Arithmetic::Fast, ExactSums::Double}}) {
-        const auto engine = gpu::makeKernelEngine(makeCudaMemory(sums), host, arithmetic, gpu::ElementType::BFloat16);
+    for (const Arithmetic arithmetic : {Arithmetic::Exact, Arithmetic::Fast}) {
+        const auto engine = gpu::makeKernelEngine(makeCudaMemory(), host, arithmetic, gpu::ElementType::BFloat16);
         for (const EngineCase& c : kernelCases()) {
-            if (arithmetic == Arithmetic::Fast ? c.fastError == 0
-                                               : sums == ExactSums::FloatPairs && !choosesExactSums(c))
+            if (arithmetic == Arithmetic::Fast && c.fastError == 0)
                 continue;
             const CaseResult result = resultOf(c, *engine);
             ++run;
             if (result.good())
                 continue;
             ++failed;
-            std::printf("%-50s %s (%s) error %.1e, allowed %.1e  FAILED\n", result.name.c_str(),
-                        engine->arithmetic().c_str(), nameOf(sums), result.error, result.allowed);
+            std::printf("%-50s %s error %.1e, allowed %.1e  FAILED\n", result.name.c_str(),
+                        engine->arithmetic().c_str(), result.error, result.allowed);
             std::fflush(stdout);
         }
     }
@@ -76,21 +69,16 @@ int testCases() {
 }
 
 #if KVSCOPE_HAS_CPU_ENGINE
-/// Lists by both exact sums, whichever this device is given.
 int parity(const std::vector<std::int64_t>& tokens) {
     const std::shared_ptr<const Engine> cpu = makeCpuEngine();
     int wrong = 0;
-    for (const auto sums : {gpu::ExactSums::Double, gpu::ExactSums::FloatPairs}) {
-        const auto kernels =
-            gpu::makeKernelEngine(makeCudaMemory(sums), cpu, Arithmetic::Exact, gpu::ElementType::BFloat16);
-        std::printf("exact sums of 16-bit products in %s\n", nameOf(sums));
-        for (const std::int64_t n : tokens)
-            for (const ParityRow& row : kernelParity(*kernels, *cpu, n)) {
-                std::printf("%7lld tokens  %-24s %5d lists, %3d differ, smallest margin %.1e\n",
-                            static_cast<long long>(n), row.name.c_str(), row.lists, row.differing, row.smallestMargin);
-                wrong += row.differing;
-            }
-    }
+    const auto kernels = gpu::makeKernelEngine(makeCudaMemory(), cpu, Arithmetic::Exact, gpu::ElementType::BFloat16);
+    for (const std::int64_t n : tokens)
+        for (const ParityRow& row : kernelParity(*kernels, *cpu, n)) {
+            std::printf("%7lld tokens  %-24s %5d lists, %3d differ, smallest margin %.1e\n", static_cast<long long>(n),
+                        row.name.c_str(), row.lists, row.differing, row.smallestMargin);
+            wrong += row.differing;
+        }
     return wrong;
 }
 #else
@@ -105,28 +93,21 @@ int parity(const std::vector<std::int64_t>&) {
 void benchTable(const Memory& memory, const std::vector<std::function<TimedKernel()>>& kernels,
                 const SpeedScale& scale) {
     std::printf("%s\n", speedHeading().c_str());
-    double before = 0;
     for (const auto& make : kernels) {
         const TimedKernel kernel = make();
         memory->finish();
         const double seconds = secondsOf(kernel.work);
-        std::printf("%s\n", speedLine(kernel, seconds, scale, before).c_str());
+        std::printf("%s\n", speedLine(kernel, seconds, scale).c_str());
         std::fflush(stdout);
-        before = seconds;
     }
 }
 
-/// What the device is like, and which exact sums it is given for that.
+/// What the device is like.
 void printRates(const DeviceRates& rates) {
     std::printf(
         "this device: copies %.0f GB/s (read and written), bfloat16 matrices %.0f GFLOP/s (mma.sync), double %.0f "
         "GFLOP/s, float %.0f GFLOP/s\n",
         rates.copyBytes / 1e9, rates.tensorFlops / 1e9, rates.doubleFlops / 1e9, rates.floatFlops / 1e9);
-    const int ratio = gpu::singleToDoubleRatio();
-    std::printf("float to double: %.1f measured, %d by the driver; exact sums of 16-bit products are taken in %s "
-                "(in pairs of floats from %d on; %s forces one)\n",
-                rates.floatFlops / rates.doubleFlops, ratio, nameOf(gpu::exactSumsFor(ratio, nullptr)),
-                gpu::kPairsFromRatio, gpu::kExactSumsVariable);
 }
 
 void bench(const Memory& memory, const Options& options) {

@@ -22,9 +22,7 @@ template <class... Values> std::string text(const char* format, Values... values
     return line;
 }
 
-std::string targetText(const TimedKernel& kernel, double seconds, const SpeedScale& scale, double secondsBefore) {
-    if (kernel.isOtherWay && secondsBefore > 0)
-        return text("%.2f x the time above", seconds / secondsBefore);
+std::string targetText(const TimedKernel& kernel, double seconds, const SpeedScale& scale) {
     if (kernel.target.empty() || !scale.isTargetSize)
         return "-";
     const double allowed = allowedSeconds(kernel, scale);
@@ -56,12 +54,12 @@ std::string speedHeading() {
     return text("%-48s %12s %10s %8s %12s %10s  %s", "kernel", "ms", "GB/s", "of copy", "GFLOP/s", "of rate", "target");
 }
 
-std::string speedLine(const TimedKernel& kernel, double seconds, const SpeedScale& scale, double secondsBefore) {
+std::string speedLine(const TimedKernel& kernel, double seconds, const SpeedScale& scale) {
     const double bytes = kernel.bytes / seconds, flops = kernel.operations / seconds;
     const RateOfDevice rate = rateOf(kernel.rate, scale);
     return text("%-48s %12.4f %10.1f %6.0f %% %12.1f %4.0f %% %s  %s", kernel.name.c_str(), seconds * 1e3, bytes / 1e9,
                 100 * bytes / scale.copyBytes, flops / 1e9, 100 * flops / rate.flops, rate.name,
-                targetText(kernel, seconds, scale, secondsBefore).c_str());
+                targetText(kernel, seconds, scale).c_str());
 }
 
 } // namespace kvscope::check

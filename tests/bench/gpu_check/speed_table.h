@@ -17,8 +17,7 @@ struct SpeedScale {
 };
 
 std::string speedHeading();
-/// Time, rates, shares of the device's rates, and whether the target is met; where the kernel is another way to what
-/// took `secondsBefore`, how both compare instead.
-std::string speedLine(const TimedKernel& kernel, double seconds, const SpeedScale& scale, double secondsBefore = 0);
+/// Time, rates, shares of the device's rates, and whether the target is met.
+std::string speedLine(const TimedKernel& kernel, double seconds, const SpeedScale& scale);
 
 } // namespace kvscope::check

@@ -6,7 +6,6 @@
 #include "gpu/kernels/balancing_walk.h"
 #include "gpu/kernels/greedy_centers.h"
 #include "gpu/kernels/key_similarity.h"
-#include "gpu/kernels/top_k.h"
 #include "tests/support/kernel_rows.h"
 
 #include <algorithm>
@@ -21,22 +20,11 @@ using namespace gpu;
 
 constexpr std::int64_t kWindow = 32, kChunk = 256, kBlock = 256, kCenters = 1024, kPixels = 1000;
 
-/// How products are added up.
-struct Way {
-    KernelArithmetic arithmetic;
-    ExactSums exactSums = ExactSums::Double;
+Rate rateOf(KernelArithmetic arithmetic) { return arithmetic == KernelArithmetic::Fast ? Rate::Tensor : Rate::Double; }
 
-    bool isPairs() const { return arithmetic == KernelArithmetic::Exact && exactSums == ExactSums::FloatPairs; }
-    Rate rate() const {
-        return arithmetic == KernelArithmetic::Fast ? Rate::Tensor : isPairs() ? Rate::Float : Rate::Double;
-    }
-    std::string name() const {
-        return arithmetic == KernelArithmetic::Fast ? "fast" : isPairs() ? "exact by float pairs" : "exact";
-    }
-};
+const char* nameOf(KernelArithmetic arithmetic) { return arithmetic == KernelArithmetic::Fast ? "fast" : "exact"; }
 
-constexpr Way kExact{KernelArithmetic::Exact}, kPairs{KernelArithmetic::Exact, ExactSums::FloatPairs},
-    kFast{KernelArithmetic::Fast};
+constexpr KernelArithmetic kExact = KernelArithmetic::Exact, kFast = KernelArithmetic::Fast;
 
 /// Keeps everything alive that a work reads and writes.
 struct Held {
@@ -67,7 +55,6 @@ public:
         for (std::int64_t h = 0; h < heads; ++h)
             all.insert(all.end(), one.bytes().begin(), one.bytes().end());
         DeviceRows rows = packedRows(held.copy(m_memory, all), ElementType::BFloat16, heads, count, m_size.width);
-        rows.fitsFloatPairs = one.device().fitsFloatPairs;
         return rows;
     }
 
@@ -96,26 +83,6 @@ public:
                 target};
     }
 
-    TimedKernel best() const {
-        Held held;
-        std::mt19937 random(3);
-        std::vector<float> scores(static_cast<std::size_t>(m_size.kvHeads * m_size.tokens));
-        std::generate(scores.begin(), scores.end(), [&] { return std::normal_distribution<float>()(random); });
-        const std::int64_t count = m_size.tokens / 4;
-        TopKCall call;
-        call.scores = held.copy(m_memory, scores);
-        call.heads = m_size.kvHeads;
-        call.rows = m_size.tokens;
-        call.counts = held.copy(m_memory, std::vector<std::int64_t>(static_cast<std::size_t>(m_size.kvHeads), count));
-        call.protectFirst = 4;
-        call.protectLast = 64;
-        call.kept = held.list<std::int32_t>(m_memory, m_size.kvHeads * count);
-        call.keptStride = count;
-        call.margins = held.list<float>(m_memory, m_size.kvHeads);
-        call.nanRows = held.list<std::int64_t>(m_memory, m_size.kvHeads);
-        return {"top k of a quarter", 5 * perToken(), perToken(), [held, call](Stream stream) { topK(call, stream); }};
-    }
-
     TimedKernel centers() const {
         Held held;
         CentersCall call;
@@ -139,30 +106,28 @@ public:
     }
 
     /// T = 2 rounds: the second walks through every other row, as many as survive the first.
-    TimedKernel walks(Way way, SpeedTarget target) const {
+    TimedKernel walks(KernelArithmetic arithmetic, SpeedTarget target) const {
         Held held;
         WalksCall first = walkInputs(held);
-        first.arithmetic = way.arithmetic;
-        first.exactSums = way.exactSums;
+        first.arithmetic = arithmetic;
         listWalks(held, first, 1);
         WalksCall second = first;
         listWalks(held, second, 2);
-        return {"BalanceKV, B = 256, T = 2, " + way.name(),
+        return {std::string("BalanceKV, B = 256, T = 2, ") + nameOf(arithmetic),
                 1.5 * 2 * keyBytes(),
                 1.5 * 2 * 2 * numbers() * kBlock / 2,
                 [held, first, second](Stream stream) {
                     balancingWalks(first, stream);
                     balancingWalks(second, stream);
                 },
-                way.rate(),
-                target,
-                way.isPairs()};
+                rateOf(arithmetic),
+                target};
     }
 
-    TimedKernel sums(const std::string& name, std::int64_t window, Way way, bool chunks, bool keepLogits,
-                     SpeedTarget target) const {
+    TimedKernel sums(const std::string& name, std::int64_t window, KernelArithmetic arithmetic, bool chunks,
+                     bool keepLogits, SpeedTarget target) const {
         Held held;
-        AttentionSumsCall call{.attention = attention(held, m_size.kvHeads, window, way)};
+        AttentionSumsCall call{.attention = attention(held, m_size.kvHeads, window, arithmetic)};
         if (chunks)
             call.attention.mask = {MaskKind::Chunks, 0, kChunk};
         call.normalisers = held.list<SoftmaxNormaliser>(m_memory, m_size.queryHeads * window);
@@ -171,16 +136,15 @@ public:
         float* out = held.list<float>(m_memory, m_size.queryHeads * m_size.tokens);
         const auto n = static_cast<double>(m_size.tokens), w = static_cast<double>(window);
         const double seen = chunks ? double(kChunk) : window == m_size.tokens ? n / 2 : n;
-        return {name + ", " + way.name(),
+        return {name + ", " + nameOf(arithmetic),
                 keyBytes() + 2 * w * double(m_size.queryHeads * m_size.width),
                 2 * w * seen * double(m_size.queryHeads * m_size.width),
                 [held, call, out](Stream stream) {
                     softmaxNormalisers(call, stream);
                     attentionColumnSums(call, out, stream);
                 },
-                way.rate(),
-                target,
-                way.isPairs()};
+                rateOf(arithmetic),
+                target};
     }
 
     TimedKernel map(SpeedTarget target) const {
@@ -255,7 +219,7 @@ private:
     }
 
     /// The last `window` queries of the first `kvHeads` KV heads.
-    AttentionCall attention(Held& held, std::int64_t kvHeads, std::int64_t window, Way way) const {
+    AttentionCall attention(Held& held, std::int64_t kvHeads, std::int64_t window, KernelArithmetic arithmetic) const {
         const std::int64_t members = m_size.queryHeads / m_size.kvHeads;
         std::vector<std::int32_t> heads(static_cast<std::size_t>(kvHeads * members)), groups;
         std::iota(heads.begin(), heads.end(), 0);
@@ -271,8 +235,7 @@ private:
         call.queryCount = window;
         call.firstQuery = m_size.tokens - window;
         call.scaling = 1 / std::sqrt(double(m_size.width));
-        call.arithmetic = way.arithmetic;
-        call.exactSums = way.exactSums;
+        call.arithmetic = arithmetic;
         return call;
     }
 
@@ -292,16 +255,12 @@ std::vector<std::function<TimedKernel()>> timedKernels(const DeviceMemory& memor
     return {
         [work] { return work->norms({}); },
         [work] { return work->keyDiff({.seconds = 25e-6}); },
-        [work] { return work->best(); },
         [work, w] { return work->sums("SnapKV, 32 queries", w, kExact, false, true, {.seconds = 0.5e-3}); },
-        [work, w] { return work->sums("SnapKV, 32 queries", w, kPairs, false, true, {}); },
         [work, w] { return work->sums("SnapKV, 32 queries", w, kFast, false, false, {.seconds = 0.1e-3}); },
         [work, n] { return work->sums("chunks of 256", n, kExact, true, false, {.seconds = 3e-3}); },
-        [work, n] { return work->sums("chunks of 256", n, kPairs, true, false, {}); },
         [work, n] { return work->sums("chunks of 256", n, kFast, true, false, {.seconds = 0.3e-3}); },
         [work, n] { return work->sums("H2O, all causal queries", n, kFast, false, false, {.flashTimes = 1.5}); },
         [work] { return work->walks(kExact, {.seconds = 3e-3}); },
-        [work] { return work->walks(kPairs, {}); },
         [work] { return work->walks(kFast, {.seconds = 0.4e-3}); },
         [work] { return work->centers(); },
     };

@@ -35,7 +35,6 @@ struct TimedKernel {
     std::function<void(gpu::Stream)> work;
     Rate rate = Rate::Double;
     SpeedTarget target = {};
-    bool isOtherWay = false; ///< to what the kernel before it computes: pairs of floats in the place of doubles
 };
 
 /// Rows are bfloat16. What does not fit the device's memory throws DeviceError when it is made.

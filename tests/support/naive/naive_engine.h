@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/engine/engine.h"
+#include "core/engine/score_arithmetic.h"
 
 #include <cstdint>
 #include <vector>

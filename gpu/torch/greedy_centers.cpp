@@ -1,5 +1,4 @@
-// Farthest-first centres and one-pass clusters. A pick needs every row's distance to one row. The one-pass clustering
-// computes distances for a block of rows at once and takes its sequential decisions on the host.
+// Farthest-first centres: a pick needs every row's distance to one row, so all of it stays on the device.
 #include "gpu/torch/kernel_calls.h"
 #include "gpu/torch/refusals.h"
 #include "gpu/torch/torch_engine.h"
@@ -27,7 +26,6 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr std::int64_t kReportEvery = 64; // picks
-constexpr std::int64_t kRowsPerBlock = 256;
 
 /// Euclidean distances of rows [a, d] and [b, d] by differences: [a, b].
 at::Tensor distancesOf(const at::Tensor& a, const at::Tensor& b) { return at::cdist(a, b, 2.0, /*differences*/ 2); }
@@ -92,67 +90,6 @@ private:
     std::vector<at::Tensor> m_picks, m_radii, m_leads;
 };
 
-/// Clusters the rows of one head in order, a block at a time.
-class ClusterPass {
-public:
-    ClusterPass(const TorchDevice& device, const at::Tensor& keys, double radius, std::int64_t most,
-                StreamClusters& out)
-        : m_device(device), m_keys(keys.to(at::kDouble)), m_radius(radius), m_most(most), m_out(out) {}
-
-    void takeBlock(std::int64_t begin, std::int64_t count) {
-        const at::Tensor block = m_keys.narrow(0, begin, count);
-        std::vector<double> nearest(static_cast<std::size_t>(count), kInfinity);
-        std::vector<std::int64_t> which(static_cast<std::size_t>(count), -1);
-        if (!m_out.representatives.empty()) {
-            const at::Tensor old = m_keys.index_select(0, m_device.listOf(m_out.representatives));
-            const auto [values, places] = distancesOf(block, old).min(1);
-            nearest = doublesOf(values);
-            which = integersOf(places);
-        }
-        const std::vector<double> among = doublesOf(distancesOf(block, block));
-        std::vector<std::int64_t> opened; // rows of the block that opened a cluster
-        for (std::int64_t r = 0; r < count && !m_out.full; ++r) {
-            double distance = nearest[static_cast<std::size_t>(r)];
-            std::int64_t cluster = which[static_cast<std::size_t>(r)];
-            for (std::size_t i = 0; i < opened.size(); ++i) { // ties stay with the older cluster
-                const double to = among[static_cast<std::size_t>(r * count + opened[i])];
-                if (to < distance || std::isnan(to)) {
-                    distance = to;
-                    cluster = static_cast<std::int64_t>(m_out.representatives.size() - opened.size() + i);
-                }
-            }
-            if (decide(begin + r, distance, cluster))
-                opened.push_back(r);
-        }
-    }
-
-private:
-    /// True when the row opened a cluster.
-    bool decide(std::int64_t row, double distance, std::int64_t cluster) {
-        const auto known = static_cast<std::int64_t>(m_out.representatives.size());
-        if (known > 0) {
-            if (!std::isfinite(distance))
-                refuseKey(row);
-            m_out.margin = std::min(m_out.margin, std::abs(distance - m_radius));
-        }
-        const bool joins = known > 0 && distance <= m_radius;
-        m_out.full = !joins && known == m_most;
-        if (m_out.full)
-            return false;
-        m_out.cluster.push_back(static_cast<std::int32_t>(joins ? cluster : known));
-        m_out.distances.push_back(joins ? distance : 0);
-        if (!joins)
-            m_out.representatives.push_back(static_cast<TokenIndex>(row));
-        return !joins;
-    }
-
-    const TorchDevice& m_device;
-    at::Tensor m_keys;
-    double m_radius;
-    std::int64_t m_most;
-    StreamClusters& m_out;
-};
-
 } // namespace
 
 std::vector<GreedyCenters> TorchEngine::greedyCenters(const Tensor& keys, const CentersRequest& request,
@@ -178,25 +115,6 @@ std::vector<GreedyCenters> TorchEngine::greedyCenters(const Tensor& keys, const 
         runs.push_back(run.result());
     }
     return runs;
-}
-
-std::vector<StreamClusters> TorchEngine::streamClusters(const Tensor& keys, std::span<const double> radii,
-                                                        std::int64_t most, const Checkpoint& checkpoint) const {
-    const at::Tensor rows = numbersOf(keys);
-    const std::int64_t heads = rows.size(0), n = rows.size(1);
-    assert(static_cast<std::int64_t>(radii.size()) == heads && most >= 1);
-    std::vector<StreamClusters> result(static_cast<std::size_t>(heads));
-    Steps steps(m_device, checkpoint, static_cast<double>(heads * n));
-    for (std::int64_t h = 0; h < heads; ++h) {
-        StreamClusters& out = result[static_cast<std::size_t>(h)];
-        ClusterPass pass(m_device, rows.select(0, h), radii[static_cast<std::size_t>(h)], most, out);
-        for (std::int64_t begin = 0; begin < n && !out.full; begin += kRowsPerBlock) {
-            const std::int64_t count = std::min(kRowsPerBlock, n - begin);
-            pass.takeBlock(begin, count);
-            steps.advance(static_cast<double>(count));
-        }
-    }
-    return result;
 }
 
 } // namespace kvscope::gpu

@@ -1,8 +1,7 @@
 // Keeps the best rows of every head, in linear time. A score and its row become one integer whose order is (score
 // descending, row ascending), so a partial sort of integers settles ties without a comparison function.
-#include "core/engine/cpu/cpu_engine.h"
-
 #include "core/base/error.h"
+#include "core/engine/score_arithmetic.h"
 
 #include <algorithm>
 #include <bit>
@@ -11,7 +10,7 @@
 #include <limits>
 #include <string>
 
-namespace kvscope::cpu {
+namespace kvscope {
 
 namespace {
 
@@ -32,6 +31,7 @@ void refuseNaN(const float* scores, std::int64_t m, std::int64_t head) {
                          {}});
 }
 
+/// `first` and `last` fit into the count.
 TopKHead bestRows(const float* scores, std::int64_t m, std::int64_t count, std::int64_t first, std::int64_t last) {
     TopKHead head;
     const std::int64_t free = count - first - last;
@@ -47,37 +47,33 @@ TopKHead bestRows(const float* scores, std::int64_t m, std::int64_t count, std::
         const float kept = scoreOf(*(end - 1)), evicted = scoreOf(*std::min_element(end, order.end()));
         head.margin = kept == evicted ? 0 : kept - evicted; // equal infinities too
     }
+    for (std::int64_t i = 0; i < first; ++i)
+        head.kept.push_back(static_cast<TokenIndex>(i));
     for (auto key = order.begin(); key != end; ++key)
         head.kept.push_back(static_cast<TokenIndex>(*key & 0xffffffffU));
     std::sort(head.kept.begin(), head.kept.end());
+    for (std::int64_t i = m - last; i < m; ++i)
+        head.kept.push_back(static_cast<TokenIndex>(i));
     return head;
 }
 
 } // namespace
 
-std::vector<TopKHead> CpuEngine::topK(const TopKRequest& request) const {
-    const std::int64_t heads = request.scores.size(0), m = request.scores.size(1);
-    assert(static_cast<std::int64_t>(request.counts.size()) == heads);
-    std::vector<TopKHead> result(static_cast<std::size_t>(heads));
-    const TensorView view = viewOf(request.scores);
-    for (std::int64_t h = 0; h < heads; ++h) // before the work is shared out, so that the first head is named
-        refuseNaN(view.head(h), m, h);
-    m_workers.each(heads, [&](std::int64_t h) {
-        const std::int64_t count = request.counts[static_cast<std::size_t>(h)];
+std::vector<TopKHead> topK(const HostTensor& scores, std::span<const std::int64_t> counts, std::int64_t protectFirst,
+                           std::int64_t protectLast) {
+    const std::int64_t heads = scores.shape[0], m = scores.shape[1];
+    assert(std::ssize(counts) == heads);
+    std::vector<TopKHead> result;
+    for (std::int64_t h = 0; h < heads; ++h) {
+        const float* row = scores.data.data() + h * m;
+        refuseNaN(row, m, h);
+        const std::int64_t count = counts[static_cast<std::size_t>(h)];
         assert(0 <= count && count <= m);
-        const std::int64_t first = std::min({request.protectFirst, m, count});
-        const std::int64_t last = std::min({request.protectLast, m - first, count - first});
-        TopKHead& head = result[static_cast<std::size_t>(h)];
-        head = bestRows(view.head(h), m, count, first, last);
-        std::vector<TokenIndex> kept;
-        for (std::int64_t i = 0; i < first; ++i)
-            kept.push_back(static_cast<TokenIndex>(i));
-        kept.insert(kept.end(), head.kept.begin(), head.kept.end());
-        for (std::int64_t i = m - last; i < m; ++i)
-            kept.push_back(static_cast<TokenIndex>(i));
-        head.kept = std::move(kept);
-    });
+        const std::int64_t first = std::min({protectFirst, m, count});
+        const std::int64_t last = std::min({protectLast, m - first, count - first});
+        result.push_back(bestRows(row, m, count, first, last));
+    }
     return result;
 }
 
-} // namespace kvscope::cpu
+} // namespace kvscope

@@ -1,0 +1,168 @@
+// Score tables are small: plain loops over heads and columns, sums in double, one rounding at the end.
+#include "core/engine/score_arithmetic.h"
+
+#include <algorithm>
+#include <cassert>
+#include <cmath>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+/// Larger of the two; NaN wins, so that it is refused where a choice is made.
+double larger(double a, double b) { return a >= b || a != a ? a : b; }
+
+double pooledAt(const float* scores, std::int64_t n, std::int64_t i, PoolKind kind, std::int64_t width) {
+    const std::int64_t begin = std::max<std::int64_t>(0, i - width / 2), end = std::min(n, i + width / 2 + 1);
+    if (kind == PoolKind::Max) {
+        double most = -std::numeric_limits<double>::infinity();
+        for (std::int64_t j = begin; j < end; ++j)
+            most = larger(most, double{scores[j]});
+        return most;
+    }
+    double sum = 0;
+    for (std::int64_t j = begin; j < end; ++j)
+        sum += double{scores[j]};
+    return sum / static_cast<double>(width); // also at the borders, as average pooling with zero padding has it
+}
+
+template <class Formula> HostTensor entryByEntry(HostTensor a, const HostTensor& b, const Formula& formula) {
+    assert(a.shape == b.shape);
+    std::transform(a.data.begin(), a.data.end(), b.data.begin(), a.data.begin(),
+                   [&](float x, float y) { return static_cast<float>(formula(double{x}, double{y})); });
+    return a;
+}
+
+/// Scores of some heads over rows [begin, end).
+struct Patch {
+    std::int64_t firstHead, endHead, begin, end;
+
+    template <class Visit> void each(std::int64_t n, const Visit& visit) const {
+        for (std::int64_t h = firstHead; h < endHead; ++h)
+            for (std::int64_t i = begin; i < end; ++i)
+                visit(static_cast<std::size_t>(h * n + i));
+    }
+    double count() const { return static_cast<double>((endHead - firstHead) * (end - begin)); }
+};
+
+void standardisePatch(std::vector<float>& scores, std::int64_t n, const Patch& patch, const Standardisation& how) {
+    constexpr double kRounding = 0x1.0p-22; // four times that of a float
+    double sum = 0, squares = 0, largest = 0;
+    patch.each(n, [&](std::size_t i) {
+        sum += double{scores[i]};
+        largest = std::max(largest, std::abs(double{scores[i]}));
+    });
+    const double mean = sum / patch.count();
+    patch.each(n, [&](std::size_t i) { squares += (double{scores[i]} - mean) * (double{scores[i]} - mean); });
+    const double divisor = patch.count() - (how.sample ? 1 : 0);
+    const double deviation = divisor > 0 ? std::sqrt(squares / divisor) : 0;
+    // Scores that differ by their rounding only are constant: dividing by such a deviation would show noise (C3). NaN
+    // is not constant; it stays, to be refused where a choice is made.
+    const bool constant = deviation <= kRounding * largest;
+    const double unit = std::max(deviation, how.floor);
+    patch.each(
+        n, [&](std::size_t i) { scores[i] = constant ? 0.0F : static_cast<float>((double{scores[i]} - mean) / unit); });
+}
+
+} // namespace
+
+HostTensor pool(const HostTensor& scores, PoolKind kind, std::int64_t width) {
+    assert(width % 2 == 1);
+    const std::int64_t heads = scores.shape[0], n = scores.shape[1];
+    HostTensor out{scores.shape, std::vector<float>(scores.data.size())};
+    for (std::int64_t h = 0; h < heads; ++h)
+        for (std::int64_t i = 0; i < n; ++i)
+            out.data[static_cast<std::size_t>(h * n + i)] =
+                static_cast<float>(pooledAt(scores.data.data() + h * n, n, i, kind, width));
+    return out;
+}
+
+HostTensor reduceGroups(const HostTensor& scores, std::span<const std::int32_t> gqaGroupOf, std::int64_t numKvHeads,
+                        GroupRule rule) {
+    assert(std::ssize(gqaGroupOf) == scores.shape[0]);
+    const auto n = static_cast<std::size_t>(scores.shape[1]);
+    HostTensor out{{numKvHeads, scores.shape[1]}, {}};
+    for (std::int64_t kvHead = 0; kvHead < numKvHeads; ++kvHead) {
+        std::vector<double> reduced(n, rule == GroupRule::Max ? -std::numeric_limits<double>::infinity() : 0);
+        double members = 0;
+        for (std::size_t h = 0; h < gqaGroupOf.size(); ++h) {
+            if (gqaGroupOf[h] != kvHead)
+                continue;
+            ++members;
+            const float* row = scores.data.data() + h * n;
+            for (std::size_t i = 0; i < n; ++i)
+                reduced[i] = rule == GroupRule::Max ? larger(reduced[i], double{row[i]}) : reduced[i] + double{row[i]};
+        }
+        assert(members > 0);
+        for (const double x : reduced)
+            out.data.push_back(static_cast<float>(rule == GroupRule::Mean ? x / members : x));
+    }
+    return out;
+}
+
+HostTensor scale(HostTensor scores, double factor) {
+    for (float& x : scores.data)
+        x = static_cast<float>(factor * double{x});
+    return scores;
+}
+
+HostTensor standardise(HostTensor scores, const Standardisation& how) {
+    const std::int64_t heads = scores.shape[0], n = scores.shape[1];
+    const std::int64_t step = how.chunk > 0 ? how.chunk : std::max<std::int64_t>(1, n);
+    for (std::int64_t h = 0; h < heads; h += how.jointly ? heads : 1)
+        for (std::int64_t begin = 0; begin < n; begin += step)
+            standardisePatch(scores.data, n, {h, how.jointly ? heads : h + 1, begin, std::min(n, begin + step)}, how);
+    return scores;
+}
+
+HostTensor blend(HostTensor a, const HostTensor& b, double weight) {
+    return entryByEntry(std::move(a), b, [weight](double x, double y) { return x + weight * y; });
+}
+
+HostTensor multiply(HostTensor a, const HostTensor& b) {
+    return entryByEntry(std::move(a), b, [](double x, double y) { return x * y; });
+}
+
+HostTensor columnRange(const HostTensor& scores, std::int64_t begin, std::int64_t end) {
+    assert(0 <= begin && begin <= end && end <= scores.shape[1]);
+    HostTensor out{{scores.shape[0], end - begin}, {}};
+    for (std::int64_t h = 0; h < scores.shape[0]; ++h) {
+        const auto row = scores.data.begin() + h * scores.shape[1];
+        out.data.insert(out.data.end(), row + begin, row + end);
+    }
+    return out;
+}
+
+HostTensor gatherColumns(const HostTensor& scores, const std::vector<std::vector<TokenIndex>>& columns) {
+    assert(std::ssize(columns) == scores.shape[0]);
+    HostTensor out{{scores.shape[0], columns.empty() ? 0 : std::ssize(columns.front())}, {}};
+    for (std::size_t h = 0; h < columns.size(); ++h)
+        for (const TokenIndex column : columns[h])
+            out.data.push_back(
+                scores.data[h * static_cast<std::size_t>(scores.shape[1]) + static_cast<std::size_t>(column)]);
+    return out;
+}
+
+HostTensor padColumns(const HostTensor& scores, std::int64_t begin, std::int64_t count, float value) {
+    const std::int64_t heads = scores.shape[0], n = scores.shape[1];
+    assert(begin + n <= count);
+    HostTensor out = filledTable(heads, count, value);
+    for (std::int64_t h = 0; h < heads; ++h)
+        std::copy_n(scores.data.begin() + h * n, n, out.data.begin() + h * count + begin);
+    return out;
+}
+
+HostTensor filledTable(std::int64_t heads, std::int64_t count, float value) {
+    return {{heads, count}, std::vector<float>(static_cast<std::size_t>(heads * count), value)};
+}
+
+HostTensor repeatHead(const HostTensor& scores, std::int64_t heads) {
+    assert(scores.shape[0] == 1);
+    HostTensor out{{heads, scores.shape[1]}, {}};
+    for (std::int64_t h = 0; h < heads; ++h)
+        out.data.insert(out.data.end(), scores.data.begin(), scores.data.end());
+    return out;
+}
+
+} // namespace kvscope
