@@ -65,7 +65,8 @@ double bytesToRead(const CaptureInfo& info, LayerIndex layer, const std::vector<
     return floats * sizeof(float);
 }
 
-/// Reads the next layer while the current one is computed; the runner's cache passes it on. An error here is ignored: it occurs again when the layer is read for use.
+/// Reads the next layer while the current one is computed; the runner's cache passes it on. An error here is ignored:
+/// it occurs again when the layer is read for use.
 class ReadAhead {
 public:
     ReadAhead(const LayerRunner& runner, const Checkpoint& checkpoint)
