@@ -208,8 +208,6 @@ void drawTokenTexts(SceneBuilder& builder, const Inset& inset, const MapNeighbou
     }
 }
 
-std::string tokenWords(const ViewInput& input, TokenIndex token) { return quotedToken(input, token); }
-
 std::string valueWords(const AttentionMapData& data) {
     const MapNeighbourhood& around = *data.locked;
     const char* name = data.isWeight       ? "weight"
@@ -225,7 +223,7 @@ std::string valueWords(const AttentionMapData& data) {
 std::vector<std::string> headingsOf(const ViewInput& input, const AttentionMapData& data) {
     const MapNeighbourhood& around = *data.locked;
     std::vector<std::string> headings = {fmt::format("{} {} → key {}", data.rowsAreKeys ? "key" : "query",
-                                                     tokenWords(input, around.query), tokenWords(input, around.key)),
+                                                     quotedToken(input, around.query), quotedToken(input, around.key)),
                                          valueWords(data)};
     std::string kept;
     for (const PaneData& pane : input.panes)
@@ -294,8 +292,8 @@ double widthForInset(const MapLayout& layout, const AttentionMapData& data, cons
 
 std::string lockedSentence(const ViewInput& input, const AttentionMapData& data) {
     const MapNeighbourhood& around = *data.locked;
-    return fmt::format("{} {}, key {}: {}", data.rowsAreKeys ? "Key" : "Query", tokenWords(input, around.query),
-                       tokenWords(input, around.key), valueWords(data));
+    return fmt::format("{} {}, key {}: {}", data.rowsAreKeys ? "Key" : "Query", quotedToken(input, around.query),
+                       quotedToken(input, around.key), valueWords(data));
 }
 
 void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,

@@ -130,27 +130,40 @@ LegendEntry keptEntry(const ProjectionMarks& marks, Colour colour) {
     return {label, Marker::Circle, colour, {}, 3, false};
 }
 
-LegendEntry protectedEntry(std::string label, const Theme& theme) {
-    return {std::move(label), Marker::Square, theme.protectedToken, {}, 3, false};
-}
-
-LegendEntry anchorEntry(const AnchorMark& anchor, const Theme& theme) {
-    return {anchor.scaled ? "anchor direction" : "anchor", Marker::Star, theme.anchor, {theme.text1, 1, {}}, 5, false};
-}
-
-LegendEntry afterCutEntry(const Theme& theme) {
-    return {"after the cut", Marker::Circle, withAlpha(theme.text3, 0.5), {}, 2, false};
-}
-
 /// Legend entries that every colouring has.
 void addOverlays(std::vector<LegendEntry>& entries, const ViewInput& input, const ProjectionMarks& marks,
                  const Theme& theme) {
     if (!input.focus.selected.empty())
-        entries.push_back({selectionWord(input.focus), Marker::Circle, theme.casing, {theme.ink, 1.3, {}}, 4, false});
+        entries.push_back({selectionWord(input.focus), Marker::Circle, theme.casing, {theme.ink, 1.3, {}}, 4});
     if (marks.showQueries && !projectionOf(input).queries.empty())
-        entries.insert(entries.end(),
-                       {{"queries", Marker::TriangleUp, kTransparent, {theme.query, 1, {}}, 3, false},
-                        {"query mean", Marker::TriangleUp, theme.query, {theme.text1, 1, {}}, 4.5, false}});
+        entries.insert(entries.end(), {{"queries", Marker::TriangleUp, kTransparent, {theme.query, 1, {}}, 3},
+                                       {"query mean", Marker::TriangleUp, theme.query, {theme.text1, 1, {}}, 4.5}});
+}
+
+/// Of marks coloured by their state, for these panes together; counts differ from pane to pane.
+std::vector<LegendEntry> stateLegend(const ViewInput& input, const std::vector<const PaneData*>& panes,
+                                     const ProjectionMarks& marks, bool isCounted, const Theme& theme) {
+    std::vector<LegendEntry> entries{keptEntry(marks, theme.kept)};
+    if (!marks.retainedOnly)
+        entries.push_back(evictedEntry(marks, theme.evicted));
+    const auto protects = [&](const PaneData* pane) {
+        return !pane->result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].protectedTokens.empty();
+    };
+    if (std::any_of(panes.begin(), panes.end(), protects))
+        entries.push_back({"protected " + formatCount(marks.protectedTotal), Marker::Square, theme.protectedToken, {}});
+    for (LegendEntry& entry : entries)
+        if (!isCounted)
+            entry.label.resize(entry.label.find(' '));
+    for (const PaneData* pane : panes)
+        if (const auto anchor = anchorMark(input, *pane, marks)) {
+            const char* words = anchor->scaled ? "anchor direction" : "anchor";
+            entries.push_back({words, Marker::Star, theme.anchor, {theme.text1, 1, {}}, 5});
+            break;
+        }
+    addOverlays(entries, input, marks, theme);
+    if (marks.showAfterCut)
+        entries.push_back({"after the cut", Marker::Circle, withAlpha(theme.text3, 0.5), {}, 2});
+    return entries;
 }
 
 } // namespace
@@ -176,41 +189,11 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
         addOverlays(entries, input, marks, theme);
         return entries;
     }
-    entries.push_back(keptEntry(marks, theme.kept));
-    if (!marks.retainedOnly)
-        entries.push_back(evictedEntry(marks, theme.evicted));
-    if (marks.protectedTotal > 0)
-        entries.push_back(protectedEntry("protected " + formatCount(marks.protectedTotal), theme));
-    if (const auto anchor = anchorMark(input, pane, marks))
-        entries.push_back(anchorEntry(*anchor, theme));
-    addOverlays(entries, input, marks, theme);
-    if (marks.showAfterCut)
-        entries.push_back(afterCutEntry(theme));
-    return entries;
+    return stateLegend(input, {&pane}, marks, true, theme);
 }
 
 std::vector<LegendEntry> sharedLegend(const ViewInput& input, const ProjectionMarks& marks, const Theme& theme) {
-    std::vector<LegendEntry> entries{keptEntry(marks, theme.kept)};
-    entries.back().label = "kept";
-    if (!marks.retainedOnly) {
-        entries.push_back(evictedEntry(marks, theme.evicted));
-        entries.back().label = "evicted";
-    }
-    const auto panes = readyPanes(input);
-    const auto protects = [&](const PaneData* pane) {
-        return !pane->result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].protectedTokens.empty();
-    };
-    if (std::any_of(panes.begin(), panes.end(), protects))
-        entries.push_back(protectedEntry("protected", theme));
-    for (const PaneData* pane : panes)
-        if (const auto anchor = anchorMark(input, *pane, marks)) {
-            entries.push_back(anchorEntry(*anchor, theme));
-            break;
-        }
-    addOverlays(entries, input, marks, theme);
-    if (marks.showAfterCut)
-        entries.push_back(afterCutEntry(theme));
-    return entries;
+    return stateLegend(input, readyPanes(input), marks, false, theme);
 }
 
 } // namespace kvscope
