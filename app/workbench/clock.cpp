@@ -1,3 +1,4 @@
+// The one place of the workbench that asks the machine for the time.
 #include "app/workbench/clock.h"
 
 #include <QTimer>

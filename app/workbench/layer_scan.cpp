@@ -1,3 +1,5 @@
+// The layer scan fills the head picker: one measure on one layer after the other, in one slot. A change of what is
+// asked for cancels the layer that is under way.
 #include "app/workbench/layer_scan.h"
 
 #include "app/study/makers/measured_heads.h"

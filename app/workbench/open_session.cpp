@@ -1,3 +1,4 @@
+// The capture and the cut decide whether anything can be computed at all, so requests are made in one place.
 #include "app/workbench/open_session.h"
 
 #include "app/study/session_requests.h"

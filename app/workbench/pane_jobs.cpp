@@ -1,3 +1,4 @@
+// A key per request says everything that determines a result: while it stays the same, nothing is computed again.
 #include "app/workbench/pane_jobs.h"
 
 #include <utility>

@@ -1,3 +1,5 @@
+// What each shown view draws beside the results of the panes. Its maker says by two texts what may stay on the screen:
+// equal keys are the same data, equal identities other parts of the same.
 #include "app/workbench/view_data_jobs.h"
 
 #include "app/study/makers/all_makers.h"

@@ -1,3 +1,5 @@
+// Every edit goes through `change`, every edit is a step that can be undone, and after each the requests are compared
+// with what is shown.
 #include "app/workbench/workbench.h"
 
 #include "app/study/session_requests.h"

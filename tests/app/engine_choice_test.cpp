@@ -160,9 +160,11 @@ private slots:
     void aCaptureThatIsOpenedMeanwhileDoesNotStopIt() {
         ManualExecutor executor;
         const auto bench = kvscope::testing::manualWorkbench(executor);
+        int made = 0;
         bench->openCapture(kSample);
-        bench->useEngine([] { return std::make_unique<OtherEngine>(); });
+        bench->useEngine([&] { return ++made, std::make_unique<OtherEngine>(); });
         executor.runAll();
+        QCOMPARE(made, 1);
         QCOMPARE(bench->runner().engine().name(), std::string("other"));
         QCOMPARE(enginesShown(*bench), kAllOther);
     }

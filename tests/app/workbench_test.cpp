@@ -213,6 +213,26 @@ private slots:
         QVERIFY(input.panes[0].result);
     }
 
+    void aCancelledPaneKeepsItsOlderResultOrSaysWhatToDo() {
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
+        bench->openCapture(kSample);
+        executor.runTask();
+        while (executor.deliver()) {
+        }
+        bench->cancelPane(0);
+        executor.runAll();
+        QVERIFY(!bench->viewInput().panes[0].result && !bench->viewInput().panes[0].computing);
+        QVERIFY(bench->viewInput().panes[0].error.starts_with("Cancelled"));
+        QCOMPARE(shownFraction(*bench, 1), 0.25);
+        setFraction(*bench, 0.5);
+        bench->cancelPane(1);
+        QVERIFY(bench->viewInput().panes[1].error.empty() && !bench->viewInput().panes[1].computing);
+        executor.runAll();
+        QCOMPARE(shownFraction(*bench, 0), 0.5);
+        QCOMPARE(shownFraction(*bench, 1), 0.25);
+    }
+
     void aBadCutIsAnErrorOfThePanes() {
         ManualExecutor executor;
         const auto bench = makeWorkbench(executor);

@@ -182,6 +182,28 @@ private slots:
         QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
     }
 
+    /// A fixed wait is too short on a busy machine and too long on every other.
+    void noTestWaitsForATime() {
+        const QRegularExpression wait("\\b(qWait|qSleep|msleep|usleep|sleep_for|sleep_until)\\(|singleShot\\([1-9]");
+        QVERIFY(wait.match("QTest::qWait(20)").hasMatch() && !wait.match("QTest::qWaitFor(ready)").hasMatch());
+        QStringList wrong;
+        for (const SourceFile& source : readSources(kRoot, {"tests"}))
+            for (const QString& line : source.lines)
+                if (wait.match(line).hasMatch() && !source.path.startsWith("tests/architecture/"))
+                    wrong << source.path + ": " + line.trimmed();
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
+    }
+
+    void theWorkbenchAsksItsClockForTheTime() {
+        QStringList wrong;
+        for (const SourceFile& source : readSources(kRoot, {"app/workbench"}))
+            for (const QString& target : source.includes)
+                if (QStringList({"QTimer", "QBasicTimer", "QElapsedTimer", "QDateTime"}).contains(target) &&
+                    source.path != "app/workbench/clock.cpp")
+                    wrong << source.path + " includes <" + target + ">";
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
+    }
+
     void filesStaySmall() {
         QStringList wrong;
         for (const SourceFile& source : readSources(kRoot, kProduct + QStringList{"tests"})) {
