@@ -34,14 +34,15 @@ QStringList quotedIn(QString line) {
     return names;
 }
 
-/// Ids of all cards, as the sources of `folder` say them.
-QMap<QString, QString> foldersOfIds(const QString& folder, const QString& pattern) {
+/// Ids of the policies or views below `folder`, which are the names of their pages, and the folders of these.
+QMap<QString, QString> foldersOfIds(const QString& folder, const QString& suffix) {
     QMap<QString, QString> folders;
-    const QRegularExpression card(pattern);
-    for (const SourceFile& source : readSources(kRoot, {folder}))
-        for (const QString& line : source.lines)
-            if (const auto found = card.match(line); found.hasMatch())
-                folders[found.captured(1)] = source.path.section('/', 0, -2);
+    QDirIterator pages(kRoot + "/" + folder, {"*" + suffix + ".md"}, QDir::Files, QDirIterator::Subdirectories);
+    while (pages.hasNext()) {
+        const QString path = pages.next().mid(kRoot.size() + 1), name = path.section('/', -1);
+        if (name != "README.md")
+            folders[name.chopped(suffix.size() + 3)] = path.section('/', 0, -2);
+    }
     return folders;
 }
 
@@ -244,7 +245,7 @@ private slots:
     }
 
     void noViewIsKnownByItsIdElsewhere() {
-        const auto folders = foldersOfIds("views", "View\\(\\{\\.id = \"(\\w+)\"");
+        const auto folders = foldersOfIds("views", "_view");
         QVERIFY(folders.size() > 20);
         const QStringList wrong =
             idsOutside(folders, {"app/study/makers/",                   // whose data they make
@@ -253,7 +254,7 @@ private slots:
     }
 
     void noPolicyIsKnownByItsIdElsewhere() {
-        const auto folders = foldersOfIds("core/policies", "card\\.id = \"(\\w+)\"");
+        const auto folders = foldersOfIds("core/policies", "");
         QVERIFY(folders.size() > 16);
         const QStringList wrong = idsOutside(folders, {"core/policies/",            // variants are named after papers
                                                        "core/studies/reproduction", // what papers compare
