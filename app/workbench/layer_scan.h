@@ -32,8 +32,8 @@ public:
     const LayerScanResult* at(LayerIndex layer) const; ///< null: not computed yet
     void refresh(const PaneJobs::Pane& active);        ///< call when the session may have changed
     void note(const PaneJobs::Pane& active);           ///< takes the numbers that come with its result
-    void outdate(); ///< the engine changed: the next refresh requests everything again
-    void clear();   ///< the capture changed; cancels the job
+    void outdate();                                    ///< the engine changed: the next refresh requests all
+    void clear();                                      ///< the capture changed; cancels the job
 
 private:
     using Rows = std::map<std::int32_t, LayerScanResult>; ///< by layer

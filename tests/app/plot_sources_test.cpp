@@ -1,4 +1,4 @@
-// `kvscope plot` draws the same picture whether it is told by options, by a saved session or by the list that a run
+// `kvscope plot` draws the same picture whether it comes from options, from a saved session or by the list that a run
 // recorded; what it says on stdout is the same too.
 #include <QJsonArray>
 #include <QJsonDocument>

@@ -30,7 +30,7 @@ class SettingChangeEventsTest : public QObject {
 
 private slots:
     void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope adoption test");
+        QCoreApplication::setApplicationName("KVScope setting change test");
         QCoreApplication::setOrganizationName("KVScope test");
         QSettings().clear();
     }

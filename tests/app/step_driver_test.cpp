@@ -1,4 +1,5 @@
-// The step player without its buttons: which story is told, where each command leads, and that nothing moves by itself.
+// The step player without its buttons: which steps are played, where each command leads, and that nothing moves by
+// itself.
 #include <QSignalSpy>
 #include <QTest>
 
@@ -135,7 +136,7 @@ private slots:
         stage.driver.play();
         stage.bench->change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget");
         stage.executor.runAll();
-        QTRY_VERIFY(!stage.driver.isPlaying()); // another story
+        QTRY_VERIFY(!stage.driver.isPlaying()); // other steps
     }
 
     void longStoriesArePlayedFaster() {
@@ -152,7 +153,7 @@ private slots:
         QVERIFY(stage.executor.tasks.empty());
         stage.bench->change([](Session& s) { s.selected = {5}; }, "Selection");
         stage.bench->undo();
-        QCOMPARE(stage.driver.step(), 2); // undoing something else leaves the story where it is
+        QCOMPARE(stage.driver.step(), 2); // undoing something else leaves the cursor where it is
     }
 
     void captionsSayWhatTheStepDid() {

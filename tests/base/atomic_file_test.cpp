@@ -141,7 +141,7 @@ private slots:
         QCOMPARE(entries(folder), QStringList{"big"});
     }
 
-    // Whoever needs a file to rename is told so; the pipe, and the link to it, stay what they are.
+    // A pipe where a file is needed is an error; the pipe, and the link to it, stay what they are.
     void pipesAreNeverReplaced() {
         QTemporaryDir folder;
         QCOMPARE(::mkfifo(at(folder, "pipe").c_str(), 0600), 0);

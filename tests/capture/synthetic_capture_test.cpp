@@ -1,4 +1,4 @@
-// The synthetic captures must have the geometry that they promise, because people judge policies by it.
+// The synthetic captures must have the geometry that they promise, because policies are evaluated with it.
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"

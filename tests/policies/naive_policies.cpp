@@ -81,7 +81,7 @@ std::vector<int> blockEnds(const Options& options, int tokens, int budget) {
 
 } // namespace
 
-// What kvpress is told, digit by digit: "0.07" -> "0.93". The last digit typed is not 0.
+// The ratio for kvpress, digit by digit: "0.07" -> "0.93". The last digit typed is not 0.
 double fractionRemoved(std::string digits) {
     if (digits == "1")
         return 0;

@@ -54,7 +54,7 @@ private slots:
         QCOMPARE(kept("1", 103, Rounding::Floor), 103);
     }
 
-    // kvpress is told the fraction removed, and its user writes a decimal: 0.93, not 1 - 0.07 in binary.
+    // kvpress takes the fraction removed, and its user writes a decimal: 0.93, not 1 - 0.07 in binary.
     void floorIsThatOfKvpressAtEveryPercent() {
         for (int percent = 1; percent <= 99; ++percent) {
             const std::string keep = "0." + std::string(percent < 10 ? "0" : "") + std::to_string(percent);

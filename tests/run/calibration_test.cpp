@@ -255,7 +255,7 @@ private slots:
         QVERIFY(errorText([&] { m_runner.run(request, {}); }).contains("compactor:kvpress"));
     }
 
-    // A curve of other parameters is another curve: whoever takes it is told.
+    // A curve of other parameters is another curve, and a note says so.
     void otherParametersAreNamed() {
         const std::shared_ptr<const CaptureReader> sample = openCapture(kSample);
         const auto noteOf = [&](const std::string& spec, const std::string& budget) {

@@ -9,7 +9,7 @@
 
 namespace kvscope::test {
 
-/// A tensor as the importers' tests write it: the header says what it is told to say.
+/// A tensor as the importers' tests write it: the header is as the test wants it.
 struct FileTensor {
     std::string name, type; ///< "F32" or "<f4"
     std::vector<std::int64_t> shape;

@@ -1,4 +1,4 @@
-"""What PyTorch does with the same layer on the same GPU, for the report: flash attention forward (H2O is judged by it), a
+"""What PyTorch does with the same layer on the same GPU, for the report: flash attention forward (H2O is compared with it), a
 large bfloat16 matrix product and a copy. Times are medians of events around one call, after reading 512 MB, which
 empties the caches. Exit code 77 where PyTorch or the GPU is missing.
 Usage: flash_attention.py [TOKENS] (default 16384)."""

@@ -7,7 +7,7 @@ namespace kvscope::check {
 
 namespace {
 
-/// Seconds that the target allows; 0 when there is nothing to judge by.
+/// Seconds that the target allows; 0 without a target.
 double allowedSeconds(const TimedKernel& kernel, const SpeedScale& scale) {
     if (kernel.target.copies > 0)
         return kernel.target.copies * kernel.bytes / scale.copyBytes;

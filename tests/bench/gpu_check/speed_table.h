@@ -6,7 +6,7 @@
 
 namespace kvscope::check {
 
-/// What a kernel's time is judged against.
+/// Targets for a kernel's time.
 struct SpeedScale {
     double copyBytes = 0;      ///< per second
     double tensorFlops = 0;    ///< per second

@@ -30,7 +30,7 @@ enum class State { Ready, AtBlockBarrier, AtWarpBarrier, Done };
 
 /// A place to come back to. Saving a ucontext asks the kernel for the signal mask, which takes ten times as long as a
 /// jump, so a ucontext only starts a fiber. The compiler's own jumps, because sanitizers do not watch them: they are
-/// told of every switch below. This source itself is compiled without sanitizers.
+/// informed of every switch below. This source itself is compiled without sanitizers.
 struct Context {
     ucontext_t start{};
     void* jump[5];
