@@ -1,5 +1,5 @@
-// What a policy costs, counted from the shapes that its primitives are given: the same on every machine, so that
-// policies can be compared by their arithmetic and not by how well somebody tuned them.
+// Counts a policy's operations from the shapes of its primitives, the same on every machine, so that policies are
+// compared by their arithmetic and not by their implementation.
 #include "core/engine/counted_engine.h"
 
 #include <algorithm>
@@ -9,11 +9,12 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kPerLogit = 3; // of a softmax beside the product: exponential, sum, share
+constexpr double kPerLogit =
+    3; // operations per logit of a softmax besides the product: exponential, sum, normalisation
 
 double numbersOf(const Tensor& tensor) { return static_cast<double>(tensor.shape().count()); }
 
-/// (query head, query, key) triples that causality and the sliding window leave.
+/// Number of (query head, query, key) triples left by causality and the sliding window.
 double visiblePairs(const AttentionInput& input) {
     double pairs = 0;
     for (std::int64_t query = 0; query < input.queries.size(1); ++query) {
@@ -132,7 +133,7 @@ std::vector<GreedyCenters> CountedEngine::greedyCenters(const Tensor& keys, cons
 std::vector<StreamClusters> CountedEngine::streamClusters(const Tensor& keys, std::span<const double> radii,
                                                           std::int64_t most, const Checkpoint& c) const {
     std::vector<StreamClusters> made = ForwardingEngine::streamClusters(keys, radii, most, c);
-    double compared = 0; // a row with every representative before it
+    double compared = 0; // comparisons of a row with every earlier representative
     for (const StreamClusters& clusters : made)
         for (std::size_t i = 0; i < clusters.representatives.size(); ++i)
             compared += static_cast<double>(std::ssize(clusters.cluster) - clusters.representatives[i]);

@@ -1,5 +1,5 @@
-// Keeps the best rows of every head, in linear time. A score and its row become one integer whose order is (score
-// descending, row ascending), so a partial sort of integers settles ties without a comparison function.
+// Keeps the best rows of every head in linear time. A score and its row become one integer in the order (score
+// descending, row ascending), so a partial sort of integers settles ties.
 #include "core/base/error.h"
 #include "core/engine/score_arithmetic.h"
 
@@ -43,9 +43,9 @@ TopKHead bestRows(const float* scores, std::int64_t m, std::int64_t count, std::
     head.margin = std::numeric_limits<float>::infinity();
     const auto end = order.begin() + free;
     if (free > 0 && end != order.end()) {
-        std::nth_element(order.begin(), end - 1, order.end()); // all before are better, all behind are worse
+        std::nth_element(order.begin(), end - 1, order.end()); // partitions the better rows from the worse
         const float kept = scoreOf(*(end - 1)), evicted = scoreOf(*std::min_element(end, order.end()));
-        head.margin = kept == evicted ? 0 : kept - evicted; // equal infinities too
+        head.margin = kept == evicted ? 0 : kept - evicted; // also for equal infinities
     }
     for (std::int64_t i = 0; i < first; ++i)
         head.kept.push_back(static_cast<TokenIndex>(i));

@@ -1,5 +1,5 @@
-// One vector that stands for all keys of a head (KeyDiff Eq. 8 and its ablations): the mean of the keys, the mean of
-// the keys divided by their lengths, or the coordinate-wise median.
+// The anchor of a head's keys (KeyDiff Eq. 8 and its ablations): the mean of the keys, the mean of the unit keys, or
+// the coordinate-wise median.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/row_blocks.h"
 
@@ -36,8 +36,7 @@ HostTensor CpuEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkpoi
 
 HostTensor CpuEngine::meanAnchor(const Tensor& keys, bool normalised, Progress& progress) const {
     const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2), perHead = blocksPerHead(n);
-    // One partial sum per block; added in the order of the blocks below, so that no thread's speed decides the
-    // rounding.
+    // One partial sum per block, added in block order below, so that rounding does not depend on the threads.
     std::vector<double> partial(static_cast<std::size_t>(heads * perHead * d));
     eachRowBlock(m_workers, keys, progress, [&](const RowBlock& block) {
         std::array<double, kRowsPerBlock> factors;

@@ -1,5 +1,5 @@
-// How much attention every key receives from the queries of its own chunk, without a causal mask (Compactor 3.2). A
-// chunk of a KV head is one piece of work for all query heads that read it.
+// Accumulated attention inside chunks, without a causal mask (Compactor 3.2). A chunk of a KV head is one piece of work
+// for its whole GQA group.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/fast_logit_block.h"
 
@@ -12,17 +12,17 @@ namespace kvscope::cpu {
 
 namespace {
 
-/// Logits and column sums of the thread that holds it.
+/// Logits and column sums of one thread.
 struct ChunkScratch {
     LogitScratch logits;
     std::vector<double> sums;
 };
 
-/// One chunk of one KV head: its keys, zero keys of a padded last chunk included.
+/// One chunk of one KV head: its keys, including zero keys of a padded last chunk.
 struct ChunkKeys {
     std::int64_t begin, count, terms;
     const float* rows;
-    double uniform; ///< what uniform rows give to each key
+    double uniform; ///< added to each key by uniform padding rows
 };
 
 class ChunkSums {
@@ -64,7 +64,8 @@ private:
                     ChunkScratch& scratch) const {
         const std::int64_t d = m_input.keys.size(2);
         std::vector<QueryLane> lanes;
-        for (std::int64_t j = first; j < first + count; ++j) // without a window at the end of time: every key is seen
+        for (std::int64_t j = first; j < first + count;
+             ++j) // position at the end of time: without a window every key is visible
             lanes.push_back({viewOf(m_input.queries).head(head) + j * d, m_reach > 0 ? j - keys.begin : keys.terms});
         if (FastLogitBlock::pays(m_fast, lanes.size()))
             addSoftmaxColumns(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms), keys, count,
@@ -87,7 +88,7 @@ private:
     const Kernels& m_kernels;
     const AttentionChunksInput& m_input;
     AttentionRule m_rule;
-    std::int64_t m_reach; ///< the sliding window where it is shorter than a chunk, else 0
+    std::int64_t m_reach; ///< the sliding window if shorter than a chunk, else 0
     bool m_fast;
     Progress& m_progress;
 };
@@ -99,7 +100,7 @@ HostTensor CpuEngine::attentionChunkSums(const AttentionChunksInput& input, cons
     assert(input.queries.size(1) == n && static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads);
     assert(input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
     std::vector<float> out(static_cast<std::size_t>(heads * n));
-    // Lanes are computed 8 at a time, so a short chunk counts for a little more than this.
+    // Lanes are computed 8 at a time, so a short chunk costs slightly more than counted.
     Progress progress(checkpoint, static_cast<double>(heads * n) * static_cast<double>(std::min(n, input.chunk)));
     const ChunkSums sums(m_kernels, input, m_arithmetic == Arithmetic::Fast, progress);
     tbb::enumerable_thread_specific<ChunkScratch> scratch;

@@ -1,5 +1,5 @@
-// How much attention every key receives from a window of queries: the column sums of the softmax matrix, per query
-// head (SnapKV's observation window, TOVA's last query, H2O's accumulated scores).
+// Accumulated attention from a window of queries: column sums of the softmax matrix per query head (SnapKV's
+// observation window, TOVA's last query, H2O's accumulated scores).
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/fast_logit_block.h"
 
@@ -12,7 +12,7 @@ namespace kvscope::cpu {
 
 namespace {
 
-/// Query heads of one KV head that are computed together: as many as fill the lanes, at least one.
+/// Query heads of a GQA group that are computed together: as many as fill the lanes, at least one.
 struct HeadGroup {
     std::int64_t kvHead;
     std::vector<std::int64_t> queryHeads;
@@ -24,7 +24,7 @@ std::vector<HeadGroup> groupsOf(const AttentionInput& input) {
     std::vector<HeadGroup> groups;
     for (std::int64_t kv = 0; kv < input.keys.size(0); ++kv) {
         bool open = false;
-        for (std::int64_t h = 0; h < heads; ++h) { // the heads of a KV head need not be neighbours
+        for (std::int64_t h = 0; h < heads; ++h) { // the heads of a GQA group need not be neighbours
             if (input.rule.gqaGroupOf[static_cast<std::size_t>(h)] != kv)
                 continue;
             if (!open || groups.back().queryHeads.size() == most)
@@ -36,7 +36,7 @@ std::vector<HeadGroup> groupsOf(const AttentionInput& input) {
     return groups;
 }
 
-/// Rows of keys that some query of [earliest, latest] may see; positions ascend with the rows.
+/// Key rows that some query in [earliest, latest] may see; positions ascend with the rows.
 KeyTerms visibleKeys(const AttentionInput& input, std::int64_t kvHead, std::int64_t earliest, std::int64_t latest) {
     const std::int64_t m = input.keys.size(1), window = input.rule.slidingWindow;
     const std::int64_t oldest = window > 0 ? std::max<std::int64_t>(0, earliest - window + 1) : 0;
@@ -77,7 +77,7 @@ private:
                   double* sums) const {
         const std::int64_t d = m_input.queries.size(2);
         const TensorView queries = viewOf(m_input.queries);
-        std::vector<QueryLane> lanes; // head after head, so that each head is a run of lanes
+        std::vector<QueryLane> lanes; // head by head, so that each head is a run of lanes
         for (std::int64_t h : group.queryHeads)
             for (std::int64_t j = begin; j < end; ++j)
                 lanes.push_back({queries.head(h) + j * d, m_input.firstQuery + j});
@@ -93,12 +93,12 @@ private:
                               end - begin, to);
     }
 
-    /// Lanes are one run of `queries` for each head, whose sums are a row of [heads, m].
+    /// The lanes of each head are a run of `queries`; its sums are a row of [heads, m].
     template <class Block>
     void addSoftmaxColumns(Block&& block, const KeyTerms& keys, std::int64_t heads, std::int64_t queries,
                            double* sums) const {
         block.append(keys, m_progress);
-        std::array<double, kMaxLanes> inverseSums{}; // 1 / softmax denominator; 0 for a query that sees nothing
+        std::array<double, kMaxLanes> inverseSums{}; // 1 / softmax denominator; 0 for a query that sees no key
         const auto& rowSums = block.exponentiate();
         std::transform(rowSums.begin(), rowSums.end(), inverseSums.begin(), [](double x) { return x > 0 ? 1 / x : x; });
         for (std::int64_t h = 0; h < heads; ++h, sums += m_input.keys.size(1))

@@ -1,5 +1,5 @@
-// The attention map at screen resolution: logits of a few rows at a time over all the keys that they see, softmax, and
-// the largest cell of every pixel. Nothing of size n x n ever exists.
+// The attention map at screen resolution: logits of a few rows at a time over the keys they see, softmax, and the
+// maximum of every pixel. Nothing of size n x n is stored.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/fast_logit_block.h"
 #include "core/engine/map_keys.h"
@@ -28,17 +28,17 @@ float larger(float a, float b) { return std::isnan(a) || b > a ? b : a; }
 /// Begin of piece `index` when `length` rows or keys are cut into `pieces` nearly equal ones.
 std::int64_t cutAt(std::int64_t length, std::int64_t pieces, std::int64_t index) { return length * index / pieces; }
 
-/// One row of the map that is looked at.
+/// A computed row of the map.
 struct MapRow {
     std::int64_t pixel, position;
 };
 
-/// Rows and columns of a map, and what each row sees.
+/// Rows and columns of a map, and the keys that each row sees.
 class MapGeometry {
 public:
     explicit MapGeometry(const AttentionMapInput& input) : m_input(input) {}
 
-    /// The rows that stand for each pixel row, in order of time.
+    /// The computed rows for each pixel row, in time order.
     std::vector<MapRow> rows() const {
         const std::int64_t all = m_input.rowEnd - m_input.rowBegin;
         std::vector<MapRow> rows;
@@ -71,10 +71,10 @@ private:
 
 using MapRows = std::span<const MapRow>;
 
-/// Neighbouring rows, the work of one thread, and what they give. Two bands may share a pixel row.
+/// Neighbouring rows computed by one thread, with their results. Two bands may share a pixel row.
 struct Band {
     MapRows rows;
-    std::vector<float> cells;       ///< [pixel rows, width] from that of the first row on
+    std::vector<float> cells;       ///< [pixel rows, width] from the first row's pixel row on
     std::vector<double> columnSums; ///< [width]
 };
 
@@ -89,11 +89,11 @@ std::vector<Band> bandsOf(const AttentionMapInput& input, MapRows rows) {
     return bands;
 }
 
-/// Rows that are computed together, the keys that are looked at and those of them that are shown.
+/// Rows computed together, the keys to compute, and the keys that are shown.
 struct Look {
     MapRows rows;
     KeySpan keys, shown;
-    bool known; ///< the sums of all the rows
+    bool known; ///< the lse of all rows is known
 };
 
 /// Some of the input's query heads.
@@ -163,7 +163,7 @@ private:
             drawHeads(look, scratch, band);
     }
 
-    /// Calls work(logits or exponentials, factors): lanes row after row, the heads of a row side by side.
+    /// Calls work(logits or exponentials, factors): lanes row by row, with the heads of a row side by side.
     template <class Work> void withLogits(const Look& look, Heads part, LogitScratch& scratch, const Work& work) const {
         const std::int64_t d = m_input.queries.size(2), n = m_input.keys.size(1);
         std::vector<QueryLane> lanes;
@@ -189,7 +189,7 @@ private:
             run(LogitBlock(m_kernels, m_rule, lanes, d, scratch, look.keys.count()));
     }
 
-    /// Makes exponentials of the logits; what each lane's must be multiplied with to be softmax weights.
+    /// Turns logits into exponentials; returns each lane's factor to softmax weights.
     template <class Block> std::vector<double> softmaxFactors(Block& logits, const Look& look, Heads part) const {
         const auto& rowSums = logits.exponentiate();
         std::vector<double> factors;
@@ -216,7 +216,7 @@ private:
         }
     }
 
-    /// One head: a factor is positive, so it may wait until the largest of a pixel is found.
+    /// One head: factors are positive, so they are applied after the maximum of a pixel.
     template <class Block>
     void drawHead(const Block& logits, const std::vector<double>& factors, const Look& look, Band& band) const {
         std::vector<double> sums;
@@ -233,7 +233,7 @@ private:
         });
     }
 
-    /// Several heads, a block of lanes at a time: their cells, then the largest of each pixel.
+    /// Several heads, a block of lanes at a time: combined cells, then the maximum of each pixel.
     void drawHeads(const Look& look, LogitScratch& scratch, Band& band) const {
         const double start = m_input.combine == GroupRule::Max ? -std::numeric_limits<double>::infinity() : 0;
         std::vector<double> cells(look.rows.size() * static_cast<std::size_t>(look.shown.count()), start);
@@ -270,8 +270,8 @@ private:
             }
     }
 
-    /// The pixel of a row in column x, which shows the largest cell; where the row sees none of the keys it stays
-    /// masked, which is not the same as a weight of 0.
+    /// Updates the pixel of a row in column x by the maximum of its cells; stays masked where the row sees none of the
+    /// keys, which differs from a weight of 0.
     void raise(const MapRow& row, KeySpan keys, std::int64_t x, double cell, Band& band) const {
         if (m_geometry.seenBy(row.position).and_(keys).count() == 0)
             return;
@@ -280,7 +280,7 @@ private:
         pixel = larger(pixel, static_cast<float>(cell));
     }
 
-    /// To the sum of a pixel column; logits have no such sum.
+    /// Adds to the sum of a pixel column; logits have none.
     void add(double sum, std::int64_t x, Band& band) const {
         if (m_input.value == MapValue::Weight)
             band.columnSums[static_cast<std::size_t>(x)] += sum;
@@ -292,13 +292,13 @@ private:
     const AttentionMapInput& m_input;
     bool m_fast;
     AttentionRule m_rule = m_input.rule;
-    std::int64_t m_reach = 0; ///< window of a mask that is not causal; 0: none
+    std::int64_t m_reach = 0; ///< window of a non-causal mask; 0: none
     MapGeometry m_geometry;
     AttentionMap& m_map;
     Progress& m_progress;
 };
 
-/// In the order of the bands, whoever computed them.
+/// Collects the bands in order, so that the result does not depend on threads.
 void collect(const std::vector<Band>& bands, AttentionMap& map) {
     std::vector<double> sums(static_cast<std::size_t>(map.cells.shape[1]));
     for (const Band& band : bands) {

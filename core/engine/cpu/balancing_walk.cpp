@@ -1,7 +1,6 @@
-// Self-balancing walks (BalanceKV): each row in turn gets the sign that leans against the sum of the signed rows before
-// it. Walks are independent and run in parallel. Within one, 32 rows at a time are multiplied with all rows before them
-// in panels of registers, and only the additions of the signs themselves are sequential; the kernel matrix of a walk is
-// never stored whole.
+// Self-balancing walks (BalanceKV): each row in turn gets the sign that opposes the signed sum of the earlier rows.
+// Walks run in parallel. Within a walk 32 rows at a time are multiplied with all earlier rows in register panels, and
+// only the additions of signs are sequential; the kernel matrix is never stored whole.
 #include "core/engine/cpu/cpu_engine.h"
 
 #include "core/base/error.h"
@@ -48,7 +47,7 @@ struct Scratch {
     std::vector<double> matrix, products;      ///< [rows up to the block's end, lanes]
 };
 
-/// <k_i, c> - <c, c> / 2 per row, so that <k_i - c, k_j - c> = <k_i, k_j> - term_i - term_j.
+/// <k_i, c> - <c, c> / 2 per row: <k_i - c, k_j - c> = <k_i, k_j> - term_i - term_j.
 void fillTerms(const BalancingWalks& input, const BalancingWalk& walk, Scratch& s) {
     s.terms.assign(walk.rows.size(), 0.0);
     const std::int64_t d = s.keys.width;

@@ -1,4 +1,4 @@
-// Makes the CPU engine; moves tensors in and out of it, and rows within it.
+// Construction of the CPU engine; upload, download and rows of tensors.
 #include "core/engine/cpu/cpu_engine.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Tensors of the CPU engine are plain vectors of float; a range of rows is a second look at the same vector.
+// Tensors of the CPU engine are vectors of float; a range of rows is a view of the same vector.
 #include "core/engine/cpu/cpu_tensor.h"
 
 #include <algorithm>

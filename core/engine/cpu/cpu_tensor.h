@@ -25,7 +25,7 @@ struct TensorView {
 };
 
 TensorView viewOf(const Tensor& tensor);
-/// Takes the numbers over.
+/// Takes ownership of the numbers.
 Tensor makeTensor(HostTensor numbers);
 
 } // namespace kvscope::cpu

@@ -1,5 +1,5 @@
-// What leverage needs of a head's rows, all in double: their sketch, their mean taken away, their Gram matrix or
-// triangular factor, and lengths after a small matrix. The rows are read three times and never copied again.
+// A head's rows for leverage, in double: sketched, centred, with Gram matrix or triangular factor, and squared lengths
+// after a small matrix.
 #include "core/engine/cpu/double_rows.h"
 
 #include <Eigen/QR>
@@ -90,7 +90,7 @@ void DoubleRows::fill(const float* rows, const float* sketch, std::int64_t width
 }
 
 void DoubleRows::centre() {
-    assert(m_products.empty()); // they would be those of other rows
+    assert(m_products.empty()); // they would belong to other rows
     const auto stride = static_cast<std::size_t>(m_stride);
     std::vector<double> sums(static_cast<std::size_t>(parts()) * stride), mean(stride);
     m_workers.each(parts(), [&](std::int64_t index) {

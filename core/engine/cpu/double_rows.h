@@ -11,18 +11,17 @@
 
 namespace kvscope::cpu {
 
-/// Rows of one head in double, sketched and centred on the way: [n, stride], d numbers and zeros up to a multiple of 8.
-/// Everything about them is computed in parts of rows fixed by their number, and sums are added in the order of the
-/// parts.
+/// Rows of one head in double, sketched and centred: [n, stride], d numbers and zeros up to a multiple of 8. All
+/// results are computed in parts of rows that depend on n alone, and sums are added in the order of the parts.
 class DoubleRows {
 public:
-    /// rows [n, width]; sketch [width, d] or null (then d = width). With `gramAhead` the Gram matrix is summed up while
-    /// the rows are in the first-level cache; rows that are going to be centred have no use for it.
+    /// rows [n, width]; sketch [width, d] or null (then d = width). With `gramAhead` the Gram matrix is computed while
+    /// the rows are in the L1 cache; useless for rows that will be centred.
     DoubleRows(const Workers& workers, const Kernels& kernels, const float* rows, std::int64_t n, std::int64_t width,
                const float* sketch, std::int64_t d, bool gramAhead = false);
 
     void centre();
-    /// Largest squared length of what centring took away, summed over the rows: of that, rounding leaves a trace.
+    /// Largest squared length that centring removed, summed over the rows: rounding leaves a fraction of it.
     double removed() const { return m_removed; }
 
     Eigen::MatrixXd gram() const;   ///< K^T K
@@ -42,7 +41,7 @@ private:
         const double* rows;
     };
     Part part(std::int64_t index) const;
-    /// `step(first row, count)` after every few rows that were filled.
+    /// Calls `step(first row, count)` after every few filled rows.
     template <class Step>
     void fill(const float* rows, const float* sketch, std::int64_t width, std::int64_t index, const Step& step);
     std::vector<double> noProducts() const;
@@ -54,7 +53,7 @@ private:
     bool m_floats; ///< the numbers are floats: products are exact
     double m_removed = 0;
     std::unique_ptr<double[]> m_values;
-    std::vector<std::vector<double>> m_products; ///< of each part, where they were made ahead
+    std::vector<std::vector<double>> m_products; ///< of each part, if computed ahead
 };
 
 } // namespace kvscope::cpu

@@ -1,4 +1,4 @@
-// The same three readings of a block of logits as in logit_block.cpp, in float and on the keys as they lie in memory.
+// The three passes over a block of logits as in logit_block.cpp, in float and on the keys as stored.
 #include "core/engine/cpu/fast_logit_block.h"
 
 #include <algorithm>
@@ -50,7 +50,7 @@ void FastLogitBlock::append(const KeyTerms& terms, Progress& progress) {
 const std::array<double, kMaxLanes>& FastLogitBlock::exponentiate() {
     m_totals.fill(0.0);
     std::array<float, kMaxLanes> shifts = m_rowMaxima;
-    for (float& shift : shifts) // a query that sees nothing: all its terms become 0
+    for (float& shift : shifts) // a query that sees no key: all its terms become 0
         shift = std::max(shift, std::numeric_limits<float>::lowest());
     m_kernels.fastExponentials(m_values, m_terms, shifts.data(), m_totals.data());
     return m_totals;

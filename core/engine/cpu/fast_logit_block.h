@@ -4,8 +4,8 @@
 
 namespace kvscope::cpu {
 
-/// LogitBlock in float, for Arithmetic::Fast: some three times as fast, logits off by about two units in the last place
-/// of their size, the last digits the instruction set's own. All 32 lanes are computed, so it pays from 16 queries on.
+/// LogitBlock in float, for Arithmetic::Fast: about three times as fast, logits off by about two units in the last
+/// place, the last digits dependent on the instruction set. All 32 lanes are computed, so it pays from 16 queries on.
 class FastLogitBlock {
 public:
     static bool pays(bool fast, std::size_t queries) { return fast && queries > kMaxLanes / 2; }

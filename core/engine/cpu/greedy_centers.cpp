@@ -1,6 +1,6 @@
-// Greedy k-center without n distances per centre. A row's distance to its nearest centre can only fall, so the value it
-// had after fewer centres is an upper bound: only rows whose bound comes out on top are compared with the centres they
-// have missed. The picks are those of the plain algorithm, which compares every row with every centre.
+// Greedy k-center with few distances. A row's distance to its nearest centre only falls, so an outdated value is an
+// upper bound: only rows with the largest bound are compared with the centres they have missed. The picks equal those
+// of the plain algorithm.
 #include "core/engine/cpu/cpu_engine.h"
 
 #include "core/base/error.h"
@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::int64_t kReportEvery = 64; // picks
 
-/// The farthest comes first, of equals the lower row.
+/// The farthest first; ties: the lower row.
 struct Bound {
     double distance;
     TokenIndex row;
@@ -61,7 +61,7 @@ public:
         return true;
     }
 
-    /// Radius after the last pick, and by how much the next pick would lead.
+    /// Radius after the last pick, and the lead of the next pick.
     void measure() {
         if (m_state.radius.size() == m_state.order.size())
             return;
@@ -125,7 +125,7 @@ private:
     const float* m_keys;
     std::int64_t m_rows, m_depth;
     GreedyCenters& m_state;
-    std::vector<float> m_centres; // side by side, so that a row meets those it missed in one sweep
+    std::vector<float> m_centres; // contiguous, so that a row is compared with missed centres in one sweep
     std::vector<double> m_missed;
     std::priority_queue<Bound> m_bounds;
 };

@@ -1,5 +1,5 @@
-// Chooses among the builds of the kernels by what the processor says it can do (cpuid, through the compiler's
-// built-ins, which also check that the operating system saves the wide registers).
+// Chooses the build of the kernels that the processor supports (cpuid, through compiler built-ins, which also check
+// that the operating system saves the wide registers).
 #include "core/engine/cpu/kernels.h"
 
 #include "core/base/error.h"

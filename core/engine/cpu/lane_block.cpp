@@ -1,5 +1,5 @@
-// Rows laid out for the kernels: a block of lanes on one side of a product, a small panel of rows on the other. Both
-// are widened to double once, so that the innermost loop only multiplies and adds.
+// Row layouts for the kernels: a block of lanes on one side of a product, a small panel of rows on the other, both
+// widened to double once.
 #include "core/engine/cpu/lane_block.h"
 
 #include <cassert>

@@ -7,7 +7,7 @@
 
 namespace kvscope::cpu {
 
-/// Up to 32 rows side by side in double, [d, lanes]; the missing ones up to a multiple of 8 are zero.
+/// Up to 32 rows side by side in double, [d, lanes], padded with zeros to a multiple of 8 lanes.
 class LaneBlock {
 public:
     LaneBlock(const std::vector<const float*>& rows, std::int64_t d);
@@ -21,7 +21,7 @@ private:
     std::vector<double> m_values;
 };
 
-/// Rows of keys or values in double, a panel at a time: small enough to stay in the first-level cache.
+/// Rows of keys or values in double, one panel at a time, which fits into the L1 cache.
 inline constexpr std::int64_t kPanelRows = 24;
 
 class Panel {

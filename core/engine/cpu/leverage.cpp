@@ -1,5 +1,5 @@
-// Leverage says how much a row sticks out of the others: how long it is once the rows are turned and stretched into an
-// orthonormal basis. The stretching matrix comes from a small d x d problem (whitening.cpp); the rows are only read.
+// Leverage of a row: its squared norm once the rows are whitened (expressed in an orthonormal basis of their column
+// space). The whitening matrix comes from a small d x d problem (whitening.cpp).
 #include "core/base/error.h"
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/double_rows.h"
@@ -15,7 +15,7 @@ namespace kvscope::cpu {
 
 namespace {
 
-/// Squared relative size of what rounding leaves of rows whose mean was taken away.
+/// Squared relative size of the rounding that centring leaves in rows.
 constexpr double kCentringNoise = 0x1.0p-96;
 
 struct Chunk {
@@ -30,7 +30,7 @@ Whitening whiteningOf(const DoubleRows& rows, std::int64_t count, const Leverage
     return usesFactor(request.route) ? whiteningOfFactor(rows.factor(), rule) : whiteningOfGram(rows.gram(), rule);
 }
 
-/// Singular values, also for the routes that do without them.
+/// Singular values, computed also for routes that do not need them.
 Eigen::VectorXd spectrumOf(const DoubleRows& rows, const Whitening& whitening, const LeverageRequest& request) {
     if (whitening.singularValues.size() > 0)
         return whitening.singularValues;
@@ -116,7 +116,7 @@ Leverage CpuEngine::leverage(const LeverageRequest& request, const Checkpoint& c
         ranks[static_cast<std::size_t>(i)] = work.compute(chunk, scores, spectrum);
         progress.advance(1);
     };
-    // Few long chunks: one after the other, each on all threads, so that memory holds the rows of one head only.
+    // Few long chunks run one after the other on all threads, so that only one head's rows are in memory.
     const auto count = static_cast<std::int64_t>(chunks.size());
     if (chunks.front().end - chunks.front().begin > 4 * DoubleRows::kPartRows)
         for (std::int64_t i = 0; i < count; ++i)

@@ -1,5 +1,5 @@
-// Logits of a block of queries: products, scaling, softcap and the mask, panel by panel while the numbers are still in
-// the first-level cache, then the exponentials in one pass.
+// Logits of a block of queries: products, scaling, softcap and mask, panel by panel in the L1 cache, then the
+// exponentials in one pass.
 #include "core/engine/cpu/logit_block.h"
 
 #include <algorithm>

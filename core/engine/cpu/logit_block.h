@@ -15,7 +15,8 @@ public:
     Real* atLeast(std::int64_t count) {
         if (count > m_size) {
             m_values.reset();
-            m_values.reset(new Real[static_cast<std::size_t>(count)]); // not zeroed: all of it is written first
+            m_values.reset(
+                new Real[static_cast<std::size_t>(count)]); // not zeroed: every element is written before it is read
             m_size = count;
         }
         return m_values.get();
@@ -26,15 +27,15 @@ private:
     std::unique_ptr<Real[]> m_values;
 };
 
-/// Memory for the logits of one block, used again by the next block of the same thread.
+/// Memory for the logits of one block, reused by the thread's next block.
 struct LogitScratch {
     LogitMemory<double> exact;
     LogitMemory<float> fast;
 };
 
-/// The logits of up to 32 queries over a list of keys, [terms, lanes], kept in memory so that Q K^T is computed once
-/// and read three times: for the largest logit of each query, for the exponentials and for what they weigh.
-/// A hidden key has logit -infinity and ends as weight 0.
+/// The logits of up to 32 queries over a list of keys, [terms, lanes], stored so that Q K^T is computed once and read
+/// three times: for each query's maximum, for the exponentials, and for the weighted sums. A masked key has logit
+/// -infinity and weight 0.
 class LogitBlock {
 public:
     LogitBlock(const Kernels& kernels, const AttentionRule& rule, const std::vector<QueryLane>& queries, std::int64_t d,

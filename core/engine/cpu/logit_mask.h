@@ -10,21 +10,21 @@
 
 namespace kvscope::cpu {
 
-/// One query of a block: its numbers and its time position.
+/// A query of a block: its vector and time position.
 struct QueryLane {
     const float* row;
     std::int64_t position;
 };
 
-/// Rows of keys [*, d] that a block looks at, in order: rows first .. first + count - 1, or indices[0 .. count - 1].
+/// Rows of keys [*, d] for a block, in order: rows first .. first + count - 1, or indices[0 .. count - 1].
 struct KeyTerms {
     const float* rows;
     std::int64_t first, count;
     const TokenIndex* indices = nullptr;
     /// Time position of each row of `rows`; null: row r is token r.
     const TokenIndex* positions = nullptr;
-    /// Of attention in both directions of time: a query at position j sees rows i with |i - j| < reach, and all rows
-    /// from `padding` on. 0: the causal mask with the rule's window.
+    /// For non-causal attention: a query at position j sees rows i with |i - j| < reach, and all rows from `padding`
+    /// on. 0: the causal mask with the rule's window.
     std::int64_t reach = 0, padding = 0;
 
     std::int64_t rowOf(std::int64_t term) const { return indices ? std::int64_t{indices[term]} : first + term; }
@@ -33,7 +33,7 @@ struct KeyTerms {
     }
 };
 
-/// What the queries of a block do not see; its logit becomes -infinity, in whatever precision.
+/// Sets masked logits of a block to -infinity.
 class LogitMask {
 public:
     /// Of a block with so many lanes, padding included. Window 0: none.
@@ -58,7 +58,7 @@ public:
     }
 
 private:
-    /// Of most panels, whose terms are rows in time order before every query.
+    /// True for most panels: terms in time order before every query.
     bool seenByAll(const KeyTerms& terms, std::int64_t first, std::int64_t count) const {
         const bool inOrder = !terms.indices && !terms.positions;
         return inOrder && terms.reach == 0 && m_window == 0 && terms.first + first + count <= m_earliest + 1;

@@ -1,6 +1,5 @@
-// Principal component analysis of the keys of one head: the d x d covariance, then its leading eigenvectors. The
-// covariance takes nearly all the time and uses the product kernel; the eigenvectors of the small symmetric matrix
-// come from Spectra.
+// Principal component analysis of the keys of one head: the d x d covariance by the product kernel, which takes most of
+// the time, then its leading eigenvectors by Spectra.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/row_moments.h"
 
@@ -41,7 +40,8 @@ Eigenpairs allPairs(const Eigen::MatrixXd& symmetric, int count) {
     return {solver.eigenvalues().reverse().head(count), solver.eigenvectors().rowwise().reverse().leftCols(count)};
 }
 
-/// Lanczos for a few of many; the full solver where the matrix is small, zero or Lanczos does not converge.
+/// Lanczos for a few eigenpairs of many; the full solver where the matrix is small or zero or Lanczos does not
+/// converge.
 Eigenpairs leadingPairs(const Eigen::MatrixXd& symmetric, int count) {
     const auto d = static_cast<int>(symmetric.rows());
     const int subspace = std::max(2 * count + 1, 20);
@@ -56,7 +56,7 @@ Eigenpairs leadingPairs(const Eigen::MatrixXd& symmetric, int count) {
     return {solver.eigenvalues(), solver.eigenvectors()};
 }
 
-/// An eigenvector has no sign of its own; the largest absolute entry (the first of equals) becomes positive.
+/// The sign of an eigenvector is arbitrary; here its largest absolute entry (ties: the first) is positive.
 void fixSign(Eigen::Ref<Eigen::VectorXd> axis) {
     Eigen::Index largest = 0;
     axis.cwiseAbs().maxCoeff(&largest);

@@ -7,7 +7,7 @@
 
 namespace kvscope::cpu {
 
-/// Some rows of one head, a piece of work of about a tenth of a millisecond.
+/// Rows of one head, a piece of work of about a tenth of a millisecond.
 struct RowBlock {
     std::int64_t head, begin, end;
     const float* rows; ///< [end - begin, d]

@@ -1,5 +1,5 @@
-// The d x d sums behind every covariance and Gram matrix: parts of the rows are added by whoever is free, and the
-// partial sums always in row order.
+// The d x d sums of every covariance and Gram matrix: parts of the rows are summed in parallel, and partial sums are
+// added in row order.
 #include "core/engine/cpu/row_moments.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ RowMoments rowMoments(const Workers& workers, const Kernels& kernels, const floa
         progress.advance(static_cast<double>(count));
     });
     RowMoments total = emptyMoments(d);
-    for (const RowMoments& part : partial) { // in row order, whoever computed them
+    for (const RowMoments& part : partial) { // in row order, independent of threads
         addTo(total.products, part.products);
         addTo(total.sums, part.sums);
     }

@@ -1,4 +1,4 @@
-// Length of every key: the square root of the sum of squares.
+// Key norms: square roots of the sums of squares.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/row_blocks.h"
 

@@ -1,4 +1,4 @@
-// How close every key is to its head's anchor: cosine, dot product or Euclidean distance (KeyDiff Eq. 8, Table 15).
+// Similarity of every key to its head's anchor: cosine, dot product or Euclidean distance (KeyDiff Eq. 8, Table 15).
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/row_blocks.h"
 
@@ -28,7 +28,7 @@ void blockSimilarity(const Kernels& kernels, const RowBlock& block, std::int64_t
     kernels.rowProducts(anchor, 1, d, nullptr, nullptr, &anchorSquare);
     kernels.rowProducts(block.rows, count, d, anchor, result.data(), squares.data());
     for (std::int64_t r = 0; r < count; ++r) {
-        // One square root of each, not of the product, which underflows for short keys.
+        // A square root of each square, because their product underflows for short keys.
         const double norms = std::sqrt(squares[static_cast<std::size_t>(r)]) * std::sqrt(anchorSquare);
         double& cosine = result[static_cast<std::size_t>(r)];
         cosine = norms > 0 ? cosine / norms : std::isnan(norms) ? norms : 0;

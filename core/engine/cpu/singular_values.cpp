@@ -1,5 +1,5 @@
-// Singular values of chosen rows, and the operator norm of every prefix of them, from the d x d Gram matrix K^T K: its
-// eigenvalues are the squares. Squaring costs half the digits, which double has to spare for values that floats made.
+// Singular values of chosen rows, and the operator norm of every prefix of them, from the d x d Gram matrix K^T K,
+// whose eigenvalues are the squares. Squaring costs half the digits, which double can spare for float input.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/row_moments.h"
 
@@ -22,7 +22,7 @@ Eigen::MatrixXd gramOf(const RowMoments& moments, std::int64_t d) {
 }
 
 double rootOf(double eigenvalue) {
-    return std::sqrt(std::max(0.0, eigenvalue)); // rounding may push a zero below itself
+    return std::sqrt(std::max(0.0, eigenvalue)); // rounding may make a zero eigenvalue negative
 }
 
 std::vector<float> gather(const float* rows, const std::vector<TokenIndex>& chosen, std::int64_t d) {
@@ -33,8 +33,8 @@ std::vector<float> gather(const float* rows, const std::vector<TokenIndex>& chos
     return gathered;
 }
 
-/// The largest eigenvalue of a matrix that grows by one row at a time: the last eigenvector is nearly the next one, so
-/// the power iteration needs a few products each time.
+/// The largest eigenvalue of a matrix that grows by one row at a time: power iteration started from the previous
+/// eigenvector needs only a few products.
 class TopEigenvalue {
 public:
     double of(const Eigen::MatrixXd& gram) {
@@ -49,7 +49,7 @@ public:
                 return value;
             m_vector = image / length;
         }
-        return restart(gram); // two close eigenvalues, or the largest has changed its direction
+        return restart(gram); // two close eigenvalues, or another direction has become the largest
     }
 
 private:
@@ -72,7 +72,7 @@ HostTensor CpuEngine::singularValues(const Tensor& rows, const RowPositions& cho
     const std::int64_t heads = rows.size(0), d = rows.size(2);
     assert(chosen.empty() || std::cmp_equal(chosen.size(), heads));
     HostTensor out{Shape{heads, d}, std::vector<float>(static_cast<std::size_t>(heads * d))};
-    double total = 1; // of nothing at all
+    double total = 1; // variance of an empty set
     for (std::int64_t h = 0; h < heads; ++h)
         total += chosen.empty() ? static_cast<double>(rows.size(1))
                                 : static_cast<double>(chosen[static_cast<std::size_t>(h)].size());

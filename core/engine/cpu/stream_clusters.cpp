@@ -1,5 +1,5 @@
-// SubGen's clustering, one pass in the order of time: the nearest representative takes the key, or the key becomes one.
-// Representatives never move, so they lie side by side and one sweep gives all distances of a key.
+// SubGen's clustering (Algorithm 1), one pass in time order: a key joins the nearest representative or becomes one.
+// Representatives never move, so they are stored contiguously and one sweep gives all distances of a key.
 #include "core/engine/cpu/cpu_engine.h"
 
 #include "core/base/error.h"
@@ -20,12 +20,12 @@ public:
     ClusterPass(const Kernels& kernels, std::int64_t d, double radius, std::int64_t most, StreamClusters& out)
         : m_kernels(kernels), m_depth(d), m_radius(radius), m_most(most), m_out(out) {}
 
-    /// False when a cluster too many would be opened.
+    /// False when one cluster more than allowed would be opened.
     bool take(const float* key, TokenIndex row) {
         const auto known = static_cast<std::int64_t>(m_out.representatives.size());
         m_distances.resize(static_cast<std::size_t>(known));
         m_kernels.rowDistances(m_representatives.data(), known, m_depth, key, m_distances.data());
-        const auto nearest = std::min_element(m_distances.begin(), m_distances.end()); // the first of equals
+        const auto nearest = std::min_element(m_distances.begin(), m_distances.end()); // ties: the first
         const double distance = known > 0 ? std::sqrt(*nearest) : 0;
         if (!std::isfinite(distance))
             throw Error({"key " + std::to_string(row) + " has no finite distance to another key",

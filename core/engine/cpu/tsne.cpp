@@ -1,6 +1,5 @@
-// The two-dimensional half of t-SNE: points are drawn together where their rows are neighbours and pushed apart
-// everywhere, until both balance. Pushes of all pairs are summed (the kernel `repulsion`), so the gradient is exact up
-// to the rounding of single precision within a pair.
+// The embedding half of t-SNE: attraction between neighbours, repulsion between all pairs (kernel `repulsion`), so the
+// gradient is exact up to float rounding within a pair.
 #include "core/engine/tsne.h"
 
 #include "core/base/gaussian.h"
@@ -23,7 +22,7 @@ constexpr std::int64_t kRowsPerPiece = 64;
 constexpr double kExaggeration = 12;
 constexpr int kLongestExaggeration = 250; // iterations
 
-/// What the sums over all pairs come to at some points.
+/// Sums over all pairs of points.
 class Pairs {
 public:
     Pairs(const TsneAffinities& affinities, const TsneWorkers& workers)
@@ -40,7 +39,7 @@ public:
             m_entropy += affinity * portableLog(affinity);
     }
 
-    /// The gradient at the points; the divergence too where it is asked for.
+    /// Computes the gradient at the points, and the divergence if asked for.
     void sumUp(const std::vector<double>& points, double exaggeration, bool divergence, TsneGradient& slope) {
         for (std::size_t i = 0; i < static_cast<std::size_t>(m_rows); ++i) {
             m_x[i] = static_cast<float>(points[2 * i]);
@@ -51,7 +50,7 @@ public:
             for (std::int64_t i = piece * kRowsPerPiece; i < end; ++i)
                 sumRow(points, i, divergence);
         });
-        double total = -static_cast<double>(m_rows); // every point met itself, with weight 1
+        double total = -static_cast<double>(m_rows); // without the pairs (i, i), which have weight 1
         for (const double weight : m_weights)
             total += weight;
         slope.gradient.resize(m_force.size());
@@ -65,7 +64,7 @@ public:
     }
 
 private:
-    static constexpr float kFarAway = 3e19F; // its square is infinite, so it weighs exactly 0
+    static constexpr float kFarAway = 3e19F; // its square is infinite, so its weight is exactly 0
 
     void sumRow(const std::vector<double>& points, std::int64_t row, bool divergence) {
         const auto i = static_cast<std::size_t>(row);
@@ -100,7 +99,7 @@ private:
     double m_entropy = 0;                  ///< sum p ln p
 };
 
-/// Steps of one coordinate: they grow while the slope keeps its sign and shrink when it turns (Jacobs, 1988).
+/// Step sizes per coordinate: they grow while the gradient keeps its sign and shrink when it changes (Jacobs, 1988).
 class Descent {
 public:
     Descent(std::size_t coordinates, double rate) : m_rate(rate), m_step(coordinates), m_gain(coordinates, 1.0) {}
@@ -145,7 +144,7 @@ Embedding embeddingOf(const std::vector<double>& points, int iteration, double d
     return embedding;
 }
 
-/// Of the rows nearest to row i in the head, how many are among as many nearest of its point.
+/// Number of row i's nearest rows that are among the same number of nearest points.
 int keptOfRow(const TsneAffinities& affinities, const HostTensor& points, std::int64_t i, std::size_t evaluated) {
     const auto n = static_cast<std::size_t>(points.shape[0]), row = static_cast<std::size_t>(i);
     const auto distance = [&](std::size_t j) {

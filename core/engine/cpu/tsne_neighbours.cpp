@@ -1,5 +1,5 @@
-// The high-dimensional half of t-SNE: who is near whom, and by how much. Every row gives its nearest rows a Gaussian
-// share, as wide as the perplexity asks for; the two shares of a pair are then averaged.
+// The input half of t-SNE: affinities p_ij. Every row gives its nearest rows Gaussian affinities of the requested
+// perplexity; those of a pair are averaged.
 #include "core/engine/tsne.h"
 
 #include "core/base/error.h"
@@ -94,8 +94,8 @@ double affinitiesAt(const std::vector<Neighbour>& near, double beta, std::vector
     return portableLog(total) + beta * mean / total;
 }
 
-/// Shares of the wanted entropy, which falls as beta grows: doubled or halved until it is enclosed, then bisected. Rows
-/// at equal distances keep their equal shares, whatever beta.
+/// Affinities of the wanted entropy, which falls as beta grows: beta is doubled or halved until it is enclosed, then
+/// bisected. Rows at equal distances have equal affinities for every beta.
 std::vector<double> affinitiesOfPerplexity(const std::vector<Neighbour>& near, double perplexity) {
     constexpr double kTolerance = 1e-9;
     const double wanted = portableLog(perplexity), spread = near.back().distance - near.front().distance;
@@ -111,10 +111,10 @@ std::vector<double> affinitiesOfPerplexity(const std::vector<Neighbour>& near, d
     return affinities;
 }
 
-/// (p_j|i + p_i|j) / 2n. A pair has one term or two, and two have no order of addition that matters.
+/// (p_j|i + p_i|j) / 2n. A pair has one or two terms, so the order of addition does not matter.
 void symmetrise(std::vector<std::vector<Neighbour>>& rows, TsneAffinities& out) {
     const std::size_t n = rows.size();
-    std::vector<std::vector<Neighbour>> both(n); // distance holds the share here
+    std::vector<std::vector<Neighbour>> both(n); // distance holds the affinity here
     for (std::size_t i = 0; i < n; ++i)
         for (const Neighbour& other : rows[i]) {
             const double half = other.distance / (2 * static_cast<double>(n));

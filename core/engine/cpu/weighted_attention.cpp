@@ -1,5 +1,5 @@
-// What attention gives when only a weighted sample of the tokens before the cut is left: numerator
-// and denominator may be different samples with their own weights; from the cut on every token is exact.
+// Attention over a weighted sample of the tokens before the cut: numerator and denominator may be different samples
+// with their own weights; from the cut on every token is exact.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/logit_block.h"
 
@@ -13,10 +13,10 @@ namespace kvscope::cpu {
 
 namespace {
 
-/// All terms of one kept set in order: numerator, denominator where it differs, then [cut, n).
+/// All terms of one kept set in order: numerator, denominator where it differs, then tokens [cut, n).
 struct TermList {
     std::vector<TokenIndex> tokens;
-    std::vector<double> numerator, denominator; ///< weight of each term in either sum, 0 where it takes no part
+    std::vector<double> numerator, denominator; ///< weight of each term in each sum, 0 where it is not in it
 
     void add(TokenIndex token, double numeratorWeight, double denominatorWeight) {
         tokens.push_back(token);
@@ -75,7 +75,7 @@ public:
         const std::vector<double> sums = weightedValues(block, terms, viewOf(m_input.values).head(kv));
         const auto squares = weightedSquares(block, terms);
         for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-            // Written so that NaN passes through; a query that sees nothing gives 0 and -infinity.
+            // Written as <= so that NaN passes through; a query that sees no key gives 0 and lse -infinity.
             const bool nothing = rowSums[lane] <= 0;
             for (std::int64_t c = 0; c < dv; ++c) {
                 const double sum = sums[static_cast<std::size_t>(c * block.lanes()) + lane];

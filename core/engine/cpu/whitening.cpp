@@ -1,5 +1,5 @@
-// A small matrix W that turns rows into an orthonormal basis: the leverage of a row is then the squared length of its
-// product with W. Each route reaches W by another decomposition of the same d x d problem.
+// A small matrix W that whitens rows: the leverage of a row is the squared norm of its product with W. Each route
+// computes W by another decomposition of the same d x d problem.
 #include "core/engine/cpu/whitening.h"
 
 #include <Eigen/Eigenvalues>
@@ -17,14 +17,14 @@ namespace {
 
 constexpr double kEpsilon = 0x1.0p-52;
 
-/// Relative size below which a direction is rounding.
+/// Relative size below which a direction counts as rounding.
 double tolerance(const WhiteningRule& rule, Eigen::Index d) {
     return static_cast<double>(std::max<std::int64_t>(rule.rows, d)) * kEpsilon;
 }
 
 double ridgeOf(const WhiteningRule& rule) { return rule.regulariser == Regulariser::Ridge ? rule.strength : 0; }
 
-/// Directions over their lengths; `squares` are the squared lengths, descending, the ridge included.
+/// Divides directions by their lengths; `squares`: squared lengths, descending, ridge included.
 Whitening fromSpectrum(const Eigen::MatrixXd& vectors, const Eigen::VectorXd& squares, double cut,
                        const WhiteningRule& rule) {
     const bool clamp = rule.regulariser == Regulariser::Clamp;
@@ -43,8 +43,8 @@ Whitening byEigenvectors(const Eigen::MatrixXd& gram, const WhiteningRule& rule)
     return fromSpectrum(solver.eigenvectors().rowwise().reverse(), squares, cut, rule);
 }
 
-/// G = L L^T with symmetric pivoting: the largest remaining diagonal entry first, none that is rounding. `order` is the
-/// order of the pivots, L [d, rank] has its rows in that order.
+/// G = L L^T with symmetric pivoting: the largest remaining diagonal entry first, ending at pivots that are rounding.
+/// `order`: order of the pivots, in which L [d, rank] has its rows.
 struct PivotedFactor {
     Eigen::MatrixXd lower;
     std::vector<Eigen::Index> order;
@@ -89,8 +89,8 @@ Eigen::MatrixXd inverseInOrder(const Eigen::MatrixXd& lower, const std::vector<E
     return directions;
 }
 
-/// Without pivoting while no pivot is rounding: W is then triangular and half the work. Else with it, which finds a
-/// largest set of independent columns; leverage depends on their span alone.
+/// Without pivoting while no pivot is rounding: W is then triangular and half the work. Otherwise with pivoting, which
+/// finds a largest set of independent columns; leverage depends on their span alone.
 Whitening byCholesky(const Eigen::MatrixXd& gram, const WhiteningRule& rule) {
     const Eigen::Index d = gram.rows();
     const double cut = std::max(rule.noise, gram.diagonal().maxCoeff() * tolerance(rule, d));

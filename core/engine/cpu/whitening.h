@@ -17,8 +17,8 @@ struct WhiteningRule {
     Regulariser regulariser = Regulariser::None;
     double strength = 0;
     std::int64_t rows = 0;
-    /// Squared length below which a direction is rounding, whatever the largest one is (what centring leaves of
-    /// constant rows).
+    /// Squared length below which a direction counts as rounding, independent of the largest one (what centring leaves
+    /// of constant rows).
     double noise = 0;
 };
 

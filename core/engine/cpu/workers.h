@@ -13,14 +13,14 @@
 
 namespace kvscope::cpu {
 
-/// The engine's threads. Work is cut into numbered pieces by its shape alone, never by the number of threads, and a
-/// piece writes only what is its own; so results cannot depend on who computes what.
+/// The engine's threads. Work is cut into numbered pieces by its shape alone, and a piece writes only its own numbers,
+/// so results do not depend on the number of threads.
 class Workers {
 public:
     /// 0: all cores.
     explicit Workers(int threads)
         : m_arena(std::make_unique<tbb::task_arena>(threads > 0 ? threads : int{tbb::task_arena::automatic})) {
-        // TBB keeps no more workers than cores unless it is told so; tests ask for more.
+        // TBB starts no more workers than cores unless asked to; tests ask for more.
         if (threads > m_arena->max_concurrency() || threads > tbb::this_task_arena::max_concurrency())
             m_more = std::make_unique<tbb::global_control>(tbb::global_control::max_allowed_parallelism,
                                                            static_cast<std::size_t>(threads));
@@ -36,7 +36,7 @@ private:
     std::unique_ptr<tbb::task_arena> m_arena;
 };
 
-/// Progress counted over all threads, in units of `total`; also the place where work stops.
+/// Progress summed over all threads, in units of `total`; also the stop point.
 class Progress {
 public:
     Progress(const Checkpoint& checkpoint, double total) : m_checkpoint(checkpoint), m_total(total) {}

@@ -1,5 +1,5 @@
-// Kernels whose products are not exact: contraction stays off, so multiply and add round apart in every build. Lanes
-// never mix, so a register of any width computes the same numbers.
+// Kernels with inexact products: contraction stays off, so multiplication and addition round separately in every build.
+// Lanes never mix, so registers of any width give the same numbers.
 #include "core/engine/cpu/kernels/lanes.h"
 
 #include "core/base/portable_math.h"
@@ -62,8 +62,8 @@ void updateRowMaxima(const double* x, I terms, I lanes, double* __restrict rowMa
         }
 }
 
-/// One step of lanes at once: its vectors do not wait for each other, so their long chains of additions overlap (the
-/// build asks the compiler to interleave them).
+/// One step for all lanes: independent vectors, so that their long chains of additions overlap (the build asks the
+/// compiler to interleave them).
 [[gnu::always_inline]] inline void exponentialsOfStep(double* row, const double* shift, double weight, double* total) {
     constexpr int kVectors = kLaneStep / kLanes;
     Vector e[kVectors];
@@ -79,7 +79,7 @@ void updateRowMaxima(const double* x, I terms, I lanes, double* __restrict rowMa
 
 void exponentials(double* __restrict x, I terms, I lanes, const double* __restrict rowMax,
                   const double* __restrict weights, double* __restrict total) {
-    // A lane that sees nothing has rowMax -infinity; -infinity - 0 gives e^x = 0 there instead of NaN.
+    // Where a lane sees no key rowMax is -infinity: subtracting 0 instead gives e^x = 0 and not NaN.
     double shift[kMaxLanes];
     for (I l = 0; l < lanes; ++l)
         shift[l] = rowMax[l] == kMinusInfinity ? 0 : rowMax[l];
@@ -106,7 +106,7 @@ void addAcrossLanes(const double* x, I terms, I lanes, const double* factor, I b
 }
 
 void balancingKernel(const BalancingKernel& p) {
-    constexpr double kLargest = 500; // times the products of any floats it stays finite
+    constexpr double kLargest = 500; // finite even times the products of any floats
     for (I r = 0; r < p.rows; ++r) {
         double* row = p.x + r * p.lanes;
         for (I l = 0; l < p.lanes; l += kLanes) {

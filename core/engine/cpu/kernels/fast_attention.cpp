@@ -1,5 +1,5 @@
-// The fast mode of attention: products, exponentials and their sums over keys in float, which is about three times as
-// fast as double. Its results depend on the instruction set in the last digits and lie outside the index contract.
+// Fast arithmetic of attention: products, exponentials and sums over keys in float, about three times as fast as
+// double. Results depend on the instruction set in the last digits and are outside the index contract.
 #include "core/engine/cpu/kernels/lanes.h"
 
 namespace kvscope::cpu::KVSCOPE_LEVEL {
@@ -95,7 +95,7 @@ void fastUpdateRowMaxima(const float* x, I terms, float* rowMax) {
 }
 
 void fastExponentials(float* x, I terms, const float* rowMax, double* total) {
-    constexpr I kTermsPerSum = 256; // longer sums leave float, whose roundings would add up
+    constexpr I kTermsPerSum = 256; // longer sums go to double, because float rounding would accumulate
     Floats shift[kVectors];
     for (I v = 0; v < kVectors; ++v)
         shift[v] = loadFloats(rowMax + v * kFloats);
