@@ -1,5 +1,5 @@
-// A tensor of the second engine is a block of numbers on the host, and perhaps a copy on the device. The device's
-// memory is a cache: a list with the most recently used block in front says what is evicted first.
+// A tensor of ResidentEngine is a block of numbers on the host, possibly with a copy on the device. The device's memory
+// is an LRU cache of blocks.
 #include "gpu/residency.h"
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace kvscope {
 
-/// Shared with the blocks, so that a block that is let go leaves the list whoever holds it last.
+/// Shared with the blocks, so that a block whose last owner goes away removes itself from the LRU list.
 struct Residency::State {
     std::mutex mutex;
     std::condition_variable uploadEnded;
@@ -19,7 +19,7 @@ struct Residency::State {
     std::atomic<std::size_t> bytes{0}; ///< written under the mutex
 };
 
-/// What lies on the device is guarded by the state's mutex.
+/// The copy on the device is guarded by the state's mutex.
 struct Residency::Block {
     Block(std::shared_ptr<State> owner, Tensor numbers) : state(std::move(owner)), cpu(std::move(numbers)) {}
     ~Block() {
@@ -46,7 +46,7 @@ struct Residency::Block {
 
     std::shared_ptr<State> state;
     const Tensor cpu; ///< the CPU engine's
-    Tensor device;    ///< the device engine's; empty: it lies on the host alone
+    Tensor device;    ///< the device engine's; empty: not resident
     std::size_t deviceBytes = 0;
     bool isUploading = false;
     std::list<Block*>::iterator place; ///< valid while `device` is not empty
@@ -125,7 +125,7 @@ Tensor Residency::onDevice(const Tensor& tensor) {
     return storage.of(*m_device, wholeOnDevice(*storage.block));
 }
 
-/// Uploads without the mutex, so that other tensors are used and uploaded meanwhile.
+/// Uploads without the mutex, so that other tensors can be used and uploaded meanwhile.
 Tensor Residency::wholeOnDevice(Block& block) {
     std::unique_lock lock(m_state->mutex);
     m_state->uploadEnded.wait(lock, [&] { return !block.isUploading; });

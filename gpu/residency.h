@@ -7,13 +7,13 @@
 
 namespace kvscope {
 
-/// Which tensors lie in the device's memory: each is uploaded when a primitive first needs it and stays until the
-/// memory budget is full; then the least recently used is evicted. The numbers stay on the host as well, so nothing is
-/// lost with the device. Rows of a tensor share its numbers. Tensors may outlive the residency and both engines.
-/// Thread-safe; several tensors may be uploaded at a time, and none twice.
+/// Decides which tensors are resident on the device: a tensor is uploaded when a primitive first needs it and evicted
+/// (least recently used first) when the memory budget is full. The host keeps the numbers, so a lost device loses
+/// nothing. Rows of a tensor share its numbers. Tensors may outlive the residency and both engines. Thread-safe;
+/// tensors may be uploaded concurrently, each once.
 class Residency {
 public:
-    /// memoryBytes 0: no bound. The engines must outlive every call, not the tensors.
+    /// memoryBytes 0: no bound. The engines must outlive every call, but not the tensors.
     Residency(std::shared_ptr<const DeviceEngine> device, std::shared_ptr<const Engine> cpu, std::size_t memoryBytes);
     ~Residency();
 
@@ -21,12 +21,12 @@ public:
     static Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end);
     static Tensor gatherRows(const Tensor& tensor, const RowPositions& rows);
 
-    /// The tensor in the form that the device takes. Throws what uploading throws.
+    /// The tensor as a tensor of the device engine. Throws what uploading throws.
     Tensor onDevice(const Tensor& tensor);
-    /// The tensor in the form that the CPU engine takes.
+    /// The tensor as a tensor of the CPU engine.
     Tensor onCpu(const Tensor& tensor) const;
 
-    /// Evicts everything from the device's memory.
+    /// Evicts every tensor from the device.
     void evictAll();
     std::size_t residentBytes() const;
 

@@ -1,4 +1,4 @@
-// What happens when the device fails: this is decided here, for all primitives at once.
+// Handling of device failures, for all primitives in one place.
 #include "gpu/resident_engine.h"
 
 #include <utility>
@@ -10,7 +10,7 @@ ResidentEngine::ResidentEngine(std::shared_ptr<const DeviceEngine> device, std::
     : m_device(std::move(device)), m_cpu(std::move(cpu)), m_memoryBytes(memoryBytes),
       m_residency(m_device, m_cpu, memoryBytes) {}
 
-/// Called in a handler: passes on what is not the device's fault. False: this call belongs to the CPU engine.
+/// Call inside a handler. Rethrows what is not the device's fault. False: run this call on the CPU engine.
 bool ResidentEngine::tryAgain(const std::string& primitive, const std::exception& failure) const {
     if (dynamic_cast<const NoDeviceCode*>(&failure)) {
         const std::lock_guard lock(m_noticeMutex);
@@ -36,13 +36,13 @@ bool ResidentEngine::tryAgain(const std::string& primitive, const std::exception
     return false;
 }
 
-/// Empties the device's memory and asks for smaller batches. False when that does not help.
+/// Evicts all tensors and asks for smaller batches. False when that does not help.
 bool ResidentEngine::makeRoom() const {
     m_residency.evictAll();
     try {
         if (!m_device->shrink())
             return false;
-    } catch (const std::exception&) { // a device that is lost says so again in the next call
+    } catch (const std::exception&) { // a lost device fails again in the next call
         return false;
     }
     notice("GPU memory is full: smaller batches");

@@ -10,14 +10,14 @@
 
 namespace kvscope {
 
-/// The second engine as everybody else sees it: primitives run on a device engine, tensors are resident there up to a
-/// memory budget, and no failure of the device stops the program. Out of memory: everything resident is evicted,
-/// smaller batches, and at last the CPU engine for that call. Device lost: the CPU engine from then on. A primitive
-/// without device code runs on the CPU engine, with its time in the bounds of a CPU. state().notice says which failure
-/// happened last, state().delegated which primitives have no device code. Thread-safe.
+/// A device engine made safe: primitives run on the device, tensors are resident there up to a memory budget, and no
+/// failure of the device stops the program. Out of memory: evicts all tensors, then shrinks batches, at last runs the
+/// call on the CPU engine. Device lost: all further calls run on the CPU engine. A primitive without device code always
+/// runs there. state().notice names the last failure, state().delegated the primitives without device code.
+/// Thread-safe.
 class ResidentEngine final : public ForwardedPrimitives<ResidentEngine> {
 public:
-    /// memoryBytes 0: no bound on what is resident.
+    /// memoryBytes 0: no bound on the resident tensors.
     ResidentEngine(std::shared_ptr<const DeviceEngine> device, std::shared_ptr<const Engine> cpu,
                    std::size_t memoryBytes);
 
@@ -34,7 +34,7 @@ public:
         return Residency::gatherRows(tensor, rows);
     }
 
-    /// Calls `call` with the device engine and what brings tensors there; where that fails, with the CPU engine.
+    /// Runs `call` on the device engine with tensors uploaded; after a failure on the CPU engine.
     template <class Call> auto run(const char* primitive, const Call& call) const {
         while (!m_lost) {
             try {

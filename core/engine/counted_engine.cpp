@@ -9,8 +9,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kPerLogit =
-    3; // operations per logit of a softmax besides the product: exponential, sum, normalisation
+constexpr double kPerLogit = 3; // of a softmax beside the product: exponential, sum, normalisation
 
 double numbersOf(const Tensor& tensor) { return static_cast<double>(tensor.shape().count()); }
 

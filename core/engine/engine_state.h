@@ -12,8 +12,8 @@ struct EngineState {
     std::vector<std::string> delegated; ///< primitives that it always runs on the CPU engine, named as in engine.h
     std::string notice;                 ///< one line about its last fallback; empty: none
     std::size_t residentBytes = 0;      ///< of tensors in the device's memory
-    std::size_t memoryBytes = 0;        ///< what they may take; 0: no bound of its own
-    int threads = 0;                    ///< that its work on the CPU may take; 0: all cores
+    std::size_t memoryBytes = 0;        ///< their limit; 0: none
+    int threads = 0;                    ///< threads of its work on the CPU; 0: all cores
 };
 
 } // namespace kvscope

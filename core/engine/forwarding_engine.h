@@ -6,9 +6,9 @@
 
 namespace kvscope {
 
-/// Every primitive of Engine, forwarded, one line each. Derived decides in one place where it is computed:
-///   run(primitive, call) returns call(engine, on), where `on` brings a tensor into the form that this engine takes.
-/// Base is Engine or an interface derived from it.
+/// Forwards every primitive of Engine, one line each. Derived decides in one place where it runs: run(primitive, call)
+/// returns call(engine, on), where `on` converts a tensor for that engine. Base is Engine or an interface derived from
+/// it.
 template <class Derived, class Base = Engine> class ForwardedPrimitives : public Base {
 public:
     Tensor upload(HostTensor tensor) const override {
@@ -95,7 +95,7 @@ private:
         return static_cast<const Derived&>(*this).run(primitive, call);
     }
 
-    /// The request with its tensors as `on` gives them.
+    /// The request with its tensors converted by `on`.
     template <class Request, class On> static Request placed(Request request, const On& on) {
         if constexpr (requires { request.queries; })
             request.queries = on(request.queries);
@@ -109,8 +109,8 @@ private:
     }
 };
 
-/// Hands every primitive to another engine, which must outlive it. Engines that watch another one derive from it and
-/// override what they watch; `to` is asked with the name of every primitive.
+/// Forwards every primitive to another engine, which must outlive it. Engines that observe another one derive from it;
+/// `to` receives the name of every primitive.
 template <class Base> class BasicForwardingEngine : public ForwardedPrimitives<BasicForwardingEngine<Base>, Base> {
 public:
     explicit BasicForwardingEngine(const Engine& engine) : m_engine(engine) {}

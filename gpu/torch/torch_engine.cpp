@@ -1,4 +1,4 @@
-// Makes the LibTorch engine; moves tensors in and out of it, and rows within it.
+// Construction of the LibTorch engine; upload, download and rows of tensors.
 #include "gpu/torch/torch_engine.h"
 
 #include "gpu/torch/torch_tensor.h"

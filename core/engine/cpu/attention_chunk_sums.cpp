@@ -64,8 +64,7 @@ private:
                     ChunkScratch& scratch) const {
         const std::int64_t d = m_input.keys.size(2);
         std::vector<QueryLane> lanes;
-        for (std::int64_t j = first; j < first + count;
-             ++j) // position at the end of time: without a window every key is visible
+        for (std::int64_t j = first; j < first + count; ++j) // at the end of time: all keys are visible
             lanes.push_back({viewOf(m_input.queries).head(head) + j * d, m_reach > 0 ? j - keys.begin : keys.terms});
         if (FastLogitBlock::pays(m_fast, lanes.size()))
             addSoftmaxColumns(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms), keys, count,
