@@ -47,7 +47,7 @@ public:
         return {{"norm", input.engine.rowNorms(input.keys, input.checkpoint)}};
     }
 
-    Scores combine(const PolicyInput& input, const Features& features, const ParameterValues&) const override {
+    Scores combine(const PolicyInput&, const Features& features, const ParameterValues&) const override {
         const HostTensor& norm = features.at("norm");
         return {scale(norm, -1), {{"norm", norm}}};
     }

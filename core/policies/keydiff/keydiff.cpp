@@ -87,7 +87,7 @@ public:
     }
 
     // score = -similarity, or +distance: keys that differ most are kept.
-    Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
+    Scores combine(const PolicyInput&, const Features& features, const ParameterValues& values) const override {
         const HostTensor& similarity = features.at("similarity");
         const bool distance = metricOf(values) == SimilarityMetric::Euclidean;
         return {distance ? similarity : scale(similarity, -1), {{distance ? "distance" : "similarity", similarity}}};
