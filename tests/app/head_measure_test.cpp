@@ -26,16 +26,16 @@ struct OpenColumn : OpenWindow {
 
     OpenColumn() {
         QTest::keyClick(&window, Qt::Key_1, Qt::ControlModifier); // Explore head: the column is there
-        finish();
+        arrange();
     }
     void choose(const QString& name) {
         QTest::mouseClick(box, Qt::LeftButton);
-        finish();
+        arrange();
         const QModelIndex index = box->model()->index(box->findText(name), 0);
         box->view()->scrollTo(index);
-        finish();
+        arrange();
         QTest::mouseMove(box->view()->viewport(), box->view()->visualRect(index).center());
-        finish();
+        arrange();
         QTest::mouseClick(box->view()->viewport(), Qt::LeftButton, {}, box->view()->visualRect(index).center());
     }
     bool scanned() {
@@ -130,7 +130,7 @@ private slots:
             QTest::mouseClick(unfold, Qt::LeftButton);
         auto* picker = open.window.findChild<HeadPicker*>();
         QTRY_VERIFY(picker->isVisible());
-        open.finish();
+        open.arrange();
         const QScrollArea* area = nullptr;
         for (QWidget* around = picker; around && !area; around = around->parentWidget())
             area = qobject_cast<QScrollArea*>(around);

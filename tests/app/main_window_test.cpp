@@ -221,7 +221,7 @@ private slots:
         OpenWindow open;
         for (const ThemeChoice choice : {ThemeChoice::Light, ThemeChoice::Dark}) {
             open.bench.change([&](Session& s) { s.look.theme = choice; }, "Theme");
-            open.finish();
+            open.arrange();
             CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
             const QImage image = canvas->grabFramebuffer();
             const Theme& theme = chrome();
@@ -398,7 +398,7 @@ private slots:
         OpenWindow open;
         const int before = open.window.budgetBar()->height();
         open.window.actions()->byName("larger")->trigger();
-        open.finish();
+        open.arrange();
         QCOMPARE(open.window.budgetBar()->height(), before * 5 / 4);
         open.window.actions()->byName("normalSize")->trigger();
         QCOMPARE(open.window.budgetBar()->height(), before);

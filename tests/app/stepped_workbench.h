@@ -31,13 +31,17 @@ struct SteppedWorkbench {
               [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); },
               machine ? *machine : clock) {}
 
-    /// Until no job, event, frame or movement of a panel is left; the pauses of the workbench do not end meanwhile.
-    void finish() {
-        const QDeadlineTimer patience(std::chrono::minutes(1));
-        for (int calm = 0; calm < 3 && !patience.hasExpired();)
-            calm = workOn() ? 0 : calm + 1;
+    /// Runs jobs and events until it holds. False: nothing is left to do, and it does not hold. No pause passes.
+    template <class Condition> bool until(const Condition& holds) { return work(true, holds); }
+    /// Until no event, frame or movement of a panel is left; jobs may go on.
+    void arrange() {
+        (void)work(false, [] { return false; });
     }
-    /// The same, and every pause passes.
+    /// Until no job is left either.
+    void finish() {
+        (void)work(true, [] { return false; });
+    }
+    /// The same, and every pause of the workbench passes.
     void settle() {
         do
             finish();
@@ -54,14 +58,21 @@ private:
                 qApp, [pending] { --*pending; }, Qt::QueuedConnection);
         });
     }
+    template <class Condition> bool work(bool withJobs, const Condition& holds) {
+        const QDeadlineTimer patience(std::chrono::minutes(1));
+        for (int calm = 0; calm < 3 && !patience.hasExpired(); calm = workOn(withJobs) ? 0 : calm + 1)
+            if (holds())
+                return true;
+        return holds();
+    }
     /// False: there is nothing to do.
-    bool workOn() {
+    bool workOn(bool withJobs) {
         QGuiApplication::sync(); // the display answers
         QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
         auto* events = QAbstractEventDispatcher::instance();
         if (events->processEvents(QEventLoop::AllEvents))
             return true;
-        if (*pending == 0 && !isMoving())
+        if ((!withJobs || *pending == 0) && !isMoving())
             return false;
         events->processEvents(QEventLoop::WaitForMoreEvents);
         return true;

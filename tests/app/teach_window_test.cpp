@@ -270,13 +270,13 @@ private slots:
         Classroom open(size);
         if (size.width() < 1360) { // the list is folded: the menu has them too
             QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
-            open.finish();
+            open.arrange();
             QVERIFY(!open.dock("lessons")->isVisible());
             QTest::mouseClick(open.find<QToolButton>("unfold"), Qt::LeftButton);
             QTRY_VERIFY(open.dock("lessons")->isVisible());
         }
         open.openLesson(lesson);
-        open.finish();
+        open.arrange();
         QVERIFY(open.dock("steps")->height() >= px(130));
         QVERIFY(open.dock("steps")->visibleRegion().boundingRect().height() >= px(130));
         int drawn = 0;
@@ -301,7 +301,7 @@ private slots:
         QFETCH(QString, file);
         Classroom open;
         QTest::keyClick(&open.window, Qt::Key_1, Qt::ControlModifier); // Explore head
-        open.finish();
+        open.arrange();
         open.window.openPath(file);
         QTRY_VERIFY(lessonOf(open.bench.session()).has_value());
         const std::vector<std::string> views = lessonOf(open.bench.session())->views;

@@ -26,7 +26,7 @@ class WindowDocksTest : public QObject {
 
     static void look(OpenWindow& open, ThemeChoice theme) {
         open.bench.change([&](Session& s) { s.look.theme = theme; }, "Look");
-        open.finish();
+        open.arrange();
     }
 
     /// A canvas that has its size draws something: the arrangement is laid out, not only remembered.
@@ -63,7 +63,7 @@ private slots:
         for (const QSize size : {QSize(1280, 800), QSize(1440, 900), QSize(1920, 1080), QSize(1300, 860)}) {
             QSettings().clear(); // every arrangement from its default
             open.window.resize(size);
-            open.finish();
+            open.arrange();
             QVERIFY2(drawnCanvases(open) >= 1, qPrintable(QString("%1 x %2").arg(size.width()).arg(size.height())));
             theme = theme == ThemeChoice::Light ? ThemeChoice::Dark : ThemeChoice::Light;
             look(open, theme);
@@ -82,7 +82,7 @@ private slots:
                 open.bench.change([&](Session& s) { s.layout = from; }, "Layout");
                 open.window.resize(std::array{1280, 1440, 1920}[width++ % 3], 900); // before the first one is arranged
                 open.bench.change([&](Session& s) { s.layout = to; }, "Layout");
-                open.finish();
+                open.arrange();
                 QVERIFY(drawnCanvases(open) >= 1);
             }
         look(open, ThemeChoice::Dark);
@@ -106,7 +106,7 @@ private slots:
                 "Policy");
             for (const char* id : {"explanation", "why", "parameters", "fidelity"}) {
                 open.window.docks()->dock(id)->present();
-                open.finish();
+                open.arrange();
                 const auto* area = open.window.docks()->dock(id)->findChild<QScrollArea*>("panelScroll");
                 const int needed = area->widget()->minimumSizeHint().width(), there = area->viewport()->width();
                 QVERIFY2(needed <= there, qPrintable(QString("%1: %2 needs %3 of %4 pixels")
@@ -125,7 +125,7 @@ private slots:
                                           WindowLayout::ExploreHead}) {
             open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
             open.window.resize(1920, 1080);
-            open.finish();
+            open.arrange();
             QString least;
             for (const PanelDock* dock : open.window.docks()->all())
                 if (!dock->isHidden())
@@ -138,7 +138,7 @@ private slots:
     void aTabNamesItsViewOnce() {
         OpenWindow open({1440, 900});
         open.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
-        open.finish();
+        open.arrange();
         const auto titleIsShown = [&](const char* id) {
             return open.window.docks()->dock(id)->findChild<QLabel*>("viewTitle")->isVisible();
         };
@@ -161,7 +161,7 @@ private slots:
             open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
             for (const std::size_t count : {std::size_t{3}, std::size_t{4}}) {
                 open.bench.change([&](Session& s) { s.panes.resize(count, s.panes.front()); }, "Panes");
-                open.finish();
+                open.arrange();
                 const PanelDock* dock = open.window.docks()->dock("panes");
                 const auto* add = dock->findChild<QPushButton*>("addPolicy");
                 QVERIFY(add->visibleRegion().boundingRect() == add->rect());
@@ -182,7 +182,7 @@ private slots:
         for (const WindowLayout layout :
              {WindowLayout::ExploreHead, WindowLayout::Teach, WindowLayout::ComparePolicies}) {
             open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
-            open.finish();
+            open.arrange();
             int seen = 0;
             const QImage image = open.window.grab().toImage();
             for (QTabBar* bar : open.window.findChildren<QTabBar*>()) {
@@ -230,7 +230,7 @@ private slots:
         QVERIFY(image.pixelColor(2, 2) == QColor(chrome().canvas.r, chrome().canvas.g, chrome().canvas.b));
         overlap->setFloating(false);
         QVERIFY(!overlap->isFloating());
-        open.finish();
+        open.arrange();
     }
 
     void theArrangementIsKept() {
@@ -296,7 +296,7 @@ private slots:
         QVERIFY(!open.window.childAt(grip));
         const auto moveMouse = [&](const QPoint& to) {
             QTest::mouseMove(&open.window, to);
-            open.finish(); // Qt moves the separator when it is idle
+            open.arrange(); // Qt moves the separator when it is idle
         };
         QTest::mousePress(&open.window, Qt::LeftButton, {}, grip);
         for (const int by : {40, 80, 120})
@@ -305,14 +305,14 @@ private slots:
         QTRY_VERIFY(!isHalf());
         const int chosen = widthOf("attention_map");
         open.window.resize(1780, 860);
-        open.finish();
+        open.arrange();
         QVERIFY2(!isHalf() && std::abs(widthOf("attention_map") - chosen) <= 30,
                  qPrintable(QString::number(widthOf("attention_map"))));
         open.bench.change([](Session& s) { s.layout = WindowLayout::Teach; }, "Layout"); // and back: it is remembered
         QTRY_VERIFY(open.window.docks()->dock("lesson")->isVisible());
         open.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
         QTRY_VERIFY(map->isVisible());
-        open.finish();
+        open.arrange();
         QVERIFY2(std::abs(widthOf("attention_map") - chosen) <= 30,
                  qPrintable(QString::number(widthOf("attention_map"))));
     }

@@ -290,7 +290,7 @@ private slots:
         open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Dark; }, "Theme");
         QEvent change(QEvent::ThemeChange);
         QCoreApplication::sendEvent(&open.window, &change);
-        open.finish();
+        open.arrange();
         QCOMPARE(QApplication::palette().color(QPalette::Window), qColor(chrome().panel));
         QVERIFY(!systemTheme().isDark());
     }

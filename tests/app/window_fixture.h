@@ -34,8 +34,8 @@ struct OpenWindow : WindowParts {
         return bench.viewInput(viewById("key_projection")).data.value != nullptr;
     }
     void waitForResults() {
-        finish();
-        QVERIFY(bench.capture() && idle());
+        QVERIFY(until([this] { return bench.capture() && idle(); }));
+        arrange();
     }
     PaneFrame* pane(std::size_t i) const { return window.canvases()->panes().at(i); }
     ViewCanvas* strip() const {

@@ -32,7 +32,7 @@ struct OpenMap : OpenWindow {
 
     OpenMap() {
         bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
-        finish(); // until it is arranged
+        arrange();
         for (ViewDock* dock : window.canvases()->docks())
             if (dock->canvas()->view().card().id == "attention_map")
                 map = dock->canvas();
@@ -88,7 +88,7 @@ private slots:
         for (const WindowLayout layout : {WindowLayout::ComparePolicies, WindowLayout::WholeModel, WindowLayout::Teach,
                                           WindowLayout::ExploreHead}) {
             open.bench.change([&](Session& s) { s.layout = layout; }, "Layout");
-            open.finish(); // until it is arranged
+            open.arrange();
             open.window.docks()->dock("attention_map")->present();
             open.waitForMap();
             QTRY_COMPARE(open.data()->cells.shape[0], std::min<std::int64_t>(1028, open.canvas()->height()));

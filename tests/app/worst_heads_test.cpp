@@ -36,6 +36,9 @@ struct WholeModel : OpenWindow {
                 return false;
         return table->model()->rowCount() > 0;
     }
+    bool waitForAll() {
+        return until([this] { return gridIsThere() && comparesAll(); });
+    }
     void show(const char* quantity) {
         bench.change([&](Session& s) { setViewOption(s, viewById("head_grid").card().id, "quantity", quantity); },
                      "Quantity");
@@ -76,8 +79,7 @@ private slots:
 
     void theNextPaneStandsBeside() {
         WholeModel open;
-        open.finish();
-        QVERIFY(open.gridIsThere() && open.comparesAll());
+        QVERIFY(open.waitForAll());
         QCOMPARE(open.title(kValue), QString("A KeyDiff"));
         QCOMPARE(open.title(kOther), QString("B SnapKV"));
         for (int row = 0; row < open.table->model()->rowCount(); ++row) {
@@ -90,9 +92,8 @@ private slots:
             QCOMPARE(decimals(open.cell(row, kValue)), decimals(open.cell(0, kValue)));
         }
         open.bench.change([](Session& s) { s.activePane = 2; }, "Pane"); // after the last the first
-        open.finish();
-        QVERIFY(open.gridIsThere() && open.comparesAll());
-        QCOMPARE(open.title(kOther), QString("A KeyDiff"));
+        QVERIFY(
+            open.until([&] { return open.gridIsThere() && open.comparesAll() && open.title(kOther) == "A KeyDiff"; }));
         QCOMPARE(open.title(kValue), QString("C StreamingLLM"));
     }
 
@@ -101,15 +102,13 @@ private slots:
         WholeModel open;
         open.bench.change([](Session& s) { s.panes[1] = {PolicySpec::parse("exact"), {}, {}}; }, "Pane");
         open.show("score_correlation");
-        open.finish();
-        QVERIFY(open.gridIsThere() && open.comparesAll());
+        QVERIFY(open.waitForAll());
         QCOMPARE(open.title(kOther), QString("C StreamingLLM"));
     }
 
     void whatBelongsToNoPaneIsNotCompared() {
         WholeModel open;
-        open.finish();
-        QVERIFY(open.gridIsThere() && open.comparesAll());
+        QVERIFY(open.waitForAll());
         open.show("entropy");
         open.settle();
         QVERIFY(open.gridIsThere() && open.grid()->quantity == "entropy");
