@@ -84,6 +84,8 @@ Viewport figureViewport(const Session& session, const FigureRequest& figure, con
 SessionFigure drawFigure(const Session& session, const FigureRequest& figure, ViewInput input,
                          const TextService& text) {
     const View& view = viewById(figure.viewId);
+    if (input.panes.empty()) // its command could not draw it either
+        throw Error({.sentence = "the session has no pane to draw", .place = "panes", .remedy = "Add a policy"});
     const ParameterValues options = viewOptions(session, view);
     input.focus.hovered = -1;
     input.focus.brushing = false;

@@ -32,7 +32,7 @@ struct SessionFigure {
 
 Viewport figureViewport(const Session& session, const FigureRequest& figure, const TextService& text);
 /// Draws a figure of a session: used by the window's export, `kvscope plot` and the report. Figures have no hovered
-/// token. Throws Error for a per-pane view of a session without panes.
+/// token. Throws Error for a session without panes.
 SessionFigure drawFigure(const Session& session, const FigureRequest& figure, ViewInput input, const TextService& text);
 
 } // namespace kvscope
