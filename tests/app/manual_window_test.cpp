@@ -157,13 +157,11 @@ private slots:
 
     void aLinkInAHelpTextOpensItsParagraph() {
         OpenWindow open;
-        QVERIFY(QDesktopServices::openUrl(QUrl("manual:disagreements.md#L6"))); // as explanations and help pages do
+        QVERIFY(QDesktopServices::openUrl(QUrl("manual:disagreements.md#B7"))); // as explanations and help pages do
         const auto* manual = open.window.findChild<ManualWindow*>("manualWindow");
         QVERIFY(manual);
-        auto* page = manual->findChild<ManualPage*>("manualPage");
-
-        QVERIFY(page->verticalScrollBar()->value() > 500);
-        QVERIFY(page->toPlainText().mid(page->cursorForPosition({4, 4}).position()).contains("L6\nPositions after"));
+        const auto* page = manual->findChild<ManualPage*>("manualPage");
+        QCOMPARE(page->cursorForPosition({4, 4}).block().text(), QString("B7"));
         open.bench.change([](Session& s) { s.panes = {{specOfVariant("streaming_llm", {}), {}, {}}}; }, "Policy");
         const auto* explanation = open.window.findChild<QLabel*>("explanation");
         QVERIFY(explanation && explanation->openExternalLinks());
