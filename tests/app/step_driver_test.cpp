@@ -115,6 +115,7 @@ private slots:
         QVERIFY(stage.driver.isPlaying());
         QCOMPARE(stage.driver.step(), 1);
         stage.executor.settle();
+        QCoreApplication::processEvents();
         QVERIFY(!stage.driver.isPlaying());
         QVERIFY(!stage.cursor());
         QSignalSpy moves(stage.bench.get(), &Workbench::cursorChanged);
