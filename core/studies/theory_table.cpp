@@ -107,16 +107,14 @@ private:
             const TheoryDemand& demand = demands[i];
             if (!demand.theorem.starts_with(paper))
                 continue;
-            TheoryRow row{demand.quantity == "levels T" ? Kind::Describes : Kind::AtLeast,
-                          demand.theorem,
-                          demand.quantity,
-                          demand.formula,
-                          head,
-                          demand.demanded,
-                          demand.set,
-                          kNaN,
-                          kNaN,
-                          demandOverEpsilon(head, targets, i)};
+            TheoryRow row{.kind = demand.quantity == "levels T" ? Kind::Describes : Kind::AtLeast,
+                          .theorem = demand.theorem,
+                          .quantity = demand.quantity,
+                          .formula = demand.formula,
+                          .kvHead = head,
+                          .demanded = demand.demanded,
+                          .set = demand.set,
+                          .overEpsilon = demandOverEpsilon(head, targets, i)};
             if (demand.quantity == "levels T")
                 row.set = setByHand(m_family == PolicyFamily::BalanceRounds ? "rounds" : "levels");
             if (demand.quantity == "c" && values().has("c") && values().choice("steps") == "manual")
@@ -151,16 +149,14 @@ private:
 
     TheoryRow& addBound(int head, std::string theorem, std::string quantity, std::string formula, double bound,
                         MeanAndWorst measured) {
-        return m_rows.emplace_back(TheoryRow{Kind::Bound,
-                                             std::move(theorem),
-                                             std::move(quantity),
-                                             std::move(formula),
-                                             head,
-                                             bound,
-                                             kNaN,
-                                             measured.mean,
-                                             measured.worst,
-                                             {}});
+        return m_rows.emplace_back(TheoryRow{.kind = Kind::Bound,
+                                             .theorem = std::move(theorem),
+                                             .quantity = std::move(quantity),
+                                             .formula = std::move(formula),
+                                             .kvHead = head,
+                                             .demanded = bound,
+                                             .measured = measured.mean,
+                                             .worst = measured.worst});
     }
 
     void addErrors(const char* measure, const char* theorem, const char* quantity, const Checkpoint& checkpoint) {
@@ -306,16 +302,12 @@ private:
     void addLeastCosine(int head, const Checkpoint& checkpoint) {
         constexpr double kDegrees = 180 / std::numbers::pi;
         const auto angle = [](double cosine) { return kDegrees * std::acos(std::clamp(cosine, -1.0, 1.0)); };
-        TheoryRow row{Kind::Describes,
-                      "KeyDiff Lemma 3.1",
-                      "angle of k* and q",
-                      "no statement: the bound is 180 degrees for every evaluation query",
-                      head,
-                      kNaN,
-                      kNaN,
-                      kNaN,
-                      kNaN,
-                      {}};
+        TheoryRow row{.kind = Kind::Describes,
+                      .theorem = "KeyDiff Lemma 3.1",
+                      .quantity = "angle of k* and q",
+                      .formula = "no statement: the bound is 180 degrees for every evaluation query",
+                      .kvHead = head,
+                      .demanded = kNaN};
         for (const TheoremPoint& point : pointsOf(head, checkpoint)) {
             const double most = angle(point.leastCosKey), got = angle(point.cosKey);
             if (point.leastCosKey <= -1 || (row.kind == Kind::Bound && most / got >= row.margin()))
@@ -350,16 +342,16 @@ private:
                 if (gqaGroupOf()[q] == head && a < 0 && b > 0)
                     bound = std::fmin(bound, largestCosineToMean(a, b));
             }
-            TheoryRow row{Kind::Bound,  "KeyDiff Thm 3.2",
-                          "cos(k̄, k*)", "1 − (a − b)²/2 with a = cos(k̄, q̄) < 0 < b = cos(k*, q̄)",
-                          head,         bound,
-                          kNaN,         farthest,
-                          farthest,     {}};
-            if (std::isnan(bound)) {
-                row.kind = Kind::Describes;
-                row.formula = "no statement: needs cos(k̄, q̄) < 0 < cos(k*, q̄)";
-            }
-            m_rows.push_back(std::move(row));
+            const bool speaks = !std::isnan(bound);
+            m_rows.push_back({.kind = speaks ? Kind::Bound : Kind::Describes,
+                              .theorem = "KeyDiff Thm 3.2",
+                              .quantity = "cos(k̄, k*)",
+                              .formula = speaks ? "1 − (a − b)²/2 with a = cos(k̄, q̄) < 0 < b = cos(k*, q̄)"
+                                                : "no statement: needs cos(k̄, q̄) < 0 < cos(k*, q̄)",
+                              .kvHead = head,
+                              .demanded = bound,
+                              .measured = farthest,
+                              .worst = farthest});
             addLeastCosine(head, checkpoint);
         }
     }

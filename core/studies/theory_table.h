@@ -23,8 +23,8 @@ struct TheoryRow {
     double set = std::numeric_limits<double>::quiet_NaN();      ///< current value of the parameter, if any
     double measured = std::numeric_limits<double>::quiet_NaN(); ///< mean over queries where there are many
     double worst = std::numeric_limits<double>::quiet_NaN();    ///< maximum over them
-    std::vector<double> overEpsilon; ///< `demanded` at theoryEpsilons(); empty where ε does not occur
-    std::string unit = {};           ///< behind a number: "°"
+    std::vector<double> overEpsilon = {}; ///< `demanded` at theoryEpsilons(); empty where ε does not occur
+    std::string unit = {};                ///< behind a number: "°"
 
     bool hasMargin() const;
     /// Set over demanded, or bound over measured: at least 1 where the theorem's requirement or promise holds.
