@@ -3,6 +3,7 @@
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/number_text.h"
 #include "core/capture/capture.h"
 #include "core/policies/policy.h"
 #include "gpu/engine_factory.h"
@@ -70,13 +71,13 @@ void RunOptions::addTo(CLI::App& app, bool withBudget) {
 
 CLI::Option* addSeedTo(CLI::App& app, std::uint64_t& seed, const std::string& what) {
     const auto read = [&seed](const std::string& text) {
-        const char* const end = text.data() + text.size();
-        const auto [stopped, error] = std::from_chars(text.data(), end, seed);
-        if (error != std::errc{} || stopped != end)
+        const auto whole = parseNumber<std::uint64_t>(text);
+        if (!whole)
             throw CLI::ValidationError("--seed",
                                        "the seed '" + text +
                                            "' is no whole number from 0 to 18446744073709551615. Give decimal "
                                            "digits, like --seed 42");
+        seed = *whole;
     };
     return app.add_option_function<std::string>("--seed", read, what)->type_name("UINT");
 }

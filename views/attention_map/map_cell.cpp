@@ -2,11 +2,10 @@
 #include "views/attention_map/map_cell.h"
 
 #include "core/base/error.h"
+#include "core/base/number_text.h"
 #include "views/common/view_options.h"
 
 #include <fmt/format.h>
-
-#include <charconv>
 
 namespace kvscope {
 
@@ -21,11 +20,10 @@ namespace {
 /// "920" or "920-922".
 void readSpan(std::string_view whole, std::string_view text, TokenIndex& first, TokenIndex& last) {
     const auto number = [&](std::string_view digits) {
-        TokenIndex value = 0;
-        const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-        if (digits.empty() || status != std::errc{} || end != digits.data() + digits.size() || value < 0)
+        const auto value = parseNumber<TokenIndex>(digits);
+        if (!value || *value < 0)
             refuse(whole);
-        return value;
+        return *value;
     };
     const std::size_t dash = text.find('-');
     first = number(text.substr(0, dash));

@@ -2,6 +2,7 @@
 #include "views/common/value_range.h"
 
 #include "core/base/error.h"
+#include "core/base/number_text.h"
 #include "views/common/view_options.h"
 
 #include <fmt/format.h>
@@ -24,9 +25,8 @@ namespace {
 std::optional<double> readEnd(std::string_view whole, std::string_view text) {
     if (text.empty())
         return std::nullopt;
-    double value = 0;
-    const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (status != std::errc{} || end != text.data() + text.size() || !std::isfinite(value))
+    const auto value = parseNumber<double>(text);
+    if (!value || !std::isfinite(*value))
         refuse(whole, "");
     return value;
 }
