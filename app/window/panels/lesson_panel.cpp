@@ -42,7 +42,7 @@ QPushButton* stopButton(const QString& text, QWidget* parent) {
 std::string keyOf(const ViewDataRequest& request) {
     std::string key = std::to_string(request.layer.value) + "|" + std::to_string(request.kvHead.value);
     for (const PaneRequest& pane : request.panes)
-        key += "|" + resultKey(pane);
+        key.append("|").append(resultKey(pane));
     for (const TokenIndex token : request.selected)
         key += "," + std::to_string(token);
     return key;
