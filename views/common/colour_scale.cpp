@@ -194,8 +194,7 @@ SettingChange automaticRange() { return {.options = {{kValueRangeOption, "auto"}
 
 PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at) {
     const auto place = placeOnColumn(scene, at);
-    const PickId pick = pickAt(scene, at, 0);
-    if (!place || pick.kind != PickId::Kind::Legend)
+    if (!place || pickAt(scene, at, 0) != kColourColumn)
         return {};
     const auto [below, above] = scale.sharesBeyond();
     const ValueRange range = scale.range();

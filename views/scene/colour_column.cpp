@@ -10,7 +10,6 @@ namespace kvscope {
 namespace {
 
 constexpr double kBar = 10, kHistogram = 14, kTick = 4, kLabelPitch = 12;
-constexpr PickId kColumn{PickId::Kind::Legend, 100};
 
 void drawBar(SceneBuilder& builder, const Box& bar, const ColourColumnSpec& spec, const Theme& theme) {
     auto pixels = std::make_shared<std::vector<std::uint8_t>>();
@@ -20,7 +19,7 @@ void drawBar(SceneBuilder& builder, const Box& bar, const ColourColumnSpec& spec
         pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
     }
     builder.scene().items.push_back(ImageItem{bar, 1, 256, pixels, {}});
-    builder.rectangle(bar, kTransparent, {theme.axis, 1, {}}, 0, kColumn);
+    builder.rectangle(bar, kTransparent, {theme.axis, 1, {}}, 0, kColourColumn);
 }
 
 void drawHistogram(SceneBuilder& builder, const Box& bar, const ColourColumnSpec& spec, const Theme& theme) {
@@ -82,7 +81,8 @@ void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnS
 
 std::optional<double> placeOnColumn(const Scene& scene, Point at) {
     for (const Drawable& item : scene.items)
-        if (const auto* bar = std::get_if<RectangleItem>(&item); bar && bar->pick == kColumn && bar->box.height > 0)
+        if (const auto* bar = std::get_if<RectangleItem>(&item);
+            bar && bar->pick == kColourColumn && bar->box.height > 0)
             return (bar->box.bottom() - at.y) / bar->box.height;
     return std::nullopt;
 }

@@ -25,6 +25,7 @@ constexpr double kLabelledColumnWidth = 82; ///< with labels of low and high too
 /// `box`: left edge and height of the whole; the bar stands behind the histogram, labels to its right.
 void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnSpec& spec, const Theme& theme);
 
+constexpr PickId kColourColumn{PickId::Kind::Legend, 100}; ///< of its bar
 /// The place of a point on a scene's colour column, 0 bottom .. 1 top, also beyond its ends; nothing without a column.
 std::optional<double> placeOnColumn(const Scene& scene, Point at);
 
