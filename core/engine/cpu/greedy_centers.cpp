@@ -4,7 +4,6 @@
 #include "core/engine/cpu/cpu_engine.h"
 
 #include "core/base/error.h"
-#include "core/metrics/measure_values.h"
 
 #include <algorithm>
 #include <cassert>
