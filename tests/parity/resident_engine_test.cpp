@@ -1,5 +1,6 @@
 // A device that runs out of memory, is lost or lacks a primitive, played by the CPU engine: results stay right,
 // nothing is uploaded twice without need, and the notice says what happened.
+#include "core/base/error.h"
 #include "core/capture/memory_capture.h"
 #include "core/run/run.h"
 #include "tests/parity/fake_device.h"
@@ -54,11 +55,8 @@ private slots:
         const auto cpu = makeCpuEngine(1);
         const HostTensor expected = cpu->download(cpu->rows(cpu->upload(whole), 5, 10));
         QVERIFY(fixture.engine->download(part).shape == expected.shape);
-        QCOMPARE(fixture.engine->download(part).data, expected.data);                            // on the host
-        QCOMPARE(normsOn(*fixture.engine, part), normsOnCpu(expected));                          // on the device
-        const HostTensor norms = fixture.engine->rows(fixture.engine->rowNorms(part, {}), 2, 4); // of a result
-        QCOMPARE(fixture.engine->download(norms).shape[1], std::int64_t{2});
-        QCOMPARE(fixture.engine->download(norms).data[0], normsOnCpu(expected)[2]);
+        QCOMPARE(fixture.engine->download(part).data, expected.data);   // on the host
+        QCOMPARE(normsOn(*fixture.engine, part), normsOnCpu(expected)); // on the device
     }
 
     void theLeastRecentlyUsedLeavesFirst() {
