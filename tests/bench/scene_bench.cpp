@@ -50,7 +50,9 @@ struct Ready {
             session.panes.push_back({PolicySpec::parse(policy), {}, {}});
         options = viewOptions(session, view);
         input = headlessInput(session, capture, {}, runner, {});
-        input.data = headlessData(session, {.viewId = view.card().id, .width = 1200, .height = 800}, input, runner, {});
+        input.data =
+            headlessData(session, {.viewId = view.card().id, .pane = {}, .width = 1200, .height = 800, .outPath = {}},
+                         input, runner, {});
     }
 };
 
