@@ -143,7 +143,7 @@ private slots:
         for (const char* variant : {"paper", "notebook", "notebook_unweighted", "longbench", "needle_paper"}) {
             const std::string spec = std::string("balancekv:") + variant + ",sink=2,recent=2,rounds=5";
             compare(spec, layer);
-            const auto expected = naive::balanceRounds(PolicySpec::parse(spec).values, layer);
+            const auto expected = ::naive::balanceRounds(PolicySpec::parse(spec).values, layer);
             for (std::size_t h = 0; h < expected.size(); ++h)
                 lines.push_back(spec + " | KV head " + std::to_string(h) + " | " + listText(expected[h].kept));
         }
@@ -348,10 +348,10 @@ private slots:
     /// Blocks of any length, a short last one among them.
     void needleProductsAreTheOracles() {
         for (const auto& [rows, block] : {std::pair{100, 32}, {5, 8}, {1, 1}}) {
-            const naive::Block keys = check::randomBlock(84, 3, rows, 11, 1, 0.2);
+            const kvscope::naive::Block keys = check::randomBlock(84, 3, rows, 11, 1, 0.2);
             const Tensor tensor = check::uploadRows(m_bench.engine(), keys);
             const NeedleMask mask = findNeedles(m_bench.engine(), tensor, block, 0, 25, {});
-            const naive::Numbers expected = naive::blockMeanProducts(keys, block);
+            const kvscope::naive::Numbers expected = kvscope::naive::blockMeanProducts(keys, block);
             std::vector<float> got;
             for (const std::vector<double>& head : mask.rho)
                 for (const double rho : head)
@@ -375,7 +375,7 @@ private:
 
     void compare(const std::string& spec, const TestLayer& layer) {
         const Selection selection = m_bench.run(spec, layer).selection;
-        const auto expected = naive::balanceRounds(PolicySpec::parse(spec).values, layer);
+        const auto expected = ::naive::balanceRounds(PolicySpec::parse(spec).values, layer);
         for (std::size_t h = 0; h < expected.size(); ++h) {
             QVERIFY2(
                 selection.heads[h].kept == expected[h].kept,

@@ -179,7 +179,7 @@ private slots:
         }
         QCOMPARE(stored, std::size_t{2 * 120});
         QVERIFY(own.notes.back().find("L4") != std::string::npos);
-        QCOMPARE(own.scores.perQueryHead.shape(), (Shape{8, 120}));
+        QCOMPARE(own.scores.perQueryHead.shape, (Shape{8, 120}));
     }
 
     // Two query heads that look at different places: together they keep one of them each, alone all four.
