@@ -48,7 +48,7 @@ std::string legendName(const CalibrationViewData& data, const CalibrationSeries&
     std::string name = wording == Wording::Letters ? letterName(series)
                        : wording == Wording::Full  ? nameOf(series)
                                                    : plainName(series);
-    name.insert(wording == Wording::Full ? name.size() : 1, " r* " + neededNumber(data, series, options));
+    name.insert(wording == Wording::Letters ? 1 : name.size(), " r* " + neededNumber(data, series, options));
     return wording <= Wording::Plain && isPoor(data, series, options) ? name + ", " + kPoor : name;
 }
 
