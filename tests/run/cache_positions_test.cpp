@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/capture/memory_capture.h"
 #include "core/capture/rope.h"
+#include "core/engine/engine.h"
 #include "core/metrics/measure_values.h"
 #include "core/run/record_results.h"
 #include "tests/support/error_message.h"

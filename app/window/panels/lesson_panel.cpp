@@ -44,7 +44,7 @@ std::string keyOf(const ViewDataRequest& request) {
     for (const PaneRequest& pane : request.panes)
         key.append("|").append(resultKey(pane));
     for (const TokenIndex token : request.selected)
-        key += "," + std::to_string(token);
+        key.append(",").append(std::to_string(token));
     return key;
 }
 
