@@ -11,6 +11,8 @@
 
 #include <QtTest>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -314,7 +316,7 @@ private slots:
         layer.recordSteps = true;
         const std::string json = m_bench.run("compactor@9t", layer).log->json();
         for (const char* name : {"spectrum", "rank", "leverage", "attention", "z_leverage", "z_attention", "lambda"})
-            QVERIFY2(json.find("\"" + std::string(name) + "\":") != std::string::npos, name);
+            QVERIFY2(json.find(fmt::format("\"{}\":", name)) != std::string::npos, name);
     }
 
     void missingQueriesAreRefusedWithARemedy() {
