@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/engine/engine.h"
+#include "core/metrics/measure_card.h"
 #include "core/metrics/measure_values.h"
-#include "core/metrics/measures.h"
 
 #include <optional>
 #include <vector>

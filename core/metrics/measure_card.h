@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+namespace kvscope {
+
+/// What one number of a measure belongs to: a (query head, evaluation query) pair, a query head, a KV head, or an
+/// evaluation query of the whole layer.
+enum class MeasureShape { PerQuery, PerQueryHead, PerKvHead, PerLayerQuery };
+enum class MeasureDirection { SmallerIsBetter, LargerIsBetter, Neither };
+/// Data that a measure needs beside queries, keys, values and the kept sets.
+enum class MeasureNeed { Nothing, Scores, OutputProjection, PreRopeKeys };
+/// Whether a measure describes the kept tokens or the layer itself, independent of what is kept.
+enum class MeasureSubject { KeptTokens, Layer };
+
+/// Description of a measure, from which tables, figures and the command line take their texts.
+struct MeasureCard {
+    std::string id, label;
+    std::string unit; ///< "" for a plain number
+    std::string help; ///< formula and source
+    MeasureShape shape = MeasureShape::PerQuery;
+    MeasureDirection better = MeasureDirection::SmallerIsBetter;
+    MeasureNeed need = MeasureNeed::Nothing;
+    MeasureSubject subject = MeasureSubject::KeptTokens;
+    bool isSigned = false; ///< 0 is the middle (cosines, correlations)
+
+    bool isPerHead() const { return shape != MeasureShape::PerLayerQuery; }
+};
+
+} // namespace kvscope
