@@ -162,7 +162,7 @@ private slots:
         const QString page = textOf(kManual + "disagreements.md");
         const QRegularExpression id(R"(\b([ABCKLSX][0-9]{1,2})\b(?! norm))");
         QSet<QString> named;
-        for (const QString& top : {"/core", "/views", "/app", "/resources/lessons", "/resources/manual"}) {
+        for (const char* top : {"/core", "/views", "/app", "/resources/lessons", "/resources/manual"}) {
             QDirIterator files(kRoot + top, {"*.cpp", "*.h", "*.md", "*.kvscope"}, QDir::Files,
                                QDirIterator::Subdirectories);
             while (files.hasNext()) {

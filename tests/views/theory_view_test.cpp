@@ -1,10 +1,6 @@
-// The theory beside the measurement: norms, demands and bounds of the sample's heads against plain loops over the
-// capture, and the view that shows them.
+// The view of the theory beside the measurement, on the sample.
 #include "app/export/scene_export.h"
 #include "core/metrics/measure_values.h"
-#include "core/policies/balance/balance_log.h"
-#include "core/policies/compactor/compactor_log.h"
-#include "core/policies/subgen/subgen_log.h"
 #include "core/studies/theory_table.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
