@@ -48,7 +48,8 @@ std::string legendName(const CalibrationViewData& data, const CalibrationSeries&
     std::string name = wording == Wording::Letters ? letterName(series)
                        : wording == Wording::Full  ? nameOf(series)
                                                    : plainName(series);
-    name.insert(wording == Wording::Letters ? 1 : name.size(), " r* " + neededNumber(data, series, options));
+    const bool isShort = wording == Wording::Letters; // the number stands whole where labels are cut
+    name.insert(isShort ? 1 : name.size(), (isShort ? " " : " r* ") + neededNumber(data, series, options));
     return wording <= Wording::Plain && isPoor(data, series, options) ? name + ", " + kPoor : name;
 }
 
