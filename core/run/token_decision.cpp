@@ -229,8 +229,9 @@ TokenDecision tokenDecisionOf(const RunResult& result, KvHeadIndex head, TokenIn
         decision.margin = kUnknown;
     for (const auto& [name, part] : result.parts)
         decision.parts.emplace_back(name, part.data[at]);
-    const Policy& policy = policyById(result.request.policy.policy);
-    if (whyNoFlipBudget(result).empty() && policy.card().usesBudget)
+    if (!whyNoFlipBudget(result).empty()) // so for recorded lists, which name no policy
+        return decision;
+    if (const Policy& policy = policyById(result.request.policy.policy); policy.card().usesBudget)
         decision.flipBudget = smallestBudget(result, head.value, token, policy);
     return decision;
 }
