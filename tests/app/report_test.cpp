@@ -161,7 +161,7 @@ private slots:
         const QString lists = pageOf(firstSession(*sample()), {"geometry"});
         QVERIFY(lists.contains(QRegularExpression("<ul>\\s*<li><em>log det of kept keys</em>")));
         Session session = firstSession(*sample());
-        session.panes = {{PolicySpec::parse("balancekv"), {}, {}}};
+        session.panes = {{PolicySpec::parse("balancekv,sink=4,recent=16"), {}, {}}};
         const QString listing = pageOf(session, {"walk"});
         const qsizetype help = listing.indexOf("How to read it");
         QVERIFY(help > 0 && listing.indexOf("<pre><code>", help) < listing.indexOf("</details>", help));

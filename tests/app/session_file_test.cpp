@@ -145,7 +145,7 @@ private slots:
         Session session;
         session.capturePath = path("c.h5");
         session.panes.emplace_back().recordedPath = path("list.csv");
-        setViewOption(session, "curves", "captures", path("other.h5") + "," + path("further.h5"));
+        setViewOption(session, "curves", "captures", path("other.h5") + ";" + path("further.h5"));
         for (const char* name : {"c.h5", "list.csv", "further.h5"}) {
             const std::string refused = errorMessage([&] { writeSession(path(name), session); });
             QVERIFY2(refused.find("would replace it") != std::string::npos, name);
