@@ -12,15 +12,36 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <memory>
+#include <mutex>
 
 namespace kvscope::testing {
 
 /// A workbench for tests of windows: its jobs run on workers, its time passes only in `settle`.
 struct SteppedWorkbench {
+    /// What the jobs have to tell, and how many of them have not told all.
+    struct Jobs {
+        std::atomic<int> pending = 0;
+        std::mutex mutex;
+        std::deque<Scheduler::Task> told; ///< guarded by mutex
+        bool isHeld = false;              ///< for the owner's thread
+
+        void tellNext() {
+            Scheduler::Task next;
+            {
+                const std::lock_guard lock(mutex);
+                if (isHeld || told.empty())
+                    return;
+                next = std::move(told.front());
+                told.pop_front();
+            }
+            next();
+        }
+    };
     FakeClock clock;
     WorkerPool workers{2};
-    std::shared_ptr<std::atomic<int>> pending = std::make_shared<std::atomic<int>>(0);
+    std::shared_ptr<Jobs> jobs = std::make_shared<Jobs>(); // events may outlive the workbench
     Workbench bench;
 
     /// `machine`: instead of the clock that stands still.
@@ -28,14 +49,25 @@ struct SteppedWorkbench {
         : bench(
               std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(engineThreads))),
               [this](Scheduler::Task task) { run(std::move(task)); },
-              [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); },
+              [jobs = jobs](Scheduler::Task task) {
+                  {
+                      const std::lock_guard lock(jobs->mutex);
+                      jobs->told.push_back(std::move(task));
+                  }
+                  postTelling(jobs);
+              },
               machine ? *machine : clock) {}
 
     /// Runs jobs and events until it holds. False: nothing is left to do, and it does not hold. No pause passes.
     template <class Condition> bool until(const Condition& holds) { return work(true, holds); }
-    /// Until no event, frame or movement of a panel is left; jobs may go on.
+    /// Until no event, frame or movement of a panel is left. Jobs go on and tell nothing meanwhile.
     void arrange() {
+        jobs->isHeld = true;
         (void)work(false, [] { return false; });
+        jobs->isHeld = false;
+        const std::lock_guard lock(jobs->mutex);
+        for (std::size_t i = 0; i < jobs->told.size(); ++i)
+            postTelling(jobs);
     }
     /// Until no job is left either.
     void finish() {
@@ -49,13 +81,17 @@ struct SteppedWorkbench {
     }
 
 private:
+    static void postTelling(const std::shared_ptr<Jobs>& jobs) {
+        QMetaObject::invokeMethod(
+            qApp, [jobs] { jobs->tellNext(); }, Qt::QueuedConnection);
+    }
     void run(Scheduler::Task task) {
-        ++*pending;
-        workers.run([pending = pending, task = std::move(task)] {
+        ++jobs->pending;
+        workers.run([jobs = jobs, task = std::move(task)] {
             task();
             // Behind what the task has posted.
             QMetaObject::invokeMethod(
-                qApp, [pending] { --*pending; }, Qt::QueuedConnection);
+                qApp, [jobs] { --jobs->pending; }, Qt::QueuedConnection);
         });
     }
     template <class Condition> bool work(bool withJobs, const Condition& holds) {
@@ -72,7 +108,7 @@ private:
         auto* events = QAbstractEventDispatcher::instance();
         if (events->processEvents(QEventLoop::AllEvents))
             return true;
-        if ((!withJobs || *pending == 0) && !isMoving())
+        if ((!withJobs || jobs->pending == 0) && !isMoving())
             return false;
         events->processEvents(QEventLoop::WaitForMoreEvents);
         return true;
