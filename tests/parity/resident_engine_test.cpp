@@ -5,6 +5,7 @@
 #include "core/run/run.h"
 #include "tests/parity/fake_device.h"
 #include "tests/support/test_program.h"
+#include "tests/support/thread_state.h"
 
 #include <QtTest>
 
@@ -57,6 +58,27 @@ private slots:
         QVERIFY(fixture.engine->download(part).shape == expected.shape);
         QCOMPARE(fixture.engine->download(part).data, expected.data);   // on the host
         QCOMPARE(normsOn(*fixture.engine, part), normsOnCpu(expected)); // on the device
+    }
+
+    /// Row lists of a range, a range of row lists, and row lists of row lists: on either side as on the CPU engine.
+    void gatheredRowsAreTheCpuEngines() {
+        const Fixture fixture;
+        const auto cpu = makeCpuEngine(1);
+        const auto all = [](const Engine& e) {
+            const Tensor range = e.rows(e.upload(someRows(2, 20, 3)), 4, 18);
+            const Tensor listed = e.gatherRows(range, {{0, 2, 5, 9}, {1, 1, 12, 13}});
+            return std::vector<Tensor>{listed, e.rows(listed, 1, 3), e.gatherRows(listed, {{3, 0}, {2, 2}})};
+        };
+        const std::vector<Tensor> got = all(*fixture.engine), expected = all(*cpu);
+        for (const bool gone : {false, true}) {
+            fixture.device->gone = gone;
+            for (std::size_t i = 0; i < got.size(); ++i) {
+                QVERIFY(got[i].shape() == expected[i].shape());
+                QCOMPARE(fixture.engine->download(got[i]).data, cpu->download(expected[i]).data);
+                QCOMPARE(normsOn(*fixture.engine, got[i]), normsOn(*cpu, expected[i]));
+            }
+        }
+        QCOMPARE(fixture.device->calls["upload"], 1);
     }
 
     void theLeastRecentlyUsedLeavesFirst() {
@@ -192,19 +214,24 @@ private slots:
         for (const bool fails : {false, true}) {
             const Tensor rows = fixture.engine->upload(someRows(2, 40, 4));
             std::promise<void> begun;
-            std::atomic<bool> first = true;
+            std::atomic<bool> first = true, isAsked = false;
             const int before = fixture.device->count("upload");
-            fixture.device->duringUpload = [&] {
+            fixture.device->duringUpload = [&, other = gettid()] {
                 if (!first.exchange(false))
                     return;
                 begun.set_value();
+                while (!isAsked ||
+                       (!kvscope::testing::isAsleep(other) && fixture.device->count("upload") == before + 1))
+                    std::this_thread::yield(); // until the other one waits, or uploads it again
                 if (fails)
                     throw CallRefused("cudaMemcpy: invalid argument");
             };
             auto one = std::async(std::launch::async, [&] { return normsOn(*fixture.engine, rows); });
+            const std::vector<float> expected = normsOnCpu(someRows(2, 40, 4));
             begun.get_future().wait();
-            QCOMPARE(normsOn(*fixture.engine, rows), normsOnCpu(someRows(2, 40, 4)));
-            QCOMPARE(one.get(), normsOnCpu(someRows(2, 40, 4)));
+            isAsked = true;
+            QCOMPARE(normsOn(*fixture.engine, rows), expected);
+            QCOMPARE(one.get(), expected);
             QCOMPARE(fixture.device->count("upload") - before, fails ? 2 : 1);
         }
     }
