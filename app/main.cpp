@@ -11,8 +11,7 @@ int main(int argc, char** argv) {
     QHashSeed::setDeterministicGlobalSeed(); // a PDF lists its fonts in the order of a hash: the same figure, the same
                                              // bytes
     kvscope::WindowRequest request;
-    if (const auto code = kvscope::runCommandLine(argc, argv, request))
-        return *code;
+    if (const auto code = kvscope::runCommandLine(argc, argv, request)) return *code;
     const char* platform = std::getenv("QT_QPA_PLATFORM");
     if (!std::getenv("DISPLAY") && !std::getenv("WAYLAND_DISPLAY") && !platform) {
         std::fputs("kvscope: there is no display for the window; use a subcommand (kvscope --help) or xvfb-run\n",

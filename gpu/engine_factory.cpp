@@ -22,8 +22,7 @@ constexpr const char* kFetch = "Run resources/dev/libtorch.sh fetch and build ag
 
 /// Beside the program, as built or as installed; KVSCOPE_ENGINE_MODULE names another one. Empty: there is none.
 std::string modulePath() {
-    if (const char* given = std::getenv("KVSCOPE_ENGINE_MODULE"))
-        return given;
+    if (const char* given = std::getenv("KVSCOPE_ENGINE_MODULE")) return given;
     std::error_code ignored;
     const std::filesystem::path folder = std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
     for (const char* place : {".", "../bin", "../lib/kvscope"})
@@ -39,12 +38,10 @@ std::string modulePath() {
 
 EngineModuleMake openModule(const std::string& engine) {
     const std::string path = modulePath();
-    if (path.empty())
-        fail(engine, "this build has no LibTorch engine", kFetch);
+    if (path.empty()) fail(engine, "this build has no LibTorch engine", kFetch);
     // The module is never closed, because LibTorch keeps threads and static tables until the process ends.
     void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-    if (!module)
-        fail(engine, std::string("the LibTorch engine cannot be loaded (") + dlerror() + ")", kFetch, path);
+    if (!module) fail(engine, std::string("the LibTorch engine cannot be loaded (") + dlerror() + ")", kFetch, path);
     const auto stamp = reinterpret_cast<EngineModuleStamp>(dlsym(module, kEngineModuleStamp));
     const auto make = reinterpret_cast<EngineModuleMake>(dlsym(module, kEngineModuleMake));
     if (!stamp || !make || std::string(stamp()) != KVSCOPE_ENGINE_STAMP)
@@ -62,18 +59,15 @@ std::unique_ptr<Engine> makeSecondEngine(const EngineChoice& choice, const std::
 
 std::string nameList() {
     std::string names;
-    for (const EngineOffer& offer : engineOffers())
-        names += (names.empty() ? "" : ", ") + offer.name;
+    for (const EngineOffer& offer : engineOffers()) names += (names.empty() ? "" : ", ") + offer.name;
     return names;
 }
 
 } // namespace
 
 std::unique_ptr<Engine> makeEngine(const EngineChoice& choice) {
-    if (choice.name == "cpu")
-        return makeCpuEngine(choice.threads, {}, choice.arithmetic);
-    if (choice.name == "torch")
-        return makeSecondEngine(choice, "cpu");
+    if (choice.name == "cpu") return makeCpuEngine(choice.threads, {}, choice.arithmetic);
+    if (choice.name == "torch") return makeSecondEngine(choice, "cpu");
     if (choice.name != "cuda")
         throw Error({.sentence = "there is no engine '" + choice.name + "'",
                      .place = "engine",
@@ -87,8 +81,7 @@ std::vector<EngineOffer> engineOffers() {
     std::vector<EngineOffer> offers = {
         {"cpu", "CPU", {}, {}}, {"torch", "LibTorch on the CPU", {}, {}}, {"cuda", "NVIDIA GPU", {}, {}}};
     if (modulePath().empty())
-        for (std::size_t i : {1, 2})
-            offers[i].missing = "not part of this build", offers[i].remedy = kFetch;
+        for (std::size_t i : {1, 2}) offers[i].missing = "not part of this build", offers[i].remedy = kFetch;
     else if (const DriverRefusal refusal = refusalOf(readNvidiaDriverVersion()); !refusal.sentence.empty())
         offers[2].missing = refusal.sentence, offers[2].remedy = refusal.remedy;
     return offers;

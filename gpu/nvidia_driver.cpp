@@ -19,8 +19,7 @@ class DriverLibrary {
 public:
     DriverLibrary() : m_library(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) {}
     ~DriverLibrary() {
-        if (m_library)
-            dlclose(m_library);
+        if (m_library) dlclose(m_library);
     }
     DriverLibrary(const DriverLibrary&) = delete;
     DriverLibrary& operator=(const DriverLibrary&) = delete;
@@ -40,8 +39,7 @@ private:
 NvidiaDriver versionOf(const DriverLibrary& library) {
     NvidiaDriver driver;
     driver.found = library.found();
-    if (!library.call("cuDriverGetVersion", &driver.cudaVersion))
-        driver.cudaVersion = 0;
+    if (!library.call("cuDriverGetVersion", &driver.cudaVersion)) driver.cudaVersion = 0;
     return driver;
 }
 
@@ -56,8 +54,7 @@ NvidiaDriver readNvidiaDriver() {
     NvidiaDriver driver = versionOf(library);
     int device = 0;
     char name[128] = "";
-    if (!library.call("cuInit", 0U) || !library.call("cuDeviceGet", &device, 0))
-        return driver;
+    if (!library.call("cuInit", 0U) || !library.call("cuDeviceGet", &device, 0)) return driver;
     if (library.call("cuDeviceGetName", static_cast<char*>(name), static_cast<int>(sizeof name), device))
         driver.gpu = name;
     if (!library.call("cuDeviceGetAttribute", &driver.major, kMajorAttribute, device) ||

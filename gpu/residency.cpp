@@ -37,8 +37,7 @@ struct Residency::Block {
         state->bytes += size;
     }
     void evict() {
-        if (device.empty())
-            return;
+        if (device.empty()) return;
         state->resident.erase(place);
         state->bytes -= deviceBytes;
         device = Tensor();
@@ -59,8 +58,7 @@ struct Residency::Storage : TensorStorage {
     std::shared_ptr<const RowPositions> listed; ///< null: rows [begin, end)
 
     Tensor of(const Engine& engine, const Tensor& whole) const {
-        if (listed)
-            return engine.gatherRows(whole, *listed);
+        if (listed) return engine.gatherRows(whole, *listed);
         const bool all = whole.shape().rank() < 3 || (begin == 0 && end == whole.size(1));
         return all ? whole : engine.rows(whole, begin, end);
     }
@@ -91,8 +89,7 @@ Tensor Residency::rows(const Tensor& tensor, std::int64_t begin, std::int64_t en
     auto part = std::make_shared<Storage>(storageOf(tensor));
     if (part->listed) {
         RowPositions lists = *part->listed;
-        for (auto& list : lists)
-            list = {list.begin() + begin, list.begin() + end};
+        for (auto& list : lists) list = {list.begin() + begin, list.begin() + end};
         part->listed = std::make_shared<const RowPositions>(std::move(lists));
     } else {
         part->end = part->begin + end;
@@ -119,8 +116,7 @@ Tensor Residency::onCpu(const Tensor& tensor) const {
 }
 
 Tensor Residency::onDevice(const Tensor& tensor) {
-    if (tensor.empty())
-        return {};
+    if (tensor.empty()) return {};
     const Storage& storage = storageOf(tensor);
     return storage.of(*m_device, wholeOnDevice(*storage.block));
 }
@@ -143,8 +139,7 @@ Tensor Residency::wholeOnDevice(Block& block) {
         lock.lock();
         block.isUploading = false;
         m_state->uploadEnded.notify_all();
-        if (failure)
-            std::rethrow_exception(failure);
+        if (failure) std::rethrow_exception(failure);
         block.admit(uploaded, m_device->bytesOf(uploaded));
     }
     m_state->resident.splice(m_state->resident.begin(), m_state->resident, block.place);
@@ -158,8 +153,7 @@ void Residency::makeRoom(std::size_t bytes) {
 
 void Residency::evictAll() {
     const std::lock_guard lock(m_state->mutex);
-    while (!m_state->resident.empty())
-        m_state->resident.back()->evict();
+    while (!m_state->resident.empty()) m_state->resident.back()->evict();
 }
 
 std::size_t Residency::residentBytes() const { return m_state->bytes; }

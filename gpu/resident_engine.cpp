@@ -18,16 +18,12 @@ bool ResidentEngine::tryAgain(const std::string& primitive, const std::exception
         return false;
     }
     switch (m_device->classify(failure)) {
-    case DeviceFailure::Ours:
-        throw;
+    case DeviceFailure::Ours: throw;
     case DeviceFailure::OutOfMemory:
-        if (makeRoom())
-            return true;
+        if (makeRoom()) return true;
         notice("GPU memory is full: " + primitive + " ran on the CPU");
         return false;
-    case DeviceFailure::Refused:
-        notice("The GPU could not run " + primitive + ": it ran on the CPU");
-        return false;
+    case DeviceFailure::Refused: notice("The GPU could not run " + primitive + ": it ran on the CPU"); return false;
     case DeviceFailure::Lost:
         m_lost = true;
         m_residency.evictAll();
@@ -40,8 +36,7 @@ bool ResidentEngine::tryAgain(const std::string& primitive, const std::exception
 bool ResidentEngine::makeRoom() const {
     m_residency.evictAll();
     try {
-        if (!m_device->shrink())
-            return false;
+        if (!m_device->shrink()) return false;
     } catch (const std::exception&) { // a lost device fails again in the next call
         return false;
     }
@@ -59,8 +54,7 @@ EngineState ResidentEngine::state() const {
     {
         const std::lock_guard lock(m_noticeMutex);
         state.delegated.assign(m_delegated.begin(), m_delegated.end());
-        if (!m_notice.empty())
-            state.notice = m_notice;
+        if (!m_notice.empty()) state.notice = m_notice;
     }
     state.residentBytes = m_residency.residentBytes();
     state.memoryBytes = m_memoryBytes;

@@ -40,8 +40,7 @@ public:
             try {
                 return call(*m_device, [this](const Tensor& tensor) { return m_residency.onDevice(tensor); });
             } catch (const std::exception& failure) {
-                if (!tryAgain(primitive, failure))
-                    break;
+                if (!tryAgain(primitive, failure)) break;
             }
         }
         return call(*m_cpu, [this](const Tensor& tensor) { return m_residency.onCpu(tensor); });

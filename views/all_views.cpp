@@ -44,11 +44,9 @@ const std::vector<const View*>& allViews() {
 
 const View& viewById(std::string_view id) {
     for (const View* view : allViews())
-        if (view->card().id == id)
-            return *view;
+        if (view->card().id == id) return *view;
     std::vector<std::string> names;
-    for (const View* view : allViews())
-        names.push_back(view->card().id);
+    for (const View* view : allViews()) names.push_back(view->card().id);
     throw Error({.sentence = "there is no view '" + std::string(id) + "'", .remedy = suggestName(id, names)});
 }
 

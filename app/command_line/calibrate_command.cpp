@@ -62,14 +62,12 @@ public:
 
 private:
     CalibrationData dataFor(const PolicySpec& policy, const CommandContext& context) const {
-        if (!m_triples.empty())
-            return readTriplesCsv(m_triples, policy.policy, policy.variant);
+        if (!m_triples.empty()) return readTriplesCsv(m_triples, policy.policy, policy.variant);
         if (m_captures.empty())
             throw Error({.sentence = "there is nothing to calibrate from",
                          .remedy = "Name captures, or give --triples or --k"});
         std::vector<std::shared_ptr<const CaptureReader>> captures;
-        for (const std::string& path : m_captures)
-            captures.push_back(openCapture(path));
+        for (const std::string& path : m_captures) captures.push_back(openCapture(path));
         if (m_proxy)
             return proxyTriples(*m_options.makeRunner(), {captures, policy, m_options.cut, m_options.seed, {}},
                                 context.checkpoint("calibrate"));
@@ -89,8 +87,7 @@ private:
         if (!c.given)
             fmt::print("{} triples, {} contexts; {}; w = {}\n", c.fit.triples, c.fit.contexts, c.data.origin,
                        c.fit.weight);
-        if (c.fit.slopeKnown)
-            fmt::print("k = {:.4g} NLL(c) {:+.4g}\n", c.fit.alpha, c.fit.beta);
+        if (c.fit.slopeKnown) fmt::print("k = {:.4g} NLL(c) {:+.4g}\n", c.fit.alpha, c.fit.beta);
         for (const CalibratedContext& context : c.contexts) {
             fmt::print("{}: k = {:.4g}, retention {:.4f} for tau = {}", context.name, context.k, context.retention,
                        c.tau);
@@ -100,8 +97,7 @@ private:
         }
         if (c.fit.atEdge)
             fmt::print("a k lies at the end of the searched range, {} to {}\n", -kMostCurvature, kMostCurvature);
-        for (const std::string& note : c.data.notes)
-            fmt::print("{}\n", note);
+        for (const std::string& note : c.data.notes) fmt::print("{}\n", note);
     }
 
     RunOptions m_options;

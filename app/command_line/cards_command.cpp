@@ -19,40 +19,29 @@ const char* stageName(Stage stage) {
 
 const char* needName(Need need) {
     switch (need) {
-    case Need::Keys:
-        return "keys";
-    case Need::Values:
-        return "values";
-    case Need::Queries:
-        return "queries";
-    case Need::PreRopeKeys:
-        return "pre-RoPE keys";
-    case Need::ImportedScores:
-        return "a file of scores";
+    case Need::Keys: return "keys";
+    case Need::Values: return "values";
+    case Need::Queries: return "queries";
+    case Need::PreRopeKeys: return "pre-RoPE keys";
+    case Need::ImportedScores: return "a file of scores";
     }
     return "";
 }
 
 Json defaultOf(const ParameterSpec& spec) {
     switch (spec.kind) {
-    case ParameterKind::Flag:
-        return spec.defaultValue != 0;
-    case ParameterKind::Choice:
-        return spec.choices[static_cast<std::size_t>(spec.defaultValue)].id;
-    case ParameterKind::Text:
-        return spec.defaultText;
-    case ParameterKind::Integer:
-        return static_cast<std::int64_t>(spec.defaultValue);
-    case ParameterKind::Real:
-        break;
+    case ParameterKind::Flag: return spec.defaultValue != 0;
+    case ParameterKind::Choice: return spec.choices[static_cast<std::size_t>(spec.defaultValue)].id;
+    case ParameterKind::Text: return spec.defaultText;
+    case ParameterKind::Integer: return static_cast<std::int64_t>(spec.defaultValue);
+    case ParameterKind::Real: break;
     }
     return spec.defaultValue;
 }
 
 Json parameterJson(const ParameterSpec& spec) {
     Json choices = Json::array();
-    for (const ParameterChoice& choice : spec.choices)
-        choices.push_back(choice.id);
+    for (const ParameterChoice& choice : spec.choices) choices.push_back(choice.id);
     return {{"id", spec.id},     {"label", spec.label},   {"symbol", spec.symbol},         {"unit", spec.unit},
             {"min", spec.min},   {"max", spec.max},       {"default", defaultOf(spec)},    {"choices", choices},
             {"help", spec.help}, {"source", spec.source}, {"stage", stageName(spec.stage)}};
@@ -60,19 +49,16 @@ Json parameterJson(const ParameterSpec& spec) {
 
 Json parametersJson(const ParameterTable& table) {
     Json parameters = Json::array();
-    for (const ParameterSpec& spec : table)
-        parameters.push_back(parameterJson(spec));
+    for (const ParameterSpec& spec : table) parameters.push_back(parameterJson(spec));
     return parameters;
 }
 
 Json policyJson(const PolicyCard& card) {
     Json needs = Json::array(), variants = Json::array();
-    for (const Need need : card.needs)
-        needs.push_back(needName(need));
+    for (const Need need : card.needs) needs.push_back(needName(need));
     for (const PolicyVariant& variant : card.variants) {
         Json values = Json::object();
-        for (const auto& [id, text] : variant.values)
-            values[id] = text;
+        for (const auto& [id, text] : variant.values) values[id] = text;
         variants.push_back(
             {{"id", variant.id}, {"label", variant.label}, {"summary", variant.summary}, {"values", values}});
     }
@@ -90,11 +76,9 @@ Json policyJson(const PolicyCard& card) {
 Json conditionsJson(const View& view, const std::string& option) {
     Json conditions = Json::array();
     for (const OptionNeed& need : view.card().needs) {
-        if (need.id != option)
-            continue;
+        if (need.id != option) continue;
         Json terms = Json::array();
-        for (const OptionIs& term : need.anyOf)
-            terms.push_back({{"id", term.id}, {"values", term.values}});
+        for (const OptionIs& term : need.anyOf) terms.push_back({{"id", term.id}, {"values", term.values}});
         conditions.push_back({{"any_of", terms}, {"words", needWords(view, need)}});
     }
     return conditions;
@@ -103,18 +87,15 @@ Json conditionsJson(const View& view, const std::string& option) {
 Json viewJson(const View& view) {
     const ViewCard& card = view.card();
     Json needs = Json::array({"selection"}), options = parametersJson(*card.options);
-    if (!card.data.empty())
-        needs.push_back(card.data);
-    for (Json& option : options)
-        option["matters_while"] = conditionsJson(view, option["id"]);
+    if (!card.data.empty()) needs.push_back(card.data);
+    for (Json& option : options) option["matters_while"] = conditionsJson(view, option["id"]);
     return {{"id", card.id},  {"name", card.name},         {"summary", card.summary}, {"paper", card.paper},
             {"needs", needs}, {"variants", Json::array()}, {"parameters", options}};
 }
 
 void printParameter(const ParameterSpec& spec, const std::string& condition = {}) {
     std::string range;
-    for (const ParameterChoice& choice : spec.choices)
-        range += (range.empty() ? "" : "|") + choice.id;
+    for (const ParameterChoice& choice : spec.choices) range += (range.empty() ? "" : "|") + choice.id;
     if (range.empty() && spec.kind == ParameterKind::Text)
         range = "text";
     else if (range.empty() && spec.kind != ParameterKind::Flag)
@@ -139,13 +120,11 @@ public:
     }
     void run(const CommandContext&) override {
         if (!m_asJson) {
-            for (const Item* item : m_items)
-                m_print(*item);
+            for (const Item* item : m_items) m_print(*item);
             return;
         }
         Json cards = Json::array();
-        for (const Item* item : m_items)
-            cards.push_back(m_json(*item));
+        for (const Item* item : m_items) cards.push_back(m_json(*item));
         fmt::print("{}\n", cards.dump(2));
     }
 
@@ -159,10 +138,8 @@ private:
 
 void printPolicy(const PolicyCard& card) {
     fmt::print("{}  {}\n  {}\n  {}\n", card.id, card.name, card.summary, card.paper);
-    for (const PolicyVariant& variant : card.variants)
-        fmt::print("  :{}  {}\n", variant.id, variant.summary);
-    for (const ParameterSpec& spec : *card.parameters)
-        printParameter(spec);
+    for (const PolicyVariant& variant : card.variants) fmt::print("  :{}  {}\n", variant.id, variant.summary);
+    for (const ParameterSpec& spec : *card.parameters) printParameter(spec);
     fmt::print("\n");
 }
 
@@ -183,8 +160,7 @@ void printView(const View& view) {
 
 std::unique_ptr<Command> makePoliciesCommand() {
     std::vector<const PolicyCard*> cards;
-    for (const Policy* policy : allPolicies())
-        cards.push_back(&policy->card());
+    for (const Policy* policy : allPolicies()) cards.push_back(&policy->card());
     return std::make_unique<CardsCommand<PolicyCard>>("policies",
                                                       "print what can be run, with parameters, papers and variants",
                                                       std::move(cards), policyJson, printPolicy);

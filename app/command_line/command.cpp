@@ -25,16 +25,14 @@ CommandContext::CommandContext(std::string commandLine, std::stop_token stop)
     : m_commandLine(std::move(commandLine)), m_stop(std::move(stop)) {}
 
 Checkpoint CommandContext::checkpoint(const std::string& what, double layers) const {
-    if (!isatty(STDERR_FILENO))
-        return Checkpoint(m_stop);
+    if (!isatty(STDERR_FILENO)) return Checkpoint(m_stop);
     auto mutex = std::make_shared<std::mutex>();
     auto shown = std::make_shared<int>(-1);
     const auto start = std::chrono::steady_clock::now();
     return Checkpoint(m_stop, [=](double done, double total) {
         const std::lock_guard lock(*mutex);
         const int percent = total > 0 ? static_cast<int>(100 * done / total) : 0;
-        if (percent == *shown)
-            return;
+        if (percent == *shown) return;
         *shown = percent;
         constexpr int kWidth = 30;
         const auto filled = static_cast<std::size_t>(std::clamp(percent, 0, 100) * kWidth / 100);
@@ -48,8 +46,7 @@ Checkpoint CommandContext::checkpoint(const std::string& what, double layers) co
 }
 
 void CommandContext::clearProgress() const {
-    if (isatty(STDERR_FILENO))
-        fmt::print(stderr, "\r\033[K");
+    if (isatty(STDERR_FILENO)) fmt::print(stderr, "\r\033[K");
 }
 
 bool Command::chosen() const { return m_command->parsed(); }
@@ -93,8 +90,7 @@ void RunOptions::addEngineTo(CLI::App& app) {
 }
 
 Arithmetic RunOptions::arithmeticOr(Arithmetic otherwise) const {
-    if (arithmetic.empty())
-        return otherwise;
+    if (arithmetic.empty()) return otherwise;
     return arithmetic == "fast" ? Arithmetic::Fast : Arithmetic::Exact;
 }
 
@@ -142,8 +138,7 @@ std::vector<int> parseRangeList(const std::string& text, const std::string& opti
     const auto number = [&] {
         int value = 0;
         const auto [next, error] = std::from_chars(at, end, value);
-        if (error != std::errc{} || value < 0)
-            fail();
+        if (error != std::errc{} || value < 0) fail();
         at = next;
         return value;
     };
@@ -154,12 +149,9 @@ std::vector<int> parseRangeList(const std::string& text, const std::string& opti
             ++at;
             last = number();
         }
-        if (last < first || last - first > 1'000'000)
-            fail();
-        for (int v = first; v <= last; ++v)
-            values.push_back(v);
-        if (at != end && (*at++ != ',' || at == end))
-            fail();
+        if (last < first || last - first > 1'000'000) fail();
+        for (int v = first; v <= last; ++v) values.push_back(v);
+        if (at != end && (*at++ != ',' || at == end)) fail();
     }
     std::sort(values.begin(), values.end());
     values.erase(std::unique(values.begin(), values.end()), values.end());
@@ -169,8 +161,7 @@ std::vector<int> parseRangeList(const std::string& text, const std::string& opti
 std::vector<LayerIndex> chosenLayers(const std::string& text, const CaptureReader& capture) {
     std::vector<LayerIndex> layers;
     if (text.empty())
-        for (const LayerInfo& info : capture.info().layers)
-            layers.push_back(info.layer);
+        for (const LayerInfo& info : capture.info().layers) layers.push_back(info.layer);
     for (const int layer : parseRangeList(text, "--layers"))
         layers.push_back(capture.info().layerInfo(LayerIndex(layer)).layer);
     return layers;

@@ -38,8 +38,7 @@ public:
         m_thread = std::jthread([this, set](const std::stop_token& done) {
             const timespec pause{0, 100'000'000};
             while (!done.stop_requested())
-                if (sigtimedwait(&set, nullptr, &pause) > 0)
-                    m_source.request_stop();
+                if (sigtimedwait(&set, nullptr, &pause) > 0) m_source.request_stop();
         });
     }
     std::stop_token token() const { return m_source.get_token(); }
@@ -125,8 +124,7 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
     app.add_option("--threads", window.threads, "of the engine; 0: all cores")->check(CLI::Range(0, 1024));
     app.require_subcommand(0, 1);
     const auto commands = makeCommands();
-    for (const auto& command : commands)
-        command->addTo(app);
+    for (const auto& command : commands) command->addTo(app);
     try {
         std::vector<std::string> words = withEachPolicyNamed({argv + 1, argv + argc});
         std::reverse(words.begin(), words.end()); // CLI11 reads them in reverse
@@ -149,8 +147,7 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
                 command->run(context);
             });
         }
-    if (window.file.empty())
-        return std::nullopt;
+    if (window.file.empty()) return std::nullopt;
     const int code = guarded(CommandContext({}, {}), [&] { checkWindowFile(window.file); });
     return code == 0 ? std::nullopt : std::optional(code);
 }

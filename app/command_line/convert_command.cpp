@@ -51,8 +51,7 @@ public:
             throw Error({.sentence = "this is no file of tensors that can be converted",
                          .remedy = "Name a .safetensors or .npz file or a folder of .safetensors files",
                          .path = m_in});
-        for (const std::string& text : m_templates)
-            m_import.templates.push_back(NameTemplate::parse(text));
+        for (const std::string& text : m_templates) m_import.templates.push_back(NameTemplate::parse(text));
         m_import.order = m_layout == "hnd"   ? AxisOrder::HeadsFirst
                          : m_layout == "nhd" ? AxisOrder::TokensFirst
                                              : AxisOrder::Auto;

@@ -30,8 +30,7 @@ public:
 
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".json", ".csv", ".h5"});
-        if (!m_steps.empty())
-            checkOutput(m_steps, {".json"}, "--steps");
+        if (!m_steps.empty()) checkOutput(m_steps, {".json"}, "--steps");
         const auto specs = m_options.specs();
         if (specs.size() != 1)
             throw Error(
@@ -51,13 +50,11 @@ public:
             request.recordSteps = !m_steps.empty();
             results.push_back(runner->run(request, progress.part(from / total, (from + 1) / total)));
         }
-        if (!m_steps.empty())
-            writeFileAtomically(m_steps, stepsText(results));
+        if (!m_steps.empty()) writeFileAtomically(m_steps, stepsText(results));
         m_random.finish();
         writeSelection(m_out, recordSelection(results, filter), capture->tokens());
         context.clearProgress();
-        for (const std::string& note : results.front()->notes)
-            fmt::print(stderr, "{}\n", note);
+        for (const std::string& note : results.front()->notes) fmt::print(stderr, "{}\n", note);
     }
 
 private:

@@ -22,8 +22,7 @@ struct Disabled {
 std::vector<Disabled> disabledPolicies(const CaptureReader& capture) {
     std::vector<Disabled> disabled;
     bool queries = true;
-    for (const LayerInfo& layer : capture.info().layers)
-        queries &= layer.queryCount > 0;
+    for (const LayerInfo& layer : capture.info().layers) queries &= layer.queryCount > 0;
     for (const Policy* policy : allPolicies())
         for (const Need need : policy->card().needs)
             if (need == Need::Queries && !queries)
@@ -71,8 +70,7 @@ void printCapture(const CaptureReader& capture) {
                info.path, info.modelId, info.modelRevision, info.numTokens, info.layers.size(), info.numLayers,
                info.numQueryHeads, info.numKvHeads, info.headDim, info.valueDim,
                static_cast<double>(info.fileBytes) / 1048576, info.hash);
-    if (!info.notes.empty())
-        fmt::print("  notes        {}\n", info.notes);
+    if (!info.notes.empty()) fmt::print("  notes        {}\n", info.notes);
     for (const Segment& s : capture.tokens().segments)
         fmt::print("  {:<12} tokens {} to {} (end not included)\n", segmentName(s.kind), s.begin, s.end);
     fmt::print("\n  layer  stored  queries  scaling   window  RoPE  o_proj\n");
@@ -115,8 +113,7 @@ public:
         for (const CaptureFinding& f : findings)
             fmt::print("  {:<8} {}{}{}\n", severityName(f.severity), f.what,
                        f.place.empty() ? "" : " (" + f.place + ")", f.remedy.empty() ? "" : ". " + f.remedy);
-        for (const Disabled& d : disabled)
-            fmt::print("  disabled {}: {}\n", d.policy, d.reason);
+        for (const Disabled& d : disabled) fmt::print("  disabled {}: {}\n", d.policy, d.reason);
     }
 
 private:

@@ -47,20 +47,16 @@ struct Row {
 /// The number of a measure that belongs to a query head: its own, that of its KV head, or that of the layer.
 double valueFor(const MeasureValues& values, int queryHead, int kvHead) {
     switch (measureById(values.id).shape) {
-    case MeasureShape::PerKvHead:
-        return values.perHead[static_cast<std::size_t>(kvHead)];
-    case MeasureShape::PerLayerQuery:
-        return values.perHead.front();
-    default:
-        return values.perHead[static_cast<std::size_t>(queryHead)];
+    case MeasureShape::PerKvHead: return values.perHead[static_cast<std::size_t>(kvHead)];
+    case MeasureShape::PerLayerQuery: return values.perHead.front();
+    default: return values.perHead[static_cast<std::size_t>(queryHead)];
     }
 }
 
 /// Over the seeds.
 template <class Value> Summary overSeeds(const Row& row, Value value) {
     std::vector<double> values;
-    for (std::size_t i = 0; i < row.group.results.size(); ++i)
-        values.push_back(value(i));
+    for (std::size_t i = 0; i < row.group.results.size(); ++i) values.push_back(value(i));
     return summaryOf(values);
 }
 
@@ -98,8 +94,7 @@ TableRow columnsOf(const Row& row) {
             row, [&](std::size_t i) { return valueFor(row.group.measures[i][m], row.queryHead, row.kvHead); });
         const std::string& id = row.group.measures.front()[m].id;
         columns.push_back({id, summary.count > 0 ? summary.mean : std::numeric_limits<double>::quiet_NaN()});
-        if (row.group.overSeeds)
-            columns.push_back({id + "_std", summary.deviation});
+        if (row.group.overSeeds) columns.push_back({id + "_std", summary.deviation});
     }
     if (row.group.work)
         columns.insert(columns.end(),
@@ -143,8 +138,7 @@ public:
 
     void run(const CommandContext& context) override {
         checkOutput(m_out, {".json", ".csv"});
-        for (const std::string& metric : m_metrics)
-            measureById(metric); // refused before any work is done
+        for (const std::string& metric : m_metrics) measureById(metric); // refused before any work is done
         const auto capture = openCapture(m_capture);
         const auto heads = chosenKvHeads(m_heads, *capture);
         std::vector<RunRequest> requests = makeRequests(capture);
@@ -178,15 +172,13 @@ private:
         const bool draws = !request.recorded && policyById(request.policy.policy).card().usesSeed;
         const std::size_t count = draws && !seeds.empty() ? seeds.size() : 1;
         for (std::size_t i = 0; i < count; ++i) {
-            if (!seeds.empty() && !request.recorded)
-                request.seed = static_cast<std::uint64_t>(seeds[i]);
+            if (!seeds.empty() && !request.recorded) request.seed = static_cast<std::uint64_t>(seeds[i]);
             const auto total = static_cast<double>(count), from = static_cast<double>(i);
             group.results.push_back(runner.run(request, progress.part(from / total, (from + 0.5) / total)));
             group.measures.push_back(runner.measure(*group.results.back(), m_metrics,
                                                     progress.part((from + 0.5) / total, (from + 1) / total)));
         }
-        if (m_work)
-            group.work = policyWork(runner, group.results.front()->request, progress.silent());
+        if (m_work) group.work = policyWork(runner, group.results.front()->request, progress.silent());
         return group;
     }
 
@@ -207,8 +199,7 @@ private:
             const auto recorded = std::make_shared<const RecordedSelection>(readSelection(path));
             checkAgainst(*recorded, *capture);
             std::set<int> there;
-            for (const RecordedHead& head : recorded->heads)
-                there.insert(head.layer);
+            for (const RecordedHead& head : recorded->heads) there.insert(head.layer);
             for (const LayerIndex layer : layers)
                 if (there.contains(layer.value)) {
                     PolicySpec none;

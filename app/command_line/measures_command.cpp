@@ -11,34 +11,25 @@ namespace {
 
 const char* shapeText(MeasureShape shape) {
     switch (shape) {
-    case MeasureShape::PerQuery:
-        return "per query and head";
-    case MeasureShape::PerQueryHead:
-        return "per query head";
-    case MeasureShape::PerKvHead:
-        return "per KV head";
-    case MeasureShape::PerLayerQuery:
-        return "per query, whole layer";
+    case MeasureShape::PerQuery: return "per query and head";
+    case MeasureShape::PerQueryHead: return "per query head";
+    case MeasureShape::PerKvHead: return "per KV head";
+    case MeasureShape::PerLayerQuery: return "per query, whole layer";
     }
     return "";
 }
 
 const char* directionText(MeasureDirection direction) {
-    if (direction == MeasureDirection::Neither)
-        return "describes";
+    if (direction == MeasureDirection::Neither) return "describes";
     return direction == MeasureDirection::SmallerIsBetter ? "smaller is better" : "larger is better";
 }
 
 const char* needText(MeasureNeed need) {
     switch (need) {
-    case MeasureNeed::Nothing:
-        return "";
-    case MeasureNeed::Scores:
-        return "; needs a policy with scores";
-    case MeasureNeed::OutputProjection:
-        return "; needs o_proj in the capture";
-    case MeasureNeed::PreRopeKeys:
-        return "; needs the keys before RoPE, stored or derived";
+    case MeasureNeed::Nothing: return "";
+    case MeasureNeed::Scores: return "; needs a policy with scores";
+    case MeasureNeed::OutputProjection: return "; needs o_proj in the capture";
+    case MeasureNeed::PreRopeKeys: return "; needs the keys before RoPE, stored or derived";
     }
     return "";
 }

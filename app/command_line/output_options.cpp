@@ -49,8 +49,7 @@ void checkOutputsAreOwn(const CLI::App& subcommand) {
     const auto options = subcommand.get_options([](const CLI::Option* option) { return option->count() > 0; });
     for (const CLI::Option* output : options)
         for (const CLI::Option* other : options)
-            if (isOutput(*output) && other != output)
-                checkAgainst(*output, output->results().front(), *other);
+            if (isOutput(*output) && other != output) checkAgainst(*output, output->results().front(), *other);
 }
 
 } // namespace kvscope

@@ -58,8 +58,7 @@ Viewport::Range parseRange(const std::string& text) {
 
 std::vector<TokenIndex> parseTokens(const std::string& text, const CaptureReader& capture) {
     std::vector<TokenIndex> tokens;
-    for (const int token : parseRangeList(text, "--select"))
-        tokens.push_back(token);
+    for (const int token : parseRangeList(text, "--select")) tokens.push_back(token);
     if (!tokens.empty() && tokens.back() >= capture.info().numTokens)
         throw Error({.sentence = fmt::format("token {} is outside the capture", tokens.back()),
                      .place = "--select",
@@ -140,20 +139,16 @@ void PlotCommand::checkOptions() const {
     themeByName(m_figure.theme);
     checkNumber(m_figure.scale, 0.25, 16, "--scale");
     checkNumber(m_figure.scroll, -1, 1e9, "--scroll");
-    if (m_figure.out.ends_with(".png"))
-        checkImageSize(width, height, m_figure.scale);
-    if (m_session.empty())
-        return;
+    if (m_figure.out.ends_with(".png")) checkImageSize(width, height, m_figure.scale);
+    if (m_session.empty()) return;
     const auto refuse = [](const std::string& what) {
         throw Error({.sentence = "a session holds what " + what + " would say",
                      .place = "--session, " + what,
                      .remedy = "Leave one of the two out"});
     };
-    if (!m_capture.empty())
-        refuse("the capture " + m_capture);
+    if (!m_capture.empty()) refuse("the capture " + m_capture);
     for (const char* option : {"--policy", "--selection", "--retention", "--budget", "--cut", "--seed"})
-        if (m_command->count(option) > 0)
-            refuse(option);
+        if (m_command->count(option) > 0) refuse(option);
 }
 
 Session PlotCommand::sessionFromOptions() const {
@@ -204,8 +199,7 @@ FigureRequest PlotCommand::figureOf(const Session& session, const View& view) co
                      .remedy = fmt::format("There are {} panes, counted from 0", panes)});
     FigureRequest figure;
     figure.viewId = view.card().id;
-    if (m_pane >= 0)
-        figure.pane = static_cast<std::size_t>(m_pane);
+    if (m_pane >= 0) figure.pane = static_cast<std::size_t>(m_pane);
     std::tie(figure.width, figure.height) = parseSize(m_figure.size);
     figure.scale = m_figure.scale;
     figure.theme = m_figure.theme;
@@ -215,13 +209,11 @@ FigureRequest PlotCommand::figureOf(const Session& session, const View& view) co
 
 void PlotCommand::aim(Session& session, const CaptureReader& capture) const {
     const CaptureInfo& info = capture.info();
-    if (m_layer >= 0 || m_session.empty())
-        session.layer = LayerIndex(std::max(0, m_layer));
+    if (m_layer >= 0 || m_session.empty()) session.layer = LayerIndex(std::max(0, m_layer));
     info.layerInfo(session.layer); // throws for a missing layer
     if (m_kvHead >= 0 || m_queryHead < 0)
         checkHead(m_kvHead >= 0 ? m_kvHead : session.kvHead.value, info.numKvHeads, "KV head", "--kv-head");
-    if (m_kvHead >= 0)
-        chooseKvHead(session, KvHeadIndex(m_kvHead), capture);
+    if (m_kvHead >= 0) chooseKvHead(session, KvHeadIndex(m_kvHead), capture);
     if (m_queryHead >= 0) {
         checkHead(m_queryHead, info.numQueryHeads, "query head", "--q-head");
         chooseQueryHead(session, QueryHeadIndex(m_queryHead), capture);
@@ -237,8 +229,7 @@ void PlotCommand::aim(Session& session, const CaptureReader& capture) const {
         throw Error({.sentence = fmt::format("the cursor {} lies behind the last token", m_figure.cursor),
                      .place = "--cursor",
                      .remedy = fmt::format("The capture has {} tokens", info.numTokens)});
-    if (m_figure.cursor >= 0)
-        session.look.cursor = m_figure.cursor;
+    if (m_figure.cursor >= 0) session.look.cursor = m_figure.cursor;
 }
 
 void PlotCommand::activate(Session& session) const {
@@ -246,15 +237,12 @@ void PlotCommand::activate(Session& session) const {
         throw Error({.sentence = fmt::format("there is no pane {}", m_active),
                      .place = "--active",
                      .remedy = fmt::format("Panes are counted from 0 to {}", session.panes.size() - 1)});
-    if (m_active >= 0)
-        session.activePane = m_active;
+    if (m_active >= 0) session.activePane = m_active;
 }
 
 void PlotCommand::applyLook(Session& session, const View& view) const {
-    if (!m_figure.range.empty())
-        session.look.ranges[view.card().id] = parseRange(m_figure.range);
-    if (m_figure.scroll >= 0)
-        session.look.stripScroll = m_figure.scroll;
+    if (!m_figure.range.empty()) session.look.ranges[view.card().id] = parseRange(m_figure.range);
+    if (m_figure.scroll >= 0) session.look.stripScroll = m_figure.scroll;
     ParameterValues checked(view.card().options); // refuses unknown values before anything is stored
     std::set<std::string> named;
     for (const std::string& set : m_figure.viewSet) {

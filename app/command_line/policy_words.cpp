@@ -14,8 +14,7 @@ const std::string kOption = "--policy";
 
 bool isPolicy(const std::string& word, bool bare) {
     const std::string id = word.substr(0, word.find_first_of(":,@"));
-    if (id == word && !bare)
-        return false;
+    if (id == word && !bare) return false;
     const auto& policies = allPolicies();
     const bool known =
         std::any_of(policies.begin(), policies.end(), [&](const Policy* policy) { return policy->card().id == id; });
@@ -30,8 +29,7 @@ std::vector<std::string> withEachPolicyNamed(const std::vector<std::string>& wor
     bool isValue = false, afterPolicy = false;
     for (const std::string& word : words) {
         const bool further = !isValue && afterPolicy && isPolicy(word, !viewComes);
-        if (further)
-            named.push_back(kOption);
+        if (further) named.push_back(kOption);
         named.push_back(word);
         afterPolicy = further || isValue || word.starts_with(kOption + "=");
         isValue = word == kOption;

@@ -29,20 +29,16 @@ void RandomOptions::checkSeeds(std::size_t seeds) const {
 }
 
 std::shared_ptr<const RandomSource> RandomOptions::sourceFor(const CaptureInfo& capture) {
-    if (!m_record.empty())
-        checkOutput(m_record, {".h5"}, "--record");
-    if (m_uniforms.empty() && m_sketch.empty() && m_record.empty())
-        return nullptr;
+    if (!m_record.empty()) checkOutput(m_record, {".h5"}, "--record");
+    if (m_uniforms.empty() && m_sketch.empty() && m_record.empty()) return nullptr;
     auto replayed = replayRandom(m_uniforms, m_sketch, capture);
-    if (m_record.empty())
-        return replayed;
+    if (m_record.empty()) return replayed;
     m_recording = std::make_shared<const RecordingRandom>(std::move(replayed), capture);
     return m_recording;
 }
 
 void RandomOptions::finish() const {
-    if (m_recording)
-        m_recording->write(m_record);
+    if (m_recording) m_recording->write(m_record);
 }
 
 } // namespace kvscope

@@ -61,34 +61,28 @@ private:
         const bool saved = isSessionFile(m_input);
         Session session = saved ? readSession(m_input) : Session{};
         capture = openCapture(saved ? session.capturePath : m_input);
-        if (!saved)
-            session = firstSession(*capture);
+        if (!saved) session = firstSession(*capture);
         if (!m_options.policies.empty()) {
             session.panes.clear();
             session.panesLinked = false;
-            for (const PolicySpec& spec : m_options.specs())
-                addPane(session, {spec, {}, {}});
+            for (const PolicySpec& spec : m_options.specs()) addPane(session, {spec, {}, {}});
             session.activePane = 0;
         }
-        if (m_options.cut != "default")
-            session.cut = m_options.cut;
-        if (m_options.seed != 0)
-            session.seed = m_options.seed;
+        if (m_options.cut != "default") session.cut = m_options.cut;
+        if (m_options.seed != 0) session.seed = m_options.seed;
         session.arithmetic = m_options.arithmeticOr(session.arithmetic);
         aim(session, *capture);
         return session;
     }
 
     void aim(Session& session, const CaptureReader& capture) const {
-        if (m_layer >= 0)
-            session.layer = capture.info().layerInfo(LayerIndex(m_layer)).layer;
+        if (m_layer >= 0) session.layer = capture.info().layerInfo(LayerIndex(m_layer)).layer;
         if (m_kvHead >= capture.info().numKvHeads)
             throw Error({.sentence = fmt::format("there is no KV head {}", m_kvHead),
                          .place = "--kv-head",
                          .remedy = fmt::format("The capture has KV heads 0 to {}", capture.info().numKvHeads - 1),
                          .path = capture.info().path});
-        if (m_kvHead >= 0)
-            chooseKvHead(session, KvHeadIndex(m_kvHead), capture);
+        if (m_kvHead >= 0) chooseKvHead(session, KvHeadIndex(m_kvHead), capture);
         fitToCapture(session, capture);
     }
 

@@ -38,23 +38,20 @@ public:
         const Reproduction& reproduction = reproductionById(m_id);
         checkOptions();
         std::vector<std::shared_ptr<const CaptureReader>> captures;
-        for (const std::string& path : m_captures)
-            captures.push_back(openCapture(path));
+        for (const std::string& path : m_captures) captures.push_back(openCapture(path));
         const auto runner = m_options.makeRunner();
         const ReproductionResult result = reproduce(
             *runner, reproduction, captures, parseRangeList(m_layers, "--layers"), context.checkpoint("reproduce"));
         if (!m_csv.empty())
             writeFileAtomically(m_csv,
                                 reproductionCsv(reproduction, result) + "# command: " + context.commandLine() + "\n");
-        if (!m_out.empty())
-            draw(reproduction, result, context);
+        if (!m_out.empty()) draw(reproduction, result, context);
     }
 
 private:
     static void printList() {
         std::size_t width = 0;
-        for (const Reproduction& row : allReproductions())
-            width = std::max(width, row.id.size());
+        for (const Reproduction& row : allReproductions()) width = std::max(width, row.id.size());
         for (const Reproduction& row : allReproductions())
             fmt::print("{:<{}}  {}{}\n", row.id, width, row.item,
                        row.elsewhere.empty() ? "" : " [" + row.elsewhere + "]");
@@ -69,10 +66,8 @@ private:
             throw Error({.sentence = "nothing would be written",
                          .place = "--csv, --out",
                          .remedy = "Add --csv FILE.csv or --out FILE.svg"});
-        if (!m_csv.empty())
-            checkOutput(m_csv, {".csv"}, "--csv");
-        if (!m_out.empty())
-            checkOutput(m_out, {".png", ".svg", ".pdf"});
+        if (!m_csv.empty()) checkOutput(m_csv, {".csv"}, "--csv");
+        if (!m_out.empty()) checkOutput(m_out, {".png", ".svg", ".pdf"});
     }
 
     void draw(const Reproduction& reproduction, const ReproductionResult& result, const CommandContext& context) const {

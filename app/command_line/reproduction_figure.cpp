@@ -28,10 +28,8 @@ bool hasCategories(const Reproduction& reproduction) {
 AxisSpec axisOver(std::vector<double> numbers, const std::string& title, bool logarithmic) {
     AxisSpec axis;
     axis.title = title;
-    if (logarithmic)
-        std::erase_if(numbers, [](double x) { return x <= 0; });
-    if (numbers.empty())
-        return axis;
+    if (logarithmic) std::erase_if(numbers, [](double x) { return x <= 0; });
+    if (numbers.empty()) return axis;
     const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
     if (logarithmic) {
         axis.scale = AxisScale::Logarithmic;
@@ -63,21 +61,18 @@ PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& re
                   double top, double bottom) {
     const bool bars = reproduction.method == ReproductionMethod::Lengths;
     std::vector<double> x, y;
-    if (bars)
-        y.push_back(0);
+    if (bars) y.push_back(0);
     const auto [lowest, highest] = intervalRoom(result);
     for (const ReproducedSeries& series : result.series)
         for (const ReproducedPoint& point : series.points) {
-            if (!std::isfinite(point.summary.mean))
-                continue;
+            if (!std::isfinite(point.summary.mean)) continue;
             x.push_back(point.x);
             y.push_back(std::max(lowest, point.summary.mean - point.summary.studentHalfInterval()));
             y.push_back(std::min(highest, point.summary.mean + point.summary.studentHalfInterval()));
         }
     const bool logarithmic = isPowerLaw(reproduction);
     PlotFrame frame{{}, axisOver(x, result.xTitle, logarithmic), axisOver(y, result.yTitle, logarithmic)};
-    if (bars)
-        frame.y.low = 0; // bars start at 0
+    if (bars) frame.y.low = 0; // bars start at 0
     if (hasCategories(reproduction) && !x.empty()) {
         frame.x.low = *std::min_element(x.begin(), x.end()) - 0.5;
         frame.x.high = *std::max_element(x.begin(), x.end()) + 0.5;
@@ -123,10 +118,8 @@ void drawCategories(SceneBuilder& builder, const PlotFrame& frame, const Reprodu
     std::vector<std::vector<std::string>> drawn;
     for (const ReproducedSeries& series : result.series) {
         std::vector<std::string> texts;
-        for (const ReproducedPoint& point : series.points)
-            texts.push_back(point.xText);
-        if (std::find(drawn.begin(), drawn.end(), texts) != drawn.end())
-            continue;
+        for (const ReproducedPoint& point : series.points) texts.push_back(point.xText);
+        if (std::find(drawn.begin(), drawn.end(), texts) != drawn.end()) continue;
         for (const ReproducedPoint& point : series.points)
             builder.text({frame.toPixels(point.x, frame.y.low).x,
                           frame.plot.bottom() + 6 + 12 * static_cast<double>(drawn.size())},
@@ -141,8 +134,7 @@ void drawBars(SceneBuilder& builder, const PlotFrame& frame, const ReproductionR
     const double width = 0.8 / static_cast<double>(result.series.size());
     for (std::size_t i = 0; i < result.series.size(); ++i)
         for (const ReproducedPoint& point : result.series[i].points) {
-            if (!(point.summary.mean > 0))
-                continue;
+            if (!(point.summary.mean > 0)) continue;
             const double left = point.x - 0.4 + width * static_cast<double>(i);
             const Point top = frame.toPixels(left, point.summary.mean), end = frame.toPixels(left + width, 0);
             builder.rectangle({top.x, top.y, end.x - top.x - 1, end.y - top.y}, styles[i].fill,
@@ -152,8 +144,7 @@ void drawBars(SceneBuilder& builder, const PlotFrame& frame, const ReproductionR
 
 void drawLaw(SceneBuilder& builder, const PlotFrame& frame, const ReproducedSeries& series, const SeriesStyle& style) {
     const PowerLaw& law = *series.law;
-    if (!std::isfinite(law.exponent) || series.points.empty())
-        return;
+    if (!std::isfinite(law.exponent) || series.points.empty()) return;
     std::vector<Point> ends;
     for (const double x : {series.points.front().x, series.points.back().x})
         ends.push_back(frame.toPixels(x, law.factor * std::pow(x, law.exponent)));
@@ -180,10 +171,8 @@ void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedS
                 const SeriesStyle& style) {
     std::vector<Point> line;
     for (const ReproducedPoint& point : series.points) {
-        if (!std::isfinite(point.summary.mean))
-            continue;
-        if (frame.y.scale == AxisScale::Logarithmic && point.summary.mean <= 0)
-            continue;
+        if (!std::isfinite(point.summary.mean)) continue;
+        if (frame.y.scale == AxisScale::Logarithmic && point.summary.mean <= 0) continue;
         line.push_back(frame.toPixels(point.x, point.summary.mean));
         const auto end = [&](double y) { return frame.toPixels(point.x, std::clamp(y, frame.y.low, frame.y.high)); };
         const double half = point.summary.studentHalfInterval();
@@ -204,8 +193,7 @@ void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedS
 }
 
 std::string legendText(const ReproducedSeries& series) {
-    if (!series.law)
-        return series.label;
+    if (!series.law) return series.label;
     return fmt::format("{}: power {} ± {}", series.label, formatFixed(series.law->exponent, 2),
                        formatFixed(series.law->halfInterval, 2));
 }
@@ -252,8 +240,7 @@ Scene drawReproduction(const Reproduction& reproduction, const ReproductionResul
     const TextStyle note{FontFace::Interface, 10}, title{FontFace::Interface, 13, FontWeight::SemiBold};
     std::vector<std::string> lines;
     for (const std::string& text : result.notes)
-        for (std::string& part : builder.wrap(text, note, viewport.width - 24))
-            lines.push_back(std::move(part));
+        for (std::string& part : builder.wrap(text, note, viewport.width - 24)) lines.push_back(std::move(part));
     const double bottom = 10 + kLine * static_cast<double>(lines.size()), legendLeft = 60;
     const std::vector<SeriesStyle> styles = stylesOf(result, theme, viewport.theme);
     builder.text({12, 20}, builder.elide(reproduction.item, title, viewport.width - 24), title, theme.text1);
@@ -273,16 +260,13 @@ Scene drawReproduction(const Reproduction& reproduction, const ReproductionResul
             axes.x.title.clear(); // the bins of both series are written there
     }
     drawGrid(builder, axes, theme);
-    if (frame.y.scale == AxisScale::Logarithmic)
-        drawPowers(builder, frame, reproduction.powers, theme);
+    if (frame.y.scale == AxisScale::Logarithmic) drawPowers(builder, frame, reproduction.powers, theme);
     if (reproduction.method == ReproductionMethod::Lengths)
         drawBars(builder, frame, result, styles);
     else
-        for (std::size_t i = 0; i < styles.size(); ++i)
-            drawSeries(builder, frame, result.series[i], styles[i]);
+        for (std::size_t i = 0; i < styles.size(); ++i) drawSeries(builder, frame, result.series[i], styles[i]);
     drawAxes(builder, axes, {}, theme);
-    if (categories)
-        drawCategories(builder, frame, result, theme);
+    if (categories) drawCategories(builder, frame, result, theme);
     double y = viewport.height - bottom + kLine;
     for (const std::string& text : lines) {
         builder.text({12, y}, text, note, theme.text3);

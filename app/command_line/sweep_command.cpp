@@ -21,8 +21,7 @@ namespace {
 std::vector<std::string> splitAtCommas(const std::string& text) {
     std::vector<std::string> parts;
     std::stringstream stream(text);
-    for (std::string part; std::getline(stream, part, ',');)
-        parts.push_back(part);
+    for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
     return parts;
 }
 
@@ -78,22 +77,18 @@ public:
         const Checkpoint progress = context.checkpoint("sweep", layers);
         runSweep(*runner, request, progress, [&](const SweepRow& row) {
             table << withCommand(sweepCsvLine(request, row), context.commandLine());
-            if (!table)
-                failWrite();
+            if (!table) failWrite();
         });
         table.close();
-        if (!table)
-            failWrite();
+        if (!table) failWrite();
         file.commit();
     }
 
 private:
     SweepRequest makeRequest() const {
         SweepRequest request;
-        for (const std::string& path : m_captures)
-            request.captures.push_back(openCapture(path));
-        for (const std::string& text : m_options.policies)
-            request.policies.push_back(PolicySpec::parse(text));
+        for (const std::string& path : m_captures) request.captures.push_back(openCapture(path));
+        for (const std::string& text : m_options.policies) request.policies.push_back(PolicySpec::parse(text));
         if (request.policies.empty())
             throw Error({.sentence = "no policy is named",
                          .place = "--policy",

@@ -12,10 +12,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 std::string cellText(const Json& value) {
-    if (value.is_null())
-        return {};
-    if (value.is_string())
-        return value.get<std::string>();
+    if (value.is_null()) return {};
+    if (value.is_string()) return value.get<std::string>();
     return value.is_number_float() ? numberText(value.get<double>()) : value.dump();
 }
 
@@ -38,8 +36,7 @@ std::string jsonText(const std::string& format, const std::vector<TableRow>& row
     Json list = Json::array();
     for (const TableRow& row : rows) {
         Json& object = list.emplace_back(Json::object());
-        for (const auto& [name, value] : row)
-            object[name] = value;
+        for (const auto& [name, value] : row) object[name] = value;
     }
     return Json{{"format", format}, {"version", 1}, {"command", command}, {"rows", list}}.dump(1) + "\n";
 }

@@ -21,8 +21,7 @@ using Json = nlohmann::ordered_json;
 
 /// JSON knows no infinity: demands beyond the double range are written as "inf".
 Json numberJson(double value) {
-    if (std::isnan(value))
-        return nullptr;
+    if (std::isnan(value)) return nullptr;
     return std::isinf(value) ? Json("inf") : Json(value);
 }
 

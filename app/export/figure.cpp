@@ -29,8 +29,7 @@ struct Mover {
     void operator()(TextItem& item) const { item.position = moved(item.position); }
     void operator()(ImageItem& item) const { item.box = moved(item.box); }
     void operator()(PointCloudItem& item) const {
-        if (!item.points)
-            return;
+        if (!item.points) return;
         auto points = std::make_shared<std::vector<Point>>(*item.points);
         movePoints(*points);
         item.points = std::move(points);
@@ -38,8 +37,7 @@ struct Mover {
     void operator()(PushClipItem& item) const { item.box = moved(item.box); }
     void operator()(PopClipItem&) const {}
     void movePoints(std::vector<Point>& points) const {
-        for (Point& p : points)
-            p = moved(p);
+        for (Point& p : points) p = moved(p);
     }
 };
 
@@ -56,8 +54,7 @@ std::string factsOf(const ViewInput& input, const PaneData& pane) {
             fmt::format("error {} · mass {} % · {}", formatFixed(meanErrorOf(result, *input.capture, input.kvHead), 3),
                         formatFixed(100 * meanMassOf(result, *input.capture, input.kvHead), 1), facts);
     const auto needle = beforeCut(input, tokensOfKind(*input.capture, SegmentKind::Needle));
-    if (!needle.empty())
-        facts += fmt::format(" · needle {}/{}", keptAmong(input, pane, needle), needle.size());
+    if (!needle.empty()) facts += fmt::format(" · needle {}/{}", keptAmong(input, pane, needle), needle.size());
     return facts;
 }
 
@@ -100,10 +97,8 @@ void placeScene(Scene& whole, const Scene& part, Point offset) {
 
 Scene buildFigure(const View& view, ViewInput input, const ParameterValues& options,
                   const std::vector<std::size_t>& panes, const Viewport& viewport) {
-    if (!view.card().perPane)
-        return view.buildScene(input, options, viewport);
-    if (panes.empty())
-        throw Error({.sentence = "there is no pane to draw", .remedy = "Add a policy"});
+    if (!view.card().perPane) return view.buildScene(input, options, viewport);
+    if (panes.empty()) throw Error({.sentence = "there is no pane to draw", .remedy = "Add a policy"});
     Scene figure;
     figure.width = viewport.width;
     figure.height = viewport.height;

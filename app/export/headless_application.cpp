@@ -12,18 +12,15 @@ namespace {
 QtMessageHandler g_next = nullptr;
 
 void withoutDesktopNotes(QtMsgType type, const QMessageLogContext& context, const QString& message) {
-    if (!message.startsWith(QLatin1String("QStandardPaths: XDG_RUNTIME_DIR")))
-        g_next(type, context, message);
+    if (!message.startsWith(QLatin1String("QStandardPaths: XDG_RUNTIME_DIR"))) g_next(type, context, message);
 }
 
 } // namespace
 
 HeadlessApplication::HeadlessApplication() {
-    if (qGuiApp)
-        return;
+    if (qGuiApp) return;
     qputenv("QT_QPA_PLATFORM", "offscreen"); // before the application looks at the environment
-    if (!g_next)
-        g_next = qInstallMessageHandler(withoutDesktopNotes);
+    if (!g_next) g_next = qInstallMessageHandler(withoutDesktopNotes);
     m_application = std::make_unique<QGuiApplication>(m_count, m_arguments);
 }
 

@@ -19,17 +19,14 @@ QColor colourOf(Colour c) { return QColor(c.r, c.g, c.b, c.a); }
 QRectF rectOf(const Box& b) { return {b.x, b.y, b.width, b.height}; }
 
 QPen penOf(const Stroke& stroke) {
-    if (stroke.colour.a == 0 || stroke.width <= 0)
-        return Qt::NoPen;
+    if (stroke.colour.a == 0 || stroke.width <= 0) return Qt::NoPen;
     QPen pen(colourOf(stroke.colour), stroke.width);
     pen.setJoinStyle(Qt::RoundJoin);
     pen.setCapStyle(stroke.dash.empty() ? Qt::RoundCap : Qt::FlatCap);
     if (!stroke.dash.empty()) {
         QList<qreal> pattern; // Qt counts dashes in pen widths
-        for (const double length : stroke.dash)
-            pattern << length / stroke.width;
-        if (pattern.size() % 2 != 0)
-            pattern << pattern.back();
+        for (const double length : stroke.dash) pattern << length / stroke.width;
+        if (pattern.size() % 2 != 0) pattern << pattern.back();
         pen.setDashPattern(pattern);
     }
     return pen;
@@ -40,8 +37,7 @@ QBrush brushOf(Colour c) { return c.a == 0 ? QBrush(Qt::NoBrush) : QBrush(colour
 QPolygonF polygonOf(const std::vector<Point>& points) {
     QPolygonF polygon;
     polygon.reserve(static_cast<qsizetype>(points.size()));
-    for (const Point p : points)
-        polygon << QPointF(p.x, p.y);
+    for (const Point p : points) polygon << QPointF(p.x, p.y);
     return polygon;
 }
 
@@ -116,8 +112,7 @@ void ItemPainter::operator()(const TextItem& item) {
     m_painter.setPen(colourOf(item.colour));
     m_painter.save();
     m_painter.translate(item.position.x, item.position.y);
-    if (item.angleDegrees != 0)
-        m_painter.rotate(item.angleDegrees);
+    if (item.angleDegrees != 0) m_painter.rotate(item.angleDegrees);
     m_painter.drawText(QPointF(x, y), text);
     m_painter.restore();
 }
@@ -170,8 +165,7 @@ void paintScene(QPainter& painter, const Scene& scene, const PaintOptions& optio
     painter.setRenderHints(QPainter::Antialiasing | QPainter::TextAntialiasing);
     painter.fillRect(QRectF(0, 0, scene.width, scene.height), colourOf(scene.background));
     ItemPainter paint(painter, scene, options);
-    for (const Drawable& item : scene.items)
-        std::visit(paint, item);
+    for (const Drawable& item : scene.items) std::visit(paint, item);
     painter.restore();
 }
 

@@ -38,8 +38,7 @@ struct Footer {
     Scene scene;
 
     Footer(const Scene& figure, const ExportOptions& options) : scene(figure) {
-        if (!options.footer || options.command.empty())
-            return;
+        if (!options.footer || options.command.empty()) return;
         const QtTextService text;
         SceneBuilder builder(scene, text);
         const TextStyle style{FontFace::Monospace, kFooterPoints * kDotsPerInch / 72};
@@ -56,14 +55,11 @@ QByteArray pngOf(const Scene& scene, const ExportOptions& options) {
     checkImageSize(scene.width, scene.height, options.scale);
     QImage image = renderScene(scene, options.scale);
     image.setText("Software", "KVScope");
-    if (!options.title.empty())
-        image.setText("Title", QString::fromStdString(options.title));
-    if (!options.command.empty())
-        image.setText("Comment", QString::fromStdString(options.command));
+    if (!options.title.empty()) image.setText("Title", QString::fromStdString(options.title));
+    if (!options.command.empty()) image.setText("Comment", QString::fromStdString(options.command));
     QBuffer buffer;
     buffer.open(QIODevice::WriteOnly);
-    if (!QImageWriter(&buffer, "png").write(image))
-        failDraw("PNG");
+    if (!QImageWriter(&buffer, "png").write(image)) failDraw("PNG");
     return buffer.data();
 }
 
@@ -78,8 +74,7 @@ QByteArray svgOf(const Scene& scene, const ExportOptions& options) {
     generator.setTitle(QString::fromStdString(options.title.empty() ? "KVScope" : options.title));
     generator.setDescription(QString::fromStdString(options.command));
     QPainter painter;
-    if (!painter.begin(&generator))
-        failDraw("SVG");
+    if (!painter.begin(&generator)) failDraw("SVG");
     paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove});
     painter.end();
     return buffer.data();
@@ -106,8 +101,7 @@ QByteArray xmpPacket(const ExportOptions& options) {
 QByteArray withoutDate(QByteArray pdf) {
     constexpr char kDate[] = "/CreationDate (";
     const qsizetype begin = pdf.lastIndexOf(kDate), end = pdf.indexOf(')', begin);
-    if (begin >= 0 && end >= 0)
-        std::fill(pdf.begin() + begin, pdf.begin() + end + 1, ' ');
+    if (begin >= 0 && end >= 0) std::fill(pdf.begin() + begin, pdf.begin() + end + 1, ' ');
     return pdf;
 }
 
@@ -123,12 +117,10 @@ QByteArray pdfOf(const Scene& scene, const ExportOptions& options) {
     writer.setTitle(QString::fromStdString(options.title.empty() ? options.command : options.title));
     writer.setDocumentXmpMetadata(xmpPacket(options));
     QPainter painter;
-    if (!painter.begin(&writer))
-        failDraw("PDF");
+    if (!painter.begin(&writer)) failDraw("PDF");
     painter.scale(1200.0 / kDotsPerInch, 1200.0 / kDotsPerInch);
     paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove});
-    if (!painter.end())
-        failDraw("PDF");
+    if (!painter.end()) failDraw("PDF");
     return withoutDate(buffer.data());
 }
 

@@ -24,16 +24,12 @@ using Json = nlohmann::json;
 LessonStop readStop(const Json& json) {
     LessonStop stop;
     stop.text = json.at("text").get<std::string>();
-    if (json.contains("cursor"))
-        stop.cursor = json["cursor"].get<TokenIndex>();
-    if (json.contains("budget"))
-        stop.budget = Budget::parse(json["budget"].get<std::string>());
-    if (json.contains("active_pane"))
-        stop.activePane = json["active_pane"].get<int>();
+    if (json.contains("cursor")) stop.cursor = json["cursor"].get<TokenIndex>();
+    if (json.contains("budget")) stop.budget = Budget::parse(json["budget"].get<std::string>());
+    if (json.contains("active_pane")) stop.activePane = json["active_pane"].get<int>();
     if (json.contains("panes")) {
         stop.panes.emplace();
-        for (const Json& pane : json["panes"])
-            stop.panes->push_back(PolicySpec::parse(pane.get<std::string>()));
+        for (const Json& pane : json["panes"]) stop.panes->push_back(PolicySpec::parse(pane.get<std::string>()));
     }
     return stop;
 }
@@ -52,8 +48,7 @@ void readQuestion(const Json& json, Lesson& lesson) {
 void check(const Lesson& lesson) {
     lessonQuantityById(lesson.quantity);
     for (const std::string& id : quantitiesIn(lesson.answer))
-        if (id != "value")
-            lessonQuantityById(id);
+        if (id != "value") lessonQuantityById(id);
     const auto ascending = [](const LessonChoice& a, const LessonChoice& b) { return a.below < b.below; };
     if (lesson.choices.size() < 2 || !std::is_sorted(lesson.choices.begin(), lesson.choices.end(), ascending) ||
         lesson.choices.back().below != std::numeric_limits<double>::infinity())
@@ -70,8 +65,7 @@ Lesson readLesson(const Json& json) {
     lesson.number = json.value("number", 0);
     lesson.text = json.at("text").get<std::string>();
     lesson.views = json.value("views", std::vector<std::string>{});
-    for (const Json& stop : json.value("stops", Json::array()))
-        lesson.stops.push_back(readStop(stop));
+    for (const Json& stop : json.value("stops", Json::array())) lesson.stops.push_back(readStop(stop));
     readQuestion(json.at("question"), lesson);
     check(lesson);
     return lesson;
@@ -80,8 +74,7 @@ Lesson readLesson(const Json& json) {
 } // namespace
 
 std::optional<Lesson> lessonOf(const Session& session) {
-    if (session.lesson.empty())
-        return std::nullopt;
+    if (session.lesson.empty()) return std::nullopt;
     try {
         return readLesson(Json::parse(session.lesson));
     } catch (const Json::exception& wrong) {
@@ -90,14 +83,11 @@ std::optional<Lesson> lessonOf(const Session& session) {
 }
 
 void applyStop(Session& session, const LessonStop& stop) {
-    if (stop.cursor)
-        session.look.cursor = stop.cursor;
-    if (stop.budget)
-        setBudget(session, *stop.budget);
+    if (stop.cursor) session.look.cursor = stop.cursor;
+    if (stop.budget) setBudget(session, *stop.budget);
     if (stop.panes) {
         session.panes.clear();
-        for (const PolicySpec& spec : *stop.panes)
-            session.panes.push_back({spec, {}, {}});
+        for (const PolicySpec& spec : *stop.panes) session.panes.push_back({spec, {}, {}});
         session.activePane = 0;
     }
     if (stop.activePane)
@@ -115,10 +105,8 @@ std::vector<LessonFile> lessonsIn(const std::string& folder) {
     std::error_code none;
     for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
         const std::string path = entry.path().string();
-        if (entry.path().extension() != ".kvscope" || !isSessionFile(path))
-            continue;
-        if (auto lesson = lessonOf(readSession(path)))
-            lessons.push_back({path, std::move(*lesson)});
+        if (entry.path().extension() != ".kvscope" || !isSessionFile(path)) continue;
+        if (auto lesson = lessonOf(readSession(path))) lessons.push_back({path, std::move(*lesson)});
     }
     std::sort(lessons.begin(), lessons.end(), [](const LessonFile& a, const LessonFile& b) {
         return std::pair(a.lesson.number, a.path) < std::pair(b.lesson.number, b.path);

@@ -19,8 +19,7 @@ LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const Vie
                                     [&](const LessonChoice& c) { return answer.value < c.below; });
     answer.choice = static_cast<int>(std::min(falls - lesson.choices.begin(), std::ssize(lesson.choices) - 1));
     answer.text = filled(lesson.answer, [&](const std::string& name) {
-        if (name == "value")
-            return answer.valueText;
+        if (name == "value") return answer.valueText;
         const auto [id, whose] = namedQuantity(name, pane);
         const LessonQuantity& other = lessonQuantityById(id);
         return quantityText(other, other.compute(runner, request, whose, checkpoint));

@@ -76,8 +76,7 @@ double neededRetention(const LayerRunner& runner, const ViewDataRequest& request
     for (int twentieths = 20; twentieths >= 1; --twentieths) {
         ViewDataRequest at = request;
         at.panes[pane].run.budget = {Budget::Unit::Fraction, twentieths / 20.0};
-        if (outputErrorOf(runner, at, pane, checkpoint) > kTolerated)
-            break;
+        if (outputErrorOf(runner, at, pane, checkpoint) > kTolerated) break;
         needed = twentieths / 20.0;
     }
     return needed;
@@ -156,8 +155,7 @@ double lateClusters(const LayerRunner& runner, const ViewDataRequest& request, s
 
 std::pair<std::string, std::size_t> namedQuantity(const std::string& name, std::size_t pane) {
     const std::size_t at = name.find('@');
-    if (at != std::string::npos)
-        std::from_chars(name.data() + at + 1, name.data() + name.size(), pane);
+    if (at != std::string::npos) std::from_chars(name.data() + at + 1, name.data() + name.size(), pane);
     return {name.substr(0, at), pane};
 }
 
@@ -165,8 +163,7 @@ std::string filled(const std::string& text, const std::function<std::string(cons
     std::string out;
     for (std::size_t at = 0; at < text.size();) {
         const std::size_t open = text.find('{', at), close = open == std::string::npos ? open : text.find('}', open);
-        if (close == std::string::npos)
-            return out + text.substr(at);
+        if (close == std::string::npos) return out + text.substr(at);
         out += text.substr(at, open - at) + valueOf(text.substr(open + 1, close - open - 1));
         at = close + 1;
     }
@@ -197,16 +194,14 @@ const std::vector<LessonQuantity>& lessonQuantities() {
 const LessonQuantity& lessonQuantityById(std::string_view id) {
     std::vector<std::string> names;
     for (const LessonQuantity& quantity : lessonQuantities()) {
-        if (quantity.id == id)
-            return quantity;
+        if (quantity.id == id) return quantity;
         names.push_back(quantity.id);
     }
     throw Error({.sentence = "lessons know no quantity '" + std::string(id) + "'", .remedy = suggestName(id, names)});
 }
 
 std::string quantityText(const LessonQuantity& quantity, double value) {
-    if (quantity.form == LessonQuantity::Form::Percent)
-        return formatFixed(100 * value, 1) + " %";
+    if (quantity.form == LessonQuantity::Form::Percent) return formatFixed(100 * value, 1) + " %";
     return quantity.form == LessonQuantity::Form::Count ? formatCount(std::llround(value)) : formatFixed(value, 3);
 }
 

@@ -24,8 +24,7 @@ constexpr const char* kShapes =
 
 /// A torch tensor as numpy array; bfloat16, which numpy lacks, is widened first.
 py::object plain(const py::object& array) {
-    if (!py::hasattr(array, "detach"))
-        return array;
+    if (!py::hasattr(array, "detach")) return array;
     const py::object tensor = array.attr("detach")().attr("cpu")();
     return py::str(tensor.attr("dtype")).cast<std::string>() == "torch.bfloat16" ? tensor.attr("float")() : tensor;
 }
@@ -41,8 +40,7 @@ HostTensor tensorOf(const py::object& object, const char* argument) {
     if (array.ndim - static_cast<py::ssize_t>(batch) != 3 || (batch == 1 && array.shape[0] != 1))
         refuse(argument, fmt::format("the array has {} axes", array.ndim));
     HostTensor tensor{Shape{array.shape[batch], array.shape[batch + 1], array.shape[batch + 2]}, {}};
-    if (tensor.shape.count() == 0)
-        refuse(argument, "the array is empty");
+    if (tensor.shape.count() == 0) refuse(argument, "the array is empty");
     const auto* numbers = static_cast<const float*>(array.ptr);
     tensor.data.assign(numbers, numbers + array.size);
     for (std::size_t i = 0; i < tensor.data.size(); ++i)
@@ -84,8 +82,7 @@ std::vector<std::int32_t> headMap(const py::object& given, int queryHeads, int k
     }
     if (queryHeads % kvHeads != 0)
         refuse("q", fmt::format("{} query heads do not divide among {} KV heads", queryHeads, kvHeads), "Give kv_of_q");
-    for (int head = 0; head < queryHeads; ++head)
-        map.push_back(head / (queryHeads / kvHeads));
+    for (int head = 0; head < queryHeads; ++head) map.push_back(head / (queryHeads / kvHeads));
     return map;
 }
 
@@ -97,8 +94,7 @@ std::shared_ptr<const CaptureReader> captureOf(const LayerArrays& arrays) {
     HostTensor keys = tensorOf(arrays.keys, "k"), values = tensorOf(arrays.values, "v");
     const std::int64_t heads = keys.shape[0], tokens = keys.shape[1];
     requireShape(values, Shape{heads, tokens, values.shape[2]}, "v");
-    if (tokens > (std::int64_t{1} << 24))
-        refuse("k", fmt::format("{} tokens are more than a prompt has", tokens));
+    if (tokens > (std::int64_t{1} << 24)) refuse("k", fmt::format("{} tokens are more than a prompt has", tokens));
     LayerInfo layer;
     layer.layer = LayerIndex(arrays.layer);
     layer.hasRope = !arrays.keysPreRope.is_none(); // without keys before RoPE the layer counts as having none

@@ -31,8 +31,7 @@ py::dict valuesOf(const LayerRunner& runner, const RunResult& result, const Name
     std::vector<MeasureValues> measured;
     withoutLock([&](const Checkpoint& checkpoint) { measured = runner.measure(result, metrics, checkpoint); });
     py::dict values;
-    for (const MeasureValues& one : measured)
-        values[py::str(one.id)] = arrayOf(one.perHead);
+    for (const MeasureValues& one : measured) values[py::str(one.id)] = arrayOf(one.perHead);
     return values;
 }
 
@@ -55,8 +54,7 @@ struct OpenCapture {
     }
     py::dict measure(int layer, const py::object& policy, const Names& metrics, const std::string& cut,
                      std::uint64_t seed) const {
-        for (const std::string& metric : metrics)
-            measureById(metric);
+        for (const std::string& metric : metrics) measureById(metric);
         const auto result = runLayer(*runner, reader, info().layerInfo(LayerIndex(layer)).layer,
                                      {onePolicy(policy), cut, seed, {}, {}}, true);
         return valuesOf(*runner, *result, metrics);
@@ -78,8 +76,7 @@ struct OpenCapture {
     }
     std::vector<int> layers() const {
         std::vector<int> layers;
-        for (const LayerInfo& layer : info().layers)
-            layers.push_back(layer.layer.value);
+        for (const LayerInfo& layer : info().layers) layers.push_back(layer.layer.value);
         return layers;
     }
 };
@@ -90,8 +87,7 @@ LayerSelection evictArrays(const LayerArrays& arrays, const RunWords& words, int
 }
 
 py::dict measureArrays(const LayerArrays& arrays, const RunWords& words, const Names& metrics, int threads) {
-    for (const std::string& metric : metrics)
-        measureById(metric);
+    for (const std::string& metric : metrics) measureById(metric);
     const auto capture = captureOf(arrays);
     const auto runner = makeRunner(threads, kArrayCache);
     return valuesOf(*runner, *runLayer(*runner, capture, LayerIndex(arrays.layer), words, true), metrics);
@@ -106,11 +102,9 @@ struct Figure {
 
 void addOption(Names& words, const std::string& name, const py::handle& value) {
     if (py::isinstance<py::bool_>(value)) {
-        if (value.cast<bool>())
-            words.push_back("--" + name);
+        if (value.cast<bool>()) words.push_back("--" + name);
     } else if (py::isinstance<py::list>(value) || py::isinstance<py::tuple>(value)) {
-        for (const py::handle& one : value)
-            addOption(words, name, one);
+        for (const py::handle& one : value) addOption(words, name, one);
     } else {
         words.push_back("--" + name);
         words.push_back(py::str(value).cast<std::string>());
@@ -121,12 +115,10 @@ void addOption(Names& words, const std::string& name, const py::handle& value) {
 /// because Python may have loaded another Qt.
 std::string program() {
     const py::object os = py::module_::import("os"), environment = os.attr("environ"), path = os.attr("path");
-    if (environment.contains("KVSCOPE_PROGRAM"))
-        return environment["KVSCOPE_PROGRAM"].cast<std::string>();
+    if (environment.contains("KVSCOPE_PROGRAM")) return environment["KVSCOPE_PROGRAM"].cast<std::string>();
     const py::object folder = path.attr("dirname")(py::module_::import("kvscope").attr("__file__"));
     const py::object beside = path.attr("join")(folder, "..", "bin", "kvscope");
-    if (path.attr("exists")(beside).cast<bool>())
-        return path.attr("abspath")(beside).cast<std::string>();
+    if (path.attr("exists")(beside).cast<bool>()) return path.attr("abspath")(beside).cast<std::string>();
     const py::object found = py::module_::import("shutil").attr("which")("kvscope");
     if (found.is_none())
         throw Error(
@@ -147,8 +139,7 @@ Figure drawn(Names words) {
         py::module_::import("subprocess").attr("run")(words, py::arg("capture_output") = true, py::arg("text") = true);
     std::string said = done.attr("stderr").cast<std::string>();
     if (done.attr("returncode").cast<int>() != 0) {
-        if (said.starts_with("kvscope: "))
-            said = said.substr(9);
+        if (said.starts_with("kvscope: ")) said = said.substr(9);
         throw Error(
             {.sentence = said.substr(0, said.find_last_not_of(" .\n") + 1), .place = {}, .remedy = {}, .path = {}});
     }
@@ -303,8 +294,7 @@ void addFunctions(py::module_& module) {
         "policies",
         [] {
             Names ids;
-            for (const Policy* policy : allPolicies())
-                ids.push_back(policy->card().id);
+            for (const Policy* policy : allPolicies()) ids.push_back(policy->card().id);
             return ids;
         },
         "Ids of all policies.");

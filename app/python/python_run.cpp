@@ -31,12 +31,10 @@ void withoutLock(const std::function<void(const Checkpoint&)>& work) {
     auto last = std::chrono::steady_clock::now();
     const Checkpoint checkpoint(stop.get_token(), [&](double, double) { // one call at a time
         const auto now = std::chrono::steady_clock::now();
-        if (interrupted || now - last < kSignalInterval)
-            return;
+        if (interrupted || now - last < kSignalInterval) return;
         last = now;
         const py::gil_scoped_acquire lock;
-        if (PyErr_CheckSignals() == 0)
-            return;
+        if (PyErr_CheckSignals() == 0) return;
         PyErr_Clear(); // raised again where Python called
         interrupted = true;
         stop.request_stop();

@@ -15,8 +15,7 @@ namespace {
 
 std::vector<py::ssize_t> axes(const Shape& shape) {
     std::vector<py::ssize_t> sizes;
-    for (int axis = 0; axis < shape.rank(); ++axis)
-        sizes.push_back(shape[axis]);
+    for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(shape[axis]);
     return sizes;
 }
 
@@ -29,8 +28,7 @@ py::object ArrayMemory::array() const { return py::module_::import("numpy").attr
 void addArrayMemory(py::module_& module) {
     py::class_<ArrayMemory>(module, "_Memory", py::buffer_protocol()).def_buffer([](ArrayMemory& m) {
         std::vector<py::ssize_t> strides(m.shape.size(), m.itemBytes);
-        for (std::size_t axis = m.shape.size(); axis-- > 1;)
-            strides[axis - 1] = strides[axis] * m.shape[axis];
+        for (std::size_t axis = m.shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * m.shape[axis];
         return py::buffer_info(const_cast<void*>(m.data), m.itemBytes, m.format, sizeOf(m.shape), m.shape, strides,
                                m.readOnly);
     });
@@ -74,8 +72,7 @@ py::object LayerSelection::scores() const { return viewed(m_result->scores); }
 py::object LayerSelection::queryHeadScores() const { return viewed(m_result->queryHeadScores); }
 
 py::object LayerSelection::viewed(const HostTensor& table) const {
-    if (table.empty())
-        return py::none();
+    if (table.empty()) return py::none();
     return ArrayMemory{m_result, table.data.data(), 4, "f", axes(table.shape)}.array();
 }
 
@@ -90,8 +87,7 @@ py::object LayerSelection::mask() const {
 }
 
 py::object LayerSelection::queryHeads() const {
-    if (!m_result->selection.perQueryHead())
-        return py::none();
+    if (!m_result->selection.perQueryHead()) return py::none();
     py::list sets;
     const std::vector<std::int32_t>& gqaGroupOf =
         m_result->request.capture->info().layerInfo(m_result->request.layer).gqaGroupOf;
@@ -105,8 +101,7 @@ py::object LayerSelection::queryHeads() const {
 
 py::list LayerSelection::margins() const {
     py::list margins;
-    for (const HeadSelection& head : m_result->selection.heads)
-        margins.append(static_cast<double>(head.margin));
+    for (const HeadSelection& head : m_result->selection.heads) margins.append(static_cast<double>(head.margin));
     return margins;
 }
 

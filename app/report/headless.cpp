@@ -18,8 +18,7 @@ PaneData runPane(const Session& session, std::size_t pane, const PaneRequest& re
     try {
         return paneDataOf(session, pane, runner.run(resolvePane(request), checkpoint));
     } catch (const Error& error) {
-        if (required)
-            throw;
+        if (required) throw;
         PaneData data = paneDataOf(session, pane, nullptr);
         data.error = error.what();
         return data;
@@ -48,8 +47,7 @@ DataState headlessData(const Session& session, const FigureRequest& figure, cons
                        const std::shared_ptr<const RandomSource>& random) {
     const View& view = viewById(figure.viewId);
     const ViewDataMaker* maker = makerFor(view);
-    if (!maker)
-        return {};
+    if (!maker) return {};
     ViewDataRequest request =
         dataRequestFor(view, session, dataRequestOf(session, input.capture, input.cut, random),
                        std::lround(figure.width * figure.scale), std::lround(figure.height * figure.scale));

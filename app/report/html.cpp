@@ -47,21 +47,11 @@ std::string escapeHtml(std::string_view text) {
     std::string out;
     for (const char c : text) {
         switch (c) {
-        case '&':
-            out += "&amp;";
-            break;
-        case '<':
-            out += "&lt;";
-            break;
-        case '>':
-            out += "&gt;";
-            break;
-        case '"':
-            out += "&quot;";
-            break;
-        case '\'':
-            out += "&#39;";
-            break;
+        case '&': out += "&amp;"; break;
+        case '<': out += "&lt;"; break;
+        case '>': out += "&gt;"; break;
+        case '"': out += "&quot;"; break;
+        case '\'': out += "&#39;"; break;
         default:
             if (static_cast<unsigned char>(c) < 0x20 && c != '\n' && c != '\t')
                 out += fmt::format("\\x{:02X}", static_cast<unsigned char>(c));
@@ -84,8 +74,7 @@ std::string htmlTable(const std::string& caption, const std::vector<std::string>
                       const std::function<std::string(std::int64_t, int)>& cell) {
     std::string out = "<div class=\"table\" role=\"region\" tabindex=\"0\" aria-label=\"" + escapeHtml(caption) +
                       "\"><table><caption>" + escapeHtml(caption) + "</caption>\n<thead><tr>";
-    for (const std::string& column : columns)
-        out += "<th scope=\"col\">" + escapeHtml(column) + "</th>";
+    for (const std::string& column : columns) out += "<th scope=\"col\">" + escapeHtml(column) + "</th>";
     out += "</tr></thead>\n<tbody>\n";
     for (std::int64_t row = 0; row < rows; ++row) {
         out += "<tr><th scope=\"row\">" + escapeHtml(cell(row, 0)) + "</th>";

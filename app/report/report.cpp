@@ -55,8 +55,7 @@ FigureRequest figureOf(const View& view) {
 }
 
 std::string tableOf(const ViewTable& table, const std::string& name) {
-    if (table.rowCount == 0)
-        return {};
+    if (table.rowCount == 0) return {};
     if (table.rowCount > kLongestTable)
         return fmt::format("<p>The table behind this figure has {} rows: \"Show the data\" in the program.</p>\n",
                            formatCount(table.rowCount));
@@ -106,8 +105,7 @@ std::string factsOf(const Writer& writer) {
     if (const PaneData* first = writer.input.panes.empty() ? nullptr : &writer.input.panes.front();
         first && first->result)
         facts.push_back({"engine", first->result->engine + ", " + first->result->arithmetic});
-    if (!session.selected.empty())
-        facts.push_back({selectionWord(writer.input.focus), rangeText(session.selected)});
+    if (!session.selected.empty()) facts.push_back({selectionWord(writer.input.focus), rangeText(session.selected)});
     std::string out = "<dl>\n";
     for (const auto& [name, value] : facts)
         out += "<dt>" + escapeHtml(name) + "</dt><dd>" + escapeHtml(value) + "</dd>\n";
@@ -115,19 +113,16 @@ std::string factsOf(const Writer& writer) {
 }
 
 std::vector<const View*> chosenViews(const std::vector<std::string>& ids) {
-    if (ids.empty())
-        return allViews();
+    if (ids.empty()) return allViews();
     std::vector<const View*> views;
-    for (const std::string& id : ids)
-        views.push_back(&viewById(id));
+    for (const std::string& id : ids) views.push_back(&viewById(id));
     return views;
 }
 
 Session withoutFolders(Session session) {
     const auto nameOf = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
     session.capturePath = nameOf(session.capturePath);
-    for (SessionPane& pane : session.panes)
-        pane.recordedPath = nameOf(pane.recordedPath);
+    for (SessionPane& pane : session.panes) pane.recordedPath = nameOf(pane.recordedPath);
     return session;
 }
 
@@ -155,20 +150,17 @@ std::string reportPage(const Session& session, const std::shared_ptr<const Captu
         "</h1>\n<p>What KV-cache compression keeps, what it evicts and what that costs. Written by KVScope.</p>\n";
     body += factsOf(writer) + "<h2 id=\"measures\">Measures</h2>\n" + measureTables(writer.input);
     body += "<h2 id=\"figures\">Figures</h2>\n" + writer.figures;
-    if (!writer.missing.empty())
-        body += "<h3>Not shown</h3>\n<ul>\n" + writer.missing + "</ul>\n";
+    if (!writer.missing.empty()) body += "<h3>Not shown</h3>\n<ul>\n" + writer.missing + "</ul>\n";
     body += "<h2 id=\"lists\">Kept tokens</h2>\n" + keptLists(writer.input, writer.session);
     body += "<h2 id=\"commands\">Making it again</h2>\n<p>The commands run in the folder of the capture.</p>\n";
-    if (!options.command.empty())
-        body += "<pre><code>" + escapeHtml(options.command) + "</code></pre>\n";
+    if (!options.command.empty()) body += "<pre><code>" + escapeHtml(options.command) + "</code></pre>\n";
     return htmlPage(title, body);
 }
 
 std::string reportPathOf(const std::string& out) {
     namespace fs = std::filesystem;
     const std::string extension = fs::path(out).extension().string();
-    if (extension == ".html" || extension == ".htm")
-        return out;
+    if (extension == ".html" || extension == ".htm") return out;
     std::error_code failed;
     fs::create_directories(out, failed);
     if (!fs::is_directory(out, failed))

@@ -34,25 +34,17 @@ std::string paneTable(const ViewInput& input) {
         const PaneData& pane = input.panes[static_cast<std::size_t>(row)];
         const RunResult& result = *pane.result;
         switch (column) {
-        case 0:
-            return paneName(pane);
-        case 1:
-            return formatCount(std::llround(shownHead(input, pane).attendedTokens()));
-        case 2:
-            return keptShare(result, input.kvHead);
-        case 3:
-            return result.fidelity ? number(meanErrorOf(result, *input.capture, input.kvHead), 4) : "–";
-        case 4:
-            return result.fidelity ? percent(meanMassOf(result, *input.capture, input.kvHead)) : "–";
-        case 5:
-            return fmt::format("{:.1f} KiB", static_cast<double>(storedBytes(result)) / 1024);
-        default:
-            return fmt::format("{} of {}", keptAmong(input, pane, chosen), chosen.size());
+        case 0: return paneName(pane);
+        case 1: return formatCount(std::llround(shownHead(input, pane).attendedTokens()));
+        case 2: return keptShare(result, input.kvHead);
+        case 3: return result.fidelity ? number(meanErrorOf(result, *input.capture, input.kvHead), 4) : "–";
+        case 4: return result.fidelity ? percent(meanMassOf(result, *input.capture, input.kvHead)) : "–";
+        case 5: return fmt::format("{:.1f} KiB", static_cast<double>(storedBytes(result)) / 1024);
+        default: return fmt::format("{} of {}", keptAmong(input, pane, chosen), chosen.size());
         }
     };
     std::vector<std::string> columns = {"pane", "kept", "of seen", "output error", "retained mass", "layer stores"};
-    if (!chosen.empty())
-        columns.push_back(selectionWord(input.focus) + " kept");
+    if (!chosen.empty()) columns.push_back(selectionWord(input.focus) + " kept");
     return htmlTable("Means over the query heads of the KV head shown", columns, std::ssize(input.panes), cell);
 }
 
@@ -65,11 +57,9 @@ std::string headTable(const ViewInput& input) {
     const auto& gqaGroupOf = input.capture->info().layerInfo(input.layer).gqaGroupOf;
     const auto cell = [&](std::int64_t row, int column) -> std::string {
         const auto q = static_cast<std::size_t>(row);
-        if (column < 2)
-            return std::to_string(column == 0 ? row : gqaGroupOf[q]);
+        if (column < 2) return std::to_string(column == 0 ? row : gqaGroupOf[q]);
         const auto& fidelity = input.panes[static_cast<std::size_t>(column / 2 - 1)].result->fidelity;
-        if (!fidelity)
-            return "–";
+        if (!fidelity) return "–";
         return column % 2 == 0 ? number(fidelity->meanOutputError[q], 4) : percent(fidelity->meanRetainedMass[q]);
     };
     return htmlTable(fmt::format("All query heads of layer {}", input.layer.value), columns, std::ssize(gqaGroupOf),
@@ -81,13 +71,10 @@ std::string tokenTable(const ViewInput& input, const PaneData& pane) {
     const auto shown = std::min<std::int64_t>(std::ssize(kept), kMostTokens);
     const auto cell = [&](std::int64_t row, int column) -> std::string {
         const TokenIndex token = kept[static_cast<std::size_t>(row)];
-        if (column == 0)
-            return std::to_string(token);
-        if (column == 1)
-            return displayText(input.capture->tokens().textOf(token));
+        if (column == 0) return std::to_string(token);
+        if (column == 1) return displayText(input.capture->tokens().textOf(token));
         const TokenDecision decision = tokenDecisionOf(*pane.result, input.kvHead, token);
-        if (!decision.scored)
-            return "–";
+        if (!decision.scored) return "–";
         return column == 2 ? formatCount(decision.rank) : formatShort(decision.score);
     };
     const std::string caption = fmt::format("{}: {} of {} kept tokens of KV head {}", paneName(pane),
@@ -103,8 +90,7 @@ std::string keptList(const std::string& name, const std::vector<TokenIndex>& kep
 } // namespace
 
 std::string measureTables(const ViewInput& input) {
-    if (input.panes.empty())
-        return "<p>The session has no panes.</p>\n";
+    if (input.panes.empty()) return "<p>The session has no panes.</p>\n";
     std::string notes;
     for (const PaneData& pane : input.panes)
         for (const std::string& note : pane.result->notes)

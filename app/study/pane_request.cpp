@@ -31,8 +31,7 @@ PolicyIdentity identityOfList(const RecordedSelection& list, const Cut& cut) {
 Budget budgetOf(const RecordedSelection& list) {
     try {
         Budget budget = Budget::parse(list.budgetRequested);
-        if (budget.unit != Budget::Unit::Quality)
-            return budget;
+        if (budget.unit != Budget::Unit::Quality) return budget;
     } catch (const Error&) { // free text of another program
     }
     return {Budget::Unit::Tokens, list.budgetTokens > 0 ? static_cast<double>(list.budgetTokens) : list.budgetKept};
@@ -42,8 +41,7 @@ Budget budgetOf(const RecordedSelection& list) {
 
 RunRequest resolvePane(const PaneRequest& pane) {
     RunRequest request = pane.run;
-    if (pane.recordedPath.empty())
-        return request;
+    if (pane.recordedPath.empty()) return request;
     auto recorded = std::make_shared<RecordedSelection>(readSelection(pane.recordedPath));
     checkAgainst(*recorded, *request.capture);
     request.cut = cutOf(*recorded, *request.capture);
@@ -66,8 +64,7 @@ PolicyIdentity policyIdentityOf(const RunRequest& run) {
 }
 
 std::string resultKey(const PaneRequest& pane) {
-    if (!pane.recordedPath.empty())
-        return pane.recordedPath + "@" + pathStamp(pane.recordedPath);
+    if (!pane.recordedPath.empty()) return pane.recordedPath + "@" + pathStamp(pane.recordedPath);
     const RunRequest& run = pane.run;
     return fmt::format("{}|{}|{}{}|{}", run.policy.text(), run.budget.text(), run.cut.token,
                        run.cut.evaluatedOnSeen ? "s" : "", run.seed);

@@ -22,10 +22,8 @@ std::string specOf(const Session& session, std::size_t pane) {
 }
 
 void addWhere(std::vector<std::string>& words, const Session& session) {
-    if (session.cut != "default")
-        words.insert(words.end(), {"--cut", session.cut});
-    if (session.seed != 0)
-        words.insert(words.end(), {"--seed", std::to_string(session.seed)});
+    if (session.cut != "default") words.insert(words.end(), {"--cut", session.cut});
+    if (session.seed != 0) words.insert(words.end(), {"--seed", std::to_string(session.seed)});
     if (session.arithmetic == Arithmetic::Fast) // the engine is left out: every machine must be able to run it
         words.insert(words.end(), {"--arithmetic", "fast"});
 }
@@ -37,15 +35,12 @@ void addLook(std::vector<std::string>& words, const Session& session, const View
         if (!options.isDefault(option.id))
             words.insert(words.end(), {"--view-set", option.id + "=" + options.text(option.id)});
     words.insert(words.end(), {"--select", session.selected.empty() ? "none" : rangeText(session.selected)});
-    if (!session.selectionName.empty())
-        words.insert(words.end(), {"--select-name", session.selectionName});
+    if (!session.selectionName.empty()) words.insert(words.end(), {"--select-name", session.selectionName});
     if (const auto range = shownRange(session, view))
         words.insert(words.end(),
                      {"--range", fmt::format("{},{},{},{}", range->xMin, range->xMax, range->yMin, range->yMax)});
-    if (session.look.cursor)
-        words.insert(words.end(), {"--cursor", std::to_string(*session.look.cursor)});
-    if (view.card().place == ViewPlace::Text)
-        words.insert(words.end(), {"--scroll", number(session.look.stripScroll)});
+    if (session.look.cursor) words.insert(words.end(), {"--cursor", std::to_string(*session.look.cursor)});
+    if (view.card().place == ViewPlace::Text) words.insert(words.end(), {"--scroll", number(session.look.stripScroll)});
 }
 
 } // namespace
@@ -55,11 +50,9 @@ std::string shellWord(const std::string& text) {
     bool needsQuotes = text.empty();
     for (const char c : text)
         needsQuotes |= std::isalnum(static_cast<unsigned char>(c)) == 0 && plain.find(c) == std::string::npos;
-    if (!needsQuotes)
-        return text;
+    if (!needsQuotes) return text;
     std::string quoted = "'";
-    for (const char c : text)
-        quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
     return quoted + "'";
 }
 
@@ -67,11 +60,9 @@ std::string rangeText(const std::vector<TokenIndex>& tokens) {
     std::string text;
     for (std::size_t i = 0; i < tokens.size();) {
         std::size_t last = i;
-        while (last + 1 < tokens.size() && tokens[last + 1] == tokens[last] + 1)
-            ++last;
+        while (last + 1 < tokens.size() && tokens[last + 1] == tokens[last] + 1) ++last;
         text += (text.empty() ? "" : ",") + std::to_string(tokens[i]);
-        if (last > i)
-            text += "-" + std::to_string(tokens[last]);
+        if (last > i) text += "-" + std::to_string(tokens[last]);
         i = last + 1;
     }
     return text;
@@ -79,8 +70,7 @@ std::string rangeText(const std::vector<TokenIndex>& tokens) {
 
 std::string shellLine(const std::vector<std::string>& words) {
     std::string line;
-    for (const std::string& word : words)
-        line += (line.empty() ? "" : " ") + shellWord(word);
+    for (const std::string& word : words) line += (line.empty() ? "" : " ") + shellWord(word);
     return line;
 }
 
@@ -95,15 +85,12 @@ std::string plotCommand(const Session& session, const FigureRequest& figure) {
         words.insert(words.end(), {recorded.empty() ? "--policy" : "--selection",
                                    recorded.empty() ? specOf(session, pane) : recorded});
     }
-    if (session.activePane > 0)
-        words.insert(words.end(), {"--active", std::to_string(session.activePane)});
-    if (figure.pane)
-        words.insert(words.end(), {"--pane", std::to_string(*figure.pane)});
+    if (session.activePane > 0) words.insert(words.end(), {"--active", std::to_string(session.activePane)});
+    if (figure.pane) words.insert(words.end(), {"--pane", std::to_string(*figure.pane)});
     addWhere(words, session);
     addLook(words, session, viewById(figure.viewId));
     words.insert(words.end(), {"--size", number(figure.width) + "x" + number(figure.height)});
-    if (figure.scale != 1)
-        words.insert(words.end(), {"--scale", number(figure.scale)});
+    if (figure.scale != 1) words.insert(words.end(), {"--scale", number(figure.scale)});
     words.insert(words.end(), {"--theme", figure.theme, "--out", figure.outPath});
     return shellLine(words);
 }

@@ -13,8 +13,7 @@ std::string findBeside(const std::string& programFolder, const std::filesystem::
          {from, from / "..", from / "../..", from / "../../..", from / "../share/kvscope"}) {
         std::error_code ignored;
         const std::filesystem::path candidate = (folder / name).lexically_normal();
-        if (std::filesystem::exists(candidate, ignored))
-            return candidate.string();
+        if (std::filesystem::exists(candidate, ignored)) return candidate.string();
     }
     return {};
 }

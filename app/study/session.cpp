@@ -31,8 +31,7 @@ LayerIndex middleLayer(const CaptureInfo& info) {
 std::int64_t sharedWithQuestion(const Segment& needle, const TokenTable& tokens) {
     std::int64_t shared = 0;
     for (const Segment& question : tokens.segments) {
-        if (question.kind != SegmentKind::Question)
-            continue;
+        if (question.kind != SegmentKind::Question) continue;
         for (TokenIndex token = needle.begin; token < needle.end; ++token)
             shared += std::count(tokens.ids.begin() + question.begin, tokens.ids.begin() + question.end,
                                  tokens.ids[static_cast<std::size_t>(token)]) > 0;
@@ -46,10 +45,8 @@ void selectNeedle(Session& session, const TokenTable& tokens) {
         if (segment.kind == SegmentKind::Needle &&
             (!asked || sharedWithQuestion(segment, tokens) > sharedWithQuestion(*asked, tokens)))
             asked = &segment;
-    if (!asked)
-        return;
-    for (TokenIndex token = asked->begin; token < asked->end; ++token)
-        session.selected.push_back(token);
+    if (!asked) return;
+    for (TokenIndex token = asked->begin; token < asked->end; ++token) session.selected.push_back(token);
     session.selectionName = segmentName(SegmentKind::Needle);
 }
 
@@ -66,12 +63,10 @@ bool operator==(const LookState& a, const LookState& b) {
 
 std::vector<std::string> filesReadBy(const Session& session) {
     std::vector<std::string> files = {session.capturePath};
-    for (const SessionPane& pane : session.panes)
-        files.push_back(pane.recordedPath);
+    for (const SessionPane& pane : session.panes) files.push_back(pane.recordedPath);
     for (const auto& [view, options] : session.viewOptions)
         for (const auto& [option, text] : options) // options that name no file are harmless here
-            for (std::string& file : filesOf(text))
-                files.push_back(std::move(file));
+            for (std::string& file : filesOf(text)) files.push_back(std::move(file));
     return files;
 }
 
@@ -83,8 +78,7 @@ Budget effectiveBudget(const Session& session, std::size_t pane) {
 void setBudget(Session& session, const Budget& budget) {
     if (session.panesLinked || session.panes.empty()) {
         session.budget = budget;
-        for (SessionPane& pane : session.panes)
-            pane.policy.budget.reset();
+        for (SessionPane& pane : session.panes) pane.policy.budget.reset();
         return;
     }
     session.panes[static_cast<std::size_t>(session.activePane)].policy.budget = budget;
@@ -101,8 +95,7 @@ void linkPanes(Session& session, bool linked) {
 }
 
 bool addPane(Session& session, SessionPane pane) {
-    if (session.panes.size() >= static_cast<std::size_t>(kMaxPanes))
-        return false;
+    if (session.panes.size() >= static_cast<std::size_t>(kMaxPanes)) return false;
     if (!session.panesLinked && !pane.policy.budget)
         pane.policy.budget = session.panes.empty()
                                  ? session.budget
@@ -122,8 +115,7 @@ void removePane(Session& session, std::size_t index) {
 ParameterValues viewOptions(const Session& session, const View& view) {
     ParameterValues values(view.card().options);
     const auto stored = session.viewOptions.find(view.card().id);
-    if (stored == session.viewOptions.end())
-        return values;
+    if (stored == session.viewOptions.end()) return values;
     for (const auto& [id, text] : stored->second) {
         try {
             values.setText(id, text);
@@ -147,18 +139,15 @@ void fitToCapture(Session& session, const CaptureReader& capture) {
     const CaptureInfo& info = capture.info();
     const auto known = std::find_if(info.layers.begin(), info.layers.end(),
                                     [&](const LayerInfo& layer) { return layer.layer == session.layer; });
-    if (known == info.layers.end())
-        session.layer = middleLayer(info);
+    if (known == info.layers.end()) session.layer = middleLayer(info);
     session.kvHead = KvHeadIndex(std::clamp(session.kvHead.value, 0, std::max(0, info.numKvHeads - 1)));
     const auto& groups = groupsOf(session, capture);
     const auto query = static_cast<std::size_t>(std::max(0, session.queryHead.value));
-    if (query >= groups.size() || groups[query] != session.kvHead.value)
-        chooseKvHead(session, session.kvHead, capture);
+    if (query >= groups.size() || groups[query] != session.kvHead.value) chooseKvHead(session, session.kvHead, capture);
     if (session.look.cursor)
         session.look.cursor = std::clamp<TokenIndex>(*session.look.cursor, 0, static_cast<TokenIndex>(info.numTokens));
     std::erase_if(session.selected, [&](TokenIndex t) { return t < 0 || t >= info.numTokens; });
-    if (session.selected.empty())
-        session.selectionName.clear();
+    if (session.selected.empty()) session.selectionName.clear();
     session.activePane = std::clamp(session.activePane, 0, std::max(0, static_cast<int>(session.panes.size()) - 1));
 }
 
@@ -166,8 +155,7 @@ void chooseKvHead(Session& session, KvHeadIndex head, const CaptureReader& captu
     session.kvHead = head;
     const auto& groups = groupsOf(session, capture);
     const auto first = std::find(groups.begin(), groups.end(), head.value);
-    if (first != groups.end())
-        session.queryHead = QueryHeadIndex(first - groups.begin());
+    if (first != groups.end()) session.queryHead = QueryHeadIndex(first - groups.begin());
 }
 
 void chooseQueryHead(Session& session, QueryHeadIndex head, const CaptureReader& capture) {

@@ -37,14 +37,12 @@ public:
     /// Calls `use` with the value if the key exists; an exception becomes an Error that names the key.
     void with(const char* key, const std::function<void(const Json&)>& use) {
         const auto found = m_object.find(key);
-        if (found == m_object.end())
-            return;
+        if (found == m_object.end()) return;
         const std::string place = m_prefix + key;
         try {
             use(*found);
         } catch (const Error& error) {
-            if (!error.parts().path.empty())
-                throw;
+            if (!error.parts().path.empty()) throw;
             throw Error({error.parts().sentence, place, error.parts().remedy, m_path});
         } catch (const Json::exception&) {
             throw Error({"The session holds a value of the wrong kind", place, "repair or delete this key", m_path});
@@ -73,31 +71,27 @@ constexpr Word<Arithmetic> kArithmetics[] = {{Arithmetic::Exact, "exact"}, {Arit
 
 template <class Enum, std::size_t N> const char* wordOf(const Word<Enum> (&words)[N], Enum value) {
     for (const auto& entry : words)
-        if (entry.value == value)
-            return entry.word;
+        if (entry.value == value) return entry.word;
     return words[0].word;
 }
 
 template <class Enum, std::size_t N> Enum valueOf(const Word<Enum> (&words)[N], const std::string& word) {
     std::string choices;
     for (const auto& entry : words) {
-        if (word == entry.word)
-            return entry.value;
+        if (word == entry.word) return entry.value;
         choices += (choices.empty() ? "" : ", ") + std::string(entry.word);
     }
     throw Error({"\"" + word + "\" is not known", "", "choose one of " + choices, ""});
 }
 
 std::string relativeTo(const fs::path& folder, const std::string& path) {
-    if (path.empty())
-        return {};
+    if (path.empty()) return {};
     const fs::path relative = fs::path(path).lexically_relative(folder);
     return relative.empty() ? path : relative.generic_string();
 }
 
 std::string absoluteFrom(const fs::path& folder, const std::string& path) {
-    if (path.empty() || fs::path(path).is_absolute())
-        return path;
+    if (path.empty() || fs::path(path).is_absolute()) return path;
     return (folder / path).lexically_normal().string();
 }
 
@@ -105,8 +99,7 @@ fs::path folderOf(const std::string& path) { return fs::absolute(path).lexically
 
 /// Unknown keys first, overwritten by known ones.
 Json startFrom(const std::string& unknownKeys) {
-    if (unknownKeys.empty())
-        return Json::object();
+    if (unknownKeys.empty()) return Json::object();
     Json json = Json::parse(unknownKeys, nullptr, false);
     return json.is_object() ? json : Json::object();
 }
@@ -116,8 +109,7 @@ Json toRuns(const std::vector<TokenIndex>& tokens) {
     Json runs = Json::array();
     for (std::size_t i = 0; i < tokens.size();) {
         std::size_t j = i + 1;
-        while (j < tokens.size() && tokens[j] == tokens[j - 1] + 1)
-            ++j;
+        while (j < tokens.size() && tokens[j] == tokens[j - 1] + 1) ++j;
         runs.push_back({tokens[i], tokens[j - 1] + 1});
         i = j;
     }
@@ -133,8 +125,7 @@ std::vector<TokenIndex> fromRuns(const Json& runs) {
         if (begin < after || end <= begin || end > kLimit)
             throw Error(
                 {"The selected tokens are not ascending half-open ranges", "", "write [[begin, end], ...]", ""});
-        for (std::int64_t token = begin; token < end; ++token)
-            tokens.push_back(static_cast<TokenIndex>(token));
+        for (std::int64_t token = begin; token < end; ++token) tokens.push_back(static_cast<TokenIndex>(token));
     }
     return tokens;
 }
@@ -169,8 +160,7 @@ Json writeLook(const LookState& look) {
     json["head_measure"] = look.headMeasure;
     json["reduced_motion"] = look.reducedMotion;
     json["strip_scroll"] = look.stripScroll;
-    if (look.cursor)
-        json["cursor"] = *look.cursor;
+    if (look.cursor) json["cursor"] = *look.cursor;
     json["ranges"] = Json::object();
     for (const auto& [view, range] : look.ranges)
         json["ranges"][view] = {range.xMin, range.xMax, range.yMin, range.yMax};
@@ -197,8 +187,7 @@ LookState readLook(const Json& json, const std::string& path) {
     reader.take("compact", look.compact);
     reader.with("head_measure", [&](const Json& v) {
         // From a version with other measures: the default measure is better than losing the session.
-        if (const auto id = v.get<std::string>(); isHeadMeasure(id))
-            look.headMeasure = id;
+        if (const auto id = v.get<std::string>(); isHeadMeasure(id)) look.headMeasure = id;
     });
     reader.take("reduced_motion", look.reducedMotion);
     reader.take("strip_scroll", look.stripScroll);
@@ -209,8 +198,7 @@ LookState readLook(const Json& json, const std::string& path) {
                 {"The cursor lies before the first token", "", "give the number of tokens read, at least 0", ""});
     });
     reader.with("ranges", [&](const Json& v) {
-        for (const auto& [view, range] : v.items())
-            look.ranges[view] = readRange(range);
+        for (const auto& [view, range] : v.items()) look.ranges[view] = readRange(range);
     });
     return look;
 }
@@ -225,8 +213,7 @@ Json toJson(const Session& session, const fs::path& folder) {
     json["query_head"] = session.queryHead.value;
     json["cut"] = session.cut;
     json["panes"] = Json::array();
-    for (const SessionPane& pane : session.panes)
-        json["panes"].push_back(writePane(pane, folder));
+    for (const SessionPane& pane : session.panes) json["panes"].push_back(writePane(pane, folder));
     json["active_pane"] = session.activePane;
     json["budget"] = session.budget.text();
     json["panes_linked"] = session.panesLinked;
@@ -237,8 +224,7 @@ Json toJson(const Session& session, const fs::path& folder) {
     json["layout"] = wordOf(kLayouts, session.layout);
     json["view_options"] = session.viewOptions;
     json["look"] = writeLook(session.look);
-    if (!session.lesson.empty())
-        json["lesson"] = Json::parse(session.lesson);
+    if (!session.lesson.empty()) json["lesson"] = Json::parse(session.lesson);
     return json;
 }
 
@@ -269,8 +255,7 @@ void readPanes(ObjectReader& reader, Session& session, const std::string& path) 
             session.panes.push_back(readPane(v.at(i), path, "panes/" + std::to_string(i) + "/"));
     });
     reader.take("active_pane", session.activePane);
-    if (session.activePane < 0 || session.activePane >= static_cast<int>(session.panes.size()))
-        session.activePane = 0;
+    if (session.activePane < 0 || session.activePane >= static_cast<int>(session.panes.size())) session.activePane = 0;
     reader.with("budget", [&](const Json& v) { session.budget = Budget::parse(v.get<std::string>()); });
     reader.take("panes_linked", session.panesLinked);
 }
@@ -299,8 +284,7 @@ Session fromJson(Json json, const std::string& path) {
 
 std::optional<Json> parseFile(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    if (!file)
-        return std::nullopt;
+    if (!file) return std::nullopt;
     Json json = Json::parse(file, nullptr, false);
     return json.is_discarded() ? Json() : json;
 }
@@ -309,16 +293,14 @@ std::optional<Json> parseFile(const std::string& path) {
 
 bool isSessionFile(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    if (file.peek() != '{')
-        return false;
+    if (file.peek() != '{') return false;
     const Json json = Json::parse(file, nullptr, false);
     return json.is_object() && json.value("format", Json()) == kFormat;
 }
 
 Session readSession(const std::string& path) {
     std::optional<Json> json = parseFile(path);
-    if (!json)
-        throw Error({"The session cannot be read", "", "check that the file exists and may be read", path});
+    if (!json) throw Error({"The session cannot be read", "", "check that the file exists and may be read", path});
     if (!json->is_object())
         throw Error({"The file is not a session", "", "open a JSON file that KVScope saved with Ctrl+S", path});
     return fromJson(std::move(*json), path);

@@ -24,8 +24,7 @@ void SessionHistory::change(Session next, std::string label, const std::string& 
         return;
     }
     m_steps.push_back({std::move(next), std::move(label)});
-    if (m_steps.size() > kMaxSteps)
-        m_steps.erase(m_steps.begin());
+    if (m_steps.size() > kMaxSteps) m_steps.erase(m_steps.begin());
     m_index = m_steps.size() - 1;
     m_mergeKey = mergeKey;
 }
@@ -35,13 +34,11 @@ std::string SessionHistory::undoLabel() const { return canUndo() ? m_steps[m_ind
 std::string SessionHistory::redoLabel() const { return canRedo() ? m_steps[m_index + 1].label : std::string{}; }
 
 void SessionHistory::undo() {
-    if (canUndo())
-        moveTo(m_index - 1);
+    if (canUndo()) moveTo(m_index - 1);
 }
 
 void SessionHistory::redo() {
-    if (canRedo())
-        moveTo(m_index + 1);
+    if (canRedo()) moveTo(m_index + 1);
 }
 
 void SessionHistory::moveTo(std::size_t index) {

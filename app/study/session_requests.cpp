@@ -59,8 +59,7 @@ PaneData paneDataOf(const Session& session, std::size_t pane, std::shared_ptr<co
     data.policyId = std::move(identity.policyId);
     data.policyName = std::move(identity.policyName);
     data.variant = std::move(identity.variant);
-    if (result && result->request.layer == session.layer)
-        data.result = std::move(result);
+    if (result && result->request.layer == session.layer) data.result = std::move(result);
     return data;
 }
 
@@ -71,8 +70,7 @@ ViewInput viewInputOf(const Session& session, std::shared_ptr<const CaptureReade
     input.layer = session.layer;
     input.kvHead = session.kvHead;
     input.queryHead = session.queryHead;
-    if (cut)
-        input.cut = *cut;
+    if (cut) input.cut = *cut;
     input.activePane = session.activePane;
     input.cursor = session.look.cursor;
     input.focus.selected = session.selected;

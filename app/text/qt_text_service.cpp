@@ -77,8 +77,7 @@ TextExtent QtTextService::measure(std::string_view utf8, const TextStyle& style)
         return found->extent;
     const QFontMetricsF metrics(fontOf(style));
     const TextExtent extent{metrics.horizontalAdvance(textOf(utf8)), metrics.ascent(), metrics.descent()};
-    if (m_cache->extents.size() >= kMostEntries)
-        m_cache->extents.clear();
+    if (m_cache->extents.size() >= kMostEntries) m_cache->extents.clear();
     m_cache->extents.insert(key, {std::string(utf8), style, extent});
     return extent;
 }

@@ -72,8 +72,7 @@ QWidget* CanvasArea::buildEmpty() {
 
 void CanvasArea::buildDocks() {
     for (const View* view : allViews()) {
-        if (view->card().perPane)
-            continue;
+        if (view->card().perPane) continue;
         auto* dock = new ViewDock(m_workbench, *view, m_text, this);
         dock->setMinimumHeight(px(view->card().leastHeight));
         connectCanvas(dock->canvas());
@@ -113,16 +112,14 @@ void CanvasArea::follow() {
     const bool hide = m_workbench.capture() && (layout == WindowLayout::Teach || layout == WindowLayout::WholeModel);
     // Shows only what was hidden here: Qt hides an area replaced by another one, and showing that would corrupt the
     // dock layout.
-    if (hide == m_hiddenByLayout)
-        return;
+    if (hide == m_hiddenByLayout) return;
     m_hiddenByLayout = hide;
     setHidden(hide);
 }
 
 int CanvasArea::columnsFor(int shown) const {
     const int fitting = std::max(1, (width() - px(kGutter)) / px(kReadablePane + kGutter));
-    if (shown <= fitting && shown <= 3)
-        return std::max(1, shown);
+    if (shown <= fitting && shown <= 3) return std::max(1, shown);
     return shown <= 1 ? 1 : 2;
 }
 
@@ -135,20 +132,16 @@ void CanvasArea::arrange() {
     const std::string arrangement = std::to_string(count) + "/" + std::to_string(columns) + "/" +
                                     (alone ? std::to_string(session.activePane) : "all") +
                                     (m_workbench.capture() ? "c" : "");
-    if (arrangement == m_arranged)
-        return;
+    if (arrangement == m_arranged) return;
     m_arranged = arrangement;
-    while (QLayoutItem* item = m_grid->takeAt(0))
-        delete item;
-    for (int column = 0; column < 3; ++column)
-        m_grid->setColumnStretch(column, column < columns ? 1 : 0);
+    while (QLayoutItem* item = m_grid->takeAt(0)) delete item;
+    for (int column = 0; column < 3; ++column) m_grid->setColumnStretch(column, column < columns ? 1 : 0);
     int place = 0;
     for (int pane = 0; pane < count; ++pane) {
         const bool visible = !alone || pane == session.activePane;
         m_panes[static_cast<std::size_t>(pane)]->setVisible(visible);
         m_panes[static_cast<std::size_t>(pane)]->canvas()->setBesideOthers(shown > 1);
-        if (!visible)
-            continue;
+        if (!visible) continue;
         // Three panes in two columns: two above, one below over the whole width.
         const int span = place == shown - 1 && shown % columns != 0 ? columns : 1;
         m_grid->addWidget(m_panes[static_cast<std::size_t>(pane)], place / columns, place % columns, 1, span);
@@ -171,30 +164,25 @@ void CanvasArea::resizeEvent(QResizeEvent* event) {
 
 std::vector<ViewCanvas*> CanvasArea::canvases() const {
     std::vector<ViewCanvas*> all;
-    for (PaneFrame* pane : m_panes)
-        all.push_back(pane->canvas());
-    for (ViewDock* dock : m_docks)
-        all.push_back(dock->canvas());
+    for (PaneFrame* pane : m_panes) all.push_back(pane->canvas());
+    for (ViewDock* dock : m_docks) all.push_back(dock->canvas());
     return all;
 }
 
 ViewCanvas* CanvasArea::currentCanvas() const {
     for (ViewCanvas* canvas : canvases())
-        if (canvas->canvas()->hasFocus())
-            return canvas;
+        if (canvas->canvas()->hasFocus()) return canvas;
     const auto active = static_cast<std::size_t>(m_workbench.session().activePane);
     return active < m_panes.size() ? m_panes[active]->canvas() : nullptr;
 }
 
 void CanvasArea::releaseReadOuts() {
-    for (ViewCanvas* canvas : canvases())
-        canvas->releaseReadOut();
+    for (ViewCanvas* canvas : canvases()) canvas->releaseReadOut();
 }
 
 bool CanvasArea::releaseCells() {
     bool any = false;
-    for (ViewCanvas* canvas : canvases())
-        any |= canvas->releaseCell();
+    for (ViewCanvas* canvas : canvases()) any |= canvas->releaseCell();
     return any;
 }
 

@@ -101,8 +101,7 @@ void MainWindow::addDocks() {
     m_docks->add("lesson", tr("Lesson"));
     m_docks->add("worst_heads", tr("Heads that lose most"));
     for (const View* view : allViews())
-        if (!view->card().perPane)
-            m_docks->add(fromUtf8(view->card().id), fromUtf8(view->card().name));
+        if (!view->card().perPane) m_docks->add(fromUtf8(view->card().id), fromUtf8(view->card().name));
     m_rail = new QToolBar(tr("Folded panels"), this);
     m_rail->setObjectName("leftRail");
     m_rail->setMovable(false);
@@ -116,8 +115,7 @@ void MainWindow::followLook() {
     const double scale = fittingScale(session.look.scale, size());
     sayScale(scale);
     const Appearance wanted{themeFor(session.look.theme), scale, session.look.compact || isLow(height(), scale)};
-    if (m_canvases && wanted == appearance())
-        return;
+    if (m_canvases && wanted == appearance()) return;
     const DockLayout::Sizes sizes = m_docks->sizes();
     setAppearance(wanted);
     buildChrome();
@@ -139,8 +137,7 @@ void MainWindow::sayScale(double scale) {
 }
 
 void MainWindow::makeRoomFor(double scale) {
-    if (std::exchange(m_scaleAsked, scale) == scale || isMaximized() || isFullScreen())
-        return;
+    if (std::exchange(m_scaleAsked, scale) == scale || isMaximized() || isFullScreen()) return;
     resize(size().expandedTo(leastWindow(scale)).boundedTo(size().expandedTo(screen()->availableSize())));
 }
 
@@ -191,8 +188,7 @@ void MainWindow::buildChrome() {
     bar->addWidget(m_status, 1);
     setStatusBar(bar);
     fitWidth();
-    if (auto* again = focused.isEmpty() ? nullptr : findChild<QWidget*>(focused))
-        again->setFocus();
+    if (auto* again = focused.isEmpty() ? nullptr : findChild<QWidget*>(focused)) again->setFocus();
 }
 
 void MainWindow::fillDocks() {
@@ -242,8 +238,7 @@ void MainWindow::fitWidth() {
 void MainWindow::arrangeDocksSoon() {
     // Deferred: the session also changes while Qt lays out the window (a canvas scrolls when it is resized), and moving
     // docks then would free them during the layout.
-    if (m_shown && !std::exchange(m_arrangesSoon, true))
-        QTimer::singleShot(0, this, &MainWindow::arrangeDocks);
+    if (m_shown && !std::exchange(m_arrangesSoon, true)) QTimer::singleShot(0, this, &MainWindow::arrangeDocks);
 }
 
 void MainWindow::arrangeDocks() {
@@ -252,8 +247,7 @@ void MainWindow::arrangeDocks() {
     m_docks->arrange(m_workbench.session().layout);
     const std::vector<std::string> front = std::exchange(m_wantedInFront, {});
     m_docks->bringToFront(front);
-    if (!front.empty())
-        m_steps->prefer(viewById(front.front()));
+    if (!front.empty()) m_steps->prefer(viewById(front.front()));
 }
 
 void MainWindow::showEvent(QShowEvent* event) {
@@ -279,8 +273,7 @@ void MainWindow::resizeEvent(QResizeEvent* event) {
 
 void MainWindow::changeEvent(QEvent* event) {
     QMainWindow::changeEvent(event);
-    if (event->type() == QEvent::ThemeChange)
-        systemTheme().readPaletteSoon();
+    if (event->type() == QEvent::ThemeChange) systemTheme().readPaletteSoon();
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
@@ -295,8 +288,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
 }
 
 void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
-    if (event->mimeData()->hasUrls())
-        event->acceptProposedAction();
+    if (event->mimeData()->hasUrls()) event->acceptProposedAction();
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {

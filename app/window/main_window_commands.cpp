@@ -37,41 +37,34 @@ void MainWindow::setLayoutTo(WindowLayout layout) {
 void MainWindow::exportCurrent() { exportCanvas(m_canvases->currentCanvas()); }
 
 void MainWindow::exportCanvas(ViewCanvas* canvas) {
-    if (canvas)
-        showExportDialog(*this, m_workbench, *canvas, *m_notices);
+    if (canvas) showExportDialog(*this, m_workbench, *canvas, *m_notices);
 }
 
 void MainWindow::copyCurrent(bool data) {
     ViewCanvas* canvas = m_canvases->currentCanvas();
-    if (!canvas)
-        return;
+    if (!canvas) return;
     auto* content = new QMimeData;
     content->setText(data ? tableAsTsv(canvas->table()) : canvas->finding());
-    if (!data)
-        content->setImageData(canvas->canvas()->grabFramebuffer());
+    if (!data) content->setImageData(canvas->canvas()->grabFramebuffer());
     QGuiApplication::clipboard()->setMimeData(content);
 }
 
 void MainWindow::showDataOfCurrent() { showData(m_canvases->currentCanvas()); }
 
 void MainWindow::showData(ViewCanvas* canvas) {
-    if (canvas)
-        (new DataDialog(m_workbench, *canvas, this))->show();
+    if (canvas) (new DataDialog(m_workbench, *canvas, this))->show();
 }
 
 void MainWindow::resetCurrent() {
-    if (ViewCanvas* canvas = m_canvases->currentCanvas())
-        canvas->resetView();
+    if (ViewCanvas* canvas = m_canvases->currentCanvas()) canvas->resetView();
 }
 
 void MainWindow::frameCurrent() {
-    if (ViewCanvas* canvas = m_canvases->currentCanvas())
-        canvas->frameSelection();
+    if (ViewCanvas* canvas = m_canvases->currentCanvas()) canvas->frameSelection();
 }
 
 void MainWindow::showRange() {
-    if (ViewCanvas* canvas = m_canvases->currentCanvas())
-        canvas->showRange();
+    if (ViewCanvas* canvas = m_canvases->currentCanvas()) canvas->showRange();
 }
 
 void MainWindow::focusFind() { m_topBar->focusFind(); }
@@ -79,21 +72,18 @@ void MainWindow::focusFind() { m_topBar->focusFind(); }
 void MainWindow::findNext() { m_topBar->findNext(); }
 
 void MainWindow::showGoTo() {
-    if (auto* shown = findChild<GoToDialog*>())
-        return shown->raise();
+    if (auto* shown = findChild<GoToDialog*>()) return shown->raise();
     (new GoToDialog(m_workbench, this))->show();
 }
 
 void MainWindow::exportReport() { kvscope::exportReport(*this, m_workbench, *m_notices); }
 
 void MainWindow::startTour() {
-    if (!findChild<Tour*>())
-        new Tour(*this, Tour::firstRun());
+    if (!findChild<Tour*>()) new Tour(*this, Tour::firstRun());
 }
 
 void MainWindow::offerTour() {
-    if (!Tour::takeFirstRun())
-        return;
+    if (!Tour::takeFirstRun()) return;
     auto* once = new QObject(this);
     connect(&m_workbench, &Workbench::captureChanged, once, [this, once] {
         once->deleteLater();
@@ -102,15 +92,12 @@ void MainWindow::offerTour() {
 }
 
 void MainWindow::armLasso() {
-    if (ViewCanvas* canvas = m_canvases->currentCanvas())
-        canvas->canvas()->armLasso();
+    if (ViewCanvas* canvas = m_canvases->currentCanvas()) canvas->canvas()->armLasso();
 }
 
 void MainWindow::escape() {
-    if (auto* tour = findChild<Tour*>())
-        return tour->deleteLater();
-    if (m_canvases->abandonLassos() || m_topBar->leaveFind())
-        return;
+    if (auto* tour = findChild<Tour*>()) return tour->deleteLater();
+    if (m_canvases->abandonLassos() || m_topBar->leaveFind()) return;
     const auto& panes = m_workbench.viewInput().panes;
     bool cancelled = false;
     for (std::size_t pane = 0; pane < panes.size(); ++pane)
@@ -158,8 +145,7 @@ void MainWindow::saveScreenshot() {
     const QString name = "kvscope-" + QDateTime::currentDateTime().toString("yyyyMMdd-HHmmss") + ".png";
     const QString path =
         QFileDialog::getSaveFileName(this, tr("Save screenshot"), QDir(folder).filePath(name), tr("PNG (*.png)"));
-    if (path.isEmpty())
-        return;
+    if (path.isEmpty()) return;
     if (!picture.save(path))
         m_notices->show("error", NoticeStrip::Tone::Error,
                         tr("The screenshot cannot be written: choose another folder. %1").arg(path));
@@ -172,8 +158,7 @@ void MainWindow::showKeys() {
 }
 
 void MainWindow::showManual() {
-    if (!m_manual)
-        m_manual = new ManualWindow(this);
+    if (!m_manual) m_manual = new ManualWindow(this);
     m_manual->show();
     m_manual->raise();
     m_manual->activateWindow();

@@ -57,8 +57,7 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
     window.offerTour();
     const std::string path =
         options.path.empty() ? findSampleCapture(QCoreApplication::applicationDirPath().toStdString()) : options.path;
-    if (!path.empty())
-        window.openPath(QString::fromStdString(path));
+    if (!path.empty()) window.openPath(QString::fromStdString(path));
     return QApplication::exec();
 }
 

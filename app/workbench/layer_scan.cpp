@@ -50,8 +50,7 @@ bool LayerScan::isLarge() const { return m_open.capture && m_open.capture->info(
 
 const LayerScanResult* LayerScan::at(LayerIndex layer) const {
     const auto rows = m_rows.find(measure().id);
-    if (rows == m_rows.end())
-        return nullptr;
+    if (rows == m_rows.end()) return nullptr;
     const auto row = rows->second.find(layer.value);
     return row == rows->second.end() ? nullptr : &row->second;
 }
@@ -59,10 +58,8 @@ const LayerScanResult* LayerScan::at(LayerIndex layer) const {
 /// The request for the session's layer. Measures of the layer itself use the whole cache and stay valid when panes
 /// change.
 std::optional<PaneRequest> LayerScan::request() const {
-    if (measure().subject == MeasureSubject::KeptTokens)
-        return m_open.paneRequest(m_open.session().activePane);
-    if (!m_open.cut)
-        return std::nullopt;
+    if (measure().subject == MeasureSubject::KeptTokens) return m_open.paneRequest(m_open.session().activePane);
+    if (!m_open.cut) return std::nullopt;
     return PaneRequest{wholeCache(m_open.capture, m_open.session().layer, *m_open.cut), {}};
 }
 
@@ -74,8 +71,7 @@ std::string LayerScan::currentKey() const {
 void LayerScan::refresh(const PaneJobs::Pane& active) {
     std::string key = currentKey();
     if (key == m_key) {
-        if (isLarge() && !m_scheduler.busy(kSlot))
-            m_pause->start(kPause); // the user may have gone to another layer
+        if (isLarge() && !m_scheduler.busy(kSlot)) m_pause->start(kPause); // the user may have gone to another layer
         return;
     }
     m_key = std::move(key);
@@ -100,16 +96,13 @@ void LayerScan::note(const PaneJobs::Pane& active) {
 /// The current layer first, then the others in order. For a large capture only the current one, and only for measures
 /// that do not come with a pane's result.
 std::optional<LayerIndex> LayerScan::nextLayer() const {
-    if (m_key.empty() || (isLarge() && comesWithResults(measure())))
-        return std::nullopt;
+    if (m_key.empty() || (isLarge() && comesWithResults(measure()))) return std::nullopt;
     const auto isMissing = [&](LayerIndex layer) {
         const LayerScanResult* known = at(layer);
         return !known || known->key != m_key;
     };
-    if (isMissing(m_open.session().layer))
-        return m_open.session().layer;
-    if (isLarge())
-        return std::nullopt;
+    if (isMissing(m_open.session().layer)) return m_open.session().layer;
+    if (isLarge()) return std::nullopt;
     const auto& layers = m_open.capture->info().layers;
     const auto missing =
         std::find_if(layers.begin(), layers.end(), [&](const LayerInfo& layer) { return isMissing(layer.layer); });
@@ -119,8 +112,7 @@ std::optional<LayerIndex> LayerScan::nextLayer() const {
 void LayerScan::scanNext() {
     std::optional<PaneRequest> request = this->request();
     const std::optional<LayerIndex> layer = nextLayer();
-    if (!request || !layer)
-        return;
+    if (!request || !layer) return;
     request->run.layer = *layer;
     const auto storeAndGoOn = [this, layer = *layer](LayerScanResult row) {
         store(layer, std::move(row));
@@ -145,8 +137,7 @@ void LayerScan::store(LayerIndex layer, LayerScanResult row) {
 void LayerScan::outdate() {
     m_key.clear();
     for (auto& [measure, rows] : m_rows)
-        for (auto& [layer, row] : rows)
-            row.key.clear();
+        for (auto& [layer, row] : rows) row.key.clear();
 }
 
 void LayerScan::clear() {

@@ -9,8 +9,7 @@ namespace kvscope {
 void OpenSession::resolveCut() {
     cut.reset();
     cutError.clear();
-    if (!capture)
-        return;
+    if (!capture) return;
     try {
         cut = Cut::resolve(session().cut, *capture);
     } catch (const Error& error) {
@@ -20,8 +19,7 @@ void OpenSession::resolveCut() {
 
 std::optional<PaneRequest> OpenSession::paneRequest(int pane) const {
     const auto index = static_cast<std::size_t>(pane);
-    if (!cut || index >= session().panes.size())
-        return std::nullopt;
+    if (!cut || index >= session().panes.size()) return std::nullopt;
     return paneRequestOf(session(), index, capture, *cut);
 }
 

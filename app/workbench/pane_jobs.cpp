@@ -19,8 +19,7 @@ PaneJobs::PaneJobs(const OpenSession& open, Scheduler& scheduler, Listener liste
     : m_open(open), m_scheduler(scheduler), m_listener(std::move(listener)) {}
 
 void PaneJobs::refresh() {
-    for (int index = 0; index < kMaxPanes; ++index)
-        refresh(index);
+    for (int index = 0; index < kMaxPanes; ++index) refresh(index);
 }
 
 void PaneJobs::refresh(int index) {
@@ -29,13 +28,11 @@ void PaneJobs::refresh(int index) {
     if (!request) {
         m_scheduler.cancel(slotOf(index));
         pane = {};
-        if (m_open.cutError.empty() || static_cast<std::size_t>(index) >= m_open.session().panes.size())
-            return;
+        if (m_open.cutError.empty() || static_cast<std::size_t>(index) >= m_open.session().panes.size()) return;
         pane.fail(m_open.cutError);
     } else {
         std::string key = keyOf(*request);
-        if (key == pane.key)
-            return;
+        if (key == pane.key) return;
         pane.key = std::move(key);
         if (auto known = m_recent.find(pane.key)) {
             m_scheduler.cancel(slotOf(index));
@@ -55,8 +52,7 @@ void PaneJobs::submit(int index, const PaneRequest& request) {
             return runner->run(resolvePane(request), checkpoint, part);
         },
         [this, &pane, index] {
-            if (pane.state == JobState::Ready)
-                m_recent.insert(pane.key, pane.value);
+            if (pane.state == JobState::Ready) m_recent.insert(pane.key, pane.value);
             m_listener.changed(index);
         },
         [this, index] { m_listener.progressed(index); });
@@ -74,8 +70,7 @@ void PaneJobs::cancel(int index) {
 
 void PaneJobs::outdate() {
     m_recent.clear();
-    for (Pane& pane : m_panes)
-        pane.key.clear();
+    for (Pane& pane : m_panes) pane.key.clear();
 }
 
 void PaneJobs::clear() {

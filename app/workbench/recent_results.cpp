@@ -9,12 +9,10 @@ namespace {
 
 std::size_t bytesOf(const RunResult& result) {
     std::size_t numbers = result.scores.data.size() + result.queryHeadScores.data.size() + result.anchor.data.size();
-    for (const auto& [name, part] : result.parts)
-        numbers += part.data.size();
+    for (const auto& [name, part] : result.parts) numbers += part.data.size();
     for (const HeadSelection& head : result.selection.heads) {
         numbers += head.kept.size() * 3;
-        for (const QueryHeadSet& own : head.queryHeads)
-            numbers += own.kept.size();
+        for (const QueryHeadSet& own : head.queryHeads) numbers += own.kept.size();
     }
     return numbers * sizeof(float) + sizeof(RunResult);
 }
@@ -23,16 +21,14 @@ std::size_t bytesOf(const RunResult& result) {
 
 std::shared_ptr<const RunResult> RecentResults::find(const std::string& key) {
     const auto found = std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry& e) { return e.key == key; });
-    if (found == m_entries.end())
-        return nullptr;
+    if (found == m_entries.end()) return nullptr;
     m_entries.splice(m_entries.begin(), m_entries, found);
     return found->result;
 }
 
 void RecentResults::insert(const std::string& key, std::shared_ptr<const RunResult> result) {
     std::erase_if(m_entries, [&](const Entry& entry) {
-        if (entry.key != key)
-            return false;
+        if (entry.key != key) return false;
         m_bytes -= entry.bytes;
         return true;
     });

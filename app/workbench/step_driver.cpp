@@ -28,8 +28,7 @@ StepDriver::StepDriver(Workbench& workbench)
 }
 
 void StepDriver::prefer(const View& view) {
-    if (m_preferred == &view)
-        return;
+    if (m_preferred == &view) return;
     m_preferred = &view;
     refreshSoon();
 }
@@ -67,21 +66,17 @@ void StepDriver::refresh() {
 }
 
 int StepDriver::step() const {
-    if (m_glide->isActive())
-        return m_target;
+    if (m_glide->isActive()) return m_target;
     const auto& cursor = m_workbench.session().look.cursor;
-    if (!cursor)
-        return steps();
+    if (!cursor) return steps();
     return static_cast<int>(std::upper_bound(m_sequence.events.begin(), m_sequence.events.end(), *cursor) -
                             m_sequence.events.begin());
 }
 
 QString StepDriver::caption() const {
-    if (!m_view)
-        return {};
+    if (!m_view) return {};
     ViewInput input = m_workbench.viewInput(*m_view);
-    if (m_glide->isActive())
-        input.cursor = cursorOf(m_target);
+    if (m_glide->isActive()) input.cursor = cursorOf(m_target);
     return QString::fromStdString(m_view->caption(input, viewOptions(m_workbench.session(), *m_view)));
 }
 
@@ -95,8 +90,7 @@ int StepDriver::stepMilliseconds(int steps) {
 }
 
 void StepDriver::play() {
-    if (m_sequence.events.empty())
-        return;
+    if (m_sequence.events.empty()) return;
     m_play->start(interval());
     moveTo(step() == steps() ? 1 : step() + 1, step() != steps());
     emit changed();
@@ -112,8 +106,7 @@ std::chrono::milliseconds StepDriver::interval() const {
 }
 
 void StepDriver::pause() {
-    if (!isPlaying())
-        return;
+    if (!isPlaying()) return;
     m_play->stop();
     emit changed();
 }
@@ -130,8 +123,7 @@ void StepDriver::goTo(int step) {
 
 void StepDriver::setSpeed(double speed) {
     m_speed = speed;
-    if (isPlaying())
-        m_play->start(interval());
+    if (isPlaying()) m_play->start(interval());
     emit changed();
 }
 
@@ -143,11 +135,9 @@ std::optional<TokenIndex> StepDriver::cursorOf(int step) const {
 
 void StepDriver::moveTo(int step, bool glide) {
     m_glide->stop();
-    if (m_sequence.events.empty())
-        return;
+    if (m_sequence.events.empty()) return;
     m_target = std::clamp(step, 0, steps());
-    if (m_target == steps())
-        m_play->stop();
+    if (m_target == steps()) m_play->stop();
     const auto& now = m_workbench.session().look.cursor;
     const bool still = m_motionReduced || m_workbench.session().look.reducedMotion;
     // No glide when steps are faster than the glide.

@@ -25,16 +25,14 @@ ViewDataJobs::ViewDataJobs(const OpenSession& open, Scheduler& scheduler, Clock&
       m_rest(clock.makeTimer([this] { submitWaiting(); })) {}
 
 bool ViewDataJobs::show(const View& view) {
-    if (++m_data[view.card().id].shownBy != 1)
-        return false;
+    if (++m_data[view.card().id].shownBy != 1) return false;
     refresh(view, false);
     return true;
 }
 
 bool ViewDataJobs::hide(const View& view) {
     Data& data = m_data[view.card().id];
-    if (--data.shownBy > 0)
-        return false;
+    if (--data.shownBy > 0) return false;
     if (data.isAsked()) { // finished data stay cached
         m_scheduler.cancel(slotOf(view));
         data.key.clear();
@@ -45,12 +43,10 @@ bool ViewDataJobs::hide(const View& view) {
 
 void ViewDataJobs::setFrame(const View& view, std::int64_t width, std::int64_t height) {
     Data& data = m_data[view.card().id];
-    if (data.width == width && data.height == height)
-        return;
+    if (data.width == width && data.height == height) return;
     data.width = width;
     data.height = height;
-    if (data.shownBy > 0)
-        refresh(view, false);
+    if (data.shownBy > 0) refresh(view, false);
 }
 
 std::vector<const View*> ViewDataJobs::shown() const {
@@ -63,8 +59,7 @@ std::vector<const View*> ViewDataJobs::shown() const {
 
 DataState ViewDataJobs::stateOf(const View& view) const {
     const auto found = m_data.find(view.card().id);
-    if (found == m_data.end())
-        return {};
+    if (found == m_data.end()) return {};
     const Data& data = found->second;
     return {.value = data.value, .computing = data.isAsked(), .progress = data.progress, .error = data.error};
 }
@@ -74,31 +69,26 @@ ViewDataRequest ViewDataJobs::requestFor(const View& view, const Data& data) con
 }
 
 void ViewDataJobs::refresh() {
-    for (const View* view : shown())
-        refresh(*view, false);
+    for (const View* view : shown()) refresh(*view, false);
 }
 
 void ViewDataJobs::refreshMoved(const View& view) {
-    if (m_data[view.card().id].shownBy > 0)
-        refresh(view, true);
+    if (m_data[view.card().id].shownBy > 0) refresh(view, true);
 }
 
 void ViewDataJobs::refresh(const View& view, bool isMoving) {
     const ViewDataMaker* maker = makerFor(view);
-    if (!maker)
-        return;
+    if (!maker) return;
     Data& data = m_data[view.card().id];
     if (!m_open.cut) {
         m_scheduler.cancel(slotOf(view));
         data.clear();
-        if (!m_open.cutError.empty())
-            data.fail(m_open.cutError);
+        if (!m_open.cutError.empty()) data.fail(m_open.cutError);
         return;
     }
     const ViewDataRequest request = requestFor(view, data);
     std::string key = maker->key(request), identity = maker->identity(request);
-    if (key == data.key)
-        return;
+    if (key == data.key) return;
     if (data.state == JobState::Computing) // replaced while running: it takes at least this long
         data.took = std::max(data.took, m_clock.now() - data.asked);
     else
@@ -133,23 +123,19 @@ void ViewDataJobs::submit(const View& view, Data& data) {
         [runner = m_open.runner, &maker = *makerFor(view), request = requestFor(view, data)](
             const Checkpoint& checkpoint, const auto& part) { return maker.make(*runner, request, checkpoint, part); },
         [this, &view, &data] {
-            if (data.state == JobState::Ready)
-                data.took = m_clock.now() - data.asked;
-            if (data.state == JobState::Failed)
-                data.error = withFullStop(asSentence(data.error));
+            if (data.state == JobState::Ready) data.took = m_clock.now() - data.asked;
+            if (data.state == JobState::Failed) data.error = withFullStop(asSentence(data.error));
             m_changed(view.card().id);
         },
         [this, &view] { m_changed(view.card().id); });
 }
 
 void ViewDataJobs::outdate() {
-    for (auto& [id, data] : m_data)
-        data.key.clear();
+    for (auto& [id, data] : m_data) data.key.clear();
 }
 
 void ViewDataJobs::clear() {
-    for (auto& [id, data] : m_data)
-        data.clear();
+    for (auto& [id, data] : m_data) data.clear();
 }
 
 } // namespace kvscope

@@ -30,8 +30,7 @@ Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Execu
     : m_clock(clock), m_scheduler(executor, deliver), m_engineScheduler(executor, deliver),
       m_panes(m_open, m_scheduler,
               {[this](int pane) {
-                   if (pane == session().activePane)
-                       m_layerScan.note(m_panes.at(pane));
+                   if (pane == session().activePane) m_layerScan.note(m_panes.at(pane));
                    emit paneChanged(pane);
                },
                [this](int pane) { emit progressChanged(pane, progress(pane)); }}),
@@ -56,10 +55,8 @@ void Workbench::refresh() {
 void Workbench::change(const std::function<void(Session&)>& edit, const QString& label, const QString& mergeKey) {
     Session next = session();
     edit(next);
-    if (capture())
-        fitToCapture(next, *capture());
-    if (next == session())
-        return;
+    if (capture()) fitToCapture(next, *capture());
+    if (next == session()) return;
     m_open.history.change(std::move(next), label.toStdString(), mergeKey.toStdString());
     refresh();
     emit sessionChanged();
@@ -68,8 +65,7 @@ void Workbench::change(const std::function<void(Session&)>& edit, const QString&
 void Workbench::setCursor(std::optional<TokenIndex> tokens) {
     if (tokens && capture())
         tokens = std::clamp<TokenIndex>(*tokens, 0, static_cast<TokenIndex>(capture()->info().numTokens));
-    if (tokens == session().look.cursor)
-        return;
+    if (tokens == session().look.cursor) return;
     Session next = session();
     next.look.cursor = tokens;
     m_open.history.change(std::move(next), {});
@@ -82,24 +78,21 @@ void Workbench::setRange(const View& view, const std::optional<Viewport::Range>&
         next.look.ranges[view.card().id] = *range;
     else
         next.look.ranges.erase(view.card().id);
-    if (next == session())
-        return;
+    if (next == session()) return;
     m_open.history.change(std::move(next), {});
     m_views.refreshMoved(view);
     emit rangeChanged(QString::fromStdString(view.card().id));
 }
 
 void Workbench::undo() {
-    if (!history().canUndo())
-        return;
+    if (!history().canUndo()) return;
     m_open.history.undo();
     refresh();
     emit sessionChanged();
 }
 
 void Workbench::redo() {
-    if (!history().canRedo())
-        return;
+    if (!history().canRedo()) return;
     m_open.history.redo();
     refresh();
     emit sessionChanged();
@@ -125,8 +118,7 @@ void Workbench::openCapture(const std::string& path, std::optional<Session> sess
 }
 
 void Workbench::setOpening(const std::string& path) {
-    if (path == m_opening)
-        return;
+    if (path == m_opening) return;
     m_opening = path;
     emit openingChanged();
 }
@@ -149,8 +141,7 @@ void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std
     m_hovered = -1;
     Session next = wanted ? std::move(*wanted) : isReload ? session() : sessionFor(*m_open.capture, session());
     next.look.reducedMotion = next.look.reducedMotion || session().look.reducedMotion;
-    if (m_open.capture)
-        fitToCapture(next, *m_open.capture);
+    if (m_open.capture) fitToCapture(next, *m_open.capture);
     if (isReload)
         m_open.history.change(std::move(next), "Reload");
     else
@@ -201,25 +192,21 @@ ViewInput Workbench::viewInput(const View& view) const {
 }
 
 void Workbench::showView(const View& view) {
-    if (m_views.show(view))
-        emit shownViewsChanged();
+    if (m_views.show(view)) emit shownViewsChanged();
 }
 
 void Workbench::hideView(const View& view) {
-    if (m_views.hide(view))
-        emit shownViewsChanged();
+    if (m_views.hide(view)) emit shownViewsChanged();
 }
 
 void Workbench::setHovered(TokenIndex token) {
-    if (token == m_hovered)
-        return;
+    if (token == m_hovered) return;
     m_hovered = token;
     emit focusChanged();
 }
 
 void Workbench::setBrushing(bool brushing) {
-    if (brushing == m_brushing)
-        return;
+    if (brushing == m_brushing) return;
     m_brushing = brushing;
     emit focusChanged();
 }

@@ -30,8 +30,7 @@ class Descriptor {
 public:
     explicit Descriptor(int descriptor) : m_descriptor(descriptor) {}
     ~Descriptor() {
-        if (m_descriptor >= 0)
-            ::close(m_descriptor);
+        if (m_descriptor >= 0) ::close(m_descriptor);
     }
     Descriptor(const Descriptor&) = delete;
     Descriptor& operator=(const Descriptor&) = delete;
@@ -60,10 +59,8 @@ std::string temporaryBeside(const fs::path& target) {
 void writeAll(int descriptor, std::string_view content, const std::string& path) {
     while (!content.empty()) {
         const ssize_t written = ::write(descriptor, content.data(), content.size());
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written < 0)
-            refuseWrite(path, errno, errno == ENOSPC ? "Free some space" : "Choose another place");
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) refuseWrite(path, errno, errno == ENOSPC ? "Free some space" : "Choose another place");
         content.remove_prefix(static_cast<std::size_t>(written));
     }
 }
@@ -81,8 +78,7 @@ std::string followed(const std::string& path) {
     fs::path at = path;
     for (int links = 0; fs::is_symlink(at, failed); ++links) {
         const fs::path next = fs::read_symlink(at, failed);
-        if (failed || links == kMostLinks)
-            refuseWrite(path, failed ? failed.value() : ELOOP);
+        if (failed || links == kMostLinks) refuseWrite(path, failed ? failed.value() : ELOOP);
         at = next.is_absolute() ? next : at.parent_path() / next;
     }
     return at.string();
@@ -92,10 +88,8 @@ std::string followed(const std::string& path) {
 
 AtomicFile::AtomicFile(const std::string& path) : m_path(path) {
     std::error_code failed;
-    if (path.empty())
-        throw Error({"no file name was given", {}, "Give the file to write", {}});
-    if (fs::is_directory(path, failed))
-        throw Error({"this is a folder, not a file", {}, "Add a file name", path});
+    if (path.empty()) throw Error({"no file name was given", {}, "Give the file to write", {}});
+    if (fs::is_directory(path, failed)) throw Error({"this is a folder, not a file", {}, "Add a file name", path});
     if (isDeviceOrPipe(path)) // a rename would replace it by a file
         throw Error({"this is a device or a pipe, and what is written here needs a file",
                      {},
@@ -118,8 +112,7 @@ AtomicFile::AtomicFile(const std::string& path) : m_path(path) {
 }
 
 AtomicFile::~AtomicFile() {
-    if (m_temporary.empty())
-        return;
+    if (m_temporary.empty()) return;
     static_cast<void>(::truncate(m_temporary.c_str(), 0)); // HDF5 keeps a file open that it could not flush
     ::unlink(m_temporary.c_str());
 }
@@ -127,40 +120,33 @@ AtomicFile::~AtomicFile() {
 void AtomicFile::commit() {
     {
         const Descriptor file(::open(m_temporary.c_str(), O_RDONLY | O_CLOEXEC));
-        if (file.get() < 0 || ::fsync(file.get()) != 0)
-            refuseWrite(m_path, errno);
+        if (file.get() < 0 || ::fsync(file.get()) != 0) refuseWrite(m_path, errno);
     }
-    if (std::rename(m_temporary.c_str(), m_target.c_str()) != 0)
-        refuseWrite(m_path, errno);
+    if (std::rename(m_temporary.c_str(), m_target.c_str()) != 0) refuseWrite(m_path, errno);
     m_temporary.clear();
     // The rename survives a power cut only after the folder is flushed; file systems that cannot do this lose nothing.
     const fs::path folder = fs::path(m_target).parent_path();
     const Descriptor directory(::open(folder.empty() ? "." : folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (directory.get() >= 0)
-        static_cast<void>(::fsync(directory.get()));
+    if (directory.get() >= 0) static_cast<void>(::fsync(directory.get()));
 }
 
 void writeFileAtomically(const std::string& path, std::string_view content) {
     if (isDeviceOrPipe(path)) {
         const Descriptor device(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-        if (device.get() < 0)
-            refuseWrite(path, errno);
+        if (device.get() < 0) refuseWrite(path, errno);
         writeAll(device.get(), content, path);
         return;
     }
     AtomicFile file(path);
     Descriptor text(::open(file.temporaryPath().c_str(), O_WRONLY | O_CLOEXEC));
-    if (text.get() < 0)
-        refuseWrite(path, errno);
+    if (text.get() < 0) refuseWrite(path, errno);
     writeAll(text.get(), content, path);
-    if (text.close() != 0)
-        refuseWrite(path, errno);
+    if (text.close() != 0) refuseWrite(path, errno);
     file.commit();
 }
 
 void checkCanWrite(const std::string& path) {
-    if (!isDeviceOrPipe(path))
-        const AtomicFile probe(path); // removed unless committed
+    if (!isDeviceOrPipe(path)) const AtomicFile probe(path); // removed unless committed
 }
 
 std::string readWholeFile(const std::string& path, std::size_t maxBytes) {
@@ -168,18 +154,14 @@ std::string readWholeFile(const std::string& path, std::size_t maxBytes) {
         throw Error({"cannot read the file: " + std::generic_category().message(error), {}, {}, path});
     };
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (file.get() < 0)
-        refuse(errno);
+    if (file.get() < 0) refuse(errno);
     std::string content;
     std::string block(std::size_t{1} << 16, '\0');
     for (;;) {
         const ssize_t got = ::read(file.get(), block.data(), block.size());
-        if (got < 0 && errno == EINTR)
-            continue;
-        if (got < 0)
-            refuse(errno);
-        if (got == 0)
-            return content;
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) refuse(errno);
+        if (got == 0) return content;
         content.append(block, 0, static_cast<std::size_t>(got));
         if (content.size() > maxBytes)
             throw Error({"the file is larger than " + std::to_string(maxBytes) + " bytes", {}, {}, path});

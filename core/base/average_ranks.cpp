@@ -14,11 +14,9 @@ std::vector<double> averageRanks(std::span<const double> numbers) {
     std::vector<double> ranks(numbers.size());
     for (std::size_t first = 0; first < order.size();) {
         std::size_t end = first + 1;
-        while (end < order.size() && numbers[order[end]] == numbers[order[first]])
-            ++end;
+        while (end < order.size() && numbers[order[end]] == numbers[order[first]]) ++end;
         const double rank = 0.5 * static_cast<double>(first + 1 + end);
-        for (; first < end; ++first)
-            ranks[order[first]] = rank;
+        for (; first < end; ++first) ranks[order[first]] = rank;
     }
     return ranks;
 }

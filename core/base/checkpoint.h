@@ -26,16 +26,13 @@ public:
     /// Call at intervals of a few milliseconds of work. Safe from any thread.
     /// Throws Cancelled once a stop is requested.
     void at(double done, double total) const {
-        if (m_stop.stop_requested())
-            throw Cancelled{};
-        if (m_report)
-            m_report(done, total);
+        if (m_stop.stop_requested()) throw Cancelled{};
+        if (m_report) m_report(done, total);
     }
 
     /// A stop point without a report, for example while waiting for other work.
     void stopPoint() const {
-        if (m_stop.stop_requested())
-            throw Cancelled{};
+        if (m_stop.stop_requested()) throw Cancelled{};
     }
 
     /// The same stop point without reports: for steps inside a reported one.
@@ -43,8 +40,7 @@ public:
 
     /// The same stop point for a part of the work: its reports are mapped to [from, to] of the whole, 0..1.
     Checkpoint part(double from, double to) const {
-        if (!m_report)
-            return Checkpoint(m_stop);
+        if (!m_report) return Checkpoint(m_stop);
         return Checkpoint(m_stop, [report = m_report, from, to](double done, double total) {
             report(from + (to - from) * (total > 0 ? done / total : 1), 1);
         });
@@ -60,8 +56,7 @@ private:
         return [state = std::make_shared<State>(), report = std::move(report)](double done, double total) {
             const double fraction = total > 0 ? done / total : 1;
             const std::lock_guard lock(state->mutex);
-            if (fraction < state->highest)
-                return;
+            if (fraction < state->highest) return;
             state->highest = fraction;
             report(done, total);
         };

@@ -6,31 +6,25 @@
 namespace kvscope {
 
 std::string csvField(std::string_view text) {
-    if (text.find_first_of(",\"\r\n") == std::string_view::npos)
-        return std::string(text);
+    if (text.find_first_of(",\"\r\n") == std::string_view::npos) return std::string(text);
     std::string quoted(1, '"');
-    for (const char c : text)
-        quoted.append(c == '"' ? 2 : 1, c);
+    for (const char c : text) quoted.append(c == '"' ? 2 : 1, c);
     return quoted + '"';
 }
 
 std::string csvLine(const std::vector<std::string>& fields) {
     std::string line;
-    for (const std::string& field : fields)
-        line += csvField(field) + ',';
-    if (line.empty())
-        return "\n";
+    for (const std::string& field : fields) line += csvField(field) + ',';
+    if (line.empty()) return "\n";
     line.back() = '\n';
     return line;
 }
 
 bool CsvRecords::takeComment(std::string& comment) {
-    if (atEnd() || m_text[m_at] != '#')
-        return false;
+    if (atEnd() || m_text[m_at] != '#') return false;
     const std::size_t end = std::min(m_text.find('\n', m_at), m_text.size());
     comment = m_text.substr(m_at + 1, end - m_at - 1);
-    if (!comment.empty() && comment.back() == '\r')
-        comment.pop_back();
+    if (!comment.empty() && comment.back() == '\r') comment.pop_back();
     m_at = end + 1;
     ++m_line;
     return true;

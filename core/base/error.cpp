@@ -9,12 +9,9 @@ namespace {
 
 std::string join(const Error::Parts& parts) {
     std::string text = parts.sentence;
-    if (!parts.place.empty())
-        text += " (" + parts.place + ")";
-    if (!parts.remedy.empty())
-        text += ". " + parts.remedy;
-    if (!parts.path.empty())
-        text += ": " + parts.path;
+    if (!parts.place.empty()) text += " (" + parts.place + ")";
+    if (!parts.remedy.empty()) text += ". " + parts.remedy;
+    if (!parts.path.empty()) text += ": " + parts.path;
     return text;
 }
 

@@ -13,8 +13,7 @@ Shape::Shape(std::initializer_list<std::int64_t> sizes) : m_rank(static_cast<int
 
 std::int64_t Shape::count() const {
     std::int64_t product = m_rank == 0 ? 0 : 1;
-    for (int axis = 0; axis < m_rank; ++axis)
-        product *= m_sizes[static_cast<std::size_t>(axis)];
+    for (int axis = 0; axis < m_rank; ++axis) product *= m_sizes[static_cast<std::size_t>(axis)];
     return product;
 }
 

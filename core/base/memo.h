@@ -26,8 +26,7 @@ public:
         using Value = const typename decltype(make())::element_type;
         const std::lock_guard lock(m_mutex);
         Kept& kept = m_kept[thing];
-        if (!kept.value || kept.key != key)
-            kept = {key, make()};
+        if (!kept.value || kept.key != key) kept = {key, make()};
         return std::static_pointer_cast<Value>(kept.value);
     }
 

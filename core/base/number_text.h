@@ -20,8 +20,7 @@ template <class Number> std::optional<Number> parseNumber(std::string_view text)
 
 /// Shortest text that reads back as the same number; "" for NaN, "inf" for infinity.
 template <std::floating_point Number> std::string shortest(Number value) {
-    if (std::isnan(value))
-        return {};
+    if (std::isnan(value)) return {};
     std::array<char, 40> buffer{};
     return {buffer.data(), std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr};
 }

@@ -11,8 +11,7 @@ namespace kvscope {
 bool isSameFile(const std::string& a, const std::string& b) {
     namespace fs = std::filesystem;
     std::error_code failed;
-    if (fs::equivalent(a, b, failed) && !failed)
-        return true;
+    if (fs::equivalent(a, b, failed) && !failed) return true;
     const fs::path first = fs::weakly_canonical(fs::absolute(a, failed), failed);
     const fs::path second = fs::weakly_canonical(fs::absolute(b, failed), failed);
     return !failed && first == second;

@@ -146,8 +146,7 @@ std::vector<CalibratedContext> contextsNeeding(const Calibration& c, std::span<c
         const bool known = std::any_of(contexts.begin(), contexts.end(), [&](const CalibratedContext& context) {
             return context.name == triple.context;
         });
-        if (known)
-            continue;
+        if (known) continue;
         const double k = c.fit.k(triple.contextNll);
         contexts.push_back({triple.context, triple.contextNll, k, retentionNeeded(k, c.tau),
                             retentionBand(resampled, triple.contextNll, c.tau)});

@@ -76,8 +76,7 @@ CsvTable tableFrom(const std::string& path, const std::vector<std::string>& head
 }
 
 double qualityIn(const CsvTable& table, const std::vector<std::string>& fields, std::int64_t line) {
-    if (table.has("quality"))
-        return table.number(fields, "quality", line);
+    if (table.has("quality")) return table.number(fields, "quality", line);
     const double full = table.number(fields, "nll_full", line),
                  compressed = table.number(fields, "nll_compressed", line);
     if (!(full > 0) || !(compressed > 0))
@@ -108,8 +107,7 @@ bool isOther(const CsvTable& table, const std::vector<std::string>& fields, cons
 std::function<std::optional<std::string>(const std::string&)> statedIn(const std::string& text) {
     const auto json = std::make_shared<const nlohmann::json>(nlohmann::json::parse(text, nullptr, false));
     return [json](const std::string& id) -> std::optional<std::string> {
-        if (!json->is_object() || !json->contains(id))
-            return {};
+        if (!json->is_object() || !json->contains(id)) return {};
         const nlohmann::json& value = json->at(id);
         return value.is_string() ? value.get<std::string>() : value.dump();
     };
@@ -137,8 +135,7 @@ std::string otherParameters(const std::string& origin, const ParameterValues& mi
             measured.push_back(row.id + "=" + *text);
             here.push_back(row.id + "=" + mine.text(row.id));
         }
-    if (here.empty())
-        return {};
+    if (here.empty()) return {};
     return fmt::format("{}: measured with {}, this run has {}", origin, fmt::join(measured, ", "),
                        fmt::join(here, ", "));
 }
@@ -165,8 +162,7 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
                      fmt::format("calibration/{}/{}", policy.policy, policy.variant), remedyFor(all, policy),
                      info.path});
     std::set<std::int64_t> contexts;
-    for (const CalibrationRow& row : at->rows)
-        contexts.insert(row.context);
+    for (const CalibrationRow& row : at->rows) contexts.insert(row.context);
     CalibrationData data;
     data.origin = at->place() + " of " + info.fileName;
     for (const CalibrationRow& row : at->rows)
@@ -178,8 +174,7 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
     const std::string note = at->parameters.empty()
                                  ? unstatedParameters(data.origin, policy)
                                  : otherParameters(data.origin, policy.values, statedIn(at->parameters));
-    if (!note.empty())
-        data.notes.push_back(note);
+    if (!note.empty()) data.notes.push_back(note);
     return data;
 }
 
@@ -189,12 +184,10 @@ CalibrationData readTriplesCsv(const std::string& path, const std::string& polic
     CalibrationData data;
     std::optional<CsvTable> table;
     for (std::string comment; !records.atEnd();) {
-        if (records.takeComment(comment))
-            continue;
+        if (records.takeComment(comment)) continue;
         const std::int64_t line = records.line() + 1;
         const std::vector<std::string> fields = records.takeRecord();
-        if (fields.size() == 1 && fields.front().empty())
-            continue;
+        if (fields.size() == 1 && fields.front().empty()) continue;
         if (!table) {
             table = tableFrom(path, fields, line);
             continue;

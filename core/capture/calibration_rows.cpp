@@ -46,19 +46,16 @@ CalibrationRows readRows(const h5::File& file, const std::string& policy, const 
 
 std::vector<CalibrationRows> readCalibration(const std::string& capturePath) {
     std::error_code ignored;
-    if (!std::filesystem::is_regular_file(capturePath, ignored))
-        return {};
+    if (!std::filesystem::is_regular_file(capturePath, ignored)) return {};
     const h5::File file = h5::File::openForReading(capturePath);
     std::vector<CalibrationRows> all;
-    if (!file.exists(kRoot) || !file.isGroup(kRoot))
-        return all;
+    if (!file.exists(kRoot) || !file.isGroup(kRoot)) return all;
     for (const std::string& policy : file.children(kRoot)) {
         const std::string group = std::string(kRoot) + "/" + policy;
         if (!file.isGroup(group))
             throw Error({"this is a data set, not a group of variants", group, "Write /calibration/<policy>/<variant>",
                          capturePath});
-        for (const std::string& variant : file.children(group))
-            all.push_back(readRows(file, policy, variant));
+        for (const std::string& variant : file.children(group)) all.push_back(readRows(file, policy, variant));
     }
     return all;
 }

@@ -10,28 +10,20 @@ namespace kvscope {
 
 std::string_view segmentName(SegmentKind kind) {
     switch (kind) {
-    case SegmentKind::System:
-        return "system";
-    case SegmentKind::Context:
-        return "context";
-    case SegmentKind::Needle:
-        return "needle";
-    case SegmentKind::Question:
-        return "question";
-    case SegmentKind::Answer:
-        return "answer";
+    case SegmentKind::System: return "system";
+    case SegmentKind::Context: return "context";
+    case SegmentKind::Needle: return "needle";
+    case SegmentKind::Question: return "question";
+    case SegmentKind::Answer: return "answer";
     }
     return "unknown";
 }
 
 std::string_view storedTypeName(StoredType type) {
     switch (type) {
-    case StoredType::Bfloat16:
-        return "bf16";
-    case StoredType::Float16:
-        return "f16";
-    case StoredType::Float32:
-        return "f32";
+    case StoredType::Bfloat16: return "bf16";
+    case StoredType::Float16: return "f16";
+    case StoredType::Float32: return "f32";
     }
     return "unknown";
 }
@@ -39,8 +31,7 @@ std::string_view storedTypeName(StoredType type) {
 const LayerInfo& CaptureInfo::layerInfo(LayerIndex layer) const {
     std::string there;
     for (const LayerInfo& info : layers) {
-        if (info.layer == layer)
-            return info;
+        if (info.layer == layer) return info;
         there += (there.empty() ? "" : ", ") + std::to_string(info.layer.value);
     }
     throw Error({.sentence = fmt::format("the capture has no layer {}", layer.value),

@@ -14,14 +14,10 @@ namespace kvscope {
 
 std::string_view severityName(Severity severity) {
     switch (severity) {
-    case Severity::Ok:
-        return "ok";
-    case Severity::Note:
-        return "note";
-    case Severity::Warning:
-        return "warning";
-    case Severity::Error:
-        return "error";
+    case Severity::Ok: return "ok";
+    case Severity::Note: return "note";
+    case Severity::Warning: return "warning";
+    case Severity::Error: return "error";
     }
     return "note";
 }
@@ -41,8 +37,7 @@ std::string layerList(const std::vector<int>& layers) {
 template <class Predicate> std::vector<int> layersWhere(const CaptureInfo& info, Predicate predicate) {
     std::vector<int> layers;
     for (const LayerInfo& layer : info.layers)
-        if (predicate(layer))
-            layers.push_back(layer.layer.value);
+        if (predicate(layer)) layers.push_back(layer.layer.value);
     return layers;
 }
 
@@ -98,8 +93,7 @@ void checkRope(const CaptureReader& capture, Findings& findings) {
 void checkHeads(const CaptureInfo& info, Findings& findings) {
     for (const LayerInfo& layer : info.layers) {
         std::vector<bool> read(static_cast<std::size_t>(info.numKvHeads), false);
-        for (const std::int32_t head : layer.gqaGroupOf)
-            read[static_cast<std::size_t>(head)] = true;
+        for (const std::int32_t head : layer.gqaGroupOf) read[static_cast<std::size_t>(head)] = true;
         if (std::find(read.begin(), read.end(), false) != read.end())
             findings.push_back({Severity::Warning, "a KV head is read by no query head",
                                 layerPlace(layer.layer, "kv_of_q"), "Its measures are undefined"});
@@ -120,8 +114,7 @@ void checkHeads(const CaptureInfo& info, Findings& findings) {
 }
 
 void checkHash(const CaptureReader& capture, const Checkpoint& checkpoint, Findings& findings) {
-    if (!capture.info().hasStoredHash)
-        return;
+    if (!capture.info().hasStoredHash) return;
     if (capture.computeHash(checkpoint) == capture.info().hash)
         findings.push_back({Severity::Ok, "the hash is that of the data", "capture_hash", {}});
     else
@@ -133,8 +126,7 @@ void checkHash(const CaptureReader& capture, const Checkpoint& checkpoint, Findi
 void checkRotation(const CaptureReader& capture, const LayerInfo& layer, const Checkpoint& checkpoint,
                    Findings& findings) {
     const auto& frequencies = capture.inverseFrequencies(layer.layer);
-    if (!layer.hasKeysPreRope || !layer.hasRope || frequencies.empty())
-        return;
+    if (!layer.hasKeysPreRope || !layer.hasRope || frequencies.empty()) return;
     HostTensor turned = capture.read(layer.layer, TensorRole::KeysPreRope, checkpoint);
     rotateForward(turned, capture.tokens().positions, frequencies, capture.info().rope);
     const HostTensor keys = capture.read(layer.layer, TensorRole::Keys, checkpoint);
@@ -165,12 +157,9 @@ void readAll(const CaptureReader& capture, const Checkpoint& checkpoint, Finding
             const Checkpoint silent = checkpoint.silent();
             capture.read(layers[i].layer, TensorRole::Keys, silent);
             capture.read(layers[i].layer, TensorRole::Values, silent);
-            if (layers[i].queryCount > 0)
-                capture.read(layers[i].layer, TensorRole::Queries, silent);
-            if (layers[i].hasQueriesPreRope)
-                capture.read(layers[i].layer, TensorRole::QueriesPreRope, silent);
-            if (layers[i].hasOutputProjection)
-                capture.read(layers[i].layer, TensorRole::OutputProjection, silent);
+            if (layers[i].queryCount > 0) capture.read(layers[i].layer, TensorRole::Queries, silent);
+            if (layers[i].hasQueriesPreRope) capture.read(layers[i].layer, TensorRole::QueriesPreRope, silent);
+            if (layers[i].hasOutputProjection) capture.read(layers[i].layer, TensorRole::OutputProjection, silent);
             checkRotation(capture, layers[i], silent, findings);
             ++sound;
         } catch (const Error& error) {

@@ -28,8 +28,7 @@ public:
         unsigned int size = 0;
         EVP_DigestFinal_ex(m_context.get(), digest, &size);
         std::string text;
-        for (unsigned int i = 0; i < size; ++i)
-            text += fmt::format("{:02x}", digest[i]);
+        for (unsigned int i = 0; i < size; ++i) text += fmt::format("{:02x}", digest[i]);
         return text;
     }
 
@@ -45,8 +44,7 @@ void collect(const h5::File& file, const std::string& name, std::vector<std::str
                      .remedy = "Write the capture again with kvscope-capture",
                      .path = file.path()});
     if (file.isGroup(name))
-        for (const std::string& child : file.children(name))
-            collect(file, name + "/" + child, paths);
+        for (const std::string& child : file.children(name)) collect(file, name + "/" + child, paths);
     else
         paths.push_back(name);
 }
@@ -54,8 +52,7 @@ void collect(const h5::File& file, const std::string& name, std::vector<std::str
 /// Blocks along the first axis with more than one entry left, so that a 48 GiB capture is hashed in little memory.
 void addData(const h5::File& file, const std::string& name, const h5::DatasetInfo& set, Sha256& hash,
              const Checkpoint& checkpoint) {
-    if (set.count() == 0)
-        return;
+    if (set.count() == 0) return;
     if (set.shape.empty() || set.shape.size() > 3)
         throw Error({.sentence = "the data set has neither one, two nor three axes",
                      .place = name,
@@ -63,8 +60,7 @@ void addData(const h5::File& file, const std::string& name, const h5::DatasetInf
                      .path = file.path()});
     const std::size_t axis = set.shape.size() < 2 ? 0 : set.shape.size() - 2;
     std::int64_t rowBytes = set.bytes;
-    for (std::size_t i = axis + 1; i < set.shape.size(); ++i)
-        rowBytes *= set.shape[i];
+    for (std::size_t i = axis + 1; i < set.shape.size(); ++i) rowBytes *= set.shape[i];
     const std::int64_t rows = std::max<std::int64_t>(1, kBytesPerRead / rowBytes);
     const std::int64_t heads = set.count() / (set.shape[axis] * rowBytes / set.bytes);
     std::vector<unsigned char> buffer;
@@ -89,8 +85,7 @@ void addData(const h5::File& file, const std::string& name, const h5::DatasetInf
 std::string hashOfCapture(const h5::File& file, const Checkpoint& checkpoint) {
     std::vector<std::string> paths;
     for (const char* root : {"tokens", "rope", "layers"})
-        if (file.exists(root))
-            collect(file, root, paths);
+        if (file.exists(root)) collect(file, root, paths);
     std::sort(paths.begin(), paths.end());
     Sha256 hash;
     for (const std::string& path : paths) {

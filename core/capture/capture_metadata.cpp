@@ -28,8 +28,7 @@ constexpr const char* kRepair = "Write the capture again with kvscope-capture";
 
 std::int64_t positive(const h5::File& file, const std::string& name) {
     const auto value = file.integerAttribute("/", name);
-    if (!value)
-        fail(file, "a root attribute is missing", name);
+    if (!value) fail(file, "a root attribute is missing", name);
     if (*value <= 0 || *value > kLargestSize)
         fail(file, fmt::format("the attribute is {}, which no model has", *value), name);
     return *value;
@@ -48,11 +47,9 @@ RopeInfo readRope(const h5::File& file, int headDim) {
     RopeInfo rope;
     rope.rotaryDim = headDim;
     const auto text = file.stringAttribute("/", "rope");
-    if (!text)
-        return rope;
+    if (!text) return rope;
     const auto json = nlohmann::json::parse(*text, nullptr, false);
-    if (!json.is_object())
-        fail(file, "the attribute is not a JSON object", "rope");
+    if (!json.is_object()) fail(file, "the attribute is not a JSON object", "rope");
     try {
         rope.type = json.value("type", "");
         rope.theta = json.value("theta", 0.0);
@@ -75,8 +72,7 @@ std::int64_t readQueryCount(const h5::File& file, const CaptureInfo& info, Layer
         requireShape(file, all, {info.numQueryHeads, info.numTokens, info.headDim});
         return info.numTokens;
     }
-    if (!file.exists(window))
-        return 0;
+    if (!file.exists(window)) return 0;
     const auto shape = file.info(window).shape;
     if (shape.size() != 3 || shape[1] > info.numTokens)
         fail(file, "the shape must be (query heads, w, head_dim) with w at most the number of tokens", window);
@@ -107,12 +103,9 @@ void readOptionalTensors(const h5::File& file, const CaptureInfo& info, LayerInf
     layer.hasKeysPreRope = file.exists(keys);
     layer.hasQueriesPreRope = file.exists(queries);
     layer.hasOutputProjection = file.exists(projection);
-    if (layer.hasKeysPreRope)
-        requireShape(file, keys, {info.numKvHeads, info.numTokens, info.headDim});
-    if (layer.hasQueriesPreRope)
-        requireShape(file, queries, {info.numQueryHeads, layer.queryCount, info.headDim});
-    if (!layer.hasOutputProjection)
-        return;
+    if (layer.hasKeysPreRope) requireShape(file, keys, {info.numKvHeads, info.numTokens, info.headDim});
+    if (layer.hasQueriesPreRope) requireShape(file, queries, {info.numQueryHeads, layer.queryCount, info.headDim});
+    if (!layer.hasOutputProjection) return;
     const auto shape = file.info(projection).shape;
     if (shape.size() != 3 || shape[0] > kLargestSize)
         fail(file, "the shape must be (hidden, query heads, value_dim)", projection);
@@ -124,8 +117,7 @@ LayerInfo readLayer(const h5::File& file, const CaptureInfo& info, LayerIndex in
     LayerInfo layer;
     layer.layer = index;
     const auto scaling = file.realAttribute(group, "scaling");
-    if (!scaling || !(*scaling > 0))
-        fail(file, "the layer has no positive attribute scaling", group);
+    if (!scaling || !(*scaling > 0)) fail(file, "the layer has no positive attribute scaling", group);
     layer.scaling = *scaling;
     layer.softcap = std::max(0.0, file.realAttribute(group, "softcap").value_or(0));
     layer.slidingWindow = std::max<std::int64_t>(0, file.integerAttribute(group, "sliding_window").value_or(0));
@@ -171,12 +163,9 @@ void readFormat(const h5::File& file) {
 StoredType storedTypeOf(const h5::File& file, const std::string& dataset) {
     const h5::DatasetInfo info = file.info(dataset);
     using Kind = h5::DatasetInfo::Kind;
-    if (info.kind == Kind::Uint && info.bytes == 2 && info.dtypeAttribute == "bfloat16")
-        return StoredType::Bfloat16;
-    if (info.kind == Kind::Float && info.bytes == 2 && info.exponentBits == 5)
-        return StoredType::Float16;
-    if (info.kind == Kind::Float && info.bytes == 4 && info.exponentBits == 8)
-        return StoredType::Float32;
+    if (info.kind == Kind::Uint && info.bytes == 2 && info.dtypeAttribute == "bfloat16") return StoredType::Bfloat16;
+    if (info.kind == Kind::Float && info.bytes == 2 && info.exponentBits == 5) return StoredType::Float16;
+    if (info.kind == Kind::Float && info.bytes == 4 && info.exponentBits == 8) return StoredType::Float32;
     fail(file, "the stored type is none of bfloat16 (uint16 with attribute dtype), float16, float32", dataset);
 }
 
@@ -185,18 +174,12 @@ std::string layerPath(LayerIndex layer, std::string_view name) { return fmt::for
 
 std::string_view tensorName(TensorRole role, const LayerInfo& layer, std::int64_t tokens) {
     switch (role) {
-    case TensorRole::Keys:
-        return "k";
-    case TensorRole::Values:
-        return "v";
-    case TensorRole::Queries:
-        return layer.queryCount == tokens ? "q" : "q_window";
-    case TensorRole::KeysPreRope:
-        return "k_pre";
-    case TensorRole::QueriesPreRope:
-        return "q_pre";
-    case TensorRole::OutputProjection:
-        return "o_proj";
+    case TensorRole::Keys: return "k";
+    case TensorRole::Values: return "v";
+    case TensorRole::Queries: return layer.queryCount == tokens ? "q" : "q_window";
+    case TensorRole::KeysPreRope: return "k_pre";
+    case TensorRole::QueriesPreRope: return "q_pre";
+    case TensorRole::OutputProjection: return "o_proj";
     }
     return {};
 }
@@ -225,8 +208,7 @@ CaptureInfo readCaptureInfo(const h5::File& file) {
         fail(file,
              fmt::format("the token ids must be a list of at most {}, not of shape {}", kMostTokens, shapeText(ids)),
              "tokens/ids");
-    if (ids[0] == 0)
-        fail(file, "the capture has no tokens", "tokens/ids", "Capture a prompt of at least one token");
+    if (ids[0] == 0) fail(file, "the capture has no tokens", "tokens/ids", "Capture a prompt of at least one token");
     info.numTokens = ids[0];
     for (const std::string& name : file.children("layers")) {
         const int number = parseNumber<int>(name).value_or(-1);
@@ -234,8 +216,7 @@ CaptureInfo readCaptureInfo(const h5::File& file) {
             fail(file, fmt::format("the group is no layer below {}", info.numLayers), "layers/" + name);
         info.layers.push_back(readLayer(file, info, LayerIndex(number)));
     }
-    if (info.layers.empty())
-        fail(file, "the capture has no layers", "layers");
+    if (info.layers.empty()) fail(file, "the capture has no layers", "layers");
     std::sort(info.layers.begin(), info.layers.end(), [](auto& a, auto& b) { return a.layer < b.layer; });
     return info;
 }
@@ -245,8 +226,7 @@ namespace {
 std::vector<Segment> readSegments(const h5::File& file, std::int64_t tokens) {
     std::vector<Segment> segments;
     const std::string name = "tokens/segments";
-    if (!file.exists(name))
-        return segments;
+    if (!file.exists(name)) return segments;
     const auto shape = file.info(name).shape;
     if (shape.size() != 2 || shape[1] != 3 || shape[0] > kMostSegments)
         fail(file, "segments must have three columns: begin, end, kind", name);
@@ -291,10 +271,8 @@ TokenTable readTokenTable(const h5::File& file, const CaptureInfo& info) {
 
 std::vector<float> readInverseFrequencies(const h5::File& file, const CaptureInfo& info, const LayerInfo& layer) {
     std::string name = "rope/" + layer.attentionType + "/inv_freq";
-    if (layer.attentionType.empty() || !file.exists(name))
-        name = "rope/inv_freq";
-    if (!layer.hasRope || !file.exists(name))
-        return {};
+    if (layer.attentionType.empty() || !file.exists(name)) name = "rope/inv_freq";
+    if (!layer.hasRope || !file.exists(name)) return {};
     requireShape(file, name, {info.rope.rotaryDim / 2});
     return file.read<float>(name);
 }

@@ -27,12 +27,9 @@ constexpr std::int64_t kChunkRows = 4096; // (1 head, 4096 tokens, d) is 1 MiB a
 
 h5::ElementType elementType(StoredType type) {
     switch (type) {
-    case StoredType::Bfloat16:
-        return h5::ElementType::Uint16;
-    case StoredType::Float16:
-        return h5::ElementType::Float16;
-    case StoredType::Float32:
-        return h5::ElementType::Float32;
+    case StoredType::Bfloat16: return h5::ElementType::Uint16;
+    case StoredType::Float16: return h5::ElementType::Float16;
+    case StoredType::Float32: return h5::ElementType::Float32;
     }
     return h5::ElementType::Float32;
 }
@@ -47,15 +44,13 @@ void writeRoot(h5::Writer& file, const CaptureInfo& info) {
                                                                 {"created", &info.created},
                                                                 {"notes", &info.notes}};
     for (const auto& [name, text] : texts)
-        if (!text->empty())
-            file.attribute(root, name, *text);
+        if (!text->empty()) file.attribute(root, name, *text);
     const std::pair<const char*, int> sizes[] = {{"num_layers", info.numLayers},
                                                  {"num_q_heads", info.numQueryHeads},
                                                  {"num_kv_heads", info.numKvHeads},
                                                  {"head_dim", info.headDim},
                                                  {"value_dim", info.valueDim}};
-    for (const auto& [name, size] : sizes)
-        file.attribute(root, name, std::int64_t{size});
+    for (const auto& [name, size] : sizes) file.attribute(root, name, std::int64_t{size});
     const RopeInfo& rope = info.rope;
     file.attribute(root, "rope",
                    nlohmann::json{{"type", rope.type},
@@ -71,10 +66,8 @@ void writeTokens(h5::Writer& file, const TokenTable& tokens) {
     file.put("tokens/text", tokens.bytes);
     file.put("tokens/offsets", tokens.offsets);
     file.put("tokens/position_ids", tokens.positions);
-    if (!tokens.nll.empty())
-        file.put("tokens/nll", tokens.nll);
-    if (tokens.segments.empty())
-        return;
+    if (!tokens.nll.empty()) file.put("tokens/nll", tokens.nll);
+    if (tokens.segments.empty()) return;
     std::vector<std::int32_t> rows;
     for (const Segment& segment : tokens.segments)
         rows.insert(rows.end(), {segment.begin, segment.end, static_cast<std::int32_t>(segment.kind)});
@@ -103,12 +96,9 @@ std::vector<std::uint16_t> narrowed(std::span<const float> values, StoredType ty
 // The largest number that does not round to infinity.
 float largestStored(StoredType type) {
     switch (type) {
-    case StoredType::Bfloat16:
-        return 0x1.FEFFFEp127f;
-    case StoredType::Float16:
-        return 65519.996f;
-    case StoredType::Float32:
-        return std::numeric_limits<float>::max();
+    case StoredType::Bfloat16: return 0x1.FEFFFEp127f;
+    case StoredType::Float16: return 65519.996f;
+    case StoredType::Float32: return std::numeric_limits<float>::max();
     }
     return 0;
 }
@@ -138,11 +128,9 @@ struct CaptureWriter::State {
         h5::Storage storage;
         storage.reserveSpace = reserved;
         storage.deflateLevel = options.deflateLevel;
-        if (!reserved)
-            storage.chunk = {1, std::min(kChunkRows, shape[1]), shape[2]};
+        if (!reserved) storage.chunk = {1, std::min(kChunkRows, shape[1]), shape[2]};
         h5->createDataset(name, elementType(layer.storedType), shape, storage);
-        if (layer.storedType == StoredType::Bfloat16)
-            h5->attribute(name, "dtype", std::string("bfloat16"));
+        if (layer.storedType == StoredType::Bfloat16) h5->attribute(name, "dtype", std::string("bfloat16"));
         return name;
     }
 
@@ -173,8 +161,7 @@ CaptureWriter::CaptureWriter(const std::string& path, const CaptureInfo& info, c
     h5::Writer& file = *m_state->h5;
     writeRoot(file, info);
     writeTokens(file, tokens);
-    for (const LayerInfo& layer : info.layers)
-        writeLayerAttributes(file, layer);
+    for (const LayerInfo& layer : info.layers) writeLayerAttributes(file, layer);
 }
 
 CaptureWriter::~CaptureWriter() = default;
@@ -221,14 +208,10 @@ namespace {
 
 std::vector<TensorRole> storedRoles(const LayerInfo& layer) {
     std::vector<TensorRole> roles{TensorRole::Keys, TensorRole::Values};
-    if (layer.queryCount > 0)
-        roles.push_back(TensorRole::Queries);
-    if (layer.hasKeysPreRope)
-        roles.push_back(TensorRole::KeysPreRope);
-    if (layer.hasQueriesPreRope)
-        roles.push_back(TensorRole::QueriesPreRope);
-    if (layer.hasOutputProjection)
-        roles.push_back(TensorRole::OutputProjection);
+    if (layer.queryCount > 0) roles.push_back(TensorRole::Queries);
+    if (layer.hasKeysPreRope) roles.push_back(TensorRole::KeysPreRope);
+    if (layer.hasQueriesPreRope) roles.push_back(TensorRole::QueriesPreRope);
+    if (layer.hasOutputProjection) roles.push_back(TensorRole::OutputProjection);
     return roles;
 }
 
@@ -238,16 +221,14 @@ void copyFrequencies(const CaptureReader& source, CaptureWriter& writer) {
     std::set<std::vector<float>> different;
     for (const LayerInfo& layer : source.info().layers) {
         const auto& frequencies = source.inverseFrequencies(layer.layer);
-        if (frequencies.empty())
-            continue;
+        if (frequencies.empty()) continue;
         byType[layer.attentionType] = frequencies;
         different.insert(frequencies);
     }
     if (different.size() == 1)
         writer.writeInverseFrequencies("", *different.begin());
     else
-        for (const auto& [type, frequencies] : byType)
-            writer.writeInverseFrequencies(type, frequencies);
+        for (const auto& [type, frequencies] : byType) writer.writeInverseFrequencies(type, frequencies);
 }
 
 } // namespace

@@ -25,10 +25,8 @@ constexpr const char* kForms = "Give segment:context, segment:question, last:256
 std::optional<std::int64_t> wholeNumber(std::string_view digits) {
     std::int64_t value = 0;
     const auto [end, status] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (status == std::errc::result_out_of_range)
-        return std::numeric_limits<std::int64_t>::max();
-    if (status != std::errc{} || end != digits.data() + digits.size() || digits.empty())
-        return std::nullopt;
+    if (status == std::errc::result_out_of_range) return std::numeric_limits<std::int64_t>::max();
+    if (status != std::errc{} || end != digits.data() + digits.size() || digits.empty()) return std::nullopt;
     return value;
 }
 
@@ -36,8 +34,7 @@ std::optional<std::int64_t> wholeNumber(std::string_view digits) {
 const Segment* firstOf(const std::vector<Segment>& segments, SegmentKind kind, TokenIndex after = 0) {
     const Segment* first = nullptr;
     for (const Segment& segment : segments)
-        if (segment.kind == kind && segment.end > after && (!first || segment.begin < first->begin))
-            first = &segment;
+        if (segment.kind == kind && segment.end > after && (!first || segment.begin < first->begin)) first = &segment;
     return first;
 }
 
@@ -46,36 +43,30 @@ const Segment* contextOf(const std::vector<Segment>& segments) {
     const Segment* context = nullptr;
     for (const Segment& segment : segments) {
         const bool counts = segment.kind == SegmentKind::Context && (!question || segment.begin < question->begin);
-        if (counts && (!context || segment.begin > context->begin))
-            context = &segment;
+        if (counts && (!context || segment.begin > context->begin)) context = &segment;
     }
     return context;
 }
 
 const Segment* segmentOf(const std::vector<Segment>& segments, SegmentKind kind) {
     const Segment* context = contextOf(segments);
-    if (kind == SegmentKind::Context)
-        return context;
-    if (kind == SegmentKind::Question && context)
-        return firstOf(segments, kind, context->end);
+    if (kind == SegmentKind::Context) return context;
+    if (kind == SegmentKind::Question && context) return firstOf(segments, kind, context->end);
     return firstOf(segments, kind);
 }
 
 std::string namesOf(const std::vector<Segment>& segments) {
     std::string names;
     for (const SegmentKind kind : kAllKinds)
-        if (firstOf(segments, kind))
-            names += (names.empty() ? "" : ", ") + std::string(segmentName(kind));
+        if (firstOf(segments, kind)) names += (names.empty() ? "" : ", ") + std::string(segmentName(kind));
     return names.empty() ? "none" : names;
 }
 
 Cut atToken(const std::string& typed, std::int64_t token, const std::string& label, const CaptureReader& capture) {
     const std::int64_t n = capture.info().numTokens;
     const std::string range = "Give a token from 1 to " + std::to_string(n - 1);
-    if (token < 1)
-        refuse(typed, "leaves nothing to see: it lies at or before token 0", range, capture);
-    if (token > n)
-        refuse(typed, "lies outside the capture of " + std::to_string(n) + " tokens", range, capture);
+    if (token < 1) refuse(typed, "leaves nothing to see: it lies at or before token 0", range, capture);
+    if (token > n) refuse(typed, "lies outside the capture of " + std::to_string(n) + " tokens", range, capture);
     if (token == n)
         refuse(typed, "leaves no evaluation queries: it lies at the end of the capture, token " + std::to_string(n),
                range + ", or 'none' to evaluate on the last queries, which the policy then has seen", capture);
@@ -88,8 +79,7 @@ Cut atSegment(const std::string& typed, const std::string& name, const CaptureRe
                                    [&](SegmentKind candidate) { return segmentName(candidate) == name; });
     if (kind == kAllKinds.end()) {
         std::vector<std::string> known;
-        for (const SegmentKind candidate : kAllKinds)
-            known.emplace_back(segmentName(candidate));
+        for (const SegmentKind candidate : kAllKinds) known.emplace_back(segmentName(candidate));
         refuse(typed, "names no kind of segment", suggestName(name, known), capture);
     }
     const Segment* segment = segmentOf(segments, *kind);
@@ -112,30 +102,24 @@ Cut lastTokens(const std::string& typed, std::int64_t count, const CaptureReader
 Cut defaultCut(const CaptureReader& capture) {
     const std::int64_t n = capture.info().numTokens;
     const Segment* context = contextOf(capture.tokens().segments);
-    if (context && context->end < n)
-        return atToken("default", context->end, "end of context, ", capture);
+    if (context && context->end < n) return atToken("default", context->end, "end of context, ", capture);
     return n < 2 ? noCut("default", capture) : lastTokens("default", std::min<std::int64_t>(256, n / 2), capture);
 }
 
 } // namespace
 
 Cut Cut::resolve(const std::string& text, const CaptureReader& capture) {
-    if (text == "default")
-        return defaultCut(capture);
-    if (text == "none")
-        return noCut(text, capture);
+    if (text == "default") return defaultCut(capture);
+    if (text == "none") return noCut(text, capture);
     const std::size_t colon = text.find(':');
     const std::string form = text.substr(0, colon);
     const std::string rest = colon == std::string::npos ? std::string() : text.substr(colon + 1);
-    if (colon != std::string::npos && form == "segment")
-        return atSegment(text, rest, capture);
+    if (colon != std::string::npos && form == "segment") return atSegment(text, rest, capture);
     if (colon != std::string::npos && form == "last") {
-        if (const auto count = wholeNumber(rest))
-            return lastTokens(text, *count, capture);
+        if (const auto count = wholeNumber(rest)) return lastTokens(text, *count, capture);
         refuse(text, "does not say how many of the last tokens evaluate", "Give, for example, last:256", capture);
     }
-    if (const auto token = wholeNumber(text))
-        return atToken(text, *token, "token ", capture);
+    if (const auto token = wholeNumber(text)) return atToken(text, *token, "token ", capture);
     refuse(text, "has no form that is known", kForms, capture);
 }
 

@@ -46,8 +46,7 @@ struct File::State {
     hid_t id = -1;
     ~State() {
         const Guard guard;
-        if (id >= 0)
-            H5Fclose(id);
+        if (id >= 0) H5Fclose(id);
     }
     [[noreturn]] void fail(const std::string& what, const std::string& place, const std::string& remedy) const {
         throw Error({.sentence = what, .place = place, .remedy = remedy, .path = path});
@@ -55,8 +54,7 @@ struct File::State {
     Handle openDataset(const std::string& name) const {
         refuseForeignLinks(name);
         Handle set(H5Dopen2(id, name.c_str(), H5P_DEFAULT), H5Dclose);
-        if (!set)
-            fail("a data set is missing", name, "Capture the prompt again or repair the file");
+        if (!set) fail("a data set is missing", name, "Capture the prompt again or repair the file");
         const Handle plist(H5Dget_create_plist(set), H5Pclose);
         if (plist && H5Pget_external_count(plist) > 0)
             fail("the data set is stored outside the file", name, "Copy it into the capture");
@@ -70,8 +68,7 @@ struct File::State {
             if (!part.empty() && part != "/" && H5Lget_info(id, part.c_str(), &link, H5P_DEFAULT) >= 0 &&
                 link.type == H5L_TYPE_EXTERNAL)
                 fail("the file links to another file", part, "Copy the data into the capture");
-            if (end == std::string::npos)
-                return;
+            if (end == std::string::npos) return;
         }
     }
 };
@@ -92,8 +89,7 @@ namespace {
 void takeTurns(const std::string& path, hid_t access) {
     static std::map<std::string, bool> buffered;
     bool& now = buffered[path];
-    if (now)
-        H5Pset_fapl_stdio(access);
+    if (now) H5Pset_fapl_stdio(access);
     now = !now;
 }
 
@@ -106,8 +102,7 @@ File File::openForReading(const std::string& path) {
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_file_locking(access, false, true); // a writer in another process must not block reading
     takeTurns(path, access);
-    if (::access(path.c_str(), R_OK) != 0)
-        state->fail("the file may not be read", {}, "Ask for the right to read it");
+    if (::access(path.c_str(), R_OK) != 0) state->fail("the file may not be read", {}, "Ask for the right to read it");
     const htri_t isHdf5 = H5Fis_hdf5(path.c_str());
     if (isHdf5 == 0)
         state->fail("this is not an HDF5 file", {}, "Open a capture written by kvscope-capture, or convert it first");
@@ -121,10 +116,8 @@ File File::openForReading(const std::string& path) {
 bool File::exists(const std::string& name) const {
     const Guard guard;
     for (std::size_t end = name.find('/', 1);; end = name.find('/', end + 1)) {
-        if (H5Lexists(m_state->id, name.substr(0, end).c_str(), H5P_DEFAULT) <= 0)
-            return false;
-        if (end == std::string::npos)
-            return true;
+        if (H5Lexists(m_state->id, name.substr(0, end).c_str(), H5P_DEFAULT) <= 0) return false;
+        if (end == std::string::npos) return true;
     }
 }
 
@@ -136,13 +129,11 @@ bool File::isGroup(const std::string& name) const {
 
 std::vector<std::string> File::children(const std::string& group) const {
     std::vector<std::string> names;
-    if (group != "/" && !exists(group))
-        return names;
+    if (group != "/" && !exists(group)) return names;
     const Guard guard;
     const Handle id(H5Gopen2(m_state->id, group.c_str(), H5P_DEFAULT), H5Gclose);
     H5G_info_t info;
-    if (!id || H5Gget_info(id, &info) < 0)
-        m_state->fail("a group cannot be read", group, "Repair the file");
+    if (!id || H5Gget_info(id, &info) < 0) m_state->fail("a group cannot be read", group, "Repair the file");
     for (hsize_t i = 0; i < info.nlinks; ++i) {
         const ssize_t length = H5Lget_name_by_idx(id, ".", H5_INDEX_NAME, H5_ITER_INC, i, nullptr, 0, H5P_DEFAULT);
         std::string name(length > 0 ? static_cast<std::size_t>(length) : 0, '\0');
@@ -163,8 +154,7 @@ std::vector<std::int64_t> shapeOf(hid_t set, const File& file, const std::string
     hsize_t sizes[kMaxRank] = {};
     H5Sget_simple_extent_dims(space, sizes, nullptr);
     std::vector<std::int64_t> shape;
-    for (int axis = 0; axis < rank; ++axis)
-        shape.push_back(static_cast<std::int64_t>(sizes[axis]));
+    for (int axis = 0; axis < rank; ++axis) shape.push_back(static_cast<std::int64_t>(sizes[axis]));
     return shape;
 }
 
@@ -227,8 +217,7 @@ template <class T> std::vector<T> File::read(const std::string& name) const {
     const Guard guard;
     const Handle set = m_state->openDataset(name);
     std::vector<T> data(static_cast<std::size_t>(countOf(shapeOf(set, *this, name))));
-    if (!data.empty())
-        readInto(set, memoryType<T>(), nullptr, data.data(), *this, name);
+    if (!data.empty()) readInto(set, memoryType<T>(), nullptr, data.data(), *this, name);
     return data;
 }
 template std::vector<std::int32_t> File::read(const std::string&) const;
@@ -248,18 +237,15 @@ void File::readRaw(const std::string& name, const Block* block, void* out, std::
         m_state->fail("the data set holds no numbers", name, "Write the capture with numbers only");
     if (H5Tget_order(type) == H5T_ORDER_BE)
         m_state->fail("the data are big-endian", name, "Write the capture with little-endian types");
-    if (count > 0)
-        readInto(set, type, block, out, *this, name);
+    if (count > 0) readInto(set, type, block, out, *this, name);
 }
 
 namespace {
 
 /// The attribute, or an invalid handle.
 Handle openAttribute(hid_t file, const std::string& object, const std::string& name) {
-    if (object != "/" && H5Lexists(file, object.c_str(), H5P_DEFAULT) <= 0)
-        return {-1, H5Aclose};
-    if (H5Aexists_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT) <= 0)
-        return {-1, H5Aclose};
+    if (object != "/" && H5Lexists(file, object.c_str(), H5P_DEFAULT) <= 0) return {-1, H5Aclose};
+    if (H5Aexists_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT) <= 0) return {-1, H5Aclose};
     return {H5Aopen_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose};
 }
 
@@ -267,13 +253,11 @@ Handle openAttribute(hid_t file, const std::string& object, const std::string& n
 template <class T> std::vector<T> attributeValues(hid_t file, const std::string& object, const std::string& name) {
     const Guard guard;
     const Handle attribute = openAttribute(file, object, name);
-    if (!attribute)
-        return {};
+    if (!attribute) return {};
     const Handle space(H5Aget_space(attribute), H5Sclose);
     const hssize_t count = H5Sget_simple_extent_npoints(space);
     std::vector<T> values(count > 0 ? static_cast<std::size_t>(count) : 0);
-    if (!values.empty() && H5Aread(attribute, memoryType<T>(), values.data()) < 0)
-        values.clear();
+    if (!values.empty() && H5Aread(attribute, memoryType<T>(), values.data()) < 0) values.clear();
     return values;
 }
 
@@ -286,25 +270,21 @@ template <class T> std::optional<T> single(const std::vector<T>& values) {
 std::optional<std::string> File::stringAttribute(const std::string& object, const std::string& name) const {
     const Guard guard;
     const Handle attribute = openAttribute(m_state->id, object, name);
-    if (!attribute)
-        return {};
+    if (!attribute) return {};
     const Handle type(H5Aget_type(attribute), H5Tclose);
-    if (H5Tget_class(type) != H5T_STRING)
-        return {};
+    if (H5Tget_class(type) != H5T_STRING) return {};
     if (H5Tis_variable_str(type) > 0) {
         char* text = nullptr;
         const Handle memory(H5Tcopy(H5T_C_S1), H5Tclose);
         H5Tset_size(memory, H5T_VARIABLE);
         H5Tset_cset(memory, H5Tget_cset(type));
-        if (H5Aread(attribute, memory, &text) < 0 || text == nullptr)
-            return {};
+        if (H5Aread(attribute, memory, &text) < 0 || text == nullptr) return {};
         std::string result = text;
         H5free_memory(text);
         return result;
     }
     std::string text(H5Tget_size(type), '\0');
-    if (H5Aread(attribute, type, text.data()) < 0)
-        return {};
+    if (H5Aread(attribute, type, text.data()) < 0) return {};
     return text.substr(0, text.find('\0'));
 }
 

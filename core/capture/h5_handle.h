@@ -25,8 +25,7 @@ public:
     Handle(Handle&& other) noexcept : m_id(std::exchange(other.m_id, -1)), m_close(other.m_close) {}
     Handle& operator=(Handle&&) = delete;
     ~Handle() {
-        if (m_id >= 0)
-            m_close(m_id);
+        if (m_id >= 0) m_close(m_id);
     }
     explicit operator bool() const { return m_id >= 0; }
     /// False where the library could not flush the object, for example on a full disk.

@@ -46,8 +46,7 @@ struct Writer::State {
 
     ~State() {
         const Guard guard;
-        if (id >= 0)
-            H5Fclose(id);
+        if (id >= 0) H5Fclose(id);
     }
     [[noreturn]] void fail(const std::string& place) const {
         const int error = systemError();
@@ -59,31 +58,22 @@ struct Writer::State {
                      .path = path});
     }
     void require(bool done, const std::string& place) const {
-        if (!done)
-            fail(place);
+        if (!done) fail(place);
     }
     Handle typeOf(ElementType type) const {
         switch (type) {
-        case ElementType::Uint8:
-            return {H5Tcopy(H5T_STD_U8LE), H5Tclose};
-        case ElementType::Uint16:
-            return {H5Tcopy(H5T_STD_U16LE), H5Tclose};
-        case ElementType::Int32:
-            return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
-        case ElementType::Int64:
-            return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
-        case ElementType::Float16:
-            return makeHalfType();
-        case ElementType::Float32:
-            return {H5Tcopy(H5T_IEEE_F32LE), H5Tclose};
-        case ElementType::Float64:
-            return {H5Tcopy(H5T_IEEE_F64LE), H5Tclose};
+        case ElementType::Uint8: return {H5Tcopy(H5T_STD_U8LE), H5Tclose};
+        case ElementType::Uint16: return {H5Tcopy(H5T_STD_U16LE), H5Tclose};
+        case ElementType::Int32: return {H5Tcopy(H5T_STD_I32LE), H5Tclose};
+        case ElementType::Int64: return {H5Tcopy(H5T_STD_I64LE), H5Tclose};
+        case ElementType::Float16: return makeHalfType();
+        case ElementType::Float32: return {H5Tcopy(H5T_IEEE_F32LE), H5Tclose};
+        case ElementType::Float64: return {H5Tcopy(H5T_IEEE_F64LE), H5Tclose};
         }
         return {-1, H5Tclose};
     }
     void ensureGroup(const std::string& name) const {
-        if (name == "/" || name.empty() || H5Lexists(id, name.c_str(), H5P_DEFAULT) > 0)
-            return;
+        if (name == "/" || name.empty() || H5Lexists(id, name.c_str(), H5P_DEFAULT) > 0) return;
         if (const std::size_t slash = name.rfind('/'); slash != std::string::npos && slash > 0)
             ensureGroup(name.substr(0, slash));
         Handle group(H5Gcreate2(id, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
@@ -106,8 +96,7 @@ Writer::Writer(const std::string& path, const std::string& shownPath, Mode mode)
     H5Pset_file_locking(access, false, true); // as the reader does: one process must not mix both ways
     m_state->id = mode == Mode::Create ? H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access)
                                        : H5Fopen(path.c_str(), H5F_ACC_RDWR, access);
-    if (m_state->id < 0)
-        m_state->fail({});
+    if (m_state->id < 0) m_state->fail({});
 }
 
 Writer::Writer(const AtomicFile& target, Mode mode) : Writer(target.temporaryPath(), target.path(), mode) {}
@@ -159,8 +148,7 @@ void Writer::write(const std::string& name, const void* data, std::size_t bytes,
         H5Sselect_hyperslab(fileSpace, H5S_SELECT_SET, begin.data(), nullptr, size.data(), nullptr);
     }
     const auto count = static_cast<hsize_t>(H5Sget_select_npoints(fileSpace));
-    if (count * H5Tget_size(type) != bytes)
-        m_state->fail(name);
+    if (count * H5Tget_size(type) != bytes) m_state->fail(name);
     const Handle memorySpace(H5Screate_simple(1, &count, nullptr), H5Sclose);
     m_state->require(count == 0 || H5Dwrite(set, type, memorySpace, fileSpace, H5P_DEFAULT, data) >= 0, name);
     m_state->require(set.close(), name); // closing a data set writes what is left of its chunks

@@ -38,8 +38,7 @@ public:
 
     HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override {
         const LayerInfo& info = m_info.layerInfo(layer);
-        if (role == TensorRole::KeysPreRope && !info.hasKeysPreRope)
-            return keysRotatedBack(info, checkpoint);
+        if (role == TensorRole::KeysPreRope && !info.hasKeysPreRope) return keysRotatedBack(info, checkpoint);
         if (role == TensorRole::Queries && info.queryCount == 0)
             throw Error({.sentence = fmt::format("layer {} has no queries", layer.value),
                          .place = layerPath(layer, "q"),
@@ -53,8 +52,7 @@ public:
 private:
     HostTensor keysRotatedBack(const LayerInfo& layer, const Checkpoint& checkpoint) const {
         HostTensor keys = read(layer.layer, TensorRole::Keys, checkpoint);
-        if (!layer.hasRope)
-            return keys;
+        if (!layer.hasRope) return keys;
         const std::vector<float>& frequencies = m_frequencies.at(layer.layer);
         if (frequencies.empty())
             throw Error({.sentence = "keys before RoPE are neither stored nor derivable",
@@ -114,8 +112,7 @@ private:
     void refuseNonFinite(const std::string& name, std::int64_t head, std::int64_t row, std::int64_t width,
                          std::span<const float> values) const {
         const auto bad = std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
-        if (bad == values.end())
-            return;
+        if (bad == values.end()) return;
         const bool window = name.ends_with("/q_window");
         const std::int64_t firstToken = window ? m_info.numTokens - m_file.info(name).shape[1] : 0;
         throw Error({.sentence = fmt::format("{} in head {}, token {}", std::isnan(*bad) ? "NaN" : "infinity", head,

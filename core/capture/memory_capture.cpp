@@ -16,21 +16,18 @@ namespace kvscope {
 HostTensor MemoryCapture::read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const {
     checkpoint.at(0, 1);
     const LayerInfo& info = captureInfo.layerInfo(layer);
-    if (const auto found = tensors.find({layer, role}); found != tensors.end())
-        return found->second;
+    if (const auto found = tensors.find({layer, role}); found != tensors.end()) return found->second;
     if (role != TensorRole::KeysPreRope)
         throw Error({.sentence = fmt::format("layer {} does not hold this tensor", layer.value),
                      .remedy = "Capture the prompt with it",
                      .path = captureInfo.path});
     HostTensor keys = read(layer, TensorRole::Keys, checkpoint);
-    if (info.hasRope && !frequencies.empty())
-        rotateBack(keys, tokenTable.positions, frequencies, captureInfo.rope);
+    if (info.hasRope && !frequencies.empty()) rotateBack(keys, tokenTable.positions, frequencies, captureInfo.rope);
     return keys;
 }
 
 HostTensor storable(HostTensor tensor, StoredType type) {
-    if (type == StoredType::Float32)
-        return tensor;
+    if (type == StoredType::Float32) return tensor;
     const bool brain = type == StoredType::Bfloat16;
     std::vector<std::uint16_t> bits(tensor.data.size());
     std::transform(tensor.data.begin(), tensor.data.end(), bits.begin(), brain ? narrowToBfloat16 : narrowToFloat16);
@@ -92,8 +89,7 @@ std::shared_ptr<MemoryCapture> makeRandomCapture(std::uint64_t seed, std::int64_
         layer.hasRope = false;
         layer.queryCount = tokens;
         layer.storedType = StoredType::Float32;
-        for (int h = 0; h < queryHeads; ++h)
-            layer.gqaGroupOf.push_back(h / (queryHeads / kvHeads));
+        for (int h = 0; h < queryHeads; ++h) layer.gqaGroupOf.push_back(h / (queryHeads / kvHeads));
         info.layers.push_back(layer);
         for (const auto role : {TensorRole::Keys, TensorRole::Values, TensorRole::Queries})
             capture->tensors[{layer.layer, role}] = gaussianTensor(

@@ -33,8 +33,7 @@ std::shared_ptr<const CaptureReader> openCapture(const std::string& path) {
                      .remedy = "Name a file in it",
                      .path = path});
     for (const Format& format : kFormats)
-        if (format.matches(path))
-            return format.open(path);
+        if (format.matches(path)) return format.open(path);
     return {};
 }
 

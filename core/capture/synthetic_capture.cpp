@@ -32,20 +32,17 @@ using Direction = std::vector<double>;
 
 double dot(const Direction& a, const Direction& b) {
     double sum = 0;
-    for (std::size_t i = 0; i < a.size(); ++i)
-        sum += a[i] * b[i];
+    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
     return sum;
 }
 
 void normalise(Direction& a) {
     const double length = std::sqrt(dot(a, a));
-    for (double& x : a)
-        x /= length;
+    for (double& x : a) x /= length;
 }
 
 void addScaled(Direction& out, const Direction& a, double factor) {
-    for (std::size_t i = 0; i < out.size(); ++i)
-        out[i] += factor * a[i];
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] += factor * a[i];
 }
 
 /// Standard normal numbers of one place; neighbouring slots share a Box-Muller pair.
@@ -55,8 +52,7 @@ Direction gaussians(RandomKey key, int count) {
         key.slot = static_cast<std::uint32_t>(i);
         const auto [a, b] = gaussianPairAt(key);
         numbers[i] = a;
-        if (i + 1 < numbers.size())
-            numbers[i + 1] = b;
+        if (i + 1 < numbers.size()) numbers[i + 1] = b;
     }
     return numbers;
 }
@@ -72,8 +68,7 @@ public:
         Direction* const slow[] = {&m_common, &m_sink, &m_needle};
         for (std::uint32_t i = 0; i < 3; ++i) {
             *slow[i] = slowDirection(i);
-            for (std::uint32_t j = 0; j < i; ++j)
-                addScaled(*slow[i], *slow[j], -dot(*slow[i], *slow[j]));
+            for (std::uint32_t j = 0; j < i; ++j) addScaled(*slow[i], *slow[j], -dot(*slow[i], *slow[j]));
             normalise(*slow[i]);
         }
     }
@@ -120,15 +115,13 @@ public:
         addScaled(q, centre(CentreDraw, clusterOf(m_spec, t)), 0.3);
         addScaled(q, m_common, -0.5 * m_length); // queries point away from the keys' mean, as in KeyDiff's Figure 4
         addScaled(q, m_sink, (asks ? 0.5 : 1) * beat / kSinkLength);
-        if (asks)
-            addScaled(q, m_needle, m_needleStrength * beat / kNeedleShare);
+        if (asks) addScaled(q, m_needle, m_needleStrength * beat / kNeedleShare);
         return q;
     }
 
 private:
     static void scale(Direction& a, double factor) {
-        for (double& x : a)
-            x *= factor;
+        for (double& x : a) x *= factor;
     }
     Direction noise(Draw what, std::int64_t token, int queryHead) const {
         RandomKey key = m_key;
@@ -186,8 +179,7 @@ CaptureInfo syntheticInfo(const SyntheticSpec& spec) {
         layer.stage = "post_qk_norm_post_rope_pre_scale";
         layer.queryCount = queryCountOf(spec);
         layer.storedType = spec.storedType;
-        for (int h = 0; h < spec.queryHeads; ++h)
-            layer.gqaGroupOf.push_back(h / (spec.queryHeads / spec.kvHeads));
+        for (int h = 0; h < spec.queryHeads; ++h) layer.gqaGroupOf.push_back(h / (spec.queryHeads / spec.kvHeads));
         info.layers.push_back(std::move(layer));
     }
     return info;
@@ -220,11 +212,9 @@ HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRo
                            [](double x) { return static_cast<float>(x); });
         });
     }
-    if (role == TensorRole::Values || !spec.rope)
-        return tensor;
+    if (role == TensorRole::Values || !spec.rope) return tensor;
     std::vector<std::int64_t> positions;
-    for (std::int64_t t = first; t < spec.tokens; ++t)
-        positions.push_back(t);
+    for (std::int64_t t = first; t < spec.tokens; ++t) positions.push_back(t);
     rotateForward(tensor, positions, syntheticFrequencies(spec), syntheticInfo(spec).rope);
     return tensor;
 }
@@ -255,8 +245,7 @@ void writeSyntheticCapture(const SyntheticSpec& spec, const std::string& path, i
                            const Checkpoint& checkpoint) {
     const TokenTable tokens = syntheticTokens(spec);
     CaptureWriter writer(path, syntheticInfo(spec), tokens, {.deflateLevel = deflateLevel, .withHash = !sparse});
-    if (spec.rope)
-        writer.writeInverseFrequencies("", syntheticFrequencies(spec));
+    if (spec.rope) writer.writeInverseFrequencies("", syntheticFrequencies(spec));
     const double steps = spec.layers + 1.0; // the last one is the hash
     for (int l = 0; l < spec.layers; ++l) {
         const Checkpoint part = checkpoint.part(l / steps, (l + 1) / steps);

@@ -46,18 +46,15 @@ int drawBelow(const SyntheticSpec& spec, Draw what, std::int64_t place, int coun
 // "#d" stands for a digit of the code, which depends on the seed.
 std::string spelled(const SyntheticSpec& spec, std::string_view pattern, int& digitsSoFar) {
     const std::size_t mark = pattern.find("#d");
-    if (mark == std::string_view::npos)
-        return std::string(pattern);
+    if (mark == std::string_view::npos) return std::string(pattern);
     const int digit = drawBelow(spec, DigitDraw, digitsSoFar++ % 5, 10);
     return std::string(pattern.substr(0, mark)) + std::to_string(digit);
 }
 
 std::string narrativeWord(const SyntheticSpec& spec, std::int64_t token) {
     const std::int64_t place = token % kSentenceTokens;
-    if (place == kSentenceTokens - 1)
-        return ".";
-    if (place == 0)
-        return " The";
+    if (place == kSentenceTokens - 1) return ".";
+    if (place == 0) return " The";
     if (place % 2 == 0)
         return std::string(kGlue[static_cast<std::size_t>(drawBelow(spec, WordDraw, token, kGlue.size()))]);
     const auto& topic = kTopics[static_cast<std::size_t>(clusterOf(spec, token)) % kTopics.size()];
@@ -67,8 +64,7 @@ std::string narrativeWord(const SyntheticSpec& spec, std::int64_t token) {
 // An id that equal texts share, as in a vocabulary.
 std::int32_t idOf(std::string_view word) {
     std::uint32_t hash = 2166136261u; // FNV-1a
-    for (const char c : word)
-        hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+    for (const char c : word) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
     return static_cast<std::int32_t>(hash % 50'000u) + 1;
 }
 
@@ -88,8 +84,7 @@ private:
 };
 
 void require(bool holds, const char* sentence, const char* field, const std::string& remedy) {
-    if (!holds)
-        throw Error({.sentence = sentence, .place = field, .remedy = remedy, .path = {}});
+    if (!holds) throw Error({.sentence = sentence, .place = field, .remedy = remedy, .path = {}});
 }
 
 } // namespace
@@ -100,8 +95,7 @@ std::int64_t fewestTokens(const SyntheticSpec& spec) {
 }
 
 SyntheticPlan planOf(const SyntheticSpec& spec) {
-    if (spec.needleLength == 0)
-        return {spec.tokens, spec.tokens, spec.tokens, spec.tokens, spec.tokens};
+    if (spec.needleLength == 0) return {spec.tokens, spec.tokens, spec.tokens, spec.tokens, spec.tokens};
     SyntheticPlan plan;
     plan.answerEnd = spec.tokens;
     plan.questionEnd = plan.answerEnd - static_cast<std::int64_t>(kAnswer.size());

@@ -18,14 +18,11 @@ enum class Character { Letter, Digit, Punctuation, Blank, LineBreak };
 bool within(std::uint32_t point, std::uint32_t from, std::uint32_t to) { return from <= point && point <= to; }
 
 Character characterOf(std::uint32_t point) {
-    if (point == '\n' || point == '\r' || within(point, 0x2028, 0x2029))
-        return Character::LineBreak;
+    if (point == '\n' || point == '\r' || within(point, 0x2028, 0x2029)) return Character::LineBreak;
     if (point == ' ' || point == '\t' || point == 0xA0 || within(point, 0x2000, 0x200B) || point == 0x3000)
         return Character::Blank;
-    if (within(point, '0', '9') || within(point, 0xFF10, 0xFF19))
-        return Character::Digit;
-    if (within(point, 'A', 'Z') || within(point, 'a', 'z'))
-        return Character::Letter;
+    if (within(point, '0', '9') || within(point, 0xFF10, 0xFF19)) return Character::Digit;
+    if (within(point, 'A', 'Z') || within(point, 'a', 'z')) return Character::Letter;
     // The rest of ASCII and Latin-1 signs; general, currency, mathematical and other symbols; CJK and full-width
     // punctuation; emoji.
     const bool latinLetter = point == 0xAA || point == 0xB5 || point == 0xBA;
@@ -61,8 +58,7 @@ TextClass textClassOf(std::string_view bytes, bool afterLetter) {
     bool lineBreak = false, goesOn = afterLetter;
     for (std::size_t at = 0; at < bytes.size();) {
         const CodePoint point = codePointAt(bytes.substr(at));
-        if (point.length == 0)
-            return TextClass::Broken;
+        if (point.length == 0) return TextClass::Broken;
         const Character character = characterOf(point.value);
         if (character == Character::Blank || character == Character::LineBreak)
             lineBreak |= character == Character::LineBreak;
@@ -72,12 +68,9 @@ TextClass textClassOf(std::string_view bytes, bool afterLetter) {
         at += point.length;
     }
     const auto kinds = std::count(holds.begin(), holds.end(), true);
-    if (kinds == 0)
-        return lineBreak ? TextClass::LineBreak : TextClass::Blank;
-    if (kinds > 1)
-        return TextClass::Mixed;
-    if (holds[0])
-        return goesOn ? TextClass::WordPart : TextClass::WordStart;
+    if (kinds == 0) return lineBreak ? TextClass::LineBreak : TextClass::Blank;
+    if (kinds > 1) return TextClass::Mixed;
+    if (holds[0]) return goesOn ? TextClass::WordPart : TextClass::WordStart;
     return holds[1] ? TextClass::Digits : TextClass::Punctuation;
 }
 

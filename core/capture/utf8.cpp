@@ -10,13 +10,11 @@ CodePoint codePointAt(std::string_view bytes) {
                                : (lead >> 4) == 14 ? 3
                                : (lead >> 3) == 30 ? 4
                                                    : 0;
-    if (length == 0 || length > bytes.size())
-        return {};
+    if (length == 0 || length > bytes.size()) return {};
     std::uint32_t point = length == 1 ? lead : lead & (0x7Fu >> length);
     for (std::size_t i = 1; i < length; ++i) {
         const auto byte = static_cast<unsigned char>(bytes[i]);
-        if ((byte & 0xC0u) != 0x80u)
-            return {};
+        if ((byte & 0xC0u) != 0x80u) return {};
         point = (point << 6) | (byte & 0x3Fu);
     }
     const bool overlong =

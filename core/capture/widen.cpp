@@ -8,8 +8,7 @@
 namespace kvscope {
 
 void widenBfloat16(std::span<const std::uint16_t> in, float* out) {
-    for (std::size_t i = 0; i < in.size(); ++i)
-        out[i] = std::bit_cast<float>(std::uint32_t{in[i]} << 16);
+    for (std::size_t i = 0; i < in.size(); ++i) out[i] = std::bit_cast<float>(std::uint32_t{in[i]} << 16);
 }
 
 void widenFloat16(std::span<const std::uint16_t> in, float* out) {
@@ -25,8 +24,7 @@ void widenFloat16(std::span<const std::uint16_t> in, float* out) {
 
 std::uint16_t narrowToBfloat16(float value) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
-    if (std::isnan(value))
-        return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
+    if (std::isnan(value)) return static_cast<std::uint16_t>((bits >> 16) | 0x40u);
     return static_cast<std::uint16_t>((bits + 0x7FFFu + ((bits >> 16) & 1u)) >> 16);
 }
 
@@ -34,10 +32,8 @@ std::uint16_t narrowToFloat16(float value) {
     const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
     const std::uint32_t sign = (bits >> 16) & 0x8000u;
     const float magnitude = std::fabs(value);
-    if (std::isnan(value))
-        return static_cast<std::uint16_t>(sign | 0x7E00u);
-    if (magnitude >= 65520.0f)
-        return static_cast<std::uint16_t>(sign | 0x7C00u);
+    if (std::isnan(value)) return static_cast<std::uint16_t>(sign | 0x7E00u);
+    if (magnitude >= 65520.0f) return static_cast<std::uint16_t>(sign | 0x7C00u);
     if (magnitude < 0x1p-14f) // subnormal: the unit is 2^-24, nearbyint rounds ties to even
         return static_cast<std::uint16_t>(sign | static_cast<std::uint32_t>(std::nearbyint(magnitude * 0x1p24f)));
     const std::uint32_t rebased = (bits & 0x7FFFFFFFu) - (112u << 23);

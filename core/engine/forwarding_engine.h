@@ -97,14 +97,10 @@ private:
 
     /// The request with its tensors converted by `on`.
     template <class Request, class On> static Request placed(Request request, const On& on) {
-        if constexpr (requires { request.queries; })
-            request.queries = on(request.queries);
-        if constexpr (requires { request.keys; })
-            request.keys = on(request.keys);
-        if constexpr (requires { request.values; })
-            request.values = on(request.values);
-        if constexpr (requires { request.rows; })
-            request.rows = on(request.rows);
+        if constexpr (requires { request.queries; }) request.queries = on(request.queries);
+        if constexpr (requires { request.keys; }) request.keys = on(request.keys);
+        if constexpr (requires { request.values; }) request.values = on(request.values);
+        if constexpr (requires { request.rows; }) request.rows = on(request.rows);
         return request;
     }
 };

@@ -17,13 +17,11 @@ double pooledAt(const float* scores, std::int64_t n, std::int64_t i, PoolKind ki
     const std::int64_t begin = std::max<std::int64_t>(0, i - width / 2), end = std::min(n, i + width / 2 + 1);
     if (kind == PoolKind::Max) {
         double most = -std::numeric_limits<double>::infinity();
-        for (std::int64_t j = begin; j < end; ++j)
-            most = larger(most, double{scores[j]});
+        for (std::int64_t j = begin; j < end; ++j) most = larger(most, double{scores[j]});
         return most;
     }
     double sum = 0;
-    for (std::int64_t j = begin; j < end; ++j)
-        sum += double{scores[j]};
+    for (std::int64_t j = begin; j < end; ++j) sum += double{scores[j]};
     return sum / static_cast<double>(width); // also at the borders, as average pooling with zero padding has it
 }
 
@@ -40,8 +38,7 @@ struct Patch {
 
     template <class Visit> void each(std::int64_t n, const Visit& visit) const {
         for (std::int64_t h = firstHead; h < endHead; ++h)
-            for (std::int64_t i = begin; i < end; ++i)
-                visit(static_cast<std::size_t>(h * n + i));
+            for (std::int64_t i = begin; i < end; ++i) visit(static_cast<std::size_t>(h * n + i));
     }
     double count() const { return static_cast<double>((endHead - firstHead) * (end - begin)); }
 };
@@ -87,8 +84,7 @@ HostTensor reduceGroups(const HostTensor& scores, std::span<const std::int32_t> 
         std::vector<double> reduced(n, rule == GroupRule::Max ? -std::numeric_limits<double>::infinity() : 0);
         double members = 0;
         for (std::size_t h = 0; h < gqaGroupOf.size(); ++h) {
-            if (gqaGroupOf[h] != kvHead)
-                continue;
+            if (gqaGroupOf[h] != kvHead) continue;
             ++members;
             const float* row = scores.data.data() + h * n;
             for (std::size_t i = 0; i < n; ++i)
@@ -102,8 +98,7 @@ HostTensor reduceGroups(const HostTensor& scores, std::span<const std::int32_t> 
 }
 
 HostTensor scale(HostTensor scores, double factor) {
-    for (float& x : scores.data)
-        x = static_cast<float>(factor * double{x});
+    for (float& x : scores.data) x = static_cast<float>(factor * double{x});
     return scores;
 }
 
@@ -160,8 +155,7 @@ HostTensor filledTable(std::int64_t heads, std::int64_t count, float value) {
 HostTensor repeatHead(const HostTensor& scores, std::int64_t heads) {
     assert(scores.shape[0] == 1);
     HostTensor out{{heads, scores.shape[1]}, {}};
-    for (std::int64_t h = 0; h < heads; ++h)
-        out.data.insert(out.data.end(), scores.data.begin(), scores.data.end());
+    for (std::int64_t h = 0; h < heads; ++h) out.data.insert(out.data.end(), scores.data.begin(), scores.data.end());
     return out;
 }
 

@@ -37,8 +37,7 @@ TopKHead bestRows(const float* scores, std::int64_t m, std::int64_t count, std::
     const std::int64_t free = count - first - last;
     std::vector<std::uint64_t> order;
     order.reserve(static_cast<std::size_t>(m));
-    for (std::int64_t i = first; i < m - last; ++i)
-        order.push_back(rankKey(scores[i], i));
+    for (std::int64_t i = first; i < m - last; ++i) order.push_back(rankKey(scores[i], i));
     const auto scoreOf = [&](std::uint64_t key) { return scores[key & 0xffffffffU]; };
     head.margin = std::numeric_limits<float>::infinity();
     const auto end = order.begin() + free;
@@ -47,13 +46,10 @@ TopKHead bestRows(const float* scores, std::int64_t m, std::int64_t count, std::
         const float kept = scoreOf(*(end - 1)), evicted = scoreOf(*std::min_element(end, order.end()));
         head.margin = kept == evicted ? 0 : kept - evicted; // also for equal infinities
     }
-    for (std::int64_t i = 0; i < first; ++i)
-        head.kept.push_back(static_cast<TokenIndex>(i));
-    for (auto key = order.begin(); key != end; ++key)
-        head.kept.push_back(static_cast<TokenIndex>(*key & 0xffffffffU));
+    for (std::int64_t i = 0; i < first; ++i) head.kept.push_back(static_cast<TokenIndex>(i));
+    for (auto key = order.begin(); key != end; ++key) head.kept.push_back(static_cast<TokenIndex>(*key & 0xffffffffU));
     std::sort(head.kept.begin(), head.kept.end());
-    for (std::int64_t i = m - last; i < m; ++i)
-        head.kept.push_back(static_cast<TokenIndex>(i));
+    for (std::int64_t i = m - last; i < m; ++i) head.kept.push_back(static_cast<TokenIndex>(i));
     return head;
 }
 

@@ -46,19 +46,16 @@ struct Scheduler::State : std::enable_shared_from_this<State> {
 
     void post(const std::string& name, Generation generation, Task task) {
         const std::lock_guard lock(gate);
-        if (closed || !isNewest(name, generation))
-            return;
+        if (closed || !isNewest(name, generation)) return;
         deliver([weak = weak_from_this(), name, generation, task = std::move(task)] {
             const auto state = weak.lock();
-            if (state && state->isNewest(name, generation))
-                task();
+            if (state && state->isNewest(name, generation)) task();
         });
     }
 
     void launch(const std::string& name) {
         executor([weak = weak_from_this(), name] {
-            if (const auto state = weak.lock())
-                state->runWaiting(name);
+            if (const auto state = weak.lock()) state->runWaiting(name);
         });
     }
 
@@ -69,8 +66,7 @@ struct Scheduler::State : std::enable_shared_from_this<State> {
         {
             const std::lock_guard lock(mutex);
             Slot& slot = slots[name];
-            if (slot.running || !slot.waiting)
-                return;
+            if (slot.running || !slot.waiting) return;
             waiting = std::exchange(slot.waiting, std::nullopt);
             slot.running = true;
             slot.stop = stop;
@@ -83,8 +79,7 @@ struct Scheduler::State : std::enable_shared_from_this<State> {
             slot.running = false;
             more = slot.waiting.has_value();
         }
-        if (more)
-            launch(name);
+        if (more) launch(name);
     }
 
     void runJob(const std::string& name, const Waiting& waiting, const std::stop_source& stop) {
@@ -101,20 +96,17 @@ struct Scheduler::State : std::enable_shared_from_this<State> {
         }
         post(name, generation, [this, name, generation, finished = job.finished] {
             finish(name, generation);
-            if (finished)
-                finished();
+            if (finished) finished();
         });
     }
 
     Checkpoint::Report reportOf(const std::string& name, const Waiting& waiting) {
-        if (!waiting.job.progress)
-            return {};
+        if (!waiting.job.progress) return {};
         auto newest = std::make_shared<Progress>();
         return [this, name, generation = waiting.generation, progress = waiting.job.progress, newest](double done,
                                                                                                       double total) {
             newest->fraction = total > 0 ? done / total : 0;
-            if (newest->underWay.exchange(true))
-                return;
+            if (newest->underWay.exchange(true)) return;
             post(name, generation, [progress, newest] {
                 newest->underWay = false;
                 progress(newest->fraction);
@@ -125,16 +117,14 @@ struct Scheduler::State : std::enable_shared_from_this<State> {
     void finish(const std::string& name, Generation generation) {
         const std::lock_guard lock(mutex);
         Slot& slot = slots[name];
-        if (slot.generation == generation)
-            slot.busy = false;
+        if (slot.generation == generation) slot.busy = false;
     }
 
     /// Outdates the slot's jobs; returns the waiting one, so that it is destroyed outside the lock.
     std::optional<Waiting> outdate(Slot& slot) {
         ++slot.generation;
         slot.busy = false;
-        if (slot.running)
-            slot.stop.request_stop();
+        if (slot.running) slot.stop.request_stop();
         return std::exchange(slot.waiting, std::nullopt);
     }
 };
@@ -164,8 +154,7 @@ Scheduler::Generation Scheduler::submit(const std::string& name, Job job) {
         running = slot.running;
     }
     // otherwise the running job starts the waiting one when it ends
-    if (!running)
-        m_state->launch(name);
+    if (!running) m_state->launch(name);
     return generation;
 }
 
@@ -173,15 +162,13 @@ void Scheduler::cancel(const std::string& name) {
     std::optional<State::Waiting> dropped;
     const std::lock_guard lock(m_state->mutex);
     const auto slot = m_state->slots.find(name);
-    if (slot != m_state->slots.end())
-        dropped = m_state->outdate(slot->second);
+    if (slot != m_state->slots.end()) dropped = m_state->outdate(slot->second);
 }
 
 void Scheduler::cancelAll() {
     std::map<std::string, std::optional<State::Waiting>> dropped;
     const std::lock_guard lock(m_state->mutex);
-    for (auto& [name, slot] : m_state->slots)
-        dropped[name] = m_state->outdate(slot);
+    for (auto& [name, slot] : m_state->slots) dropped[name] = m_state->outdate(slot);
 }
 
 bool Scheduler::busy(const std::string& name) const {

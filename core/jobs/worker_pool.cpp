@@ -24,8 +24,7 @@ void lowerPriority() {
     // On Linux the nice value is per thread and inherited by the threads it starts.
     constexpr int niceness = 10;
     const auto self = static_cast<id_t>(syscall(SYS_gettid));
-    if (getpriority(PRIO_PROCESS, self) < niceness)
-        static_cast<void>(setpriority(PRIO_PROCESS, self, niceness));
+    if (getpriority(PRIO_PROCESS, self) < niceness) static_cast<void>(setpriority(PRIO_PROCESS, self, niceness));
 #endif
 }
 
@@ -43,8 +42,7 @@ struct WorkerPool::State {
         std::unique_lock lock(mutex);
         for (;;) {
             wake.wait(lock, [&] { return ending || !tasks.empty(); });
-            if (ending)
-                return;
+            if (ending) return;
             Scheduler::Task task = std::move(tasks.front());
             tasks.pop_front();
             lock.unlock();
@@ -57,8 +55,7 @@ struct WorkerPool::State {
 
 WorkerPool::WorkerPool(int threads) : m_state(std::make_unique<State>()) {
     assert(threads > 0);
-    for (int i = 0; i < threads; ++i)
-        m_state->threads.emplace_back([state = m_state.get()] { state->work(); });
+    for (int i = 0; i < threads; ++i) m_state->threads.emplace_back([state = m_state.get()] { state->work(); });
 }
 
 WorkerPool::~WorkerPool() {
@@ -69,8 +66,7 @@ WorkerPool::~WorkerPool() {
         dropped.swap(m_state->tasks);
     }
     m_state->wake.notify_all();
-    for (std::thread& thread : m_state->threads)
-        thread.join();
+    for (std::thread& thread : m_state->threads) thread.join();
 }
 
 void WorkerPool::run(Scheduler::Task task) {

@@ -29,8 +29,7 @@ constexpr std::string_view kOwnMarginPrefix = "query_head_margin."; // .<layer>.
 
 std::string escapedLine(std::string_view text) {
     std::string line;
-    for (const char c : text)
-        line += c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\\' ? "\\\\" : std::string(1, c);
+    for (const char c : text) line += c == '\n' ? "\\n" : c == '\r' ? "\\r" : c == '\\' ? "\\\\" : std::string(1, c);
     return line;
 }
 
@@ -56,8 +55,7 @@ MoreColumns moreColumnsOf(const RecordedSelection& selection) {
     for (const RecordedHead& head : selection.heads) {
         more.denominators = more.denominators || !head.denominatorWeights.empty();
         more.queryHeads = more.queryHeads || !head.queryHeads.empty();
-        for (const RecordedQueryHead& own : head.queryHeads)
-            more.ownScores = more.ownScores || !own.scores.empty();
+        for (const RecordedQueryHead& own : head.queryHeads) more.ownScores = more.ownScores || !own.scores.empty();
     }
     return more;
 }
@@ -73,8 +71,7 @@ KeepingHeads keepingHeadsOf(const RecordedHead& head, TokenIndex token) {
     KeepingHeads keepingHeads;
     for (const RecordedQueryHead& own : head.queryHeads) {
         const auto at = std::lower_bound(own.kept.begin(), own.kept.end(), token);
-        if (at == own.kept.end() || *at != token)
-            continue;
+        if (at == own.kept.end() || *at != token) continue;
         keepingHeads.heads.push_back(own.queryHead);
         keepingHeads.ranks.push_back(own.scores.empty() ? -1
                                                         : own.ranks[static_cast<std::size_t>(at - own.kept.begin())]);
@@ -94,11 +91,9 @@ void appendRow(std::string& text, const RecordedHead& head, std::size_t i, const
                         scored ? std::to_string(head.ranks[i]) : "", scored ? shortest(head.scores[token]) : "",
                         shortest(weightAt(head.numeratorWeights, i)), known ? std::to_string(tokens.ids[token]) : "",
                         known ? csvField(displayText(tokens.textOf(head.kept[i]))) : "");
-    if (more.denominators)
-        text += ',' + shortest(weightAt(head.denominatorWeights, i));
+    if (more.denominators) text += ',' + shortest(weightAt(head.denominatorWeights, i));
     const KeepingHeads keepingHeads = keepingHeadsOf(head, head.kept[i]);
-    if (more.queryHeads)
-        text += fmt::format(",{}", fmt::join(keepingHeads.heads, " "));
+    if (more.queryHeads) text += fmt::format(",{}", fmt::join(keepingHeads.heads, " "));
     if (more.ownScores)
         text += fmt::format(",{},{}", fmt::join(keepingHeads.ranks, " "), fmt::join(keepingHeads.scores, " "));
     text += '\n';
@@ -140,8 +135,7 @@ public:
                          {},
                          "Its first line reads \"# format: " + std::string(kSelectionFormat) + "\"",
                          m_path});
-        for (auto& [place, entry] : m_heads)
-            m_selection.heads.push_back(finished(entry));
+        for (auto& [place, entry] : m_heads) m_selection.heads.push_back(finished(entry));
         tidyHeads(m_selection, m_path);
         return std::move(m_selection);
     }
@@ -149,8 +143,7 @@ public:
 private:
     void takeComment(const std::string& comment) {
         const std::size_t colon = comment.find(':');
-        if (colon == std::string::npos || comment.front() != ' ')
-            return;
+        if (colon == std::string::npos || comment.front() != ' ') return;
         const std::string key = comment.substr(1, colon - 1);
         const std::size_t begin = colon + 1 < comment.size() && comment[colon + 1] == ' ' ? colon + 2 : colon + 1;
         const std::string value = unescapedLine(std::string_view(comment).substr(begin));
@@ -177,8 +170,7 @@ private:
         else if (key.starts_with(kParameterPrefix))
             m_selection.parameters.emplace_back(key.substr(kParameterPrefix.size()), value);
         for (const SelectionField& field : selectionFields())
-            if (field.key() == key)
-                field.setText(m_selection, value, m_path);
+            if (field.key() == key) field.setText(m_selection, value, m_path);
     }
 
     /// The head that "margin.3.1" speaks of.
@@ -193,8 +185,7 @@ private:
         if (words.size() != count + 1)
             throw Error({fmt::format("{} numbers are needed behind the name", count), key, "", m_path});
         std::vector<std::int64_t> numbers;
-        for (std::size_t i = 1; i <= count; ++i)
-            numbers.push_back(readNumber<std::int64_t>(words[i], key, m_path));
+        for (std::size_t i = 1; i <= count; ++i) numbers.push_back(readNumber<std::int64_t>(words[i], key, m_path));
         return numbers;
     }
 
@@ -202,8 +193,7 @@ private:
         if (!std::in_range<std::int32_t>(queryHead))
             throw Error({"query head " + std::to_string(queryHead) + " is out of range", place, {}, m_path});
         for (RecordedQueryHead& own : head.queryHeads)
-            if (own.queryHead == queryHead)
-                return own;
+            if (own.queryHead == queryHead) return own;
         head.queryHeads.push_back({{static_cast<std::int32_t>(queryHead), {}, std::numeric_limits<float>::infinity()}});
         return head.queryHeads.back();
     }
@@ -219,8 +209,7 @@ private:
     }
 
     void takeRecord(const std::vector<std::string>& fields, std::int64_t line) {
-        if (fields.size() == 1 && fields.front().empty())
-            return;
+        if (fields.size() == 1 && fields.front().empty()) return;
         if (m_columns.empty()) {
             takeHeader(fields);
             return;
@@ -277,8 +266,7 @@ private:
     }
 
     void takeHeader(const std::vector<std::string>& fields) {
-        for (std::size_t i = 0; i < fields.size(); ++i)
-            m_columns[fields[i]] = i;
+        for (std::size_t i = 0; i < fields.size(); ++i) m_columns[fields[i]] = i;
         m_columnCount = fields.size();
         if (m_selection.captureTokens > kMostTokens) // scores take a number for each of them
             throw Error({fmt::format("{} tokens are more than {}", m_selection.captureTokens, kMostTokens),
@@ -306,22 +294,19 @@ private:
 
     /// Without the column every rank is -1; then they follow from the scores.
     static void dropMissing(std::vector<std::int64_t>& ranks) {
-        if (std::all_of(ranks.begin(), ranks.end(), [](std::int64_t rank) { return rank < 0; }))
-            ranks.clear();
+        if (std::all_of(ranks.begin(), ranks.end(), [](std::int64_t rank) { return rank < 0; })) ranks.clear();
     }
 
     /// Scores of kept tokens at the places of the tokens, [n]; empty where there are none.
     std::vector<float> spread(const std::vector<TokenIndex>& kept, const std::vector<float>& keptScores) const {
         const bool scored =
             std::any_of(keptScores.begin(), keptScores.end(), [](float score) { return !std::isnan(score); });
-        if (!scored)
-            return {};
+        if (!scored) return {};
         const auto last = std::max<std::int64_t>(0, *std::max_element(kept.begin(), kept.end()));
         std::vector<float> scores(static_cast<std::size_t>(std::max(m_selection.captureTokens, last + 1)),
                                   std::numeric_limits<float>::quiet_NaN());
         for (std::size_t i = 0; i < kept.size(); ++i)
-            if (kept[i] >= 0)
-                scores[static_cast<std::size_t>(kept[i])] = keptScores[i];
+            if (kept[i] >= 0) scores[static_cast<std::size_t>(kept[i])] = keptScores[i];
         return scores;
     }
 
@@ -342,17 +327,14 @@ std::string selectionCsv(const RecordedSelection& selection, const TokenTable& t
     };
     add("format", kSelectionFormat);
     add("version", std::to_string(kSelectionVersion));
-    for (const SelectionField& field : selectionFields())
-        add(field.key(), field.text(selection));
-    for (const auto& [id, value] : selection.parameters)
-        add(std::string(kParameterPrefix) + id, value);
+    for (const SelectionField& field : selectionFields()) add(field.key(), field.text(selection));
+    for (const auto& [id, value] : selection.parameters) add(std::string(kParameterPrefix) + id, value);
     for (const RecordedHead& head : selection.heads)
         text += fmt::format("# {}{}.{}: {}\n", kMarginPrefix, head.layer, head.kvHead, shortest(head.margin));
     for (const RecordedHead& head : selection.heads)
         for (const auto& [prefix, rows] :
              {std::pair(kStoredKeysPrefix, head.storedKeys), {kStoredValuesPrefix, head.storedValues}})
-            if (rows >= 0)
-                text += fmt::format("# {}{}.{}: {}\n", prefix, head.layer, head.kvHead, rows);
+            if (rows >= 0) text += fmt::format("# {}{}.{}: {}\n", prefix, head.layer, head.kvHead, rows);
     for (const RecordedHead& head : selection.heads)
         for (const QueryHeadSet& own : head.queryHeads)
             text += fmt::format("# {}{}.{}.{}: {}\n", kOwnMarginPrefix, head.layer, head.kvHead, own.queryHead,
@@ -363,12 +345,10 @@ std::string selectionCsv(const RecordedSelection& selection, const TokenTable& t
                                          {more.queryHeads, kQueryHeadsColumn},
                                          {more.ownScores, kOwnRanksColumn},
                                          {more.ownScores, kOwnScoresColumn}})
-        if (wanted)
-            text.append(",").append(column);
+        if (wanted) text.append(",").append(column);
     text += '\n';
     for (const RecordedHead& head : selection.heads)
-        for (std::size_t i = 0; i < head.kept.size(); ++i)
-            appendRow(text, head, i, tokens, more);
+        for (std::size_t i = 0; i < head.kept.size(); ++i) appendRow(text, head, i, tokens, more);
     return text;
 }
 

@@ -44,15 +44,12 @@ void checkScores(const std::vector<float>& scores, const CaptureInfo& info, cons
 
 /// All query heads that read the KV head have a set, or none has.
 void checkQueryHeads(const RecordedHead& head, const CaptureInfo& info, const std::string& place) {
-    if (head.queryHeads.empty())
-        return;
+    if (head.queryHeads.empty()) return;
     const std::vector<std::int32_t>& gqaGroupOf = info.layerInfo(LayerIndex(head.layer)).gqaGroupOf;
     std::vector<std::int32_t> group, listed;
     for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
-        if (gqaGroupOf[q] == head.kvHead)
-            group.push_back(static_cast<std::int32_t>(q));
-    for (const RecordedQueryHead& own : head.queryHeads)
-        listed.push_back(own.queryHead);
+        if (gqaGroupOf[q] == head.kvHead) group.push_back(static_cast<std::int32_t>(q));
+    for (const RecordedQueryHead& own : head.queryHeads) listed.push_back(own.queryHead);
     if (listed != group)
         misfit(fmt::format("it has sets for query heads {}, and query heads {} read this KV head",
                            fmt::join(listed, ", "), fmt::join(group, ", ")),
@@ -91,12 +88,9 @@ void writeSelection(const std::string& path, const RecordedSelection& selection,
 
 RecordedSelection readSelection(const std::string& path) {
     const std::string extension = extensionOf(path);
-    if (extension == ".json")
-        return parseSelectionJson(readWholeFile(path), path);
-    if (extension == ".csv")
-        return parseSelectionCsv(readWholeFile(path), path);
-    if (extension == ".h5")
-        return readSelectionHdf5(path);
+    if (extension == ".json") return parseSelectionJson(readWholeFile(path), path);
+    if (extension == ".csv") return parseSelectionCsv(readWholeFile(path), path);
+    if (extension == ".h5") return readSelectionHdf5(path);
     refuseExtension(path);
 }
 
@@ -105,13 +99,11 @@ Cut cutOf(const RecordedSelection& selection, const CaptureReader& capture) {
     const std::string typed = selection.cut.empty() ? "default" : selection.cut;
     if (selection.cutToken == 0 && selection.cut.empty())
         misfit("it names no cut", "cut", "Add cut, as in \"last:256\" or \"995\"");
-    if (selection.cutToken == 0)
-        return Cut::resolve(typed, capture);
+    if (selection.cutToken == 0) return Cut::resolve(typed, capture);
     if (selection.cutToken < 0 || selection.cutToken > n)
         misfit("its cut " + std::to_string(selection.cutToken) + " lies outside the " + std::to_string(n) + " tokens",
                "cut", {});
-    if (selection.cutToken == n)
-        return Cut::resolve("none", capture);
+    if (selection.cutToken == n) return Cut::resolve("none", capture);
     Cut cut = Cut::resolve(std::to_string(selection.cutToken), capture);
     cut.text = typed;
     return cut;
@@ -128,8 +120,7 @@ void checkAgainst(const RecordedSelection& selection, const CaptureReader& captu
                    std::to_string(info.numTokens),
                "capture.tokens", {});
     const TokenIndex cut = cutOf(selection, capture).token;
-    for (const RecordedHead& head : selection.heads)
-        checkHead(head, info, cut);
+    for (const RecordedHead& head : selection.heads) checkHead(head, info, cut);
 }
 
 } // namespace kvscope

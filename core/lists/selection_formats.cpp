@@ -46,8 +46,7 @@ void checkWeights(const RecordedHead& head, std::vector<float>& weights, const s
     for (const float weight : weights)
         if (!(weight >= 0 && std::isfinite(weight)))
             throw Error({"a weight is negative or not finite", headName(head), {}, path});
-    if (std::all_of(weights.begin(), weights.end(), [](float weight) { return weight == 1; }))
-        weights.clear();
+    if (std::all_of(weights.begin(), weights.end(), [](float weight) { return weight == 1; })) weights.clear();
 }
 
 void checkAscending(const std::vector<TokenIndex>& kept, const std::string& place, const std::string& path) {
@@ -71,8 +70,7 @@ void tidyScores(const std::vector<TokenIndex>& kept, const std::vector<float>& s
 }
 
 void tidyQueryHeads(RecordedHead& head, std::int64_t tokens, const std::string& path) {
-    if (head.queryHeads.empty())
-        return;
+    if (head.queryHeads.empty()) return;
     if (!head.numeratorWeights.empty() || !head.denominatorWeights.empty())
         throw Error(
             {"query heads have sets of their own beside weights", headName(head), "Give one or the other", path});
@@ -96,8 +94,7 @@ void tidyQueryHeads(RecordedHead& head, std::int64_t tokens, const std::string& 
 }
 
 void tidyHead(RecordedHead& head, std::int64_t tokens, const std::string& path) {
-    if (head.layer < 0 || head.kvHead < 0)
-        throw Error({"a layer or KV head is negative", headName(head), {}, path});
+    if (head.layer < 0 || head.kvHead < 0) throw Error({"a layer or KV head is negative", headName(head), {}, path});
     if (head.storedKeys < -1 || head.storedValues < -1)
         throw Error(
             {"a number of stored rows is negative", headName(head), "Leave it out where it is not known", path});
@@ -151,22 +148,19 @@ void checkFormat(std::string_view format, std::string_view version, const std::s
 std::vector<std::int64_t> ranksOf(const std::vector<TokenIndex>& kept, const std::vector<float>& scores) {
     std::vector<TokenIndex> order;
     for (std::size_t i = 0; i < scores.size(); ++i)
-        if (!std::isnan(scores[i]))
-            order.push_back(static_cast<TokenIndex>(i));
+        if (!std::isnan(scores[i])) order.push_back(static_cast<TokenIndex>(i));
     const auto scoreOf = [&](TokenIndex token) { return scores[static_cast<std::size_t>(token)]; };
     std::stable_sort(order.begin(), order.end(), [&](TokenIndex a, TokenIndex b) { return scoreOf(a) > scoreOf(b); });
     std::vector<std::int64_t> rankOfToken(scores.size(), -1);
     for (std::size_t rank = 0; rank < order.size(); ++rank)
         rankOfToken[static_cast<std::size_t>(order[rank])] = static_cast<std::int64_t>(rank);
     std::vector<std::int64_t> ranks;
-    for (const TokenIndex token : kept)
-        ranks.push_back(rankOfToken[static_cast<std::size_t>(token)]);
+    for (const TokenIndex token : kept) ranks.push_back(rankOfToken[static_cast<std::size_t>(token)]);
     return ranks;
 }
 
 void tidyHeads(RecordedSelection& selection, const std::string& path) {
-    for (RecordedHead& head : selection.heads)
-        tidyHead(head, selection.captureTokens, path);
+    for (RecordedHead& head : selection.heads) tidyHead(head, selection.captureTokens, path);
     const auto order = [](const RecordedHead& a, const RecordedHead& b) {
         return std::pair(a.layer, a.kvHead) < std::pair(b.layer, b.kvHead);
     };

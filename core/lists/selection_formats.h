@@ -36,8 +36,7 @@ void checkFormat(std::string_view format, std::string_view version, const std::s
 
 /// Throws Error naming `place` for a text that is no number of this type, whole.
 template <class Number> Number readNumber(std::string_view text, const std::string& place, const std::string& path) {
-    if (const auto value = parseNumber<Number>(text))
-        return *value;
+    if (const auto value = parseNumber<Number>(text)) return *value;
     throw Error({"'" + std::string(text) + "' is not a " + (std::is_integral_v<Number> ? "whole number" : "number") +
                      (std::is_integral_v<Number> ? " that fits here" : ""),
                  place, "", path});

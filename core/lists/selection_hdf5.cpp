@@ -39,17 +39,14 @@ void writeMetadata(h5::Writer& file, const RecordedSelection& selection) {
         std::visit([&](auto member) { write(selection.*member); }, field.member);
     }
     Json parameters = Json::object();
-    for (const auto& [id, value] : selection.parameters)
-        parameters[id] = value;
+    for (const auto& [id, value] : selection.parameters) parameters[id] = value;
     file.attribute("/", "parameters", parameters.dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 /// The text or number of an attribute as a text.
 std::optional<std::string> attributeText(const h5::File& file, const std::string& key, bool real) {
-    if (auto text = file.stringAttribute("/", key))
-        return text;
-    if (const auto number = real ? file.realAttribute("/", key) : std::nullopt)
-        return shortest(*number);
+    if (auto text = file.stringAttribute("/", key)) return text;
+    if (const auto number = real ? file.realAttribute("/", key) : std::nullopt) return shortest(*number);
     const auto whole = file.integerAttribute("/", key);
     return whole ? std::optional(std::to_string(*whole)) : std::nullopt;
 }
@@ -62,8 +59,7 @@ void readMetadata(const h5::File& file, RecordedSelection& selection) {
                 file.path());
     for (const SelectionField& field : selectionFields()) {
         const bool real = std::holds_alternative<double RecordedSelection::*>(field.member);
-        if (const auto text = attributeText(file, field.key(), real))
-            field.setText(selection, *text, file.path());
+        if (const auto text = attributeText(file, field.key(), real)) field.setText(selection, *text, file.path());
     }
     const Json parameters = Json::parse(file.stringAttribute("/", "parameters").value_or("{}"), nullptr, false);
     if (parameters.is_object())
@@ -147,20 +143,13 @@ void clearSilent(Columns& c) {
     const auto isOne = [](float weight) { return weight == 1; };
     const auto isUnknown = [](std::int64_t rows) { return rows < 0; };
     const auto isMissing = [](float score) { return std::isnan(score); };
-    if (all(c.storedKeys, isUnknown) && all(c.storedValues, isUnknown))
-        c.storedKeys.clear(), c.storedValues.clear();
-    if (all(c.weight, isOne))
-        c.weight.clear();
-    if (all(c.denominatorWeight, isOne))
-        c.denominatorWeight.clear();
-    if (all(c.scores, isMissing))
-        c.scores.clear(), c.rank.clear();
-    if (all(c.ownScores, isMissing))
-        c.ownScores.clear(), c.ownRank.clear();
-    if (c.ownHead.empty())
-        c.ownOffsets.clear();
-    if (c.tokenId.size() != c.position.size())
-        c.tokenId.clear();
+    if (all(c.storedKeys, isUnknown) && all(c.storedValues, isUnknown)) c.storedKeys.clear(), c.storedValues.clear();
+    if (all(c.weight, isOne)) c.weight.clear();
+    if (all(c.denominatorWeight, isOne)) c.denominatorWeight.clear();
+    if (all(c.scores, isMissing)) c.scores.clear(), c.rank.clear();
+    if (all(c.ownScores, isMissing)) c.ownScores.clear(), c.ownRank.clear();
+    if (c.ownHead.empty()) c.ownOffsets.clear();
+    if (c.tokenId.size() != c.position.size()) c.tokenId.clear();
 }
 
 Columns columnsOf(const RecordedSelection& selection, const TokenTable& tokens) {
@@ -168,8 +157,7 @@ Columns columnsOf(const RecordedSelection& selection, const TokenTable& tokens) 
     std::size_t width = 0;
     for (const RecordedHead& head : selection.heads) {
         width = std::max(width, head.scores.size());
-        for (const RecordedQueryHead& own : head.queryHeads)
-            width = std::max(width, own.scores.size());
+        for (const RecordedQueryHead& own : head.queryHeads) width = std::max(width, own.scores.size());
     }
     for (const RecordedHead& head : selection.heads) {
         columns.layer.push_back(head.layer);
@@ -208,8 +196,7 @@ RecordedQueryHead queryHeadAt(const Columns& columns, std::size_t i) {
 RecordedHead headAt(const Columns& columns, std::size_t i) {
     const auto begin = columns.offsets[i], end = columns.offsets[i + 1];
     const auto part = [&](auto& target, const auto& column) {
-        if (!column.empty())
-            target.assign(column.begin() + begin, column.begin() + end);
+        if (!column.empty()) target.assign(column.begin() + begin, column.begin() + end);
     };
     RecordedHead head;
     head.layer = columns.layer[i];
@@ -221,11 +208,9 @@ RecordedHead headAt(const Columns& columns, std::size_t i) {
     part(head.numeratorWeights, columns.weight);
     part(head.denominatorWeights, columns.denominatorWeight);
     head.scores = scoresAt(columns.scores, columns.layer.size(), i);
-    if (!head.scores.empty())
-        part(head.ranks, columns.rank);
+    if (!head.scores.empty()) part(head.ranks, columns.rank);
     for (std::size_t own = 0; own < columns.ownHead.size(); ++own)
-        if (std::cmp_equal(columns.ownHead[own], i))
-            head.queryHeads.push_back(queryHeadAt(columns, own));
+        if (std::cmp_equal(columns.ownHead[own], i)) head.queryHeads.push_back(queryHeadAt(columns, own));
     return head;
 }
 
@@ -235,14 +220,12 @@ void checkColumns(const Columns& c, const std::string& path) {
     };
     const std::size_t heads = c.layer.size(), kept = c.position.size();
     for (const std::size_t size : {c.margin.size(), c.storedKeys.size(), c.storedValues.size()})
-        if (c.kvHead.size() != heads || (size != 0 && size != heads))
-            refuse("/heads");
+        if (c.kvHead.size() != heads || (size != 0 && size != heads)) refuse("/heads");
     const auto divides = [](const std::vector<std::int64_t>& offsets, std::size_t parts, std::size_t whole) {
         return offsets.size() == parts + 1 && offsets.front() == 0 && std::cmp_equal(offsets.back(), whole) &&
                std::is_sorted(offsets.begin(), offsets.end());
     };
-    if (!divides(c.offsets, heads, kept))
-        refuse("/heads/offsets");
+    if (!divides(c.offsets, heads, kept)) refuse("/heads/offsets");
     const std::size_t sets = c.ownHead.size();
     const bool known = std::all_of(c.ownHead.begin(), c.ownHead.end(),
                                    [&](std::int32_t head) { return head >= 0 && std::cmp_less(head, heads); });
@@ -250,13 +233,10 @@ void checkColumns(const Columns& c, const std::string& path) {
         !divides(c.ownOffsets, sets, c.ownPosition.size()) ||
         (!c.ownRank.empty() && c.ownRank.size() != c.ownPosition.size()))
         refuse("/query_heads");
-    if (sets > 0 && c.ownScores.size() % sets != 0)
-        refuse("/query_heads/scores");
+    if (sets > 0 && c.ownScores.size() % sets != 0) refuse("/query_heads/scores");
     for (const std::size_t size : {c.rank.size(), c.weight.size(), c.denominatorWeight.size()})
-        if (size != 0 && size != kept)
-            refuse("/kept");
-    if (heads > 0 && c.scores.size() % heads != 0)
-        refuse("/scores");
+        if (size != 0 && size != kept) refuse("/kept");
+    if (heads > 0 && c.scores.size() % heads != 0) refuse("/scores");
 }
 
 } // namespace
@@ -289,8 +269,7 @@ RecordedSelection readSelectionHdf5(const std::string& path) {
             column = file.read<typename std::decay_t<decltype(column)>::value_type>(name);
     });
     checkColumns(columns, path);
-    for (std::size_t i = 0; i < columns.layer.size(); ++i)
-        selection.heads.push_back(headAt(columns, i));
+    for (std::size_t i = 0; i < columns.layer.size(); ++i) selection.heads.push_back(headAt(columns, i));
     tidyHeads(selection, path);
     return selection;
 }

@@ -18,16 +18,14 @@ using Json = nlohmann::ordered_json;
 
 // A float is written with the digits that identify it among floats ("0.1"), not among doubles.
 Json floatJson(float value) {
-    if (!std::isfinite(value))
-        return nullptr;
+    if (!std::isfinite(value)) return nullptr;
     const double digits = parseNumber<double>(shortest(value)).value_or(value);
     return static_cast<float>(digits) == value ? digits : static_cast<double>(value);
 }
 
 Json floatsJson(const std::vector<float>& values) {
     Json list = Json::array();
-    for (const float value : values)
-        list.push_back(floatJson(value));
+    for (const float value : values) list.push_back(floatJson(value));
     return list;
 }
 
@@ -49,20 +47,14 @@ Json headJson(const RecordedHead& head) {
         Json& set = json["query_heads"].emplace_back();
         set["query_head"] = own.queryHead;
         set["kept"] = own.kept;
-        if (!own.scores.empty())
-            set["scores"] = floatsJson(own.scores);
+        if (!own.scores.empty()) set["scores"] = floatsJson(own.scores);
         set["margin"] = marginJson(own.margin);
     }
-    if (!head.numeratorWeights.empty())
-        json["weights"]["numerator"] = floatsJson(head.numeratorWeights);
-    if (!head.denominatorWeights.empty())
-        json["weights"]["denominator"] = floatsJson(head.denominatorWeights);
-    if (!head.scores.empty())
-        json["scores"] = floatsJson(head.scores);
-    if (head.storedKeys >= 0)
-        json["stored"]["keys"] = head.storedKeys;
-    if (head.storedValues >= 0)
-        json["stored"]["values"] = head.storedValues;
+    if (!head.numeratorWeights.empty()) json["weights"]["numerator"] = floatsJson(head.numeratorWeights);
+    if (!head.denominatorWeights.empty()) json["weights"]["denominator"] = floatsJson(head.denominatorWeights);
+    if (!head.scores.empty()) json["scores"] = floatsJson(head.scores);
+    if (head.storedKeys >= 0) json["stored"]["keys"] = head.storedKeys;
+    if (head.storedValues >= 0) json["stored"]["values"] = head.storedValues;
     json["margin"] = marginJson(head.margin);
     return json;
 }
@@ -80,11 +72,9 @@ Json metadataJson(const RecordedSelection& s) {
     for (const SelectionField& field : selectionFields()) {
         if (field.group == "budget" && !json.contains("parameters")) { // they stand before the budget
             json["parameters"] = Json::object();
-            for (const auto& [id, value] : s.parameters)
-                json["parameters"][id] = value;
+            for (const auto& [id, value] : s.parameters) json["parameters"][id] = value;
         }
-        if (field.name == "origin" && s.budgetOrigin.empty())
-            continue;
+        if (field.name == "origin" && s.budgetOrigin.empty()) continue;
         Json& object = field.group.empty() ? json : json[std::string(field.group)];
         std::visit([&](auto member) { write(object[std::string(field.name)], s.*member); }, field.member);
     }
@@ -99,8 +89,7 @@ class Reader {
 public:
     Reader(const Json& json, std::string place, std::string path)
         : m_json(json), m_place(std::move(place)), m_path(std::move(path)) {
-        if (!json.is_object())
-            throw Error({"this is not a JSON object", m_place, {}, m_path});
+        if (!json.is_object()) throw Error({"this is not a JSON object", m_place, {}, m_path});
     }
 
     /// Null where the key is missing or null.
@@ -110,8 +99,7 @@ public:
     }
     void require(std::initializer_list<const char*> keys) const {
         for (const char* key : keys)
-            if (!find(key))
-                refuse(key);
+            if (!find(key)) refuse(key);
     }
     Reader object(const std::string& key) const {
         static const Json none = Json::object();
@@ -127,12 +115,10 @@ public:
     }
     /// Leaves `target` as it is when the key is missing.
     template <class T> void read(const std::string& key, T& target) const {
-        if (const Json* json = find(key))
-            target = valueOf<T>(*json, key);
+        if (const Json* json = find(key)) target = valueOf<T>(*json, key);
     }
     template <class T> void readList(const std::string& key, std::vector<T>& target) const {
-        for (const Json& item : listOf(key))
-            target.push_back(valueOf<T>(item, key));
+        for (const Json& item : listOf(key)) target.push_back(valueOf<T>(item, key));
     }
     const Json& json() const { return m_json; }
     const std::string& path() const { return m_path; }
@@ -145,27 +131,22 @@ private:
     const Json& listOf(const std::string& key) const {
         static const Json none = Json::array();
         const Json* json = find(key);
-        if (json && !json->is_array())
-            refuse(key);
+        if (json && !json->is_array()) refuse(key);
         return json ? *json : none;
     }
     template <class T> T valueOf(const Json& json, const std::string& key) const {
         if constexpr (std::is_same_v<T, std::string>) {
             return json.is_string() ? json.get<std::string>() : json.dump(); // "budget": 0.25 is as good as "0.25"
         } else if constexpr (std::is_same_v<T, bool>) {
-            if (!json.is_boolean())
-                refuse(key);
+            if (!json.is_boolean()) refuse(key);
             return json.get<bool>();
         } else if constexpr (std::is_floating_point_v<T>) {
-            if (json.is_null())
-                return std::numeric_limits<T>::quiet_NaN();
-            if (!json.is_number())
-                refuse(key);
+            if (json.is_null()) return std::numeric_limits<T>::quiet_NaN();
+            if (!json.is_number()) refuse(key);
             return static_cast<T>(json.get<double>());
         } else {
             const auto value = json.is_number_integer() ? parseNumber<T>(json.dump()) : std::nullopt;
-            if (!value)
-                refuse(key);
+            if (!value) refuse(key);
             return *value;
         }
     }
@@ -223,8 +204,7 @@ void parseMetadata(const Reader& root, RecordedSelection& s) {
 std::string selectionJson(const RecordedSelection& selection) {
     std::string text = "{\n";
     const Json metadata = metadataJson(selection);
-    for (const auto& [key, value] : metadata.items())
-        text += "  " + dumped(key) + ": " + dumped(value) + ",\n";
+    for (const auto& [key, value] : metadata.items()) text += "  " + dumped(key) + ": " + dumped(value) + ",\n";
     text += "  \"heads\": [";
     for (const RecordedHead& head : selection.heads)
         text += (&head == &selection.heads.front() ? "\n    " : ",\n    ") + dumped(headJson(head));
@@ -233,14 +213,12 @@ std::string selectionJson(const RecordedSelection& selection) {
 
 RecordedSelection parseSelectionJson(const std::string& text, const std::string& path) {
     const Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded())
-        throw Error({"the file is not valid JSON", {}, "Write the list again", path});
+    if (json.is_discarded()) throw Error({"the file is not valid JSON", {}, "Write the list again", path});
     const Reader root(json, {}, path);
     RecordedSelection selection;
     parseMetadata(root, selection);
     root.require({"heads"});
-    for (const Reader& head : root.objects("heads"))
-        selection.heads.push_back(parseHead(head));
+    for (const Reader& head : root.objects("heads")) selection.heads.push_back(parseHead(head));
     tidyHeads(selection, path);
     return selection;
 }

@@ -68,16 +68,14 @@ void addProjected(const HostTensor& projection, std::int64_t head, const std::ve
         const float* weights =
             projection.data.data() + (static_cast<std::int64_t>(row) * projection.shape[1] + head) * dv;
         double sum = 0;
-        for (std::size_t c = 0; c < x.size(); ++c)
-            sum += weights[c] * x[c];
+        for (std::size_t c = 0; c < x.size(); ++c) sum += weights[c] * x[c];
         out[row] += sum;
     }
 }
 
 double length(const std::vector<double>& x) {
     double squares = 0;
-    for (const double value : x)
-        squares += value * value;
+    for (const double value : x) squares += value * value;
     return std::sqrt(squares);
 }
 
@@ -87,8 +85,7 @@ struct Projected {
 
     void add(const HostTensor& projection, const Pair& pair, std::int64_t dv) {
         std::vector<double> a(pair.exact, pair.exact + dv), difference(pair.z, pair.z + dv);
-        for (std::size_t c = 0; c < a.size(); ++c)
-            difference[c] -= a[c];
+        for (std::size_t c = 0; c < a.size(); ++c) difference[c] -= a[c];
         addProjected(projection, pair.head, difference, error);
         addProjected(projection, pair.head, a, exact);
     }
@@ -113,8 +110,7 @@ MeasureValues outputErrorFrobenius(MeasureWork& work) {
         norms[static_cast<std::size_t>(pair.head)] += norm * norm;
         return error;
     });
-    for (std::size_t h = 0; h < errors.size(); ++h)
-        errors[h] = norms[h] > 0 ? std::sqrt(errors[h] / norms[h]) : kNaN;
+    for (std::size_t h = 0; h < errors.size(); ++h) errors[h] = norms[h] > 0 ? std::sqrt(errors[h] / norms[h]) : kNaN;
     return perHeadValues(std::move(errors));
 }
 
@@ -154,8 +150,7 @@ MeasureValues entropy(MeasureWork& work) { return perQueryValues(work.entropies(
 
 MeasureValues effectiveTokens(MeasureWork& work) {
     HostTensor tokens = work.entropies();
-    for (float& number : tokens.data)
-        number = static_cast<float>(std::exp(static_cast<double>(number)));
+    for (float& number : tokens.data) number = static_cast<float>(std::exp(static_cast<double>(number)));
     return perQueryValues(std::move(tokens));
 }
 

@@ -58,8 +58,7 @@ public:
         Ends best = {0, 0};
         for (const Ends& start : starts()) {
             const Ends found = descend(start);
-            if (loss(found) < loss(best))
-                best = found;
+            if (loss(found) < loss(best)) best = found;
         }
         return best;
     }
@@ -78,8 +77,7 @@ public:
             at = next;
             here = there;
             damping = std::max(damping / 8, 1e-12);
-            if (settled)
-                break;
+            if (settled) break;
         }
         return at;
     }
@@ -92,13 +90,11 @@ private:
         std::vector<std::pair<double, Ends>> tried;
         for (const double first : grid)
             for (const double last : grid)
-                if (!m_oneCurvature || first == last)
-                    tried.emplace_back(loss({first, last}), Ends{first, last});
+                if (!m_oneCurvature || first == last) tried.emplace_back(loss({first, last}), Ends{first, last});
         constexpr std::size_t kept = 5;
         std::partial_sort(tried.begin(), tried.begin() + kept, tried.end());
         std::vector<Ends> best;
-        for (std::size_t i = 0; i < kept; ++i)
-            best.push_back(tried[i].second);
+        for (std::size_t i = 0; i < kept; ++i) best.push_back(tried[i].second);
         return best;
     }
 
@@ -115,8 +111,7 @@ private:
             g += weight * first * error;
             h += weight * last * error;
         }
-        if (m_oneCurvature)
-            return both(at[0] - (g + h) / ((a + 2 * b + c) * (1 + damping) + tiny));
+        if (m_oneCurvature) return both(at[0] - (g + h) / ((a + 2 * b + c) * (1 + damping) + tiny));
         const bool firstStuck = stuck(at[0], g), lastStuck = stuck(at[1], h);
         const double da = a * (1 + damping) + tiny, dc = c * (1 + damping) + tiny;
         if (firstStuck || lastStuck)
@@ -139,8 +134,7 @@ private:
 };
 
 void refuse(bool wrong, const std::string& sentence, const std::string& remedy) {
-    if (wrong)
-        throw Error({sentence, "calibration", remedy, {}});
+    if (wrong) throw Error({sentence, "calibration", remedy, {}});
 }
 
 void checkTriple(const CalibrationTriple& triple) {
@@ -160,8 +154,7 @@ struct NllRange {
 
 /// Range of the contexts' NLLs; a point at 0 where the only context has none.
 NllRange rangeOf(const std::map<std::string, double>& contexts) {
-    if (contexts.size() == 1)
-        return {};
+    if (contexts.size() == 1) return {};
     NllRange range{INFINITY, -INFINITY};
     for (const auto& [name, nll] : contexts) {
         refuse(std::isnan(nll), fmt::format("context '{}' has no NLL, and there are several contexts", name),
@@ -221,23 +214,20 @@ CalibrationFit fitFrom(const Ends& ends, const NllRange& range, const Problem& p
 } // namespace
 
 double calibrationCurve(double k, double r) {
-    if (k == 0)
-        return r;
+    if (k == 0) return r;
     if (k > 0) // e^{k (r - 1)} (1 - e^{-r k}) / (1 - e^{-k}): no exponent is positive
         return std::exp(k * (r - 1)) * std::expm1(-r * k) / std::expm1(-k);
     return std::expm1(r * k) / std::expm1(k);
 }
 
 double calibrationSlope(double k, double r) {
-    if (k == 0)
-        return 1;
+    if (k == 0) return 1;
     return k > 0 ? std::exp(k * (r - 1)) * k / -std::expm1(-k) : std::exp(r * k) * k / std::expm1(k);
 }
 
 // d ln f / dk = r / (1 - e^{-r k}) - 1 / (1 - e^{-k}).
 double calibrationSensitivity(double k, double r) {
-    if (r <= 0 || r >= 1)
-        return 0;
+    if (r <= 0 || r >= 1) return 0;
     const double relative =
         std::abs(k) < 1e-4 ? (r - 1) / 2 + k * (r * r - 1) / 12 : (smoothRamp(r * k) - smoothRamp(k)) / k;
     return calibrationCurve(k, r) * relative;
@@ -245,10 +235,8 @@ double calibrationSensitivity(double k, double r) {
 
 double retentionNeeded(double k, double tau) {
     assert(tau >= 0 && tau <= 1);
-    if (k == 0 || tau == 0 || tau == 1)
-        return tau;
-    if (k > 1)
-        return std::max(0.0, 1 + std::log(tau + (1 - tau) * std::exp(-k)) / k);
+    if (k == 0 || tau == 0 || tau == 1) return tau;
+    if (k > 1) return std::max(0.0, 1 + std::log(tau + (1 - tau) * std::exp(-k)) / k);
     if (k < -1) // 1 + tau expm1(k) without the cancellation
         return std::log((1 - tau) + tau * std::exp(k)) / k;
     return std::log1p(tau * std::expm1(k)) / k;
@@ -273,8 +261,7 @@ std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTrip
     const std::vector<CalibrationTriple> inside = informative(triples);
     const NllRange range = rangeOf(contextsOf(inside));
     std::map<std::string, std::vector<FitPoint>> byContext;
-    for (FitPoint& point : pointsOf(inside, range))
-        byContext[point.context].push_back(point);
+    for (FitPoint& point : pointsOf(inside, range)) byContext[point.context].push_back(point);
     const Ends start = {fit.k(range.low), fit.k(range.high)};
     std::vector<CalibrationFit> fits;
     for (int resample = 0; resample < count; ++resample) {
@@ -320,8 +307,7 @@ double leastLevelLoss(const std::vector<double>& numbers, double weight) {
             const double own = number < level ? weight : 1;
             weights += own, sum += own * number;
         }
-        if (std::exchange(level, sum / weights) == sum / weights)
-            break;
+        if (std::exchange(level, sum / weights) == sum / weights) break;
     }
     return std::accumulate(numbers.begin(), numbers.end(), 0.0,
                            [&](double sum, double number) { return sum + lossOf(level - number, weight); });
@@ -332,8 +318,7 @@ double spreadOf(const std::vector<double>& numbers) {
     const double count = static_cast<double>(numbers.size()),
                  mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
     double squares = 0; // around the mean in a second pass: the points differ little
-    for (const double number : numbers)
-        squares += (number - mean) * (number - mean);
+    for (const double number : numbers) squares += (number - mean) * (number - mean);
     const double spread = std::sqrt(squares / count);
     return spread <= 1e-12 * std::max(1.0, std::abs(mean)) ? 0 : spread;
 }
@@ -354,18 +339,15 @@ CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples,
             all.push_back(triple.quality);
             byContext[triple.context].push_back(triple.quality);
         }
-    if (all.empty())
-        return misfit;
+    if (all.empty()) return misfit;
     misfit.rms = std::sqrt(squares / static_cast<double>(all.size()));
     misfit.spread = spreadOf(all);
-    for (const auto& [context, qualities] : byContext)
-        misfit.levelLoss += leastLevelLoss(qualities, weight);
+    for (const auto& [context, qualities] : byContext) misfit.levelLoss += leastLevelLoss(qualities, weight);
     return misfit;
 }
 
 CalibrationBand bandOf(std::vector<double> numbers) {
-    if (numbers.empty())
-        return {};
+    if (numbers.empty()) return {};
     std::sort(numbers.begin(), numbers.end());
     const auto quantile = [&](double share) {
         const double place = share * static_cast<double>(numbers.size() - 1);
@@ -378,8 +360,7 @@ CalibrationBand bandOf(std::vector<double> numbers) {
 
 CalibrationBand retentionBand(std::span<const CalibrationFit> fits, double contextNll, double tau) {
     std::vector<double> values;
-    for (const CalibrationFit& fit : fits)
-        values.push_back(retentionNeeded(fit.k(contextNll), tau));
+    for (const CalibrationFit& fit : fits) values.push_back(retentionNeeded(fit.k(contextNll), tau));
     return bandOf(std::move(values));
 }
 

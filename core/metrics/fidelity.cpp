@@ -92,8 +92,7 @@ WeightedAttention keptAttention(const Engine& engine, const FidelityInput& input
 
 WeightedAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
                                 const Checkpoint& checkpoint) {
-    if (!input.moved)
-        return keptAttention(engine, input, kept, checkpoint);
+    if (!input.moved) return keptAttention(engine, input, kept, checkpoint);
     const MovedCache& cache = *input.moved;
     const FidelityInput moved{cache.queries, cache.keys,        cache.values, cache.firstQuery,
                               cache.cut,     input.seenQueries, input.rule};

@@ -40,25 +40,21 @@ Histogram Histogram::over(std::span<const double> numbers, std::size_t bins) {
             low = std::min(low, number);
             high = std::max(high, number);
         }
-    if (low > high)
-        return {0, 1, bins};
+    if (low > high) return {0, 1, bins};
     const double margin = std::max({1e-3 * (high - low), 1e-9 * std::abs(high), 1e-12});
     Histogram histogram(low, high + margin, bins);
-    for (const double number : numbers)
-        histogram.add(number);
+    for (const double number : numbers) histogram.add(number);
     return histogram;
 }
 
 void Histogram::add(double number) {
-    if (!std::isfinite(number))
-        return;
+    if (!std::isfinite(number)) return;
     while (number >= m_high) {
         const std::size_t bins = m_counts.size();
         const auto countOf = [&](std::size_t bin) {
             return bin < bins ? m_counts[bin] : 0;
         }; // an odd last bin has no partner
-        for (std::size_t i = 0; i < bins; ++i)
-            m_counts[i] = countOf(2 * i) + countOf(2 * i + 1);
+        for (std::size_t i = 0; i < bins; ++i) m_counts[i] = countOf(2 * i) + countOf(2 * i + 1);
         m_high = m_low + 2 * (m_high - m_low);
     }
     const auto bin = static_cast<std::size_t>(std::max(0.0, (number - m_low) / binWidth()));
@@ -113,8 +109,7 @@ std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput
         point.query = static_cast<TokenIndex>(map.rowBegin + row);
         point.key = static_cast<TokenIndex>(top - p);
         point.weight = static_cast<double>(*top);
-        if (!(1 - point.weight > kLostWeight))
-            continue;
+        if (!(1 - point.weight > kLostWeight)) continue;
         point.cosKey = cosine(k, q, d);
         point.cosMean = cosine(kbar, q, d);
         point.cosMeanKey = cosine(kbar, k, d);

@@ -26,8 +26,7 @@ std::span<const float> headRow(const HostTensor& table, std::int64_t head) {
 
 template <class Value> MeasureValues perKvHead(MeasureWork& work, const Value& value) {
     std::vector<double> values;
-    for (std::int64_t h = 0; h < work.kvHeads(); ++h)
-        values.push_back(value(h));
+    for (std::int64_t h = 0; h < work.kvHeads(); ++h) values.push_back(value(h));
     return perHeadValues(std::move(values));
 }
 

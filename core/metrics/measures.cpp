@@ -27,11 +27,9 @@ const std::vector<MeasureEntry>& entries() {
 
 const MeasureEntry& entryOf(std::string_view id) {
     for (const MeasureEntry& entry : entries())
-        if (entry.card.id == id)
-            return entry;
+        if (entry.card.id == id) return entry;
     std::vector<std::string> names;
-    for (const MeasureEntry& entry : entries())
-        names.push_back(entry.card.id);
+    for (const MeasureEntry& entry : entries()) names.push_back(entry.card.id);
     throw Error(
         {.sentence = "there is no measure '" + std::string(id) + "'", .place = {}, .remedy = suggestName(id, names)});
 }
@@ -54,8 +52,7 @@ void checkNeed(const MeasureCard& card, const MeasureInput& input) {
 /// Entropy in nat; NaN (a key that the query does not see) counts as 0.
 double entropyOf(std::span<const float> weights) {
     double entropy = 0;
-    for (const double p : weights)
-        entropy -= p > 0 ? p * std::log(p) : 0;
+    for (const double p : weights) entropy -= p > 0 ? p * std::log(p) : 0;
     return entropy;
 }
 
@@ -68,8 +65,7 @@ HostTensor table(std::int64_t rows, std::int64_t columns) {
 const std::vector<MeasureCard>& allMeasures() {
     static const std::vector<MeasureCard> cards = [] {
         std::vector<MeasureCard> all;
-        for (const MeasureEntry& entry : entries())
-            all.push_back(entry.card);
+        for (const MeasureEntry& entry : entries()) all.push_back(entry.card);
         return all;
     }();
     return cards;
@@ -79,8 +75,7 @@ const MeasureCard& measureById(std::string_view id) { return entryOf(id).card; }
 
 std::vector<MeasureValues> measureLayer(const MeasureInput& input, std::span<const std::string> ids,
                                         const Checkpoint& checkpoint) {
-    for (const std::string& id : ids)
-        checkNeed(measureById(id), input); // before any work
+    for (const std::string& id : ids) checkNeed(measureById(id), input); // before any work
     const Checkpoint inner = checkpoint.silent();
     MeasureWork work(input, inner);
     std::vector<MeasureValues> values;
@@ -93,14 +88,12 @@ std::vector<MeasureValues> measureLayer(const MeasureInput& input, std::span<con
 }
 
 const WeightedAttention& MeasureWork::left() {
-    if (!m_left)
-        m_left = leftAttention(engine(), m_input.attention, m_input.kept, m_checkpoint);
+    if (!m_left) m_left = leftAttention(engine(), m_input.attention, m_input.kept, m_checkpoint);
     return *m_left;
 }
 
 const HostTensor& MeasureWork::frobeniusNorms() {
-    if (m_frobenius)
-        return *m_frobenius;
+    if (m_frobenius) return *m_frobenius;
     const HostTensor norms = engine().rowNorms(m_input.attention.values, m_checkpoint);
     const std::int64_t n = norms.shape[1], first = m_input.attention.firstQuery;
     m_frobenius = table(kvHeads(), queryCount());
@@ -128,16 +121,14 @@ const HostTensor& MeasureWork::futureMass() {
     if (!m_future) {
         const FidelityInput& in = m_input.attention;
         m_future = engine().attentionColumnSums({in.queries, in.keys, in.firstQuery, {}, in.rule}, m_checkpoint);
-        for (float& mass : m_future->data)
-            mass /= static_cast<float>(queryCount());
+        for (float& mass : m_future->data) mass /= static_cast<float>(queryCount());
     }
     return *m_future;
 }
 
 // The weights of a few rows at a time, one per cell of an attention map, so that no n x n table is stored.
 const HostTensor& MeasureWork::entropies() {
-    if (m_entropies)
-        return *m_entropies;
+    if (m_entropies) return *m_entropies;
     constexpr std::int64_t kCells = std::int64_t{1} << 22;
     const FidelityInput& in = m_input.attention;
     m_entropies = table(queryHeads(), queryCount());
@@ -166,8 +157,7 @@ const HostTensor& MeasureWork::entropies() {
 }
 
 const std::vector<std::vector<TokenIndex>>& MeasureWork::keptTokens() {
-    if (m_kept)
-        return *m_kept;
+    if (m_kept) return *m_kept;
     const bool perQueryHead = std::cmp_greater(m_input.kept.size(), kvHeads());
     m_kept.emplace(static_cast<std::size_t>(kvHeads()));
     for (std::size_t i = 0; i < m_input.kept.size(); ++i) {
@@ -190,8 +180,7 @@ std::vector<TokenIndex> MeasureWork::attendedTokens(std::int64_t queryHead) {
 }
 
 const HostTensor& MeasureWork::keptSingularValues() {
-    if (!m_singular)
-        m_singular = engine().singularValues(m_input.attention.keys, keptTokens(), m_checkpoint);
+    if (!m_singular) m_singular = engine().singularValues(m_input.attention.keys, keptTokens(), m_checkpoint);
     return *m_singular;
 }
 

@@ -54,8 +54,7 @@ private:
         double best = -std::numeric_limits<double>::infinity();
         std::int64_t at = 0;
         for (std::int64_t i = 0; i < m_rows.n; ++i) {
-            if (m_isKept[static_cast<std::size_t>(i)] != kept)
-                continue;
+            if (m_isKept[static_cast<std::size_t>(i)] != kept) continue;
             const double along = dot(m_rows.values.data() + i * m_rows.d, m_sum.data(), m_rows.d);
             if ((kept ? along : -along) > best) {
                 best = kept ? along : -along;
@@ -67,8 +66,7 @@ private:
 
     void move(TokenIndex token, double sign) {
         const double* row = m_rows.values.data() + token * m_rows.d;
-        for (std::size_t c = 0; c < m_sum.size(); ++c)
-            m_sum[c] += sign * row[c];
+        for (std::size_t c = 0; c < m_sum.size(); ++c) m_sum[c] += sign * row[c];
     }
 
     const UnitRows& m_rows;
@@ -83,16 +81,14 @@ double Summary::halfInterval() const {
 }
 
 double Summary::studentHalfInterval() const {
-    if (count < 2)
-        return count == 0 ? kNaN : 0;
+    if (count < 2) return count == 0 ? kNaN : 0;
     return studentQuantile95(count - 1) * deviation / std::sqrt(static_cast<double>(count));
 }
 
 Summary summaryOf(std::span<const double> numbers) {
     Summary summary;
     for (const double number : numbers) {
-        if (std::isnan(number))
-            continue;
+        if (std::isnan(number)) continue;
         ++summary.count;
         summary.mean += number;
     }
@@ -108,8 +104,7 @@ Summary summaryOf(std::span<const double> numbers) {
 double studentQuantile95(std::int64_t degrees) {
     constexpr std::array kFirst = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281};
     assert(degrees >= 1);
-    if (degrees <= std::ssize(kFirst))
-        return kFirst[static_cast<std::size_t>(degrees - 1)];
+    if (degrees <= std::ssize(kFirst)) return kFirst[static_cast<std::size_t>(degrees - 1)];
     const double z = 1.959964, z2 = z * z, n = static_cast<double>(degrees);
     return z + z * (z2 + 1) / (4 * n) + z * ((5 * z2 + 16) * z2 + 3) / (96 * n * n) +
            z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / (384 * n * n * n);
@@ -130,12 +125,10 @@ PowerLaw fitPowerLaw(std::span<const double> x, std::span<const double> y) {
         spread += (u[i] - meanU) * (u[i] - meanU);
         along += (u[i] - meanU) * (v[i] - meanV);
     }
-    if (!(spread > 0))
-        return law;
+    if (!(spread > 0)) return law;
     law.exponent = along / spread;
     law.factor = std::exp(meanV - law.exponent * meanU);
-    for (std::size_t i = 0; i < u.size(); ++i)
-        residual += std::pow(v[i] - meanV - law.exponent * (u[i] - meanU), 2);
+    for (std::size_t i = 0; i < u.size(); ++i) residual += std::pow(v[i] - meanV - law.exponent * (u[i] - meanU), 2);
     if (const std::int64_t degrees = law.points - 2; degrees > 0)
         law.halfInterval = studentQuantile95(degrees) * std::sqrt(residual / static_cast<double>(degrees) / spread);
     return law;
@@ -168,8 +161,7 @@ double spearman(std::span<const double> x, std::span<const double> y) {
             a.push_back(x[i]);
             b.push_back(y[i]);
         }
-    if (a.size() < 2)
-        return kNaN;
+    if (a.size() < 2) return kNaN;
     const std::vector<double> ranksA = averageRanks(a), ranksB = averageRanks(b);
     const double mean = 0.5 * static_cast<double>(a.size() + 1);
     double both = 0, ofA = 0, ofB = 0;
@@ -183,14 +175,12 @@ double spearman(std::span<const double> x, std::span<const double> y) {
 
 LogDeterminant pseudoLogDeterminant(std::span<const float> singularValues, std::int64_t rows) {
     LogDeterminant result;
-    if (singularValues.empty())
-        return result;
+    if (singularValues.empty()) return result;
     const auto d = static_cast<std::int64_t>(singularValues.size());
     const double least = singularValues.front() * static_cast<double>(std::max(rows, d)) * 0x1.0p-23;
     for (std::int64_t j = 0; j < std::min(rows, d); ++j) {
         const double s = singularValues[static_cast<std::size_t>(j)];
-        if (s <= least)
-            break;
+        if (s <= least) break;
         result.value += 2 * std::log(s);
         ++result.count;
     }
@@ -199,8 +189,7 @@ LogDeterminant pseudoLogDeterminant(std::span<const float> singularValues, std::
 
 double ridgeLogDeterminant(std::span<const float> singularValues, double ridge) {
     double sum = 0;
-    for (const double s : singularValues)
-        sum += std::log(s * s + ridge);
+    for (const double s : singularValues) sum += std::log(s * s + ridge);
     return sum;
 }
 
@@ -209,8 +198,7 @@ UnitRows unitRows(const float* rows, std::int64_t n, std::int64_t d) {
     for (std::int64_t i = 0; i < n; ++i) {
         double* row = unit.values.data() + i * d;
         const double length = std::sqrt(dot(row, row, d));
-        for (std::int64_t c = 0; c < d && length > 0; ++c)
-            row[c] /= length;
+        for (std::int64_t c = 0; c < d && length > 0; ++c) row[c] /= length;
     }
     return unit;
 }

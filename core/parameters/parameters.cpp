@@ -21,24 +21,20 @@ std::string numberText(double value) {
 }
 
 std::optional<double> readFlag(std::string_view text) {
-    if (text == "true" || text == "on" || text == "1")
-        return 1;
-    if (text == "false" || text == "off" || text == "0")
-        return 0;
+    if (text == "true" || text == "on" || text == "1") return 1;
+    if (text == "false" || text == "off" || text == "0") return 0;
     return std::nullopt;
 }
 
 std::vector<std::string> choiceIds(const ParameterSpec& spec) {
     std::vector<std::string> ids;
-    for (const ParameterChoice& choice : spec.choices)
-        ids.push_back(choice.id);
+    for (const ParameterChoice& choice : spec.choices) ids.push_back(choice.id);
     return ids;
 }
 
 std::optional<double> readChoice(const ParameterSpec& spec, std::string_view text) {
     for (std::size_t i = 0; i < spec.choices.size(); ++i)
-        if (spec.choices[i].id == text)
-            return static_cast<double>(i);
+        if (spec.choices[i].id == text) return static_cast<double>(i);
     return std::nullopt;
 }
 
@@ -46,21 +42,17 @@ bool isWhole(const ParameterSpec& spec) { return spec.kind != ParameterKind::Rea
 
 // "a whole number from 1 to 63 in steps of 2"
 std::string rangeText(const ParameterSpec& spec) {
-    if (spec.kind == ParameterKind::Flag)
-        return "true or false";
+    if (spec.kind == ParameterKind::Flag) return "true or false";
     std::string text = isWhole(spec) ? "a whole number from " : "a number from ";
     text += numberText(spec.min) + " to " + numberText(spec.max);
-    if (isWhole(spec) && spec.step > 1)
-        text += " in steps of " + numberText(spec.step);
+    if (isWhole(spec) && spec.step > 1) text += " in steps of " + numberText(spec.step);
     return text;
 }
 
 // On a whole-number parameter the step is a rule (an odd width), on a real one only the slider's grid.
 bool fits(const ParameterSpec& spec, double value) {
-    if (!(value >= spec.min && value <= spec.max))
-        return false;
-    if (!isWhole(spec))
-        return true;
+    if (!(value >= spec.min && value <= spec.max)) return false;
+    if (!isWhole(spec)) return true;
     return value == std::floor(value) && (spec.step <= 1 || std::fmod(value - spec.min, spec.step) == 0);
 }
 
@@ -89,12 +81,10 @@ const ParameterTable& emptyTable() {
 } // namespace
 
 std::string quoted(std::string_view text) {
-    if (text.find_first_of(",@\"\\ ") == std::string_view::npos)
-        return std::string(text);
+    if (text.find_first_of(",@\"\\ ") == std::string_view::npos) return std::string(text);
     std::string result = "\"";
     for (const char c : text) {
-        if (c == '"' || c == '\\')
-            result += '\\';
+        if (c == '"' || c == '\\') result += '\\';
         result += c;
     }
     return result + '"';
@@ -113,18 +103,15 @@ const ParameterTable& ParameterValues::table() const { return m_table ? *m_table
 
 bool ParameterValues::has(std::string_view id) const {
     for (const ParameterSpec& spec : table())
-        if (spec.id == id)
-            return true;
+        if (spec.id == id) return true;
     return false;
 }
 
 std::size_t ParameterValues::find(std::string_view id) const {
     for (std::size_t i = 0; i < table().size(); ++i)
-        if (table()[i].id == id)
-            return i;
+        if (table()[i].id == id) return i;
     std::vector<std::string> known;
-    for (const ParameterSpec& row : table())
-        known.push_back(row.id);
+    for (const ParameterSpec& row : table()) known.push_back(row.id);
     throw Error({"unknown parameter '" + std::string(id) + "'", {}, suggestName(id, known), {}});
 }
 
@@ -158,8 +145,7 @@ void ParameterValues::reset(std::string_view id) {
 void ParameterValues::set(std::string_view id, double value) {
     const std::size_t i = find(id);
     assert(table()[i].kind != ParameterKind::Text);
-    if (!fits(table()[i], value))
-        refuse(table()[i], std::isfinite(value) ? numberText(value) : "not a number");
+    if (!fits(table()[i], value)) refuse(table()[i], std::isfinite(value) ? numberText(value) : "not a number");
     m_values[i] = value;
 }
 
@@ -168,31 +154,25 @@ void ParameterValues::setText(std::string_view id, std::string_view text) {
     const ParameterSpec& spec = table()[i];
     if (spec.kind == ParameterKind::Text) {
         refuseControlCharacters(spec, text);
-        if (spec.check)
-            spec.check(text);
+        if (spec.check) spec.check(text);
         m_texts[i] = text;
         return;
     }
     const std::optional<double> value = spec.kind == ParameterKind::Choice ? readChoice(spec, text)
                                         : spec.kind == ParameterKind::Flag ? readFlag(text)
                                                                            : parseNumber<double>(text);
-    if (!value || !fits(spec, *value))
-        refuse(spec, text);
+    if (!value || !fits(spec, *value)) refuse(spec, text);
     m_values[i] = *value;
 }
 
 std::string ParameterValues::text(std::string_view id) const {
     const std::size_t i = find(id);
     switch (table()[i].kind) {
-    case ParameterKind::Choice:
-        return table()[i].choices[static_cast<std::size_t>(m_values[i])].id;
-    case ParameterKind::Flag:
-        return m_values[i] != 0 ? "true" : "false";
-    case ParameterKind::Text:
-        return m_texts[i];
+    case ParameterKind::Choice: return table()[i].choices[static_cast<std::size_t>(m_values[i])].id;
+    case ParameterKind::Flag: return m_values[i] != 0 ? "true" : "false";
+    case ParameterKind::Text: return m_texts[i];
     case ParameterKind::Integer:
-    case ParameterKind::Real:
-        break;
+    case ParameterKind::Real: break;
     }
     return numberText(m_values[i]);
 }
@@ -200,8 +180,7 @@ std::string ParameterValues::text(std::string_view id) const {
 std::string ParameterValues::key(Stage stage) const {
     std::string key;
     for (const ParameterSpec& spec : table())
-        if (spec.stage <= stage)
-            key += (key.empty() ? "" : ",") + spec.id + "=" + quoted(text(spec.id));
+        if (spec.stage <= stage) key += (key.empty() ? "" : ",") + spec.id + "=" + quoted(text(spec.id));
     return key;
 }
 

@@ -40,17 +40,14 @@ const std::vector<const Policy*>& allPolicies() {
 
 const Policy* findPolicy(std::string_view id) {
     for (const Policy* policy : allPolicies())
-        if (policy->card().id == id)
-            return policy;
+        if (policy->card().id == id) return policy;
     return nullptr;
 }
 
 const Policy& policyById(std::string_view id) {
-    if (const Policy* policy = findPolicy(id))
-        return *policy;
+    if (const Policy* policy = findPolicy(id)) return *policy;
     std::vector<std::string> known;
-    for (const Policy* policy : allPolicies())
-        known.push_back(policy->card().id);
+    for (const Policy* policy : allPolicies()) known.push_back(policy->card().id);
     throw Error({"unknown policy '" + std::string(id) + "'", {}, suggestName(id, known), {}});
 }
 

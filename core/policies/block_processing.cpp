@@ -31,8 +31,7 @@ public:
         }
         const auto cached = static_cast<std::int64_t>(m_cache.front().size());
         const bool evicts = cached > m_outcome.requested;
-        if (!evicts && !last && !m_policy.card().carriesState)
-            return;
+        if (!evicts && !last && !m_policy.card().carriesState) return;
         const PolicyInput input = stepInput(end, checkpoint);
         const Features features = m_policy.features(input, m_values);
         Features carried = m_policy.carry(input, features, m_values);
@@ -43,16 +42,14 @@ public:
         keepCarried(std::move(carried), input);
         if (last) {
             m_outcome.scores = std::move(scores);
-            if (!m_chosenBy.empty())
-                m_outcome.scores.total = m_chosenBy;
+            if (!m_chosenBy.empty()) m_outcome.scores.total = m_chosenBy;
             m_outcome.positions = input.positions;
         }
     }
 
     // A head's margin is the smallest over all blocks.
     void takeMargins() {
-        for (std::size_t h = 0; h < m_margins.size(); ++h)
-            m_outcome.selection.heads[h].margin = m_margins[h];
+        for (std::size_t h = 0; h < m_margins.size(); ++h) m_outcome.selection.heads[h].margin = m_margins[h];
     }
 
 private:
@@ -99,8 +96,7 @@ private:
             m_keptRows.push_back(rows.heads[h].kept);
             m_cache[h] = kept;
         }
-        if (evicts)
-            m_outcome.steps.push_back(std::move(step));
+        if (evicts) m_outcome.steps.push_back(std::move(step));
     }
 
     // Moves carried state with its rows: [Hkv, m] directly, [Hq, m] by the KV head that each query head reads.
@@ -121,8 +117,7 @@ private:
     Features paddedCarried() const {
         Features padded;
         const auto rows = static_cast<std::int64_t>(m_cache.front().size());
-        for (const auto& [name, tensor] : m_carried)
-            padded[name] = padColumns(tensor, 0, rows, 0);
+        for (const auto& [name, tensor] : m_carried) padded[name] = padColumns(tensor, 0, rows, 0);
         return padded;
     }
 

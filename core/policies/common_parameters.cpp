@@ -64,12 +64,9 @@ void append(ParameterTable& table, ParameterTable rows) {
 } // namespace
 
 std::shared_ptr<const ParameterTable> withCommonParameters(ParameterTable own, CommonParameters groups) {
-    if (includes(groups, CommonParameters::Protection))
-        append(own, protectionRows());
-    if (includes(groups, CommonParameters::Rounding))
-        append(own, {roundingRow()});
-    if (includes(groups, CommonParameters::BlockProcessing))
-        append(own, blockRows());
+    if (includes(groups, CommonParameters::Protection)) append(own, protectionRows());
+    if (includes(groups, CommonParameters::Rounding)) append(own, {roundingRow()});
+    if (includes(groups, CommonParameters::BlockProcessing)) append(own, blockRows());
     return std::make_shared<const ParameterTable>(std::move(own));
 }
 
@@ -100,8 +97,7 @@ bool reassignsPositions(const ParameterValues& values) {
 }
 
 Rounding roundingOf(const ParameterValues& values) {
-    if (!values.has("rounding") || values.choice("rounding") == "ceil")
-        return Rounding::Ceil;
+    if (!values.has("rounding") || values.choice("rounding") == "ceil") return Rounding::Ceil;
     return values.choice("rounding") == "floor" ? Rounding::Floor : Rounding::Round;
 }
 

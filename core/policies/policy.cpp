@@ -38,11 +38,9 @@ ParameterValues variantValues(const PolicyCard& card, std::string_view variant) 
     std::vector<std::string> known;
     for (const PolicyVariant& candidate : card.variants) {
         known.push_back(candidate.id);
-        if (candidate.id != variant && !(variant.empty() && &candidate == &card.variants.front()))
-            continue;
+        if (candidate.id != variant && !(variant.empty() && &candidate == &card.variants.front())) continue;
         ParameterValues values(card.parameters);
-        for (const auto& [id, text] : candidate.values)
-            values.setText(id, text);
+        for (const auto& [id, text] : candidate.values) values.setText(id, text);
         return values;
     }
     throw Error({"unknown variant '" + std::string(variant) + "' of " + card.id, {}, suggestName(variant, known), {}});

@@ -8,8 +8,7 @@ namespace {
 std::vector<TokenIndex> tokensOf(const std::vector<TokenIndex>& rows, const PolicyInput& input, std::int64_t head) {
     std::vector<TokenIndex> tokens;
     tokens.reserve(rows.size());
-    for (const TokenIndex row : rows)
-        tokens.push_back(input.tokenAt(head, row));
+    for (const TokenIndex row : rows) tokens.push_back(input.tokenAt(head, row));
     return tokens;
 }
 

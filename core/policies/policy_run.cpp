@@ -33,12 +33,10 @@ PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values,
 
 PolicyOutcome runPolicy(const Policy& policy, const ParameterValues& values, const Budget& budget,
                         const PolicyInput& input) {
-    if (!isOneShot(values))
-        return runInBlocks(policy, values, budget, input);
+    if (!isOneShot(values)) return runInBlocks(policy, values, budget, input);
     Scores scores = policy.combine(input, policy.features(input, values), values);
     PolicyOutcome outcome = selectOneShot(policy, values, budget, input, scores);
-    if (!outcome.scores.total.empty())
-        scores.total = std::move(outcome.scores.total);
+    if (!outcome.scores.total.empty()) scores.total = std::move(outcome.scores.total);
     outcome.scores = std::move(scores);
     return outcome;
 }

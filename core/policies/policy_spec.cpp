@@ -48,8 +48,7 @@ Pieces split(const std::string& text) {
 
 std::vector<std::string> parameterIds(const PolicyCard& card) {
     std::vector<std::string> ids;
-    for (const ParameterSpec& spec : *card.parameters)
-        ids.push_back(spec.id);
+    for (const ParameterSpec& spec : *card.parameters) ids.push_back(spec.id);
     return ids;
 }
 
@@ -69,8 +68,7 @@ std::string assign(const PolicyCard& card, ParameterValues& values, const std::s
                          (card.parameters->empty() ? card.id : card.id + "," + card.parameters->front().id + "=..."),
                      {}});
     const std::string id = assignment.substr(0, equals);
-    if (!values.has(id))
-        refuseParameter(card, id);
+    if (!values.has(id)) refuseParameter(card, id);
     values.setText(id, assignment.substr(equals + 1));
     return id;
 }
@@ -80,8 +78,7 @@ std::string assign(const PolicyCard& card, ParameterValues& values, const std::s
 PolicySpec PolicySpec::parse(const std::string& text) {
     PolicySpec spec;
     const Pieces pieces = split(text);
-    if (pieces.budget)
-        spec.budget = Budget::parse(*pieces.budget);
+    if (pieces.budget) spec.budget = Budget::parse(*pieces.budget);
     const std::vector<std::string>& parts = pieces.parts;
     const std::size_t colon = parts.front().find(':');
     const PolicyCard& card = policyById(parts.front().substr(0, colon)).card();
@@ -95,8 +92,7 @@ PolicySpec PolicySpec::parse(const std::string& text) {
     if (!card.colonParameter.empty() && colon != std::string::npos)
         spec.values.setText(card.colonParameter, afterColon);
     std::set<std::string> named;
-    if (!card.colonParameter.empty() && colon != std::string::npos)
-        named.insert(card.colonParameter);
+    if (!card.colonParameter.empty() && colon != std::string::npos) named.insert(card.colonParameter);
     for (std::size_t i = 1; i < parts.size(); ++i) {
         const std::string id = assign(card, spec.values, parts[i]);
         if (!named.insert(id).second)
@@ -118,8 +114,7 @@ std::string PolicySpec::text() const {
     const PolicyCard& card = policyById(policy).card();
     const ParameterValues presets = variantValues(card, variant);
     std::string text = policy;
-    if (variant != card.variants.front().id)
-        text += ":" + variant;
+    if (variant != card.variants.front().id) text += ":" + variant;
     if (!card.colonParameter.empty() && !values.isDefault(card.colonParameter))
         text += ":" + values.text(card.colonParameter);
     for (const ParameterSpec& row : *card.parameters)

@@ -22,19 +22,16 @@ constexpr const char* budgetForm = "Give the fraction kept (0.25), tokens (2048t
 
 double readBudgetNumber(const std::string& text, std::string_view digits) {
     const auto value = parseNumber<double>(digits);
-    if (!value || !std::isfinite(*value))
-        refuseBudget(text, "is not a number");
+    if (!value || !std::isfinite(*value)) refuseBudget(text, "is not a number");
     return *value;
 }
 
 std::int64_t roundedTokens(double fraction, double n, Rounding rounding) {
     switch (rounding) {
     case Rounding::Floor:
-        return static_cast<std::int64_t>(std::floor(tokensLeft(n, fraction))); // 9 of 100 at r = 0.1 (X2)
-    case Rounding::Round:
-        return static_cast<std::int64_t>(std::nearbyint(fraction * n)); // halves to even
-    case Rounding::Ceil:
-        break;
+        return static_cast<std::int64_t>(std::floor(tokensLeft(n, fraction)));            // 9 of 100 at r = 0.1 (X2)
+    case Rounding::Round: return static_cast<std::int64_t>(std::nearbyint(fraction * n)); // halves to even
+    case Rounding::Ceil: break;
     }
     return static_cast<std::int64_t>(std::ceil(fraction * n - 1e-9));
 }
@@ -57,11 +54,9 @@ bool Selection::perQueryHead() const {
 }
 
 double HeadSelection::attendedTokens() const {
-    if (queryHeads.empty())
-        return static_cast<double>(kept.size());
+    if (queryHeads.empty()) return static_cast<double>(kept.size());
     double sum = 0;
-    for (const QueryHeadSet& own : queryHeads)
-        sum += static_cast<double>(own.kept.size());
+    for (const QueryHeadSet& own : queryHeads) sum += static_cast<double>(own.kept.size());
     return sum / static_cast<double>(queryHeads.size());
 }
 
@@ -86,16 +81,14 @@ Budget readQuality(const std::string& text) {
     if (colon + 1 == text.size())
         refuseBudget(text, "names no curve after the colon",
                      "Leave the colon out, or write tau=0.95:proxy, tau=0.95:k=-5 or tau=0.95:FILE.json");
-    if (colon < text.size())
-        budget.curve = text.substr(colon + 1);
+    if (colon < text.size()) budget.curve = text.substr(colon + 1);
     return budget;
 }
 
 } // namespace
 
 Budget Budget::parse(const std::string& text) {
-    if (text.starts_with(qualityPrefix))
-        return readQuality(text);
+    if (text.starts_with(qualityPrefix)) return readQuality(text);
     const bool tokens = !text.empty() && text.back() == 't';
     Budget budget;
     budget.unit = tokens ? Unit::Tokens : Unit::Fraction;
@@ -104,22 +97,18 @@ Budget Budget::parse(const std::string& text) {
         refuseBudget(text, "is not a whole number of tokens, at least 1");
     if (!tokens && budget.value > 1 && budget.value == std::floor(budget.value))
         refuseBudget(text, "is not a fraction from above 0 to 1", "For tokens write " + text + "t");
-    if (!tokens && !(budget.value > 0 && budget.value <= 1))
-        refuseBudget(text, "is not a fraction from above 0 to 1");
+    if (!tokens && !(budget.value > 0 && budget.value <= 1)) refuseBudget(text, "is not a fraction from above 0 to 1");
     return budget;
 }
 
 std::string Budget::text() const {
-    if (unit == Unit::Tokens)
-        return std::to_string(static_cast<std::int64_t>(value)) + "t";
-    if (unit == Unit::Fraction)
-        return shortest(value);
+    if (unit == Unit::Tokens) return std::to_string(static_cast<std::int64_t>(value)) + "t";
+    if (unit == Unit::Fraction) return shortest(value);
     return std::string(qualityPrefix) + shortest(value) + (curve.empty() ? "" : ":" + curve);
 }
 
 std::int64_t resolveBudget(const Budget& budget, std::int64_t n, Rounding rounding) {
-    if (n < 1)
-        throw Error({"no token lies before the cut", "cut", "Choose a later cut", {}});
+    if (n < 1) throw Error({"no token lies before the cut", "cut", "Choose a later cut", {}});
     if (budget.unit == Budget::Unit::Quality)
         throw Error({"budget '" + budget.text() + "' is a quality, and no curve has made a retention of it",
                      "budget",
@@ -131,8 +120,7 @@ std::int64_t resolveBudget(const Budget& budget, std::int64_t n, Rounding roundi
                          "Give 1t to " + std::to_string(n) + "t");
         return static_cast<std::int64_t>(budget.value);
     }
-    if (!(budget.value > 0 && budget.value <= 1))
-        refuseBudget(budget.text(), "is not a fraction from above 0 to 1");
+    if (!(budget.value > 0 && budget.value <= 1)) refuseBudget(budget.text(), "is not a fraction from above 0 to 1");
     return std::clamp<std::int64_t>(roundedTokens(budget.value, static_cast<double>(n), rounding), 1, n);
 }
 

@@ -30,8 +30,7 @@ struct HeadRows {
 
 std::int64_t longestHead(const Selection& selection) {
     std::size_t longest = 0;
-    for (const HeadSelection& head : selection.heads)
-        longest = std::max(longest, head.kept.size());
+    for (const HeadSelection& head : selection.heads) longest = std::max(longest, head.kept.size());
     return static_cast<std::int64_t>(longest);
 }
 
@@ -40,8 +39,7 @@ HeadRows rowsOf(const HeadSelection& head, std::int64_t longest, TokenIndex cut,
     rows.padding = longest - static_cast<std::int64_t>(head.kept.size());
     rows.tokens.assign(static_cast<std::size_t>(rows.padding), 0);
     rows.tokens.insert(rows.tokens.end(), head.kept.begin(), head.kept.end());
-    for (std::int64_t token = cut; token < tokens; ++token)
-        rows.tokens.push_back(static_cast<TokenIndex>(token));
+    for (std::int64_t token = cut; token < tokens; ++token) rows.tokens.push_back(static_cast<TokenIndex>(token));
     return rows;
 }
 
@@ -53,8 +51,7 @@ public:
     /// [Hkv, rows, d] gathered keys, each rotated to its row's position.
     Tensor keys(const std::vector<HeadRows>& heads, const Checkpoint& checkpoint) const {
         RowPositions tokens;
-        for (const HeadRows& head : heads)
-            tokens.push_back(head.tokens);
+        for (const HeadRows& head : heads) tokens.push_back(head.tokens);
         const Tensor gathered = m_engine.gatherRows(m_input.keys, tokens);
         return turned(gathered, checkpoint, [&](std::size_t head, std::size_t row) {
             const HeadRows& rows = heads[head];
@@ -81,8 +78,7 @@ private:
 
     template <class MoveOf>
     Tensor turned(const Tensor& tensor, const Checkpoint& checkpoint, const MoveOf& moveOf) const {
-        if (!m_layer.hasRope)
-            return tensor;
+        if (!m_layer.hasRope) return tensor;
         HostTensor rows = m_engine.download(tensor);
         const auto heads = static_cast<std::size_t>(rows.shape[0]), count = static_cast<std::size_t>(rows.shape[1]);
         const auto d = static_cast<std::size_t>(rows.shape[2]);

@@ -29,14 +29,12 @@ double givenCurvature(const Budget& budget) {
 
 std::string fitText(const Calibration& calibration, double k, double nll) {
     const CalibrationFit& fit = calibration.fit;
-    if (calibration.given)
-        return fmt::format("k = {} given by hand", shortest(k));
+    if (calibration.given) return fmt::format("k = {} given by hand", shortest(k));
     std::string text = fmt::format("k = {:.4g} fitted to {} triples ({}), w = {}", k, fit.triples,
                                    calibration.data.origin, shortest(fit.weight));
     if (fit.slopeKnown)
         text += fmt::format(", alpha = {:.4g}, beta = {:.4g}, NLL(c) = {:.4g}", fit.alpha, fit.beta, nll);
-    for (const std::string& note : calibration.data.notes)
-        text += "; " + note;
+    for (const std::string& note : calibration.data.notes) text += "; " + note;
     return fit.atEdge ? text + "; k lies at the end of the searched range" : text;
 }
 
@@ -56,8 +54,7 @@ CalibrationData triplesOf(const std::string& table, const PolicySpec& policy) {
 }
 
 void noteOtherParameters(Calibration& calibration, const PolicySpec& policy) {
-    if (calibration.given)
-        return;
+    if (calibration.given) return;
     const PolicySpec measured = PolicySpec::parse(calibration.spec);
     const auto theirs = [&](const std::string& id) { return std::optional<std::string>(measured.values.text(id)); };
     if (const std::string note = otherParameters(calibration.data.origin, policy.values, theirs); !note.empty())
@@ -70,15 +67,12 @@ Calibration curveOf(const LayerRunner& runner, const RunRequest& request, const 
     const auto fitted = [&](CalibrationData data) {
         return calibrate(request.policy, std::move(data), tau, kCalibrationWeight, 0);
     };
-    if (curve.empty())
-        return fitted(measuredTriples(*request.capture, request.policy, request.cut.token));
+    if (curve.empty()) return fitted(measuredTriples(*request.capture, request.policy, request.cut.token));
     if (curve == "proxy")
         return fitted(proxyTriples(
             runner, {{request.capture}, request.policy, request.cut.text, request.seed, request.random}, checkpoint));
-    if (curve.starts_with(kGivenPrefix))
-        return calibrationOfK(request.policy, givenCurvature(request.budget), tau);
-    if (curve.ends_with(".csv"))
-        return fitted(triplesOf(curve, request.policy));
+    if (curve.starts_with(kGivenPrefix)) return calibrationOfK(request.policy, givenCurvature(request.budget), tau);
+    if (curve.ends_with(".csv")) return fitted(triplesOf(curve, request.policy));
     if (!curve.ends_with(".json"))
         throw Error({"budget '" + request.budget.text() + "' names no curve",
                      "budget",

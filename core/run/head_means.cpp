@@ -16,8 +16,7 @@ constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 double meanOverHeads(std::span<const double> perQueryHead, const LayerInfo& layer, std::optional<KvHeadIndex> head) {
     std::vector<double> chosen;
     for (std::size_t q = 0; q < perQueryHead.size(); ++q)
-        if (!head || layer.gqaGroupOf[q] == head->value)
-            chosen.push_back(perQueryHead[q]);
+        if (!head || layer.gqaGroupOf[q] == head->value) chosen.push_back(perQueryHead[q]);
     return meanOfNumbers(chosen);
 }
 
@@ -34,11 +33,9 @@ double meanMassOf(const RunResult& result, const CaptureReader& capture, KvHeadI
 }
 
 double meanAttendedTokens(const Selection& selection, std::optional<KvHeadIndex> head) {
-    if (head)
-        return selection.heads[static_cast<std::size_t>(head->value)].attendedTokens();
+    if (head) return selection.heads[static_cast<std::size_t>(head->value)].attendedTokens();
     double sum = 0;
-    for (const HeadSelection& one : selection.heads)
-        sum += one.attendedTokens();
+    for (const HeadSelection& one : selection.heads) sum += one.attendedTokens();
     return sum / static_cast<double>(selection.heads.size());
 }
 

@@ -42,8 +42,7 @@ void blank(HostTensor& table, std::vector<double>& means, std::size_t row) {
 void leaveOutHeads(Fidelity& fidelity, const std::vector<std::int32_t>& missing,
                    const std::vector<std::int32_t>& gqaGroupOf) {
     for (std::size_t head = 0; head < gqaGroupOf.size(); ++head) {
-        if (!std::binary_search(missing.begin(), missing.end(), gqaGroupOf[head]))
-            continue;
+        if (!std::binary_search(missing.begin(), missing.end(), gqaGroupOf[head])) continue;
         blank(fidelity.outputError, fidelity.meanOutputError, head);
         blank(fidelity.retainedMass, fidelity.meanRetainedMass, head);
     }
@@ -52,8 +51,7 @@ void leaveOutHeads(Fidelity& fidelity, const std::vector<std::int32_t>& missing,
 } // namespace
 
 bool hasCachePositions(const RunRequest& request) {
-    if (!request.recorded)
-        return reassignsPositions(request.policy.values);
+    if (!request.recorded) return reassignsPositions(request.policy.values);
     const auto& parameters = request.recorded->parameters;
     return std::find(parameters.begin(), parameters.end(),
                      std::pair<std::string, std::string>("positions", "rerotated")) != parameters.end();
@@ -120,8 +118,7 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     if (anyNeeds(MeasureNeed::OutputProjection) && m_layer.hasOutputProjection)
         projection = m_capture.read(m_layer.layer, TensorRole::OutputProjection, checkpoint.silent());
     Tensor preRopeKeys;
-    if (anyNeeds(MeasureNeed::PreRopeKeys))
-        preRopeKeys = tensor(TensorRole::KeysPreRope, checkpoint.silent());
+    if (anyNeeds(MeasureNeed::PreRopeKeys)) preRopeKeys = tensor(TensorRole::KeysPreRope, checkpoint.silent());
     return measureLayer({m_engine, input, *all, fidelity, kept,
                          result.queryHeadScores.empty() ? result.scores : result.queryHeadScores, projection,
                          preRopeKeys},
@@ -131,8 +128,7 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
 void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {
     const RunRequest& request = result.request;
     const FidelityInput input = fidelityInput(result, checkpoint);
-    if (input.queries.empty())
-        return;
+    if (input.queries.empty()) return;
     const auto make = [&] {
         auto made = timed([&] {
             const auto all = exact(input, checkpoint.part(0, 0.5));

@@ -30,17 +30,14 @@ struct LayerRunner::Caches {
         {
             const std::lock_guard lock(mutex);
             for (auto at = readers.begin(); at != readers.end();) {
-                if (at->first.expired())
-                    closed.push_back(at->second);
+                if (at->first.expired()) closed.push_back(at->second);
                 at = at->first.expired() ? readers.erase(at) : std::next(at);
             }
             std::string& known = readers[capture];
-            if (known.empty())
-                known = std::to_string(++count) + "|";
+            if (known.empty()) known = std::to_string(++count) + "|";
             prefix = known;
         }
-        for (const std::string& old : closed)
-            stages.drop(old);
+        for (const std::string& old : closed) stages.drop(old);
         return prefix;
     }
 
@@ -72,8 +69,7 @@ Tensor LayerRunner::tensor(const std::shared_ptr<const CaptureReader>& capture, 
 std::shared_ptr<const RunResult> LayerRunner::run(const RunRequest& request, const Checkpoint& checkpoint,
                                                   const Partial& partial) const {
     assert(request.capture);
-    if (request.budget.unit == Budget::Unit::Quality)
-        return runCalibrated(request, checkpoint, partial);
+    if (request.budget.unit == Budget::Unit::Quality) return runCalibrated(request, checkpoint, partial);
     return runOnce(request, checkpoint, partial);
 }
 
@@ -87,15 +83,12 @@ std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request,
     result->engine = m_engine->name();
     result->arithmetic = m_engine->arithmetic();
     work.choose(*result, request.measure ? checkpoint.part(0, 0.5) : checkpoint);
-    if (const std::string notice = m_engine->state().notice; !notice.empty())
-        result->notes.push_back(notice);
+    if (const std::string notice = m_engine->state().notice; !notice.empty()) result->notes.push_back(notice);
     if (!request.measure) {
-        if (partial)
-            partial(result);
+        if (partial) partial(result);
         return result;
     }
-    if (partial)
-        partial(std::make_shared<const RunResult>(*result));
+    if (partial) partial(std::make_shared<const RunResult>(*result));
     work.measure(*result, checkpoint.part(0.5, 1));
     return result;
 }
@@ -118,8 +111,7 @@ std::shared_ptr<const RunResult> LayerRunner::runCalibrated(const RunRequest& re
                                                             const Partial& partial) const {
     RunRequest resolved = request;
     resolved.budget = {};
-    if (!policyById(request.policy.policy).card().usesBudget)
-        return run(resolved, checkpoint, partial);
+    if (!policyById(request.policy.policy).card().usesBudget) return run(resolved, checkpoint, partial);
     const auto budget = calibrated(request, checkpoint.part(0, 0.5));
     resolved.budget.value = budget->retention;
     if (roundingOf(request.policy.values) != Rounding::Ceil) // ceil(r* N), whatever rounding the policy's variant has

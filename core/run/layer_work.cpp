@@ -19,16 +19,14 @@ namespace {
 
 /// Source of the keys before RoPE; 16-bit captures rounded them after the rotation instead of before.
 std::string sourceOfPreRopeKeys(const LayerInfo& layer) {
-    if (!layer.hasRope)
-        return "keys before RoPE: the layer has no RoPE, its keys are used as they are";
+    if (!layer.hasRope) return "keys before RoPE: the layer has no RoPE, its keys are used as they are";
     return layer.hasKeysPreRope ? "keys before RoPE: from the file"
                                 : "keys before RoPE: derived from the keys by inverse rotation";
 }
 
 /// [H, m] over the rows of a cache -> [H, cut] over tokens; NaN for tokens that are no longer cached.
 HostTensor byToken(const HostTensor& given, const RowPositions& positions, std::int64_t cut) {
-    if (given.empty() || positions.empty())
-        return given;
+    if (given.empty() || positions.empty()) return given;
     HostTensor tokens = filledTable(given.shape[0], cut, std::numeric_limits<float>::quiet_NaN());
     for (std::size_t h = 0; h < positions.size(); ++h)
         for (std::size_t row = 0; row < positions[h].size(); ++row)
@@ -39,8 +37,7 @@ HostTensor byToken(const HostTensor& given, const RowPositions& positions, std::
 
 std::size_t ownTokens(const HeadSelection& head) {
     std::size_t count = 0;
-    for (const QueryHeadSet& own : head.queryHeads)
-        count += own.kept.size();
+    for (const QueryHeadSet& own : head.queryHeads) count += own.kept.size();
     return count;
 }
 
@@ -67,13 +64,11 @@ struct LayerWork::Chosen {
 
     std::size_t bytes() const {
         std::size_t sum = bytesOf(total.shape);
-        for (const auto& [name, part] : parts)
-            sum += bytesOf(part.shape);
+        for (const auto& [name, part] : parts) sum += bytesOf(part.shape);
         for (const HeadSelection& head : outcome.selection.heads)
             sum += (head.kept.size() + head.protectedTokens.size() + ownTokens(head)) * sizeof(TokenIndex);
         for (const BlockStep& step : outcome.steps)
-            for (const auto& evicted : step.evicted)
-                sum += evicted.size() * sizeof(TokenIndex);
+            for (const auto& evicted : step.evicted) sum += evicted.size() * sizeof(TokenIndex);
         return sum;
     }
 };
@@ -94,16 +89,14 @@ Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* 
         return StageCache::Made<Tensor>{tensor, bytesOf(tensor.shape())};
     };
     const auto made = timed([&] { return m_cache.get<Tensor>(key, checkpoint, make); });
-    if (milliseconds)
-        *milliseconds += made.milliseconds;
+    if (milliseconds) *milliseconds += made.milliseconds;
     return *made.value;
 }
 
 std::string LayerWork::keyOf(const char* step, const RunRequest& request, Stage stage) const {
     const bool seeded = policyById(request.policy.policy).card().usesSeed;
     std::string random = request.random ? request.random->id() : std::string();
-    if (policyNeeds(request.policy, Need::ImportedScores))
-        random += fileStamp(request.policy.values.text("file"));
+    if (policyNeeds(request.policy, Need::ImportedScores)) random += fileStamp(request.policy.values.text("file"));
     std::string key =
         fmt::format("{}{}|{}|{}|{}|{}|{}", m_prefix, step, request.cut.token, request.policy.policy,
                     seeded ? std::to_string(request.seed) : "-", random, request.policy.values.key(stage));
@@ -151,8 +144,7 @@ std::shared_ptr<const Timed<Features>> LayerWork::features(RunResult& result, co
     const auto make = [&] {
         Timed<Features> made = timed([&] { return policy.features(input, result.request.policy.values); });
         std::size_t bytes = 0;
-        for (const auto& [name, tensor] : made.value)
-            bytes += bytesOf(tensor.shape);
+        for (const auto& [name, tensor] : made.value) bytes += bytesOf(tensor.shape);
         return StageCache::Made<Timed<Features>>{std::move(made), bytes};
     };
     return m_cache.get<Timed<Features>>(key, input.checkpoint, make, &result.times.featuresFromCache);
@@ -162,8 +154,7 @@ LayerWork::Scored LayerWork::combined(const RunRequest& request, const Policy& p
                                       const Features& features) const {
     Scored scored;
     scored.scores = policy.combine(input, features, request.policy.values);
-    if (const auto anchor = features.find("anchor"); anchor != features.end())
-        scored.anchor = anchor->second;
+    if (const auto anchor = features.find("anchor"); anchor != features.end()) scored.anchor = anchor->second;
     return scored;
 }
 
@@ -234,8 +225,7 @@ std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const C
 
 // The key holds the file's date and size, so that a rewritten file counts as another one.
 HostTensor LayerWork::imported(const RunRequest& request) const {
-    if (!policyNeeds(request.policy, Need::ImportedScores) || request.policy.values.text("file").empty())
-        return {};
+    if (!policyNeeds(request.policy, Need::ImportedScores) || request.policy.values.text("file").empty()) return {};
     return readImportedScores(request.policy.values.text("file"), m_capture.info(), m_layer.layer, request.cut.token);
 }
 
@@ -259,18 +249,15 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
     result.simulated = chosen->outcome.simulated;
     result.notes = chosen->outcome.notes;
     result.times.selectMs = chosen->selectMs;
-    if (!scored)
-        result.parts = chosen->parts;
+    if (!scored) result.parts = chosen->parts;
     if (!scored || !chosen->total.empty())
         result.scores = chosen->total; // scores of a block run, or scores that depend on the budget
-    if (policyNeeds(request.policy, Need::PreRopeKeys))
-        result.notes.push_back(sourceOfPreRopeKeys(m_layer));
+    if (policyNeeds(request.policy, Need::PreRopeKeys)) result.notes.push_back(sourceOfPreRopeKeys(m_layer));
 }
 
 void LayerWork::choose(RunResult& result, const Checkpoint& checkpoint) const {
     assert(result.request.cut.token >= 1 && result.request.cut.token <= m_capture.info().numTokens);
-    if (hasCachePositions(result.request))
-        requireRotatableKeys(m_capture, m_layer);
+    if (hasCachePositions(result.request)) requireRotatableKeys(m_capture, m_layer);
     if (result.request.recorded)
         takeRecorded(result);
     else

@@ -28,8 +28,7 @@ constexpr const char* kFewerNumbers =
 
 std::vector<int> layersOf(const CaptureInfo& capture) {
     std::vector<int> layers;
-    for (const LayerInfo& info : capture.layers)
-        layers.push_back(info.layer.value);
+    for (const LayerInfo& info : capture.layers) layers.push_back(info.layer.value);
     return layers;
 }
 
@@ -41,19 +40,15 @@ class ReplayedRandom final : public RandomSource {
 public:
     ReplayedRandom(const std::string& uniforms, const std::string& sketch, const CaptureInfo& capture)
         : m_layers(layersOf(capture)), m_kvHeads(capture.numKvHeads) {
-        if (!uniforms.empty())
-            readUniforms(uniforms);
-        if (!sketch.empty())
-            readSketch(sketch);
+        if (!uniforms.empty()) readUniforms(uniforms);
+        if (!sketch.empty()) readSketch(sketch);
     }
 
     double uniform(const RandomKey& key) const override {
-        if (m_uniforms.shape.empty())
-            return RandomSource::uniform(key);
+        if (m_uniforms.shape.empty()) return RandomSource::uniform(key);
         const std::vector<std::int64_t>& s = m_uniforms.shape;
         const std::int64_t slot = slotOf(key.slot);
-        if (key.round >= s[2] || key.token >= s[3] || slot >= s[4])
-            failBeyond(key);
+        if (key.round >= s[2] || key.token >= s[3] || slot >= s[4]) failBeyond(key);
         const std::int64_t row = (placeOf(m_layers, key.layer) * s[1] + key.kvHead) * s[2] + key.round;
         const double value = m_uniforms.numbers[static_cast<std::size_t>((row * s[3] + key.token) * s[4] + slot)];
         if (!(value >= 0 && value < 1))
@@ -62,8 +57,7 @@ public:
     }
 
     std::vector<double> sketch(const RandomKey& key, std::int64_t rows, std::int64_t columns) const override {
-        if (m_sketch.shape.empty())
-            return RandomSource::sketch(key, rows, columns);
+        if (m_sketch.shape.empty()) return RandomSource::sketch(key, rows, columns);
         const std::size_t axes = m_sketch.shape.size();
         if (m_sketch.shape[axes - 2] != rows || m_sketch.shape[axes - 1] != columns)
             fail(m_sketchFrom, fmt::format("the sketch has shape [{}]", fmt::join(m_sketch.shape, ", ")),
@@ -83,8 +77,7 @@ private:
     /// Index of a slot on the last axis; the axis length if it is missing.
     std::int64_t slotOf(std::uint32_t slot) const {
         const std::vector<std::int32_t>& slots = m_uniforms.slots;
-        if (slots.empty())
-            return slot;
+        if (slots.empty()) return slot;
         const auto at = std::lower_bound(slots.begin(), slots.end(), static_cast<std::int64_t>(slot));
         return at != slots.end() && std::cmp_equal(*at, slot) ? at - slots.begin() : m_uniforms.shape[4];
     }
@@ -122,8 +115,7 @@ private:
         if (shape.size() != 3 && shape.size() != 5)
             fail(m_uniformsFrom, fmt::format("the data set has shape [{}]", fmt::join(shape, ", ")), form);
         checkHeads(m_uniformsFrom, shape, form);
-        if (shape.size() == 3)
-            shape = {shape[0], shape[1], 1, shape[2], 1};
+        if (shape.size() == 3) shape = {shape[0], shape[1], 1, shape[2], 1};
         const std::vector<std::int32_t>& slots = m_uniforms.slots;
         if (!slots.empty() && (std::cmp_not_equal(slots.size(), shape[4]) || slots.front() < 0 ||
                                !std::is_sorted(slots.begin(), slots.end())))
@@ -139,8 +131,7 @@ private:
         m_sketch = readNumbers(m_sketchFrom);
         if (m_sketch.shape.size() != 2 && m_sketch.shape.size() != 4)
             fail(m_sketchFrom, fmt::format("the data set has shape [{}]", fmt::join(m_sketch.shape, ", ")), form);
-        if (m_sketch.shape.size() == 4)
-            checkHeads(m_sketchFrom, m_sketch.shape, form);
+        if (m_sketch.shape.size() == 4) checkHeads(m_sketchFrom, m_sketch.shape, form);
         m_id += "sketch " + text + fileStamp(text);
     }
 
@@ -165,8 +156,7 @@ void put(h5::Writer& writer, const std::string& name, const std::vector<std::int
 
 std::vector<double> emptyTable(const std::vector<std::int64_t>& shape, const std::string& path) {
     std::int64_t count = 1;
-    for (const std::int64_t size : shape)
-        count = size > kMostNumbers / count ? kMostNumbers + 1 : count * size;
+    for (const std::int64_t size : shape) count = size > kMostNumbers / count ? kMostNumbers + 1 : count * size;
     if (count > kMostNumbers)
         throw Error({fmt::format("a table of [{}] random numbers is too large", fmt::join(shape, ", ")), "--record",
                      kFewerNumbers, path});
@@ -208,10 +198,8 @@ void RecordingRandom::write(const std::string& path) const {
         throw Error({"the run drew no random number", "--record", "Leave it out: this policy is deterministic", path});
     AtomicFile target(path);
     h5::Writer writer(target);
-    if (!m_drawn.empty())
-        writeUniforms(writer, path);
-    if (!m_sketches.empty())
-        writeSketches(writer, path);
+    if (!m_drawn.empty()) writeUniforms(writer, path);
+    if (!m_sketches.empty()) writeSketches(writer, path);
     writer.close();
     target.commit();
 }
@@ -235,8 +223,7 @@ void RecordingRandom::writeUniforms(h5::Writer& writer, const std::string& path)
         table[static_cast<std::size_t>((row * shape[3] + drawn.token) * shape[4] + slotOf(drawn.slot))] = drawn.value;
     }
     put(writer, "/uniforms", shape, table);
-    if (slots.back() + 1 != std::ssize(slots))
-        writer.attribute("/uniforms", "slots", slots);
+    if (slots.back() + 1 != std::ssize(slots)) writer.attribute("/uniforms", "slots", slots);
 }
 
 void RecordingRandom::writeSketches(h5::Writer& writer, const std::string& path) const {

@@ -22,23 +22,20 @@ namespace {
 std::vector<const RecordedHead*> headsOf(const RecordedSelection& list, LayerIndex layer) {
     std::vector<const RecordedHead*> heads;
     for (const RecordedHead& head : list.heads)
-        if (head.layer == layer.value)
-            heads.push_back(&head);
+        if (head.layer == layer.value) heads.push_back(&head);
     return heads;
 }
 
 std::string layersOf(const RecordedSelection& list) {
     std::set<int> layers;
-    for (const RecordedHead& head : list.heads)
-        layers.insert(head.layer);
+    for (const RecordedHead& head : list.heads) layers.insert(head.layer);
     return layers.empty() ? "none" : fmt::format("{}", fmt::join(layers, ", "));
 }
 
 /// Writes the scores of all tokens to row `row` of [rows, cut]; a table without rows starts as NaN.
 void takeScores(HostTensor& table, std::int64_t rows, std::int64_t row, std::int64_t visible,
                 const std::vector<float>& scores) {
-    if (scores.empty())
-        return;
+    if (scores.empty()) return;
     if (table.empty())
         table = {{rows, visible},
                  std::vector<float>(static_cast<std::size_t>(rows * visible), std::numeric_limits<float>::quiet_NaN())};
@@ -62,8 +59,7 @@ void takeHead(RunResult& result, const RecordedHead& head) {
 
 /// If only some query heads have own scores, those that share a set get the group's scores.
 void completeQueryHeadScores(RunResult& result) {
-    if (result.queryHeadScores.empty())
-        return;
+    if (result.queryHeadScores.empty()) return;
     const std::vector<std::int32_t>& gqaGroupOf =
         result.request.capture->info().layerInfo(result.request.layer).gqaGroupOf;
     for (std::size_t q = 0; q < gqaGroupOf.size() && !result.scores.empty(); ++q)
@@ -79,10 +75,8 @@ bool keptScoresOnly(const RunResult& result) {
         const std::vector<TokenIndex>& kept = result.selection.heads[h].kept;
         const float* row = result.scores.data.data() + static_cast<std::int64_t>(h) * result.visible;
         for (TokenIndex token = 0; token < result.visible; ++token) {
-            if (std::binary_search(kept.begin(), kept.end(), token))
-                continue;
-            if (!std::isnan(row[token]))
-                return false;
+            if (std::binary_search(kept.begin(), kept.end(), token)) continue;
+            if (!std::isnan(row[token])) return false;
             ++evicted;
         }
     }
@@ -91,8 +85,7 @@ bool keptScoresOnly(const RunResult& result) {
 
 /// Row `row` of [rows, cut] as the scores of all tokens; empty if the table is.
 std::vector<float> scoresOf(const RunResult& result, const HostTensor& table, std::int64_t row) {
-    if (table.empty())
-        return {};
+    if (table.empty()) return {};
     const float nan = std::numeric_limits<float>::quiet_NaN();
     std::vector<float> scores(static_cast<std::size_t>(result.request.capture->info().numTokens), nan);
     std::copy_n(table.data.begin() + row * result.visible, result.visible, scores.begin());
@@ -112,11 +105,9 @@ RecordedHead recordedHead(const RunResult& result, std::size_t kvHead, bool with
     head.storedValues = selection.storedValues;
     for (const QueryHeadSet& own : selection.queryHeads) {
         RecordedQueryHead& recorded = head.queryHeads.emplace_back(RecordedQueryHead{own});
-        if (withScores)
-            recorded.scores = scoresOf(result, result.queryHeadScores, own.queryHead);
+        if (withScores) recorded.scores = scoresOf(result, result.queryHeadScores, own.queryHead);
     }
-    if (withScores)
-        head.scores = scoresOf(result, result.scores, static_cast<std::int64_t>(kvHead));
+    if (withScores) head.scores = scoresOf(result, result.scores, static_cast<std::int64_t>(kvHead));
     return head;
 }
 
@@ -180,8 +171,7 @@ void takeRecorded(RunResult& result) {
     HeadSelection undecided;
     undecided.margin = std::numeric_limits<float>::infinity();
     result.selection.heads.assign(static_cast<std::size_t>(request.capture->info().numKvHeads), undecided);
-    for (const RecordedHead* head : heads)
-        takeHead(result, *head);
+    for (const RecordedHead* head : heads) takeHead(result, *head);
     completeQueryHeadScores(result);
     result.requested = list.budgetTokens > 0 ? list.budgetTokens : std::llround(list.budgetKept);
     result.simulated = list.simulated;
@@ -194,14 +184,12 @@ void takeRecorded(RunResult& result) {
 
 std::vector<std::int32_t> headsNotRecorded(const RunResult& result) {
     std::vector<std::int32_t> missing;
-    if (!result.request.recorded)
-        return missing;
+    if (!result.request.recorded) return missing;
     std::set<int> present;
     for (const RecordedHead* head : headsOf(*result.request.recorded, result.request.layer))
         present.insert(head->kvHead);
     for (std::int32_t head = 0; head < result.request.capture->info().numKvHeads; ++head)
-        if (!present.contains(head))
-            missing.push_back(head);
+        if (!present.contains(head)) missing.push_back(head);
     return missing;
 }
 

@@ -38,12 +38,10 @@ std::vector<TensorRole> rolesOf(Points points) {
     const bool measured = any([](const GridPoint& point) { return point.run.measure; });
     const RunRequest& run = points.front().run;
     std::vector<TensorRole> roles = {TensorRole::Keys};
-    if (measured || needed(Need::Values))
-        roles.push_back(TensorRole::Values);
+    if (measured || needed(Need::Values)) roles.push_back(TensorRole::Values);
     if (run.capture->info().layerInfo(run.layer).queryCount > 0 && (measured || needed(Need::Queries)))
         roles.push_back(TensorRole::Queries);
-    if (needed(Need::PreRopeKeys))
-        roles.push_back(TensorRole::KeysPreRope);
+    if (needed(Need::PreRopeKeys)) roles.push_back(TensorRole::KeysPreRope);
     return roles;
 }
 
@@ -87,10 +85,8 @@ private:
     void read(Points layer) const {
         const RunRequest& run = layer.front().run;
         const std::vector<TensorRole> roles = rolesOf(layer);
-        if (bytesToRead(run.capture->info(), run.layer, roles) > mostBytesAhead())
-            return;
-        for (const TensorRole role : roles)
-            m_runner.tensor(run.capture, run.layer, role, m_checkpoint);
+        if (bytesToRead(run.capture->info(), run.layer, roles) > mostBytesAhead()) return;
+        for (const TensorRole role : roles) m_runner.tensor(run.capture, run.layer, role, m_checkpoint);
     }
 
     const LayerRunner& m_runner;
@@ -112,15 +108,12 @@ void runGrid(const LayerRunner& runner, std::span<const GridPoint> points, const
         if (i == 0 || !sameLayer(point, points[i - 1]))
             if (const Points next = points.subspan(i + firstLayer(points.subspan(i)).size()); !next.empty())
                 ahead.start(firstLayer(next));
-        if (point.group >= 0 && point.group == brokenGroup)
-            continue;
+        if (point.group >= 0 && point.group == brokenGroup) continue;
         try {
-            if (point.refused)
-                throw Error(*point.refused);
+            if (point.refused) throw Error(*point.refused);
             sink.finished(i, runner.run(point.run, part.part(0, 0.9)), part.part(0.9, 1));
         } catch (const Error& error) {
-            if (!sink.failed)
-                throw;
+            if (!sink.failed) throw;
             sink.failed(i, error);
             brokenGroup = point.group;
         }

@@ -18,8 +18,7 @@ std::uint64_t storedRows(std::int64_t stated, std::size_t counted) {
 /// Number of keys that all sets store.
 std::size_t keyCount(const HeadSelection& head) {
     std::size_t count = head.queryHeads.empty() ? head.kept.size() : 0;
-    for (const QueryHeadSet& own : head.queryHeads)
-        count += own.kept.size();
+    for (const QueryHeadSet& own : head.queryHeads) count += own.kept.size();
     return count;
 }
 
@@ -32,8 +31,7 @@ std::size_t valueCount(const HeadSelection& head) {
 } // namespace
 
 const Fidelity& requireFidelity(const RunResult& result) {
-    if (result.fidelity)
-        return *result.fidelity;
+    if (result.fidelity) return *result.fidelity;
     const bool explained = !result.notes.empty() && result.notes.back().starts_with("not measured");
     throw Error({explained ? result.notes.back() : "the result was not measured",
                  "layer " + std::to_string(result.request.layer.value),
@@ -45,8 +43,7 @@ std::vector<WeightedSet> weightedSetsOf(const Selection& selection, std::span<co
     std::vector<WeightedSet> sets;
     for (const HeadSelection& head : selection.heads)
         sets.push_back({head.kept, head.numeratorWeights, {}, head.denominatorWeights});
-    if (!selection.perQueryHead() || gqaGroupOf.size() <= sets.size())
-        return sets;
+    if (!selection.perQueryHead() || gqaGroupOf.size() <= sets.size()) return sets;
     std::vector<WeightedSet> own;
     for (std::size_t head = 0; head < gqaGroupOf.size(); ++head) {
         const auto kv = static_cast<std::size_t>(gqaGroupOf[head]);

@@ -46,8 +46,7 @@ struct StageCache::State {
         byAge.push_front(key);
         entry.age = byAge.begin();
         bytes += size;
-        while (bytes > maxBytes && !byAge.empty())
-            remove(entries.find(byAge.back()), dropped);
+        while (bytes > maxBytes && !byAge.empty()) remove(entries.find(byAge.back()), dropped);
         return dropped;
     }
 };
@@ -62,19 +61,16 @@ StageCache::Erased StageCache::find(const std::string& key, const Checkpoint& ch
     std::unique_lock lock(state.mutex);
     for (;;) {
         const auto at = state.entries.find(key);
-        if (at == state.entries.end())
-            break;
+        if (at == state.entries.end()) break;
         if (at->second.value) {
             state.byAge.splice(state.byAge.begin(), state.byAge, at->second.age);
-            if (wasThere)
-                *wasThere = true;
+            if (wasThere) *wasThere = true;
             return at->second.value;
         }
         state.changed.wait_for(lock, kLook);
         checkpoint.stopPoint();
     }
-    if (wasThere)
-        *wasThere = false;
+    if (wasThere) *wasThere = false;
     state.entries[key];
     lock.unlock();
     std::vector<Erased> dropped;
@@ -86,8 +82,7 @@ StageCache::Erased StageCache::find(const std::string& key, const Checkpoint& ch
         state.changed.notify_all();
         return value;
     } catch (...) {
-        if (!lock.owns_lock())
-            lock.lock();
+        if (!lock.owns_lock()) lock.lock();
         state.entries.erase(key);
         lock.unlock();
         state.changed.notify_all();

@@ -32,8 +32,7 @@ bool comesBefore(std::span<const float> scores, TokenIndex a, TokenIndex b) {
 /// Number of scored tokens in [begin, end) that rank before `token`.
 std::int64_t betterIn(std::span<const float> scores, std::int64_t begin, std::int64_t end, TokenIndex token) {
     std::int64_t count = 0;
-    for (std::int64_t i = begin; i < end; ++i)
-        count += comesBefore(scores, static_cast<TokenIndex>(i), token) ? 1 : 0;
+    for (std::int64_t i = begin; i < end; ++i) count += comesBefore(scores, static_cast<TokenIndex>(i), token) ? 1 : 0;
     return count;
 }
 
@@ -44,8 +43,7 @@ struct CutOff {
     void take(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept) {
         for (std::size_t i = 0; i < scores.size(); ++i) {
             const auto token = static_cast<TokenIndex>(i);
-            if (std::isnan(scores[i]) || contains(head.protectedTokens, token))
-                continue;
+            if (std::isnan(scores[i]) || contains(head.protectedTokens, token)) continue;
             if (contains(kept, token))
                 worstKept = std::min<double>(worstKept, scores[i]);
             else
@@ -57,8 +55,7 @@ struct CutOff {
 /// Margin for `kept` under `scores`, which may belong to a query head that chooses for itself.
 double marginOf(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept,
                 TokenIndex asked) {
-    if (contains(head.protectedTokens, asked))
-        return kInfinity;
+    if (contains(head.protectedTokens, asked)) return kInfinity;
     CutOff cutOff;
     cutOff.take(scores, head, kept);
     const double score = scores[static_cast<std::size_t>(asked)];
@@ -71,11 +68,9 @@ std::span<const float> rowOf(const HostTensor& scores, std::int64_t head, std::i
 
 /// The recorded head of a list; null where a policy chose.
 const RecordedHead* recordedHeadOf(const RunResult& result, std::int64_t kvHead) {
-    if (!result.request.recorded)
-        return nullptr;
+    if (!result.request.recorded) return nullptr;
     for (const RecordedHead& head : result.request.recorded->heads)
-        if (head.layer == result.request.layer.value && head.kvHead == kvHead)
-            return &head;
+        if (head.layer == result.request.layer.value && head.kvHead == kvHead) return &head;
     return nullptr;
 }
 
@@ -89,14 +84,12 @@ struct Place {
 Place placeOf(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept,
               TokenIndex token, const std::vector<std::int64_t>* statedRanks) {
     Place place{betterIn(scores, 0, std::ssize(scores), token), marginOf(scores, head, kept, token)};
-    if (!statedRanks)
-        return place;
+    if (!statedRanks) return place;
     const auto at = std::lower_bound(kept.begin(), kept.end(), token);
     if (statedRanks->size() == kept.size() && at != kept.end() && *at == token)
         place.rank = (*statedRanks)[static_cast<std::size_t>(at - kept.begin())];
     const bool gaps = std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); });
-    if (gaps && std::isinf(place.margin) && !contains(head.protectedTokens, token))
-        place.margin = kUnknown;
+    if (gaps && std::isinf(place.margin) && !contains(head.protectedTokens, token)) place.margin = kUnknown;
     return place;
 }
 
@@ -133,8 +126,7 @@ double largestMargin(const std::vector<QueryHeadDecision>& heads) {
 bool keptAt(std::span<const float> scores, TokenIndex token, const Protection& wanted, std::int64_t budget) {
     const auto n = static_cast<std::int64_t>(scores.size());
     const Protection fitted = wanted.within(budget, n);
-    if (token < fitted.first || token >= n - fitted.last)
-        return true;
+    if (token < fitted.first || token >= n - fitted.last) return true;
     return betterIn(scores, fitted.first, n - fitted.last, token) < budget - fitted.first - fitted.last;
 }
 
@@ -161,10 +153,8 @@ ChoiceKind kindOf(const RunResult& result) {
 /// Margin against the tokens of all heads, for a joint choice. Unknown where pages were filled beyond that choice, and
 /// for a recorded list, which may hold only some heads' scores.
 double jointMargin(const RunResult& result, std::int64_t kvHead, TokenIndex token) {
-    if (contains(result.selection.heads[static_cast<std::size_t>(kvHead)].protectedTokens, token))
-        return kInfinity;
-    if (result.request.recorded || result.request.policy.values.integer("page") != 1)
-        return kUnknown;
+    if (contains(result.selection.heads[static_cast<std::size_t>(kvHead)].protectedTokens, token)) return kInfinity;
+    if (result.request.recorded || result.request.policy.values.integer("page") != 1) return kUnknown;
     CutOff cutOff;
     for (std::int64_t other = 0; other < std::ssize(result.selection.heads); ++other) {
         const HeadSelection& head = result.selection.heads[static_cast<std::size_t>(other)];
@@ -180,8 +170,7 @@ std::vector<std::span<const float>> choosingRows(const RunResult& result, std::i
     std::vector<std::span<const float>> rows;
     for (const QueryHeadSet& own : result.selection.heads[static_cast<std::size_t>(kvHead)].queryHeads)
         rows.push_back(rowOf(result.queryHeadScores, own.queryHead, result.visible));
-    if (rows.empty())
-        rows.push_back(rowOf(result.scores, kvHead, result.visible));
+    if (rows.empty()) rows.push_back(rowOf(result.scores, kvHead, result.visible));
     return rows;
 }
 
@@ -196,8 +185,7 @@ std::int64_t smallestBudget(const RunResult& result, std::int64_t kvHead, TokenI
         enough = std::min(enough, smallestLayerCount(scores, token, policy, values));
     const int layers = request.capture->info().numLayers;
     std::int64_t budget = 1;
-    while (budget < n && policy.layerCount(request.layer, layers, n, values, budget) < enough)
-        ++budget;
+    while (budget < n && policy.layerCount(request.layer, layers, n, values, budget) < enough) ++budget;
     return budget;
 }
 
@@ -213,8 +201,7 @@ TokenDecision tokenDecisionOf(const RunResult& result, KvHeadIndex head, TokenIn
     decision.score = decision.margin = kUnknown;
     decision.queryHeads = queryHeadsOf(result, head.value, token);
     const std::size_t at = h * static_cast<std::size_t>(result.visible) + static_cast<std::size_t>(token);
-    if (result.scores.empty() || std::isnan(result.scores.data[at]))
-        return decision;
+    if (result.scores.empty() || std::isnan(result.scores.data[at])) return decision;
     const std::span<const float> scores = rowOf(result.scores, head.value, result.visible);
     decision.scored = true;
     decision.score = result.scores.data[at];
@@ -227,8 +214,7 @@ TokenDecision tokenDecisionOf(const RunResult& result, KvHeadIndex head, TokenIn
         decision.margin = jointMargin(result, head.value, token);
     else if (kind == ChoiceKind::Drawn && !decision.isProtected)
         decision.margin = kUnknown;
-    for (const auto& [name, part] : result.parts)
-        decision.parts.emplace_back(name, part.data[at]);
+    for (const auto& [name, part] : result.parts) decision.parts.emplace_back(name, part.data[at]);
     if (!whyNoFlipBudget(result).empty()) // so for recorded lists, which name no policy
         return decision;
     if (const Policy& policy = policyById(result.request.policy.policy); policy.card().usesBudget)
@@ -237,23 +223,15 @@ TokenDecision tokenDecisionOf(const RunResult& result, KvHeadIndex head, TokenIn
 }
 
 std::string whyNoFlipBudget(const RunResult& result) {
-    if (result.request.recorded)
-        return "the list does not say how its maker would choose at another budget";
-    if (!policyById(result.request.policy.policy).card().usesBudget)
-        return {};
-    if (result.simulated)
-        return "what a block evicts does not come back";
-    if (result.scores.empty())
-        return "the choice uses no score";
+    if (result.request.recorded) return "the list does not say how its maker would choose at another budget";
+    if (!policyById(result.request.policy.policy).card().usesBudget) return {};
+    if (result.simulated) return "what a block evicts does not come back";
+    if (result.scores.empty()) return "the choice uses no score";
     switch (kindOf(result)) {
-    case ChoiceKind::ScoreOfBudget:
-        return "the score changes with the budget";
-    case ChoiceKind::Joint:
-        return "one choice is made over all KV heads";
-    case ChoiceKind::Drawn:
-        return "tokens are drawn, the score is their chance";
-    case ChoiceKind::TopOfHead:
-        break;
+    case ChoiceKind::ScoreOfBudget: return "the score changes with the budget";
+    case ChoiceKind::Joint: return "one choice is made over all KV heads";
+    case ChoiceKind::Drawn: return "tokens are drawn, the score is their chance";
+    case ChoiceKind::TopOfHead: break;
     }
     return {};
 }

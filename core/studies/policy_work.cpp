@@ -5,8 +5,7 @@
 namespace kvscope {
 
 Work policyWork(const LayerRunner& runner, const RunRequest& request, const Checkpoint& checkpoint) {
-    if (request.recorded)
-        return {};
+    if (request.recorded) return {};
     const auto counted = std::make_shared<const CountedEngine>(runner.engine());
     RunRequest choice = request;
     choice.measure = false;

@@ -19,16 +19,11 @@ namespace {
 
 std::string xTitleOf(const Reproduction& reproduction) {
     switch (reproduction.axis) {
-    case ReproductionAxis::Layer:
-        return "Layer";
-    case ReproductionAxis::Tokens:
-        return "Tokens";
-    case ReproductionAxis::Parameter:
-        return reproduction.varied.id;
-    case ReproductionAxis::Memory:
-        return "Memory: tokens of an exact KV head";
-    case ReproductionAxis::Retention:
-        break;
+    case ReproductionAxis::Layer: return "Layer";
+    case ReproductionAxis::Tokens: return "Tokens";
+    case ReproductionAxis::Parameter: return reproduction.varied.id;
+    case ReproductionAxis::Memory: return "Memory: tokens of an exact KV head";
+    case ReproductionAxis::Retention: break;
     }
     if (reproduction.exactFirst > 0)
         return fmt::format("Share kept of the tokens between the first {} and the cut", reproduction.exactFirst);
@@ -51,15 +46,12 @@ SweepRequest sweepOf(const Reproduction& reproduction,
         else
             notes.push_back("left out: this program has no policy '" + id + "'");
     }
-    if (!reproduction.varied.id.empty())
-        request.varied = {reproduction.varied};
+    if (!reproduction.varied.id.empty()) request.varied = {reproduction.varied};
     if (!reproduction.varied.id.empty() && reproduction.axis != ReproductionAxis::Memory)
         std::erase_if(request.policies,
                       [&](const PolicySpec& spec) { return !spec.values.has(reproduction.varied.id); });
-    for (const std::string& budget : reproduction.budgets)
-        request.budgets.push_back(Budget::parse(budget));
-    for (int seed = 1; seed < reproduction.seeds; ++seed)
-        request.seeds.push_back(static_cast<std::uint64_t>(seed));
+    for (const std::string& budget : reproduction.budgets) request.budgets.push_back(Budget::parse(budget));
+    for (int seed = 1; seed < reproduction.seeds; ++seed) request.seeds.push_back(static_cast<std::uint64_t>(seed));
     return request;
 }
 
@@ -94,10 +86,8 @@ std::string lawText(const ReproducedSeries& series) {
 /// Notes on the data and parameters behind the numbers.
 void describe(ReproductionResult& result, const Reproduction& reproduction, const SweepRequest& request) {
     for (const ReproducedSeries& series : result.series)
-        if (series.law)
-            result.notes.push_back(lawText(series));
-    for (const PolicySpec& spec : request.policies)
-        result.notes.push_back("policy: " + spec.text());
+        if (series.law) result.notes.push_back(lawText(series));
+    for (const PolicySpec& spec : request.policies) result.notes.push_back("policy: " + spec.text());
     if (!reproduction.reference.empty())
         result.notes.push_back(
             fmt::format("overlap with the lists of {}={}, everything else the same; two random lists of share r "
@@ -119,8 +109,7 @@ ReproductionResult sweepResult(const LayerRunner& runner, const Reproduction& re
     const SweepRequest request = sweepOf(reproduction, captures, layers, result.notes);
     GatheredSeries gathered(runner, reproduction);
     const auto take = [&](const SweepRow& row) { gathered.add(row); };
-    if (reproduction.exactFirst == 0)
-        runSweep(runner, request, checkpoint, take);
+    if (reproduction.exactFirst == 0) runSweep(runner, request, checkpoint, take);
     for (std::size_t i = 0; i < captures.size() && reproduction.exactFirst > 0; ++i) {
         const auto part = [&](std::size_t at) {
             return static_cast<double>(at) / static_cast<double>(captures.size());
@@ -168,11 +157,9 @@ ReproductionResult reproduce(const LayerRunner& runner, const Reproduction& repr
     ReproductionResult result = fromLengths ? lengthResult(reproduction, captures)
                                             : sweepResult(runner, reproduction, captures, layers, checkpoint);
     result.yTitle = reproductionMeasureLabel(reproduction.measures.front());
-    if (reproduction.measures.size() > 1)
-        result.yTitle = fmt::format("{}", fmt::join(reproduction.measures, ", "));
+    if (reproduction.measures.size() > 1) result.yTitle = fmt::format("{}", fmt::join(reproduction.measures, ", "));
     result.notes.push_back("data of the paper: " + reproduction.paperData);
-    if (!reproduction.caveat.empty())
-        result.notes.push_back("note: " + reproduction.caveat);
+    if (!reproduction.caveat.empty()) result.notes.push_back("note: " + reproduction.caveat);
     return result;
 }
 
@@ -189,8 +176,7 @@ std::string reproductionMeasureLabel(const std::string& measure) {
 
 std::string reproductionCsv(const Reproduction& reproduction, const ReproductionResult& result) {
     std::string text = "# " + reproduction.item + "\n";
-    for (const std::string& note : result.notes)
-        text += "# " + note + "\n";
+    for (const std::string& note : result.notes) text += "# " + note + "\n";
     text += "series,policy,measure,x,x_text,mean,deviation,half_interval_95,samples\n";
     for (const ReproducedSeries& series : result.series)
         for (const ReproducedPoint& p : series.points)

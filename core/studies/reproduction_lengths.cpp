@@ -33,8 +33,7 @@ std::string sizeText(double paperTokens) { return fmt::format("{:.0f}K", paperTo
 
 Summary keptShares(double cache, const std::vector<std::int64_t>& lengths) {
     std::vector<double> shares;
-    for (const std::int64_t length : lengths)
-        shares.push_back(std::min(1.0, cache / static_cast<double>(length)));
+    for (const std::int64_t length : lengths) shares.push_back(std::min(1.0, cache / static_cast<double>(length)));
     return summaryOf(shares);
 }
 
@@ -60,8 +59,7 @@ ReproducedSeries binned(const std::string& label, const std::vector<double>& edg
 
 std::int64_t promptTokens(const CaptureReader& capture) {
     for (const Segment& segment : capture.tokens().segments)
-        if (segment.kind == SegmentKind::Answer && segment.begin > 0)
-            return segment.begin;
+        if (segment.kind == SegmentKind::Answer && segment.begin > 0) return segment.begin;
     return capture.info().numTokens;
 }
 
@@ -89,8 +87,7 @@ std::vector<ReproducedSeries> keptShareSeries(const std::vector<std::int64_t>& l
 
 std::vector<ReproducedSeries> lengthSeries(const std::vector<std::int64_t>& lengths, std::vector<std::string>& notes) {
     std::vector<double> edges(kPaperTokens.begin(), kPaperTokens.end()), scaled;
-    for (const double edge : kPaperTokens)
-        scaled.push_back(scaledTokens(edge, lengths));
+    for (const double edge : kPaperTokens) scaled.push_back(scaledTokens(edge, lengths));
     notes.push_back(scaleNote(lengths));
     return {binned("the paper's edges", edges, lengths), binned("scaled edges", scaled, lengths)};
 }

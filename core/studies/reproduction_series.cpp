@@ -19,8 +19,7 @@ std::vector<double> spectralDistortions(const LayerRunner& runner, RunRequest re
     request.recordSteps = true;
     request.measure = false;
     const auto log = std::dynamic_pointer_cast<const LeverageLog>(runner.run(request, {})->log);
-    if (!log)
-        return {};
+    if (!log) return {};
     return drawn ? log->distortion : log->topDistortion;
 }
 
@@ -69,8 +68,7 @@ PowerLaw lawOf(const ReproducedSeries& series) {
 
 Budget budgetOf(const Reproduction& reproduction, const std::string& text, std::int64_t visible) {
     const Budget share = Budget::parse(text);
-    if (reproduction.exactFirst == 0 || share.unit != Budget::Unit::Fraction)
-        return share;
+    if (reproduction.exactFirst == 0 || share.unit != Budget::Unit::Fraction) return share;
     const double others = std::floor(share.value * static_cast<double>(visible - reproduction.exactFirst));
     return {Budget::Unit::Tokens, static_cast<double>(reproduction.exactFirst) + std::max(1.0, others)};
 }
@@ -89,8 +87,7 @@ std::vector<ReproducedSeries> GatheredSeries::series(bool overCaptures) const {
             one.points.push_back({samples.x, samples.text, summaryOfPoint(samples, overCaptures)});
         if (m_reproduction.axis != ReproductionAxis::Parameter)
             std::sort(one.points.begin(), one.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
-        if (m_reproduction.method == ReproductionMethod::PowerLaw)
-            one.law = lawOf(one);
+        if (m_reproduction.method == ReproductionMethod::PowerLaw) one.law = lawOf(one);
         all.push_back(std::move(one));
     }
     return all;
@@ -100,14 +97,11 @@ std::vector<double> GatheredSeries::samplesOf(const RunResult& result, const std
     const auto perRun = [&](std::vector<double> heads) {
         return m_reproduction.overHeads || heads.empty() ? heads : std::vector<double>{meanOfNumbers(heads)};
     };
-    if (measure == "policy_ms")
-        return {result.times.featuresMs + result.times.combineMs + result.times.selectMs};
+    if (measure == "policy_ms") return {result.times.featuresMs + result.times.combineMs + result.times.selectMs};
     if (measure == "spectral_drawn" || measure == "spectral_top")
         return perRun(spectralDistortions(m_runner, result.request, measure == "spectral_drawn"));
-    if (measure == "overlap")
-        return perRun(overlaps(result));
-    if (!result.fidelity || (measureById(measure).need == MeasureNeed::Scores && result.scores.empty()))
-        return {};
+    if (measure == "overlap") return perRun(overlaps(result));
+    if (!result.fidelity || (measureById(measure).need == MeasureNeed::Scores && result.scores.empty())) return {};
     const std::vector<std::string> ids = {measure};
     return perRun(m_runner.measure(result, ids, {}).front().perHead);
 }
@@ -132,8 +126,7 @@ void GatheredSeries::addSamples(const SweepRow& row, const std::string& measure,
     std::vector<PointSamples>& points = m_points[key];
     const std::string text = placeOf(run);
     auto at = std::find_if(points.begin(), points.end(), [&](const PointSamples& s) { return s.text == text; });
-    if (at == points.end())
-        at = points.insert(points.end(), PointSamples{0, 0, text});
+    if (at == points.end()) at = points.insert(points.end(), PointSamples{0, 0, text});
     // x is the mean realised budget of the point.
     at->x = (at->x * static_cast<double>(at->rows) + xOf(row)) / static_cast<double>(at->rows + 1);
     at->rows += 1;
@@ -146,8 +139,7 @@ std::string GatheredSeries::labelOf(const RunRequest& run, const std::string& me
     if (m_reproduction.axis == ReproductionAxis::Memory) {
         PolicySpec swept = run.policy;
         swept.budget.reset();
-        if (swept.values.has(varied.id))
-            swept.values.reset(varied.id);
+        if (swept.values.has(varied.id)) swept.values.reset(varied.id);
         label = swept.text();
     } else if (!varied.id.empty() && m_reproduction.axis != ReproductionAxis::Parameter) {
         label += " " + varied.id + "=" + run.policy.values.text(varied.id);
@@ -158,38 +150,29 @@ std::string GatheredSeries::labelOf(const RunRequest& run, const std::string& me
 std::string GatheredSeries::placeOf(const RunRequest& run) const {
     const std::string& varied = m_reproduction.varied.id;
     switch (m_reproduction.axis) {
-    case ReproductionAxis::Layer:
-        return std::to_string(run.layer.value);
-    case ReproductionAxis::Tokens:
-        return std::to_string(run.capture->info().numTokens);
-    case ReproductionAxis::Parameter:
-        return run.policy.values.text(varied);
+    case ReproductionAxis::Layer: return std::to_string(run.layer.value);
+    case ReproductionAxis::Tokens: return std::to_string(run.capture->info().numTokens);
+    case ReproductionAxis::Parameter: return run.policy.values.text(varied);
     case ReproductionAxis::Memory:
         return run.policy.values.has(varied) ? varied + "=" + run.policy.values.text(varied) : run.budget.text();
-    case ReproductionAxis::Retention:
-        break;
+    case ReproductionAxis::Retention: break;
     }
     for (const std::string& budget : m_reproduction.budgets)
-        if (budgetOf(m_reproduction, budget, run.cut.token) == run.budget)
-            return budget;
+        if (budgetOf(m_reproduction, budget, run.cut.token) == run.budget) return budget;
     return run.budget.text();
 }
 
 double GatheredSeries::xOf(const SweepRow& row) const {
     const RunRequest& run = row.result->request;
     switch (m_reproduction.axis) {
-    case ReproductionAxis::Layer:
-        return run.layer.value;
-    case ReproductionAxis::Tokens:
-        return static_cast<double>(run.capture->info().numTokens);
+    case ReproductionAxis::Layer: return run.layer.value;
+    case ReproductionAxis::Tokens: return static_cast<double>(run.capture->info().numTokens);
     case ReproductionAxis::Parameter: {
         const auto& values = m_reproduction.varied.values;
         return static_cast<double>(std::find(values.begin(), values.end(), placeOf(run)) - values.begin());
     }
-    case ReproductionAxis::Memory:
-        return memoryInTokens(row);
-    case ReproductionAxis::Retention:
-        break;
+    case ReproductionAxis::Memory: return memoryInTokens(row);
+    case ReproductionAxis::Retention: break;
     }
     const auto exact = static_cast<double>(m_reproduction.exactFirst);
     return exact == 0 ? row.retention : (row.keptTokens - exact) / (static_cast<double>(run.cut.token) - exact);

@@ -29,8 +29,7 @@ Reproduction readRow(const nlohmann::json& row) {
     Reproduction made;
     std::size_t taken = 0;
     const auto take = [&](const char* key, auto& field) {
-        if (const auto at = row.find(key); at != row.end())
-            at->get_to(field), ++taken;
+        if (const auto at = row.find(key); at != row.end()) at->get_to(field), ++taken;
     };
     std::string axis = "retention", method = "sweep";
     take("id", made.id);
@@ -72,11 +71,9 @@ const std::vector<Reproduction>& allReproductions() {
 const Reproduction& reproductionById(std::string_view id) {
     const std::vector<Reproduction>& all = allReproductions();
     const auto at = std::find_if(all.begin(), all.end(), [&](const Reproduction& row) { return row.id == id; });
-    if (at != all.end())
-        return *at;
+    if (at != all.end()) return *at;
     std::vector<std::string> known;
-    for (const Reproduction& row : all)
-        known.push_back(row.id);
+    for (const Reproduction& row : all) known.push_back(row.id);
     throw Error(
         {.sentence = "nothing to reproduce is called '" + std::string(id) + "'", .remedy = suggestName(id, known)});
 }

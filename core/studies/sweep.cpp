@@ -26,8 +26,7 @@ namespace {
 std::vector<PolicySpec> variedSpecs(const PolicySpec& spec, const std::vector<VariedParameter>& varied) {
     std::vector<PolicySpec> specs = {spec};
     for (const VariedParameter& parameter : varied) {
-        if (!spec.values.has(parameter.id))
-            continue;
+        if (!spec.values.has(parameter.id)) continue;
         std::vector<PolicySpec> next;
         for (const PolicySpec& one : specs)
             for (const std::string& value : parameter.values) {
@@ -54,10 +53,8 @@ void checkVaried(const SweepRequest& request) {
 }
 
 std::vector<Budget> budgetsOf(const PolicySpec& spec, const SweepRequest& request) {
-    if (spec.budget)
-        return {*spec.budget};
-    if (!policyById(spec.policy).card().usesBudget)
-        return {Budget{}};
+    if (spec.budget) return {*spec.budget};
+    if (!policyById(spec.policy).card().usesBudget) return {Budget{}};
     if (request.budgets.empty())
         throw Error(
             {spec.policy + " needs a budget", "budget", "Give retentions, or write " + spec.policy + "@0.25", {}});
@@ -66,11 +63,9 @@ std::vector<Budget> budgetsOf(const PolicySpec& spec, const SweepRequest& reques
 
 std::vector<LayerIndex> layersOf(const CaptureReader& capture, const std::vector<int>& wanted) {
     std::vector<LayerIndex> layers;
-    for (const int layer : wanted)
-        layers.push_back(capture.info().layerInfo(LayerIndex(layer)).layer);
+    for (const int layer : wanted) layers.push_back(capture.info().layerInfo(LayerIndex(layer)).layer);
     if (wanted.empty())
-        for (const LayerInfo& layer : capture.info().layers)
-            layers.push_back(layer.layer);
+        for (const LayerInfo& layer : capture.info().layers) layers.push_back(layer.layer);
     return layers;
 }
 
@@ -95,8 +90,7 @@ std::vector<GridPoint> pointsOf(const SweepRequest& request) {
     if (request.captures.empty() || request.policies.empty() || request.seeds.empty())
         throw Error({"the sweep is empty", {}, "Give at least one capture, one policy and one seed", {}});
     checkVaried(request);
-    for (const std::string& id : request.measures)
-        measureById(id);
+    for (const std::string& id : request.measures) measureById(id);
     std::vector<GridPoint> points;
     RunRequest run;
     run.random = request.random;
@@ -105,8 +99,7 @@ std::vector<GridPoint> pointsOf(const SweepRequest& request) {
         run.cut = Cut::resolve(request.cut, *capture);
         for (const LayerIndex layer : layersOf(*capture, request.layers)) {
             run.layer = layer;
-            for (const PolicySpec& spec : request.policies)
-                addPoints(points, run, spec, request);
+            for (const PolicySpec& spec : request.policies) addPoints(points, run, spec, request);
         }
     }
     return points;
@@ -119,16 +112,13 @@ std::vector<double> measuresOf(const LayerRunner& runner, const RunResult& resul
     std::vector<std::string> possible;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < ids.size() && result.fidelity; ++i) {
-        if (measureById(ids[i]).need == MeasureNeed::Scores && result.scores.empty())
-            continue;
+        if (measureById(ids[i]).need == MeasureNeed::Scores && result.scores.empty()) continue;
         possible.push_back(ids[i]);
         places.push_back(i);
     }
-    if (possible.empty())
-        return means;
+    if (possible.empty()) return means;
     const std::vector<MeasureValues> values = runner.measure(result, possible, checkpoint);
-    for (std::size_t i = 0; i < values.size(); ++i)
-        means[places[i]] = values[i].mean();
+    for (std::size_t i = 0; i < values.size(); ++i) means[places[i]] = values[i].mean();
     return means;
 }
 
@@ -156,8 +146,7 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
     };
     const auto nameCapture = [&](std::size_t point, const Error& error) {
         Error::Parts parts = error.parts();
-        if (parts.path.empty() && request.captures.size() > 1)
-            parts.path = points[point].run.capture->info().path;
+        if (parts.path.empty() && request.captures.size() > 1) parts.path = points[point].run.capture->info().path;
         throw Error(std::move(parts));
     };
     runGrid(runner, points, checkpoint, {deliver, nameCapture});
@@ -165,11 +154,9 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
 
 std::string sweepCsvHeader(const SweepRequest& request) {
     std::string varied;
-    for (const VariedParameter& parameter : request.varied)
-        varied += parameter.id + ",";
+    for (const VariedParameter& parameter : request.varied) varied += parameter.id + ",";
     std::string measures;
-    for (const std::string& id : request.measures)
-        measures += "," + id;
+    for (const std::string& id : request.measures) measures += "," + id;
     measures += request.countWork ? ",operations,bytes_touched" : "";
     return "capture,capture_hash,layer,policy,variant,spec," + varied +
            "cut,cut_token,budget,requested_tokens,kept_tokens,retention,seed,output_error,retained_mass" + measures +
@@ -184,8 +171,7 @@ std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row) {
     const RunRequest& run = result.request;
     PolicySpec spec = run.policy;
     spec.budget = askedBudget(result);
-    if (!policyById(spec.policy).card().usesBudget)
-        spec.budget.reset();
+    if (!policyById(spec.policy).card().usesBudget) spec.budget.reset();
     std::string varied;
     for (const VariedParameter& parameter : request.varied)
         varied += (spec.values.has(parameter.id) ? spec.values.text(parameter.id) : "") + ",";
@@ -194,10 +180,8 @@ std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row) {
     std::string line = fmt::format("{},{},{},{},{},{},{}", csvField(info.fileName), csvField(info.hash),
                                    run.layer.value, spec.policy, csvField(spec.variant), csvField(spec.text()), varied);
     std::string measures;
-    for (const double value : row.measures)
-        measures += "," + shortest(value);
-    if (request.countWork)
-        measures += fmt::format(",{:.0f},{:.0f}", row.work.operations, row.work.bytes);
+    for (const double value : row.measures) measures += "," + shortest(value);
+    if (request.countWork) measures += fmt::format(",{:.0f},{:.0f}", row.work.operations, row.work.bytes);
     line += fmt::format("{},{},{},{},{},{},{},{},{}{},{},{},{},", csvField(run.cut.text), run.cut.token,
                         spec.budget ? spec.budget->text() : "", result.requested, shortest(row.keptTokens),
                         shortest(row.retention), run.seed, shortest(row.outputError), shortest(row.retainedMass),

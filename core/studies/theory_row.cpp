@@ -11,10 +11,8 @@ bool TheoryRow::hasMargin() const {
 }
 
 double TheoryRow::marginAgainst(double otherDemand) const {
-    if (!hasMargin())
-        return std::numeric_limits<double>::quiet_NaN();
-    if (kind == Kind::AtLeast)
-        return set / otherDemand;
+    if (!hasMargin()) return std::numeric_limits<double>::quiet_NaN();
+    if (kind == Kind::AtLeast) return set / otherDemand;
     // A bound on a signed number (a cosine) has no ratio: the margin is 1 plus the difference.
     return measured > 0 && otherDemand > 0 ? otherDemand / measured : 1 + otherDemand - measured;
 }
@@ -23,8 +21,7 @@ const std::vector<double>& theoryEpsilons() {
     static const std::vector<double> values = [] {
         constexpr int kSteps = 24;
         std::vector<double> made;
-        for (int i = 0; i <= kSteps; ++i)
-            made.push_back(0.01 * std::pow(99.0, static_cast<double>(i) / kSteps));
+        for (int i = 0; i <= kSteps; ++i) made.push_back(0.01 * std::pow(99.0, static_cast<double>(i) / kSteps));
         return made;
     }();
     return values;

@@ -40,8 +40,7 @@ MeanAndWorst overGroup(const MeasureValues& values, const std::vector<std::int32
             if (const float x = values.perQuery.data[q * static_cast<std::size_t>(w) + static_cast<std::size_t>(j)];
                 !std::isnan(x))
                 all.push_back(static_cast<double>(x));
-    if (all.empty())
-        return {};
+    if (all.empty()) return {};
     return {meanOfNumbers(all), *std::max_element(all.begin(), all.end())};
 }
 
@@ -100,8 +99,7 @@ private:
         const std::vector<TheoryDemand> demands = theoryDemands(norms(head), targets);
         for (std::size_t i = 0; i < demands.size(); ++i) {
             const TheoryDemand& demand = demands[i];
-            if (!demand.theorem.starts_with(paper))
-                continue;
+            if (!demand.theorem.starts_with(paper)) continue;
             TheoryRow row{.kind = demand.quantity == "levels T" ? Kind::Describes : Kind::AtLeast,
                           .theorem = demand.theorem,
                           .quantity = demand.quantity,
@@ -114,10 +112,8 @@ private:
                 row.set = setByHand(m_family == PolicyFamily::BalanceRounds ? "rounds" : "levels");
             if (demand.quantity == "c" && values().has("c") && values().choice("steps") == "manual")
                 row.set = parameter("c");
-            if (demand.quantity == "memory, at least")
-                row.set = static_cast<double>(keptOf(head));
-            if (demand.quantity == "sampled rows k")
-                row.set = static_cast<double>(keptOf(head));
+            if (demand.quantity == "memory, at least") row.set = static_cast<double>(keptOf(head));
+            if (demand.quantity == "sampled rows k") row.set = static_cast<double>(keptOf(head));
             if (row.kind == Kind::AtLeast && demand.demanded <= 0)
                 row.kind = Kind::Describes; // no statement at these norms
             m_rows.push_back(std::move(row));
@@ -135,8 +131,7 @@ private:
     /// Empty where epsilon does not occur.
     template <class Demand> static std::vector<double> overEpsilon(const Demand& demandedAt) {
         std::vector<double> demanded;
-        for (const double epsilon : theoryEpsilons())
-            demanded.push_back(demandedAt(epsilon));
+        for (const double epsilon : theoryEpsilons()) demanded.push_back(demandedAt(epsilon));
         const bool constant =
             std::all_of(demanded.begin(), demanded.end(), [&](double x) { return x == demanded.front(); });
         return constant ? std::vector<double>{} : demanded;
@@ -166,10 +161,8 @@ private:
     void balance(const Checkpoint& checkpoint) {
         TheoryTargets wanted = targets();
         wanted.batch = m_family == PolicyFamily::BalanceRounds ? parameter("block") : parameter("batch");
-        for (int head = 0; head < heads(); ++head)
-            addDemands(head, wanted, "BalanceKV");
-        if (m_family == PolicyFamily::BalanceTree)
-            addDiscrepancies();
+        for (int head = 0; head < heads(); ++head) addDemands(head, wanted, "BalanceKV");
+        if (m_family == PolicyFamily::BalanceTree) addDiscrepancies();
         addErrors("eps_f", "BalanceKV (2)", "error, Frobenius", checkpoint);
     }
 
@@ -180,8 +173,7 @@ private:
         for (int head = 0; log && head < heads(); ++head) {
             double margin = std::numeric_limits<double>::infinity(), measured = kNaN, bound = kNaN;
             for (const BalanceWalkLog& walk : log->walks) {
-                if (walk.kvHead != head || walk.tokens.empty())
-                    continue;
+                if (walk.kvHead != head || walk.tokens.empty()) continue;
                 const TheoryNorms& n = norms(head);
                 const double s = walk.tree == 1 ? static_cast<double>(n.valueDim) : 1;
                 const double radius =
@@ -189,8 +181,7 @@ private:
                 const double most =
                     std::sqrt(s) * 30 * std::log(static_cast<double>(walk.tokens.size()) * s / m_asked.delta);
                 const double got = walk.discrepancy() / radius;
-                if (got <= 0 || most / got >= margin)
-                    continue;
+                if (got <= 0 || most / got >= margin) continue;
                 margin = most / got;
                 measured = got;
                 bound = most;
@@ -230,8 +221,7 @@ private:
                               used->leverage.shape == exact->leverage.shape; // not in blocks
         for (int head = 0; head < heads(); ++head) {
             TheoryTargets wanted = targets();
-            if (sketched)
-                wanted.sketch = std::min(parameter("sketch_size"), static_cast<double>(norms(head).keyDim));
+            if (sketched) wanted.sketch = std::min(parameter("sketch_size"), static_cast<double>(norms(head).keyDim));
             addDemands(head, wanted, "Compactor");
             const auto h = static_cast<std::size_t>(head);
             if (!drawn->distortion.empty())
@@ -253,11 +243,9 @@ private:
         for (std::int64_t i = 0; i < width; ++i) {
             const auto x = static_cast<double>(exact.leverage.data[static_cast<std::size_t>(head * width + i)]);
             const auto y = static_cast<double>(sketched.leverage.data[static_cast<std::size_t>(head * width + i)]);
-            if (x > 0 && y > 0)
-                worst = std::max({worst, x / y, y / x});
+            if (x > 0 && y > 0) worst = std::max({worst, x / y, y / x});
         }
-        if (rank == 0 || m_asked.epsilon >= 1)
-            return;
+        if (rank == 0 || m_asked.epsilon >= 1) return;
         const auto most = [&](double epsilon) {
             return leverageRatioBounds(static_cast<double>(spectrum[0]), static_cast<double>(spectrum[rank - 1]),
                                        epsilon)
@@ -284,8 +272,7 @@ private:
         in.rule = {layer.scaling, layer.softcap, layer.slidingWindow, layer.gqaGroupOf};
         std::vector<TheoremPoint> points;
         for (std::size_t q = 0; q < layer.gqaGroupOf.size(); ++q) {
-            if (layer.gqaGroupOf[q] != head)
-                continue;
+            if (layer.gqaGroupOf[q] != head) continue;
             in.queryHead = static_cast<std::int32_t>(q);
             const auto more = theoremPoints(engine, in, checkpoint);
             points.insert(points.end(), more.begin(), more.end());
@@ -305,8 +292,7 @@ private:
                       .demanded = kNaN};
         for (const TheoremPoint& point : pointsOf(head, checkpoint)) {
             const double most = angle(point.leastCosKey), got = angle(point.cosKey);
-            if (point.leastCosKey <= -1 || (row.kind == Kind::Bound && most / got >= row.margin()))
-                continue;
+            if (point.leastCosKey <= -1 || (row.kind == Kind::Bound && most / got >= row.margin())) continue;
             row.kind = Kind::Bound;
             row.formula = "arccos((ln(n/(n + 1)) − ln(1 − w)) / (2 M) − 1) degrees, w = the largest weight; the query "
                           "with the least room";
@@ -334,8 +320,7 @@ private:
             double bound = kNaN;
             for (std::size_t q = 0; q < gqaGroupOf().size(); ++q) {
                 const double a = measured[0].perHead[q], b = measured[1].perHead[q];
-                if (gqaGroupOf()[q] == head && a < 0 && b > 0)
-                    bound = std::fmin(bound, largestCosineToMean(a, b));
+                if (gqaGroupOf()[q] == head && a < 0 && b > 0) bound = std::fmin(bound, largestCosineToMean(a, b));
             }
             const bool speaks = !std::isnan(bound);
             m_rows.push_back({.kind = speaks ? Kind::Bound : Kind::Describes,
@@ -371,8 +356,7 @@ void checkAsked(const RunRequest& request, const TheoryAsked& asked) {
     if (request.recorded || !isKnown(familyOf(request.policy.policy))) {
         std::vector<std::string> known;
         for (const Policy* policy : allPolicies())
-            if (isKnown(policy->card().family))
-                known.push_back(policy->card().id);
+            if (isKnown(policy->card().family)) known.push_back(policy->card().id);
         throw Error({.sentence = "no theorem of the papers speaks about " +
                                  (request.recorded ? "a recorded list" : "policy " + request.policy.policy),
                      .place = "policy",

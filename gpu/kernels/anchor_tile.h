@@ -55,8 +55,7 @@ public:
         for (int k = 0; k < kWordsAhead; ++k)
             if (const int i = threadIdx.x + k * kAnchorThreads; i < m_words)
                 reinterpret_cast<Word*>(to)[i] = m_ahead[k];
-        for (std::int64_t i = m_words * kPerWord + threadIdx.x; i < m_count; i += kAnchorThreads)
-            to[i] = m_from[i];
+        for (std::int64_t i = m_words * kPerWord + threadIdx.x; i < m_count; i += kAnchorThreads) to[i] = m_from[i];
     }
 
 private:

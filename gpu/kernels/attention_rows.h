@@ -87,8 +87,7 @@ KVSCOPE_PORTABLE TileRange rowTilesFor(const AttentionCall& call, std::int64_t k
 __device__ __forceinline__ void placeRows(TilePlaces& places, const AttentionCall& call, std::int64_t kvHead,
                                           std::int64_t rowTile) {
     const int r = threadIdx.x;
-    if (r >= kTile)
-        return;
+    if (r >= kTile) return;
     const std::int64_t query = rowTile * queriesPerTile(call) + r / call.largestGroup;
     const std::int32_t member = r % call.largestGroup, slot = call.groups[kvHead] + member;
     const bool there =
@@ -96,8 +95,7 @@ __device__ __forceinline__ void placeRows(TilePlaces& places, const AttentionCal
     places.rowOffsets[r] = -1;
     places.rowSlots[r] = -1;
     places.rowPositions[r] = 0;
-    if (!there)
-        return;
+    if (!there) return;
     const std::int64_t row = call.queryRows ? call.queryRows[query] : query;
     places.rowOffsets[r] = call.heads[slot] * call.queries.headStride + row * call.queries.width;
     places.rowPositions[r] = call.firstQuery + row;
@@ -108,8 +106,7 @@ __device__ __forceinline__ void placeRows(TilePlaces& places, const AttentionCal
 __device__ __forceinline__ void placeKeys(TilePlaces& places, const AttentionCall& call, std::int64_t kvHead,
                                           std::int64_t keyTile) {
     const int k = threadIdx.x;
-    if (k >= kTile)
-        return;
+    if (k >= kTile) return;
     const std::int64_t key = keyTile * kTile + k;
     const bool there = key < call.keys.rows;
     places.keyOffsets[k] = there ? kvHead * call.keys.headStride + key * call.keys.width : -1;

@@ -87,12 +87,9 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) softmaxKer
         Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), keyTile > range.begin, false, values);
         makeLogits<Tile>(a, s.places, isWhole(a, s.places, kvHead, rowTile, keyTile), values);
         Number* kept = call.sums.logits ? keptTile<Number>(call.sums, kvHead, rowTile, keyTile) : nullptr;
-        for (int v = 0; kept && v < kTileValues; ++v)
-            kept[v * kTileThreads] = values[v];
-        for (int v = 0; v < kTileValues; ++v)
-            sums[Tile::rowSlot(v)].updateMax(values[v]);
-        for (int v = 0; v < kTileValues; ++v)
-            sums[Tile::rowSlot(v)].add(values[v]);
+        for (int v = 0; kept && v < kTileValues; ++v) kept[v * kTileThreads] = values[v];
+        for (int v = 0; v < kTileValues; ++v) sums[Tile::rowSlot(v)].updateMax(values[v]);
+        for (int v = 0; v < kTileValues; ++v) sums[Tile::rowSlot(v)].add(values[v]);
     }
     __syncthreads();
     for (int v = 0; v < kTileValues; ++v) { // all threads of a row slot compute the same row
@@ -101,11 +98,9 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) softmaxKer
     }
     __syncthreads();
     const std::int64_t slot = threadIdx.x < kTile ? s.places.rowSlots[threadIdx.x] : -1;
-    if (slot < 0)
-        return;
+    if (slot < 0) return;
     OnlineSoftmax<double> row;
-    for (const OnlineSoftmax<double>& part : s.parts[threadIdx.x])
-        row.merge(part);
+    for (const OnlineSoftmax<double>& part : s.parts[threadIdx.x]) row.merge(part);
     if (call.splits > 1)
         static_cast<OnlineSoftmax<double>*>(call.sums.scratch)[blockIdx.z * a.slotCount * a.queryCount + slot] = row;
     else
@@ -116,8 +111,7 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) softmaxKer
 __global__ void __launch_bounds__(kTileThreads) mergeSplitsKernel(SumsCall call) {
     const AttentionCall& a = call.sums.attention;
     const std::int64_t count = a.slotCount * a.queryCount, i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x;
-    if (i >= count)
-        return;
+    if (i >= count) return;
     OnlineSoftmax<double> row;
     for (std::int64_t split = 0; split < call.splits; ++split)
         row.merge(static_cast<const OnlineSoftmax<double>*>(call.sums.scratch)[split * count + i]);
@@ -142,8 +136,7 @@ template <class Tile> __device__ __forceinline__ void addColumns(Shared<Tile>& s
     const int key = threadIdx.x % kTile, rows = static_cast<int>(queriesPerTile(a)) * a.largestGroup;
     for (int member = threadIdx.x / kTile; member < a.largestGroup; member += kTileThreads / kTile) {
         Number sum = 0;
-        for (int row = member; row < rows; row += a.largestGroup)
-            sum += s.weights[row * kWeightStride + key];
+        for (int row = member; row < rows; row += a.largestGroup) sum += s.weights[row * kWeightStride + key];
         s.columns[member * kTile + key] += double(sum);
     }
 }
@@ -165,8 +158,7 @@ public:
                     factors[2] = {float(rows[0].inverseSum), float(rows[1].inverseSum)};
         for (int v = 0; v < kTileValues; ++v)
             m_some[keySlot(v)] += softmaxExp(logits[v] - rowMaxima[Tile::rowSlot(v)]) * factors[Tile::rowSlot(v)];
-        if (++m_tiles % kTilesTogether == 0)
-            settle();
+        if (++m_tiles % kTilesTogether == 0) settle();
     }
 
     /// Adds columns[member][key] over all threads; `room` is free shared memory for [32][64] floats.
@@ -174,12 +166,10 @@ public:
         settle();
         const int place = Tile::warp() % 4 * 8 + Tile::lane() / 4; // rows place % 8, + 8, of 16 rows place / 8
         for (int v = 0; v < kTileValues; ++v)
-            if (Tile::rowSlot(v) == 0)
-                room[place * kTile + Tile::keyOf(v)] = double(m_all[keySlot(v)]);
+            if (Tile::rowSlot(v) == 0) room[place * kTile + Tile::keyOf(v)] = double(m_all[keySlot(v)]);
         __syncthreads();
         for (int i = threadIdx.x; i < a.largestGroup * kTile; i += kTileThreads)
-            for (int row = i / kTile; row < kPlaces; row += a.largestGroup)
-                columns[i] += room[row * kTile + i % kTile];
+            for (int row = i / kTile; row < kPlaces; row += a.largestGroup) columns[i] += room[row * kTile + i % kTile];
     }
 
     static constexpr int kPlaces = 32;
@@ -208,8 +198,7 @@ __global__ void __launch_bounds__(kTileThreads, Tile::kKeepsOperands ? 3 : 0) co
     const std::int64_t kvHead = call.slice.headBegin + blockIdx.y, keyTile = call.slice.begin + blockIdx.x,
                        m = a.keys.rows;
     placeKeys(s.places, a, kvHead, keyTile);
-    for (int i = threadIdx.x; i < a.largestGroup * kTile; i += kTileThreads)
-        s.columns[i] = 0;
+    for (int i = threadIdx.x; i < a.largestGroup * kTile; i += kTileThreads) s.columns[i] = 0;
     const TileRange range = rowTilesFor(a, kvHead, keyTile);
     const bool inRegisters = OwnColumns::fits<Tile>(a);
     OwnColumns own;
@@ -224,8 +213,7 @@ __global__ void __launch_bounds__(kTileThreads, Tile::kKeepsOperands ? 3 : 0) co
         Number values[kTileValues];
         if (call.sums.logits) {
             const Number* kept = keptTile<Number>(call.sums, kvHead, rowTile, keyTile);
-            for (int v = 0; v < kTileValues; ++v)
-                values[v] = kept[v * kTileThreads];
+            for (int v = 0; v < kTileValues; ++v) values[v] = kept[v * kTileThreads];
         } else {
             Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), false, rowTile > range.begin, values);
             makeLogits<Tile>(a, s.places, isWhole(a, s.places, kvHead, rowTile, keyTile), values);
@@ -249,8 +237,7 @@ __global__ void __launch_bounds__(kTileThreads, Tile::kKeepsOperands ? 3 : 0) co
             __syncthreads();
         }
     const std::int64_t key = keyTile * kTile + threadIdx.x % kTile;
-    if (key >= m)
-        return;
+    if (key >= m) return;
     const bool padded = isShortChunk(a, key);
     const double uniform = padded ? static_cast<double>(call.sums.uniformRows) / static_cast<double>(a.mask.chunk) : 0;
     for (std::int32_t i = threadIdx.x / kTile; i < a.groups[kvHead + 1] - a.groups[kvHead]; i += kTileThreads / kTile)

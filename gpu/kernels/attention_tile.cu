@@ -83,8 +83,7 @@ __device__ __forceinline__ unsigned largestOfLanes(unsigned bits) {
 }
 
 __device__ __forceinline__ void raisePixel(const MapCall& call, std::int64_t y, std::int64_t x, unsigned bits) {
-    if (bits != 0)
-        atomicMax(&call.pixels[y * call.tile.width + x], bits);
+    if (bits != 0) atomicMax(&call.pixels[y * call.tile.width + x], bits);
 }
 
 template <class Tile>
@@ -122,8 +121,7 @@ __device__ __forceinline__ void raiseQuery(Shared<Tile>& s, const MapCall& call,
     for (int i = 0; there && i < kKeysPerItem; ++i) {
         const int k = threadIdx.x % kItemsPerRow * kKeysPerItem + i, first = query * a.largestGroup;
         const std::int32_t x = s.keyPixels[k];
-        if (x < 0 || !sees(a.mask, s.places.rowPositions[first], s.places.keyPositions[k]))
-            continue;
+        if (x < 0 || !sees(a.mask, s.places.rowPositions[first], s.places.keyPositions[k])) continue;
         auto* weights = &s.weights[first * kStride + k];
         const auto cell = combined(weights, a.largestGroup, t.combine);
         *weights = cell;
@@ -135,8 +133,7 @@ __device__ __forceinline__ void raiseQuery(Shared<Tile>& s, const MapCall& call,
         else
             bestLast = bits > bestLast ? bits : bestLast;
     }
-    if (!few)
-        return; // uniform over the block
+    if (!few) return; // uniform over the block
     bestFirst = largestOfLanes(bestFirst);
     bestLast = largestOfLanes(bestLast);
     if (threadIdx.x % kItemsPerRow == 0) {
@@ -184,27 +181,22 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) mapKernel(
         for (int first = 0; first < queriesPerTile(a); first += kTileThreads / kItemsPerRow)
             raiseQuery(s, call, span, first + static_cast<int>(threadIdx.x) / kItemsPerRow, rowTile);
         __syncthreads();
-        if (threadIdx.x < kTile && !logits)
-            keySum += sumOfKey(s, a, rowTile);
+        if (threadIdx.x < kTile && !logits) keySum += sumOfKey(s, a, rowTile);
     }
-    if (threadIdx.x < kTile)
-        call.keySums[(blockIdx.y * call.grid.keyTiles + place) * kTile + threadIdx.x] = keySum;
+    if (threadIdx.x < kTile) call.keySums[(blockIdx.y * call.grid.keyTiles + place) * kTile + threadIdx.x] = keySum;
 }
 
 __global__ void __launch_bounds__(kTileThreads) clearPixelsKernel(MapCall call) {
     const std::int64_t i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x;
-    if (i < call.tile.height * call.tile.width)
-        call.pixels[i] = 0;
+    if (i < call.tile.height * call.tile.width) call.pixels[i] = 0;
 }
 
 /// Converts pixels to floats and adds up the columns' sums in key order.
 __global__ void __launch_bounds__(kTileThreads) finishMapKernel(MapCall call) {
     const AttentionTileCall& t = call.tile;
     const std::int64_t i = std::int64_t{blockIdx.x} * kTileThreads + threadIdx.x;
-    if (i < t.height * t.width)
-        t.cells[i] = valueOfPixel(call.pixels[i]);
-    if (i >= t.width)
-        return;
+    if (i < t.height * t.width) t.cells[i] = valueOfPixel(call.pixels[i]);
+    if (i >= t.width) return;
     const std::int64_t length = t.keyEnd - t.keyBegin, origin = call.grid.firstKeyTile * kTile;
     double sum = 0;
     for (std::int64_t split = 0; split < call.grid.splits; ++split)
@@ -230,15 +222,13 @@ void attentionTile(const AttentionTileCall& tile, Stream stream, std::int64_t be
     const MapCall call{tile, grid, keySums, reinterpret_cast<unsigned*>(keySums + keySumsOf(grid)), beginTile};
     const Grid pixels{(tile.height * tile.width + kTileThreads - 1) / kTileThreads};
     const bool isLast = endTile >= grid.keyTiles;
-    if (beginTile == 0)
-        launch("clearing the map", clearPixelsKernel, pixels, kTileThreads, 0, stream, call);
+    if (beginTile == 0) launch("clearing the map", clearPixelsKernel, pixels, kTileThreads, 0, stream, call);
     withTile(tile.attention, [&](auto kind) {
         using Tile = decltype(kind);
         launch("attention map", mapKernel<Tile>, {(isLast ? grid.keyTiles : endTile) - beginTile, grid.splits},
                kTileThreads, sizeof(Shared<Tile>), stream, call);
     });
-    if (isLast)
-        launch("finishing the map", finishMapKernel, pixels, kTileThreads, 0, stream, call);
+    if (isLast) launch("finishing the map", finishMapKernel, pixels, kTileThreads, 0, stream, call);
 }
 
 } // namespace kvscope::gpu

@@ -41,8 +41,7 @@ __device__ __forceinline__ void fill(double (&to)[Rows][kDepth + kPad], const De
 __device__ __forceinline__ void multiply(Shared& s, const DeviceRows& from, const Walk& walk, std::int64_t first,
                                          std::int64_t count, std::int64_t lanesAt, std::int64_t laneCount,
                                          double (&products)[kRowsPerThread]) {
-    for (double& product : products)
-        product = 0;
+    for (double& product : products) product = 0;
     for (std::int64_t depth = 0; depth < from.width; depth += kDepth) {
         __syncthreads();
         fill(s.panel, from, walk, first, count, depth);
@@ -60,8 +59,7 @@ __device__ __forceinline__ void multiply(Shared& s, const DeviceRows& from, cons
 __device__ __forceinline__ void fillMatrix(Shared& s, const WalksCall& call, const Walk& walk, std::int64_t first,
                                            std::int64_t count, std::int64_t lanesAt, std::int64_t laneCount) {
     double values[kRowsPerThread] = {}, keys[kRowsPerThread];
-    if (call.values.data)
-        multiply(s, call.values, walk, first, count, lanesAt, laneCount, values);
+    if (call.values.data) multiply(s, call.values, walk, first, count, lanesAt, laneCount, values);
     multiply(s, call.keys, walk, first, count, lanesAt, laneCount, keys);
     const int lane = threadIdx.x % kLanes;
     const auto termOf = [&](std::int64_t place) {
@@ -79,8 +77,7 @@ __device__ __forceinline__ void fillMatrix(Shared& s, const WalksCall& call, con
 /// Computes the centre c of the walk; false when c is 0 and can be left out.
 __device__ __forceinline__ bool fillCentre(Shared& s, const WalksCall& call, const Walk& walk) {
     const std::int64_t d = call.keys.width;
-    if (walk.rule.meanOver <= 0 && !call.centres)
-        return false;
+    if (walk.rule.meanOver <= 0 && !call.centres) return false;
     for (std::int64_t c = threadIdx.x; c < d; c += kThreads) {
         double sum = 0;
         if (walk.rule.meanOver > 0) {
@@ -100,8 +97,7 @@ __device__ __forceinline__ bool fillCentre(Shared& s, const WalksCall& call, con
 __device__ __forceinline__ void fillTerms(Shared& s, const WalksCall& call, const Walk& walk) {
     const bool centred = fillCentre(s, call, walk);
     double square = 0;
-    for (std::int64_t c = 0; centred && c < call.keys.width; ++c)
-        square += s.centre[c] * s.centre[c];
+    for (std::int64_t c = 0; centred && c < call.keys.width; ++c) square += s.centre[c] * s.centre[c];
     for (std::int64_t first = 0; first < walk.count; first += kPanel) {
         const std::int64_t row = first + threadIdx.x;
         double term = 0;
@@ -113,8 +109,7 @@ __device__ __forceinline__ void fillTerms(Shared& s, const WalksCall& call, cons
             for (std::int64_t c = 0; threadIdx.x < kPanel && c < end; ++c)
                 term += s.centre[depth + c] * s.panel[threadIdx.x][c];
         }
-        if (threadIdx.x < kPanel && row < walk.count)
-            call.scratch[walk.begin + row] = centred ? term - square / 2 : 0;
+        if (threadIdx.x < kPanel && row < walk.count) call.scratch[walk.begin + row] = centred ? term - square / 2 : 0;
     }
     __syncthreads();
 }
@@ -122,13 +117,10 @@ __device__ __forceinline__ void fillTerms(Shared& s, const WalksCall& call, cons
 __global__ void __launch_bounds__(kThreads) walkKernel(WalksCall call) {
     Shared& s = sharedAs<Shared>();
     const Walk walk = walkOfBlock(call);
-    if (!beginWalk(call, walk))
-        return;
+    if (!beginWalk(call, walk)) return;
     double margin = marginBefore(call);
-    if (threadIdx.x == 0)
-        s.ended = 0;
-    if (call.firstStep == 0)
-        fillTerms(s, call, walk);
+    if (threadIdx.x == 0) s.ended = 0;
+    if (call.firstStep == 0) fillTerms(s, call, walk);
     for (std::int64_t lanesAt = call.firstStep; lanesAt < endOfSteps(call, walk); lanesAt += kLanes) {
         const std::int64_t left = walk.count - lanesAt;
         const int laneCount = static_cast<int>(left < kLanes ? left : kLanes);
@@ -141,21 +133,17 @@ __global__ void __launch_bounds__(kThreads) walkKernel(WalksCall call) {
         }
         fillMatrix(s, call, walk, lanesAt, laneCount, lanesAt, laneCount);
         const bool goesOn = threadIdx.x >= kLanes || walkLanes(s.matrix, call, walk, lanesAt, laneCount, y, margin);
-        if (!goesOn && threadIdx.x == 0)
-            s.ended = 1;
+        if (!goesOn && threadIdx.x == 0) s.ended = 1;
         __syncthreads();
-        if (s.ended != 0)
-            break;
+        if (s.ended != 0) break;
     }
-    if (threadIdx.x == 0)
-        call.margins[blockIdx.x] = margin;
+    if (threadIdx.x == 0) call.margins[blockIdx.x] = margin;
 }
 
 } // namespace
 
 void balancingWalks(const WalksCall& call, Stream stream) {
-    if (call.arithmetic == KernelArithmetic::Fast)
-        return fastBalancingWalks(call, stream);
+    if (call.arithmetic == KernelArithmetic::Fast) return fastBalancingWalks(call, stream);
     const std::size_t sharedBytes = sizeof(Shared) + static_cast<std::size_t>(call.keys.width) * sizeof(double);
     launch("balancing walks", walkKernel, {call.walks}, kThreads, sharedBytes, stream, call);
 }

@@ -39,8 +39,7 @@ constexpr std::int64_t centreNumbers(std::int64_t width) { return width > kThrea
 /// Rows first .. first + 64 of the walk; a barrier must follow.
 __device__ __forceinline__ void place(TileOfWalk& to, const WalksCall& call, const Walk& walk, std::int64_t first) {
     const int r = threadIdx.x;
-    if (r >= kTile)
-        return;
+    if (r >= kTile) return;
     const bool there = first + r < walk.count;
     const std::int64_t entry = walk.begin + first + r, row = there ? walk.rows[first + r] : 0;
     to.keyOffsets[r] = there ? walk.rule.head * call.keys.headStride + row * call.keys.width : -1;
@@ -57,8 +56,7 @@ __device__ __forceinline__ void fillMatrix(Shared<Tile>& s, const WalksCall& cal
                        false, false, products);
     };
     float values[kTileValues] = {}, keys[kTileValues];
-    if (call.values.data)
-        multiply(call.values, s.panel.valueOffsets, s.lanes.valueOffsets, values);
+    if (call.values.data) multiply(call.values, s.panel.valueOffsets, s.lanes.valueOffsets, values);
     multiply(call.keys, s.panel.keyOffsets, s.lanes.keyOffsets, keys);
     __syncthreads();
     for (int v = 0; v < kTileValues; ++v) {
@@ -72,8 +70,7 @@ __device__ __forceinline__ void fillMatrix(Shared<Tile>& s, const WalksCall& cal
 template <class Tile>
 __device__ __forceinline__ bool fillCentre(Shared<Tile>& s, const WalksCall& call, const Walk& walk) {
     const std::int64_t d = call.keys.width, parts = d < kThreads ? kThreads / d : 1;
-    if (walk.rule.meanOver <= 0 && !call.centres)
-        return false;
+    if (walk.rule.meanOver <= 0 && !call.centres) return false;
     for (std::int64_t i = threadIdx.x; i < parts * d; i += kThreads) {
         double sum = 0;
         if (walk.rule.meanOver > 0)
@@ -86,8 +83,7 @@ __device__ __forceinline__ bool fillCentre(Shared<Tile>& s, const WalksCall& cal
     __syncthreads();
     for (std::int64_t c = threadIdx.x; c < d; c += kThreads) {
         double sum = s.centre[c];
-        for (std::int64_t part = 1; part < parts; ++part)
-            sum += s.centre[part * d + c];
+        for (std::int64_t part = 1; part < parts; ++part) sum += s.centre[part * d + c];
         s.centre[c] = walk.rule.meanOver > 0 ? sum / static_cast<double>(walk.rule.meanOver) : sum;
     }
     __syncthreads();
@@ -106,8 +102,7 @@ __device__ __forceinline__ void fillTerms(Shared<Tile>& s, const WalksCall& call
             term += s.centre[c] * (x - s.centre[c] / 2);
         }
         term = sumOfLanes<kWarp>(term);
-        if (lane == 0)
-            call.scratch[walk.begin + row] = term;
+        if (lane == 0) call.scratch[walk.begin + row] = term;
     }
     __syncthreads();
 }
@@ -124,13 +119,10 @@ __device__ __forceinline__ void addPanel(const Shared<Tile>& s, const WalksCall&
 template <class Tile> __global__ void __launch_bounds__(kThreads) fastWalkKernel(WalksCall call) {
     Shared<Tile>& s = sharedAs<Shared<Tile>>();
     const Walk walk = walkOfBlock(call);
-    if (!beginWalk(call, walk))
-        return;
+    if (!beginWalk(call, walk)) return;
     double margin = marginBefore(call);
-    if (threadIdx.x == 0)
-        s.ended = 0;
-    if (call.firstStep == 0)
-        fillTerms(s, call, walk);
+    if (threadIdx.x == 0) s.ended = 0;
+    if (call.firstStep == 0) fillTerms(s, call, walk);
     for (std::int64_t lanesAt = call.firstStep; lanesAt < endOfSteps(call, walk); lanesAt += kTile) {
         const std::int64_t left = walk.count - lanesAt;
         place(s.lanes, call, walk, lanesAt);
@@ -149,15 +141,12 @@ template <class Tile> __global__ void __launch_bounds__(kThreads) fastWalkKernel
             for (int i = 0; i < kParts * kLanesPerThread; ++i)
                 y[i % kLanesPerThread] += s.sums[i / kLanesPerThread][threadIdx.x + i % kLanesPerThread * kWarp];
             const int count = static_cast<int>(left < kTile ? left : kTile);
-            if (!walkLanes(s.matrix, call, walk, lanesAt, count, y, margin) && threadIdx.x == 0)
-                s.ended = 1;
+            if (!walkLanes(s.matrix, call, walk, lanesAt, count, y, margin) && threadIdx.x == 0) s.ended = 1;
         }
         __syncthreads();
-        if (s.ended != 0)
-            break;
+        if (s.ended != 0) break;
     }
-    if (threadIdx.x == 0)
-        call.margins[blockIdx.x] = margin;
+    if (threadIdx.x == 0) call.margins[blockIdx.x] = margin;
 }
 
 } // namespace

@@ -25,8 +25,7 @@ struct Grid {
 template <class Argument>
 void launch(const char* name, void (*kernel)(Argument), Grid grid, int threads, std::size_t sharedBytes, Stream stream,
             const Argument& argument) {
-    if (grid.x == 0 || grid.y == 0 || grid.z == 0)
-        return;
+    if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
     if (sharedBytes > 48 * 1024)
         checkCuda(
             cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(sharedBytes)),

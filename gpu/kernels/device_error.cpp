@@ -35,8 +35,7 @@ Cause causeOfCode(int code) {
     case 719: // cudaErrorLaunchFailure
     case 999: // cudaErrorUnknown
         return Cause::Lost;
-    default:
-        return Cause::Other;
+    default: return Cause::Other;
     }
 }
 
@@ -55,14 +54,10 @@ namespace {
 
 std::string remedyFor(DeviceError::Cause cause) {
     switch (cause) {
-    case DeviceError::Cause::OutOfMemory:
-        return "close what else uses the GPU, or use --engine cpu";
-    case DeviceError::Cause::NoDevice:
-        return "install a driver that fits this GPU, or use --engine cpu";
-    case DeviceError::Cause::Lost:
-        return "start the program again to use the GPU, or use --engine cpu";
-    case DeviceError::Cause::Other:
-        break;
+    case DeviceError::Cause::OutOfMemory: return "close what else uses the GPU, or use --engine cpu";
+    case DeviceError::Cause::NoDevice: return "install a driver that fits this GPU, or use --engine cpu";
+    case DeviceError::Cause::Lost: return "start the program again to use the GPU, or use --engine cpu";
+    case DeviceError::Cause::Other: break;
     }
     return "use --engine cpu";
 }

@@ -35,10 +35,8 @@ KVSCOPE_PORTABLE float widened(Float16 x) {
 
 /// Element `index` of an array of any type; the branch is uniform over all threads.
 KVSCOPE_PORTABLE float elementAt(const void* data, ElementType type, std::int64_t index) {
-    if (type == ElementType::Float32)
-        return static_cast<const float*>(data)[index];
-    if (type == ElementType::BFloat16)
-        return widened(static_cast<const BFloat16*>(data)[index]);
+    if (type == ElementType::Float32) return static_cast<const float*>(data)[index];
+    if (type == ElementType::BFloat16) return widened(static_cast<const BFloat16*>(data)[index]);
     return widened(static_cast<const Float16*>(data)[index]);
 }
 

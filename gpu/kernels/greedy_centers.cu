@@ -39,8 +39,7 @@ __device__ __forceinline__ Farthest farthestOfBlock(Shared& s, const Farthest& m
     s.found[threadIdx.x] = mine;
     for (unsigned half = kThreads / 2; half > 0; half /= 2) {
         __syncthreads();
-        if (threadIdx.x < half)
-            s.found[threadIdx.x] = farthestOf(s.found[threadIdx.x], s.found[threadIdx.x + half]);
+        if (threadIdx.x < half) s.found[threadIdx.x] = farthestOf(s.found[threadIdx.x], s.found[threadIdx.x + half]);
     }
     __syncthreads();
     return s.found[0];
@@ -74,8 +73,7 @@ __device__ __forceinline__ Farthest compareRows(double* centre, const PickCall& 
     for (int pass = 0; pass < kRowsPerBlock; pass += kRowsPerPass) {
         const std::int64_t row = first + pass, read = row < keys.rows ? row : keys.rows - 1;
         const double distance = distanceOfRows(centre, rows + read * keys.width, keys.width, lane);
-        if (lane != 0 || row >= keys.rows)
-            continue;
+        if (lane != 0 || row >= keys.rows) continue;
         const std::int64_t place = head * keys.rows + row;
         double nearest = call.pick == 0 ? __builtin_inf() : call.run.distances[place];
         std::int32_t owner = call.pick == 0 ? 0 : call.run.centre[place];
@@ -97,8 +95,7 @@ template <class Element> __global__ void __launch_bounds__(kThreads) pickKernel(
     if (call.pick > 0) {
         const Farthest top = previous(s, call, head);
         if (top.distance == 0 || call.pick == call.run.count) { // every row is a centre: pass that on
-            if (threadIdx.x == 0)
-                call.after[head * call.blocks + blockIdx.x] = top;
+            if (threadIdx.x == 0) call.after[head * call.blocks + blockIdx.x] = top;
             return;
         }
         centre = top.row;
@@ -108,8 +105,7 @@ template <class Element> __global__ void __launch_bounds__(kThreads) pickKernel(
         call.run.found[head] = call.pick + 1;
     }
     const Farthest found = farthestOfBlock(s, compareRows<Element>(s.centre, call, head, centre));
-    if (threadIdx.x == 0)
-        call.after[head * call.blocks + blockIdx.x] = found;
+    if (threadIdx.x == 0) call.after[head * call.blocks + blockIdx.x] = found;
 }
 
 /// What the launch before the first one of a continued run would have left: every block's farthest row.
@@ -119,12 +115,10 @@ __global__ void __launch_bounds__(kThreads) resumeKernel(PickCall call) {
     Farthest mine;
     for (int i = threadIdx.x; i < kRowsPerBlock; i += kThreads) {
         const std::int64_t row = std::int64_t{blockIdx.x} * kRowsPerBlock + i;
-        if (row < n)
-            mine = farthestOf(mine, {call.run.distances[head * n + row], -1, row});
+        if (row < n) mine = farthestOf(mine, {call.run.distances[head * n + row], -1, row});
     }
     const Farthest found = farthestOfBlock(s, mine);
-    if (threadIdx.x == 0)
-        call.after[head * call.blocks + blockIdx.x] = found;
+    if (threadIdx.x == 0) call.after[head * call.blocks + blockIdx.x] = found;
 }
 
 } // namespace
@@ -140,8 +134,7 @@ void greedyCenters(const CentersCall& asked, Stream stream) {
     auto* found = static_cast<Farthest*>(run.scratch);
     const Grid grid{blocks, run.keys.heads};
     PickCall call{run, run.known, blocks, nullptr, found + half};
-    if (run.known > 0)
-        launch("continue k-center", resumeKernel, grid, kThreads, sharedBytes(run.keys), stream, call);
+    if (run.known > 0) launch("continue k-center", resumeKernel, grid, kThreads, sharedBytes(run.keys), stream, call);
     withElement(run.keys.type, [&](auto element) {
         for (std::int32_t pick = run.known; pick <= run.count; ++pick) {
             call.pick = pick;

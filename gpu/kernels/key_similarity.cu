@@ -46,8 +46,7 @@ template <class Element, int Width> __global__ void __launch_bounds__(kThreads) 
         const std::int64_t row = first + pass;
         const Element* x = rowOf<Element>(call.rows, row < n ? row : n - 1);
         const double square = productOfRows(x, x, d, lane);
-        if (lane == 0 && row < n)
-            call.out[blockIdx.y * n + row] = static_cast<float>(sqrt(square));
+        if (lane == 0 && row < n) call.out[blockIdx.y * n + row] = static_cast<float>(sqrt(square));
     }
 }
 
@@ -56,8 +55,7 @@ template <int Width> struct AnchorPart {
     double numbers[Width / kProductParts];
 
     __device__ __forceinline__ AnchorPart(const float* anchor, int lane) {
-        for (int i = 0; i < Width / kProductParts; ++i)
-            numbers[i] = double(anchor[lane + i * kProductParts]);
+        for (int i = 0; i < Width / kProductParts; ++i) numbers[i] = double(anchor[lane + i * kProductParts]);
     }
     __device__ __forceinline__ double operator[](std::int64_t i) const { return numbers[i]; }
 };
@@ -105,8 +103,7 @@ template <class Element, int Width> __global__ void __launch_bounds__(kThreads) 
             const DotAndSquare sums = dotAndSquare(x, anchor, part, d, lane);
             result = cosineOf(sums.dot, sums.square, anchorSquare);
         }
-        if (lane == 0 && row < n)
-            call.out[blockIdx.y * n + row] = static_cast<float>(result);
+        if (lane == 0 && row < n) call.out[blockIdx.y * n + row] = static_cast<float>(result);
     }
 }
 
@@ -134,13 +131,10 @@ __device__ __forceinline__ void addRows(const Element* tile, const double* facto
         int row = 0;
         for (; row + kAhead <= count; row += kAhead) {
             double numbers[kAhead];
-            for (int k = 0; k < kAhead; ++k)
-                numbers[k] = numberOf(row + k, c);
-            for (int k = 0; k < kAhead; ++k)
-                sum += numbers[k];
+            for (int k = 0; k < kAhead; ++k) numbers[k] = numberOf(row + k, c);
+            for (int k = 0; k < kAhead; ++k) sum += numbers[k];
         }
-        for (; row < count; ++row)
-            sum += numberOf(row, c);
+        for (; row < count; ++row) sum += numberOf(row, c);
         sums[c] = sum;
     }
 }
@@ -153,8 +147,7 @@ template <class Element, int Width> __global__ void __launch_bounds__(kAnchorThr
     const auto countAt = [&](std::int64_t first) {
         return first >= end ? 0 : static_cast<int>(end - first < call.tileRows ? end - first : call.tileRows);
     };
-    for (int c = threadIdx.x; c < d; c += kAnchorThreads)
-        s.sums[c] = 0;
+    for (int c = threadIdx.x; c < d; c += kAnchorThreads) s.sums[c] = 0;
     TileAhead<Element> ahead;
     ahead.fetch(rowOf<Element>(call.rows, begin), countAt(begin) * d);
     for (std::int64_t first = begin; first < end; first += call.tileRows) {
@@ -166,8 +159,7 @@ template <class Element, int Width> __global__ void __launch_bounds__(kAnchorThr
             const int row = pass + threadIdx.x / kProductParts;
             const Element* x = s.tile + (row < count ? row : 0) * d;
             const double square = productOfRows(x, x, d, lane);
-            if (lane == 0 && row < count)
-                s.factors[row] = inverseLength(square);
+            if (lane == 0 && row < count) s.factors[row] = inverseLength(square);
         }
         __syncthreads();
         addRows(s.tile, s.factors, call.normalised, count, d, s.sums);
@@ -181,16 +173,13 @@ template <class Element, int Width> __global__ void __launch_bounds__(kAnchorThr
 __global__ void __launch_bounds__(kThreads) finishAnchorKernel(AnchorCall call) {
     constexpr int kAhead = 16;
     const std::int64_t d = call.rows.width, c = std::int64_t{blockIdx.x} * kThreads + threadIdx.x;
-    if (c >= d)
-        return;
+    if (c >= d) return;
     const double* partial = call.partial + blockIdx.y * call.pieces * d + c;
     double sum = 0;
     for (std::int64_t first = 0; first < call.pieces; first += kAhead) {
         double numbers[kAhead];
-        for (int k = 0; k < kAhead; ++k)
-            numbers[k] = first + k < call.pieces ? partial[(first + k) * d] : 0;
-        for (int k = 0; k < kAhead; ++k)
-            sum += numbers[k];
+        for (int k = 0; k < kAhead; ++k) numbers[k] = first + k < call.pieces ? partial[(first + k) * d] : 0;
+        for (int k = 0; k < kAhead; ++k) sum += numbers[k];
     }
     call.anchor[blockIdx.y * d + c] = static_cast<float>(sum / static_cast<double>(call.rows.rows));
 }

@@ -5,8 +5,7 @@
 namespace kvscope::gpu {
 
 void checkCuda(cudaError_t error, const char* during) {
-    if (error != cudaSuccess)
-        throw DeviceError(static_cast<int>(error), cudaGetErrorString(error), during);
+    if (error != cudaSuccess) throw DeviceError(static_cast<int>(error), cudaGetErrorString(error), during);
 }
 
 } // namespace kvscope::gpu

@@ -51,8 +51,7 @@ template <class Number> struct PlainTile {
     /// Called by all threads together; the caller places barriers before and after the use of shared memory.
     static __device__ __forceinline__ void multiply(Shared& s, const TileRows& rows, const TileRows& keys, bool, bool,
                                                     Number (&values)[kTileValues]) {
-        for (Number& value : values)
-            value = 0;
+        for (Number& value : values) value = 0;
         const int row = rowOf(0), key = keyOf(0);
         for (std::int64_t depth = 0; depth < rows.width; depth += kDepth) {
             __syncthreads();

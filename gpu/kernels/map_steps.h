@@ -20,16 +20,14 @@ KVSCOPE_PORTABLE std::int64_t pieceOf(std::int64_t length, std::int64_t pieces, 
 
 /// Larger than 0 for every number; 0 stands for an empty pixel. NaN is the largest.
 KVSCOPE_PORTABLE std::uint32_t pixelBits(float value) {
-    if (value != value)
-        return 0xffffffffU;
+    if (value != value) return 0xffffffffU;
     const auto bits = __builtin_bit_cast(std::uint32_t, value);
     return bits & 0x80000000U ? ~bits : bits | 0x80000000U;
 }
 
 /// NaN for an empty pixel.
 KVSCOPE_PORTABLE float valueOfPixel(std::uint32_t bits) {
-    if (bits == 0)
-        return __builtin_nanf("");
+    if (bits == 0) return __builtin_nanf("");
     return __builtin_bit_cast(float, bits & 0x80000000U ? bits & 0x7fffffffU : ~bits);
 }
 

@@ -45,8 +45,7 @@ template <class Number> struct OnlineSoftmax {
 
     /// Adds a logit of at most rowMax; -infinity adds nothing.
     KVSCOPE_PORTABLE void add(Number logit) {
-        if (logit != -Number(__builtin_inff()))
-            rowSum += softmaxExp(logit - rowMax);
+        if (logit != -Number(__builtin_inff())) rowSum += softmaxExp(logit - rowMax);
     }
 
     KVSCOPE_PORTABLE void merge(const OnlineSoftmax& other) {
@@ -74,8 +73,7 @@ struct PositionSpan {
 };
 
 KVSCOPE_PORTABLE bool sees(const AttentionMask& mask, std::int64_t query, std::int64_t key) {
-    if (mask.kind == MaskKind::All)
-        return true;
+    if (mask.kind == MaskKind::All) return true;
     if (mask.kind == MaskKind::Chunks)
         return query / mask.chunk == key / mask.chunk &&
                (mask.slidingWindow == 0 || (key > query - mask.slidingWindow && query > key - mask.slidingWindow));
@@ -86,27 +84,22 @@ KVSCOPE_PORTABLE bool sees(const AttentionMask& mask, std::int64_t query, std::i
 /// keys.
 KVSCOPE_PORTABLE PositionSpan aroundInChunks(const AttentionMask& mask, PositionSpan span) {
     const PositionSpan chunks{span.first / mask.chunk * mask.chunk, (span.last / mask.chunk + 1) * mask.chunk - 1};
-    if (mask.slidingWindow == 0)
-        return chunks;
+    if (mask.slidingWindow == 0) return chunks;
     const PositionSpan near{span.first - mask.slidingWindow + 1, span.last + mask.slidingWindow - 1};
     return {near.first > chunks.first ? near.first : chunks.first, near.last < chunks.last ? near.last : chunks.last};
 }
 
 /// Positions of the keys that some of the queries may see; may include keys beyond both ends.
 KVSCOPE_PORTABLE PositionSpan keysSeenBy(const AttentionMask& mask, PositionSpan queries) {
-    if (mask.kind == MaskKind::All)
-        return {0, INT64_MAX};
-    if (mask.kind == MaskKind::Chunks)
-        return aroundInChunks(mask, queries);
+    if (mask.kind == MaskKind::All) return {0, INT64_MAX};
+    if (mask.kind == MaskKind::Chunks) return aroundInChunks(mask, queries);
     return {mask.slidingWindow == 0 ? 0 : queries.first - mask.slidingWindow + 1, queries.last};
 }
 
 /// Positions of the queries that may see some of the keys.
 KVSCOPE_PORTABLE PositionSpan queriesThatSee(const AttentionMask& mask, PositionSpan keys) {
-    if (mask.kind == MaskKind::All)
-        return {0, INT64_MAX};
-    if (mask.kind == MaskKind::Chunks)
-        return aroundInChunks(mask, keys);
+    if (mask.kind == MaskKind::All) return {0, INT64_MAX};
+    if (mask.kind == MaskKind::Chunks) return aroundInChunks(mask, keys);
     return {keys.first, mask.slidingWindow == 0 ? INT64_MAX : keys.last + mask.slidingWindow - 1};
 }
 

@@ -70,8 +70,7 @@ template <class Element> struct TensorTile {
                 *reinterpret_cast<Eight*>(&to[row][c]) = *reinterpret_cast<const Eight*>(source);
                 continue;
             }
-            for (int k = 0; k < 8; ++k)
-                to[row][c + k] = k < left ? source[k] : 0;
+            for (int k = 0; k < 8; ++k) to[row][c + k] = k < left ? source[k] : 0;
         }
     }
 
@@ -87,10 +86,8 @@ template <class Element> struct TensorTile {
                   key = warp() / 4 * 32 + group;
         for (std::int64_t depth = 0; depth < rows.width; depth += kDepth) {
             __syncthreads();
-            if (!whole || !rowsStay)
-                fill(s.rows, rows, depth);
-            if (!whole || !keysStay)
-                fill(s.keys, keys, depth);
+            if (!whole || !rowsStay) fill(s.rows, rows, depth);
+            if (!whole || !keysStay) fill(s.keys, keys, depth);
             __syncthreads();
             const std::int64_t left = rows.width - depth < kDepth ? rows.width - depth : kDepth;
             for (int c = 0; c < left; c += 16) {
@@ -103,8 +100,7 @@ template <class Element> struct TensorTile {
                 }
             }
         }
-        for (int v = 0; v < kTileValues; ++v)
-            values[v] = sums[v / 4][v % 4];
+        for (int v = 0; v < kTileValues; ++v) values[v] = sums[v / 4][v % 4];
     }
 };
 

@@ -66,8 +66,7 @@ __device__ __forceinline__ bool walkLanes(const Matrix& matrix, const WalksCall&
                 return false;
             }
             margin = step.margin < margin ? step.margin : margin;
-            for (int k = 0; k < PerThread; ++k)
-                y[k] += step.sign * matrix[row][lane + k * kWarp];
+            for (int k = 0; k < PerThread; ++k) y[k] += step.sign * matrix[row][lane + k * kWarp];
             if (lane == i) {
                 call.signs[entry] = static_cast<std::int8_t>(step.sign);
                 call.products[entry] = product;

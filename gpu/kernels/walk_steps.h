@@ -48,14 +48,10 @@ KVSCOPE_PORTABLE bool isFiniteNumber(double x) { return x - x == 0; }
 KVSCOPE_PORTABLE WalkStep walkStep(const WalkRule& rule, std::int64_t step, double product, double diagonal,
                                    double uniform, bool isSilent) {
     constexpr double kInfinity = __builtin_inf();
-    if (!isFiniteNumber(product) || !isFiniteNumber(diagonal))
-        return {0, kInfinity, WalkEnding::NotFinite};
-    if ((product < 0 ? -product : product) > rule.failAbove)
-        return {0, kInfinity, WalkEnding::Failed};
-    if (isSilent)
-        return {0, kInfinity, WalkEnding::Complete};
-    if (step == 0 && rule.firstIsPlus != 0)
-        return {1, kInfinity, WalkEnding::Complete};
+    if (!isFiniteNumber(product) || !isFiniteNumber(diagonal)) return {0, kInfinity, WalkEnding::NotFinite};
+    if ((product < 0 ? -product : product) > rule.failAbove) return {0, kInfinity, WalkEnding::Failed};
+    if (isSilent) return {0, kInfinity, WalkEnding::Complete};
+    if (step == 0 && rule.firstIsPlus != 0) return {1, kInfinity, WalkEnding::Complete};
     const double p = 0.5 - rule.gamma * product, lead = uniform - p;
     return {uniform < p ? 1.0 : -1.0, lead < 0 ? -lead : lead, WalkEnding::Complete};
 }

@@ -47,10 +47,8 @@ AttentionMask maskOf(const AttentionMapInput& input) {
         return input.rule.slidingWindow > 0
                    ? AttentionMask{MaskKind::Chunks, input.rule.slidingWindow, input.keys.size(1)}
                    : AttentionMask{MaskKind::All, 0, 1};
-    case MapMask::Chunks:
-        return {MaskKind::Chunks, input.rule.slidingWindow, input.chunk};
-    case MapMask::Causal:
-        break;
+    case MapMask::Chunks: return {MaskKind::Chunks, input.rule.slidingWindow, input.chunk};
+    case MapMask::Causal: break;
     }
     return {MaskKind::Causal, input.rule.slidingWindow, 1};
 }
@@ -75,8 +73,7 @@ public:
 
     void run(const Checkpoint& checkpoint) {
         std::vector<SoftmaxNormaliser> normalisers;
-        if (m_input.value == MapValue::Weight)
-            normalisers = allNormalisers(checkpoint.part(0, 0.5));
+        if (m_input.value == MapValue::Weight) normalisers = allNormalisers(checkpoint.part(0, 0.5));
         const DeviceList<SoftmaxNormaliser> normaliserList(m_memory, normalisers);
         const DeviceList<std::int32_t> pixelRows(m_memory, m_rows.pixels);
         const auto width = static_cast<std::size_t>(m_input.width);
@@ -144,8 +141,7 @@ private:
                         static_cast<float>(normaliser.rowMax - std::log(normaliser.inverseSum));
         std::vector<SoftmaxNormaliser> normalisers(heads * count);
         for (std::size_t head = 0; head < heads; ++head) {
-            for (std::size_t r = 0; r < count; ++r)
-                normalisers[head * count + r] = {double{logSumExp(head, r)}, 1};
+            for (std::size_t r = 0; r < count; ++r) normalisers[head * count + r] = {double{logSumExp(head, r)}, 1};
             for (std::size_t u = 0; u < unknown.size(); ++u)
                 normalisers[head * count + unknown[u]] = made[head * unknown.size() + u];
         }
@@ -153,11 +149,9 @@ private:
     }
 
     std::vector<SoftmaxNormaliser> normalisersOf(const std::vector<std::size_t>& rows, const Checkpoint& checkpoint) {
-        if (rows.empty())
-            return {};
+        if (rows.empty()) return {};
         std::vector<std::int32_t> queryRows;
-        for (const std::size_t row : rows)
-            queryRows.push_back(m_rows.rows[row]);
+        for (const std::size_t row : rows) queryRows.push_back(m_rows.rows[row]);
         const DeviceList<std::int32_t> list(m_memory, queryRows);
         AttentionSumsCall call{.attention = m_listed.call};
         call.attention.queryRows = list.data();

@@ -58,8 +58,7 @@ template <class Work>
 void eachPart(const std::vector<std::int32_t>& gqaGroupOf, std::int64_t kvHeads, const Work& work) {
     for (std::int32_t part = 0;; ++part) {
         const HeadLists lists(gqaGroupOf, kvHeads, part);
-        if (lists.largest == 0)
-            return;
+        if (lists.largest == 0) return;
         work(lists);
     }
 }
@@ -75,8 +74,7 @@ void attentionColumnSums(const DeviceMemory& memory, const DeviceRows& queries, 
                          const Checkpoint& checkpoint) {
     assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == queries.heads);
     std::vector<std::int32_t> positions;
-    for (const auto& list : input.keyPositions)
-        positions.insert(positions.end(), list.begin(), list.end());
+    for (const auto& list : input.keyPositions) positions.insert(positions.end(), list.begin(), list.end());
     const DeviceList<std::int32_t> keyPositions(memory, positions);
     eachPart(input.rule.gqaGroupOf, keys.heads, [&](const HeadLists& lists) {
         ListedCall listed(memory, queries, keys, lists, input.rule, arithmeticOf(arithmetic));

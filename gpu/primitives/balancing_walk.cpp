@@ -109,8 +109,7 @@ BalancingSteps stepsOf(const WalkResults& results, const WalkLists& lists, std::
     steps.products.assign(results.products.begin() + begin, results.products.begin() + end);
     steps.diagonal.assign(results.diagonal.begin() + begin, results.diagonal.begin() + end);
     steps.margin = results.margins[w];
-    if (results.endings[w] == static_cast<std::int32_t>(WalkEnding::Failed))
-        steps.failedAt = results.steps[w];
+    if (results.endings[w] == static_cast<std::int32_t>(WalkEnding::Failed)) steps.failedAt = results.steps[w];
     return steps;
 }
 
@@ -120,13 +119,11 @@ std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const Dev
                                            const float* centres, const BalancingWalks& input, Arithmetic arithmetic,
                                            const Checkpoint& checkpoint) {
     WalksCall tensors{.keys = keys, .values = values, .centres = centres};
-    if (arithmetic == Arithmetic::Fast)
-        tensors.arithmetic = KernelArithmetic::Fast;
+    if (arithmetic == Arithmetic::Fast) tensors.arithmetic = KernelArithmetic::Fast;
     const auto walks = static_cast<std::int64_t>(input.walks.size());
     std::vector<BalancingSteps> results;
     std::size_t longest = 1;
-    for (const BalancingWalk& walk : input.walks)
-        longest = std::max(longest, walk.rows.size());
+    for (const BalancingWalk& walk : input.walks) longest = std::max(longest, walk.rows.size());
     // Half of a matrix of products of keys and values.
     const double perStep =
         static_cast<double>(longest) * static_cast<double>(keys.width + (values.data ? values.width : 0));
@@ -141,8 +138,7 @@ std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const Dev
                     for (std::int64_t w = begin * together; w < std::min(walks, end * together); ++w)
                         lists.add(input.walks[static_cast<std::size_t>(w)]);
                     const WalkResults done = runWalks(memory, tensors, lists, most, stepsEach, slices);
-                    for (std::size_t w = 0; w < lists.rules.size(); ++w)
-                        results.push_back(stepsOf(done, lists, w));
+                    for (std::size_t w = 0; w < lists.rules.size(); ++w) results.push_back(stepsOf(done, lists, w));
                 });
     return results;
 }

@@ -29,15 +29,13 @@ public:
     DeviceList(const DeviceMemory& memory, std::size_t count)
         : m_count(count), m_data(count > 0 ? memory.allocate(count * sizeof(T)) : nullptr) {}
     DeviceList(const DeviceMemory& memory, const std::vector<T>& numbers) : DeviceList(memory, numbers.size()) {
-        if (m_count > 0)
-            memory.copyIn(data(), numbers.data(), m_count * sizeof(T));
+        if (m_count > 0) memory.copyIn(data(), numbers.data(), m_count * sizeof(T));
     }
 
     T* data() const { return static_cast<T*>(m_data.get()); }
     std::vector<T> read(const DeviceMemory& memory) const {
         std::vector<T> numbers(m_count);
-        if (m_count > 0)
-            memory.copyOut(numbers.data(), data(), m_count * sizeof(T));
+        if (m_count > 0) memory.copyOut(numbers.data(), data(), m_count * sizeof(T));
         return numbers;
     }
 

@@ -21,15 +21,12 @@ struct RunLists {
 
 /// Centres that every head has already compared all rows with; 0 when the runs cannot be continued together.
 std::int32_t knownPicks(const CentersRequest& request, std::int64_t heads) {
-    if (static_cast<std::int64_t>(request.known.size()) != heads)
-        return 0;
+    if (static_cast<std::int64_t>(request.known.size()) != heads) return 0;
     const auto picks = static_cast<std::int32_t>(request.known.front().order.size());
     for (const GreedyCenters& run : request.known) {
-        if (static_cast<std::int32_t>(run.order.size()) != picks || run.radius.size() != run.order.size())
-            return 0;
+        if (static_cast<std::int32_t>(run.order.size()) != picks || run.radius.size() != run.order.size()) return 0;
         for (const std::int32_t compared : run.compared)
-            if (compared != picks)
-                return 0;
+            if (compared != picks) return 0;
     }
     return picks <= request.count ? picks : 0;
 }
@@ -110,8 +107,7 @@ std::vector<GreedyCenters> greedyCenters(const DeviceMemory& memory, const Devic
                                          const CentersRequest& request, const Checkpoint& checkpoint) {
     assert(static_cast<std::int64_t>(request.first.size()) == keys.heads && 1 <= request.count);
     const std::int32_t known = knownPicks(request, keys.heads);
-    if (known == request.count)
-        return request.known;
+    if (known == request.count) return request.known;
     const RunLists lists = listsFor(memory, keys, request, known);
     Slices slices(memory, checkpoint, static_cast<double>(request.count - known));
     slices.each(request.count - known, 1, 64, [&](std::int64_t begin, std::int64_t end) {

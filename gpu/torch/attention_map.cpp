@@ -47,18 +47,15 @@ public:
         const bool known = m_input.value == MapValue::Logit || allKnown(rows, count);
         KeySpan keys = keysSeenBy(m_input, rows[0].position);
         keys.end = keysSeenBy(m_input, rows[count - 1].position).end;
-        if (known)
-            keys = keys.and_({m_input.keyBegin, m_input.keyEnd});
-        if (keys.count() == 0)
-            return;
+        if (known) keys = keys.and_({m_input.keyBegin, m_input.keyEnd});
+        if (keys.count() == 0) return;
         std::vector<std::int64_t> places;
         Visible perRow, perLane;
         for (std::int64_t r = 0; r < count; ++r) {
             const KeySpan seen = keysSeenBy(m_input, rows[r].position);
             places.push_back(rows[r].position - m_input.firstQuery);
             perRow.add(seen.begin, seen.end);
-            for (std::int64_t head = 0; head < m_heads; ++head)
-                perLane.add(seen.begin, seen.end);
+            for (std::int64_t head = 0; head < m_heads; ++head) perLane.add(seen.begin, seen.end);
         }
         const at::Tensor positions = at::arange(keys.begin, keys.end, m_pixelOfKey.options());
         const at::Tensor queries =
@@ -68,8 +65,7 @@ public:
         const auto hidden = [&](const Visible& visible) {
             return hiddenFrom(m_device, visible, positions, keys.begin, keys.end - 1);
         };
-        if (m_input.value == MapValue::Weight)
-            makeWeights(values, hidden(perLane), rows, count, known);
+        if (m_input.value == MapValue::Weight) makeWeights(values, hidden(perLane), rows, count, known);
         pool(combined(values.to(at::kDouble), count), hidden(perRow), rows, count, keys);
     }
 
@@ -94,8 +90,7 @@ private:
     bool allKnown(const MapRow* rows, std::int64_t count) const {
         for (std::int64_t r = 0; r < count; ++r)
             for (std::int64_t head = 0; head < m_heads; ++head)
-                if (std::isnan(logSumExp(head, rows[r].position)))
-                    return false;
+                if (std::isnan(logSumExp(head, rows[r].position))) return false;
         return true;
     }
 
@@ -117,26 +112,22 @@ private:
         for (std::int64_t r = 0; r < count; ++r)
             for (std::int64_t head = 0; head < m_heads; ++head) {
                 const auto lane = static_cast<std::size_t>(r * m_heads + head);
-                if (all[lane] > 0)
-                    logSumExp(head, rows[r].position) = static_cast<float>(logs[lane]);
+                if (all[lane] > 0) logSumExp(head, rows[r].position) = static_cast<float>(logs[lane]);
             }
     }
 
     /// Cells [rows, m]: the weights of the query heads combined.
     at::Tensor combined(const at::Tensor& values, std::int64_t count) const {
         const at::Tensor perHead = values.view({count, m_heads, -1});
-        if (m_heads == 1)
-            return perHead.squeeze(1);
-        if (m_input.combine == GroupRule::Max)
-            return perHead.amax(1);
+        if (m_heads == 1) return perHead.squeeze(1);
+        if (m_input.combine == GroupRule::Max) return perHead.amax(1);
         const at::Tensor sum = perHead.sum(1);
         return m_input.combine == GroupRule::Mean ? sum / static_cast<double>(m_heads) : sum;
     }
 
     void pool(at::Tensor cells, const at::Tensor& hidden, const MapRow* rows, std::int64_t count, KeySpan keys) {
         const KeySpan shown = keys.and_({m_input.keyBegin, m_input.keyEnd});
-        if (shown.count() == 0)
-            return;
+        if (shown.count() == 0) return;
         if (m_input.value == MapValue::Weight) // masked cells weigh 0
             m_columns.narrow(0, keys.begin, keys.count()).add_(cells.sum(0));
         if (hidden.defined()) // NaN marks a masked cell; an unmasked weight of 0 stays 0
@@ -146,8 +137,7 @@ private:
         const at::Tensor pixels = at::full({count, m_input.width}, kMinusInfinity, cells.options())
                                       .scatter_reduce(1, columns.unsqueeze(0).expand({count, -1}), cells, "amax");
         std::vector<std::int64_t> lines;
-        for (std::int64_t r = 0; r < count; ++r)
-            lines.push_back(rows[r].pixel);
+        for (std::int64_t r = 0; r < count; ++r) lines.push_back(rows[r].pixel);
         const at::Tensor places = m_device.listOf(lines).unsqueeze(1).expand({count, m_input.width});
         m_cells = m_cells.scatter_reduce(0, places, pixels, "amax");
     }

@@ -35,8 +35,7 @@ KeyRange visibleKeys(const AttentionInput& input, std::int64_t kv, std::int64_t 
     const auto& list = input.keyPositions[static_cast<std::size_t>(kv)];
     const auto first = std::lower_bound(list.begin(), list.end(), oldest);
     const auto end = std::upper_bound(first, list.end(), latest);
-    if (first == end)
-        return {};
+    if (first == end) return {};
     return {first - list.begin(), end - first, *first, *(end - 1)};
 }
 
@@ -50,8 +49,7 @@ at::Tensor columnSums(const at::Tensor& exponentials, std::int64_t groups) {
 /// Masks keys of a chunk of `length` rows at a distance of the window or more; padding keys stay. logits [.., length,
 /// terms].
 void hideFar(at::Tensor logits, std::int64_t length, std::int64_t window) {
-    if (window == 0 || window >= length)
-        return;
+    if (window == 0 || window >= length) return;
     const auto whole = logits.options().dtype(at::kLong);
     const at::Tensor rows = at::arange(length, whole).unsqueeze(1), terms = at::arange(logits.size(-1), whole);
     const at::Tensor far = (rows - terms).abs().ge(window).logical_and(terms.lt(length));
@@ -83,8 +81,7 @@ HostTensor TorchEngine::attentionColumnSums(const AttentionInput& input, const C
     for (std::int64_t kv = 0; kv < keys.size(0); ++kv) {
         const std::vector<std::int64_t> heads = queryHeadsOf(input.rule, kv);
         const auto group = static_cast<std::int64_t>(heads.size());
-        if (group == 0)
-            continue;
+        if (group == 0) continue;
         const at::Tensor mine = queries.index_select(0, m_device.listOf(heads)), wide = keys.select(0, kv).to(type);
         const at::Tensor positions = input.keyPositions.empty()
                                          ? at::arange(m, keys.options().dtype(at::kLong))
@@ -94,8 +91,7 @@ HostTensor TorchEngine::attentionColumnSums(const AttentionInput& input, const C
         steps.batches(w, bytes, static_cast<double>(group), [&](std::int64_t begin, std::int64_t count) {
             const std::int64_t earliest = input.firstQuery + begin;
             const KeyRange range = visibleKeys(input, kv, earliest, earliest + count - 1);
-            if (range.count == 0)
-                return;
+            if (range.count == 0) return;
             Visible visible;
             for (std::int64_t row = 0; row < group * count; ++row) // the heads of the group one after the other
                 visible.addCausal(earliest + row % count, input.rule);
@@ -118,33 +114,28 @@ HostTensor TorchEngine::attentionChunkSums(const AttentionChunksInput& input, co
     const std::int64_t whole = n / size, rest = size < input.chunk ? n : n - whole * size;
     Steps steps(m_device, checkpoint, static_cast<double>(input.queries.size(0) * n));
     if constexpr (KVSCOPE_HAS_KERNELS)
-        if (m_device.runsKernels() && n > 0)
-            return kernels::chunkSums(m_device, input, m_arithmetic, checkpoint);
+        if (m_device.runsKernels() && n > 0) return kernels::chunkSums(m_device, input, m_arithmetic, checkpoint);
     const at::Tensor queries = numbersOf(input.queries), keys = numbersOf(input.keys);
     at::Tensor out = at::zeros({queries.size(0), n}, keys.options());
     for (std::int64_t kv = 0; kv < keys.size(0); ++kv) {
         const std::vector<std::int64_t> heads = queryHeadsOf(input.rule, kv);
         const auto group = static_cast<std::int64_t>(heads.size());
-        if (group == 0)
-            continue;
+        if (group == 0) continue;
         const at::Tensor where = m_device.listOf(heads), mine = queries.index_select(0, where);
         // Chunks of `length` rows from row `begin` on, a short one with its padding.
         const auto compute = [&](std::int64_t begin, std::int64_t count, std::int64_t length) {
             const bool isShort = length < input.chunk;
             at::Tensor k = keys.select(0, kv).narrow(0, begin, count * length).to(type).view({count, length, d});
-            if (isShort)
-                k = at::cat({k, at::zeros({count, input.zeroKeys, d}, k.options())}, 1);
+            if (isShort) k = at::cat({k, at::zeros({count, input.zeroKeys, d}, k.options())}, 1);
             const at::Tensor q = mine.narrow(1, begin, count * length).to(type).reshape({group, count, length, d});
             at::Tensor sums = chunkSums(q.transpose(0, 1), k, input.rule).narrow(2, 0, length).to(at::kDouble);
-            if (isShort)
-                sums = sums + static_cast<double>(input.uniformRows) / static_cast<double>(input.chunk);
+            if (isShort) sums = sums + static_cast<double>(input.uniformRows) / static_cast<double>(input.chunk);
             out.narrow(1, begin, count * length).index_copy_(0, where, sums.flatten(1).to(at::kFloat));
         };
         const double bytes = 24.0 * static_cast<double>(group * size * (size + d));
         steps.batches(size < input.chunk ? 0 : whole, bytes, static_cast<double>(group * size),
                       [&](std::int64_t begin, std::int64_t count) { compute(begin * size, count, size); });
-        if (rest > 0)
-            compute(n - rest, 1, rest);
+        if (rest > 0) compute(n - rest, 1, rest);
     }
     return hostTensorOf(out);
 }

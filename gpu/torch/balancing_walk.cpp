@@ -33,8 +33,7 @@ using Walks = std::vector<const BalancingWalk*>;
 at::Tensor perWalk(const TorchDevice& device, const Walks& walks,
                    const std::function<double(const BalancingWalk&)>& of) {
     std::vector<double> numbers;
-    for (const BalancingWalk* walk : walks)
-        numbers.push_back(of(*walk));
+    for (const BalancingWalk* walk : walks) numbers.push_back(of(*walk));
     return device.listOf(numbers).view({-1, 1, 1});
 }
 
@@ -61,8 +60,7 @@ public:
         const auto type = arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
         m_keys = gathered(input.keys);
         m_keyFactors = m_keys.to(type);
-        if (!input.values.empty())
-            m_valueFactors = gathered(input.values).to(type);
+        if (!input.values.empty()) m_valueFactors = gathered(input.values).to(type);
         m_uniforms = perRow(
             device, m_walks, [](const BalancingWalk& w) -> const auto& { return w.uniforms; }, 0);
         m_weights = perRow(
@@ -113,8 +111,7 @@ public:
                 steps.products.push_back(products[at]);
                 steps.diagonal.push_back(diagonal[at]);
                 const bool drawn = signs[at] != 0 && !(i == 0 && walk.firstIsPlus);
-                if (drawn)
-                    steps.margin = std::min(steps.margin, std::abs(lean[at]));
+                if (drawn) steps.margin = std::min(steps.margin, std::abs(lean[at]));
             }
         }
     }
@@ -124,8 +121,7 @@ private:
         const at::Tensor all = numbersOf(tensor);
         std::vector<std::int64_t> places; // row indices into [H n]
         for (const BalancingWalk* walk : m_walks)
-            for (const TokenIndex row : walk->rows)
-                places.push_back(walk->head * all.size(1) + row);
+            for (const TokenIndex row : walk->rows) places.push_back(walk->head * all.size(1) + row);
         return all.flatten(0, 1)
             .index_select(0, m_device.listOf(places))
             .to(at::kDouble)
@@ -140,8 +136,7 @@ private:
             centres = at::where(over > 0, centres, 0.0);
         } else {
             std::vector<std::int64_t> heads;
-            for (const BalancingWalk* walk : m_walks)
-                heads.push_back(walk->head);
+            for (const BalancingWalk* walk : m_walks) heads.push_back(walk->head);
             const at::Tensor given =
                 m_device.upload(input.centres).to(at::kDouble).index_select(0, m_device.listOf(heads));
             centres = at::where(over > 0, centres, given.unsqueeze(1));
@@ -159,8 +154,7 @@ private:
         const auto across = [&](const at::Tensor& list) { return list.narrow(1, begin, end - begin).transpose(1, 2); };
         at::Tensor matrix = products(m_keyFactors).sub_(before(m_terms)).sub_(across(m_terms));
         matrix.mul_(m_logScale).sub_(m_logShift).clamp_max_(kLargestExponent).exp_();
-        if (!m_valueFactors.defined())
-            return matrix.mul_(m_valueConstant);
+        if (!m_valueFactors.defined()) return matrix.mul_(m_valueConstant);
         const at::Tensor weights = m_weights.unsqueeze(2);
         return matrix.mul_(products(m_valueFactors)
                                .mul_(before(weights))
@@ -176,8 +170,7 @@ private:
             const at::Tensor row = matrix.select(1, i), product = y.select(1, i - begin);
             const at::Tensor lean = m_uniforms.select(1, i) - (0.5 - m_gamma * product); // > 0 when the sign is -1
             at::Tensor sign = at::where(lean < 0, at::ones_like(lean), at::full_like(lean, -1.0));
-            if (i == 0)
-                sign.masked_fill_(m_firstIsPlus, 1.0);
+            if (i == 0) sign.masked_fill_(m_firstIsPlus, 1.0);
             sign.masked_fill_(m_silent.select(1, i), 0.0);
             m_signs.select(1, i).copy_(sign);
             m_products.select(1, i).copy_(product);
@@ -205,8 +198,7 @@ std::vector<BalancingSteps> TorchEngine::balancingWalks(const BalancingWalks& in
         const std::size_t rows = input.walks[w].rows.size();
         assert(input.walks[w].uniforms.size() == rows);
         work += static_cast<double>(rows) * static_cast<double>(rows);
-        if (rows > 0)
-            byLength[rows].push_back(w);
+        if (rows > 0) byLength[rows].push_back(w);
     }
     Steps steps(m_device, checkpoint, work);
     if constexpr (KVSCOPE_HAS_KERNELS)
@@ -219,8 +211,7 @@ std::vector<BalancingSteps> TorchEngine::balancingWalks(const BalancingWalks& in
         steps.batches(static_cast<std::int64_t>(places.size()), bytes, 0, [&](std::int64_t begin, std::int64_t count) {
             const std::vector<std::size_t> mine(places.begin() + begin, places.begin() + begin + count);
             Walks walks;
-            for (const std::size_t place : mine)
-                walks.push_back(&input.walks[place]);
+            for (const std::size_t place : mine) walks.push_back(&input.walks[place]);
             WalkBatch batch(m_device, input, std::move(walks), m_arithmetic);
             batch.run(steps);
             batch.deliver(mine, results);

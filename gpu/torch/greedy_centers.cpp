@@ -36,13 +36,11 @@ public:
     GreedyRun(const TorchDevice& device, const at::Tensor& keys, TokenIndex first, const GreedyCenters& known)
         : m_keys(keys.to(at::kDouble)) {
         std::vector<TokenIndex> order = known.order;
-        if (order.empty())
-            order.push_back(first);
+        if (order.empty()) order.push_back(first);
         m_nearest = at::full({m_keys.size(0)}, kInfinity, m_keys.options());
         m_centre = at::zeros({m_keys.size(0)}, m_keys.options().dtype(at::kLong));
         const at::Tensor picks = device.listOf(order);
-        for (std::int64_t i = 0; i < picks.size(0); ++i)
-            take(picks.narrow(0, i, 1));
+        for (std::int64_t i = 0; i < picks.size(0); ++i) take(picks.narrow(0, i, 1));
     }
 
     std::int64_t picks() const { return static_cast<std::int64_t>(m_picks.size()); }
@@ -50,22 +48,19 @@ public:
 
     GreedyCenters result() const {
         GreedyCenters out;
-        for (const std::int64_t row : integersOf(at::cat(m_picks)))
-            out.order.push_back(static_cast<TokenIndex>(row));
+        for (const std::int64_t row : integersOf(at::cat(m_picks))) out.order.push_back(static_cast<TokenIndex>(row));
         out.radius = doublesOf(at::stack(m_radii));
         out.closest = doublesOf(at::stack(m_leads));
         std::size_t count = 0; // picks until every row coincides with a centre
         while (count < out.radius.size() && (count == 0 || out.radius[count - 1] > 0)) {
-            if (!std::isfinite(out.radius[count]))
-                refuseKey(m_nearest.argmax().item<std::int64_t>());
+            if (!std::isfinite(out.radius[count])) refuseKey(m_nearest.argmax().item<std::int64_t>());
             ++count;
         }
         out.order.resize(count);
         out.radius.resize(count);
         out.closest.resize(count);
         out.distances = doublesOf(m_nearest.square());
-        for (const std::int64_t centre : integersOf(m_centre))
-            out.centre.push_back(static_cast<std::int32_t>(centre));
+        for (const std::int64_t centre : integersOf(m_centre)) out.centre.push_back(static_cast<std::int32_t>(centre));
         out.compared.assign(out.centre.size(), static_cast<std::int32_t>(count));
         return out;
     }
@@ -101,16 +96,14 @@ std::vector<GreedyCenters> TorchEngine::greedyCenters(const Tensor& keys, const 
     known.resize(static_cast<std::size_t>(heads));
     Steps steps(m_device, checkpoint, static_cast<double>(heads * request.count));
     if constexpr (KVSCOPE_HAS_KERNELS)
-        if (m_device.runsKernels())
-            return kernels::greedyCenters(m_device, keys, request, checkpoint);
+        if (m_device.runsKernels()) return kernels::greedyCenters(m_device, keys, request, checkpoint);
     const at::Tensor rows = numbersOf(keys);
     for (std::int64_t h = 0; h < heads; ++h) {
         const auto head = static_cast<std::size_t>(h);
         GreedyRun run(m_device, rows.select(0, h), request.first[head], known[head]);
         while (run.picks() < request.count) {
             run.pickNext();
-            if (run.picks() % kReportEvery == 0)
-                steps.advance(kReportEvery);
+            if (run.picks() % kReportEvery == 0) steps.advance(kReportEvery);
         }
         runs.push_back(run.result());
     }

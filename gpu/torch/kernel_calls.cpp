@@ -50,8 +50,7 @@ private:
 /// A tensor [H, n, d] as kernels read it: contiguous rows, any distance between heads. Copies where it is not so.
 struct RowsTensor {
     explicit RowsTensor(const Tensor& tensor) {
-        if (tensor.empty())
-            return;
+        if (tensor.empty()) return;
         take(storedNumbersOf(tensor));
     }
 
@@ -84,8 +83,7 @@ const float* addressOf(const at::Tensor& numbers) {
 /// Queries and keys converted to one type, as the attention kernels need.
 struct QueriesAndKeys {
     QueriesAndKeys(const Tensor& q, const Tensor& k) : queries(q), keys(k) {
-        if (queries.rows.type == keys.rows.type)
-            return;
+        if (queries.rows.type == keys.rows.type) return;
         queries.widen();
         keys.widen();
     }

@@ -36,8 +36,7 @@ at::Tensor inverseLengths(const at::Tensor& wide) {
 at::Tensor medianOf(const at::Tensor& rows) {
     const std::int64_t n = rows.size(1);
     const at::Tensor sorted = std::get<0>(rows.sort(1));
-    if (n % 2 == 1)
-        return sorted.select(1, n / 2);
+    if (n % 2 == 1) return sorted.select(1, n / 2);
     return (sorted.select(1, n / 2 - 1).to(at::kDouble) + sorted.select(1, n / 2).to(at::kDouble)) / 2;
 }
 
@@ -48,11 +47,9 @@ double bytesOfRow(const at::Tensor& keys) {
 /// Sum over all rows [.., n, d] of the metric to each of rows [.., r, d]; `inverse` [.., n]: 1 / norm for the cosine.
 at::Tensor sumOverAll(const at::Tensor& rows, const at::Tensor& all, const at::Tensor& inverse,
                       SimilarityMetric metric) {
-    if (metric == SimilarityMetric::Euclidean)
-        return at::cdist(rows, all, 2.0, kDifferences).sum(-1);
+    if (metric == SimilarityMetric::Euclidean) return at::cdist(rows, all, 2.0, kDifferences).sum(-1);
     const at::Tensor products = at::matmul(rows, all.transpose(-1, -2));
-    if (metric == SimilarityMetric::Dot)
-        return products.sum(-1);
+    if (metric == SimilarityMetric::Dot) return products.sum(-1);
     return at::matmul(products, inverse.unsqueeze(-1)).squeeze(-1);
 }
 
@@ -61,8 +58,7 @@ at::Tensor sumOverAll(const at::Tensor& rows, const at::Tensor& all, const at::T
 HostTensor TorchEngine::rowNorms(const Tensor& keys, const Checkpoint& checkpoint) const {
     Steps steps(m_device, checkpoint, static_cast<double>(keys.size(1)));
     if constexpr (KVSCOPE_HAS_KERNELS)
-        if (m_device.runsKernels())
-            return kernels::rowNorms(m_device, keys);
+        if (m_device.runsKernels()) return kernels::rowNorms(m_device, keys);
     const at::Tensor rows = numbersOf(keys);
     std::vector<at::Tensor> parts;
     steps.batches(rows.size(1), bytesOfRow(rows), 1, [&](std::int64_t begin, std::int64_t count) {
@@ -85,8 +81,7 @@ HostTensor TorchEngine::anchor(const Tensor& keys, AnchorKind kind, const Checkp
     }
     Steps steps(m_device, checkpoint, static_cast<double>(n));
     if constexpr (KVSCOPE_HAS_KERNELS)
-        if (m_device.runsKernels())
-            return kernels::meanAnchor(m_device, keys, kind);
+        if (m_device.runsKernels()) return kernels::meanAnchor(m_device, keys, kind);
     const at::Tensor rows = numbersOf(keys);
     at::Tensor sum = at::zeros({heads, d}, rows.options().dtype(at::kDouble));
     steps.batches(n, bytesOfRow(rows), 1, [&](std::int64_t begin, std::int64_t count) {
@@ -101,8 +96,7 @@ HostTensor TorchEngine::similarity(const Tensor& keys, const HostTensor& anchor,
     assert(anchor.shape == (Shape{keys.size(0), keys.size(2)}));
     Steps steps(m_device, checkpoint, static_cast<double>(keys.size(1)));
     if constexpr (KVSCOPE_HAS_KERNELS)
-        if (m_device.runsKernels())
-            return kernels::similarity(m_device, keys, anchor, metric);
+        if (m_device.runsKernels()) return kernels::similarity(m_device, keys, anchor, metric);
     const at::Tensor rows = numbersOf(keys), anchors = m_device.upload(anchor).to(at::kDouble).unsqueeze(1);
     const at::Tensor anchorLengths = lengthsOf(anchors);
     std::vector<at::Tensor> parts;
@@ -133,8 +127,7 @@ HostTensor TorchEngine::pairwiseSums(const Tensor& keys, SimilarityMetric metric
         std::vector<at::Tensor> parts;
         steps.batches(n, 16.0 * static_cast<double>(n), 1, [&](std::int64_t begin, std::int64_t count) {
             at::Tensor part = sumOverAll(wide.narrow(0, begin, count), wide, inverse, metric);
-            if (metric == SimilarityMetric::Cosine)
-                part = part * inverse.narrow(0, begin, count);
+            if (metric == SimilarityMetric::Cosine) part = part * inverse.narrow(0, begin, count);
             parts.push_back(part);
         });
         sums.push_back(at::cat(parts, 0));

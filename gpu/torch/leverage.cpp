@@ -33,8 +33,7 @@ class WideRows {
 public:
     WideRows(at::Tensor rows, bool centred) : m_rows(std::move(rows)) {
         m_noise = at::zeros({m_rows.size(0)}, m_rows.options());
-        if (!centred)
-            return;
+        if (!centred) return;
         const at::Tensor mean = m_rows.mean(1, /*keepdim=*/true);
         m_noise = mean.square().sum({1, 2}) * (static_cast<double>(m_rows.size(1)) * kCentringNoise);
         m_rows = m_rows - mean;
@@ -44,8 +43,7 @@ public:
         return {request.route, request.regulariser, request.strength, m_rows.size(1), m_noise};
     }
     const at::Tensor& small(LeverageRoute route) {
-        if (!m_small.defined())
-            m_small = usesTriangle(route) ? triangleOf(m_rows) : gramOf(m_rows);
+        if (!m_small.defined()) m_small = usesTriangle(route) ? triangleOf(m_rows) : gramOf(m_rows);
         return m_small;
     }
     Whitening whitening(const LeverageRequest& request) {
@@ -76,8 +74,7 @@ class LeverageRun {
 public:
     LeverageRun(const TorchDevice& device, const LeverageRequest& request)
         : m_request(request), m_rows(storedNumbersOf(request.rows)), m_ranks(static_cast<std::size_t>(m_rows.size(0))) {
-        if (!request.sketch.empty())
-            m_sketch = device.upload(request.sketch).to(at::kDouble);
+        if (!request.sketch.empty()) m_sketch = device.upload(request.sketch).to(at::kDouble);
         m_scores = at::zeros({m_rows.size(0), m_rows.size(1)}, m_rows.options().dtype(at::kFloat));
     }
 
@@ -100,8 +97,7 @@ public:
 
     Leverage result() const {
         Leverage out{hostTensorOf(m_scores), {}, m_ranks};
-        if (!m_spectra.empty())
-            out.spectrum = hostTensorOf(at::cat(m_spectra, 0));
+        if (!m_spectra.empty()) out.spectrum = hostTensorOf(at::cat(m_spectra, 0));
         return out;
     }
 
@@ -130,8 +126,7 @@ Leverage TorchEngine::leverage(const LeverageRequest& request, const Checkpoint&
                              run.compute(head, count, (begin + first) * step, some, step);
                          });
         });
-        if (n % step > 0)
-            run.compute(head, count, n - n % step, 1, n % step);
+        if (n % step > 0) run.compute(head, count, n - n % step, 1, n % step);
     });
     return run.result();
 }

@@ -20,8 +20,7 @@ constexpr double kMinusInfinity = -std::numeric_limits<double>::infinity();
 
 at::Tensor logitsOf(const at::Tensor& rows, const at::Tensor& keys, const AttentionRule& rule) {
     at::Tensor logits = at::matmul(rows, keys.transpose(-1, -2)).mul_(rule.scaling);
-    if (rule.softcap > 0)
-        logits.div_(rule.softcap).tanh_().mul_(rule.softcap);
+    if (rule.softcap > 0) logits.div_(rule.softcap).tanh_().mul_(rule.softcap);
     return logits;
 }
 
@@ -30,16 +29,14 @@ at::Tensor hiddenFrom(const TorchDevice& device, const Visible& visible, const a
     assert(!visible.from.empty() && visible.from.size() == visible.end.size());
     const bool late = *std::min_element(visible.end.begin(), visible.end.end()) <= last;
     const bool early = *std::max_element(visible.from.begin(), visible.from.end()) > first;
-    if (!late && !early)
-        return {};
+    if (!late && !early) return {};
     const at::Tensor keys = positions.unsqueeze(0);
     const at::Tensor afterEnd = keys >= device.listOf(visible.end).unsqueeze(1);
     return early ? afterEnd.logical_or(keys < device.listOf(visible.from).unsqueeze(1)) : afterEnd;
 }
 
 at::Tensor exponentiate(at::Tensor& logits, const at::Tensor& hidden) {
-    if (hidden.defined())
-        logits.masked_fill_(hidden, kMinusInfinity);
+    if (hidden.defined()) logits.masked_fill_(hidden, kMinusInfinity);
     const at::Tensor rowMax = logits.amax(-1, true);
     // Where a row sees no key rowMax is -infinity: subtracting 0 instead gives e^x = 0 and not NaN.
     logits.sub_(at::where(rowMax == kMinusInfinity, 0.0, rowMax)).exp_();
@@ -51,8 +48,7 @@ at::Tensor inverseSumsOf(const at::Tensor& rowSums) { return at::where(rowSums =
 std::vector<std::int64_t> queryHeadsOf(const AttentionRule& rule, std::int64_t kv) {
     std::vector<std::int64_t> heads;
     for (std::size_t h = 0; h < rule.gqaGroupOf.size(); ++h)
-        if (rule.gqaGroupOf[h] == kv)
-            heads.push_back(static_cast<std::int64_t>(h));
+        if (rule.gqaGroupOf[h] == kv) heads.push_back(static_cast<std::int64_t>(h));
     return heads;
 }
 

@@ -12,8 +12,7 @@ std::vector<MapRow> mapRowsOf(const AttentionMapInput& input) {
     for (std::int64_t y = 0; y < input.height; ++y) {
         const std::int64_t begin = rows * y / input.height, count = rows * (y + 1) / input.height - begin;
         const std::int64_t taken = input.rowsPerPixel > 0 ? std::min(input.rowsPerPixel, count) : count;
-        for (std::int64_t i = 0; i < taken; ++i)
-            list.push_back({y, input.rowBegin + begin + count * i / taken});
+        for (std::int64_t i = 0; i < taken; ++i) list.push_back({y, input.rowBegin + begin + count * i / taken});
     }
     return list;
 }

@@ -67,8 +67,7 @@ HostTensor TorchEngine::singularValues(const Tensor& rows, const RowPositions& c
     std::vector<std::int64_t> counts;
     for (std::int64_t h = 0; h < heads; ++h) {
         at::Tensor mine = all.select(0, h);
-        if (!chosen.empty())
-            mine = mine.index_select(0, m_device.listOf(chosen[static_cast<std::size_t>(h)]));
+        if (!chosen.empty()) mine = mine.index_select(0, m_device.listOf(chosen[static_cast<std::size_t>(h)]));
         grams.push_back(momentsOf(mine, steps).products);
         counts.push_back(mine.size(0));
     }

@@ -40,8 +40,7 @@ std::string nameOfGpu() {
     using NameOf = int (*)(char*, int, int);
     const auto nameOf = driver ? reinterpret_cast<NameOf>(dlsym(driver, "cuDeviceGetName")) : nullptr;
     char name[128] = "NVIDIA GPU";
-    if (nameOf)
-        nameOf(name, sizeof name, 0);
+    if (nameOf) nameOf(name, sizeof name, 0);
     return name;
 }
 
@@ -60,8 +59,7 @@ template <class Number> at::Tensor copied(std::span<const Number> numbers, at::S
 
 std::vector<std::int64_t> sizesOf(const Shape& shape) {
     std::vector<std::int64_t> sizes;
-    for (int axis = 0; axis < shape.rank(); ++axis)
-        sizes.push_back(shape[axis]);
+    for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(shape[axis]);
     return sizes;
 }
 
@@ -92,11 +90,9 @@ TorchDevice::TorchDevice(const EngineModuleRequest& request)
     const int threads = request.threads > 0 ? request.threads : cores;
     at::set_num_threads(threads);
     m_description = "LibTorch on the CPU, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-    if (m_cuda)
-        openCuda();
+    if (m_cuda) openCuda();
     m_runsKernels = KVSCOPE_HAS_KERNELS && (m_cuda || kernelsRunOnTheCpu());
-    if (m_runsKernels && !m_cuda)
-        m_description += ", emulated kernels";
+    if (m_runsKernels && !m_cuda) m_description += ", emulated kernels";
 }
 
 void TorchDevice::openCuda() {
@@ -122,8 +118,7 @@ void TorchDevice::openCuda() {
 }
 
 at::Tensor TorchDevice::toDevice(const at::Tensor& onHost) const {
-    if (!m_cuda)
-        return onHost;
+    if (!m_cuda) return onHost;
     // A blocking copy: a pinned buffer of an asynchronous copy would be freed through a call that throws inside a
     // destructor when the device is lost meanwhile.
     return pinned(onHost).to(deviceOf(true), /*non_blocking=*/false);
@@ -134,8 +129,7 @@ at::Tensor TorchDevice::upload(HostTensor numbers) const { return toDevice(cpuTe
 at::Tensor TorchDevice::uploadAsStored(HostTensor numbers) const {
     const StoredType type = m_cuda || m_runsKernels ? numbers.stored : StoredType::Float32;
     const at::Tensor onHost = cpuTensorOf(std::move(numbers));
-    if (type == StoredType::Float32)
-        return toDevice(onHost);
+    if (type == StoredType::Float32) return toDevice(onHost);
     return toDevice(onHost.to(type == StoredType::Bfloat16 ? at::kBFloat16 : at::kHalf));
 }
 
@@ -150,47 +144,39 @@ at::Tensor TorchDevice::listOf(std::span<const std::int32_t> numbers) const {
 }
 
 bool TorchDevice::shrink() const {
-    if (m_batchBytes <= kSmallestBatchBytes)
-        return false;
+    if (m_batchBytes <= kSmallestBatchBytes) return false;
     m_batchBytes = std::max(kSmallestBatchBytes, m_batchBytes / 2);
-    if (m_cuda)
-        c10::getDeviceAllocator(at::kCUDA)->emptyCache();
+    if (m_cuda) c10::getDeviceAllocator(at::kCUDA)->emptyCache();
     return true;
 }
 
 DeviceFailure TorchDevice::classify(const std::exception& failure) const {
     using Cause = DeviceError::Cause;
-    if (dynamic_cast<const c10::OutOfMemoryError*>(&failure))
-        return DeviceFailure::OutOfMemory;
+    if (dynamic_cast<const c10::OutOfMemoryError*>(&failure)) return DeviceFailure::OutOfMemory;
     const auto* kernel = dynamic_cast<const DeviceError*>(&failure);
-    if (!kernel && (!m_cuda || !dynamic_cast<const c10::Error*>(&failure)))
-        return DeviceFailure::Ours;
+    if (!kernel && (!m_cuda || !dynamic_cast<const c10::Error*>(&failure))) return DeviceFailure::Ours;
     const auto* coded = dynamic_cast<const c10::AcceleratorError*>(&failure);
     const Cause cause = kernel  ? kernel->cause()
                         : coded ? causeOfCode(coded->get_error_code())
                                 : causeOfText(failure.what());
     switch (cause) {
-    case Cause::OutOfMemory:
-        return DeviceFailure::OutOfMemory;
+    case Cause::OutOfMemory: return DeviceFailure::OutOfMemory;
     case Cause::NoDevice:
     case Cause::Lost: // sticky: every later call on the device fails until the process ends
         return DeviceFailure::Lost;
-    case Cause::Other:
-        break;
+    case Cause::Other: break;
     }
     return DeviceFailure::Refused;
 }
 
 void* TorchDevice::stream() const {
-    if (!m_cuda)
-        return nullptr;
+    if (!m_cuda) return nullptr;
     const c10::impl::VirtualGuardImpl guard(at::kCUDA);
     return guard.getStream(deviceOf(true)).native_handle();
 }
 
 void TorchDevice::finish() const {
-    if (!m_cuda)
-        return;
+    if (!m_cuda) return;
     const c10::impl::VirtualGuardImpl guard(at::kCUDA);
     guard.synchronizeStream(guard.getStream(deviceOf(true)));
 }

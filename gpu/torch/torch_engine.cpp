@@ -39,8 +39,7 @@ Tensor TorchEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) c
     std::vector<std::int64_t> places; // row indices into [H n]
     for (std::size_t h = 0; h < rows.size(); ++h) {
         assert(static_cast<std::int64_t>(rows[h].size()) == m);
-        for (const TokenIndex row : rows[h])
-            places.push_back(static_cast<std::int64_t>(h) * from.size(1) + row);
+        for (const TokenIndex row : rows[h]) places.push_back(static_cast<std::int64_t>(h) * from.size(1) + row);
     }
     std::vector<std::int64_t> sizes = from.sizes().vec();
     sizes[1] = m;

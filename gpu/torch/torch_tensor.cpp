@@ -21,13 +21,9 @@ const TorchStorage& storageOf(const Tensor& tensor) {
 
 Shape shapeOf(const at::Tensor& numbers) {
     switch (numbers.dim()) {
-    case 1:
-        return {numbers.size(0)};
-    case 2:
-        return {numbers.size(0), numbers.size(1)};
-    default:
-        assert(numbers.dim() == 3);
-        return {numbers.size(0), numbers.size(1), numbers.size(2)};
+    case 1: return {numbers.size(0)};
+    case 2: return {numbers.size(0), numbers.size(1)};
+    default: assert(numbers.dim() == 3); return {numbers.size(0), numbers.size(1), numbers.size(2)};
     }
 }
 

@@ -37,8 +37,7 @@ double weightAt(const std::vector<float>& weights, std::size_t i) { return weigh
 Terms termsOf(const WeightedAttentionInput& input, std::size_t index, std::int64_t end) {
     Terms terms;
     if (input.kept.empty()) {
-        for (std::int64_t i = 0; i < input.cut; ++i)
-            terms.add(i, 1, 1);
+        for (std::int64_t i = 0; i < input.cut; ++i) terms.add(i, 1, 1);
     } else {
         const WeightedSet& set = input.kept[index];
         for (std::size_t i = 0; i < set.numerator.size(); ++i)
@@ -47,8 +46,7 @@ Terms termsOf(const WeightedAttentionInput& input, std::size_t index, std::int64
         for (std::size_t i = 0; i < set.denominator.size(); ++i)
             terms.add(set.denominator[i], 0, weightAt(set.denominatorWeights, i));
     }
-    for (std::int64_t i = input.cut; i < end; ++i)
-        terms.add(i, 1, 1);
+    for (std::int64_t i = input.cut; i < end; ++i) terms.add(i, 1, 1);
     return terms;
 }
 

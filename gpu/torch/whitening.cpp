@@ -69,8 +69,7 @@ Whitening bySingularVectors(const at::Tensor& triangle, const WhiteningRule& rul
 template <class Route>
 Whitening mended(Whitening made, const at::Tensor& sound, const at::Tensor& from, const WhiteningRule& rule,
                  const Route& route) {
-    if (sound.all().item<bool>())
-        return made;
+    if (sound.all().item<bool>()) return made;
     const at::Tensor broken = sound.logical_not().nonzero().squeeze(-1);
     WhiteningRule theirs = rule;
     theirs.noise = rule.noise.index_select(0, broken);
@@ -95,8 +94,7 @@ Whitening byCholesky(const at::Tensor& gram, const WhiteningRule& rule) {
 /// K R^-1 is orthonormal. Where R's diagonal shows dependent columns, singular vectors are used instead.
 Whitening byTriangle(const at::Tensor& triangle, const WhiteningRule& rule) {
     const std::int64_t k = triangle.size(-1);
-    if (triangle.size(-2) < k)
-        return bySingularVectors(triangle, rule);
+    if (triangle.size(-2) < k) return bySingularVectors(triangle, rule);
     const at::Tensor pivots = triangle.diagonal(0, -2, -1).abs();
     const at::Tensor cut = at::maximum(rule.noise.sqrt(), pivots.amax(-1) * tolerance(rule, k));
     const at::Tensor counts = pivots > cut.unsqueeze(-1);
@@ -111,8 +109,7 @@ at::Tensor gramOf(const at::Tensor& rows) {
     const std::int64_t heads = rows.size(0), n = rows.size(1), k = rows.size(2);
     const auto gram = [](const at::Tensor& part) { return at::bmm(part.transpose(1, 2), part); };
     const std::int64_t parts = n / kGramRows, rest = n % kGramRows;
-    if (parts == 0)
-        return gram(rows);
+    if (parts == 0) return gram(rows);
     const at::Tensor sum = gram(inParts(rows, parts, kGramRows)).view({heads, parts, k, k}).sum(1);
     return rest == 0 ? sum : sum + gram(rows.narrow(1, n - rest, rest));
 }
@@ -132,8 +129,7 @@ at::Tensor triangleOf(const at::Tensor& rows) {
 
 Whitening whiteningOfGram(const at::Tensor& gram, const WhiteningRule& rule) {
     at::Tensor regular = gram;
-    if (ridgeOf(rule) > 0)
-        regular = gram + at::eye(gram.size(-1), gram.options()) * ridgeOf(rule);
+    if (ridgeOf(rule) > 0) regular = gram + at::eye(gram.size(-1), gram.options()) * ridgeOf(rule);
     return rule.route == LeverageRoute::Cholesky ? byCholesky(regular, rule) : byEigenvectors(regular, rule);
 }
 

@@ -13,8 +13,7 @@ inline void answerFileDialog(const QString& path) {
     auto* timer = new QTimer(qApp);
     QObject::connect(timer, &QTimer::timeout, qApp, [timer, path] {
         auto* dialog = qobject_cast<QFileDialog*>(QApplication::activeModalWidget());
-        if (!dialog)
-            return;
+        if (!dialog) return;
         timer->deleteLater();
         dialog->findChild<QLineEdit*>("fileNameEdit")->setText(path);
         QTest::keyClick(dialog->findChild<QLineEdit*>("fileNameEdit"), Qt::Key_Return);

@@ -49,8 +49,7 @@ private slots:
         std::unique_ptr<Clock::Timer> fast;
         fast = clock.makeTimer([&] {
             note(2);
-            if (expired.size() < 3)
-                fast->start(10ms);
+            if (expired.size() < 3) fast->start(10ms);
         });
         slow->start(35ms);
         slow->start(25ms); // anew

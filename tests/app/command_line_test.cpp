@@ -144,8 +144,7 @@ private slots:
         for (const auto& value : heads) {
             const QJsonArray kept = value.toObject()["kept"].toArray();
             QCOMPARE(kept.size(), (cut + 9) / 10); // ceil(0.1 n)
-            for (int i = 1; i < kept.size(); ++i)
-                QVERIFY(kept[i - 1].toInt() < kept[i].toInt());
+            for (int i = 1; i < kept.size(); ++i) QVERIFY(kept[i - 1].toInt() < kept[i].toInt());
             QVERIFY(kept.last().toInt() < cut);
             QCOMPARE(value.toObject()["scores"].toArray().size(), 1028);
         }
@@ -236,8 +235,7 @@ private slots:
         QTest::addColumn<QStringList>("arguments");
         QTest::addColumn<QString>("says");
         const auto row = [](const char* name, QStringList arguments, const char* says) {
-            for (QString& argument : arguments)
-                argument.replace("SAMPLE", kSample);
+            for (QString& argument : arguments) argument.replace("SAMPLE", kSample);
             QTest::newRow(name) << arguments << says;
         };
         const auto evict = [&](const char* name, const QStringList& more, const char* says) {

@@ -22,8 +22,7 @@ FileTensor drawn(const std::string& name, int heads = kHeads) {
     std::mt19937 random(static_cast<unsigned>(std::hash<std::string>()(name)));
     std::normal_distribution<float> normal;
     std::vector<float> numbers(static_cast<std::size_t>(heads * kTokens * kWidth));
-    for (float& x : numbers)
-        x = normal(random);
+    for (float& x : numbers) x = normal(random);
     return {name, "F32", {heads, kTokens, kWidth}, bytesOf(numbers)};
 }
 
@@ -37,8 +36,7 @@ void expectRefusal(const Program& program, const QStringList& command, const QLi
     const Program::Outcome outcome = program.run(command);
     QCOMPARE(outcome.code, 2);
     QVERIFY2(outcome.error.startsWith("kvscope: ") && outcome.error.count('\n') == 1, outcome.error);
-    for (const QByteArray& part : parts)
-        QVERIFY2(outcome.error.contains(part), outcome.error);
+    for (const QByteArray& part : parts) QVERIFY2(outcome.error.contains(part), outcome.error);
     QCOMPARE(program.written(), before);
 }
 
@@ -53,8 +51,7 @@ private slots:
         const Program program;
         std::vector<FileTensor> tensors = someLayers();
         writeFile(program.at("cache.safetensors").toStdString(), safetensorsOf(tensors));
-        for (FileTensor& tensor : tensors)
-            tensor.type = "<f4";
+        for (FileTensor& tensor : tensors) tensor.type = "<f4";
         writeNpz(program.at("cache.npz").toStdString(), tensors, true);
         for (const char* in : {"cache.safetensors", "cache.npz"}) {
             const Program::Outcome outcome = program.run({"convert", in, "--out", "cache.h5"});
@@ -67,8 +64,7 @@ private slots:
                 QVERIFY2(kept.code == 0, kept.error);
                 QByteArrayList rows;
                 for (const QByteArray& line : program.content("kept.csv").split('\n'))
-                    if (!line.startsWith('#'))
-                        rows << line;
+                    if (!line.startsWith('#')) rows << line;
                 lists << rows.join('\n');
             }
             QVERIFY(lists[0].count('\n') > 40);

@@ -28,8 +28,7 @@ bool computed(OneView& one) {
     return QTest::qWaitFor(
         [&] {
             for (const PaneData& pane : one.bench.viewInput().panes)
-                if (!pane.result || pane.computing)
-                    return false;
+                if (!pane.result || pane.computing) return false;
             return !one.bench.viewInput(one.view->view()).data.computing;
         },
         30000);

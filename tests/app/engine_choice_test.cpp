@@ -47,8 +47,7 @@ private:
 
 /// Engines as a machine with LibTorch but without a GPU has them.
 std::unique_ptr<Engine> makeHere(const EngineChoice& choice) {
-    if (choice.name == "cpu")
-        return makeCpuEngine(1, {}, choice.arithmetic);
+    if (choice.name == "cpu") return makeCpuEngine(1, {}, choice.arithmetic);
     if (choice.name == "torch")
         return std::make_unique<OtherEngine>(choice.arithmetic, "memory is full: smaller batches");
     throw Error(
@@ -72,8 +71,7 @@ struct EngineFixture {
 
 std::vector<std::string> enginesShown(const Workbench& bench) {
     std::vector<std::string> names;
-    for (const PaneData& pane : bench.viewInput().panes)
-        names.push_back(pane.result ? pane.result->engine : "none");
+    for (const PaneData& pane : bench.viewInput().panes) names.push_back(pane.result ? pane.result->engine : "none");
     return names;
 }
 
@@ -151,8 +149,7 @@ private slots:
         executor.deliveries = std::move(late);
         while (executor.deliver()) {
         }
-        for (const std::string& engine : enginesShown(*bench))
-            QVERIFY(engine != "cpu");
+        for (const std::string& engine : enginesShown(*bench)) QVERIFY(engine != "cpu");
         executor.runAll();
         QCOMPARE(enginesShown(*bench), kAllOther);
     }
@@ -228,8 +225,7 @@ private slots:
         d.executor.runAll();
         QVERIFY2(d.line.text().contains("CPU · fast float, outside the index contract"), qPrintable(d.line.text()));
         QCOMPARE(d.chooser->property("tone").toString(), QString("warning"));
-        for (const PaneData& pane : d.bench->viewInput().panes)
-            QVERIFY(pane.result->arithmetic.find("fast") == 0);
+        for (const PaneData& pane : d.bench->viewInput().panes) QVERIFY(pane.result->arithmetic.find("fast") == 0);
         d.controller.choose("torch"); // another engine, still fast
         d.executor.runAll();
         QVERIFY(d.bench->viewInput().panes[0].result->arithmetic.find("fast") == 0);
@@ -316,8 +312,7 @@ private slots:
 
     /// The module that this build has, if it has one: the same lists in the window.
     void theSecondEngineInTheWindow() {
-        if (!engineOffers()[1].missing.empty())
-            QSKIP("this build has no LibTorch engine");
+        if (!engineOffers()[1].missing.empty()) QSKIP("this build has no LibTorch engine");
         OpenWindow open;
         const auto kept = open.bench.viewInput().panes[0].result->selection;
         pick(*open.window.findChild<EngineChooser*>("engineChooser"), "engine_torch");

@@ -30,8 +30,7 @@ class ExplanationPanelTest : public QObject {
 private slots:
     void everyLineOfAFormulaIsOneLine_data() {
         QTest::addColumn<int>("width");
-        for (const int width : {280, 288, 312, 400, 700})
-            QTest::newRow(qPrintable(QString::number(width))) << width;
+        for (const int width : {280, 288, 312, 400, 700}) QTest::newRow(qPrintable(QString::number(width))) << width;
     }
     void everyLineOfAFormulaIsOneLine() {
         QFETCH(int, width);

@@ -13,8 +13,7 @@ namespace {
 QStringList listingsOf(const QString& markdown) {
     QStringList lines;
     for (const QString& line : markdown.split('\n'))
-        if (line.startsWith("    "))
-            lines.push_back(line.mid(4));
+        if (line.startsWith("    ")) lines.push_back(line.mid(4));
     return lines;
 }
 

@@ -76,8 +76,7 @@ private slots:
 
     void hdf5AndTablesThatGrowNeedAFile() {
         const Program program;
-        for (const QString name : {"l.h5", "s.csv"})
-            makePipe(program, name);
+        for (const QString name : {"l.h5", "s.csv"}) makePipe(program, name);
         const QList<QStringList> commands = {
             {"evict", kSample, "--policy", "keydiff@0.1", "--out", "l.h5"},
             {"evict", kSample, "--policy", "uniform@50t", "--record", "l.h5", "--out", "l.csv"},

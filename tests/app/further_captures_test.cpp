@@ -25,13 +25,11 @@ struct OptionMenu {
     OptionMenu(OneView& one, const View& view, const QString& label) : menu(one.view.get()) {
         addOptionEntries(&menu, one.bench, view);
         for (QAction* action : menu.actions())
-            if (action->menu() && action->text() == label)
-                of = action->menu();
+            if (action->menu() && action->text() == label) of = action->menu();
     }
     QAction* entry(const QString& text) const {
         for (QAction* action : of ? of->actions() : QList<QAction*>())
-            if (action->text() == text)
-                return action;
+            if (action->text() == text) return action;
         return nullptr;
     }
 };

@@ -126,8 +126,7 @@ private slots:
         OpenWindow open({1280, 800});
         QTest::keyClick(&open.window, Qt::Key_1, Qt::ControlModifier);
         auto* unfold = open.window.findChild<QToolButton*>("unfold");
-        if (unfold->isVisible())
-            QTest::mouseClick(unfold, Qt::LeftButton);
+        if (unfold->isVisible()) QTest::mouseClick(unfold, Qt::LeftButton);
         auto* picker = open.window.findChild<HeadPicker*>();
         QTRY_VERIFY(picker->isVisible());
         open.arrange();

@@ -92,8 +92,7 @@ private slots:
             QTest::keyClick(&picker.widget, key);
             QCOMPARE(picker.place(), place);
         }
-        for (int i = 0; i < 9; ++i)
-            QTest::keyClick(&picker.widget, Qt::Key_Down);
+        for (int i = 0; i < 9; ++i) QTest::keyClick(&picker.widget, Qt::Key_Down);
         QCOMPARE(picker.place(), std::pair(5, 1));
     }
 
@@ -205,8 +204,7 @@ private slots:
         const QImage picture = picker.widget.grab().toImage();
         const int left = 20, right = picker.widget.width() - 3, y = picker.widget.height() - 18 - 4;
         for (std::size_t i = 0; i < all.size(); ++i) {
-            if (i == 7)
-                continue; // framed
+            if (i == 7) continue; // framed
             const QColor cell = picture.pixelColor(picker.cell(static_cast<int>(i / 2), static_cast<int>(i % 2)));
             const double place = (all[i] - *least) / (*most - *least);
             const QColor bar =

@@ -16,8 +16,7 @@ namespace {
 
 QAction* entryOf(const QMenu& menu, const QString& start) {
     for (QAction* action : menu.actions())
-        if (action->text().startsWith(start))
-            return action;
+        if (action->text().startsWith(start)) return action;
     return nullptr;
 }
 
@@ -35,8 +34,7 @@ void clickEntry(OneView& one, const QString& text) {
 
 QPushButton* chipOf(const QWidget& row, const QString& name) {
     for (QPushButton* chip : row.findChildren<QPushButton*>())
-        if (chip->accessibleName() == name)
-            return chip;
+        if (chip->accessibleName() == name) return chip;
     return nullptr;
 }
 

@@ -61,8 +61,7 @@ private slots:
     void thereAreFiveAndTheProgramFindsThem() {
         const auto lessons = lessonsIn(kFolder);
         QCOMPARE(lessons.size(), std::size_t{5});
-        for (std::size_t i = 0; i < lessons.size(); ++i)
-            QCOMPARE(lessons[i].lesson.number, static_cast<int>(i) + 1);
+        for (std::size_t i = 0; i < lessons.size(); ++i) QCOMPARE(lessons[i].lesson.number, static_cast<int>(i) + 1);
         QCOMPARE(lessonsIn(findLessonFolder(QCoreApplication::applicationDirPath().toStdString())).size(),
                  std::size_t{5});
         QVERIFY(lessonsIn("/nowhere").empty());
@@ -77,8 +76,7 @@ private slots:
         QFETCH(QString, path);
         const OpenLesson open(path.toStdString());
         QVERIFY(open.bench->capture());
-        for (const PaneData& pane : open.bench->viewInput().panes)
-            QVERIFY2(pane.result, pane.error.c_str());
+        for (const PaneData& pane : open.bench->viewInput().panes) QVERIFY2(pane.result, pane.error.c_str());
         const LessonAnswer answer = open.answer();
         QVERIFY2(answer.choice == open.lesson.claim, answer.valueText.c_str());
         QVERIFY2(answer.text.find_first_of("{}") == std::string::npos, answer.text.c_str());
@@ -95,8 +93,7 @@ private slots:
             open.bench->change([&](Session& s) { applyStop(s, stop); }, "Stop");
             open.executor.runAll();
             QVERIFY(isAt(open.bench->session(), stop));
-            for (const PaneData& pane : open.bench->viewInput().panes)
-                QVERIFY2(pane.result, pane.error.c_str());
+            for (const PaneData& pane : open.bench->viewInput().panes) QVERIFY2(pane.result, pane.error.c_str());
         }
     }
 
@@ -109,8 +106,7 @@ private slots:
         for (TokenIndex token = 0, step = 0; token < result->visible; ++token) {
             cache.insert(token);
             const bool blockEnds = (token + 1) % 128 == 0 || token + 1 == result->visible;
-            if (!blockEnds || cache.size() <= 249)
-                continue;
+            if (!blockEnds || cache.size() <= 249) continue;
             for (const TokenIndex gone : result->steps.at(static_cast<std::size_t>(step)).evicted[open.head()]) {
                 QVERIFY(cache.erase(gone));
                 ++left;
@@ -148,8 +144,7 @@ private slots:
         std::set<std::int32_t> firstHalf, all;
         for (std::size_t token = 0; token < clusters.cluster.size(); ++token) {
             all.insert(clusters.cluster[token]);
-            if (token < 497)
-                firstHalf.insert(clusters.cluster[token]);
+            if (token < 497) firstHalf.insert(clusters.cluster[token]);
         }
         QCOMPARE(subgen.quantity("cluster_count"), static_cast<double>(all.size()));
         QCOMPARE(subgen.quantity("late_clusters"),

@@ -111,8 +111,7 @@ private slots:
         addOptionEntries(&menu, open.bench, viewById("leverage"));
         QAction* entry = nullptr;
         for (QAction* action : menu.actions())
-            if (action->text() == QString("Sketch columns: 0…"))
-                entry = action;
+            if (action->text() == QString("Sketch columns: 0…")) entry = action;
         QVERIFY(entry);
         QTimer::singleShot(0, &open.window, [] {
             auto* dialog = qobject_cast<QInputDialog*>(QApplication::activeModalWidget());
@@ -133,8 +132,7 @@ private slots:
         ValueSlider* slider = open.window.budgetBar()->slider();
         const QPoint middle(slider->width() / 2, slider->height() / 2);
         QTest::mousePress(slider, Qt::LeftButton, {}, middle);
-        for (int step = 1; step <= 8; ++step)
-            QTest::mouseMove(slider, middle + QPoint(step * slider->width() / 20, 0));
+        for (int step = 1; step <= 8; ++step) QTest::mouseMove(slider, middle + QPoint(step * slider->width() / 20, 0));
         QTest::mouseRelease(slider, Qt::LeftButton, {}, middle + QPoint(8 * slider->width() / 20, 0));
         open.waitForResults();
         QVERIFY2(open.kept(1).toInt() > 400, qPrintable(open.kept(1)));
@@ -251,8 +249,7 @@ private slots:
         for (const QLabel* label : open.window.findChildren<QLabel*>()) {
             const bool mayElide =
                 !label->toolTip().isEmpty() || label->wordWrap() || !label->pixmap(Qt::ReturnByValue).isNull();
-            if (!label->isVisible() || mayElide || label->text().isEmpty())
-                continue;
+            if (!label->isVisible() || mayElide || label->text().isEmpty()) continue;
             QVERIFY2(label->width() + 1 >= label->sizeHint().width(), qPrintable(QString("\"%1\" needs %2, has %3")
                                                                                      .arg(label->text())
                                                                                      .arg(label->sizeHint().width())
@@ -334,8 +331,7 @@ private slots:
         const auto* sheet = open.window.findChild<KeySheet*>();
         QVERIFY(sheet && sheet->isVisible());
         QStringList texts;
-        for (const QLabel* label : sheet->findChildren<QLabel*>())
-            texts += label->text();
+        for (const QLabel* label : sheet->findChildren<QLabel*>()) texts += label->text();
         for (const char* key : {"Ctrl+Z", "Ctrl+F", "F5", "F12", "[", "Ctrl+G", "Ctrl+S"})
             QVERIFY2(texts.contains(key), key);
     }
@@ -374,8 +370,7 @@ private slots:
         open.bench.change([](Session& s) { addPane(s, {PolicySpec::parse("tova"), {}, {}}); }, "Add pane");
         QCOMPARE(open.window.canvases()->panes().size(), std::size_t{4});
         open.waitForResults();
-        for (int i = 0; i < 4; ++i)
-            open.bench.change([](Session& s) { removePane(s, 0); }, "Remove pane");
+        for (int i = 0; i < 4; ++i) open.bench.change([](Session& s) { removePane(s, 0); }, "Remove pane");
         QVERIFY(open.window.canvases()->panes().empty());
         QVERIFY(open.visibleTexts().contains("No policy is shown."));
     }

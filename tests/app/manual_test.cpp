@@ -28,8 +28,7 @@ QString textOf(const QString& path) {
 QStringList anchorsOf(const QString& page) {
     QStringList anchors;
     for (const QString& line : textOf(kManual + page).split('\n'))
-        if (line.startsWith('#'))
-            anchors << '#' + line.section(' ', 1).toLower().replace(' ', '-');
+        if (line.startsWith('#')) anchors << '#' + line.section(' ', 1).toLower().replace(' ', '-');
     return anchors;
 }
 
@@ -91,8 +90,7 @@ private slots:
         const Program::Outcome outcome = program.run(words);
         QVERIFY2(outcome.code == 0, command.toUtf8() + "\n" + outcome.error);
         const qsizetype out = words.indexOf("--out") + 1;
-        if (out == 0 || !words.value(out).startsWith("pictures/"))
-            return;
+        if (out == 0 || !words.value(out).startsWith("pictures/")) return;
         const QString committed = kManual + words[out];
         const QByteArray drawn = program.content(words[out]);
         QVERIFY(drawn.startsWith("<?xml") || drawn.startsWith("<svg"));
@@ -167,8 +165,7 @@ private slots:
                                QDirIterator::Subdirectories);
             while (files.hasNext()) {
                 auto found = id.globalMatch(textOf(files.next()));
-                while (found.hasNext())
-                    named << found.next().captured(1);
+                while (found.hasNext()) named << found.next().captured(1);
             }
         }
         QVERIFY2(named.size() > 60, qPrintable(QString::number(named.size())));

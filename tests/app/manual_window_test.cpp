@@ -27,8 +27,7 @@ class ManualWindowTest : public QObject {
     static QPoint placeOfLink(const ManualPage& page, const QString& target) {
         for (int y = 0; y < page.viewport()->height(); y += 4)
             for (int x = 0; x < page.viewport()->width(); x += 8)
-                if (page.anchorAt({x, y}).endsWith(target))
-                    return {x, y};
+                if (page.anchorAt({x, y}).endsWith(target)) return {x, y};
         return {};
     }
 

@@ -17,16 +17,14 @@ struct ManualExecutor {
     std::deque<Scheduler::Task> tasks, deliveries;
 
     bool runTask() {
-        if (tasks.empty())
-            return false;
+        if (tasks.empty()) return false;
         auto task = std::move(tasks.front());
         tasks.pop_front();
         task();
         return true;
     }
     bool deliver() {
-        if (deliveries.empty())
-            return false;
+        if (deliveries.empty()) return false;
         auto task = std::move(deliveries.front());
         deliveries.pop_front();
         task();
@@ -43,8 +41,7 @@ struct ManualExecutor {
     }
     /// Until nothing is left to do, pauses included.
     void settle() {
-        do
-            runAll();
+        do runAll();
         while (clock.expireNext());
     }
 };

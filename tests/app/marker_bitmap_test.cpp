@@ -87,8 +87,7 @@ private slots:
             for (int column = 0; column < disc.size; ++column) {
                 QCOMPARE(at(disc, column, row), at(disc, row, column));
                 QCOMPARE(at(disc, column, row), at(disc, disc.size - 1 - column, row));
-                if (row == 0 || column == 0)
-                    QCOMPARE(at(disc, column, row), 0);
+                if (row == 0 || column == 0) QCOMPARE(at(disc, column, row), 0);
             }
         QCOMPARE(at(disc, disc.size / 2, disc.size / 2), 255);
     }

@@ -26,8 +26,7 @@ struct OneView : SteppedWorkbench {
         bench.change(
             [&](Session& s) {
                 s.panes.clear();
-                for (const std::string& policy : policies)
-                    s.panes.push_back({PolicySpec::parse(policy), {}, {}});
+                for (const std::string& policy : policies) s.panes.push_back({PolicySpec::parse(policy), {}, {}});
                 s.activePane = 0;
                 s.viewOptions[what.card().id] = options;
             },

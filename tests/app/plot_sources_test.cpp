@@ -48,8 +48,7 @@ class PlotSourcesTest : public QObject {
 
     static Program::Outcome done(const Program& program, const QStringList& arguments) {
         const Program::Outcome outcome = program.run(arguments);
-        if (outcome.code != 0)
-            qWarning("%s", outcome.error.constData());
+        if (outcome.code != 0) qWarning("%s", outcome.error.constData());
         return outcome;
     }
 
@@ -130,8 +129,7 @@ private slots:
 
     void aRecordedListIsDrawnAsItsPolicy_data() {
         QTest::addColumn<QString>("list");
-        for (const char* kind : {"json", "csv", "h5"})
-            QTest::newRow(kind) << QString("list.%1").arg(kind);
+        for (const char* kind : {"json", "csv", "h5"}) QTest::newRow(kind) << QString("list.%1").arg(kind);
     }
 
     void aRecordedListIsDrawnAsItsPolicy() {

@@ -14,8 +14,7 @@ namespace {
 
 std::vector<std::string> split(const QString& line) {
     std::vector<std::string> words;
-    for (const QString& word : line.split(' '))
-        words.push_back(word.toStdString());
+    for (const QString& word : line.split(' ')) words.push_back(word.toStdString());
     return words;
 }
 

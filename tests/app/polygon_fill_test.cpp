@@ -60,11 +60,9 @@ private slots:
         shapes.push_back(band);
         for (std::vector<Point> shape : shapes) {
             for (const bool reversed : {false, true}) {
-                if (reversed)
-                    std::reverse(shape.begin(), shape.end());
+                if (reversed) std::reverse(shape.begin(), shape.end());
                 double covered = 0;
-                for (const auto& [i, j, k] : triangulate(shape))
-                    covered += area(shape[i], shape[j], shape[k]);
+                for (const auto& [i, j, k] : triangulate(shape)) covered += area(shape[i], shape[j], shape[k]);
                 QVERIFY(std::abs(covered - polygonArea(shape)) < 1e-9);
             }
         }

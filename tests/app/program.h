@@ -30,13 +30,11 @@ public:
                 ::signal(SIGXFSZ, SIG_IGN);
             });
         QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
-        for (const char* display : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"})
-            environment.remove(display);
+        for (const char* display : {"DISPLAY", "WAYLAND_DISPLAY", "QT_QPA_PLATFORM"}) environment.remove(display);
         process.setProcessEnvironment(environment);
         process.setWorkingDirectory(m_folder.path());
         process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
-        if (!process.waitForFinished(120'000))
-            return {-2, {}, "did not finish"};
+        if (!process.waitForFinished(120'000)) return {-2, {}, "did not finish"};
         return {process.exitStatus() == QProcess::NormalExit ? process.exitCode() : -3, process.readAllStandardOutput(),
                 process.readAllStandardError()};
     }

@@ -48,8 +48,7 @@ private slots:
         for (qsizetype head = 0; head < 4; ++head) {
             const double expected = (one[0][head] + one[1][head] + one[2][head]) / 3;
             double squares = 0;
-            for (const auto& run : one)
-                squares += (run[head] - expected) * (run[head] - expected);
+            for (const auto& run : one) squares += (run[head] - expected) * (run[head] - expected);
             QVERIFY(std::abs(mean[head] - expected) < 1e-12);
             QVERIFY(spread[head] > 0 && std::abs(spread[head] - std::sqrt(squares / 2)) < 1e-12);
         }
@@ -60,8 +59,7 @@ private slots:
     void policiesWithoutLuckRunOnce() {
         expectDone(
             {"measure", kSample, "--policy", "keydiff@0.25", "--layers", "3", "--seeds", "0-9", "--out", "k.csv"});
-        for (const double spread : column("k.csv", "output_error_std"))
-            QCOMPARE(spread, 0.0);
+        for (const double spread : column("k.csv", "output_error_std")) QCOMPARE(spread, 0.0);
     }
 
     // What one seed drew, replayed under another seed, gives the first one's results: list, measure, sweep and figure.

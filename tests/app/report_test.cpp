@@ -56,27 +56,22 @@ Walked walk(const QString& page) {
     Walked walked;
     QXmlStreamReader reader(asXml(page));
     while (!reader.atEnd()) {
-        if (reader.readNext() != QXmlStreamReader::StartElement)
-            continue;
+        if (reader.readNext() != QXmlStreamReader::StartElement) continue;
         const QString name = reader.name().toString();
         const auto attributes = reader.attributes();
-        if (attributes.hasAttribute("id"))
-            walked.ids << attributes.value("id").toString();
-        if (name == "svg")
-            walked.images << attributes.value("aria-label").toString();
+        if (attributes.hasAttribute("id")) walked.ids << attributes.value("id").toString();
+        if (name == "svg") walked.images << attributes.value("aria-label").toString();
         walked.tables += name == "table";
         walked.tableCaptions += name == "caption";
         walked.captions += name == "figcaption";
-        if (QStringList({"h1", "h2", "h3"}).contains(name))
-            walked.headings << name;
+        if (QStringList({"h1", "h2", "h3"}).contains(name)) walked.headings << name;
         for (const auto& attribute : attributes)
             if (QStringList({"src", "href"}).contains(attribute.name().toString()))
                 walked.loadsNothing &=
                     attribute.value().startsWith(u'#') || attribute.value().startsWith(QLatin1String("data:"));
         walked.loadsNothing &= name != "script" && name != "link" && name != "iframe";
     }
-    if (reader.hasError())
-        walked.error = reader.errorString() + " at line " + QString::number(reader.lineNumber());
+    if (reader.hasError()) walked.error = reader.errorString() + " at line " + QString::number(reader.lineNumber());
     return walked;
 }
 

@@ -72,8 +72,7 @@ private slots:
         const auto looks = looksOf(scene);
         QCOMPARE(looks.size(), std::size_t{4});
         std::set<std::pair<Marker, std::uint32_t>> different;
-        for (const auto& [name, marker, fill, stroke] : looks)
-            different.insert({marker, stroke});
+        for (const auto& [name, marker, fill, stroke] : looks) different.insert({marker, stroke});
         QCOMPARE(different.size(), std::size_t{4});
         QCOMPARE(std::get<3>(looks[0]), std::get<3>(looks[2])); // the policy's colour
         QVERIFY(scene_checks::overlappingTexts(scene, text).isEmpty());
@@ -95,8 +94,7 @@ private slots:
         for (int i = 0; i < 12; ++i)
             series.push_back(seriesOf("compactor", "compactor with some parameter=" + std::to_string(100 + i), i));
         const Scene scene = drawn("compactor-table4", series, text);
-        for (const ReproducedSeries& one : series)
-            QVERIFY2(shows(scene, one.label), one.label.c_str());
+        for (const ReproducedSeries& one : series) QVERIFY2(shows(scene, one.label), one.label.c_str());
         QVERIFY(scene_checks::overlappingTexts(scene, text).isEmpty());
         QVERIFY(scene_checks::clippedTexts(scene, text).isEmpty());
     }
@@ -113,12 +111,10 @@ private slots:
         std::vector<double> marks, ends;
         for (const Drawable& item : scene.items) {
             if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "keydiff")
-                for (const Point& at : *cloud->points)
-                    marks.push_back(at.y);
+                for (const Point& at : *cloud->points) marks.push_back(at.y);
             if (const auto* bar = std::get_if<PolylineItem>(&item);
                 bar && bar->stroke.width == 1.2 && bar->points.size() == 2)
-                for (const Point& at : bar->points)
-                    ends.push_back(at.y);
+                for (const Point& at : bar->points) ends.push_back(at.y);
         }
         QCOMPARE(marks.size(), std::size_t{3});
         QCOMPARE(ends.size(), std::size_t{6});

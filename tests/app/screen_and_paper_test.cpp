@@ -53,32 +53,27 @@ std::vector<std::string> wordsOf(const std::string& line) {
     std::vector<std::string> words;
     bool inside = false, quoted = false;
     for (const char c : line) {
-        if (c == '\'')
-            quoted = !quoted;
+        if (c == '\'') quoted = !quoted;
         if (c == ' ' && !quoted) {
             inside = false;
             continue;
         }
-        if (!std::exchange(inside, true))
-            words.emplace_back();
-        if (c != '\'')
-            words.back() += c;
+        if (!std::exchange(inside, true)) words.emplace_back();
+        if (c != '\'') words.back() += c;
     }
     return words;
 }
 
 int runWords(std::vector<std::string> words) {
     std::vector<char*> arguments;
-    for (std::string& word : words)
-        arguments.push_back(word.data());
+    for (std::string& word : words) arguments.push_back(word.data());
     WindowRequest window;
     return runCommandLine(static_cast<int>(arguments.size()), arguments.data(), window).value_or(-1);
 }
 
 /// Empty, or the first line in which two figures differ.
 QByteArray difference(const QByteArray& screen, const QByteArray& paper) {
-    if (screen == paper && screen.size() > 500)
-        return {};
+    if (screen == paper && screen.size() > 500) return {};
     const QList<QByteArray> left = screen.split('\n'), right = paper.split('\n');
     for (qsizetype i = 0; i < std::max(left.size(), right.size()); ++i)
         if (left.value(i) != right.value(i))
@@ -118,8 +113,7 @@ class ScreenAndPaperTest : public QObject {
         FigureRequest figure;
         figure.viewId = view.card().id;
         figure.width = 640, figure.height = 420, figure.scale = 2, figure.theme = "paper";
-        if (view.card().perPane)
-            figure.pane = static_cast<std::size_t>(bench.session().activePane);
+        if (view.card().perPane) figure.pane = static_cast<std::size_t>(bench.session().activePane);
         figure.outPath = at("paper.svg");
         bench.showView(view);
         bench.setFrame(view, 1280, 840);
@@ -135,8 +129,7 @@ class ScreenAndPaperTest : public QObject {
         }
         const SessionFigure screen = drawFigure(bench.session(), figure, input, m_text);
         exportScene(screen.scene, at("screen.svg"), {.scale = 2, .command = command, .title = screen.title});
-        if (runWords(wordsOf(command)) != 0)
-            return "refused: " + QByteArray::fromStdString(command);
+        if (runWords(wordsOf(command)) != 0) return "refused: " + QByteArray::fromStdString(command);
         return difference(contentOf(m_folder.filePath("screen.svg")), contentOf(m_folder.filePath("paper.svg")));
     }
 
@@ -212,8 +205,7 @@ private slots:
         bench->openCapture(capture, std::move(session));
         executor.runAll();
         QVERIFY(!lesson.stops.empty() && !lesson.views.empty());
-        for (const LessonStop& stop : lesson.stops)
-            bench->change([&](Session& s) { applyStop(s, stop); }, "Stop");
+        for (const LessonStop& stop : lesson.stops) bench->change([&](Session& s) { applyStop(s, stop); }, "Stop");
         for (const std::string& id : lesson.views) {
             const QByteArray differs = compare(*bench, executor, viewById(id));
             QVERIFY2(differs.isEmpty(), (id + ": ").c_str() + differs);

@@ -36,8 +36,7 @@ private slots:
 
     void aNewSelectionForgetsWhatLayAhead() {
         SelectionHistory history;
-        for (const TokenIndex token : {1, 2, 3})
-            history.note(with({token}));
+        for (const TokenIndex token : {1, 2, 3}) history.note(with({token}));
         Session session = with({3});
         history.step(session, -1);
         history.note(with({7}));
@@ -63,12 +62,10 @@ private slots:
 
     void theOldestAreForgottenFirst() {
         SelectionHistory history;
-        for (TokenIndex token = 0; token < 150; ++token)
-            history.note(with({token}));
+        for (TokenIndex token = 0; token < 150; ++token) history.note(with({token}));
         Session session = with({149});
         int steps = 0;
-        while (history.step(session, -1))
-            ++steps;
+        while (history.step(session, -1)) ++steps;
         QCOMPARE(steps, 99);
         QCOMPARE(session.selected, std::vector<TokenIndex>({50}));
     }

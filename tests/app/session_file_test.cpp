@@ -43,8 +43,7 @@ private slots:
             RandomUser user(seed);
             Session session;
             session.capturePath = path("some capture.h5");
-            for (int i = 0; i < 30; ++i)
-                user.act(session);
+            for (int i = 0; i < 30; ++i) user.act(session);
             session.look.ranges["key_projection"] = {-1.25, 3.1, 1e-9, 7};
             session.look.theme = ThemeChoice::Dark;
             session.look.scale = 1.25;
@@ -140,8 +139,7 @@ private slots:
 
     // Written under the name of its capture, a session would replace gigabytes by a page of JSON.
     void noFileThatTheSessionReadsIsReplaced() {
-        for (const char* name : {"c.h5", "list.csv", "further.h5"})
-            write(name, "precious");
+        for (const char* name : {"c.h5", "list.csv", "further.h5"}) write(name, "precious");
         Session session;
         session.capturePath = path("c.h5");
         session.panes.emplace_back().recordedPath = path("list.csv");

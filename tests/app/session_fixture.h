@@ -21,38 +21,21 @@ public:
 
     void act(Session& session) {
         switch (next(10)) {
-        case 0:
-            setBudget(session, {Budget::Unit::Fraction, static_cast<double>(1 + next(100)) / 100});
-            break;
-        case 1:
-            setBudget(session, {Budget::Unit::Tokens, static_cast<double>(1 + next(90))});
-            break;
-        case 2:
-            session.layer = LayerIndex(static_cast<std::int64_t>(next(4)));
-            break;
-        case 3:
-            session.kvHead = KvHeadIndex(static_cast<std::int64_t>(next(2)));
-            break;
-        case 4:
-            addPane(session, {PolicySpec::parse(next(2) ? "keydiff" : "snapkv:kvpress"), {}, {}});
-            break;
+        case 0: setBudget(session, {Budget::Unit::Fraction, static_cast<double>(1 + next(100)) / 100}); break;
+        case 1: setBudget(session, {Budget::Unit::Tokens, static_cast<double>(1 + next(90))}); break;
+        case 2: session.layer = LayerIndex(static_cast<std::int64_t>(next(4))); break;
+        case 3: session.kvHead = KvHeadIndex(static_cast<std::int64_t>(next(2))); break;
+        case 4: addPane(session, {PolicySpec::parse(next(2) ? "keydiff" : "snapkv:kvpress"), {}, {}}); break;
         case 5:
-            if (!session.panes.empty())
-                removePane(session, next(session.panes.size()));
+            if (!session.panes.empty()) removePane(session, next(session.panes.size()));
             break;
-        case 6:
-            session.activePane = session.panes.empty() ? 0 : static_cast<int>(next(session.panes.size()));
-            break;
-        case 7:
-            linkPanes(session, next(2) == 0);
-            break;
+        case 6: session.activePane = session.panes.empty() ? 0 : static_cast<int>(next(session.panes.size())); break;
+        case 7: linkPanes(session, next(2) == 0); break;
         case 8:
             session.selected = {static_cast<TokenIndex>(next(50)), static_cast<TokenIndex>(50 + next(50))};
             session.selectionName = next(2) ? "picked" : "";
             break;
-        default:
-            session.look.stripScroll = static_cast<double>(next(500));
-            break;
+        default: session.look.stripScroll = static_cast<double>(next(500)); break;
         }
     }
 

@@ -31,8 +31,7 @@ private slots:
             for (int i = 0; i < 200; ++i) {
                 Session next = history.current();
                 user.act(next);
-                if (withoutLook(next) != withoutLook(history.current()))
-                    seen.push_back(next);
+                if (withoutLook(next) != withoutLook(history.current())) seen.push_back(next);
                 history.change(next, "Action");
             }
             const Session last = history.current();
@@ -42,8 +41,7 @@ private slots:
                          qPrintable(QString("seed %1, step %2").arg(seed).arg(i)));
             }
             QVERIFY(!history.canUndo());
-            while (history.canRedo())
-                history.redo();
+            while (history.canRedo()) history.redo();
             QVERIFY2(history.current() == last, qPrintable(QString("seed %1").arg(seed)));
         }
     }
@@ -67,8 +65,7 @@ private slots:
             Session next = history.current();
             next.budget.value = value;
             history.change(next, "Budget", "budget");
-            if (value == 0.2)
-                history.endMerge();
+            if (value == 0.2) history.endMerge();
         }
         history.undo();
         QCOMPARE(history.current().budget.value, 0.2);

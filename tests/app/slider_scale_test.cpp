@@ -48,8 +48,7 @@ private slots:
     void fewStepsGetAPositionEach() {
         const SliderScale scale{0, 6, 1, false};
         QCOMPARE(scale.positions(), 6);
-        for (int i = 0; i <= 6; ++i)
-            QCOMPARE(scale.valueAt(i), static_cast<double>(i));
+        for (int i = 0; i <= 6; ++i) QCOMPARE(scale.valueAt(i), static_cast<double>(i));
     }
 
     void logarithmicIsEvenInRatios() {

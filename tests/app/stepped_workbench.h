@@ -31,8 +31,7 @@ struct SteppedWorkbench {
             Scheduler::Task next;
             {
                 const std::lock_guard lock(mutex);
-                if (isHeld || told.empty())
-                    return;
+                if (isHeld || told.empty()) return;
                 next = std::move(told.front());
                 told.pop_front();
             }
@@ -66,8 +65,7 @@ struct SteppedWorkbench {
         (void)work(false, [] { return false; });
         jobs->isHeld = false;
         const std::lock_guard lock(jobs->mutex);
-        for (std::size_t i = 0; i < jobs->told.size(); ++i)
-            postTelling(jobs);
+        for (std::size_t i = 0; i < jobs->told.size(); ++i) postTelling(jobs);
     }
     /// Until no job is left either.
     void finish() {
@@ -75,8 +73,7 @@ struct SteppedWorkbench {
     }
     /// The same, and every pause of the workbench passes.
     void settle() {
-        do
-            finish();
+        do finish();
         while (clock.expireNext());
     }
 
@@ -97,8 +94,7 @@ private:
     template <class Condition> bool work(bool withJobs, const Condition& holds) {
         const QDeadlineTimer patience(std::chrono::minutes(1));
         for (int calm = 0; calm < 3 && !patience.hasExpired(); calm = workOn(withJobs) ? 0 : calm + 1)
-            if (holds())
-                return true;
+            if (holds()) return true;
         return holds();
     }
     /// False: there is nothing to do.
@@ -106,10 +102,8 @@ private:
         QGuiApplication::sync(); // the display answers
         QCoreApplication::sendPostedEvents(nullptr, QEvent::DeferredDelete);
         auto* events = QAbstractEventDispatcher::instance();
-        if (events->processEvents(QEventLoop::AllEvents))
-            return true;
-        if ((!withJobs || jobs->pending == 0) && !isMoving())
-            return false;
+        if (events->processEvents(QEventLoop::AllEvents)) return true;
+        if ((!withJobs || jobs->pending == 0) && !isMoving()) return false;
         events->processEvents(QEventLoop::WaitForMoreEvents);
         return true;
     }

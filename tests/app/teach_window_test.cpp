@@ -282,8 +282,7 @@ private slots:
         int drawn = 0;
         for (ViewDock* dock : open.window.canvases()->docks()) {
             CanvasWidget* canvas = dock->canvas()->canvas();
-            if (canvas->visibleRegion().isEmpty())
-                continue;
+            if (canvas->visibleRegion().isEmpty()) continue;
             QTRY_VERIFY2(!canvas->scene().items.empty(), dock->canvas()->view().card().id.c_str());
             ++drawn;
         }

@@ -29,8 +29,7 @@ int blankAtEnd(const TexturePatch& patch) {
     const auto y = [&](float v) { return static_cast<int>(v * static_cast<float>(height) + 0.5F); };
     for (int column = x(patch.u1) - 1; column >= x(patch.u0); --column)
         for (int row = y(patch.v0); row < y(patch.v1); ++row)
-            if (rgba[static_cast<std::size_t>(row * width + column) * 4 + 3] > 0)
-                return x(patch.u1) - 1 - column;
+            if (rgba[static_cast<std::size_t>(row * width + column) * 4 + 3] > 0) return x(patch.u1) - 1 - column;
     return x(patch.u1) - x(patch.u0);
 }
 
@@ -50,8 +49,7 @@ private slots:
         TexturePages pages(text);
         const TextStyle style{FontFace::Interface, 13};
         std::string sentence;
-        for (int words = 0; words < 60; ++words)
-            sentence += "balance ";
+        for (int words = 0; words < 60; ++words) sentence += "balance ";
         sentence += "Z";
         std::vector<TexturePatch> patches;
         // Short runs before and after: the page of a long one takes nothing from theirs.

@@ -127,8 +127,7 @@ private slots:
         const std::string path = soundFile("nan");
         std::vector<float> keys(2 * 64 * 16, 1.0f);
         keys[(1 * 64 + 37) * 16 + 5] = std::numeric_limits<float>::quiet_NaN();
-        for (const char* layer : {"layers/00/k", "layers/01/k"})
-            replaceData(path, layer, keys, {2, 64, 16});
+        for (const char* layer : {"layers/00/k", "layers/01/k"}) replaceData(path, layer, keys, {2, 64, 16});
         open.window.openPath(QString::fromStdString(path));
         QTRY_VERIFY(open.bench.capture()->info().fileName == "nan.h5");
         QTRY_VERIFY(!open.window.notices().messages().filter("NaN in head 1, token 37").isEmpty());

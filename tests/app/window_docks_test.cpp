@@ -91,8 +91,7 @@ private slots:
 
     void noPanelIsWiderThanItsPlace_data() {
         QTest::addColumn<int>("width");
-        for (const int width : {1280, 1440})
-            QTest::addRow("%d", width) << width;
+        for (const int width : {1280, 1440}) QTest::addRow("%d", width) << width;
     }
     void noPanelIsWiderThanItsPlace() {
         QFETCH(int, width);
@@ -187,8 +186,7 @@ private slots:
             const QImage image = open.window.grab().toImage();
             for (QTabBar* bar : open.window.findChildren<QTabBar*>()) {
                 const int beyond = bar->count() > 0 ? bar->tabRect(bar->count() - 1).right() + 4 : bar->width();
-                if (!bar->visibleRegion().contains(QPoint(beyond, 0)))
-                    continue;
+                if (!bar->visibleRegion().contains(QPoint(beyond, 0))) continue;
                 ++seen;
                 const QPoint corner = bar->mapTo(&open.window, QPoint(beyond, 0));
                 for (int y = 0; y < bar->height(); ++y)
@@ -251,8 +249,7 @@ private slots:
     // A theme or a scale exchanges what the docks hold; each keeps its place's size.
     void anotherLookLeavesTheSizes_data() {
         QTest::addColumn<int>("width");
-        for (const int width : {1280, 1440})
-            QTest::newRow(qPrintable(QString::number(width))) << width;
+        for (const int width : {1280, 1440}) QTest::newRow(qPrintable(QString::number(width))) << width;
     }
     void anotherLookLeavesTheSizes() {
         QFETCH(int, width);
@@ -261,8 +258,7 @@ private slots:
         QTRY_COMPARE(sizeOf("parameters").width(), width == 1280 ? 288 : 312); // arranged
         QVERIFY(!open.framesWhenStill().empty());
         std::map<const char*, QSize> before;
-        for (const char* id : {"parameters", "fidelity", "overlap", "token_strip"})
-            before[id] = sizeOf(id);
+        for (const char* id : {"parameters", "fidelity", "overlap", "token_strip"}) before[id] = sizeOf(id);
         const auto comeBack = [&] {
             return std::all_of(before.begin(), before.end(), [&](const auto& one) {
                 const QSize now = sizeOf(one.first);
@@ -299,8 +295,7 @@ private slots:
             open.arrange(); // Qt moves the separator when it is idle
         };
         QTest::mousePress(&open.window, Qt::LeftButton, {}, grip);
-        for (const int by : {40, 80, 120})
-            moveMouse(grip - QPoint(by, 0));
+        for (const int by : {40, 80, 120}) moveMouse(grip - QPoint(by, 0));
         QTest::mouseRelease(&open.window, Qt::LeftButton, {}, grip - QPoint(120, 0));
         QTRY_VERIFY(!isHalf());
         const int chosen = widthOf("attention_map");

@@ -57,8 +57,7 @@ class WindowEventsTest : public QObject {
     QString copyOfSample(const QString& name) {
         const QString path = m_folder.filePath(name);
         QFile::remove(path);
-        if (!QFile::copy(QString::fromStdString(kSample), path))
-            qFatal("the sample cannot be copied");
+        if (!QFile::copy(QString::fromStdString(kSample), path)) qFatal("the sample cannot be copied");
         QFile(path).setPermissions(QFile::ReadOwner | QFile::WriteOwner);
         return path;
     }
@@ -114,8 +113,7 @@ private slots:
         QVERIFY(open.bench.capture() == before); // never silently
         QPushButton* reload = nullptr;
         for (auto* button : open.window.notices().findChildren<QPushButton*>())
-            if (button->text() == "Reload")
-                reload = button;
+            if (button->text() == "Reload") reload = button;
         QVERIFY(reload);
         QTest::mouseClick(reload, Qt::LeftButton);
         QTRY_VERIFY(open.bench.capture() != before);
@@ -137,8 +135,7 @@ private slots:
         QVERIFY(target);
         const QPoint from = centreOf(canvas, *handle), to = centreOf(canvas, *target);
         QTest::mousePress(canvas, Qt::LeftButton, {}, from);
-        for (int step = 1; step <= 6; ++step)
-            QTest::mouseMove(canvas, from + (to - from) * step / 6);
+        for (int step = 1; step <= 6; ++step) QTest::mouseMove(canvas, from + (to - from) * step / 6);
         QTest::mouseRelease(canvas, Qt::LeftButton, {}, to);
         QCOMPARE(open.bench.cut()->token, wanted);
         open.waitForResults();
@@ -315,8 +312,7 @@ private slots:
         OpenWindow open;
         QAction* action = nullptr;
         for (QAction* candidate : open.window.findChildren<QAction*>())
-            if (candidate->text().remove('&').startsWith("Reduced motion"))
-                action = candidate;
+            if (candidate->text().remove('&').startsWith("Reduced motion")) action = candidate;
         QVERIFY(action && !action->isChecked() && open.window.isAnimated());
         systemTheme().settingChanged(group, key, QDBusVariant(still));
         QVERIFY(!open.window.isAnimated());

@@ -29,8 +29,7 @@ struct OpenWindow : WindowParts {
     bool idle() const {
         const ViewInput input = bench.viewInput();
         for (const PaneData& pane : input.panes)
-            if (!pane.result || pane.computing)
-                return false;
+            if (!pane.result || pane.computing) return false;
         return bench.viewInput(viewById("key_projection")).data.value != nullptr;
     }
     void waitForResults() {
@@ -40,16 +39,14 @@ struct OpenWindow : WindowParts {
     PaneFrame* pane(std::size_t i) const { return window.canvases()->panes().at(i); }
     ViewCanvas* strip() const {
         for (ViewDock* dock : window.canvases()->docks())
-            if (dock->canvas()->view().card().id == "token_strip")
-                return dock->canvas();
+            if (dock->canvas()->view().card().id == "token_strip") return dock->canvas();
         return nullptr;
     }
     /// Frames that each canvas has drawn when everything has come to its end.
     std::vector<int> framesWhenStill() {
         settle();
         std::vector<int> frames;
-        for (const CanvasWidget* canvas : window.findChildren<CanvasWidget*>())
-            frames.push_back(canvas->framesDrawn());
+        for (const CanvasWidget* canvas : window.findChildren<CanvasWidget*>()) frames.push_back(canvas->framesDrawn());
         return frames;
     }
     /// Objects of the window that are going to do something by themselves, by class; a text cursor may blink.
@@ -71,8 +68,7 @@ struct OpenWindow : WindowParts {
     QStringList visibleTexts() const {
         QStringList texts;
         for (const QLabel* label : window.findChildren<QLabel*>())
-            if (label->isVisible())
-                texts += label->text();
+            if (label->isVisible()) texts += label->text();
         return texts;
     }
     QPoint widgetPointOf(std::size_t paneIndex, TokenIndex token) const {

@@ -62,8 +62,7 @@ public:
 
 private:
     void paint(const Place& place, ThemeChoice theme, WindowLayout layout, const QString& name) {
-        if (!name.contains(m_part))
-            return;
+        if (!name.contains(m_part)) return;
         QSettings().clear(); // every arrangement from its default
         window.resize(place.size);
         bench.change(
@@ -90,11 +89,9 @@ private:
     void save(QWidget& widget, const QString& name) {
         widget.grab().save(m_folder + "/" + name + ".png");
         for (const ViewCanvas* canvas : window.findChildren<ViewCanvas*>()) {
-            if (canvas->visibleRegion().isEmpty())
-                continue;
+            if (canvas->visibleRegion().isEmpty()) continue;
             const Scene& scene = canvas->canvas()->scene();
-            if (canvas->view().card().id == "token_strip")
-                continue; // scrolls: the last line goes on below
+            if (canvas->view().card().id == "token_strip") continue; // scrolls: the last line goes on below
             for (const QString& fault :
                  scene_checks::clippedTexts(scene, text) + scene_checks::overlappingTexts(scene, text))
                 std::printf("%s: %s: %s\n", qPrintable(name), canvas->view().card().id.c_str(), qPrintable(fault));

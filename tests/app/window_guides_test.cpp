@@ -178,8 +178,7 @@ private slots:
         QVERIFY(open.window.notices().messages()[0].contains("Opening") &&
                 open.window.notices().messages()[0].contains("needle-1k.h5"));
         for (auto* button : open.window.notices().findChildren<QPushButton*>())
-            if (button->text() == "Cancel")
-                QTest::mouseClick(button, Qt::LeftButton);
+            if (button->text() == "Cancel") QTest::mouseClick(button, Qt::LeftButton);
         QVERIFY(open.window.notices().messages().isEmpty());
         go = true;
         go.notify_all();

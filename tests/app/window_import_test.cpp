@@ -26,8 +26,7 @@ FileTensor drawn(const std::string& name, const std::string& type, int heads = k
     std::mt19937 random(static_cast<unsigned>(name.back()) + 7 * static_cast<unsigned>(name.size()));
     std::normal_distribution<float> normal;
     std::vector<float> numbers(static_cast<std::size_t>(heads * kTokens * kWidth));
-    for (float& x : numbers)
-        x = normal(random);
+    for (float& x : numbers) x = normal(random);
     return {name, type, {heads, kTokens, kWidth}, bytesOf(numbers)};
 }
 
@@ -36,8 +35,7 @@ std::vector<FileTensor> twoLayers(const std::string& type, bool queries) {
     for (const std::string layer : {"layers.0.", "layers.1."}) {
         tensors.push_back(drawn(layer + "k", type));
         tensors.push_back(drawn(layer + "v", type));
-        if (queries)
-            tensors.push_back(drawn(layer + "q", type, 4));
+        if (queries) tensors.push_back(drawn(layer + "q", type, 4));
     }
     return tensors;
 }
@@ -46,8 +44,7 @@ std::vector<FileTensor> twoLayers(const std::string& type, bool queries) {
 bool settled(const OpenWindow& open) {
     const ViewInput input = open.bench.viewInput();
     for (const PaneData& pane : input.panes)
-        if (pane.computing || (!pane.result && pane.error.empty()))
-            return false;
+        if (pane.computing || (!pane.result && pane.error.empty())) return false;
     return !input.panes.empty();
 }
 
@@ -77,8 +74,7 @@ private slots:
 
     void droppedTensorsOpen_data() {
         QTest::addColumn<QString>("name");
-        for (const char* name : {"cache.safetensors", "cache.npz", "folder"})
-            QTest::newRow(name) << name;
+        for (const char* name : {"cache.safetensors", "cache.npz", "folder"}) QTest::newRow(name) << name;
     }
 
     void droppedTensorsOpen() {

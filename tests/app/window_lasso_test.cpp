@@ -26,8 +26,7 @@ private slots:
             const QPoint way[] = {
                 {-reach, -reach}, {reach, -reach}, {reach, reach}, {-reach, reach}, {-reach, -reach + 8}};
             QTest::mousePress(canvas, Qt::LeftButton, Qt::AltModifier | more, centre + way[0]);
-            for (const QPoint& step : way)
-                QTest::mouseMove(canvas, centre + step);
+            for (const QPoint& step : way) QTest::mouseMove(canvas, centre + step);
             QTest::mouseRelease(canvas, Qt::LeftButton, Qt::AltModifier | more, centre + way[4]);
             return open.bench.session().selected;
         };
@@ -63,8 +62,7 @@ private slots:
         const auto before = open.bench.session().selected;
         const auto drawHalf = [&] {
             QTest::mousePress(canvas, Qt::LeftButton, {}, middle + way[0]);
-            for (const QPoint& step : way)
-                QTest::mouseMove(canvas, middle + step);
+            for (const QPoint& step : way) QTest::mouseMove(canvas, middle + step);
         };
         QTest::keyClick(canvas, Qt::Key_L);
         QCOMPARE(canvas->cursor().shape(), Qt::CrossCursor);

@@ -34,8 +34,7 @@ struct OpenMap : OpenWindow {
         bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
         arrange();
         for (ViewDock* dock : window.canvases()->docks())
-            if (dock->canvas()->view().card().id == "attention_map")
-                map = dock->canvas();
+            if (dock->canvas()->view().card().id == "attention_map") map = dock->canvas();
         waitForMap();
         canvas()->setFocus();
     }
@@ -199,8 +198,7 @@ private slots:
     // shows.
     void panningDrawsNothingElse() {
         OpenMap open;
-        for (int notch = 0; notch < 4; ++notch)
-            open.turnWheel(1);
+        for (int notch = 0; notch < 4; ++notch) open.turnWheel(1);
         open.waitForMap();
         const std::vector<int> before = open.framesWhenStill();
         const int own = open.canvas()->framesDrawn();
@@ -217,8 +215,7 @@ private slots:
         QCOMPARE(before.size(), after.size());
         QVERIFY(before.size() > 1);
         int changed = 0;
-        for (std::size_t i = 0; i < after.size(); ++i)
-            changed += after[i] != before[i];
+        for (std::size_t i = 0; i < after.size(); ++i) changed += after[i] != before[i];
         QCOMPARE(changed, 1);
         const QImage shown = open.canvas()->grabFramebuffer();
         const Viewport::Range range = open.bench.session().look.ranges.at("attention_map");

@@ -42,8 +42,7 @@ struct ChangedSession : OpenWindow {
     LayerIndex stored() const { return readSession(path.toStdString()).layer; }
     QPushButton* offer() { // of the strip that stands
         for (auto* button : window.notices().findChildren<QPushButton*>())
-            if (button->isVisible() && button->text() == "Go on without saving")
-                return button;
+            if (button->isVisible() && button->text() == "Go on without saving") return button;
         return nullptr;
     }
 };

@@ -77,8 +77,7 @@ private slots:
         QVERIFY(bench->viewInput().panes[0].computing);
         QCOMPARE(shownFraction(*bench, 0), 0.25); // the old picture stays
         executor.runAll();
-        for (std::size_t pane = 0; pane < 3; ++pane)
-            QCOMPARE(shownFraction(*bench, pane), 0.1);
+        for (std::size_t pane = 0; pane < 3; ++pane) QCOMPARE(shownFraction(*bench, pane), 0.1);
     }
 
     void aResultThatCameTooLateIsNotShown() {
@@ -95,8 +94,7 @@ private slots:
                 [&](int pane) { shown.push_back(shownFraction(*bench, static_cast<std::size_t>(pane))); });
         executor.runAll();
         QVERIFY(!shown.empty());
-        for (const double fraction : shown)
-            QVERIFY2(fraction != 0.5, "a dropped result was shown");
+        for (const double fraction : shown) QVERIFY2(fraction != 0.5, "a dropped result was shown");
         QCOMPARE(shownFraction(*bench, 0), 0.1);
     }
 

@@ -32,8 +32,7 @@ struct WholeModel : OpenWindow {
     bool compares() const { return !table->isColumnHidden(kOther); }
     bool comparesAll() const {
         for (int row = 0; row < table->model()->rowCount(); ++row)
-            if (!compares() || cell(row, kOther) == QString::fromUtf8("…"))
-                return false;
+            if (!compares() || cell(row, kOther) == QString::fromUtf8("…")) return false;
         return table->model()->rowCount() > 0;
     }
     bool waitForAll() {
@@ -64,8 +63,7 @@ private slots:
     void numbersOfAColumnHaveTheSameDecimals() {
         const auto texts = [](const std::vector<double>& values) {
             QStringList all;
-            for (const double value : values)
-                all += NumberColumn(values).text(value);
+            for (const double value : values) all += NumberColumn(values).text(value);
             return all;
         };
         QCOMPARE(texts({1.1694, 0.9, 0.04}), QStringList({"1.169", "0.900", "0.040"}));

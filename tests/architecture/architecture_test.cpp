@@ -29,8 +29,7 @@ QStringList quotedIn(QString line) {
     line.remove(QRegularExpression("//.*"));
     static const QRegularExpression quoted("\"([a-z][a-z0-9_]*)[\":@,](?! )");
     QStringList names;
-    for (auto found = quoted.globalMatch(line); found.hasNext();)
-        names << found.next().captured(1);
+    for (auto found = quoted.globalMatch(line); found.hasNext();) names << found.next().captured(1);
     return names;
 }
 
@@ -40,8 +39,7 @@ QMap<QString, QString> foldersOfIds(const QString& folder, const QString& suffix
     QDirIterator pages(kRoot + "/" + folder, {"*" + suffix + ".md"}, QDir::Files, QDirIterator::Subdirectories);
     while (pages.hasNext()) {
         const QString path = pages.next().mid(kRoot.size() + 1), name = path.section('/', -1);
-        if (name != "README.md")
-            folders[name.chopped(suffix.size() + 3)] = path.section('/', 0, -2);
+        if (name != "README.md") folders[name.chopped(suffix.size() + 3)] = path.section('/', 0, -2);
     }
     return folders;
 }
@@ -54,8 +52,7 @@ QStringList idsOutside(const QMap<QString, QString>& folders, const QStringList&
     QStringList wrong;
     for (const SourceFile& source : readSources(kRoot, kProduct)) {
         const auto holds = [&](const QString& start) { return source.path.startsWith(start); };
-        if (std::any_of(allowed.begin(), allowed.end(), holds))
-            continue;
+        if (std::any_of(allowed.begin(), allowed.end(), holds)) continue;
         for (const QString& line : source.lines)
             for (const QString& id : quotedIn(line))
                 if (folders.contains(id) && !words.contains(id) && !holds(folders[id] + "/"))
@@ -153,15 +150,13 @@ private slots:
         for (const QString& line : includes)
             sources.push_back({line.section(':', 0, 0), {}, line.section(':', 1).split(' ', Qt::SkipEmptyParts)});
         QStringList found;
-        for (const QStringList& circle : circlesIn(unitGraph(sources)))
-            found << circle.join(' ');
+        for (const QStringList& circle : circlesIn(unitGraph(sources))) found << circle.join(' ');
         QCOMPARE(found, circles);
     }
 
     void noTwoSourcesIncludeEachOtherInACircle() {
         QStringList wrong;
-        for (const QStringList& circle : circlesIn(unitGraph(readSources(kRoot, kProduct))))
-            wrong << circle.join(", ");
+        for (const QStringList& circle : circlesIn(unitGraph(readSources(kRoot, kProduct)))) wrong << circle.join(", ");
         QVERIFY2(wrong.isEmpty(), qPrintable("circles:\n" + wrong.join('\n')));
     }
 
@@ -229,16 +224,14 @@ private slots:
     void everyFolderOpensWithAPage() {
         QStringList wrong;
         for (const QString& top : kProduct + QStringList{"resources", "sample_data", "tests"})
-            if (!QFileInfo::exists(kRoot + "/" + top + "/README.md"))
-                wrong << top;
+            if (!QFileInfo::exists(kRoot + "/" + top + "/README.md")) wrong << top;
         for (const QString& top : kProduct) {
             QDirIterator folders(kRoot + "/" + top, QDir::Dirs | QDir::NoDotAndDotDot, QDirIterator::Subdirectories);
             while (folders.hasNext()) {
                 const QString folder = folders.next();
                 const bool hasSources = !QDir(folder).entryList({"*.h", "*.cpp", "*.cu"}, QDir::Files).isEmpty();
                 const QString path = folder.mid(kRoot.size() + 1);
-                if (hasSources && !isOneView(path) && !QFileInfo::exists(folder + "/README.md"))
-                    wrong << path;
+                if (hasSources && !isOneView(path) && !QFileInfo::exists(folder + "/README.md")) wrong << path;
             }
         }
         QVERIFY2(wrong.isEmpty(), qPrintable("without README.md: " + wrong.join(", ")));
@@ -270,14 +263,12 @@ private slots:
             QDirIterator files(kRoot + "/" + folder, {"*.cpp"}, QDir::Files, QDirIterator::Subdirectories);
             while (files.hasNext()) {
                 QFile file(files.next());
-                if (!file.open(QIODevice::ReadOnly))
-                    continue;
+                if (!file.open(QIODevice::ReadOnly)) continue;
                 const QString text = QString::fromUtf8(file.readAll());
                 const bool isCard =
                     text.contains(": public Policy {") || QRegularExpression(": public View\\b").match(text).hasMatch();
                 const QString page = QFileInfo(file).path() + "/" + QFileInfo(file).completeBaseName() + ".md";
-                if (isCard && !QFileInfo::exists(page))
-                    wrong << page.mid(kRoot.size() + 1);
+                if (isCard && !QFileInfo::exists(page)) wrong << page.mid(kRoot.size() + 1);
             }
         }
         QVERIFY2(wrong.isEmpty(), qPrintable("missing: " + wrong.join(", ")));

@@ -26,8 +26,7 @@ QStringList belowWindow() {
 
 QStringList windowFolders(const QStringList& names) {
     QStringList folders;
-    for (const QString& name : names)
-        folders << "app/window/" + name;
+    for (const QString& name : names) folders << "app/window/" + name;
     return folders;
 }
 
@@ -126,20 +125,16 @@ QString packageViolation(const QString& path, const QString& target) {
 QString layerOf(const QString& path) {
     QString best;
     for (const Arrow& arrow : arrows())
-        if (path.startsWith(arrow.layer + "/") && arrow.layer.size() > best.size())
-            best = arrow.layer;
+        if (path.startsWith(arrow.layer + "/") && arrow.layer.size() > best.size()) best = arrow.layer;
     return best;
 }
 
 QString violation(const QString& path, const QString& target) {
-    if (const QString package = packageViolation(path, target); !package.isEmpty())
-        return package;
+    if (const QString package = packageViolation(path, target); !package.isEmpty()) return package;
     const QString from = layerOf(path), to = layerOf(target);
-    if (from.isEmpty() || to.isEmpty() || from == to)
-        return {};
+    if (from.isEmpty() || to.isEmpty() || from == to) return {};
     for (const Arrow& arrow : arrows())
-        if (arrow.layer == from && !arrow.allowed.contains(to))
-            return from + " must not include " + to;
+        if (arrow.layer == from && !arrow.allowed.contains(to)) return from + " must not include " + to;
     return {};
 }
 
@@ -147,13 +142,11 @@ QString unitOf(const QString& path) { return path.left(path.lastIndexOf('.')); }
 
 QMap<QString, QStringList> unitGraph(const std::vector<SourceFile>& sources) {
     QMap<QString, QStringList> graph;
-    for (const SourceFile& source : sources)
-        graph[unitOf(source.path)];
+    for (const SourceFile& source : sources) graph[unitOf(source.path)];
     for (const SourceFile& source : sources)
         for (const QString& target : source.includes) {
             const QString from = unitOf(source.path), to = unitOf(target);
-            if (to != from && graph.contains(to) && !graph[from].contains(to))
-                graph[from] << to;
+            if (to != from && graph.contains(to) && !graph[from].contains(to)) graph[from] << to;
         }
     return graph;
 }
@@ -167,8 +160,7 @@ public:
 
     std::vector<QStringList> run() {
         for (const QString& unit : m_graph.keys())
-            if (!m_number.contains(unit))
-                visit(unit);
+            if (!m_number.contains(unit)) visit(unit);
         return m_found;
     }
 
@@ -177,19 +169,15 @@ private:
         m_number[unit] = m_lowest[unit] = static_cast<int>(m_number.size());
         m_open << unit;
         for (const QString& next : m_graph[unit]) {
-            if (!m_number.contains(next))
-                visit(next);
-            if (m_open.contains(next))
-                m_lowest[unit] = std::min(m_lowest[unit], m_lowest[next]);
+            if (!m_number.contains(next)) visit(next);
+            if (m_open.contains(next)) m_lowest[unit] = std::min(m_lowest[unit], m_lowest[next]);
         }
-        if (m_lowest[unit] != m_number[unit])
-            return;
+        if (m_lowest[unit] != m_number[unit]) return;
         const qsizetype begin = m_open.indexOf(unit);
         QStringList component = m_open.mid(begin);
         m_open.resize(begin);
         component.sort();
-        if (component.size() > 1)
-            m_found.push_back(component);
+        if (component.size() > 1) m_found.push_back(component);
     }
 
     const QMap<QString, QStringList>& m_graph;
@@ -217,8 +205,7 @@ QStringList pathsNamedIn(const QString& page) {
     auto names = kName.globalMatch(page);
     while (names.hasNext()) {
         QString name = names.next().captured(1);
-        if (!kPath.match(name).hasMatch() || kOfLibraries.contains(name))
-            continue;
+        if (!kPath.match(name).hasMatch() || kOfLibraries.contains(name)) continue;
         if (const auto placeholder = kPlaceholder.match(name); placeholder.hasMatch())
             name = name.left(placeholder.capturedStart()) + placeholder.captured(1);
         if (name.endsWith("{h,cpp}"))
@@ -233,8 +220,7 @@ QStringList includesOf(const QStringList& lines) {
     static const QRegularExpression include(R"(^\s*#\s*include\s*[<"]([^>"]+)[>"])");
     QStringList found;
     for (const QString& line : lines)
-        if (const auto match = include.match(line); match.hasMatch())
-            found << match.captured(1);
+        if (const auto match = include.match(line); match.hasMatch()) found << match.captured(1);
     return found;
 }
 
@@ -244,8 +230,7 @@ std::vector<SourceFile> readSources(const QString& root, const QStringList& fold
         QDirIterator files(root + "/" + folder, {"*.h", "*.cpp", "*.cu"}, QDir::Files, QDirIterator::Subdirectories);
         while (files.hasNext()) {
             QFile file(files.next());
-            if (!file.open(QIODevice::ReadOnly))
-                continue;
+            if (!file.open(QIODevice::ReadOnly)) continue;
             SourceFile source;
             source.path = file.fileName().mid(root.size() + 1);
             source.lines = QString::fromUtf8(file.readAll()).split('\n');

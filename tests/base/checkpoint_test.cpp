@@ -27,8 +27,7 @@ private slots:
     void progressNeverFallsBack() {
         std::vector<double> shares;
         const Checkpoint checkpoint({}, [&](double done, double total) { shares.push_back(done / total); });
-        for (const double done : {1.0, 4.0, 2.0, 4.0, 0.0, 8.0})
-            checkpoint.at(done, 8);
+        for (const double done : {1.0, 4.0, 2.0, 4.0, 0.0, 8.0}) checkpoint.at(done, 8);
         QCOMPARE(shares, (std::vector<double>{0.125, 0.5, 0.5, 1}));
     }
 

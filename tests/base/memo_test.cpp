@@ -75,8 +75,7 @@ private slots:
         one.join(), other.join();
         QCOMPARE(made.load(), 1);
         std::thread a(read, "a"), b(read, "b"), empties([&] {
-            for (int i = 0; i < 2000; ++i)
-                memo = Memo();
+            for (int i = 0; i < 2000; ++i) memo = Memo();
         });
         a.join(), b.join(), empties.join();
         QCOMPARE(wrong.load(), 0);

@@ -57,8 +57,7 @@ private slots:
         QCOMPARE(values.integer("window"), std::int64_t{32});
         QCOMPARE(values.choice("anchor"), std::string("mean"));
         QVERIFY(values.flag("fair"));
-        for (const ParameterSpec& spec : values.table())
-            QVERIFY(values.isDefault(spec.id));
+        for (const ParameterSpec& spec : values.table()) QVERIFY(values.isDefault(spec.id));
     }
 
     void textsAreKeptAsTyped() {
@@ -66,8 +65,7 @@ private slots:
                                 row("width", ParameterKind::Integer, 1, 9, 3, Stage::Select)};
         table[0].defaultText = "none";
         table[0].check = [](std::string_view text) {
-            if (text.empty())
-                throw Error({"an empty text", {}, {}, {}});
+            if (text.empty()) throw Error({"an empty text", {}, {}, {}});
         };
         ParameterValues values(std::make_shared<const ParameterTable>(table));
         QVERIFY(values.isDefault("file"));

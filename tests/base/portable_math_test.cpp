@@ -78,8 +78,7 @@ private slots:
     }
 
     void tanhIsRightInAbsoluteTerms() {
-        for (double x = -400; x < 400; x += 0.0371)
-            QVERIFY(std::abs(portableTanh(x) - std::tanh(x)) <= 5e-16);
+        for (double x = -400; x < 400; x += 0.0371) QVERIFY(std::abs(portableTanh(x) - std::tanh(x)) <= 5e-16);
         QCOMPARE(portableTanh(std::numeric_limits<double>::infinity()), 1.0);
     }
 };

@@ -27,8 +27,7 @@ private slots:
         const std::vector<double> narrow = drawnRandom().sketch(key, 5, 2), wide = drawnRandom().sketch(key, 5, 7);
         QCOMPARE(wide.size(), std::size_t{35});
         for (std::size_t i = 0; i < 5; ++i)
-            for (std::size_t j = 0; j < 2; ++j)
-                QCOMPARE(narrow[2 * i + j], wide[7 * i + j]);
+            for (std::size_t j = 0; j < 2; ++j) QCOMPARE(narrow[2 * i + j], wide[7 * i + j]);
         const RandomKey entry{.seed = 3, .layer = 1, .kvHead = 4, .token = 4, .slot = 6};
         QCOMPARE(wide.back(), gaussianAt(entry));
     }

@@ -39,8 +39,7 @@ RunRequest requestOf(const std::string& spec, std::int64_t budget) {
 void dragBudget(benchmark::State& state, const std::string& spec) {
     static std::int64_t budget = 1000;
     runner().run(requestOf(spec, 1), {});
-    for (auto _ : state)
-        benchmark::DoNotOptimize(runner().run(requestOf(spec, 1000 + budget++ % 30000), {}));
+    for (auto _ : state) benchmark::DoNotOptimize(runner().run(requestOf(spec, 1000 + budget++ % 30000), {}));
 }
 
 /// "Why kept": rank, margin and flip budget of one token, as hovering asks for them.

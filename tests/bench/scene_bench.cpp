@@ -61,8 +61,7 @@ void buildScene(benchmark::State& state, const View& view) {
     static std::map<std::string, std::unique_ptr<Ready>> made;
     std::unique_ptr<Ready>& ready = made[view.card().id];
     try {
-        if (!ready)
-            ready = std::make_unique<Ready>(view);
+        if (!ready) ready = std::make_unique<Ready>(view);
     } catch (const std::exception& error) {
         state.SkipWithError(error.what());
         return;
@@ -71,8 +70,7 @@ void buildScene(benchmark::State& state, const View& view) {
     viewport.width = 1200;
     viewport.height = 800;
     viewport.text = &text;
-    for (auto _ : state)
-        benchmark::DoNotOptimize(view.buildScene(ready->input, ready->options, viewport));
+    for (auto _ : state) benchmark::DoNotOptimize(view.buildScene(ready->input, ready->options, viewport));
     state.SetLabel(view.finding(ready->input, ready->options).substr(0, 60)); // that it shows something
 }
 

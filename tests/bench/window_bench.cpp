@@ -39,14 +39,12 @@ struct Shown : kvscope::testing::WindowParts {
 
     /// What else the first second does.
     static void settle() {
-        for (int i = 0; i < 50; ++i)
-            QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
+        for (int i = 0; i < 50; ++i) QCoreApplication::processEvents(QEventLoop::AllEvents, 20);
     }
 
     std::vector<CanvasWidget*> canvases() const {
         std::vector<CanvasWidget*> all;
-        for (PaneFrame* pane : window.canvases()->panes())
-            all.push_back(pane->canvas()->canvas());
+        for (PaneFrame* pane : window.canvases()->panes()) all.push_back(pane->canvas()->canvas());
         return all;
     }
 
@@ -59,22 +57,19 @@ struct Shown : kvscope::testing::WindowParts {
 
     std::vector<int> frames() const {
         std::vector<int> drawn;
-        for (const CanvasWidget* canvas : canvases())
-            drawn.push_back(canvas->framesDrawn());
+        for (const CanvasWidget* canvas : canvases()) drawn.push_back(canvas->framesDrawn());
         return drawn;
     }
 
     /// Until there is a result in every pane and every pane has drawn a frame since.
     void waitForPicture(const std::vector<int>& before) {
-        while (!hasResults())
-            QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
+        while (!hasResults()) QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
         const std::vector<int> seen = before.empty() ? std::vector<int>(canvases().size(), 0) : before;
         const auto drawn = [&] {
             const std::vector<int> now = frames();
             return std::equal(now.begin(), now.end(), seen.begin(), seen.end(), std::greater<>());
         };
-        while (!drawn())
-            QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
+        while (!drawn()) QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
     }
 };
 
@@ -125,8 +120,7 @@ struct LongCapture {
     void sendAndWait(QEvent& event) const {
         const int before = canvas->framesDrawn();
         QCoreApplication::sendEvent(canvas, &event);
-        while (canvas->framesDrawn() == before)
-            QCoreApplication::processEvents(QEventLoop::AllEvents, 1);
+        while (canvas->framesDrawn() == before) QCoreApplication::processEvents(QEventLoop::AllEvents, 1);
     }
     void turnWheel(int steps) const {
         const QPointF middle = canvas->rect().center();
@@ -181,20 +175,17 @@ void panTheMapOf32768(benchmark::State& state) {
     shown.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
     Shown::settle();
     for (const ViewDock* dock : shown.window.canvases()->docks())
-        if (dock->canvas()->view().card().id == "attention_map")
-            capture.canvas = dock->canvas()->canvas();
+        if (dock->canvas()->view().card().id == "attention_map") capture.canvas = dock->canvas()->canvas();
     const auto exact = [&] {
         const ViewInput input = shown.bench.viewInput(viewById("attention_map"));
         return input.data.value && !input.data.computing;
     };
     const auto waitForTiles = [&] {
-        do
-            Shown::settle();
+        do Shown::settle();
         while (!exact());
     };
     waitForTiles();
-    for (int i = 0; i < 4; ++i)
-        capture.turnWheel(1);
+    for (int i = 0; i < 4; ++i) capture.turnWheel(1);
     waitForTiles();
     capture.pan(state, 8);
 }

@@ -56,8 +56,7 @@ Error::Parts refusal(const std::string& path, const ImportOptions& options = {})
     try {
         const auto capture = openImported(path, options);
         for (const LayerInfo& layer : capture->info().layers)
-            for (const auto role : {TensorRole::Keys, TensorRole::Values})
-                capture->read(layer.layer, role, {});
+            for (const auto role : {TensorRole::Keys, TensorRole::Values}) capture->read(layer.layer, role, {});
     } catch (const Error& error) {
         return error.parts();
     }
@@ -110,8 +109,7 @@ private slots:
 
     void readsNpzStoredAndDeflated() {
         std::vector<FileTensor> tensors = twoLayers();
-        for (FileTensor& tensor : tensors)
-            tensor.type = "<f4";
+        for (FileTensor& tensor : tensors) tensor.type = "<f4";
         for (const bool deflated : {false, true}) {
             const std::string path = fresh(".npz");
             writeNpz(path, tensors, deflated);
@@ -134,8 +132,7 @@ private slots:
         const std::string path = safetensors(tensors);
         expectNumbers(*openImported(path, options), 1);
         QVERIFY(refusal(path).sentence.find("(5, 2, 4) does not say which axis") != std::string::npos);
-        for (FileTensor& tensor : tensors)
-            tensor.shape = {kTokens, kHeads * kWidth};
+        for (FileTensor& tensor : tensors) tensor.shape = {kTokens, kHeads * kWidth};
         const std::string flat = safetensors(tensors);
         QVERIFY(refusal(flat).remedy.find("--config") != std::string::npos);
         options.configPath = fresh(".json");
@@ -143,8 +140,7 @@ private slots:
                   R"({"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4, "num_hidden_layers": 1})");
         expectNumbers(*openImported(flat, options), 1);
         std::vector<FileTensor> batch = {headsFirst("0.k", 0, 0), headsFirst("0.v", 0, 1)};
-        for (FileTensor& tensor : batch)
-            tensor.shape.insert(tensor.shape.begin(), 1);
+        for (FileTensor& tensor : batch) tensor.shape.insert(tensor.shape.begin(), 1);
         expectNumbers(*openImported(safetensors(batch)), 1);
     }
 
@@ -204,8 +200,7 @@ private slots:
                   R"({"num_attention_heads": 2, "hidden_size": 8, "rope_parameters": {"rope_theta": 10000,
                 "rope_type": "default"}})");
         const HostTensor back = openCapture(path)->read(LayerIndex(0), TensorRole::KeysPreRope, {});
-        for (std::size_t i = 0; i < keys.data.size(); ++i)
-            QVERIFY(std::abs(back.data[i] - keys.data[i]) < 1e-5f);
+        for (std::size_t i = 0; i < keys.data.size(); ++i) QVERIFY(std::abs(back.data[i] - keys.data[i]) < 1e-5f);
     }
 
     void stretchesLlama3sFrequencies() {
@@ -311,8 +306,7 @@ private slots:
         QTest::newRow("no values") << with([](auto& t) { t.pop_back(); })
                                    << std::string("layer 1 has keys but no values");
         QTest::newRow("nothing named") << with([](auto& t) {
-            for (auto& x : t)
-                x.name = "x" + x.name + "x";
+            for (auto& x : t) x.name = "x" + x.name + "x";
         }) << std::string("no tensor is named");
         QTest::newRow("weights")
             << safetensorsOf({{"model.layers.0.self_attn.k_proj.weight", "F32", {1, 4}, std::string(16, '\0')}})
@@ -382,8 +376,7 @@ private slots:
         std::mt19937 random(seed);
         std::vector<FileTensor> arrays = twoLayers();
         const std::string tensors = safetensorsOf(arrays);
-        for (FileTensor& array : arrays)
-            array.type = "<f4";
+        for (FileTensor& array : arrays) array.type = "<f4";
         const std::string packed = fresh(".npz");
         writeNpz(packed, arrays, true);
         std::ifstream stream(packed, std::ios::binary);
@@ -398,8 +391,7 @@ private slots:
             for (unsigned edit = 0; edit <= random() % 3; ++edit)
                 content[random() % most] =
                     static_cast<char>(random() % 4 == 0 ? random() : "0123456789[]{},:\""[random() % 17]);
-            if (random() % 5 == 0)
-                content.resize(random() % content.size());
+            if (random() % 5 == 0) content.resize(random() % content.size());
             const std::string path = m_folder.filePath(npz ? "damaged.npz" : "damaged.safetensors").toStdString();
             writeFile(path, content);
             refused += refusal(path).sentence != "accepted";

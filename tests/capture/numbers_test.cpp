@@ -21,8 +21,7 @@ double valueOf(std::uint16_t bits, int exponentBits) {
     const double sign = bits & 0x8000 ? -1 : 1;
     if (exponent == (1 << exponentBits) - 1)
         return mantissa ? std::numeric_limits<double>::quiet_NaN() : sign * std::numeric_limits<double>::infinity();
-    if (exponent == 0)
-        return sign * std::ldexp(mantissa, 1 - bias - mantissaBits);
+    if (exponent == 0) return sign * std::ldexp(mantissa, 1 - bias - mantissaBits);
     return sign * std::ldexp((1 << mantissaBits) + mantissa, exponent - bias - mantissaBits);
 }
 
@@ -41,8 +40,7 @@ class NumbersTest : public QObject {
 private slots:
     void everyNumberWidensAndComesBack() {
         std::vector<std::uint16_t> bits(65536);
-        for (std::size_t i = 0; i < bits.size(); ++i)
-            bits[i] = static_cast<std::uint16_t>(i);
+        for (std::size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<std::uint16_t>(i);
         std::vector<float> brain(65536), half(65536);
         widenBfloat16(bits, brain.data());
         widenFloat16(bits, half.data());
@@ -54,10 +52,8 @@ private slots:
                 QVERIFY(std::isnan(wanted[i]) ||
                         (double(found[i]) == wanted[i] && std::signbit(found[i]) == bool(b & 0x8000)));
             }
-            if (!std::isnan(wanted[0]))
-                QCOMPARE(narrowToBfloat16(brain[b]), b);
-            if (!std::isnan(wanted[1]))
-                QCOMPARE(narrowToFloat16(half[b]), b);
+            if (!std::isnan(wanted[0])) QCOMPARE(narrowToBfloat16(brain[b]), b);
+            if (!std::isnan(wanted[1])) QCOMPARE(narrowToFloat16(half[b]), b);
         }
     }
 
@@ -109,8 +105,7 @@ private slots:
                     QVERIFY(std::fabs(turned.data[(h * 4 + r) * 16 + i] - wanted) < 1e-5);
                 }
         rotateBack(turned, positions, frequencies, rope);
-        for (std::size_t i = 0; i < before.data.size(); ++i)
-            QVERIFY(std::fabs(turned.data[i] - before.data[i]) < 1e-5);
+        for (std::size_t i = 0; i < before.data.size(); ++i) QVERIFY(std::fabs(turned.data[i] - before.data[i]) < 1e-5);
     }
 };
 

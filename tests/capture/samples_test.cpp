@@ -58,8 +58,7 @@ private slots:
             QCOMPARE(to.write(bytes), bytes.size());
             to.close();
             still.push_back(openCapture(path.toStdString()));
-            if (still.size() > 1)
-                still.erase(still.begin());
+            if (still.size() > 1) still.erase(still.begin());
             const auto& capture = still.back();
             QCOMPARE(capture->info().numTokens, std::int64_t(sample == std::string("needle-1k.h5") ? 1028 : 992));
             QVERIFY(!capture->read(LayerIndex(3), TensorRole::Keys, {}).data.empty());

@@ -39,8 +39,7 @@ std::vector<double> lastAttention(const CaptureReader& capture, LayerIndex layer
         mass.push_back(std::exp(info.scaling * logit));
         sum += mass.back();
     }
-    for (double& m : mass)
-        m /= sum;
+    for (double& m : mass) m /= sum;
     return mass;
 }
 
@@ -59,8 +58,7 @@ double alignment(const HostTensor& keys) {
             mean[c] +=
                 keys.data[static_cast<std::size_t>(t) * mean.size() + c] / norm(keys, 0, t) / double(keys.shape[1]);
     double sum = 0;
-    for (const double m : mean)
-        sum += m * m;
+    for (const double m : mean) sum += m * m;
     return std::sqrt(sum);
 }
 
@@ -103,8 +101,7 @@ private slots:
         for (const Segment& s : tokens.segments)
             for (TokenIndex t = s.begin; t < s.end; ++t)
                 for (const char c : tokens.textOf(t))
-                    if (std::isdigit(static_cast<unsigned char>(c)))
-                        digits[s.kind] += c;
+                    if (std::isdigit(static_cast<unsigned char>(c))) digits[s.kind] += c;
         QCOMPARE(digits[SegmentKind::Needle].size(), std::size_t(5));
         QCOMPARE(digits[SegmentKind::Answer], digits[SegmentKind::Needle]);
     }

@@ -111,8 +111,7 @@ private slots:
         const TokenTable& tokens = capture->tokens();
         for (const TokenClasses& classes : {classesByText(tokens), classesBySegment(tokens), classesByRepeat(tokens)}) {
             QCOMPARE(std::ssize(classes.classOf), capture->info().numTokens);
-            for (const std::uint8_t one : classes.classOf)
-                QVERIFY(one < classes.names.size());
+            for (const std::uint8_t one : classes.classOf) QVERIFY(one < classes.names.size());
         }
         const std::vector<int> segments = numbersOf(classesBySegment(tokens));
         QCOMPARE(std::count(segments.begin(), segments.end(), static_cast<int>(SegmentKind::Needle)),

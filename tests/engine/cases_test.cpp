@@ -44,8 +44,7 @@ private slots:
     void everyCaseIsRightAndTheSameEverywhere_data() {
         QTest::addColumn<int>("index");
         int index = 0;
-        for (const EngineCase& c : casesWithOracle())
-            QTest::newRow(c.name.c_str()) << index++;
+        for (const EngineCase& c : casesWithOracle()) QTest::newRow(c.name.c_str()) << index++;
     }
 
     void everyCaseIsRightAndTheSameEverywhere() {
@@ -77,8 +76,7 @@ private slots:
                     e->attentionColumnSums({q, k, 8931, {}, rule}, {}).data,
                     e->weightedAttention({q, k, k, 8931, 8931, rule, {}}, {}).output.data,
                     e->principalAxes(k, 2, 4, {}).axes.data};
-                if (first.empty())
-                    first = now;
+                if (first.empty()) first = now;
                 for (std::size_t i = 0; i < now.size(); ++i)
                     QVERIFY2(sameBits(now[i], first[i]),
                              qPrintable(QString("result %1, %2, %3 threads").arg(i).arg(set.c_str()).arg(threads)));

@@ -27,11 +27,9 @@ LeverageRequest by(LeverageRoute route, bool centred = false, std::int64_t chunk
 }
 
 bool near(const std::vector<float>& a, const std::vector<float>& b, double allowed = 1e-5) {
-    if (a.size() != b.size())
-        return false;
+    if (a.size() != b.size()) return false;
     for (std::size_t i = 0; i < a.size(); ++i)
-        if (!(std::abs(double{a[i]} - double{b[i]}) <= allowed))
-            return false;
+        if (!(std::abs(double{a[i]} - double{b[i]}) <= allowed)) return false;
     return true;
 }
 
@@ -80,10 +78,8 @@ private slots:
             QVERIFY(std::abs(sumOf(scores) - 16) < 1e-4);
         }
         naive::Block flat = rows;
-        for (std::size_t i = 0; i < flat.numbers.size(); i += 16)
-            flat.numbers[i + 5] = 2 * flat.numbers[i]; // exactly
-        for (const LeverageRoute route : kRoutes)
-            QVERIFY(std::abs(sumOf(leverageOf(flat, by(route))) - 15) < 1e-4);
+        for (std::size_t i = 0; i < flat.numbers.size(); i += 16) flat.numbers[i + 5] = 2 * flat.numbers[i]; // exactly
+        for (const LeverageRoute route : kRoutes) QVERIFY(std::abs(sumOf(leverageOf(flat, by(route))) - 15) < 1e-4);
     }
 
     void ridgeAddsUpToTheShrunkenRank() {
@@ -113,8 +109,7 @@ private slots:
             QVERIFY(near(leverageOf(rows, request), exact));
         }
         naive::Block scaled = rows;
-        for (float& x : scaled.numbers)
-            x *= 1024;
+        for (float& x : scaled.numbers) x *= 1024;
         QVERIFY(near(leverageOf(scaled), exact));
     }
 
@@ -125,23 +120,19 @@ private slots:
         std::iota(order.begin(), order.end(), std::size_t{0});
         std::shuffle(order.begin(), order.end(), std::mt19937(5));
         const auto shuffled = leverageOf(permuted(rows, order));
-        for (std::size_t i = 0; i < 90; ++i)
-            QVERIFY(std::abs(shuffled[i] - scores[order[i]]) < 1e-6F);
+        for (std::size_t i = 0; i < 90; ++i) QVERIFY(std::abs(shuffled[i] - scores[order[i]]) < 1e-6F);
         naive::Block twice{1, 180, 7, rows.numbers};
         twice.numbers.insert(twice.numbers.end(), rows.numbers.begin(), rows.numbers.end());
         const auto halves = leverageOf(twice);
-        for (std::size_t i = 0; i < 180; ++i)
-            QVERIFY(std::abs(2 * halves[i] - scores[i % 90]) < 1e-5F);
+        for (std::size_t i = 0; i < 180; ++i) QVERIFY(std::abs(2 * halves[i] - scores[i % 90]) < 1e-5F);
     }
 
     void isOneOnlyForTheRowThatHoldsUpTheRank() {
         naive::Block rows = randomBlock(106, 1, 40, 6);
-        for (std::size_t i = 0; i < 40; ++i)
-            rows.numbers[i * 6 + 5] = i == 17 ? 3.F : 0.F;
+        for (std::size_t i = 0; i < 40; ++i) rows.numbers[i * 6 + 5] = i == 17 ? 3.F : 0.F;
         for (const LeverageRoute route : kRoutes) {
             const auto scores = leverageOf(rows, by(route));
-            for (std::size_t i = 0; i < 40; ++i)
-                QCOMPARE(scores[i] > 0.999F, i == 17);
+            for (std::size_t i = 0; i < 40; ++i) QCOMPARE(scores[i] > 0.999F, i == 17);
         }
     }
 
@@ -154,16 +145,14 @@ private slots:
                                 rows.numbers.begin() + std::ptrdiff_t(i * 5 + 5));
         }
         const auto with = leverageOf(ones), centred = leverageOf(rows, by(LeverageRoute::Gram, true));
-        for (std::size_t i = 0; i < 60; ++i)
-            QVERIFY(std::abs(centred[i] + 1.F / 60 - with[i]) < 1e-5F);
+        for (std::size_t i = 0; i < 60; ++i) QVERIFY(std::abs(centred[i] + 1.F / 60 - with[i]) < 1e-5F);
     }
 
     void shortCentredChunksAreFlat() { // C3, and the 8-token tail that gave infinities
         const naive::Block rows = randomBlock(108, 2, 72, 16);
         for (const LeverageRoute route : kRoutes) {
             const auto scores = leverageOf(rows, by(route, true, 64));
-            for (std::size_t i = 64; i < 72; ++i)
-                QVERIFY(std::abs(scores[i] - 7.F / 8) < 1e-6F);
+            for (std::size_t i = 64; i < 72; ++i) QVERIFY(std::abs(scores[i] - 7.F / 8) < 1e-6F);
             const HostTensor z = standardise({Shape{2, 72}, scores}, {.jointly = true, .chunk = 64});
             QVERIFY(std::all_of(z.data.begin(), z.data.end(), [](float x) { return std::isfinite(x); }));
             QCOMPARE(z.data[70], 0.F);

@@ -22,8 +22,7 @@ private slots:
     void knownPowersAreFound() {
         for (const double power : {0.0, 0.5, 1.0, 1.07, 2.0}) {
             std::vector<double> costs;
-            for (const std::int64_t n : kTokens)
-                costs.push_back(3e-7 * std::pow(static_cast<double>(n), power));
+            for (const std::int64_t n : kTokens) costs.push_back(3e-7 * std::pow(static_cast<double>(n), power));
             const PowerFit fit = fitPower(kTokens, costs);
             QVERIFY(std::abs(fit.exponent - power) < 1e-9);
             QVERIFY(fit.largestResidual < 1e-9);
@@ -36,8 +35,7 @@ private slots:
         const std::array<double, 2> costs = {1, 8};
         QVERIFY(std::abs(fitPower(two, costs).exponent - 1.5) < 1e-12);
         std::vector<double> bent;
-        for (const std::int64_t n : kTokens)
-            bent.push_back(static_cast<double>(n));
+        for (const std::int64_t n : kTokens) bent.push_back(static_cast<double>(n));
         bent[2] *= 1.21;
         const PowerFit fit = fitPower(kTokens, bent);
         QVERIFY(fit.largestResidual > 0.15 && fit.largestResidual < 0.21);
@@ -55,8 +53,7 @@ private slots:
     void everyWorkRunsAtAnyLength() {
         QCOMPARE(linearWorks().size(), std::size_t{5});
         for (const LinearWork& work : linearWorks())
-            for (const std::int64_t tokens : {256, 1000})
-                work.prepare(*m_engine, tokens)();
+            for (const std::int64_t tokens : {256, 1000}) work.prepare(*m_engine, tokens)();
     }
 
     void tooSteepWorksAreCountedAndUnknownOnesRefused() {

@@ -112,8 +112,7 @@ private slots:
 
     void projectionMeasuresAlongTheAxes() {
         naive::Block keys = randomBlock(74, 1, 800, 32);
-        for (std::size_t i = 0; i < keys.numbers.size(); ++i)
-            keys.numbers[i] *= 1 + static_cast<float>(i % 32);
+        for (std::size_t i = 0; i < keys.numbers.size(); ++i) keys.numbers[i] *= 1 + static_cast<float>(i % 32);
         const Tensor t = uploadRows(*m_engine, keys);
         const PrincipalAxes axes = m_engine->principalAxes(t, 0, 2, {});
         const HostTensor points = m_engine->project(t, 0, axes);
@@ -135,8 +134,7 @@ private slots:
         std::atomic<int> reports = 0;
         const Checkpoint checkpoint(stop.get_token(), [&](double done, double total) {
             QVERIFY(done <= total);
-            if (++reports == 3)
-                stop.request_stop();
+            if (++reports == 3) stop.request_stop();
         });
         const Tensor keys = uploadRows(*m_engine, randomBlock(75, 1, 20000, 16));
         QVERIFY_EXCEPTION_THROWN(m_engine->pairwiseSums(keys, SimilarityMetric::Dot, checkpoint), Cancelled);

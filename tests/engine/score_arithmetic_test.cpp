@@ -79,15 +79,13 @@ private slots:
     void zScoresHaveMeanZeroAndVarianceOneAndForgetScale() {
         const naive::Block x = randomBlock(118, 2, 1, 400, 3, 7);
         naive::Block other = x;
-        for (float& value : other.numbers)
-            value = 4 * value + 16;
+        for (float& value : other.numbers) value = 4 * value + 16;
         const auto z = standardise(tableOf(x), {}).data;
         const double squares = std::inner_product(z.begin(), z.begin() + 400, z.begin(), 0.0);
         QVERIFY(std::abs(std::accumulate(z.begin(), z.begin() + 400, 0.0)) < 1e-3);
         QVERIFY(std::abs(squares / 400 - 1) < 1e-5);
         const auto same = standardise(tableOf(other), {}).data;
-        for (std::size_t i = 0; i < z.size(); ++i)
-            QVERIFY(std::abs(same[i] - z[i]) <= 1e-5F);
+        for (std::size_t i = 0; i < z.size(); ++i) QVERIFY(std::abs(same[i] - z[i]) <= 1e-5F);
     }
 
     void notANumberStaysOne() {
@@ -115,8 +113,7 @@ private slots:
         QFETCH(int, first);
         QFETCH(int, last);
         naive::Block scores = randomBlock(43, 3, 1, 501);
-        for (float& x : scores.numbers)
-            x = tied ? std::round(x) : x; // a handful of values, -0 among them
+        for (float& x : scores.numbers) x = tied ? std::round(x) : x; // a handful of values, -0 among them
         const auto got = topK(tableOf(scores), std::vector<std::int64_t>(counts.begin(), counts.end()), first, last);
         for (std::size_t h = 0; h < 3; ++h) {
             const naive::Choice expected = naive::topK(scores, std::int64_t(h), counts[qsizetype(h)], first, last);

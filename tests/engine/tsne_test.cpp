@@ -43,16 +43,14 @@ std::vector<std::vector<double>> naiveShares(const HostTensor& rows, double perp
     for (std::size_t i = 0; i < n; ++i) {
         std::vector<std::pair<double, std::size_t>> others;
         for (std::size_t j = 0; j < n; ++j)
-            if (j != i)
-                others.push_back({squaredDistance(rows, std::int64_t(i), std::int64_t(j)), j});
+            if (j != i) others.push_back({squaredDistance(rows, std::int64_t(i), std::int64_t(j)), j});
         std::sort(others.begin(), others.end());
         others.resize(std::min(others.size(), static_cast<std::size_t>(std::max(10.0, 3 * perplexity))));
         double low = 1e-12, high = 1e12; // of beta, on a logarithmic scale
         for (int step = 0; step < 300; ++step) {
             const double beta = std::sqrt(low * high);
             double total = 0, entropy = 0;
-            for (const auto& [distance, j] : others)
-                total += std::exp(-beta * (distance - others.front().first));
+            for (const auto& [distance, j] : others) total += std::exp(-beta * (distance - others.front().first));
             for (const auto& [distance, j] : others) {
                 const double p = std::exp(-beta * (distance - others.front().first)) / total;
                 conditional[i][j] = p;
@@ -62,8 +60,7 @@ std::vector<std::vector<double>> naiveShares(const HostTensor& rows, double perp
         }
     }
     for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = 0; j < n; ++j)
-            joint[i][j] = (conditional[i][j] + conditional[j][i]) / (2 * double(n));
+        for (std::size_t j = 0; j < n; ++j) joint[i][j] = (conditional[i][j] + conditional[j][i]) / (2 * double(n));
     return joint;
 }
 
@@ -75,8 +72,7 @@ double naiveCost(const std::vector<std::vector<double>>& p, const std::vector<do
     };
     double total = 0, cost = 0, sum = 0;
     for (std::size_t i = 0; i < n; ++i)
-        for (std::size_t j = 0; j < n; ++j)
-            total += i == j ? 0 : weight(i, j);
+        for (std::size_t j = 0; j < n; ++j) total += i == j ? 0 : weight(i, j);
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t j = 0; j < n; ++j)
             if (p[i][j] > 0) {
@@ -90,15 +86,13 @@ std::vector<double> randomPoints(unsigned seed, std::size_t n, double width) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
     std::vector<double> points; // floats, as the kernel reads them
-    for (std::size_t c = 0; c < 2 * n; ++c)
-        points.push_back(double(normal(random) * float(width)));
+    for (std::size_t c = 0; c < 2 * n; ++c) points.push_back(double(normal(random) * float(width)));
     return points;
 }
 
 double affinityOf(const TsneAffinities& affinities, std::size_t i, std::size_t j) {
     for (auto at = affinities.begin[i]; at < affinities.begin[i + 1]; ++at)
-        if (std::size_t(affinities.column[std::size_t(at)]) == j)
-            return affinities.affinity[std::size_t(at)];
+        if (std::size_t(affinities.column[std::size_t(at)]) == j) return affinities.affinity[std::size_t(at)];
     return 0;
 }
 
@@ -130,8 +124,7 @@ private slots:
 
     void nearestRowsComeByDistanceAndIndex() {
         HostTensor rows{{20, 1}, {}};
-        for (int i = 0; i < 20; ++i)
-            rows.data.push_back(float(i / 2)); // pairs of equal rows
+        for (int i = 0; i < 20; ++i) rows.data.push_back(float(i / 2)); // pairs of equal rows
         const TsneAffinities affinities = tsneAffinities(rows, 2, {}, {});
         const std::vector<std::int32_t> first(affinities.nearest.begin(), affinities.nearest.begin() + 5),
             fifth(affinities.nearest.begin() + 50, affinities.nearest.begin() + 55);
@@ -148,11 +141,9 @@ private slots:
             for (const double exaggeration : {1.0, 12.0}) {
                 std::vector<double> points = randomPoints(11, 48, width);
                 const TsneGradient slope = tsneGradient(affinities, points, exaggeration, {});
-                if (exaggeration == 1)
-                    QVERIFY(std::abs(slope.divergence - naiveCost(p, points, 1)) < 1e-6);
+                if (exaggeration == 1) QVERIFY(std::abs(slope.divergence - naiveCost(p, points, 1)) < 1e-6);
                 double largest = 0;
-                for (const double g : slope.gradient)
-                    largest = std::max(largest, std::abs(g));
+                for (const double g : slope.gradient) largest = std::max(largest, std::abs(g));
                 for (std::size_t c = 0; c < points.size(); c += 5) {
                     const double step = 1e-4, old = points[c];
                     points[c] = old + step;
@@ -201,10 +192,8 @@ private slots:
             double own = 1e9, other = 1e9;
             for (std::int64_t j = 0; j < n; ++j) {
                 const double distance = std::sqrt(squaredDistance(picture.points, i, j));
-                if (j != i && i % count == j % count)
-                    own = std::min(own, distance);
-                if (i % count != j % count)
-                    other = std::min(other, distance);
+                if (j != i && i % count == j % count) own = std::min(own, distance);
+                if (i % count != j % count) other = std::min(other, distance);
             }
             within = std::max(within, own);
             between = std::min(between, other);
@@ -265,8 +254,7 @@ private slots:
     void equalRowsAreNoTrouble() {
         const TsneAffinities affinities = tsneAffinities({{50, 3}, std::vector<float>(150, 2.5F)}, 10, {}, {});
         const Embedding picture = tsne(affinities, {.perplexity = 10, .iterations = 100}, {}, {});
-        for (const float x : picture.points.data)
-            QVERIFY(std::isfinite(x));
+        for (const float x : picture.points.data) QVERIFY(std::isfinite(x));
     }
 
     void stopsWhenAsked() {
@@ -274,8 +262,7 @@ private slots:
         std::stop_source stop;
         int reports = 0;
         const Checkpoint checkpoint(stop.get_token(), [&](double, double) {
-            if (++reports == 10)
-                stop.request_stop();
+            if (++reports == 10) stop.request_stop();
         });
         QVERIFY_EXCEPTION_THROWN((void)tsne(affinities, {.iterations = 1000}, {}, checkpoint), Cancelled);
         QCOMPARE(reports, 10);

@@ -29,8 +29,7 @@ inline AttentionCall callOf(const TestRows& queries, const TestRows& keys, const
 /// Largest |got - expected| / (|expected| + share of the largest expected); infinity for another length or NaN.
 inline double largestError(const std::vector<float>& got, const std::vector<float>& expected, double share) {
     double top = 0, worst = got.size() == expected.size() ? 0 : std::numeric_limits<double>::infinity();
-    for (const float x : expected)
-        top = std::max(top, std::abs(double{x}));
+    for (const float x : expected) top = std::max(top, std::abs(double{x}));
     for (std::size_t i = 0; i < got.size() && i < expected.size(); ++i) {
         const double error = std::abs(double{got[i]} - expected[i]);
         const double relative = error == 0 ? 0 : error / (std::abs(double{expected[i]}) + share * top);

@@ -32,8 +32,7 @@ struct Case {
 
 std::vector<std::int32_t> groupsOf(std::int64_t kvHeads, std::int64_t members) {
     std::vector<std::int32_t> gqaGroupOf;
-    for (std::int64_t h = 0; h < kvHeads * members; ++h)
-        gqaGroupOf.push_back(static_cast<std::int32_t>(h / members));
+    for (std::int64_t h = 0; h < kvHeads * members; ++h) gqaGroupOf.push_back(static_cast<std::int32_t>(h / members));
     return gqaGroupOf;
 }
 
@@ -73,8 +72,7 @@ private slots:
             call.largestGroup = members;
             const std::int64_t rows = queriesPerTile(call) * members;
             TilePlaces places;
-            for (std::int64_t i = 0; i < kTile; ++i)
-                places.rowOffsets[i] = i < rows ? i : -1, places.keyOffsets[i] = i;
+            for (std::int64_t i = 0; i < kTile; ++i) places.rowOffsets[i] = i < rows ? i : -1, places.keyOffsets[i] = i;
             const std::int64_t low = 5 * kTile / queriesPerTile(call) + 1; // begins behind the keys of tile 3
             QVERIFY2(isWhole(call, places, 0, low, 3), qPrintable(QString::number(members)));
             QVERIFY(!isWhole(call, places, 0, 0, 3)); // above the diagonal
@@ -253,8 +251,7 @@ private:
                                  rule};
             if (c.positionStep > 1) {
                 std::vector<TokenIndex> list;
-                for (std::int64_t r = 0; r < c.m; ++r)
-                    list.push_back(static_cast<TokenIndex>(r * c.positionStep));
+                for (std::int64_t r = 0; r < c.m; ++r) list.push_back(static_cast<TokenIndex>(r * c.positionStep));
                 input.keyPositions.assign(static_cast<std::size_t>(c.kvHeads), list);
                 for (std::int64_t kv = 0; kv < c.kvHeads; ++kv)
                     positions.insert(positions.end(), list.begin(), list.end());
@@ -277,8 +274,7 @@ private:
     static void nameCases() {
         QTest::addColumn<int>("index");
         int index = 0;
-        for (const Case& c : cases())
-            QTest::newRow(c.name) << index++;
+        for (const Case& c : cases()) QTest::newRow(c.name) << index++;
     }
 
     std::unique_ptr<Engine> m_engine = makeCpuEngine(1);

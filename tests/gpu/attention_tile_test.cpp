@@ -98,8 +98,7 @@ private slots:
     void mapOfTheCpuEngine_data() {
         QTest::addColumn<int>("index");
         int index = 0;
-        for (const Case& c : cases())
-            QTest::newRow(c.name) << index++;
+        for (const Case& c : cases()) QTest::newRow(c.name) << index++;
     }
 
     void mapOfTheCpuEngine() {

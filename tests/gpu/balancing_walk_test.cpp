@@ -46,8 +46,7 @@ struct Flat {
         endings.assign(walks.size(), -1);
         margins.assign(walks.size(), -1);
         signs.assign(rows.size(), 99);
-        for (auto* list : {&products, &diagonal, &scratch})
-            list->assign(rows.size(), -99);
+        for (auto* list : {&products, &diagonal, &scratch}) list->assign(rows.size(), -99);
     }
 };
 
@@ -146,8 +145,7 @@ private slots:
         const TestRows centres(23, ElementType::Float32, 1, 3, width);
         const std::vector<BalancingWalk> walks = variedWalks(24, width);
         BalancingWalks input{upload(keys), withValues ? upload(values) : Tensor{}, {}, walks};
-        if (withCentres)
-            input.centres = {{3, width}, centres.wide()};
+        if (withCentres) input.centres = {{3, width}, centres.wide()};
         const auto expected = m_engine->balancingWalks(input, {});
         inEveryOrder([&] {
             Flat flat(walks);
@@ -184,10 +182,8 @@ private slots:
             return naive::Block{device.heads, device.rows, device.width, rows.wide()};
         };
         naive::Balancing data{blockOf(keys), {}, {}};
-        if (withValues)
-            data.values = blockOf(values);
-        if (withCentres)
-            data.centres = {3, 1, width, centres.wide()};
+        if (withValues) data.values = blockOf(values);
+        if (withCentres) data.centres = {3, 1, width, centres.wide()};
         const std::vector<BalancingWalk> walks = variedWalks(24, width);
         std::optional<Flat> first;
         inEveryOrder([&] {
@@ -196,8 +192,7 @@ private slots:
                         KernelArithmetic::Fast);
             for (std::size_t w = 0; w < walks.size() && !QTest::currentTestFailed(); ++w)
                 follows(flat, w, walks[w], data);
-            if (first)
-                QVERIFY(first->signs == flat.signs && sameBits(first->products, flat.products));
+            if (first) QVERIFY(first->signs == flat.signs && sameBits(first->products, flat.products));
             first = std::move(flat);
         });
     }
@@ -252,8 +247,7 @@ private:
             std::iota(all.begin(), all.end(), 0);
             std::shuffle(all.begin(), all.end(), random);
             walk.rows.assign(all.begin(), all.begin() + count);
-            for (std::int64_t i = 0; i < count; ++i)
-                walk.uniforms.push_back(uniform(random));
+            for (std::int64_t i = 0; i < count; ++i) walk.uniforms.push_back(uniform(random));
             const auto kind = walks.size();
             for (std::int64_t i = 0; kind % 2 == 1 && i < count; ++i) {
                 walk.weights.push_back(1 << random() % 3);
@@ -266,8 +260,7 @@ private:
             walk.valueScale = 0.75;
             walk.valueConstant = kind % 2 ? 0.025 : 1;
             walk.firstIsPlus = kind % 3 == 1;
-            if (kind == 7)
-                walk.failAbove = 6;
+            if (kind == 7) walk.failAbove = 6;
             walks.push_back(walk);
         }
         return walks;

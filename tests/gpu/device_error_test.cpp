@@ -27,8 +27,7 @@ private slots:
     void codesOfCuda() {
         QFETCH(QList<int>, codes);
         QFETCH(int, cause);
-        for (const int code : codes)
-            QVERIFY2(int(causeOfCode(code)) == cause, qPrintable(QString::number(code)));
+        for (const int code : codes) QVERIFY2(int(causeOfCode(code)) == cause, qPrintable(QString::number(code)));
     }
 
     void whatLibrariesSay() {

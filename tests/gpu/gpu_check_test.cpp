@@ -38,8 +38,7 @@ private slots:
         const LayerSize size{512, 1, 2, 16};
         auto kernels = timedKernels(memory, size);
         QCOMPARE(kernels.size(), std::size_t{10});
-        for (auto& make : longKernels(memory, size))
-            kernels.push_back(std::move(make));
+        for (auto& make : longKernels(memory, size)) kernels.push_back(std::move(make));
         QCOMPARE(kernels.size(), std::size_t{13});
         for (const auto& make : kernels) {
             const TimedKernel kernel = make();

@@ -63,8 +63,7 @@ private slots:
         std::stop_source stop;
         int reports = 0;
         const Checkpoint checkpoint(stop.get_token(), [&](double, double) {
-            if (++reports == 2)
-                stop.request_stop();
+            if (++reports == 2) stop.request_stop();
         });
         CentersRequest request;
         request.count = 200;
@@ -78,8 +77,7 @@ private slots:
         std::stop_source stop;
         int reports = 0;
         const Checkpoint checkpoint(stop.get_token(), [&](double, double) {
-            if (++reports == 2)
-                stop.request_stop();
+            if (++reports == 2) stop.request_stop();
         });
         constexpr std::int64_t n = 20000, d = 600;
         BalancingWalks input{

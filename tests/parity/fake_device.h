@@ -37,8 +37,7 @@ public:
 
     Tensor upload(HostTensor numbers) const override {
         const Engine& engine = to("upload");
-        if (duringUpload)
-            duringUpload();
+        if (duringUpload) duringUpload();
         return engine.upload(std::move(numbers));
     }
     int count(const char* call) const {
@@ -46,10 +45,8 @@ public:
         return calls[call];
     }
     DeviceFailure classify(const std::exception& failure) const override {
-        if (dynamic_cast<const std::bad_alloc*>(&failure))
-            return DeviceFailure::OutOfMemory;
-        if (dynamic_cast<const CallRefused*>(&failure))
-            return DeviceFailure::Refused;
+        if (dynamic_cast<const std::bad_alloc*>(&failure)) return DeviceFailure::OutOfMemory;
+        if (dynamic_cast<const CallRefused*>(&failure)) return DeviceFailure::Refused;
         return dynamic_cast<const DeviceGone*>(&failure) ? DeviceFailure::Lost : DeviceFailure::Ours;
     }
     bool shrink() const override { return shrinksLeft-- > 0; }
@@ -61,14 +58,10 @@ private:
         const std::lock_guard lock(m_mutex);
         ++calls[call];
         gone = gone || goneFrom == call;
-        if (gone)
-            throw DeviceGone("CUDA error: unspecified launch failure");
-        if (missing == call)
-            throw NoDeviceCode();
-        if (refused == call)
-            throw CallRefused("cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR");
-        if (outOfMemory[call]-- > 0)
-            throw std::bad_alloc();
+        if (gone) throw DeviceGone("CUDA error: unspecified launch failure");
+        if (missing == call) throw NoDeviceCode();
+        if (refused == call) throw CallRefused("cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR");
+        if (outOfMemory[call]-- > 0) throw std::bad_alloc();
         return *m_engine;
     }
 

@@ -30,11 +30,9 @@ naive::Block headOf(const naive::Block& rows, std::int64_t head) {
 }
 
 double worst(const std::vector<float>& a, const std::vector<float>& b) {
-    if (a.size() != b.size())
-        return 1;
+    if (a.size() != b.size()) return 1;
     double most = 0;
-    for (std::size_t i = 0; i < a.size(); ++i)
-        most = std::max(most, std::abs(double{a[i]} - double{b[i]}));
+    for (std::size_t i = 0; i < a.size(); ++i) most = std::max(most, std::abs(double{a[i]} - double{b[i]}));
     return most;
 }
 
@@ -45,8 +43,7 @@ class LeverageBatchesTest : public QObject {
 
 private slots:
     void initTestCase() {
-        if (const QString why = testing::whyNoTorch(); !why.isEmpty())
-            QSKIP(qPrintable(why));
+        if (const QString why = testing::whyNoTorch(); !why.isEmpty()) QSKIP(qPrintable(why));
         m_torch = makeEngine({"torch"});
     }
 
@@ -56,8 +53,7 @@ private slots:
         naive::Block sound = randomBlock(7, 3, 400, 16, 1, 0.5);
         // A short column, which a triangle does not mind and eigenvectors do: another route would show in the scores.
         const float size = route == int(LeverageRoute::Cholesky) ? 1e-5F : 1e-9F;
-        for (std::size_t i = 5; i < sound.numbers.size() && route % 2 == 1; i += 16)
-            sound.numbers[i] *= size;
+        for (std::size_t i = 5; i < sound.numbers.size() && route % 2 == 1; i += 16) sound.numbers[i] *= size;
         naive::Block rows = sound;
         weaken(rows, 1);
         const Leverage together = of(*m_torch, rows);

@@ -55,8 +55,7 @@ bool sameWeights(const std::vector<float>& a, const std::vector<float>& b) {
 
 /// Empty when both kept the same, else where they differ and how close the decision was.
 std::string difference(const Selection& cpu, const Selection& torch) {
-    if (cpu.heads.size() != torch.heads.size())
-        return "different numbers of heads";
+    if (cpu.heads.size() != torch.heads.size()) return "different numbers of heads";
     for (std::size_t h = 0; h < cpu.heads.size(); ++h) {
         const HeadSelection &a = cpu.heads[h], &b = torch.heads[h];
         std::vector<TokenIndex> only;
@@ -75,14 +74,11 @@ std::string difference(const Selection& cpu, const Selection& torch) {
 
 /// Largest difference of two scores of the same token, relative to the largest score.
 double scoreError(const HostTensor& a, const HostTensor& b) {
-    if (a.data.size() != b.data.size())
-        return std::numeric_limits<double>::infinity();
+    if (a.data.size() != b.data.size()) return std::numeric_limits<double>::infinity();
     double scale = 1e-30, worst = 0;
     for (std::size_t i = 0; i < a.data.size(); ++i) {
-        if (std::isnan(a.data[i]) != std::isnan(b.data[i]))
-            return std::numeric_limits<double>::infinity();
-        if (!std::isfinite(a.data[i]))
-            continue;
+        if (std::isnan(a.data[i]) != std::isnan(b.data[i])) return std::numeric_limits<double>::infinity();
+        if (!std::isfinite(a.data[i])) continue;
         scale = std::max(scale, std::abs(double{a.data[i]}));
         worst = std::max(worst, std::abs(double{a.data[i]} - double{b.data[i]}));
     }
@@ -103,8 +99,7 @@ class ListsTest : public QObject {
 
 private slots:
     void initTestCase() {
-        if (const QString why = testing::whyNoTorch(); !why.isEmpty())
-            QSKIP(qPrintable(why));
+        if (const QString why = testing::whyNoTorch(); !why.isEmpty()) QSKIP(qPrintable(why));
         m_cpu = std::make_unique<LayerRunner>(std::shared_ptr<const Engine>(makeEngine({"cpu"})));
         m_torch = std::make_unique<LayerRunner>(std::shared_ptr<const Engine>(makeEngine({"torch"})));
         QCOMPARE(m_torch->engine().name(), std::string("torch"));
@@ -192,8 +187,7 @@ private:
         request.capture = capture;
         request.layer = layer;
         request.policy = PolicySpec::parse(spec);
-        if (policyById(request.policy.policy).card().usesBudget)
-            request.budget = Budget::parse(budget);
+        if (policyById(request.policy.policy).card().usesBudget) request.budget = Budget::parse(budget);
         request.cut = Cut::resolve("default", *capture);
         request.seed = 4;
         request.measure = false;
@@ -214,8 +208,7 @@ private:
         const Ran cpu = ran(*m_cpu, request), torch = ran(*m_torch, request);
         QCOMPARE(torch.refusal, cpu.refusal);
         tally.refusals += cpu.result ? 0 : 1;
-        if (!cpu.result)
-            return;
+        if (!cpu.result) return;
         const std::string why = difference(cpu.result->selection, torch.result->selection);
         QVERIFY2(why.empty(), (spec + ": " + why).c_str());
         const double error = scoreError(cpu.result->scores, torch.result->scores);

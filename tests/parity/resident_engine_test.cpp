@@ -42,8 +42,7 @@ private slots:
         const Fixture fixture;
         const Tensor rows = fixture.engine->upload(someRows(2, 30, 4));
         QCOMPARE(fixture.device->calls["upload"], 0);
-        for (int i = 0; i < 3; ++i)
-            QCOMPARE(normsOn(*fixture.engine, rows), normsOnCpu(someRows(2, 30, 4)));
+        for (int i = 0; i < 3; ++i) QCOMPARE(normsOn(*fixture.engine, rows), normsOnCpu(someRows(2, 30, 4)));
         QCOMPARE(fixture.device->calls["upload"], 1);
         QCOMPARE(fixture.engine->state().residentBytes, std::size_t{2 * 30 * 4 * 4}); // the norms were let go
         QVERIFY(fixture.engine->state().notice.empty());
@@ -85,8 +84,7 @@ private slots:
         constexpr std::size_t kLayer = 2 * 50 * 4 * 4;
         const Fixture fixture(3 * kLayer);
         std::vector<Tensor> layers;
-        for (int i = 0; i < 4; ++i)
-            layers.push_back(fixture.engine->upload(someRows(2, 50, 4, static_cast<float>(i))));
+        for (int i = 0; i < 4; ++i) layers.push_back(fixture.engine->upload(someRows(2, 50, 4, static_cast<float>(i))));
         for (const int i : {0, 1, 2, 0, 3}) // 1 is the oldest when 3 comes
             normsOn(*fixture.engine, layers[static_cast<std::size_t>(i)]);
         QCOMPARE(fixture.device->calls["upload"], 4);
@@ -217,14 +215,12 @@ private slots:
             std::atomic<bool> first = true, isAsked = false;
             const int before = fixture.device->count("upload");
             fixture.device->duringUpload = [&, other = gettid()] {
-                if (!first.exchange(false))
-                    return;
+                if (!first.exchange(false)) return;
                 begun.set_value();
                 while (!isAsked ||
                        (!kvscope::testing::isAsleep(other) && fixture.device->count("upload") == before + 1))
                     std::this_thread::yield(); // until the other one waits, or uploads it again
-                if (fails)
-                    throw CallRefused("cudaMemcpy: invalid argument");
+                if (fails) throw CallRefused("cudaMemcpy: invalid argument");
             };
             auto one = std::async(std::launch::async, [&] { return normsOn(*fixture.engine, rows); });
             const std::vector<float> expected = normsOnCpu(someRows(2, 40, 4));

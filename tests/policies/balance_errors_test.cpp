@@ -15,8 +15,7 @@ namespace {
 /// Logits ln(w): the query gives row i the weight w_i.
 QuerySight sightOf(const std::vector<double>& weights, const std::vector<float>& values, std::int64_t width) {
     QuerySight sight;
-    for (const double w : weights)
-        sight.logits.push_back(std::log(w));
+    for (const double w : weights) sight.logits.push_back(std::log(w));
     sight.values = {{static_cast<std::int64_t>(weights.size()), width}, values};
     return sight;
 }
@@ -56,8 +55,7 @@ private slots:
         QuerySight sight = sightOf({1, 2, 3, 4}, {1, 1, 1, 1}, 1);
         const BalanceNode node{{0, 1, 2, 3}, {0, 1}, {1, 1, -1, -1}};
         const double expected = halvingDiscrepancy(node, true, sight);
-        for (double& logit : sight.logits)
-            logit += 5000; // cancels
+        for (double& logit : sight.logits) logit += 5000; // cancels
         QVERIFY(near(halvingDiscrepancy(node, true, sight), expected));
     }
 
@@ -69,8 +67,7 @@ private slots:
         for (const BalanceTree& tree : stream.trees)
             for (const auto& level : tree.nodes)
                 for (const BalanceNode& node : level) {
-                    if (tree.kvHead != 0)
-                        continue;
+                    if (tree.kvHead != 0) continue;
                     std::vector<double> missing(tree.numerator ? 4 : 1), whole = missing;
                     const auto add = [&](TokenIndex row, double factor, std::vector<double>& sum) {
                         for (std::size_t c = 0; c < sum.size(); ++c)
@@ -81,8 +78,7 @@ private slots:
                         add(row, -1, missing);
                         add(row, 1, whole);
                     }
-                    for (const TokenIndex row : node.output)
-                        add(row, 2, missing);
+                    for (const TokenIndex row : node.output) add(row, 2, missing);
                     const auto norm = [](const std::vector<double>& v) {
                         return std::sqrt(std::inner_product(v.begin(), v.end(), v.begin(), 0.0));
                     };
@@ -115,15 +111,13 @@ private slots:
                 }
             }
             for (const BalanceTree& tree : stream.trees) {
-                if (tree.kvHead != 0)
-                    continue;
+                if (tree.kvHead != 0) continue;
                 const auto sets = tree.setsAt(cursor);
                 for (std::size_t level = 0; level < sets.size(); ++level)
                     for (const TokenIndex row : sets[level]) {
                         const double w = double(1 << level) * e(row);
                         storedDen += tree.numerator ? 0 : w;
-                        for (std::size_t c = 0; tree.numerator && c < 4; ++c)
-                            stored[c] += w * v(row, c);
+                        for (std::size_t c = 0; tree.numerator && c < 4; ++c) stored[c] += w * v(row, c);
                     }
             }
             double num = 0, out = 0, a = 0;
@@ -148,8 +142,7 @@ private slots:
         const BalanceStream stream =
             streamOf({.batch = 16, .levels = 2, .steps = StepSize::Manual, .c = 1, .erase = EraseLine::None});
         QuerySight sight = sight0(stream);
-        for (std::size_t i = 0; i < sight.logits.size(); ++i)
-            sight.logits[i] = 900.0 * double(i) - 4000;
+        for (std::size_t i = 0; i < sight.logits.size(); ++i) sight.logits[i] = 900.0 * double(i) - 4000;
         const std::vector<TokenIndex> cursors = {3, 20, 97};
         for (const StreamErrors& errors : streamErrors(stream, 0, cursors, sight)) {
             QVERIFY(std::isfinite(errors.output) && std::isfinite(errors.numerator) && std::isfinite(errors.epsilon));

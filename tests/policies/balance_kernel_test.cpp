@@ -72,8 +72,7 @@ private slots:
     // j = 100 lie near 100 times those of chi-square with one degree of freedom, 0.016 and 2.71.
     void bandOfKnownKernels() {
         std::vector<double> identity(100 * 100), ones(100 * 100, 1.0);
-        for (std::size_t i = 0; i < 100; ++i)
-            identity[i * 100 + i] = 1;
+        for (std::size_t i = 0; i < 100; ++i) identity[i * 100 + i] = 1;
         const CoinBand exact = coinBand(identity, {}, 1, 50), walk = coinBand(ones, {}, 1, 400);
         for (std::size_t i = 0; i < 100; ++i) {
             QCOMPARE(exact.low[i], double(i + 1));
@@ -104,8 +103,7 @@ private slots:
         walk.logScale = 1e6;
         walk.valueConstant = 1;
         const HostTensor keys{{2, 1}, {1, 2}};
-        for (const double entry : walkKernel(walk, keys, {}, {}))
-            QVERIFY(std::isfinite(entry));
+        for (const double entry : walkKernel(walk, keys, {}, {})) QVERIFY(std::isfinite(entry));
     }
 
 private:

@@ -21,23 +21,20 @@ using Values = std::vector<float>;
 TestLayer zeroKeys(const std::vector<Values>& values) {
     TestLayer layer = TestLayer::ofKeys(std::vector<naive::Vector>(values.size(), naive::Vector(2, 0.0)));
     layer.values = {{1, std::int64_t(values.size()), std::int64_t(values.front().size())}, {}};
-    for (const Values& v : values)
-        layer.values.data.insert(layer.values.data.end(), v.begin(), v.end());
+    for (const Values& v : values) layer.values.data.insert(layer.values.data.end(), v.begin(), v.end());
     return layer;
 }
 
 TestLayer randomLayer(int tokens, double keyFactor = 0.3, std::uint64_t seed = 9) {
     TestLayer layer = TestLayer::random(seed, {2, 2, tokens, 4});
     layer.values = TestLayer::random(seed + 1, {2, 2, tokens, 4}).keys;
-    for (float& x : layer.keys.data)
-        x = float(x * keyFactor);
+    for (float& x : layer.keys.data) x = float(x * keyFactor);
     return layer;
 }
 
 std::vector<std::size_t> sizesOf(const BalanceTree& tree, TokenIndex cursor) {
     std::vector<std::size_t> sizes;
-    for (const auto& set : tree.setsAt(cursor))
-        sizes.push_back(set.size());
+    for (const auto& set : tree.setsAt(cursor)) sizes.push_back(set.size());
     return sizes;
 }
 
@@ -97,13 +94,11 @@ private slots:
     // (d) pairwise orthogonal values: every p of the numerator is 1/2 exactly.
     void orthogonalValuesTossCoins() {
         std::vector<Values> values(16, Values(16, 0.0F));
-        for (std::size_t i = 0; i < 16; ++i)
-            values[i][i] = 1;
+        for (std::size_t i = 0; i < 16; ++i) values[i][i] = 1;
         for (const BalanceWalkLog& walk :
              logOf("balancekv_stream:manual,c=2,batch=16,levels=1", zeroKeys(values)).walks)
             if (walk.tree == 1)
-                for (const double p : walk.probabilities)
-                    QCOMPARE(p, 0.5);
+                for (const double p : walk.probabilities) QCOMPARE(p, 0.5);
     }
 
     // (b), (c): output and complement partition the input, at most half; without FAIL |y| <= c and p in [0, 1].
@@ -122,8 +117,7 @@ private slots:
                     QVERIFY(2 * node.output.size() <= node.input.size());
                     std::set<TokenIndex> input(node.input.begin(), node.input.end());
                     QCOMPARE(input.size(), node.input.size());
-                    for (const TokenIndex row : node.output)
-                        QVERIFY(input.count(row) == 1);
+                    for (const TokenIndex row : node.output) QVERIFY(input.count(row) == 1);
                 }
     }
 
@@ -166,8 +160,7 @@ private slots:
             std::set<TokenIndex> all;
             for (std::size_t level = 0; level < 4; ++level) {
                 weight += sets[level].size() << level;
-                for (const TokenIndex row : sets[level])
-                    QVERIFY(row < cursor && all.insert(row).second);
+                for (const TokenIndex row : sets[level]) QVERIFY(row < cursor && all.insert(row).second);
             }
             QCOMPARE(weight, std::size_t(cursor));
         }
@@ -199,21 +192,18 @@ private slots:
         QCOMPARE(bucketOf(0.5), -1);
         QCOMPARE(bucketOf(0.75), 0);
         std::vector<Values> values;
-        for (int i = 0; i < 60; ++i)
-            values.push_back({i % 7 == 0 ? 0.0F : std::ldexp(1.0F + float(i % 3) / 4, i % 5)});
+        for (int i = 0; i < 60; ++i) values.push_back({i % 7 == 0 ? 0.0F : std::ldexp(1.0F + float(i % 3) / 4, i % 5)});
         const BalanceStream stream = streamOf(zeroKeys(values), {.batch = 16, .levels = 0, .erase = EraseLine::None});
         std::set<TokenIndex> all;
         for (const BalanceTree& tree : stream.trees) {
-            if (!tree.numerator)
-                continue;
+            if (!tree.numerator) continue;
             for (const TokenIndex row : tree.rows) {
                 QVERIFY(all.insert(row).second);
                 const double norm = double{values[std::size_t(row)][0]};
                 QVERIFY(norm <= std::ldexp(1.0, tree.bucket) && norm > std::ldexp(1.0, tree.bucket - 1));
             }
         }
-        for (TokenIndex row = 0; row < 60; ++row)
-            QCOMPARE(all.count(row), std::size_t(row % 7 == 0 ? 0 : 1));
+        for (TokenIndex row = 0; row < 60; ++row) QCOMPARE(all.count(row), std::size_t(row % 7 == 0 ? 0 : 1));
         QCOMPARE(stream.trees.front().rows.size(), std::size_t{60}); // D has them all
     }
 
@@ -237,8 +227,7 @@ private slots:
     // (c): scaling all values by 2^c shifts buckets by c and changes no sign.
     void scalingValuesChangesNoSign() {
         TestLayer layer = randomLayer(130), scaled = layer;
-        for (float& x : scaled.values.data)
-            x *= 8;
+        for (float& x : scaled.values.data) x *= 8;
         const StreamSettings settings{.batch = 16, .levels = 2, .steps = StepSize::Manual, .c = 1};
         const BalanceStream a = streamOf(layer, settings), b = streamOf(scaled, settings);
         QCOMPARE(a.trees.size(), b.trees.size());
@@ -274,8 +263,7 @@ private slots:
             TestLayer layer = randomLayer(64);
             layer.plain.seed = std::uint64_t(run);
             const BalanceLog log = logOf("balancekv_stream:manual,c=2,batch=64,levels=1", layer);
-            for (std::size_t i = 0; i < 64; ++i)
-                sums[i] += log.walks.front().signs[i];
+            for (std::size_t i = 0; i < 64; ++i) sums[i] += log.walks.front().signs[i];
         }
         for (const double sum : sums) // 5 standard deviations; 64 numbers: a fair walk fails once in 27,000
             QVERIFY2(std::abs(sum) < 5 * std::sqrt(double(runs)), qPrintable(QString::number(sum)));
@@ -287,8 +275,7 @@ private slots:
         const auto mass = [&](const char* spec) {
             const HeadSelection head = m_bench.run(spec, layer).selection.heads[0];
             double sum = 0;
-            for (const float w : head.denominatorWeights)
-                sum += double{w};
+            for (const float w : head.denominatorWeights) sum += double{w};
             return sum;
         };
         QCOMPARE(mass("balancekv_stream:manual,c=1,batch=64,levels=3"), 1024.0);
@@ -315,8 +302,7 @@ private slots:
         const BalanceLog log = logOf("balancekv_stream,batch=64,levels=2,erase=none", randomLayer(256));
         std::map<double, int> seen;
         for (const BalanceWalkLog& walk : log.walks)
-            for (const double u : walk.walk.uniforms)
-                QCOMPARE(++seen[u], 1);
+            for (const double u : walk.walk.uniforms) QCOMPARE(++seen[u], 1);
     }
 
 private:

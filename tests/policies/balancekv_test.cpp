@@ -41,8 +41,7 @@ double sumOf(const std::vector<float>& weights, const HeadSelection& head, Token
 
 Signs signsOf(const char* text) {
     Signs signs;
-    for (; *text; ++text)
-        signs.push_back(*text == '+' ? 1 : *text == '-' ? -1 : 0);
+    for (; *text; ++text) signs.push_back(*text == '+' ? 1 : *text == '-' ? -1 : 0);
     return signs;
 }
 
@@ -87,23 +86,19 @@ private slots:
     void weightsSumToCPlusOneAndMassToN() {
         for (unsigned bits = 0; bits < 256; ++bits) {
             Signs signs;
-            for (unsigned i = 0; i < 8; ++i)
-                signs.push_back(bits >> i & 1 ? 1 : -1);
+            for (unsigned i = 0; i < 8; ++i) signs.push_back(bits >> i & 1 ? 1 : -1);
             const Half half = halve(signs, Halving::Weighted);
             QCOMPARE(half.places.size(), std::size_t{4});
             std::int64_t plus = 0, minus = 0;
             std::size_t c = 0;
             for (std::size_t i = 0; i < 8; ++i) {
                 (signs[i] > 0 ? plus : minus) += 1;
-                if ((signs[i] > 0 ? plus : minus) == 4)
-                    c = i;
+                if ((signs[i] > 0 ? plus : minus) == 4) c = i;
             }
             const double sum = std::accumulate(half.weights.begin(), half.weights.end(), 0.0);
             const bool both = plus == 4;
-            if (both)
-                QCOMPARE(sum, double(c + 1));
-            for (const double weight : half.weights)
-                QVERIFY(weight == 1 || weight == 2);
+            if (both) QCOMPARE(sum, double(c + 1));
+            for (const double weight : half.weights) QVERIFY(weight == 1 || weight == 2);
         }
     }
 
@@ -125,8 +120,7 @@ private slots:
                     TestLayer test = layerOf(120);
                     for (auto& head : test.plain.keys)
                         for (std::size_t i = 0; i < head.size(); ++i)
-                            for (double& x : head[i])
-                                x = i % 37 == 11 ? -x : x;
+                            for (double& x : head[i]) x = i % 37 == 11 ? -x : x;
                     const HostTensor values = test.values;
                     test.refresh();
                     test.values = values;
@@ -198,8 +192,7 @@ private slots:
     // (d): full blocks do not see a constant added to all keys; the padded one does (B9).
     void translationChangesFullBlocksOnly() {
         TestLayer layer = layerOf(64), moved = layer;
-        for (float& x : moved.keys.data)
-            x += 3;
+        for (float& x : moved.keys.data) x += 3;
         const std::string spec = "balancekv:notebook,sink=0,recent=0,rounds=1,gamma=0.1,temp=1,block=";
         QVERIFY(m_bench.run(spec + "16", layer).selection.sameLists(m_bench.run(spec + "16", moved).selection));
         QVERIFY(!m_bench.run(spec + "50", layer).selection.sameLists(m_bench.run(spec + "50", moved).selection));
@@ -225,8 +218,7 @@ private slots:
         QCOMPARE(m_bench.run("balancekv:longbench,rounds=2", layerOf(40)).selection.heads[0].kept.size(),
                  std::size_t{40});
         for (const char* spec : {"balancekv,sink=0,recent=0,rounds=1", "balancekv,sink=0,recent=0@1t", "balancekv@1t"})
-            for (const int tokens : {1, 2, 3})
-                (void)m_bench.run(spec, layerOf(tokens));
+            for (const int tokens : {1, 2, 3}) (void)m_bench.run(spec, layerOf(tokens));
     }
 
     // Sinks and recents that take the whole budget leave nothing to balance: no walk decides, and the result says so.
@@ -251,8 +243,7 @@ private slots:
             logOf("balancekv,sink=0,recent=0,block=256,shift=none,rounds=1,gamma=0.001", layerOf(90));
         const TestLayer whole = layerOf(90);
         TestLayer prefix = whole;
-        for (auto& head : prefix.plain.keys)
-            head.resize(40);
+        for (auto& head : prefix.plain.keys) head.resize(40);
         prefix.refresh();
         HostTensor values{{2, 40, 8}, {}};
         for (int h = 0; h < 2; ++h)
@@ -303,8 +294,7 @@ private slots:
     void failIsRepeatedOrRefused() {
         const PolicyOutcome mild =
             m_bench.run("balancekv,sink=0,recent=0,rounds=1,block=8,temp=0,gamma=0.0005,on_overflow=fail", layerOf(40));
-        for (const HeadSelection& head : mild.selection.heads)
-            QCOMPARE(head.kept.size(), std::size_t{20});
+        for (const HeadSelection& head : mild.selection.heads) QCOMPARE(head.kept.size(), std::size_t{20});
         try {
             (void)m_bench.run("balancekv,sink=0,recent=0,rounds=1,on_overflow=fail", layerOf(97));
             QFAIL("not refused");
@@ -317,8 +307,7 @@ private slots:
     void hugeAndZeroKeysAreHandled() {
         for (const double factor : {0.0, 1e3, 1e15}) {
             TestLayer layer = layerOf(70);
-            for (float& x : layer.keys.data)
-                x = float(x * factor);
+            for (float& x : layer.keys.data) x = float(x * factor);
             QCOMPARE(m_bench.run("balancekv,sink=0,recent=0,rounds=2,temp=1", layer).selection.heads[0].kept.size(),
                      std::size_t{17});
         }
@@ -330,8 +319,7 @@ private slots:
     // 1.5: of many +e and one -e, the odd one and its neighbours are protected; equal keys protect none.
     void needlesByHand() {
         HostTensor keys{{1, 128, 2}, {}};
-        for (int i = 0; i < 128; ++i)
-            keys.data.insert(keys.data.end(), {i == 60 ? -1.0F : 1.0F, 0.0F});
+        for (int i = 0; i < 128; ++i) keys.data.insert(keys.data.end(), {i == 60 ? -1.0F : 1.0F, 0.0F});
         const Tensor tensor = m_bench.engine().upload(keys);
         const NeedleMask mask = findNeedles(m_bench.engine(), tensor, 128, 0, 25, {});
         QVERIFY(std::abs(mask.rho[0][60] - (1 - 127.0) / 128) < 1e-6);
@@ -354,8 +342,7 @@ private slots:
             const kvscope::naive::Numbers expected = kvscope::naive::blockMeanProducts(keys, block);
             std::vector<float> got;
             for (const std::vector<double>& head : mask.rho)
-                for (const double rho : head)
-                    got.push_back(static_cast<float>(rho - 1e-8));
+                for (const double rho : head) got.push_back(static_cast<float>(rho - 1e-8));
             QVERIFY(check::errorOf(got, expected) <= 2 * check::kOneRounding);
         }
     }

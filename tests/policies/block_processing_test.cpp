@@ -19,8 +19,7 @@ namespace {
 
 std::vector<std::pair<int, int>> endsAndCaches(const PolicyOutcome& outcome) {
     std::vector<std::pair<int, int>> result;
-    for (const BlockStep& step : outcome.steps)
-        result.emplace_back(step.end, static_cast<int>(step.cached));
+    for (const BlockStep& step : outcome.steps) result.emplace_back(step.end, static_cast<int>(step.cached));
     return result;
 }
 
@@ -31,12 +30,10 @@ public:
 
     Features features(const PolicyInput& input, const ParameterValues&) const override {
         HostTensor sums = input.engine.rowNorms(input.keys, input.checkpoint);
-        if (m_perQueryHead)
-            sums = repeated(sums, input.attention.gqaGroupOf);
+        if (m_perQueryHead) sums = repeated(sums, input.attention.gqaGroupOf);
         if (!input.carried.empty()) {
             const HostTensor& before = input.carried.at("sum");
-            for (std::size_t i = 0; i < sums.data.size(); ++i)
-                sums.data[i] += before.data[i];
+            for (std::size_t i = 0; i < sums.data.size(); ++i) sums.data[i] += before.data[i];
         }
         return {{"sum", std::move(sums)}};
     }
@@ -172,8 +169,7 @@ private slots:
         const TestLayer layer = TestLayer::random(7, {2, 2, 211, 8});
         const PolicyOutcome outcome = m_bench.run("keydiff,prompt_block=17@31t", layer);
         float smallest = std::numeric_limits<float>::infinity();
-        for (const BlockStep& step : outcome.steps)
-            smallest = std::min(smallest, step.margin);
+        for (const BlockStep& step : outcome.steps) smallest = std::min(smallest, step.margin);
         QCOMPARE(std::min(outcome.selection.heads[0].margin, outcome.selection.heads[1].margin), smallest);
     }
 
@@ -263,8 +259,7 @@ private slots:
         const Checkpoint watching(source.get_token(), [&](double done, double total) {
             QVERIFY(done / total >= last - 1e-12 && done / total <= 1);
             last = done / total;
-            if (last > 0.5)
-                source.request_stop();
+            if (last > 0.5) source.request_stop();
         });
         QVERIFY_EXCEPTION_THROWN(m_bench.run("keydiff,prompt_block=8@20t", layer, watching), Cancelled);
         QVERIFY(last > 0.5 && last < 0.8);
@@ -272,12 +267,10 @@ private slots:
 
 private:
     static bool sameSteps(const PolicyOutcome& outcome, const naive::Result& expected) {
-        if (outcome.steps.size() != expected.steps.size())
-            return false;
+        if (outcome.steps.size() != expected.steps.size()) return false;
         for (std::size_t i = 0; i < expected.steps.size(); ++i) {
             const BlockStep& step = outcome.steps[i];
-            if (step.end != expected.steps[i].end || step.cached != expected.steps[i].cached)
-                return false;
+            if (step.end != expected.steps[i].end || step.cached != expected.steps[i].cached) return false;
             for (std::size_t h = 0; h < step.evicted.size() && expected.closest > 2e-6; ++h)
                 if (!std::equal(step.evicted[h].begin(), step.evicted[h].end(), expected.steps[i].evicted[h].begin(),
                                 expected.steps[i].evicted[h].end()))

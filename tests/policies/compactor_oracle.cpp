@@ -35,8 +35,7 @@ double gaussianEntry(RandomKey key, std::int64_t row, std::int64_t column) {
 
 /// H_1 = (1), H_2m = (H_m H_m; H_m -H_m).
 double hadamard(std::int64_t row, std::int64_t column, std::int64_t order) {
-    if (order == 1)
-        return 1;
+    if (order == 1) return 1;
     const std::int64_t half = order / 2;
     const double inner = hadamard(row % half, column % half, half);
     return row >= half && column >= half ? -inner : inner;
@@ -45,8 +44,7 @@ double hadamard(std::int64_t row, std::int64_t column, std::int64_t order) {
 /// K D H R^T (C4): the k columns whose lots are smallest, in the order of their lots.
 Block srhtHead(RandomKey key, std::int64_t d, std::int64_t k) {
     std::int64_t order = 1;
-    while (order < d)
-        order *= 2;
+    while (order < d) order *= 2;
     std::multimap<double, std::int64_t> lots;
     key.round = 2;
     for (std::int64_t c = 0; c < order; ++c) {
@@ -68,8 +66,7 @@ Block srhtHead(RandomKey key, std::int64_t d, std::int64_t k) {
 
 Block sketchOf(const TestLayer& layer, const ParameterValues& values) {
     const std::string kind = values.choice("sketch");
-    if (kind == "none")
-        return {};
+    if (kind == "none") return {};
     const bool shared = values.choice("sketch_scope") == "all";
     const std::int64_t d = layer.keys.shape[2], k = std::min(values.integer("sketch_size"), d);
     Block out{shared ? 1 : layer.keys.shape[0], d, k, {}};
@@ -80,8 +77,7 @@ Block sketchOf(const TestLayer& layer, const ParameterValues& values) {
             for (std::int64_t j = 0; j < k; ++j)
                 head.numbers.push_back(
                     static_cast<float>(gaussianEntry(key, i, j) / std::sqrt(static_cast<double>(k))));
-        if (kind == "srht")
-            head = srhtHead(key, d, k);
+        if (kind == "srht") head = srhtHead(key, d, k);
         out.numbers.insert(out.numbers.end(), head.numbers.begin(), head.numbers.end());
     }
     return out;
@@ -132,8 +128,7 @@ std::vector<Numbers> compactorScores(const TestLayer& layer, const ParameterValu
             }
         for (std::int64_t i = 0; i < m; ++i) {
             double squares = 0;
-            for (std::int64_t c = 0; c < vectors.width; ++c)
-                squares += vectors.at(h, i, c) * vectors.at(h, i, c);
+            for (std::int64_t c = 0; c < vectors.width; ++c) squares += vectors.at(h, i, c) * vectors.at(h, i, c);
             head[std::size_t(i)] *= values.flag("value_norm") ? std::sqrt(squares) : 1;
             head[std::size_t(i)] /= values.choice("group_rule") == "mean" ? queryHeads : 1;
         }
@@ -151,8 +146,7 @@ std::vector<Numbers> compactorScores(const TestLayer& layer, const ParameterValu
     const Numbers zl = kvscope::naive::standardise(floatsOf(leverage, kvHeads), how);
     std::vector<Numbers> scores(std::size_t(kvHeads), Numbers(std::size_t(n), 0.0));
     double largest = -1e300;
-    for (std::size_t i = 0; i < za.size(); ++i)
-        largest = std::max(largest, za[i] + lambda * zl[i]);
+    for (std::size_t i = 0; i < za.size(); ++i) largest = std::max(largest, za[i] + lambda * zl[i]);
     for (std::int64_t h = 0; h < kvHeads; ++h)
         for (std::int64_t i = 0; i < n; ++i) {
             const auto at = std::size_t(h * m + i - begin);
@@ -171,8 +165,7 @@ std::vector<TokenIndex> chosenBy(const Numbers& scores, const ParameterValues& v
             return std::pair(guarded, float(scores[std::size_t(i)])); // decisions read floats
         };
         for (std::int64_t i = 0; i < n; ++i)
-            if (std::find(kept.begin(), kept.end(), i) == kept.end() && (best < 0 || rank(i) > rank(best)))
-                best = i;
+            if (std::find(kept.begin(), kept.end(), i) == kept.end() && (best < 0 || rank(i) > rank(best))) best = i;
         kept.push_back(TokenIndex(best));
     }
     std::sort(kept.begin(), kept.end());
@@ -198,14 +191,11 @@ std::vector<std::vector<TokenIndex>> chosenJointly(const std::vector<Numbers>& s
         std::int64_t best = -1, bestHead = 0;
         for (std::int64_t h = from; h < to; ++h)
             for (std::int64_t i = 0; i < n; ++i)
-                if (!taken[std::size_t(h)][std::size_t(i)] && betterThan(h, i, bestHead, best))
-                    best = i, bestHead = h;
-        if (best >= 0)
-            taken[std::size_t(bestHead)][std::size_t(best)] = true;
+                if (!taken[std::size_t(h)][std::size_t(i)] && betterThan(h, i, bestHead, best)) best = i, bestHead = h;
+        if (best >= 0) taken[std::size_t(bestHead)][std::size_t(best)] = true;
     };
     const auto entries = std::max<std::int64_t>(1, std::int64_t(std::nearbyint(exact)));
-    for (std::int64_t e = 0; e < std::min(entries, heads * n); ++e)
-        takeBest(0, heads);
+    for (std::int64_t e = 0; e < std::min(entries, heads * n); ++e) takeBest(0, heads);
     std::vector<std::vector<TokenIndex>> kept;
     for (std::int64_t h = 0; h < heads; ++h) {
         auto& own = taken[std::size_t(h)];
@@ -214,8 +204,7 @@ std::vector<std::vector<TokenIndex>> chosenJointly(const std::vector<Numbers>& s
             takeBest(h, h + 1);
         kept.emplace_back();
         for (std::int64_t i = 0; i < n; ++i)
-            if (own[std::size_t(i)])
-                kept.back().push_back(TokenIndex(i));
+            if (own[std::size_t(i)]) kept.back().push_back(TokenIndex(i));
     }
     return kept;
 }

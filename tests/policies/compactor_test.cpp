@@ -47,15 +47,13 @@ std::string scoreDifference(const std::vector<float>& got, const std::vector<Num
 
 std::size_t keptInAll(const PolicyOutcome& outcome) {
     std::size_t sum = 0;
-    for (const HeadSelection& head : outcome.selection.heads)
-        sum += head.kept.size();
+    for (const HeadSelection& head : outcome.selection.heads) sum += head.kept.size();
     return sum;
 }
 
 bool holds(const std::vector<TokenIndex>& kept, TokenIndex begin, TokenIndex end) {
     for (TokenIndex i = begin; i < end; ++i)
-        if (!std::binary_search(kept.begin(), kept.end(), i))
-            return false;
+        if (!std::binary_search(kept.begin(), kept.end(), i)) return false;
     return true;
 }
 
@@ -190,8 +188,7 @@ private slots:
         for (const char* kind : {"gaussian", "srht"}) {
             const PolicyOutcome outcome = m_bench.run(std::string("leverage,sketch=") + kind + "@0.2", layer);
             const auto scores = outcome.scores.total.data;
-            for (std::size_t i = 0; i < exact.size(); ++i)
-                QVERIFY(std::abs(scores[i] - exact[i]) < 1e-4F);
+            for (std::size_t i = 0; i < exact.size(); ++i) QVERIFY(std::abs(scores[i] - exact[i]) < 1e-4F);
             QCOMPARE(outcome.notes, std::vector<std::string>{"the sketch has 8 of 64 columns: a key has no more"});
         }
     }
@@ -216,8 +213,7 @@ private slots:
         const PolicyOutcome outcome = m_bench.run("compactor,selection=joint,z_scope=layer@20t", layer);
         QCOMPARE(keptInAll(outcome), std::size_t{80});
         std::set<std::size_t> sizes;
-        for (const HeadSelection& head : outcome.selection.heads)
-            sizes.insert(head.kept.size());
+        for (const HeadSelection& head : outcome.selection.heads) sizes.insert(head.kept.size());
         QVERIFY(sizes.size() > 1);
     }
 

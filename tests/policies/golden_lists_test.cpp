@@ -39,8 +39,7 @@ const std::vector<std::string> kBlocks = {
 
 std::vector<std::string> join(const std::vector<std::vector<std::string>>& lists) {
     std::vector<std::string> all;
-    for (const auto& list : lists)
-        all.insert(all.end(), list.begin(), list.end());
+    for (const auto& list : lists) all.insert(all.end(), list.begin(), list.end());
     return all;
 }
 
@@ -64,8 +63,7 @@ std::vector<std::string> linesOf(const Source& source, const std::string& spec, 
 
 Selection selectionOf(const naive::Result& result, const std::vector<int>& gqaGroupOf) {
     Selection selection;
-    for (const auto& kept : result.kept)
-        selection.heads.push_back({{kept.begin(), kept.end()}, {}, {}, {}, 0});
+    for (const auto& kept : result.kept) selection.heads.push_back({{kept.begin(), kept.end()}, {}, {}, {}, 0});
     for (std::size_t q = 0; q < result.queryHeads.size(); ++q)
         selection.heads[static_cast<std::size_t>(gqaGroupOf[q])].queryHeads.push_back(
             {static_cast<std::int32_t>(q), {result.queryHeads[q].begin(), result.queryHeads[q].end()}, 0});
@@ -116,8 +114,7 @@ private slots:
         const std::vector<std::string> specs = {"pyramidkv", "pyramidkv:original_layers",
                                                 "pyramidkv:kvpress,window=6,beta=5", "pyramidkv:kvpress"};
         std::vector<Source> sources;
-        for (const int layer : {0, 3, 5})
-            sources.push_back(sampleSource("needle-1k", layer, 995, specs));
+        for (const int layer : {0, 3, 5}) sources.push_back(sampleSource("needle-1k", layer, 995, specs));
         check("policies_pyramidkv.txt", sources, "@0.04");
     }
 

@@ -38,8 +38,7 @@ private slots:
         std::uint64_t seed = 160;
         for (const LayerShape& shape : {LayerShape{6, 2, 67, 8}, LayerShape{3, 3, 41, 5}, LayerShape{2, 1, 1, 4}}) {
             for (const char* budget : {"@1t", "@0.31", "@1"}) {
-                if (shape.tokens == 1 && options.contains("decode_tokens"))
-                    continue; // refused: no prompt is left
+                if (shape.tokens == 1 && options.contains("decode_tokens")) continue; // refused: no prompt is left
                 TestLayer layer = TestLayer::random(seed++, shape);
                 layer.plain.slidingWindow = seed % 3 == 0 && !options.contains("kvcache") ? 19 : 0;
                 const std::string spec = "h2o" + options.toStdString() + budget;
@@ -65,8 +64,7 @@ private slots:
     void uniformAttentionGivesHarmonicNumbers() {
         QCOMPARE(scoresOf("h2o@1t", equalLogits(2)), (std::vector<float>{1.5F, 0.5F}));
         double harmonic = 0;
-        for (int i = 1; i <= 30; ++i)
-            harmonic += 1.0 / i;
+        for (int i = 1; i <= 30; ++i) harmonic += 1.0 / i;
         QVERIFY(std::abs(scoresOf("h2o@1t", equalLogits(30))[0] - harmonic) < 1e-5);
     }
 

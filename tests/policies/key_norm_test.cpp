@@ -27,8 +27,7 @@ private slots:
         for (int budget = 1; budget <= 5; ++budget) {
             const HeadSelection head =
                 m_bench.run("key_norm@" + std::to_string(budget) + "t", layer).selection.heads[0];
-            for (int i = 0; i < budget; ++i)
-                QCOMPARE(head.kept[static_cast<std::size_t>(i)], i);
+            for (int i = 0; i < budget; ++i) QCOMPARE(head.kept[static_cast<std::size_t>(i)], i);
             QCOMPARE(head.margin, budget < 5 ? 0.0f : std::numeric_limits<float>::infinity());
         }
     }

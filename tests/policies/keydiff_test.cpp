@@ -25,8 +25,7 @@ std::vector<float> scoresOf(const PolicyBench& bench, const std::string& spec, c
 
 void transformKeys(TestLayer& layer, const std::function<naive::Vector(int, const naive::Vector&)>& change) {
     for (auto& head : layer.plain.keys)
-        for (std::size_t i = 0; i < head.size(); ++i)
-            head[i] = change(static_cast<int>(i), head[i]);
+        for (std::size_t i = 0; i < head.size(); ++i) head[i] = change(static_cast<int>(i), head[i]);
     layer.refresh();
 }
 
@@ -112,8 +111,7 @@ private slots:
         for (std::size_t h = 0; h < 2; ++h) {
             const double ratio = double(pairwise[h * 97]) / unit[h * 97]; // n ||mu||
             QVERIFY(ratio > 0 && ratio <= 97);
-            for (std::size_t i = h * 97; i < (h + 1) * 97; ++i)
-                QVERIFY(std::abs(pairwise[i] - ratio * unit[i]) < 1e-4);
+            for (std::size_t i = h * 97; i < (h + 1) * 97; ++i) QVERIFY(std::abs(pairwise[i] - ratio * unit[i]) < 1e-4);
         }
         QVERIFY(sameLists(m_bench.run("keydiff:pairwise@9t", layer),
                           m_bench.run("keydiff,anchor=normalised_mean@9t", layer)));
@@ -127,16 +125,14 @@ private slots:
         const PolicyOutcome mean = m_bench.run("keydiff@20t", layer);
         TestLayer scaled = layer;
         transformKeys(scaled, [](int i, naive::Vector v) {
-            for (double& x : v)
-                x *= std::ldexp(1, i % 7 - 3); // powers of two change no direction, not even in float
+            for (double& x : v) x *= std::ldexp(1, i % 7 - 3); // powers of two change no direction, not even in float
             return v;
         });
         QVERIFY(sameLists(unit, m_bench.run("keydiff:kvpress@20t", scaled)));
         QVERIFY(sameLists(pairwise, m_bench.run("keydiff:pairwise@20t", scaled)));
         QVERIFY(!sameLists(mean, m_bench.run("keydiff@20t", scaled)));
         transformKeys(layer, [](int, naive::Vector v) {
-            for (double& x : v)
-                x *= 8;
+            for (double& x : v) x *= 8;
             return v;
         });
         QVERIFY(sameLists(mean, m_bench.run("keydiff@20t", layer)));
@@ -160,14 +156,11 @@ private slots:
             const std::string spec = std::string("keydiff") + options + "@20t";
             std::vector<TokenIndex> before = keptOf(m_bench, spec, layer);
             std::vector<int> order(97);
-            for (int i = 0; i < 97; ++i)
-                order[static_cast<std::size_t>(i)] = i * 31 % 97; // 31 and 97 share no factor
+            for (int i = 0; i < 97; ++i) order[static_cast<std::size_t>(i)] = i * 31 % 97; // 31 and 97 share no factor
             const auto keys = layer.plain.keys[0];
-            for (std::size_t i = 0; i < 97; ++i)
-                layer.plain.keys[0][static_cast<std::size_t>(order[i])] = keys[i];
+            for (std::size_t i = 0; i < 97; ++i) layer.plain.keys[0][static_cast<std::size_t>(order[i])] = keys[i];
             layer.refresh();
-            for (TokenIndex& token : before)
-                token = order[static_cast<std::size_t>(token)];
+            for (TokenIndex& token : before) token = order[static_cast<std::size_t>(token)];
             std::sort(before.begin(), before.end());
             QCOMPARE(keptOf(m_bench, spec, layer), before);
         }
@@ -178,18 +171,14 @@ private slots:
         const TestLayer layer = TestLayer::random(m_seed, {1, 1, 97, 8});
         const PolicyOutcome outcome = m_bench.run("keydiff:kvpress@20t", layer);
         double sum = 0, squares = 0;
-        for (const float score : outcome.scores.total.data)
-            sum -= score;
+        for (const float score : outcome.scores.total.data) sum -= score;
         naive::Vector mu(8, 0.0);
         for (const naive::Vector& key : layer.plain.keys[0]) {
             double square = 0;
-            for (const double x : key)
-                square += x * x;
-            for (std::size_t c = 0; c < 8; ++c)
-                mu[c] += key[c] / std::sqrt(square) / 97;
+            for (const double x : key) square += x * x;
+            for (std::size_t c = 0; c < 8; ++c) mu[c] += key[c] / std::sqrt(square) / 97;
         }
-        for (const double x : mu)
-            squares += x * x;
+        for (const double x : mu) squares += x * x;
         QVERIFY(std::abs(sum - 97 * std::sqrt(squares)) < 1e-4);
     }
 
@@ -209,8 +198,7 @@ private slots:
             QCOMPARE(scoresOf(m_bench, spec, zero)[2], 0.0f);
         }
         const TestLayer antipodal = TestLayer::ofKeys({{1, 0}, {-1, 0}, {0, 3}, {0, -3}});
-        for (const float score : scoresOf(m_bench, "keydiff@2t", antipodal))
-            QCOMPARE(score, 0.0f);
+        for (const float score : scoresOf(m_bench, "keydiff@2t", antipodal)) QCOMPARE(score, 0.0f);
         QCOMPARE(keptOf(m_bench, "keydiff@2t", antipodal), (std::vector<TokenIndex>{0, 1}));
     }
 
@@ -254,8 +242,7 @@ private slots:
         const PolicyOutcome outcome = m_bench.run("keydiff@20t", layer);
         const auto total = outcome.scores.total.data;
         const auto similarity = outcome.scores.parts.at("similarity").data;
-        for (std::size_t i = 0; i < total.size(); ++i)
-            QCOMPARE(total[i], -similarity[i]);
+        for (std::size_t i = 0; i < total.size(); ++i) QCOMPARE(total[i], -similarity[i]);
         const PolicyOutcome far = m_bench.run("keydiff,metric=euclidean@20t", layer);
         QCOMPARE(far.scores.total.data, far.scores.parts.at("distance").data);
     }

@@ -39,11 +39,9 @@ std::vector<double> shiftOf(const Head& h, const std::vector<Slot>& block) {
     for (int c = 0; c < h.width(); ++c) {
         double& x = shift[std::size_t(c)];
         if (kind == "block_mean") {
-            for (const Slot& slot : block)
-                x += h.key(slot.token, c) / double(block.size());
+            for (const Slot& slot : block) x += h.key(slot.token, c) / double(block.size());
         } else if (kind == "middle_mean") {
-            for (int i = sink; i < end; ++i)
-                x += h.key(i, c);
+            for (int i = sink; i < end; ++i) x += h.key(i, c);
             x = double{float(x / (end - sink))}; // tensors between primitives are float
         }
     }
@@ -66,8 +64,7 @@ std::vector<int> walk(const Head& h, const std::vector<Slot>& block, int round, 
     std::vector<int> signs(block.size(), 0);
     for (std::size_t i = 0; i < block.size(); ++i) {
         double y = 0;
-        for (std::size_t j = 0; j < i; ++j)
-            y += block[j].guarded ? 0 : kernel(h, shift, block[i], block[j]) * signs[j];
+        for (std::size_t j = 0; j < i; ++j) y += block[j].guarded ? 0 : kernel(h, shift, block[i], block[j]) * signs[j];
         RandomKey key;
         key.seed = h.layer.plain.seed;
         key.layer = std::uint32_t(h.layer.plain.layer);
@@ -76,15 +73,13 @@ std::vector<int> walk(const Head& h, const std::vector<Slot>& block, int round, 
         key.token = std::uint32_t(firstPlace + int(i));
         signs[i] = i == 0 ? 1 : uniformAt(key) < 0.5 - h.values.real("gamma") * y ? 1 : -1;
     }
-    for (std::size_t i = 0; i < block.size(); ++i)
-        signs[i] = block[i].guarded ? 0 : signs[i];
+    for (std::size_t i = 0; i < block.size(); ++i) signs[i] = block[i].guarded ? 0 : signs[i];
     return signs;
 }
 
 std::vector<int> signsOfRound(const Head& h, std::vector<Slot> slots, int round) {
     const int n = int(slots.size()), block = int(h.values.integer("block"));
-    while (int(slots.size()) % block != 0)
-        slots.push_back({});
+    while (int(slots.size()) % block != 0) slots.push_back({});
     std::vector<int> signs;
     for (int begin = 0; begin < int(slots.size()); begin += block) {
         const std::vector<int> part = walk(h, {slots.begin() + begin, slots.begin() + begin + block}, round, begin);
@@ -99,24 +94,20 @@ std::vector<double> ranks(const std::vector<int>& signs, const std::string& halv
     const int n = int(signs.size()), half = n / 2;
     std::vector<double> rank;
     if (guarded) {
-        for (const int s : signs)
-            rank.push_back(s == 0 ? 3 : s > 0 ? 2 : 0);
+        for (const int s : signs) rank.push_back(s == 0 ? 3 : s > 0 ? 2 : 0);
     } else if (halving == "weighted") {
         std::map<int, int> place; // sign -> where its count first is half
         for (const int sign : {-1, 1})
             for (int i = 0, count = 0; i < n && !place.count(sign); ++i) {
                 count += signs[std::size_t(i)] == sign;
-                if (count == half)
-                    place[sign] = i;
+                if (count == half) place[sign] = i;
             }
         const int c = std::max(place[-1], place[1]);
-        for (int i = 0; i < n; ++i)
-            rank.push_back(i > c ? 1 : signs[std::size_t(i)] == signs[std::size_t(c)] ? -2 : 2);
+        for (int i = 0; i < n; ++i) rank.push_back(i > c ? 1 : signs[std::size_t(i)] == signs[std::size_t(c)] ? -2 : 2);
     } else {
         const int plus = int(std::count(signs.begin(), signs.end(), 1));
         const int wanted = halving == "unweighted" || 2 * plus > n ? -1 : 1;
-        for (const int s : signs)
-            rank.push_back(s == wanted ? 1 : 0);
+        for (const int s : signs) rank.push_back(s == wanted ? 1 : 0);
     }
     return rank;
 }
@@ -140,20 +131,17 @@ std::vector<bool> needles(const Head& h, int sink, int end) {
     const int block = int(h.values.integer("block")), n = end - sink, reach = int(h.values.integer("needle_dilation"));
     double squares = 0;
     for (int i = sink; i < end; ++i)
-        for (int c = 0; c < h.width(); ++c)
-            squares += h.key(i, c) * h.key(i, c) / n;
+        for (int c = 0; c < h.width(); ++c) squares += h.key(i, c) * h.key(i, c) / n;
     std::vector<bool> raw, dilated;
     for (int i = 0; i < n; ++i) {
         double rho = 0;
         for (int j = i / block * block; j < std::min(n, (i / block + 1) * block); ++j)
-            for (int c = 0; c < h.width(); ++c)
-                rho += h.key(sink + i, c) * h.key(sink + j, c) / block;
+            for (int c = 0; c < h.width(); ++c) rho += h.key(sink + i, c) * h.key(sink + j, c) / block;
         raw.push_back(!(rho + 1e-8 > h.values.real("needle_threshold") * squares));
     }
     for (int i = 0; i < n; ++i) {
         bool near = false;
-        for (int j = std::max(0, i - reach); j <= std::min(n - 1, i + reach); ++j)
-            near = near || raw[std::size_t(j)];
+        for (int j = std::max(0, i - reach); j <= std::min(n - 1, i + reach); ++j) near = near || raw[std::size_t(j)];
         dilated.push_back(near);
     }
     return dilated;
@@ -162,8 +150,7 @@ std::vector<bool> needles(const Head& h, int sink, int end) {
 BalancedHead finished(const Head& h, const std::vector<Slot>& slots, int sink, int end) {
     std::map<int, std::pair<double, double>> weights;
     for (int i = 0; i < h.tokens(); ++i)
-        if (i < sink || i >= end)
-            weights[i] = {1, 1};
+        if (i < sink || i >= end) weights[i] = {1, 1};
     for (const Slot& slot : slots)
         weights[slot.token] = {slot.weight, h.values.flag("same_weights") ? slot.weight : slot.mass};
     BalancedHead out;
@@ -187,8 +174,7 @@ std::vector<BalancedHead> balanceRounds(const kvscope::ParameterValues& values, 
     for (int h = 0; h < heads; ++h) {
         const std::vector<bool> mask =
             guards ? needles({layer, values, h}, sink, end) : std::vector<bool>(std::size_t(end - sink));
-        for (int i = sink; i < end; ++i)
-            slots[std::size_t(h)].push_back({i, 1, 1, mask[std::size_t(i - sink)]});
+        for (int i = sink; i < end; ++i) slots[std::size_t(h)].push_back({i, 1, 1, mask[std::size_t(i - sink)]});
     }
     for (int round = 0; round < values.integer("rounds"); ++round) {
         bool any = false; // one protected token of one head switches all heads
@@ -200,8 +186,7 @@ std::vector<BalancedHead> balanceRounds(const kvscope::ParameterValues& values, 
         }
     }
     std::vector<BalancedHead> out;
-    for (int h = 0; h < heads; ++h)
-        out.push_back(finished({layer, values, h}, slots[std::size_t(h)], sink, end));
+    for (int h = 0; h < heads; ++h) out.push_back(finished({layer, values, h}, slots[std::size_t(h)], sink, end));
     return out;
 }
 

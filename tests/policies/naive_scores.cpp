@@ -12,21 +12,17 @@ namespace {
 
 double dot(const Vector& a, const Vector& b) {
     double sum = 0;
-    for (std::size_t c = 0; c < a.size(); ++c)
-        sum += a[c] * b[c];
+    for (std::size_t c = 0; c < a.size(); ++c) sum += a[c] * b[c];
     return sum;
 }
 
 double norm(const Vector& a) { return std::sqrt(dot(a, a)); }
 
 double similarity(const std::string& metric, const Vector& a, const Vector& b) {
-    if (metric == "dot")
-        return dot(a, b);
-    if (metric == "cosine")
-        return norm(a) * norm(b) > 0 ? dot(a, b) / (norm(a) * norm(b)) : 0;
+    if (metric == "dot") return dot(a, b);
+    if (metric == "cosine") return norm(a) * norm(b) > 0 ? dot(a, b) / (norm(a) * norm(b)) : 0;
     Vector difference(a.size());
-    for (std::size_t c = 0; c < a.size(); ++c)
-        difference[c] = a[c] - b[c];
+    for (std::size_t c = 0; c < a.size(); ++c) difference[c] = a[c] - b[c];
     return norm(difference);
 }
 
@@ -35,8 +31,7 @@ Vector meanOf(const std::vector<Vector>& keys, bool normalised) {
     for (const Vector& key : keys)
         for (std::size_t c = 0; c < mean.size(); ++c)
             mean[c] += !normalised ? key[c] : norm(key) > 0 ? key[c] / norm(key) : 0;
-    for (double& x : mean)
-        x /= static_cast<double>(keys.size());
+    for (double& x : mean) x /= static_cast<double>(keys.size());
     return mean;
 }
 
@@ -45,8 +40,7 @@ Vector medianOf(const std::vector<Vector>& keys) {
     Vector median;
     for (std::size_t c = 0; c < keys.front().size(); ++c) {
         Vector column;
-        for (const Vector& key : keys)
-            column.push_back(key[c]);
+        for (const Vector& key : keys) column.push_back(key[c]);
         std::sort(column.begin(), column.end());
         const std::size_t n = column.size();
         median.push_back((column[(n - 1) / 2] + column[n / 2]) / 2);
@@ -62,8 +56,7 @@ Vector keydiff(const Options& options, const std::vector<Vector>& keys) {
     for (const Vector& key : keys) {
         double total = 0;
         if (anchor == "pairwise")
-            for (const Vector& other : keys)
-                total += similarity(metric, key, other);
+            for (const Vector& other : keys) total += similarity(metric, key, other);
         else
             total = similarity(metric, mu, key);
         result.push_back(sign * total);
@@ -82,13 +75,11 @@ Vector attention(const Layer& layer, int q, int r, const std::vector<int>& rows,
             !masked || (token <= time && (layer.slidingWindow == 0 || token > time - layer.slidingWindow));
         double logit = layer.scaling * dot(layer.queries[static_cast<std::size_t>(q)][static_cast<std::size_t>(r)],
                                            layer.keys[kv][static_cast<std::size_t>(token)]);
-        if (layer.softcap > 0)
-            logit = layer.softcap * std::tanh(logit / layer.softcap);
+        if (layer.softcap > 0) logit = layer.softcap * std::tanh(logit / layer.softcap);
         weights.push_back(visible ? std::exp(logit) : 0);
         total += weights.back();
     }
-    for (double& weight : weights)
-        weight = total > 0 ? weight / total : 0;
+    for (double& weight : weights) weight = total > 0 ? weight / total : 0;
     return weights;
 }
 
@@ -98,11 +89,9 @@ Vector windowSums(const Layer& layer, int q, int window, const std::vector<int>&
     const int captured = static_cast<int>(layer.queries[static_cast<std::size_t>(q)].size());
     for (int time = std::max(end - window, 0); time < end; ++time) {
         const int r = time - layer.firstQuery;
-        if (r < 0 || r >= captured)
-            continue;
+        if (r < 0 || r >= captured) continue;
         const Vector weights = attention(layer, q, r, rows);
-        for (std::size_t i = 0; i < sums.size(); ++i)
-            sums[i] += weights[i];
+        for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += weights[i];
     }
     return sums;
 }
@@ -130,8 +119,7 @@ Vector trailing(const Vector& profile, int width, int tile) {
         for (int j = i; j > i - width && j >= 0; --j) {
             sum += profile[static_cast<std::size_t>(j)];
             ++count;
-            if (tile > 0 && j % tile == 0)
-                break;
+            if (tile > 0 && j % tile == 0) break;
         }
         result.push_back(sum / count);
     }
@@ -144,8 +132,7 @@ Vector overHeads(const Layer& layer, const std::string& rule, Profile profileOf,
     Vector result;
     int heads = 0;
     for (int q = 0; q < static_cast<int>(layer.gqaGroupOf.size()); ++q) {
-        if (!belongs(q))
-            continue;
+        if (!belongs(q)) continue;
         const Vector profile = profileOf(q);
         if (heads++ == 0) {
             result = profile;
@@ -154,23 +141,20 @@ Vector overHeads(const Layer& layer, const std::string& rule, Profile profileOf,
         for (std::size_t i = 0; i < profile.size(); ++i)
             result[i] = rule == "max" ? std::max(result[i], profile[i]) : result[i] + profile[i];
     }
-    for (double& x : result)
-        x /= rule == "mean" ? heads : 1;
+    for (double& x : result) x /= rule == "mean" ? heads : 1;
     return result;
 }
 
 Vector snapkv(const Options& options, const Layer& layer, int kv, const std::vector<int>& rows, int end) {
     const int window = std::stoi(options.at("window")), width = std::stoi(options.at("pool_width"));
     const int free = static_cast<int>(rows.size()) - window;
-    if (free <= 0)
-        return Vector(rows.size(), 0.0);
+    if (free <= 0) return Vector(rows.size(), 0.0);
     const bool others = options.contains("softmax") && options.at("softmax") == "others";
     const std::vector<int> before(rows.begin(), rows.begin() + free);
     const auto profileOf = [&](int q) {
         Vector sums = windowSums(layer, q, window, others ? before : rows, end);
         sums.resize(static_cast<std::size_t>(free));
-        if (options.at("pool") == "trailing")
-            return trailing(sums, width, std::stoi(options.at("pool_tile")));
+        if (options.at("pool") == "trailing") return trailing(sums, width, std::stoi(options.at("pool_tile")));
         return pooled(sums, options.at("pool") == "average", width);
     };
     const auto reads = [&](int q) { return layer.gqaGroupOf[static_cast<std::size_t>(q)] == kv; };
@@ -237,14 +221,10 @@ Vector scoresOfHead(const std::string& policy, const Options& options, const Lay
     std::vector<Vector> keys;
     for (const int token : rows)
         keys.push_back(layer.keys[static_cast<std::size_t>(kv)][static_cast<std::size_t>(token)]);
-    if (policy == "keydiff")
-        return keydiff(options, keys);
-    if (policy == "snapkv" || policy == "pyramidkv")
-        return snapkv(options, layer, kv, rows, end);
-    if (policy == "tova")
-        return tova(options, layer, kv, rows, end);
-    if (policy == "h2o")
-        return h2o(options, layer, kv, rows, visits);
+    if (policy == "keydiff") return keydiff(options, keys);
+    if (policy == "snapkv" || policy == "pyramidkv") return snapkv(options, layer, kv, rows, end);
+    if (policy == "tova") return tova(options, layer, kv, rows, end);
+    if (policy == "h2o") return h2o(options, layer, kv, rows, visits);
     Vector result;
     for (std::size_t i = 0; i < rows.size(); ++i)
         result.push_back(policy == "key_norm"  ? -norm(keys[i])
@@ -260,8 +240,7 @@ PerHead<Vector> scores(const std::string& policy, const Options& options, const 
     PerHead<Vector> result;
     for (std::size_t kv = 0; kv < rows.size(); ++kv) {
         result.push_back(scoresOfHead(policy, options, layer, static_cast<int>(kv), rows[kv], end, visits));
-        for (double& score : result.back())
-            score = static_cast<float>(score); // decisions read floats
+        for (double& score : result.back()) score = static_cast<float>(score); // decisions read floats
     }
     return result;
 }

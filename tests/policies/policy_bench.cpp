@@ -17,15 +17,13 @@ constexpr double kRoundingNoise =
 float asFloat(double x) { return static_cast<float>(x); }
 
 HostTensor tensorOf(const naive::PerHead<std::vector<naive::Vector>>& heads) {
-    if (heads.empty() || heads.front().empty())
-        return {};
+    if (heads.empty() || heads.front().empty()) return {};
     HostTensor tensor{{static_cast<std::int64_t>(heads.size()), static_cast<std::int64_t>(heads.front().size()),
                        static_cast<std::int64_t>(heads.front().front().size())},
                       {}};
     for (const auto& head : heads)
         for (const naive::Vector& row : head)
-            for (const double x : row)
-                tensor.data.push_back(asFloat(x));
+            for (const double x : row) tensor.data.push_back(asFloat(x));
     return tensor;
 }
 
@@ -53,8 +51,7 @@ AttentionRule ruleOf(const naive::Layer& plain) {
 
 naive::Options optionsOf(const ParameterValues& values) {
     naive::Options options;
-    for (const ParameterSpec& row : values.table())
-        options[row.id] = values.text(row.id);
+    for (const ParameterSpec& row : values.table()) options[row.id] = values.text(row.id);
     return options;
 }
 
@@ -65,8 +62,7 @@ TestLayer TestLayer::random(std::uint64_t seed, const LayerShape& shape) {
     std::normal_distribution<double> normal;
     const auto vectorOf = [&](double spread, const naive::Vector& centre) {
         naive::Vector v = centre;
-        for (double& x : v)
-            x = asFloat(x + spread * normal(bits));
+        for (double& x : v) x = asFloat(x + spread * normal(bits));
         return v;
     };
     const naive::Vector origin(static_cast<std::size_t>(shape.headDim), 0.0);
@@ -84,8 +80,7 @@ TestLayer TestLayer::random(std::uint64_t seed, const LayerShape& shape) {
     for (int q = 0; q < shape.queryHeads; ++q) {
         layer.plain.gqaGroupOf.push_back(q * shape.kvHeads / shape.queryHeads);
         auto& head = layer.plain.queries.emplace_back();
-        for (int r = 0; r < queries; ++r)
-            head.push_back(vectorOf(1.2, origin));
+        for (int r = 0; r < queries; ++r) head.push_back(vectorOf(1.2, origin));
     }
     layer.refresh();
     return layer;
@@ -185,10 +180,8 @@ std::string differenceOfQueryHeads(const Selection& selection, const naive::Resu
 }
 
 std::string difference(const PolicyOutcome& outcome, const naive::Result& expected) {
-    if (outcome.selection.heads.size() != expected.kept.size())
-        return "the number of heads differs";
-    if (const std::string wrong = differenceOfQueryHeads(outcome.selection, expected); !wrong.empty())
-        return wrong;
+    if (outcome.selection.heads.size() != expected.kept.size()) return "the number of heads differs";
+    if (const std::string wrong = differenceOfQueryHeads(outcome.selection, expected); !wrong.empty()) return wrong;
     for (std::size_t h = 0; h < expected.kept.size(); ++h) {
         const std::vector<TokenIndex> kept(expected.kept[h].begin(), expected.kept[h].end());
         if (outcome.selection.heads[h].kept != kept && expected.closest > kRoundingNoise)
@@ -204,13 +197,10 @@ std::string listText(const std::vector<TokenIndex>& kept) {
     std::string text;
     for (std::size_t i = 0; i < kept.size();) {
         std::size_t last = i;
-        while (last + 1 < kept.size() && kept[last + 1] == kept[last] + 1)
-            ++last;
-        if (!text.empty())
-            text += ' ';
+        while (last + 1 < kept.size() && kept[last + 1] == kept[last] + 1) ++last;
+        if (!text.empty()) text += ' ';
         text += std::to_string(kept[i]);
-        if (last > i)
-            text.append(1, last == i + 1 ? ' ' : '-').append(std::to_string(kept[last]));
+        if (last > i) text.append(1, last == i + 1 ? ' ' : '-').append(std::to_string(kept[last]));
         i = last + 1;
     }
     return text;

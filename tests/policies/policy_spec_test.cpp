@@ -16,8 +16,7 @@ namespace {
 // A random value inside the parameter's range, on its grid.
 double randomValue(const ParameterSpec& row, std::mt19937_64& random) {
     const double unit = std::generate_canonical<double, 53>(random);
-    if (row.kind == ParameterKind::Real)
-        return row.min + unit * (row.max - row.min);
+    if (row.kind == ParameterKind::Real) return row.min + unit * (row.max - row.min);
     const double step = std::max(1.0, row.step);
     return row.min + step * std::floor(unit * (std::floor((row.max - row.min) / step) + 0.999));
 }
@@ -26,15 +25,13 @@ double randomValue(const ParameterSpec& row, std::mt19937_64& random) {
 std::string randomText(std::mt19937_64& random) {
     constexpr std::string_view letters = "ab.h5:/,@\"\\ =()";
     std::string text;
-    for (std::size_t length = random() % 12; length > 0; --length)
-        text += letters[random() % letters.size()];
+    for (std::size_t length = random() % 12; length > 0; --length) text += letters[random() % letters.size()];
     return text;
 }
 
 QString everyId() {
     QStringList ids;
-    for (const Policy* policy : allPolicies())
-        ids << QString::fromStdString(policy->card().id);
+    for (const Policy* policy : allPolicies()) ids << QString::fromStdString(policy->card().id);
     return ids.join(", ");
 }
 
@@ -76,8 +73,7 @@ private slots:
         const PolicySpec plain = PolicySpec::parse("keydiff");
         QCOMPARE(plain.variant, std::string("paper"));
         QVERIFY(!plain.budget);
-        for (const ParameterSpec& row : plain.values.table())
-            QVERIFY(plain.values.isDefault(row.id));
+        for (const ParameterSpec& row : plain.values.table()) QVERIFY(plain.values.isDefault(row.id));
     }
 
     void anExplicitParameterBeatsTheVariant() {

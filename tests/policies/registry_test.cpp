@@ -24,18 +24,13 @@ bool isSnakeCase(const std::string& id) {
 // What is wrong with the row, or nothing.
 QStringList complaints(const ParameterSpec& row) {
     QStringList wrong;
-    if (!isSnakeCase(row.id))
-        wrong << "id is not snake_case";
-    if (row.label.empty() || row.help.size() < 10 || row.source.empty())
-        wrong << "label, help or source is missing";
-    if (row.kind == ParameterKind::Text)
-        return wrong;
+    if (!isSnakeCase(row.id)) wrong << "id is not snake_case";
+    if (row.label.empty() || row.help.size() < 10 || row.source.empty()) wrong << "label, help or source is missing";
+    if (row.kind == ParameterKind::Text) return wrong;
     if (!(row.min < row.max) || row.defaultValue < row.min || row.defaultValue > row.max)
         wrong << "range is empty or does not hold the default";
-    if (row.kind == ParameterKind::Integer && row.unit.empty())
-        wrong << "a whole number has no unit";
-    if ((row.kind == ParameterKind::Choice) != !row.choices.empty())
-        wrong << "choices do not fit the kind";
+    if (row.kind == ParameterKind::Integer && row.unit.empty()) wrong << "a whole number has no unit";
+    if ((row.kind == ParameterKind::Choice) != !row.choices.empty()) wrong << "choices do not fit the kind";
     if (row.kind == ParameterKind::Choice && row.max != static_cast<double>(row.choices.size()) - 1)
         wrong << "range does not fit the choices";
     for (const ParameterChoice& choice : row.choices)
@@ -49,15 +44,12 @@ QStringList complaints(const PolicyCard& card) {
     if (!isSnakeCase(card.id) || card.name.empty() || card.summary.size() < 20 || card.scoreLabel.empty())
         wrong << "id, name, summary or score label is missing";
     static const QRegularExpression year("(19|20)\\d\\d|Baseline of");
-    if (!QString::fromStdString(card.paper).contains(year))
-        wrong << "paper is missing";
-    if (card.variants.empty() || !card.parameters)
-        wrong << "variants or parameters are missing";
+    if (!QString::fromStdString(card.paper).contains(year)) wrong << "paper is missing";
+    if (card.variants.empty() || !card.parameters) wrong << "variants or parameters are missing";
     const auto lines = QString::fromStdString(card.explanation).split('\n').size();
     if (lines < 10 || lines > 45 || !card.explanation.starts_with("# " + card.name + "\n"))
         wrong << "explanation is missing, too long or has another title";
-    if (card.explanation != policyExplanation(card.id))
-        wrong << "explanation is not that of the policy's page";
+    if (card.explanation != policyExplanation(card.id)) wrong << "explanation is not that of the policy's page";
     return wrong;
 }
 
@@ -111,8 +103,7 @@ private slots:
                 QVERIFY(isSnakeCase(variant.id) && !variant.label.empty() && !variant.summary.empty());
                 const ParameterValues values = variantValues(card, variant.id);
                 QVERIFY2(seen.insert(values.key(Stage::Select)).second, variant.id.c_str());
-                for (const auto& [id, text] : variant.values)
-                    QCOMPARE(values.text(id), text);
+                for (const auto& [id, text] : variant.values) QCOMPARE(values.text(id), text);
             }
             QVERIFY(variantValues(card, "") == variantValues(card, card.variants.front().id));
         }

@@ -64,8 +64,7 @@ bool isNested(const PolicyOutcome& smaller, const PolicyOutcome& larger) {
     for (std::size_t h = 0; h < smaller.selection.heads.size(); ++h) {
         const auto& few = smaller.selection.heads[h].kept;
         const auto& many = larger.selection.heads[h].kept;
-        if (!std::includes(many.begin(), many.end(), few.begin(), few.end()))
-            return false;
+        if (!std::includes(many.begin(), many.end(), few.begin(), few.end())) return false;
     }
     return true;
 }
@@ -211,8 +210,7 @@ private slots:
             const float* row = scores.data.data() + static_cast<std::int64_t>(h) * scores.shape[1];
             const auto worst = [row](const HeadSelection& head) {
                 float least = 2;
-                for (const TokenIndex token : head.kept)
-                    least = std::min(least, row[token]);
+                for (const TokenIndex token : head.kept) least = std::min(least, row[token]);
                 return least;
             };
             QVERIFY(std::abs(worst(pairwise.selection.heads[h]) - worst(unit.selection.heads[h])) < 1e-6f);
@@ -273,8 +271,7 @@ private:
         for (std::size_t h = 0; h < outcome.selection.heads.size(); ++h) {
             const HeadSelection& head = outcome.selection.heads[h];
             const auto positions = outcome.positions.empty() ? nullptr : &outcome.positions[h];
-            if (!own)
-                checkBestOf(head.kept, head, positions, rowOf(scores, h), spec);
+            if (!own) checkBestOf(head.kept, head, positions, rowOf(scores, h), spec);
             for (const QueryHeadSet& set : head.queryHeads)
                 checkBestOf(set.kept, head, positions, rowOf(scores, std::size_t(set.queryHead)), spec);
         }

@@ -46,11 +46,9 @@ const std::vector<double> kA = {1, 2, 6, 5, 5, 5}, kB = {0.5, 4, 0, 2, 1, 8};
 std::vector<double> zOf(const std::vector<float>& x) {
     const double mean = std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
     double variance = 0;
-    for (const float value : x)
-        variance += (value - mean) * (value - mean) / static_cast<double>(x.size());
+    for (const float value : x) variance += (value - mean) * (value - mean) / static_cast<double>(x.size());
     std::vector<double> z;
-    for (const float value : x)
-        z.push_back((value - mean) / std::sqrt(variance));
+    for (const float value : x) z.push_back((value - mean) / std::sqrt(variance));
     return z;
 }
 

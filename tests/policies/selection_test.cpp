@@ -38,8 +38,7 @@ private slots:
         QCOMPARE(kept("1", 77), 77);
         QCOMPARE(kept("0.001", 100), 1);
         // 0.1 n is whole, although 0.1 is a hair above a tenth in binary (0.4).
-        for (std::int64_t n = 10; n <= 100000; n += 10)
-            QCOMPARE(kept("0.1", n), n / 10);
+        for (std::int64_t n = 10; n <= 100000; n += 10) QCOMPARE(kept("0.1", n), n / 10);
         QCOMPARE(kept("0.29", 100), 29);
         QCOMPARE(kept("0.07", 100), 7);
     }

@@ -35,8 +35,7 @@ TestLayer pointedLayer(int tokens, const std::vector<std::vector<int>>& targets)
         direction[q] = 10;
         layer.plain.queries.emplace_back(static_cast<std::size_t>(tokens), direction);
         layer.plain.gqaGroupOf.push_back(0);
-        for (const int token : targets[q])
-            layer.plain.keys[0][static_cast<std::size_t>(token)][q] = 1;
+        for (const int token : targets[q]) layer.plain.keys[0][static_cast<std::size_t>(token)][q] = 1;
     }
     layer.refresh();
     return layer;
@@ -68,8 +67,7 @@ std::string differenceFromAlone(const PolicyOutcome& own, const PolicyOutcome& a
             all.insert(set.kept.begin(), set.kept.end());
             ++sets;
         }
-        if (head.kept != std::vector<TokenIndex>(all.begin(), all.end()))
-            return "a KV head does not keep the union";
+        if (head.kept != std::vector<TokenIndex>(all.begin(), all.end())) return "a KV head does not keep the union";
     }
     return sets == alone.selection.heads.size() ? "" : "a query head has no set";
 }
@@ -229,8 +227,7 @@ private slots:
     void averagePoolingIsZeroPadded() {
         const TestLayer layer = pointedLayer(30, {{10}});
         const auto scores = m_bench.run("snapkv,window=2@5t", layer).scores.total.data;
-        for (const int near : {8, 9, 11, 12})
-            QCOMPARE(scores[static_cast<std::size_t>(near)], scores[10]);
+        for (const int near : {8, 9, 11, 12}) QCOMPARE(scores[static_cast<std::size_t>(near)], scores[10]);
         QVERIFY(scores[7] < scores[8] / 2 && scores[13] < scores[12] / 2);
         const TestLayer edge = pointedLayer(30, {{0}});
         const auto edgeScores = m_bench.run("snapkv,window=2@5t", edge).scores.total.data;
@@ -253,8 +250,7 @@ private slots:
             return m_bench.run(spec, layer).scores.total.data;
         };
         const auto mean = scoresFor("mean"), sum = scoresFor("sum"), max = scoresFor("max");
-        for (std::size_t i = 0; i < 29; ++i)
-            QVERIFY(std::abs(sum[i] - 2 * mean[i]) < 1e-6f);
+        for (std::size_t i = 0; i < 29; ++i) QVERIFY(std::abs(sum[i] - 2 * mean[i]) < 1e-6f);
         QVERIFY(std::abs(max[4] - sum[4]) < 0.01f && std::abs(max[20] - sum[20]) < 0.01f);
         QVERIFY(max[5] < 0.01f);
     }

@@ -62,8 +62,7 @@ private slots:
         QCOMPARE(outcome.selection.heads[0].protectedTokens, (std::vector<TokenIndex>{0, 1, 2, 3}));
         QCOMPARE(outcome.selection.heads[0].margin, 1.0f); // positions 91 and 90
         const auto scores = outcome.scores.total.data;
-        for (std::size_t i = 0; i < 97; ++i)
-            QCOMPARE(scores[i], static_cast<float>(i));
+        for (std::size_t i = 0; i < 97; ++i) QCOMPARE(scores[i], static_cast<float>(i));
     }
 
     void agreesWithTheOracle() {

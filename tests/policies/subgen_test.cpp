@@ -109,16 +109,14 @@ OracleState streamed(const TestLayer& layer, std::int64_t head, double delta, in
         }
         state.counts[c] += 1;
         for (int slot = 0; slot < t; ++slot)
-            if (thrown(0, i, slot) < 1.0 / state.counts[c])
-                state.clusterSlots[c][std::size_t(slot)] = int(i);
+            if (thrown(0, i, slot) < 1.0 / state.counts[c]) state.clusterSlots[c][std::size_t(slot)] = int(i);
         double square = 0;
         for (std::int64_t k = 0; k < width; ++k)
             square += std::pow(double{layer.values.data[std::size_t((head * n + i) * width + k)]}, 2);
         square = std::pow(double{float(std::sqrt(square))}, 2); // a norm is rounded once
         state.squares.push_back(square);
         for (int slot = 0; slot < s && square > 0; ++slot)
-            if (thrown(1, i, slot) < square / (state.mu + square))
-                state.valueSlots[std::size_t(slot)] = int(i);
+            if (thrown(1, i, slot) < square / (state.mu + square)) state.valueSlots[std::size_t(slot)] = int(i);
         state.mu += square;
     }
     return state;
@@ -155,8 +153,7 @@ private slots:
             QCOMPARE(asInts(head.representatives), expected.representatives);
             QCOMPARE(std::accumulate(head.counts.begin(), head.counts.end(), std::int64_t{0}), std::int64_t{211});
             QVERIFY(head.representatives.size() > 1 && head.representatives.size() < 211);
-            for (const double radius : head.radii)
-                QVERIFY(radius <= head.delta);
+            for (const double radius : head.radii) QVERIFY(radius <= head.delta);
             double mu = 0;
             for (std::int64_t i = 0; i < 211 * layer.values.shape[2]; ++i)
                 mu += std::pow(double(layer.values.data[h * std::size_t(211 * layer.values.shape[2]) + std::size_t(i)]),
@@ -205,10 +202,8 @@ private slots:
             const auto begin = layer.keys.data.begin() + std::ptrdiff_t(h) * 995 * layer.keys.shape[2];
             rest.numbers.assign(begin, begin + 987 * layer.keys.shape[2]);
             std::vector<TokenIndex> kept;
-            for (const int row : kvscope::naive::greedyCenters(rest, 0, 32, 0).order)
-                kept.push_back(row);
-            for (TokenIndex row = 987; row < 995; ++row)
-                kept.push_back(row);
+            for (const int row : kvscope::naive::greedyCenters(rest, 0, 32, 0).order) kept.push_back(row);
+            for (TokenIndex row = 987; row < 995; ++row) kept.push_back(row);
             std::sort(kept.begin(), kept.end());
             QCOMPARE(heads[h].kept, kept);
             write(centers, h, kept);
@@ -229,8 +224,7 @@ private slots:
             const auto chosen = m_bench.select("subgen:given,delta=1,cluster_slots=2,value_slots=1", layer, 12,
                                                static_cast<std::uint64_t>(run));
             for (const auto& samples : subgenHead(chosen).clusterSlots)
-                for (const TokenIndex token : samples)
-                    counts[static_cast<std::size_t>(token)] += 1;
+                for (const TokenIndex token : samples) counts[static_cast<std::size_t>(token)] += 1;
         }
         const double found = chiSquare(counts, std::vector<double>(12, runs * 2 / 6.0));
         qInfo("chi-square %.1f with 10 degrees of freedom", found);
@@ -246,14 +240,11 @@ private slots:
         for (int run = 0; run < runs; ++run) {
             const auto chosen = m_bench.select("subgen,value_slots=2", layer, 8, static_cast<std::uint64_t>(run) * 31);
             const SubgenLog::Head& head = subgenHead(chosen);
-            for (const TokenIndex token : head.valueSlots)
-                counts[static_cast<std::size_t>(token)] += 1;
+            for (const TokenIndex token : head.valueSlots) counts[static_cast<std::size_t>(token)] += 1;
             both += head.valueSlots[0] == head.valueSlots[1];
-            for (std::size_t i = 0; i < 8; ++i)
-                expected[i] = 2 * runs * head.valueProbability[i];
+            for (std::size_t i = 0; i < 8; ++i) expected[i] = 2 * runs * head.valueProbability[i];
         }
-        for (const double e : expected)
-            share += std::pow(e / (2 * runs), 2);
+        for (const double e : expected) share += std::pow(e / (2 * runs), 2);
         QCOMPARE(counts[0], 0.0); // a zero value is never drawn
         counts.erase(counts.begin());
         expected.erase(expected.begin());
@@ -287,8 +278,7 @@ private slots:
     void extremeRadii() {
         const TestLayer layer = TestLayer::random(5, {1, 1, 40, 4});
         const RowSelection exact = m_bench.select("subgen:given,delta=0", layer, 40, 7);
-        for (const float weight : exact.weights[0].denominator)
-            QCOMPARE(weight, 1.0F);
+        for (const float weight : exact.weights[0].denominator) QCOMPARE(weight, 1.0F);
         QCOMPARE(exact.heads[0].kept.size(), std::size_t{40});
         QCOMPARE(subgenHead(m_bench.select("subgen:given,delta=1000", layer, 40)).counts,
                  std::vector<std::int64_t>{40});
@@ -298,8 +288,7 @@ private slots:
     void scaledValuesDrawTheSame() {
         TestLayer layer = TestLayer::random(6, {1, 1, 60, 4});
         const RowSelection before = m_bench.select("subgen", layer, 60, 3);
-        for (float& v : layer.values.data)
-            v *= 4;
+        for (float& v : layer.values.data) v *= 4;
         const RowSelection after = m_bench.select("subgen", layer, 60, 3);
         QCOMPARE(after.heads[0].kept, before.heads[0].kept);
         QCOMPARE(after.weights[0].numerator, before.weights[0].numerator);
@@ -307,8 +296,7 @@ private slots:
 
     void zeroValuesLeaveTheReservoirEmpty() {
         const RowSelection chosen = m_bench.select("subgen", layerOf({{0}, {1}}, {0, 0}), 2);
-        for (const TokenIndex token : subgenHead(chosen).valueSlots)
-            QCOMPARE(token, TokenIndex{-1});
+        for (const TokenIndex token : subgenHead(chosen).valueSlots) QCOMPARE(token, TokenIndex{-1});
         QCOMPARE(chosen.weights[0].storedValues, std::int64_t{0});
     }
 
@@ -336,8 +324,7 @@ private slots:
             QCOMPARE(asInts(head.order), expected.order);
             QCOMPARE(std::accumulate(head.cellSize.begin(), head.cellSize.end(), std::int64_t{0}), std::int64_t{130});
             std::vector<int> kept = expected.order;
-            for (int row = 130; row < 150; ++row)
-                kept.push_back(row);
+            for (int row = 130; row < 150; ++row) kept.push_back(row);
             std::sort(kept.begin(), kept.end());
             QCOMPARE(asInts(chosen.heads[h].kept), kept);
         }
@@ -384,8 +371,7 @@ private slots:
         const TestLayer layer = TestLayer::random(11, {2, 2, 120, 8});
         const PolicyOutcome outcome = m_bench.policies().run("subgen_kcenter,recent=8,prompt_block=32@40t", layer);
         QVERIFY(outcome.simulated);
-        for (const HeadSelection& head : outcome.selection.heads)
-            QCOMPARE(head.kept.size(), std::size_t{40});
+        for (const HeadSelection& head : outcome.selection.heads) QCOMPARE(head.kept.size(), std::size_t{40});
     }
 
 private:

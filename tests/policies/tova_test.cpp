@@ -75,8 +75,7 @@ private slots:
         TestLayer layer = TestLayer::random(6, {4, 2, 97, 8});
         const PolicyOutcome before = m_bench.run("tova@20t", layer);
         for (auto& head : layer.plain.queries)
-            for (std::size_t r = 0; r + 1 < head.size(); ++r)
-                head[r].assign(8, 3.0);
+            for (std::size_t r = 0; r + 1 < head.size(); ++r) head[r].assign(8, 3.0);
         layer.refresh();
         QVERIFY(before.selection.sameLists(m_bench.run("tova@20t", layer).selection));
         layer.plain.queries[0].back().assign(8, 3.0);

@@ -19,8 +19,7 @@ constexpr double kFiveSigma =
 // Chi-square of `counts` against an equal share, as standard deviations from its mean.
 double chiSquareDeviations(const std::vector<double>& counts, double expected, double variance) {
     double sum = 0;
-    for (const double count : counts)
-        sum += (count - expected) * (count - expected) / variance;
+    for (const double count : counts) sum += (count - expected) * (count - expected) / variance;
     const double freedom = static_cast<double>(counts.size()) - 1;
     // Inclusion counts of a fixed-size draw have covariance, under which this sum is (size / freedom) chi-square.
     return (sum * freedom / static_cast<double>(counts.size()) - freedom) / std::sqrt(2 * freedom);
@@ -50,8 +49,7 @@ private slots:
         for (int run = 0; run < runs; ++run) {
             layer.plain.seed = static_cast<std::uint64_t>(run);
             const PolicyOutcome outcome = m_bench.run("uniform@16t", layer);
-            for (const TokenIndex token : outcome.selection.heads[0].kept)
-                counts[static_cast<std::size_t>(token)] += 1;
+            for (const TokenIndex token : outcome.selection.heads[0].kept) counts[static_cast<std::size_t>(token)] += 1;
         }
         const double p = budget / 64.0;
         const double deviations = chiSquareDeviations(counts, runs * p, runs * p * (1 - p));
@@ -177,8 +175,7 @@ private slots:
 
     void scoresLieBelowOne() {
         const PolicyOutcome outcome = m_bench.run("uniform@1", TestLayer::random(6, {2, 2, 5000, 1}));
-        for (const float score : outcome.scores.total.data)
-            QVERIFY(score >= 0 && score < 1);
+        for (const float score : outcome.scores.total.data) QVERIFY(score >= 0 && score < 1);
     }
 
 private:

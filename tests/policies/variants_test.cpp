@@ -33,10 +33,8 @@ private slots:
                 const ParameterValues values = variantValues(policy->card(), variant.id);
                 std::string line = policy->card().id + ":" + variant.id + " |";
                 for (const ParameterSpec& row : values.table())
-                    if (!values.isDefault(row.id))
-                        line += " " + row.id + "=" + values.text(row.id);
-                if (isListed(policy->card().id))
-                    lines.push_back(line);
+                    if (!values.isDefault(row.id)) line += " " + row.id + "=" + values.text(row.id);
+                if (isListed(policy->card().id)) lines.push_back(line);
             }
         QVERIFY(lines.size() > 50);
         const std::string differs = golden::compare("policies_variants.txt", lines);

@@ -85,25 +85,21 @@ std::vector<double> attend(const Rotated& made, std::int64_t queryHead, Row quer
     std::vector<double> out(kDim);
     double sum = 0;
     for (const Row& row : rows) {
-        if (made.shape.slidingWindow > 0 && row.position <= query.position - made.shape.slidingWindow)
-            continue;
+        if (made.shape.slidingWindow > 0 && row.position <= query.position - made.shape.slidingWindow) continue;
         const std::vector<double> k = placed(made, made.keys, kv, row.token, row.position);
         double logit = 0;
-        for (std::size_t c = 0; c < kDim; ++c)
-            logit += q[c] * k[c] / std::sqrt(static_cast<double>(kDim));
+        for (std::size_t c = 0; c < kDim; ++c) logit += q[c] * k[c] / std::sqrt(static_cast<double>(kDim));
         sum += std::exp(logit);
         for (std::size_t c = 0; c < kDim; ++c)
             out[c] += std::exp(logit) * values.data[static_cast<std::size_t>((kv * kTokens + row.token) * kDim) + c];
     }
-    for (double& x : out)
-        x /= sum;
+    for (double& x : out) x /= sum;
     return out;
 }
 
 double length(const std::vector<double>& a, const std::vector<double>& b, double factor) {
     double sum = 0;
-    for (std::size_t c = 0; c < a.size(); ++c)
-        sum += (a[c] - factor * b[c]) * (a[c] - factor * b[c]);
+    for (std::size_t c = 0; c < a.size(); ++c) sum += (a[c] - factor * b[c]) * (a[c] - factor * b[c]);
     return std::sqrt(sum);
 }
 
@@ -111,12 +107,9 @@ double length(const std::vector<double>& a, const std::vector<double>& b, double
 double errorOf(const Rotated& made, std::int64_t queryHead, std::int64_t j, std::int64_t cut,
                const std::vector<TokenIndex>& kept) {
     std::vector<Row> all, left;
-    for (std::int64_t t = 0; t <= j; ++t)
-        all.push_back({t, t + 7});
-    for (const TokenIndex t : kept)
-        left.push_back({t, static_cast<std::int64_t>(left.size())});
-    for (std::int64_t t = cut; t <= j; ++t)
-        left.push_back({t, static_cast<std::int64_t>(kept.size()) + t - cut});
+    for (std::int64_t t = 0; t <= j; ++t) all.push_back({t, t + 7});
+    for (const TokenIndex t : kept) left.push_back({t, static_cast<std::int64_t>(left.size())});
+    for (std::int64_t t = cut; t <= j; ++t) left.push_back({t, static_cast<std::int64_t>(kept.size()) + t - cut});
     const std::vector<double> a = attend(made, queryHead, {j, j + 7}, all);
     const std::vector<double> z = attend(made, queryHead, {j, left.back().position}, left);
     return length(z, a, 1) / length(a, a, 0);
@@ -244,8 +237,7 @@ private slots:
         made.capture->frequencies.clear();
         QVERIFY(errorMessage([&] { m_runner.run(request, {}); }).find("lacks the inverse frequencies of layer 0") !=
                 std::string::npos);
-        for (LayerInfo& layer : made.capture->captureInfo.layers)
-            layer.hasRope = false;
+        for (LayerInfo& layer : made.capture->captureInfo.layers) layer.hasRope = false;
         const std::string message = errorMessage([&] { m_runner.run(request, {}); });
         QVERIFY(message.find("no layer of the capture has RoPE") != std::string::npos);
         QVERIFY(message.find("positions=kept") != std::string::npos);

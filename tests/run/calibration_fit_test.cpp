@@ -43,8 +43,7 @@ GridBest gridSearch(const std::vector<CalibrationTriple>& triples, double weight
             for (int j = -20; j <= 20; ++j) {
                 const double alpha = alphaAt + alphaReach * i / 15, beta = betaAt + betaReach * j / 20;
                 const double loss = naiveLoss(triples, alpha, beta, weight);
-                if (loss < best.loss)
-                    best = {alpha, beta, loss};
+                if (loss < best.loss) best = {alpha, beta, loss};
             }
         alphaAt = best.alpha;
         betaAt = best.beta;
@@ -241,8 +240,7 @@ private slots:
         const double own = retentionNeeded(fit.k(2), 0.95);
         QVERIFY(needed.low < own && own < needed.high);
         std::vector<CalibrationTriple> exact = triples;
-        for (CalibrationTriple& t : exact)
-            t.quality = printedCurve(2 * t.contextNll - 8, t.retention);
+        for (CalibrationTriple& t : exact) t.quality = printedCurve(2 * t.contextNll - 8, t.retention);
         const auto quiet = bootstrapCalibration(exact, fitCalibration(exact, 1), 50, 3);
         const CalibrationBand none = retentionBand(quiet, 2, 0.95);
         QVERIFY(none.high - none.low < 1e-6);
@@ -276,8 +274,7 @@ private slots:
     void theMisfitOfHandPoints() {
         const auto points = [](std::vector<std::pair<double, double>> pairs) {
             std::vector<CalibrationTriple> triples;
-            for (const auto& [retention, quality] : pairs)
-                triples.push_back({"a", retention, NAN, quality});
+            for (const auto& [retention, quality] : pairs) triples.push_back({"a", retention, NAN, quality});
             return triples;
         };
         // On the diagonal: -0.1 and 0.1 beside points that differ by as much from their mean.
@@ -335,8 +332,7 @@ private slots:
 
     void quantilesOfHandNumbers() {
         std::vector<double> numbers;
-        for (int i = 0; i <= 100; ++i)
-            numbers.push_back(100 - i);
+        for (int i = 0; i <= 100; ++i) numbers.push_back(100 - i);
         QCOMPARE(bandOf(numbers).low, 5.0);
         QCOMPARE(bandOf(numbers).high, 95.0);
         QVERIFY(std::isnan(bandOf({}).low));

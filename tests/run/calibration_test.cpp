@@ -155,8 +155,7 @@ private slots:
             QCOMPARE(proxyBudgetGrid()[gridPoint], 0.4);
             plain.layer = LayerIndex(layer);
             const auto result = m_runner.run(plain, {});
-            for (const double e : result->fidelity->meanOutputError)
-                error += e / 8;
+            for (const double e : result->fidelity->meanOutputError) error += e / 8;
             kept += static_cast<double>(result->selection.heads[1].kept.size()) / 80 / 2;
         }
         QVERIFY(std::abs(data.triples[gridPoint].quality - std::max(1e-6, 1 - error)) < 1e-12);

@@ -56,8 +56,7 @@ void keepRandomly(Case& c, unsigned seed, double share, bool weighted, bool perQ
     c.kept.assign(static_cast<std::size_t>(perQueryHead ? c.layer.queries.shape[0] : c.kvHeads()), {});
     for (WeightedSet& set : c.kept)
         for (TokenIndex token = 0; token < c.cut; ++token) {
-            if (uniform(random) >= share)
-                continue;
+            if (uniform(random) >= share) continue;
             set.numerator.push_back(token);
             if (weighted) {
                 set.numeratorWeights.push_back(static_cast<float>(1 << (random() % 3)));
@@ -91,8 +90,7 @@ naive::Outcome expected(const Case& c, std::int64_t queryHead, std::int64_t quer
         const auto token = static_cast<std::size_t>(set.numerator[i]);
         kept[token] = set.numeratorWeights.empty() || set.numeratorWeights[i] != 0;
         w[token] += set.numeratorWeights.empty() ? 1 : set.numeratorWeights[i];
-        if (set.denominator.empty())
-            u[token] += set.denominatorWeights.empty() ? 1 : set.denominatorWeights[i];
+        if (set.denominator.empty()) u[token] += set.denominatorWeights.empty() ? 1 : set.denominatorWeights[i];
     }
     for (std::size_t i = 0; i < set.denominator.size(); ++i)
         u[static_cast<std::size_t>(set.denominator[i])] +=
@@ -183,8 +181,7 @@ private slots:
         Case c = makeCase(5, 40, 40, 40); // cut none: every query evaluates, and only tokens from 10 on are kept
         c.seen = true;
         keepRandomly(c, 5, 0.5, false);
-        for (WeightedSet& set : c.kept)
-            std::erase_if(set.numerator, [](TokenIndex token) { return token < 10; });
+        for (WeightedSet& set : c.kept) std::erase_if(set.numerator, [](TokenIndex token) { return token < 10; });
         compareWithNaive(*m_engine, c);
         const Fidelity fidelity = measured(*m_engine, c);
         QVERIFY(fidelity.skipped >= 4 * 10);
@@ -227,10 +224,8 @@ private slots:
         Case c = makeCase(8, 50, 30, 20);
         keepRandomly(c, 8, 2, false);
         const Fidelity fidelity = measured(*m_engine, c);
-        for (const float error : fidelity.outputError.data)
-            QCOMPARE(error, 0.0F);
-        for (const float mass : fidelity.retainedMass.data)
-            QCOMPARE(mass, 1.0F);
+        for (const float error : fidelity.outputError.data) QCOMPARE(error, 0.0F);
+        for (const float mass : fidelity.retainedMass.data) QCOMPARE(mass, 1.0F);
         QCOMPARE(fidelity.skipped, 0);
     }
 
@@ -272,15 +267,11 @@ private slots:
         std::mt19937 random(11);
         for (int round = 0; round < 200; ++round) {
             std::set<TokenIndex> a, b, both, either;
-            for (unsigned i = random() % 20; i > 0; --i)
-                a.insert(static_cast<TokenIndex>(random() % 25));
-            for (unsigned i = random() % 20; i > 0; --i)
-                b.insert(static_cast<TokenIndex>(random() % 25));
+            for (unsigned i = random() % 20; i > 0; --i) a.insert(static_cast<TokenIndex>(random() % 25));
+            for (unsigned i = random() % 20; i > 0; --i) b.insert(static_cast<TokenIndex>(random() % 25));
             for (TokenIndex t = 0; t < 25; ++t) {
-                if (a.contains(t) && b.contains(t))
-                    both.insert(t);
-                if (a.contains(t) || b.contains(t))
-                    either.insert(t);
+                if (a.contains(t) && b.contains(t)) both.insert(t);
+                if (a.contains(t) || b.contains(t)) either.insert(t);
             }
             const std::vector<TokenIndex> x(a.begin(), a.end()), y(b.begin(), b.end());
             const double truth =

@@ -100,8 +100,7 @@ class LayerRunnerTest : public QObject {
 private slots:
     void resultsAreWhole_data() {
         QTest::addColumn<QString>("spec");
-        for (const std::string& spec : kSpecs)
-            QTest::newRow(spec.c_str()) << QString::fromStdString(spec);
+        for (const std::string& spec : kSpecs) QTest::newRow(spec.c_str()) << QString::fromStdString(spec);
     }
 
     void resultsAreWhole() {
@@ -117,8 +116,7 @@ private slots:
             QVERIFY(std::is_sorted(head.kept.begin(), head.kept.end()) && head.kept.back() < 80);
         }
         QVERIFY(exact ? result->scores.empty() : result->scores.shape == Shape({kKvHeads, 80}));
-        for (const auto& [name, part] : result->parts)
-            QVERIFY(part.shape == result->scores.shape);
+        for (const auto& [name, part] : result->parts) QVERIFY(part.shape == result->scores.shape);
         QCOMPARE(result->simulated, spec.contains("prompt_block"));
         QCOMPARE(!result->steps.empty(), spec.contains("prompt_block"));
         QCOMPARE(result->anchor.empty(), !(spec == "keydiff" || spec == "keydiff:sliding_window"));
@@ -263,8 +261,7 @@ private slots:
         for (int i = 0; i < 4; ++i)
             runs.push_back(std::async(std::launch::async, [&] { return fixture.run(request); }));
         const auto first = runs[0].get();
-        for (std::size_t i = 1; i < runs.size(); ++i)
-            QVERIFY(runs[i].get()->selection.sameLists(first->selection));
+        for (std::size_t i = 1; i < runs.size(); ++i) QVERIFY(runs[i].get()->selection.sameLists(first->selection));
         QCOMPARE(fixture.engine->count("anchor"), 1);
         QCOMPARE(fixture.engine->count("kept attention"), 1);
     }

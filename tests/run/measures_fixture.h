@@ -30,8 +30,7 @@ struct Fixture {
         std::mt19937 random(6);
         std::normal_distribution<float> normal;
         projection = {{kHidden, kHeads, kDim}, std::vector<float>(kHidden * kHeads * kDim)};
-        for (float& x : projection.data)
-            x = normal(random);
+        for (float& x : projection.data) x = normal(random);
         capture->captureInfo.layers.front().hasOutputProjection = true;
         capture->tensors[{LayerIndex(0), TensorRole::OutputProjection}] = projection;
         run(policy);

@@ -16,8 +16,7 @@ double leverageOf(const std::function<const float*(int)>& key, int token) {
     std::vector<std::vector<double>> a(kDim, std::vector<double>(kDim + 1));
     for (int r = 0; r < kDim; ++r) {
         for (int c = 0; c < kDim; ++c)
-            for (int i = 0; i < kCut; ++i)
-                a[std::size_t(r)][std::size_t(c)] += double{key(i)[r]} * key(i)[c];
+            for (int i = 0; i < kCut; ++i) a[std::size_t(r)][std::size_t(c)] += double{key(i)[r]} * key(i)[c];
         a[std::size_t(r)][kDim] = key(token)[r];
     }
     for (std::size_t p = 0; p < kDim; ++p) {
@@ -25,13 +24,11 @@ double leverageOf(const std::function<const float*(int)>& key, int token) {
         std::swap(a[p], *std::max_element(a.begin() + std::ptrdiff_t(p), a.end(), below));
         for (std::size_t r = 0; r < kDim; ++r) {
             const double factor = r == p ? 0 : a[r][p] / a[p][p];
-            for (std::size_t c = p; c <= kDim; ++c)
-                a[r][c] -= factor * a[p][c];
+            for (std::size_t c = p; c <= kDim; ++c) a[r][c] -= factor * a[p][c];
         }
     }
     double leverage = 0;
-    for (std::size_t c = 0; c < kDim; ++c)
-        leverage += key(token)[c] * a[c][kDim] / a[c][c];
+    for (std::size_t c = 0; c < kDim; ++c) leverage += key(token)[c] * a[c][kDim] / a[c][c];
     return leverage;
 }
 
@@ -55,8 +52,7 @@ private slots:
                 return std::vector<double>(row, row + kDim);
             };
             for (int i = 0; i < kCut; ++i)
-                for (int c = 0; c < kDim; ++c)
-                    mean[std::size_t(c)] += key(i)[std::size_t(c)] / kCut;
+                for (int c = 0; c < kDim; ++c) mean[std::size_t(c)] += key(i)[std::size_t(c)] / kCut;
             for (int i = 0; i < kCut; ++i) {
                 const float* row = fixture.layer.row(fixture.layer.values, h, i);
                 norms += naive::norm(key(i)) / kCut;
@@ -67,8 +63,7 @@ private slots:
                 for (const TokenIndex j : fixture.kept(h)) {
                     const auto a = key(i), b = key(j);
                     double product = 0;
-                    for (int c = 0; c < kDim; ++c)
-                        product += a[std::size_t(c)] * b[std::size_t(c)];
+                    for (int c = 0; c < kDim; ++c) product += a[std::size_t(c)] * b[std::size_t(c)];
                     double_sum += product / (naive::norm(a) * naive::norm(b));
                 }
             const auto at = std::size_t(h);
@@ -76,11 +71,9 @@ private slots:
             QVERIFY(near(cosines[at], double_sum) && least[at] <= cosines[at] + 1e-9);
             naive::Block block{1, std::int64_t(fixture.kept(h).size()), kDim, {}};
             for (const TokenIndex i : fixture.kept(h))
-                for (double x : key(i))
-                    block.numbers.push_back(float(x));
+                for (double x : key(i)) block.numbers.push_back(float(x));
             double volume = 0;
-            for (double s : naive::singularValues(block, {}))
-                volume += 2 * std::log(s);
+            for (double s : naive::singularValues(block, {})) volume += 2 * std::log(s);
             QVERIFY(near(logDet[at], volume) && count[at] == kDim);
         }
     }
@@ -91,8 +84,7 @@ private slots:
                    norms = fixture.get("query_norm").perHead;
         const auto cosine = [](const std::vector<double>& a, const std::vector<double>& b) {
             double product = 0;
-            for (std::size_t c = 0; c < a.size(); ++c)
-                product += a[c] * b[c];
+            for (std::size_t c = 0; c < a.size(); ++c) product += a[c] * b[c];
             return product / (naive::norm(a) * naive::norm(b));
         };
         for (int h = 0; h < kHeads; ++h) {
@@ -101,8 +93,7 @@ private slots:
             for (int j = 0; j < kEvaluationQueries; ++j) {
                 const float* row = fixture.layer.row(fixture.layer.queries, h, j);
                 length += naive::norm({row, row + kDim}) / kEvaluationQueries;
-                for (int c = 0; c < kDim; ++c)
-                    query[std::size_t(c)] += row[c];
+                for (int c = 0; c < kDim; ++c) query[std::size_t(c)] += row[c];
             }
             for (int i = 0; i < kCut; ++i)
                 for (int c = 0; c < kDim; ++c)
@@ -129,8 +120,7 @@ private slots:
         for (int h = 0; h < kKvHeads; ++h) {
             const auto key = [&](int i) { return keys.data.data() + (h * kTokens + i) * kDim; };
             std::vector<double> leverage;
-            for (int i = 0; i < kCut; ++i)
-                leverage.push_back(leverageOf(key, i));
+            for (int i = 0; i < kCut; ++i) leverage.push_back(leverageOf(key, i));
             std::sort(leverage.rbegin(), leverage.rend());
             double all = 0, most = 0;
             for (int i = 0; i < kCut; ++i) {

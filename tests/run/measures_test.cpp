@@ -24,8 +24,7 @@ struct Truth { ///< of one query
 Truth truthOf(const Fixture& fixture, int head, int query) {
     Truth t;
     std::vector<double> e = fixture.weights(head, query), left = e;
-    for (int i = 0; i < kTokens; ++i)
-        left[std::size_t(i)] *= fixture.isKept(fixture.kvOf(head), i);
+    for (int i = 0; i < kTokens; ++i) left[std::size_t(i)] *= fixture.isKept(fixture.kvOf(head), i);
     double all = 0, some = 0, squares = 0;
     for (int i = 0; i < kTokens; ++i) {
         all += e[std::size_t(i)];
@@ -47,8 +46,7 @@ Truth truthOf(const Fixture& fixture, int head, int query) {
     t.mass = some / all;
     t.denominatorError = std::abs(some - all) / all;
     t.sink /= all;
-    for (const double x : e)
-        t.entropy -= x > 0 ? x / all * std::log(x / all) : 0;
+    for (const double x : e) t.entropy -= x > 0 ? x / all * std::log(x / all) : 0;
     return t;
 }
 
@@ -69,8 +67,7 @@ std::vector<double> afterProjection(const Fixture& fixture, int head, const std:
 }
 
 std::vector<double> minus(std::vector<double> x, const std::vector<double>& y) {
-    for (std::size_t i = 0; i < x.size(); ++i)
-        x[i] -= y[i];
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] -= y[i];
     return x;
 }
 
@@ -192,10 +189,8 @@ private slots:
             for (int j = 0; j < kEvaluationQueries; ++j) {
                 const std::vector<double> e = fixture.weights(h, j);
                 double all = 0;
-                for (double x : e)
-                    all += x;
-                for (int i = 0; i < kTokens; ++i)
-                    mass[std::size_t(i)] += e[std::size_t(i)] / all / kEvaluationQueries;
+                for (double x : e) all += x;
+                for (int i = 0; i < kTokens; ++i) mass[std::size_t(i)] += e[std::size_t(i)] / all / kEvaluationQueries;
             }
             double largest = 0;
             for (int i = 0; i < kCut; ++i) {
@@ -215,8 +210,7 @@ private slots:
         fixture.capture->captureInfo.layers.front().hasKeysPreRope = true;
         std::map<std::string, std::vector<double>> before;
         for (const MeasureCard& card : allMeasures())
-            if (card.need != MeasureNeed::Scores)
-                before[card.id] = fixture.get(card.id).perHead;
+            if (card.need != MeasureNeed::Scores) before[card.id] = fixture.get(card.id).perHead;
         fixture.run("uniform@0.8");
         for (const auto& [id, values] : before) {
             const bool same = fixture.get(id).perHead == values;
@@ -229,8 +223,7 @@ private slots:
         const Fixture fixture("exact@1");
         for (const char* id : {"output_error", "eps_f", "eps_op", "numerator_error", "denominator_error",
                                "largest_loss", "layer_error_wo"})
-            for (const double value : fixture.get(id).perHead)
-                QVERIFY2(std::abs(value) < 1e-6, id);
+            for (const double value : fixture.get(id).perHead) QVERIFY2(std::abs(value) < 1e-6, id);
     }
 
     void everyCardIsComplete() {

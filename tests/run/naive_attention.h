@@ -30,8 +30,7 @@ struct Layer {
         const float* q = row(queries, queryHead, query);
         const float* k = row(keys, rule.gqaGroupOf[static_cast<std::size_t>(queryHead)], token);
         double product = 0;
-        for (std::int64_t c = 0; c < keys.shape[2]; ++c)
-            product += static_cast<double>(q[c]) * k[c];
+        for (std::int64_t c = 0; c < keys.shape[2]; ++c) product += static_cast<double>(q[c]) * k[c];
         product *= rule.scaling;
         return rule.softcap > 0 ? rule.softcap * std::tanh(product / rule.softcap) : product;
     }
@@ -50,8 +49,7 @@ inline Outcome attend(const Layer& layer, std::int64_t queryHead, std::int64_t q
     double all = 0, left = 0, keptMass = 0, evictedMass = 0;
     const auto j = static_cast<TokenIndex>(layer.firstQuery + query);
     for (TokenIndex i = 0; i <= j; ++i) {
-        if (!layer.sees(j, i))
-            continue;
+        if (!layer.sees(j, i)) continue;
         const auto t = static_cast<std::size_t>(i);
         const double e = std::exp(layer.logit(queryHead, query, i)); // small logits: nothing overflows
         const double w = i < cut ? numerator[t] : 1, u = i < cut ? denominator[t] : 1;
@@ -78,15 +76,13 @@ inline Outcome attend(const Layer& layer, std::int64_t queryHead, std::int64_t q
 
 inline double norm(const std::vector<double>& x) {
     double sum = 0;
-    for (const double value : x)
-        sum += value * value;
+    for (const double value : x) sum += value * value;
     return std::sqrt(sum);
 }
 
 inline double distance(const std::vector<double>& x, const std::vector<double>& y) {
     std::vector<double> difference(x.size());
-    for (std::size_t i = 0; i < x.size(); ++i)
-        difference[i] = x[i] - y[i];
+    for (std::size_t i = 0; i < x.size(); ++i) difference[i] = x[i] - y[i];
     return norm(difference);
 }
 

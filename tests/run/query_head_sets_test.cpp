@@ -26,8 +26,7 @@ std::shared_ptr<MemoryCapture> groupedCapture() {
     const auto capture = makeRandomCapture(12, 100, 2, kQueryHeads, kQueryHeads / kGroup, 8);
     for (auto& [place, tensor] : capture->tensors) // sharper attention, so that query heads differ
         if (place.second == TensorRole::Queries)
-            for (float& x : tensor.data)
-                x *= 2;
+            for (float& x : tensor.data) x *= 2;
     return capture;
 }
 
@@ -35,11 +34,9 @@ std::shared_ptr<MemoryCapture> repeatedCapture() {
     const auto capture = groupedCapture();
     capture->captureInfo.numKvHeads = kQueryHeads;
     for (LayerInfo& layer : capture->captureInfo.layers)
-        for (int q = 0; q < kQueryHeads; ++q)
-            layer.gqaGroupOf[static_cast<std::size_t>(q)] = q;
+        for (int q = 0; q < kQueryHeads; ++q) layer.gqaGroupOf[static_cast<std::size_t>(q)] = q;
     for (auto& [place, tensor] : capture->tensors) {
-        if (place.second == TensorRole::Queries)
-            continue;
+        if (place.second == TensorRole::Queries) continue;
         HostTensor repeated{{kQueryHeads, tensor.shape[1], tensor.shape[2]}, {}};
         const std::int64_t size = tensor.shape[1] * tensor.shape[2];
         for (int q = 0; q < kQueryHeads; ++q)
@@ -126,16 +123,14 @@ private slots:
         RecordedSelection unions = recordSelection(std::vector{a}, {});
         for (RecordedHead& head : unions.heads) {
             std::set<TokenIndex> all;
-            for (const QueryHeadSet& set : head.queryHeads)
-                all.insert(set.kept.begin(), set.kept.end());
+            for (const QueryHeadSet& set : head.queryHeads) all.insert(set.kept.begin(), set.kept.end());
             QCOMPARE(head.kept, std::vector<TokenIndex>(all.begin(), all.end()));
             head.queryHeads.clear();
         }
         const auto b = m_runner.run(replay(unions), {});
         const std::vector<std::string> ids = {"log_det", "log_det_count", "log_det_ridge", "cosine_sum"};
         const auto of = m_runner.measure(*a, ids, {}), wanted = m_runner.measure(*b, ids, {});
-        for (std::size_t i = 0; i < ids.size(); ++i)
-            QCOMPARE(of[i].perHead, wanted[i].perHead);
+        for (std::size_t i = 0; i < ids.size(); ++i) QCOMPARE(of[i].perHead, wanted[i].perHead);
         QVERIFY(a->fidelity->meanOutputError != b->fidelity->meanOutputError);
         for (std::size_t q = 0; q < std::size_t{kQueryHeads}; ++q)
             QVERIFY(a->fidelity->meanRetainedMass[q] < b->fidelity->meanRetainedMass[q]); // the union is larger
@@ -196,8 +191,7 @@ private slots:
 
     void readBackFromEveryForm_data() {
         QTest::addColumn<QString>("name");
-        for (const char* name : {"list.json", "list.csv", "list.h5"})
-            QTest::newRow(name) << name;
+        for (const char* name : {"list.json", "list.csv", "list.h5"}) QTest::newRow(name) << name;
     }
 
     void readBackFromEveryForm() {
@@ -260,8 +254,7 @@ private slots:
         const auto mixed = m_runner.measure(*m_runner.run(replay(list), {}), ids, {})[0].perHead;
         const auto of_own = m_runner.measure(*own(), ids, {})[0].perHead;
         const auto of_shared = m_runner.measure(*m_runner.run(replay(shared), {}), ids, {})[0].perHead;
-        for (std::size_t q = 0; q < kQueryHeads; ++q)
-            QCOMPARE(mixed[q], q < kGroup ? of_own[q] : of_shared[q]);
+        for (std::size_t q = 0; q < kQueryHeads; ++q) QCOMPARE(mixed[q], q < kGroup ? of_own[q] : of_shared[q]);
     }
 
     void selectionsWithOtherSetsDiffer() {
@@ -296,8 +289,7 @@ private slots:
     void positionsAreNotReassigned() {
         const auto turning = groupedCapture();
         turning->frequencies = {1, 0.5F, 0.25F, 0.125F};
-        for (LayerInfo& layer : turning->captureInfo.layers)
-            layer.hasRope = true;
+        for (LayerInfo& layer : turning->captureInfo.layers) layer.hasRope = true;
         RecordedSelection list = recordSelection(std::vector{own()}, {});
         list.parameters = {{"positions", "rerotated"}};
         RunRequest request = replay(list);

@@ -118,8 +118,7 @@ private slots:
     void weightsAreHonoured() {
         RecordedSelection list = recordSelection(run("keydiff", {0}), {});
         const auto plain = m_runner.run(replay(list, 0), {});
-        for (RecordedHead& head : list.heads)
-            head.numeratorWeights.assign(head.kept.size(), 3);
+        for (RecordedHead& head : list.heads) head.numeratorWeights.assign(head.kept.size(), 3);
         const auto weighted = m_runner.run(replay(list, 0), {});
         QVERIFY(weighted->fidelity->meanOutputError != plain->fidelity->meanOutputError);
         QVERIFY(weighted->fidelity->meanRetainedMass == plain->fidelity->meanRetainedMass);
@@ -168,8 +167,7 @@ private slots:
     // A list of a policy whose estimator stores other rows than one key and value per kept token costs the same bytes.
     void storedRowsSurviveEveryForm_data() {
         QTest::addColumn<QString>("name");
-        for (const char* name : {"list.json", "list.csv", "list.h5"})
-            QTest::addRow("%s", name) << name;
+        for (const char* name : {"list.json", "list.csv", "list.h5"}) QTest::addRow("%s", name) << name;
     }
 
     void storedRowsSurviveEveryForm() {

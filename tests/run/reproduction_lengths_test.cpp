@@ -25,15 +25,13 @@ std::shared_ptr<MemoryCapture> ofLength(std::int64_t tokens) {
 ReproductionResult made(const char* id, const std::vector<std::int64_t>& lengths) {
     static const LayerRunner runner(std::shared_ptr<const Engine>(makeCpuEngine(1)));
     Captures captures;
-    for (const std::int64_t length : lengths)
-        captures.push_back(ofLength(length));
+    for (const std::int64_t length : lengths) captures.push_back(ofLength(length));
     return reproduce(runner, reproductionById(id), captures, {}, {});
 }
 
 std::vector<double> meansOf(const ReproducedSeries& series) {
     std::vector<double> means;
-    for (const ReproducedPoint& point : series.points)
-        means.push_back(point.summary.mean);
+    for (const ReproducedPoint& point : series.points) means.push_back(point.summary.mean);
     return means;
 }
 
@@ -63,14 +61,12 @@ private slots:
     void sharesOfManyPrompts() {
         std::mt19937 random(7);
         std::vector<std::int64_t> lengths;
-        for (int i = 0; i < 200; ++i)
-            lengths.push_back(1 + static_cast<std::int64_t>(random() % 20000));
+        for (int i = 0; i < 200; ++i) lengths.push_back(1 + static_cast<std::int64_t>(random() % 20000));
         const ReproductionResult result = made("keydiff-table8", lengths);
         std::vector<std::int64_t> sorted = lengths;
         std::sort(sorted.begin(), sorted.end());
         std::size_t fitting = 0; // the smallest number of prompts whose share reaches that of the paper
-        while (static_cast<double>(fitting) / 200 < 1790.0 / 4120)
-            ++fitting;
+        while (static_cast<double>(fitting) / 200 < 1790.0 / 4120) ++fitting;
         for (std::size_t n = 0; n < 4; ++n) {
             const double paper = 2048.0 * static_cast<double>(n + 1),
                          here = static_cast<double>(sorted[fitting - 1]) * paper / 8192;

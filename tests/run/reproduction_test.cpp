@@ -49,8 +49,7 @@ std::vector<std::set<TokenIndex>> keptOf(const LayerRunner& runner, const std::s
                                          int layer, const std::string& policy, std::uint64_t seed) {
     std::vector<std::set<TokenIndex>> sets;
     const auto result = run(runner, capture, layer, policy, seed);
-    for (const HeadSelection& head : result->selection.heads)
-        sets.emplace_back(head.kept.begin(), head.kept.end());
+    for (const HeadSelection& head : result->selection.heads) sets.emplace_back(head.kept.begin(), head.kept.end());
     return sets;
 }
 
@@ -162,8 +161,7 @@ private slots:
         for (const ReproducedSeries& series : result.series) {
             const bool exact = series.label.find("sketch=none") != std::string::npos;
             QCOMPARE(series.points[0].summary.count, exact ? 2 : 6);
-            if (series.measure != "overlap" || exact)
-                continue;
+            if (series.measure != "overlap" || exact) continue;
             const std::string kind = series.label.find("srht") != std::string::npos ? "srht" : "gaussian";
             std::vector<double> overlaps;
             for (const int layer : {0, 1})
@@ -183,8 +181,7 @@ private slots:
         const auto small = makeRandomCapture(31, 1400, 1, 2, 1, 4);
         for (auto& [place, tensor] : small->tensors)
             if (place.second == TensorRole::Keys)
-                for (float& x : tensor.data)
-                    x *= 0.01F;
+                for (float& x : tensor.data) x *= 0.01F;
         Reproduction row = reproductionById("balancekv-memory");
         row.policies = {row.policies[0], row.policies[3]};
         const ReproductionResult result = reproduce(runner, row, {small}, {}, {});

@@ -98,8 +98,7 @@ private slots:
         QStringList errors;
         runGrid(m_runner, points, {},
                 {[](std::size_t point, const auto&, const Checkpoint&) {
-                     if (point == 0)
-                         throw Error({.sentence = "no number here"});
+                     if (point == 0) throw Error({.sentence = "no number here"});
                  },
                  [&](std::size_t point, const Error& error) { errors << QString::number(point) + error.what(); }});
         QCOMPARE(errors, QStringList("0no number here"));
@@ -124,8 +123,7 @@ private slots:
         std::stop_source stop;
         int finished = 0;
         const auto stopAtTwo = [&](std::size_t, const auto&, const Checkpoint&) {
-            if (++finished == 2)
-                stop.request_stop();
+            if (++finished == 2) stop.request_stop();
         };
         QVERIFY_EXCEPTION_THROWN(runGrid(m_runner, points, Checkpoint(stop.get_token()), {stopAtTwo}), Cancelled);
         QCOMPARE(finished, 2);
@@ -134,8 +132,7 @@ private slots:
     void keptShareIsTheMeanOfTheHeads() {
         const auto result = m_runner.run(requestOf("compactor@0.3"), {});
         double sum = 0;
-        for (const HeadSelection& head : result->selection.heads)
-            sum += static_cast<double>(head.kept.size());
+        for (const HeadSelection& head : result->selection.heads) sum += static_cast<double>(head.kept.size());
         QCOMPARE(meanAttendedTokens(result->selection), sum / 2);
         QCOMPARE(keptShareOf(*result), sum / 2 / static_cast<double>(result->visible));
         QCOMPARE(meanAttendedTokens(result->selection, KvHeadIndex(1)),

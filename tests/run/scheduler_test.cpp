@@ -22,8 +22,7 @@ struct ManualQueue {
 
     void operator()(Scheduler::Task task) { tasks.push_back(std::move(task)); }
     bool step() {
-        if (tasks.empty())
-            return false;
+        if (tasks.empty()) return false;
         Scheduler::Task task = std::move(tasks.front());
         tasks.pop_front();
         task();
@@ -48,8 +47,7 @@ struct Bench {
         job.work = [this, name, inside](const Checkpoint& checkpoint,
                                         const std::function<void(Scheduler::Task)>& post) {
             log << name + " starts";
-            if (inside)
-                inside(checkpoint);
+            if (inside) inside(checkpoint);
             post([this, name] { log << name + " result"; });
         };
         job.progress = [this, name](double fraction) { log << QString("%1 at %2").arg(name).arg(fraction); };
@@ -297,8 +295,7 @@ private slots:
         for (int i = 0; i < count; ++i) {
             Scheduler::Job job;
             job.work = [&newest, i](const Checkpoint& checkpoint, const std::function<void(Scheduler::Task)>& post) {
-                for (int step = 0; step < 100; ++step)
-                    checkpoint.at(step, 100);
+                for (int step = 0; step < 100; ++step) checkpoint.at(step, 100);
                 post([&newest, i] { newest = i; });
             };
             job.progress = [](double) {};

@@ -34,8 +34,7 @@ RecordedHead randomHead(std::mt19937& random, int layer, int kvHead, std::int64_
     head.layer = layer;
     head.kvHead = kvHead;
     for (TokenIndex token = 0; token < cut; ++token)
-        if (random() % 3 == 0)
-            head.kept.push_back(token);
+        if (random() % 3 == 0) head.kept.push_back(token);
     for (std::size_t i = 0; i < head.kept.size() && kvHead == 1; ++i) {
         head.numeratorWeights.push_back(1.0F + std::abs(awkwardFloat(random)));
         head.denominatorWeights.push_back(static_cast<float>(1 << (random() % 5)));
@@ -68,8 +67,7 @@ RecordedSelection randomList(unsigned seed, bool withScores) {
     list.simulated = true;
     for (const auto& [layer, kvHead] : {std::pair(0, 0), std::pair(0, 1), std::pair(7, 1)}) {
         list.heads.push_back(randomHead(random, layer, kvHead, 40, 30));
-        if (!withScores)
-            list.heads.back().scores.clear();
+        if (!withScores) list.heads.back().scores.clear();
     }
     list.heads.front().kept.clear(); // a head may keep nothing
     list.heads.back().storedKeys = 17;
@@ -158,13 +156,11 @@ private slots:
             writeSelection(path, list, fortyTokens());
             const RecordedSelection back = readSelection(path);
             compare(list, back, extension == ".csv");
-            if (QTest::currentTestFailed())
-                QFAIL(qPrintable(QString("seed %1").arg(seed)));
+            if (QTest::currentTestFailed()) QFAIL(qPrintable(QString("seed %1").arg(seed)));
             writeSelection(path, back, fortyTokens());
             const RecordedSelection twice = readSelection(path);
             compare(back, twice, false);
-            for (std::size_t i = 0; i < back.heads.size(); ++i)
-                QVERIFY(back.heads[i].ranks == twice.heads[i].ranks);
+            for (std::size_t i = 0; i < back.heads.size(); ++i) QVERIFY(back.heads[i].ranks == twice.heads[i].ranks);
         }
     }
 
@@ -177,8 +173,7 @@ private slots:
         head.kvHead = 1;
         head.kept = {3, 5, 9};
         head.scores.assign(40, kNaN);
-        for (int i = 0; i < 30; ++i)
-            head.scores[static_cast<std::size_t>(i)] = 0.5F;
+        for (int i = 0; i < 30; ++i) head.scores[static_cast<std::size_t>(i)] = 0.5F;
         head.scores[3] = 0.25F; // protected: kept with the worst score, so its rank is 29
         head.scores[9] = 2;
         list.heads = {head};
@@ -186,8 +181,7 @@ private slots:
         QStringList rows;
         for (const QString& line :
              QString::fromStdString(readWholeFile(at("rows.csv"))).split('\n', Qt::SkipEmptyParts))
-            if (!line.startsWith('#'))
-                rows << line;
+            if (!line.startsWith('#')) rows << line;
         QCOMPARE(rows, QStringList({"layer,kv_head,position,rank,score,weight,token_id,token_text",
                                     "2,1,3,29,0.25,1,3," + QString::fromStdString(displayText(" w3")),
                                     "2,1,5,5,0.5,1,5," + QString::fromStdString(displayText(" w5")),

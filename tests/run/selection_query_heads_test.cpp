@@ -35,8 +35,7 @@ std::vector<float> randomScores(std::mt19937& random) {
 std::vector<TokenIndex> randomKept(std::mt19937& random) {
     std::vector<TokenIndex> kept = {3, 5};
     for (TokenIndex token = 6; token < kCut; ++token)
-        if (random() % 3 == 0)
-            kept.push_back(token);
+        if (random() % 3 == 0) kept.push_back(token);
     return kept;
 }
 
@@ -124,8 +123,7 @@ private slots:
             for (std::size_t h = 0; h < 2; ++h)
                 for (std::size_t q = 0; q < 2; ++q)
                     compare(read.heads[h].queryHeads[q], list.heads[h].queryHeads[q], extension == ".csv");
-            if (QTest::currentTestFailed())
-                QFAIL(qPrintable(QString("seed %1").arg(seed)));
+            if (QTest::currentTestFailed()) QFAIL(qPrintable(QString("seed %1").arg(seed)));
         }
     }
 

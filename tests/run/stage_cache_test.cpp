@@ -154,8 +154,7 @@ private slots:
                 }
                 return right;
             }));
-        for (auto& thread : threads)
-            QVERIFY(thread.get());
+        for (auto& thread : threads) QVERIFY(thread.get());
         QCOMPARE(cache.bytes(), 50u);
     }
 };

@@ -16,8 +16,7 @@ std::vector<float> randomRows(unsigned seed, std::size_t count) {
     std::mt19937 random(seed);
     std::normal_distribution<float> normal;
     std::vector<float> rows(count);
-    for (float& x : rows)
-        x = normal(random);
+    for (float& x : rows) x = normal(random);
     return rows;
 }
 
@@ -27,8 +26,7 @@ double logDeterminant(std::vector<std::vector<double>> m) {
     for (std::size_t p = 0; p < m.size(); ++p) {
         sum += std::log(m[p][p]);
         for (std::size_t r = p + 1; r < m.size(); ++r)
-            for (std::size_t c = m.size(); c-- > p;)
-                m[r][c] -= m[r][p] / m[p][p] * m[p][c];
+            for (std::size_t c = m.size(); c-- > p;) m[r][c] -= m[r][p] / m[p][p] * m[p][c];
     }
     return sum;
 }

@@ -22,8 +22,7 @@ namespace {
 SweepRequest smallSweep() {
     SweepRequest request;
     request.captures = {makeRandomCapture(1, 100, 2, 4, 2, 8), makeRandomCapture(2, 80, 2, 4, 2, 8)};
-    for (const char* spec : {"exact", "keydiff", "uniform@10t"})
-        request.policies.push_back(PolicySpec::parse(spec));
+    for (const char* spec : {"exact", "keydiff", "uniform@10t"}) request.policies.push_back(PolicySpec::parse(spec));
     request.budgets = {Budget::parse("0.1"), Budget::parse("0.5")};
     request.varied = {{"window_share", {"0", "0.2", "0.5"}}};
     request.seeds = {3, 4};
@@ -58,8 +57,7 @@ public:
             ++m_reads[{layer.value, role}];
         }
         m_changed.notify_all();
-        if (layer.value == m_broken)
-            throw Error({.sentence = "the disk is gone"});
+        if (layer.value == m_broken) throw Error({.sentence = "the disk is gone"});
         while (layer.value == m_endless) {
             checkpoint.stopPoint();
             std::this_thread::yield();
@@ -123,12 +121,10 @@ private slots:
                 for (const char* share : {"", ",window_share=0.2", ",window_share=0.5"})
                     for (const char* budget : {"0.1", "0.5"})
                         expected.push_back(start + "keydiff" + share + " " + budget + " 3");
-                for (const char* seed : {"3", "4"})
-                    expected.push_back(start + "uniform@10t 10t " + seed);
+                for (const char* seed : {"3", "4"}) expected.push_back(start + "uniform@10t 10t " + seed);
             }
         std::vector<std::string> got;
-        for (const SweepRow& row : Fixture().rows(request))
-            got.push_back(lineOf(*row.result));
+        for (const SweepRow& row : Fixture().rows(request)) got.push_back(lineOf(*row.result));
         QVERIFY(got == expected);
     }
 
@@ -165,8 +161,7 @@ private slots:
             const QStringList fields = fieldsOf(sweepCsvLine(request, row));
             QCOMPARE(header.size(), QSet<QString>(header.begin(), header.end()).size());
             const bool quoted = sweepCsvLine(request, row).find('"') != std::string::npos; // a spec with commas
-            if (quoted)
-                continue;
+            if (quoted) continue;
             QCOMPARE(fields.size(), header.size());
             const auto field = [&](const char* name) { return fields[header.indexOf(name)]; };
             QCOMPARE(field("layer").toInt(), row.result->request.layer.value);
@@ -233,8 +228,7 @@ private slots:
         int rows = 0;
         QVERIFY_EXCEPTION_THROWN(runSweep(fixture.runner, request, Checkpoint(stop.get_token()),
                                           [&](const SweepRow&) {
-                                              if (++rows == 3)
-                                                  stop.request_stop();
+                                              if (++rows == 3) stop.request_stop();
                                           }),
                                  Cancelled);
         QCOMPARE(rows, 3);
@@ -246,8 +240,7 @@ private slots:
         SweepRequest request = watchedSweep(watched);
         bool wasAhead = true;
         runSweep(LayerRunner(makeCpuEngine(1)), request, {}, [&](const SweepRow& row) {
-            if (row.result->request.layer == LayerIndex(0))
-                wasAhead = watched->waitForRead(LayerIndex(1)) && wasAhead;
+            if (row.result->request.layer == LayerIndex(0)) wasAhead = watched->waitForRead(LayerIndex(1)) && wasAhead;
         });
         QVERIFY(wasAhead);
         for (const int layer : {0, 1})
@@ -274,8 +267,7 @@ private slots:
         SweepRequest request;
         const auto whole = makeRandomCapture(1, 100, 1, 4, 2, 8), blind = makeRandomCapture(2, 80, 1, 4, 2, 8);
         blind->captureInfo.path = "folder/without_queries.h5";
-        for (LayerInfo& layer : blind->captureInfo.layers)
-            layer.queryCount = 0;
+        for (LayerInfo& layer : blind->captureInfo.layers) layer.queryCount = 0;
         request.captures = {whole, blind};
         request.policies = {PolicySpec::parse("snapkv@0.5")};
         const Fixture fixture;

@@ -19,8 +19,7 @@ constexpr double kDegrees = 180 / 3.14159265358979323846;
 
 std::shared_ptr<MemoryCapture> someCapture(std::uint64_t seed, float keyScale) {
     auto capture = makeRandomCapture(seed, kTokens, 1, kQueryHeads, kKvHeads, kDim);
-    for (float& x : capture->tensors.at({LayerIndex(0), TensorRole::Keys}).data)
-        x *= keyScale;
+    for (float& x : capture->tensors.at({LayerIndex(0), TensorRole::Keys}).data) x *= keyScale;
     return capture;
 }
 
@@ -35,8 +34,7 @@ RunRequest requestOf(std::shared_ptr<const CaptureReader> capture, const std::st
 
 double dot(const float* a, const float* b) {
     double sum = 0;
-    for (std::int64_t c = 0; c < kDim; ++c)
-        sum += static_cast<double>(a[c]) * b[c];
+    for (std::int64_t c = 0; c < kDim; ++c) sum += static_cast<double>(a[c]) * b[c];
     return sum;
 }
 
@@ -57,8 +55,7 @@ Statement statementOf(const MemoryCapture& capture, std::int64_t queryHead, std:
     for (std::int64_t i = 0; i < kTokens; ++i) {
         longest = std::max(longest, dot(head + i * kDim, head + i * kDim));
         const double logit = scaling * dot(q, head + i * kDim);
-        if (i > j)
-            continue;
+        if (i > j) continue;
         sum += std::exp(logit);
         best = logit > top ? head + i * kDim : best;
         top = std::max(top, logit);
@@ -73,8 +70,7 @@ Statement statementOf(const MemoryCapture& capture, std::int64_t queryHead, std:
 TheoryRow rowOf(const std::vector<TheoryRow>& rows, int head, const std::string& theorem,
                 const std::string& quantity = {}) {
     for (const TheoryRow& row : rows)
-        if (row.kvHead == head && row.theorem == theorem && (quantity.empty() || row.quantity == quantity))
-            return row;
+        if (row.kvHead == head && row.theorem == theorem && (quantity.empty() || row.quantity == quantity)) return row;
     return {};
 }
 
@@ -89,8 +85,7 @@ Vector meanRow(const HostTensor& tensor, std::int64_t head, std::int64_t begin, 
         for (std::int64_t c = 0; c < kDim; ++c)
             sum[std::size_t(c)] += tensor.data[std::size_t((head * kTokens + row) * kDim + c)];
     Vector mean;
-    for (const double x : sum)
-        mean.push_back(float(x / double(end - begin)));
+    for (const double x : sum) mean.push_back(float(x / double(end - begin)));
     return mean;
 }
 
@@ -103,8 +98,7 @@ std::shared_ptr<MemoryCapture> opposedCapture(std::uint64_t seed) {
     for (std::size_t row = 0; row < keys.data.size() / kDim; ++row)
         keys.data[row * kDim] += row % kTokens == 11 ? 9.0F : -2.0F;
     HostTensor& queries = capture->tensors.at({LayerIndex(0), TensorRole::Queries});
-    for (std::size_t row = 0; row < queries.data.size() / kDim; ++row)
-        queries.data[row * kDim] += 2;
+    for (std::size_t row = 0; row < queries.data.size() / kDim; ++row) queries.data[row * kDim] += 2;
     return capture;
 }
 
@@ -183,8 +177,7 @@ private slots:
                     for (std::int64_t q = 2 * head; q < 2 * head + 2; ++q) {
                         const Vector query = meanRow(queries, q, kCut, kTokens);
                         const double a = cosine(mean.data(), query.data()), b = cosine(farthest, query.data());
-                        if (a < 0 && b > 0)
-                            bound = std::min(bound, 1 - (a - b) * (a - b) / 2);
+                        if (a < 0 && b > 0) bound = std::min(bound, 1 - (a - b) * (a - b) / 2);
                     }
                     const TheoryRow row = rowOf(rows, head, "KeyDiff Thm 3.2");
                     QVERIFY(std::abs(row.measured - cosine(farthest, mean.data())) < 1e-5);

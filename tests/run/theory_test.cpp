@@ -18,8 +18,7 @@ TheoryNorms smallNorms() { // r = 2, e^{2 r^2 / sqrt d} = e^2 with d = 16
 TheoryDemand demand(const TheoryNorms& norms, const TheoryTargets& targets, const std::string& theorem,
                     const std::string& quantity) {
     for (const TheoryDemand& one : theoryDemands(norms, targets))
-        if (one.theorem == theorem && one.quantity == quantity)
-            return one;
+        if (one.theorem == theorem && one.quantity == quantity) return one;
     return {};
 }
 
@@ -114,17 +113,14 @@ private slots:
         for (int round = 0; round < 2000; ++round) {
             double x[3][4] = {}, length[3] = {};
             for (int v = 0; v < 3; ++v) {
-                for (double& c : x[v])
-                    c = normal(random), length[v] += c * c;
+                for (double& c : x[v]) c = normal(random), length[v] += c * c;
             }
             const auto cosine = [&](int u, int v) {
                 double product = 0;
-                for (int c = 0; c < 4; ++c)
-                    product += x[u][c] * x[v][c];
+                for (int c = 0; c < 4; ++c) product += x[u][c] * x[v][c];
                 return product / std::sqrt(length[u] * length[v]);
             };
-            if (cosine(0, 2) >= 0 || cosine(1, 2) <= 0)
-                continue;
+            if (cosine(0, 2) >= 0 || cosine(1, 2) <= 0) continue;
             ++tried;
             QVERIFY(cosine(0, 1) <= largestCosineToMean(cosine(0, 2), cosine(1, 2)) + 1e-12);
         }
@@ -139,8 +135,7 @@ private slots:
             std::vector<std::array<double, 3>> keys(6);
             double largest = 0, all = 0;
             for (auto& key : keys) {
-                for (double& c : key)
-                    c = 0.7 * normal(random);
+                for (double& c : key) c = 0.7 * normal(random);
                 largest = std::max(largest, key[0] * key[0] + key[1] * key[1] + key[2] * key[2]);
                 all += std::exp(key[0]); // the query is the first axis
             }

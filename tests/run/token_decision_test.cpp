@@ -36,8 +36,7 @@ bool keeps(const RunResult& result, std::size_t head, TokenIndex token) {
 std::shared_ptr<MemoryCapture> tiedCapture() {
     const auto capture = makeRandomCapture(4, 80, 5, 4, 2, 2);
     for (auto& [place, tensor] : capture->tensors)
-        for (float& x : tensor.data)
-            x = std::round(x);
+        for (float& x : tensor.data) x = std::round(x);
     return capture;
 }
 
@@ -55,8 +54,7 @@ private slots:
               "snapkv,window=8", "snapkv,window=8,protect_first=5,protect_last=11", "snapkv,window=64", "streaming_llm",
               "tova:kvpress", "h2o", "pyramidkv,window=8", "uniform,protect_first=2,protect_last=2",
               "compactor,pool_width=1", "leverage:exact", "score:vnorm-knorm"})
-            for (const bool tied : {false, true})
-                QTest::addRow("%s%s", spec, tied ? ", ties" : "") << spec << tied;
+            for (const bool tied : {false, true}) QTest::addRow("%s%s", spec, tied ? ", ties" : "") << spec << tied;
     }
 
     void againstEveryBudget() {
@@ -71,8 +69,7 @@ private slots:
         for (std::size_t head = 0; head < 2; ++head)
             for (TokenIndex token = 0; token < kCut; ++token) {
                 std::int64_t smallest = 1;
-                while (!keeps(*byBudget[static_cast<std::size_t>(smallest)], head, token))
-                    ++smallest;
+                while (!keeps(*byBudget[static_cast<std::size_t>(smallest)], head, token)) ++smallest;
                 for (const std::int64_t budget : {1, 7, 20, 59, 60}) {
                     const RunResult& result = *byBudget[static_cast<std::size_t>(budget)];
                     const TokenDecision decision =

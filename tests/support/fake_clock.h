@@ -20,15 +20,13 @@ public:
     void advance(Duration by) {
         const TimePoint end = m_now + by;
         while (const FakeTimer* next = nextTimer())
-            if (*next->due > end || !expireNext())
-                break;
+            if (*next->due > end || !expireNext()) break;
         m_now = end;
     }
     /// Moves to the next timer that waits; false: none does.
     bool expireNext() {
         FakeTimer* next = nextTimer();
-        if (!next)
-            return false;
+        if (!next) return false;
         m_now = *std::exchange(next->due, std::nullopt);
         const auto expired = next->expired; // the timer may go meanwhile
         expired();

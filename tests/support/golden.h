@@ -14,8 +14,7 @@ namespace kvscope::golden {
 inline std::vector<std::string> linesOf(const std::string& path) {
     std::ifstream file(path);
     std::vector<std::string> lines;
-    for (std::string line; std::getline(file, line);)
-        lines.push_back(line);
+    for (std::string line; std::getline(file, line);) lines.push_back(line);
     return lines;
 }
 
@@ -32,8 +31,7 @@ inline std::string compare(const std::string& name, const std::vector<std::strin
     const std::string path = pathOf(name);
     if (isUpdated()) {
         std::ofstream file(path);
-        for (const std::string& line : lines)
-            file << line << '\n';
+        for (const std::string& line : lines) file << line << '\n';
         return file.flush() ? "" : "cannot write " + path;
     }
     const std::vector<std::string> expected = linesOf(path);

@@ -19,8 +19,7 @@ std::vector<std::uint16_t> narrowed(const std::vector<float>& numbers) {
     std::vector<std::uint16_t> narrow;
     for (const float x : numbers) {
         const auto bits = std::bit_cast<std::uint32_t>(x);
-        if ((bits & 0xffffU) != 0)
-            return {};
+        if ((bits & 0xffffU) != 0) return {};
         narrow.push_back(static_cast<std::uint16_t>(bits >> 16));
     }
     return narrow;
@@ -49,8 +48,7 @@ public:
         return make({keys.size(0), keys.size(1)}, [&](float* out) { gpu::rowNorms(*m_memory, k.rows, out); });
     }
     HostTensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const override {
-        if (kind == AnchorKind::Median)
-            return m_rest->anchor(keys, kind, checkpoint);
+        if (kind == AnchorKind::Median) return m_rest->anchor(keys, kind, checkpoint);
         const OnDevice k = put(keys);
         return make({keys.size(0), keys.size(2)}, [&](float* out) { meanAnchor(*m_memory, k.rows, kind, out); });
     }
@@ -99,8 +97,7 @@ private:
     OnDevice putFloats(const HostTensor& numbers) const { return numbers.empty() ? OnDevice{} : stored(numbers.data); }
 
     OnDevice put(const Tensor& tensor) const {
-        if (tensor.empty())
-            return {};
+        if (tensor.empty()) return {};
         const HostTensor host = m_rest->download(tensor);
         const auto narrow = m_rowType == ElementType::BFloat16 ? narrowed(host.data) : std::vector<std::uint16_t>{};
         OnDevice result = narrow.empty() ? stored(host.data) : stored(narrow);

@@ -23,8 +23,7 @@ public:
         std::normal_distribution<float> normal(static_cast<float>(shift), static_cast<float>(spread));
         m_bytes.assign(static_cast<std::size_t>((m_stride * heads - gap) * bytesOf(type)), 0xff);
         for (std::int64_t h = 0; h < heads; ++h)
-            for (std::int64_t i = 0; i < rows * width; ++i)
-                m_wide.push_back(put(h * m_stride + i, normal(random)));
+            for (std::int64_t i = 0; i < rows * width; ++i) m_wide.push_back(put(h * m_stride + i, normal(random)));
     }
 
     /// As if host memory were the device's.
@@ -69,8 +68,7 @@ struct SlotLists {
     SlotLists(const std::vector<std::int32_t>& gqaGroupOf, std::int64_t kvHeads) {
         for (std::int32_t kv = 0; kv < kvHeads; ++kv) {
             for (std::size_t h = 0; h < gqaGroupOf.size(); ++h)
-                if (gqaGroupOf[h] == kv)
-                    heads.push_back(static_cast<std::int32_t>(h));
+                if (gqaGroupOf[h] == kv) heads.push_back(static_cast<std::int32_t>(h));
             groups.push_back(static_cast<std::int32_t>(heads.size()));
             largest = std::max(largest, groups.back() - groups[groups.size() - 2]);
         }

@@ -64,8 +64,7 @@ inline QStringList clippedTexts(const Scene& scene, const TextService& service) 
 inline std::vector<std::string> textsOf(const Scene& scene) {
     std::vector<std::string> texts;
     for (const Drawable& item : scene.items)
-        if (const auto* text = std::get_if<TextItem>(&item))
-            texts.push_back(text->text);
+        if (const auto* text = std::get_if<TextItem>(&item)) texts.push_back(text->text);
     return texts;
 }
 
@@ -80,8 +79,7 @@ inline std::vector<const RectangleItem*> boxesBelowTitle(const Scene& scene, Col
 
 inline const PointCloudItem* cloudNamed(const Scene& scene, const std::string& name) {
     for (const Drawable& item : scene.items)
-        if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == name)
-            return cloud;
+        if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == name) return cloud;
     return nullptr;
 }
 

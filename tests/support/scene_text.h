@@ -48,8 +48,7 @@ inline std::string boxText(const Box& b) {
 
 inline std::string paintText(Colour fill, const Stroke& stroke) {
     std::string text;
-    if (fill.a > 0)
-        text += " fill " + colourText(fill);
+    if (fill.a > 0) text += " fill " + colourText(fill);
     if (stroke.colour.a > 0)
         text += fmt::format(" stroke {} {:g}{}", colourText(stroke.colour), stroke.width,
                             stroke.dash.empty() ? "" : " dashed");
@@ -111,8 +110,7 @@ struct Writer {
 inline std::string paintSceneAsText(const Scene& scene) {
     std::string text = fmt::format("scene {}x{} on {}\n", scene_text::whole(scene.width),
                                    scene_text::whole(scene.height), scene_text::colourText(scene.background));
-    for (const Drawable& item : scene.items)
-        text += std::visit(scene_text::Writer{}, item) + "\n";
+    for (const Drawable& item : scene.items) text += std::visit(scene_text::Writer{}, item) + "\n";
     return text;
 }
 

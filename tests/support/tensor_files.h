@@ -22,8 +22,7 @@ inline std::string bytesOf(const std::vector<float>& numbers) {
 
 inline std::string shapeText(const std::vector<std::int64_t>& shape) {
     std::string text;
-    for (const std::int64_t size : shape)
-        text += (text.empty() ? "" : ", ") + std::to_string(size);
+    for (const std::int64_t size : shape) text += (text.empty() ? "" : ", ") + std::to_string(size);
     return text;
 }
 
@@ -71,8 +70,7 @@ inline void writeZip(const std::string& path, const std::vector<std::pair<std::s
 
 inline void writeNpz(const std::string& path, const std::vector<FileTensor>& tensors, bool deflated) {
     std::vector<std::pair<std::string, std::string>> members;
-    for (const FileTensor& t : tensors)
-        members.emplace_back(t.name + ".npy", npyOf(t));
+    for (const FileTensor& t : tensors) members.emplace_back(t.name + ".npy", npyOf(t));
     writeZip(path, members, deflated);
 }
 

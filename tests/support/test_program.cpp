@@ -40,13 +40,11 @@ int main(int argc, char** argv) {
         if (!asked)
             std::fprintf(stderr, "No test %s. Usage: %s TEST [Qt Test's arguments], where TEST is one of\n",
                          name.c_str(), argv[0]);
-        for (const auto& [known, run] : tests)
-            std::fprintf(asked ? stdout : stderr, "%s\n", known.c_str());
+        for (const auto& [known, run] : tests) std::fprintf(asked ? stdout : stderr, "%s\n", known.c_str());
         return asked ? 0 : 2;
     }
     // Tests that keep settings keep their own.
     QCoreApplication::setApplicationName(QString::fromStdString(name));
-    for (int i = 1; i < argc; ++i)
-        argv[i] = argv[i + 1]; // the last one is the null pointer at the end
+    for (int i = 1; i < argc; ++i) argv[i] = argv[i + 1]; // the last one is the null pointer at the end
     return found->second(argc - 1, argv);
 }

@@ -36,8 +36,7 @@ double layerMean(const std::vector<double>& values) {
 
 const ParameterSpec& optionRow(const View& view, const std::string& id) {
     for (const ParameterSpec& row : *view.card().options)
-        if (row.id == id)
-            return row;
+        if (row.id == id) return row;
     throw Error({"no such option", id, {}, {}});
 }
 

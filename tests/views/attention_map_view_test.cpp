@@ -36,15 +36,12 @@ std::vector<double> causalRow(const CaptureReader& capture, int layer, int query
     double top = -INFINITY, sum = 0;
     for (std::int64_t i = 0; i <= row; ++i) {
         double product = 0;
-        for (std::int64_t c = 0; c < d; ++c)
-            product += double(query[c]) * double(keys[i * d + c]);
+        for (std::int64_t c = 0; c < d; ++c) product += double(query[c]) * double(keys[i * d + c]);
         weights.push_back(info.scaling * product);
         top = std::max(top, weights.back());
     }
-    for (double& w : weights)
-        sum += w = std::exp(w - top);
-    for (double& w : weights)
-        w /= sum;
+    for (double& w : weights) sum += w = std::exp(w - top);
+    for (double& w : weights) w /= sum;
     return weights;
 }
 
@@ -86,8 +83,7 @@ class AttentionMapViewTest : public QObject {
 
     ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string>>& set) const {
         ParameterValues options(m_view.card().options);
-        for (const auto& [id, text] : set)
-            options.setText(id, text);
+        for (const auto& [id, text] : set) options.setText(id, text);
         return options;
     }
     ViewInput inputWith(const ParameterValues& options) const {
@@ -137,8 +133,7 @@ private slots:
         const ViewInput input = inputWith(optionsWith({{"heads", "mean"}}));
         const auto data = dataAs<AttentionMapData>(input);
         double sum = 0;
-        for (const float column : data->columnSums.data)
-            sum += double(column);
+        for (const float column : data->columnSums.data) sum += double(column);
         QVERIFY(std::abs(sum - 1028) < 1e-2); // each row of the softmax sums to 1
         QVERIFY(data->heads.find("mean of query heads 4–7") != std::string::npos);
     }
@@ -194,8 +189,7 @@ private slots:
             QCOMPARE(number(d->cells.data[i]), number(a->cells.data[i]) - number(b->cells.data[i]));
         const std::string finding = m_view.finding(both, optionsWith({{"minus", "chunks"}, {"chunk", "128"}}));
         float high = 0, low = 0;
-        for (const float cell : d->cells.data)
-            high = std::max(high, number(cell)), low = std::min(low, number(cell));
+        for (const float cell : d->cells.data) high = std::max(high, number(cell)), low = std::min(low, number(cell));
         QVERIFY2(low < 0 && high > 0 &&
                      finding.find("up to " + formatShort(static_cast<double>(high)) +
                                   " above the chunks one, and up to " + formatShort(-static_cast<double>(low)) +
@@ -356,8 +350,7 @@ private slots:
             const bool all = range.xMin == 0;
             std::int64_t among = 0;
             for (std::size_t place = 0; place < order.size(); ++place) {
-                if (double(order[place]) < range.xMin || double(order[place]) >= range.xMax)
-                    continue;
+                if (double(order[place]) < range.xMin || double(order[place]) >= range.xMax) continue;
                 ++among;
                 if (place % 7 == 0 || !all)
                     QCOMPARE(ranked(order[place]),

@@ -21,8 +21,7 @@ namespace {
 /// "2 decimals", "2 decimals e−4" (one power) or "decades": what all labels of a bar must share. 0 and 1 fit any.
 QString notationOf(std::string label) {
     for (const char* mark : {"≤", "≥", "−"})
-        if (label.starts_with(mark))
-            label = label.substr(std::string(mark).size());
+        if (label.starts_with(mark)) label = label.substr(std::string(mark).size());
     const std::size_t power = label.find('e'), point = label.find('.');
     const std::string mantissa = label.substr(0, power);
     const auto decimals = point == std::string::npos ? 0 : mantissa.size() - point - 1;
@@ -110,8 +109,7 @@ private slots:
                                                   .arg(isSigned)
                                                   .arg(QString::fromStdString(tick.label));
                         QVERIFY2(lettersOf(tick.label) <= 8, qPrintable(where));
-                        if (tick.label != "0")
-                            notations << notationOf(tick.label);
+                        if (tick.label != "0") notations << notationOf(tick.label);
                     }
                     QVERIFY2(notations.size() <= 1, qPrintable(QStringList(notations.values()).join(", ")));
                     QVERIFY2(share < 0.1 || column.lowLabel != column.highLabel, column.lowLabel.c_str());
@@ -148,8 +146,7 @@ private slots:
                 if (const auto* text = std::get_if<TextItem>(&item);
                     text && text->position.x > 700 - kLabelledColumnWidth && text->style.face == FontFace::Monospace) {
                     const bool isTick = text->colour == themeOf(ThemeId::Light).text3;
-                    if (isTick && text->text != "0")
-                        notations << notationOf(text->text);
+                    if (isTick && text->text != "0") notations << notationOf(text->text);
                     ends += isTick ? 0 : 1;
                     ++numbers;
                 }

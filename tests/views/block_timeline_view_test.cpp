@@ -33,8 +33,7 @@ private slots:
         const Scene scene = viewById("block_timeline").buildScene(input, options, viewport(640, 420, *m_text));
         const PointCloudItem* evicted = cloudNamed(scene, "evicted");
         std::size_t evictions = 0;
-        for (const BlockStep& step : result.steps)
-            evictions += step.evicted[1].size();
+        for (const BlockStep& step : result.steps) evictions += step.evicted[1].size();
         QCOMPARE(evicted->points->size(), evictions);
         QCOMPARE(evictions + result.selection.heads[1].kept.size(), std::size_t{995});
         const TokenIndex first = result.steps[0].evicted[1].front();
@@ -161,8 +160,7 @@ private slots:
             input.cursor = events ? result.steps[events - 1].end : 100;
             const Scene scene = viewById("block_timeline").buildScene(input, options, viewport(640, 420, *m_text));
             std::size_t evictions = 0;
-            for (std::size_t i = 0; i < events; ++i)
-                evictions += result.steps[i].evicted[1].size();
+            for (std::size_t i = 0; i < events; ++i) evictions += result.steps[i].evicted[1].size();
             QCOMPARE(cloudNamed(scene, "evicted")->points->size(), evictions);
             const double x = scene.plot.x + scene.plot.width * *input.cursor / 995.0;
             for (const Drawable& item : scene.items)

@@ -29,8 +29,7 @@ const std::vector<QSize> kSizes = {QSize(345, 150),  QSize(401, 200),  QSize(490
 
 Box plotOf(const Scene& scene) {
     for (const Drawable& item : scene.items)
-        if (const auto* clip = std::get_if<PushClipItem>(&item))
-            return clip->box;
+        if (const auto* clip = std::get_if<PushClipItem>(&item)) return clip->box;
     return {};
 }
 
@@ -52,8 +51,7 @@ CalibrationSeries seriesOf(char letter, double k, std::vector<std::pair<double, 
                              .resampledK = {},
                              .origin = "",
                              .curve = ""};
-    for (const auto& [retention, quality] : points)
-        series.triples.push_back({"x", retention, NAN, quality});
+    for (const auto& [retention, quality] : points) series.triples.push_back({"x", retention, NAN, quality});
     return series;
 }
 

@@ -52,8 +52,7 @@ std::vector<const PointCloudItem*> seriesClouds(const Scene& scene) {
 
 Box plotOf(const Scene& scene) {
     for (const Drawable& item : scene.items)
-        if (const auto* clip = std::get_if<PushClipItem>(&item))
-            return clip->box;
+        if (const auto* clip = std::get_if<PushClipItem>(&item)) return clip->box;
     return {};
 }
 
@@ -99,8 +98,7 @@ private slots:
         const auto& triples = data->series[0].triples;
         const auto at = [&](double r) {
             for (std::size_t i = 0; i < triples.size(); ++i)
-                if (triples[i].retention == r)
-                    return (*measured.points)[i];
+                if (triples[i].retention == r) return (*measured.points)[i];
             return Point{};
         };
         const Point half = at(0.5), full = at(1), tenth = at(0.1);
@@ -133,8 +131,7 @@ private slots:
         const ViewInput input = inputFor(m_view, {"snapkv@0.25"}, options);
         const auto data = dataAs<CalibrationViewData>(input);
         double smallest = 1;
-        for (const CalibrationTriple& triple : data->series[0].triples)
-            smallest = std::min(smallest, triple.retention);
+        for (const CalibrationTriple& triple : data->series[0].triples) smallest = std::min(smallest, triple.retention);
         const Scene scene = build(input, options);
         std::vector<const PolylineItem*> curves;
         for (const Drawable& item : scene.items)
@@ -203,8 +200,7 @@ private slots:
         QVERIFY(!facts.settingChange);
         const auto value = [&](const char* name) {
             for (const auto& [key, text] : facts.rows)
-                if (key == name)
-                    return text;
+                if (key == name) return text;
             return std::string();
         };
         QCOMPARE(value("retention"), std::string("0.500"));
@@ -296,8 +292,7 @@ private slots:
             for (std::size_t i = 0; i + 1 < scene.items.size(); ++i) {
                 const auto* mark = std::get_if<PolygonItem>(&scene.items[i]);
                 const auto* text = std::get_if<TextItem>(&scene.items[i + 1]);
-                if (!mark || !text || !text->text.starts_with(label))
-                    continue;
+                if (!mark || !text || !text->text.starts_with(label)) continue;
                 const Point shift{mark->points[0].x - outline[0].x, mark->points[0].y - outline[0].y};
                 found = mark->points.size() == outline.size() && mark->fill == cloud.fill &&
                         mark->stroke.colour == cloud.stroke.colour;

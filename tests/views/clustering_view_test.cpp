@@ -29,8 +29,7 @@ ParameterValues optionsWith(const std::vector<std::pair<std::string, std::string
 ViewInput inputFor(const std::string& spec, const ParameterValues& options) {
     static std::map<std::string, ViewInput> known;
     ViewInput& input = known[spec + "|" + options.key(Stage::Features)];
-    if (!input.capture)
-        input = view_fixture::inputFor(viewById("clustering"), {spec}, options);
+    if (!input.capture) input = view_fixture::inputFor(viewById("clustering"), {spec}, options);
     return input;
 }
 
@@ -46,8 +45,7 @@ struct Rows {
     }
     double distance(std::size_t a, std::size_t b) const {
         double sum = 0;
-        for (std::size_t c = 0; c < d; ++c)
-            sum += (x[a * d + c] - x[b * d + c]) * (x[a * d + c] - x[b * d + c]);
+        for (std::size_t c = 0; c < d; ++c) sum += (x[a * d + c] - x[b * d + c]) * (x[a * d + c] - x[b * d + c]);
         return std::sqrt(sum);
     }
 };
@@ -61,8 +59,7 @@ struct NaiveStream {
         for (std::size_t i = 0; i < count; ++i) {
             std::size_t nearest = 0;
             for (std::size_t c = 1; c < representatives.size(); ++c)
-                if (rows.distance(i, representatives[c]) < rows.distance(i, representatives[nearest]))
-                    nearest = c;
+                if (rows.distance(i, representatives[c]) < rows.distance(i, representatives[nearest])) nearest = c;
             if (representatives.empty() || rows.distance(i, representatives[nearest]) > radius) {
                 nearest = representatives.size();
                 representatives.push_back(i);
@@ -141,8 +138,7 @@ private slots:
         QVERIFY(m_view.caption(input, optionsWith({})).starts_with("Nothing has been read"));
         for (TokenIndex token = 0; token < 995; ++token) { // the first that joins
             const auto i = static_cast<std::size_t>(token);
-            if (data->stream->representatives[static_cast<std::size_t>(data->stream->cluster[i])] == token)
-                continue;
+            if (data->stream->representatives[static_cast<std::size_t>(data->stream->cluster[i])] == token) continue;
             input.cursor = token + 1;
             const std::string joins = m_view.caption(input, optionsWith({}));
             QVERIFY2(joins.starts_with("Token " + std::to_string(token)) &&
@@ -169,8 +165,7 @@ private slots:
             // The median of the pairwise distances, over every second token here.
             std::vector<double> distances;
             for (std::size_t a = 0; a < 995; a += 2)
-                for (std::size_t b = 0; b < a; b += 2)
-                    distances.push_back(rows.distance(a, b));
+                for (std::size_t b = 0; b < a; b += 2) distances.push_back(rows.distance(a, b));
             std::nth_element(distances.begin(), distances.begin() + std::ssize(distances) / 2, distances.end());
             QVERIFY(std::abs(curve.median / distances[distances.size() / 2] - 1) < 0.02);
         }
@@ -238,16 +233,13 @@ private slots:
             if (const auto* circle = std::get_if<CircleItem>(&item); circle && circle->radius > 8)
                 drawn.push_back(circle->radius / unit);
         for (std::size_t c = 0; c < state.clusters; ++c)
-            if (state.counts[c] > 1 && state.radii[c] * unit > 8)
-                expected.push_back(state.radii[c]);
+            if (state.counts[c] > 1 && state.radii[c] * unit > 8) expected.push_back(state.radii[c]);
         std::sort(drawn.begin(), drawn.end());
         std::sort(expected.begin(), expected.end());
         QVERIFY(drawn.size() > 3 && drawn.size() <= 60);
         if (expected.size() == drawn.size())
-            for (std::size_t i = 0; i < drawn.size(); ++i)
-                QVERIFY(std::abs(drawn[i] - expected[i]) < 1e-6);
-        for (const double radius : drawn)
-            QVERIFY(radius <= data->stream->delta + 1e-9);
+            for (std::size_t i = 0; i < drawn.size(); ++i) QVERIFY(std::abs(drawn[i] - expected[i]) < 1e-6);
+        for (const double radius : drawn) QVERIFY(radius <= data->stream->delta + 1e-9);
     }
 
     // Circles of the plane hold all members as they are drawn, touch the outermost, and none is wider than the ball.
@@ -263,8 +255,7 @@ private slots:
         int circles = 0;
         for (const Drawable& item : scene.items) {
             const auto* circle = std::get_if<CircleItem>(&item);
-            if (!circle || circle->radius < 8)
-                continue;
+            if (!circle || circle->radius < 8) continue;
             ++circles;
             double closestRim = INFINITY;
             for (std::size_t i = 0; i < keys.points->size(); ++i) {
@@ -348,8 +339,7 @@ private slots:
         QFETCH(QSize, size);
         const ParameterValues options = optionsWith({{"picture", picture.toStdString()}});
         std::vector<std::string> specs = {kStream};
-        if (picture == "overview" || picture == "sizes" || picture == "radius")
-            specs.push_back(kCentres);
+        if (picture == "overview" || picture == "sizes" || picture == "radius") specs.push_back(kCentres);
         for (const std::string& spec : specs) {
             const ViewInput input = inputFor(spec, options);
             for (const bool forExport : {false, true}) {

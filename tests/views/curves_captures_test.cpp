@@ -44,16 +44,14 @@ double errorOn(const std::string& name, const std::string& spec) {
     request.cut = Cut::resolve("default", *request.capture);
     const auto result = runner().run(request, {});
     double sum = 0;
-    for (std::size_t q = 4; q < 8; ++q)
-        sum += result->fidelity->meanOutputError[q];
+    for (std::size_t q = 4; q < 8; ++q) sum += result->fidelity->meanOutputError[q];
     return sum / 4;
 }
 
 const CurvePoint& pointAt(const std::vector<CurvePoint>& points, double asked) {
     const auto found =
         std::find_if(points.begin(), points.end(), [&](const CurvePoint& p) { return p.asked == asked; });
-    if (found == points.end())
-        throw Error({"no such point", {}, {}, {}});
+    if (found == points.end()) throw Error({"no such point", {}, {}, {}});
     return *found;
 }
 
@@ -155,8 +153,7 @@ private slots:
                  3);
         const ViewTable table = viewById("curves").table(m_input, m_options);
         std::map<std::string, int> rows;
-        for (std::int64_t row = 0; row < table.rowCount; ++row)
-            ++rows[table.cell(row, 3)];
+        for (std::int64_t row = 0; row < table.rowCount; ++row) ++rows[table.cell(row, 3)];
         const int each = static_cast<int>(points.size()) * 2;
         QCOMPARE(rows, (std::map<std::string, int>{
                            {"mean, 95 % interval", each}, {kNames[0], each}, {kNames[1], each}, {kNames[2], each}}));

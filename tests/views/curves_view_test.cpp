@@ -23,8 +23,7 @@ const std::vector<QSize> kSizes = {QSize(940, 126), QSize(490, 150), QSize(345, 
 
 const TextItem* textNamed(const Scene& scene, const std::string& start) {
     for (const Drawable& item : scene.items)
-        if (const auto* text = std::get_if<TextItem>(&item); text && text->text.starts_with(start))
-            return text;
+        if (const auto* text = std::get_if<TextItem>(&item); text && text->text.starts_with(start)) return text;
     return nullptr;
 }
 

@@ -19,8 +19,7 @@ namespace {
 
 ViewInput measuredInput(const std::vector<std::string>& specs) {
     ViewInput input = needleInput(specs);
-    for (std::size_t i = 0; i < specs.size(); ++i)
-        input.panes[i].result = measured(specs[i], 3);
+    for (std::size_t i = 0; i < specs.size(); ++i) input.panes[i].result = measured(specs[i], 3);
     return input;
 }
 
@@ -47,8 +46,7 @@ namespace {
 
 QString joined(const std::vector<std::string>& texts) {
     QStringList list;
-    for (const std::string& text : texts)
-        list << QString::fromStdString(text);
+    for (const std::string& text : texts) list << QString::fromStdString(text);
     return list.join(" | ");
 }
 

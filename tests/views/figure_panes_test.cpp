@@ -61,8 +61,7 @@ private slots:
         const std::vector<std::string> policies = {"keydiff@0.25", "snapkv@0.25", "compactor@0.25", "h2o@0.25"};
         const ViewInput input = needleInput({policies.begin(), policies.begin() + panes});
         std::vector<std::size_t> all;
-        for (std::size_t i = 0; i < input.panes.size(); ++i)
-            all.push_back(i);
+        for (std::size_t i = 0; i < input.panes.size(); ++i) all.push_back(i);
         Viewport frame = viewport(size.width(), size.height(), m_text);
         frame.forExport = true;
         const Scene figure = buildFigure(m_view, input, optionsOf(m_view), all, frame);
@@ -117,16 +116,14 @@ private slots:
             for (const Drawable& item : scene.items)
                 if (const auto* text = std::get_if<TextItem>(&item)) {
                     names.push_back(text->text);
-                    if (textBounds(*text, m_text).right() > 10 + width + 0.5)
-                        names.emplace_back("beyond the end");
+                    if (textBounds(*text, m_text).right() > 10 + width + 0.5) names.emplace_back("beyond the end");
                 }
             if (end > 10 + width + 15) // a gap follows the last
                 names.emplace_back("ends too late");
             return names;
         };
         std::vector<std::string> whole;
-        for (const LegendEntry& entry : entries)
-            whole.push_back(entry.label);
+        for (const LegendEntry& entry : entries) whole.push_back(entry.label);
         QCOMPARE(drawn(1000), whole);
         const auto cut = drawn(400); // the long ones are cut, the short one is not
         QCOMPARE(cut.size(), std::size_t{4});

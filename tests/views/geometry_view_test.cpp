@@ -32,8 +32,7 @@ std::vector<double> row(const HostTensor& t, std::int64_t head, std::int64_t i) 
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
     double sum = 0;
-    for (std::size_t c = 0; c < a.size(); ++c)
-        sum += a[c] * b[c];
+    for (std::size_t c = 0; c < a.size(); ++c) sum += a[c] * b[c];
     return sum;
 }
 
@@ -45,8 +44,7 @@ std::vector<double> meanOf(const HostTensor& t, std::int64_t head, std::int64_t 
     std::vector<double> mean(static_cast<std::size_t>(t.shape[2]), 0.0);
     for (std::int64_t i = 0; i < rows; ++i) {
         const auto x = row(t, head, i);
-        for (std::size_t c = 0; c < mean.size(); ++c)
-            mean[c] += x[c] / static_cast<double>(rows);
+        for (std::size_t c = 0; c < mean.size(); ++c) mean[c] += x[c] / static_cast<double>(rows);
     }
     return mean;
 }
@@ -68,8 +66,7 @@ public:
 private slots:
     void histogramsGrowByDoubling() {
         Histogram histogram(0, 4, 4);
-        for (const double number : {0.5, 1.5, 1.7, 3.9})
-            histogram.add(number);
+        for (const double number : {0.5, 1.5, 1.7, 3.9}) histogram.add(number);
         QCOMPARE(histogram.counts(), (std::vector<std::int64_t>{1, 2, 0, 1}));
         histogram.add(11.0); // 0 to 16: bins of 4
         QCOMPARE(histogram.high(), 16.0);
@@ -101,12 +98,10 @@ private slots:
         const auto cosines = dataFor("cosines", "head");
         std::vector<double> ofKeys, ofQueries;
         const auto kbar = meanOf(keys, 1, 995);
-        for (std::int64_t i = 0; i < 995; ++i)
-            ofKeys.push_back(cosine(row(keys, 1, i), kbar));
+        for (std::int64_t i = 0; i < 995; ++i) ofKeys.push_back(cosine(row(keys, 1, i), kbar));
         for (std::int64_t head = 4; head < 8; ++head) {
             const auto qbar = meanOf(queries, head, 995);
-            for (std::int64_t i = 0; i < 995; ++i)
-                ofQueries.push_back(cosine(row(queries, head, i), qbar));
+            for (std::int64_t i = 0; i < 995; ++i) ofQueries.push_back(cosine(row(queries, head, i), qbar));
         }
         const Summary k = cosines->series[0].histogram.summary(), q = cosines->series[1].histogram.summary();
         QCOMPARE(k.count, std::int64_t{995});
@@ -118,8 +113,7 @@ private slots:
         double shifted = 0, length = 0;
         for (std::int64_t i = 0; i < 995; ++i) {
             auto x = row(keys, 1, i);
-            for (std::size_t c = 0; c < x.size(); ++c)
-                x[c] -= kbar[c];
+            for (std::size_t c = 0; c < x.size(); ++c) x[c] -= kbar[c];
             shifted += std::sqrt(dot(x, x)) / 995;
             length += std::sqrt(dot(row(values, 1, i), row(values, 1, i))) / 995;
         }
@@ -163,17 +157,14 @@ private slots:
         QVERIFY(points.size() > 20);
         const auto kbar = meanOf(keys, 1, 995);
         double longest = 0;
-        for (std::int64_t i = 0; i < 1028; ++i)
-            longest = std::max(longest, dot(row(keys, 1, i), row(keys, 1, i)));
+        for (std::int64_t i = 0; i < 1028; ++i) longest = std::max(longest, dot(row(keys, 1, i), row(keys, 1, i)));
         for (const TheoremPoint& point : points) {
             const auto q = row(queries, 5, point.query);
             std::vector<double> logits;
-            for (std::int64_t i = 0; i <= point.query; ++i)
-                logits.push_back(layer.scaling * dot(q, row(keys, 1, i)));
+            for (std::int64_t i = 0; i <= point.query; ++i) logits.push_back(layer.scaling * dot(q, row(keys, 1, i)));
             const auto top = std::max_element(logits.begin(), logits.end());
             double sum = 0;
-            for (const double logit : logits)
-                sum += std::exp(logit - *top);
+            for (const double logit : logits) sum += std::exp(logit - *top);
             QCOMPARE(point.key, static_cast<TokenIndex>(top - logits.begin()));
             QVERIFY(std::abs(point.weight - 1 / sum) < 1e-5);
             const auto k = row(keys, 1, point.key);
@@ -212,8 +203,7 @@ private slots:
         const Point at = scene_checks::cloudNamed(scene, "holds")->points->front();
         double nearest = 1e9, y = 0;
         for (const Point& p : std::get<PolylineItem>(*curve).points)
-            if (std::abs(p.x - at.x) < nearest)
-                nearest = std::abs(p.x - at.x), y = p.y;
+            if (std::abs(p.x - at.x) < nearest) nearest = std::abs(p.x - at.x), y = p.y;
         const double expected = at.y - (0.5 - 0.2) / (scene.yMax - scene.yMin) * scene.plot.height;
         QVERIFY2(std::abs(y - expected) < 2, qPrintable(QString("%1 %2").arg(y).arg(expected)));
         const PointFacts facts = m_view.factsAt(input, options, scene, at);

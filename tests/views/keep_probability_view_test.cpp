@@ -56,8 +56,7 @@ private slots:
         for (std::uint64_t seed = 0; seed < 7; ++seed) {
             const auto run = measured("uniform@0.25", 3, seed);
             QCOMPARE(data->lists[seed], run->selection.heads[1].kept);
-            for (const TokenIndex token : run->selection.heads[1].kept)
-                ++times[static_cast<std::size_t>(token)];
+            for (const TokenIndex token : run->selection.heads[1].kept) ++times[static_cast<std::size_t>(token)];
         }
         QCOMPARE(data->times, times);
         QVERIFY(data->lists[0] != data->lists[1]);
@@ -68,8 +67,7 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"seeds", "40"}});
         const auto data = dataAs<KeepProbabilityData>(inputFor(m_view, {"uniform@0.25"}, options));
         double squares = 0;
-        for (const std::int32_t times : data->times)
-            squares += std::pow(times - 40 * 249.0 / 995, 2);
+        for (const std::int32_t times : data->times) squares += std::pow(times - 40 * 249.0 / 995, 2);
         const double p = 249.0 / 995, variance = squares / 995;
         QVERIFY2(std::abs(variance - 40 * p * (1 - p)) < 1.2,
                  qPrintable(QString::number(variance))); // 7.5 +- 4 of its own deviations
@@ -192,8 +190,7 @@ private slots:
             makeKeepProbabilityData(
                 runner(), request, Checkpoint(stop.get_token()), [&](const ViewDataMaker::Value& value) {
                     seeds.push_back(std::dynamic_pointer_cast<const KeepProbabilityData>(value)->seeds());
-                    if (seeds.size() == 4)
-                        stop.request_stop();
+                    if (seeds.size() == 4) stop.request_stop();
                 });
         };
         QVERIFY_EXCEPTION_THROWN(cancelAfterFour(), Cancelled);

@@ -125,8 +125,7 @@ private slots:
         const ViewInput input = needleInput({"keydiff:kvpress@0.1"});
         std::int64_t evicted = 0;
         const auto& kept = input.panes[0].result->selection.heads[1].kept;
-        for (const TokenIndex t : input.focus.selected)
-            evicted += std::find(kept.begin(), kept.end(), t) == kept.end();
+        for (const TokenIndex t : input.focus.selected) evicted += std::find(kept.begin(), kept.end(), t) == kept.end();
         QCOMPARE(viewById("key_projection").finding(input, m_options),
                  QString("%1 of 48 needle tokens evicted by KeyDiff at 9.9 %").arg(evicted).toStdString());
     }
@@ -173,8 +172,7 @@ private slots:
                 double x = 0, squares = 0;
                 for (std::int64_t c = 0; c < d; ++c) {
                     double mean = 0;
-                    for (std::int64_t i = 0; i < n; ++i)
-                        mean += double(rows[i * d + c]) / double(n);
+                    for (std::int64_t i = 0; i < n; ++i) mean += double(rows[i * d + c]) / double(n);
                     x += (double(rows[t * d + c]) - mean) * double(data->axes.axes.data[std::size_t(c)]);
                     squares += double(rows[t * d + c]) * double(rows[t * d + c]);
                 }
@@ -249,8 +247,7 @@ private slots:
                     nearest[std::size_t(t)] = std::int64_t(centres.size()) - 1;
                 }
             }
-            if (centres.size() == 7)
-                break;
+            if (centres.size() == 7) break;
             centres.push_back(std::max_element(best.begin(), best.end()) - best.begin());
         }
         const Scene scene = build(input, options, 900, 700);
@@ -263,8 +260,7 @@ private slots:
             }
         QCOMPARE(marked, centres);
         const ViewTable table = viewById("key_projection").table(input, options);
-        for (std::int64_t t = 0; t < n; ++t)
-            QCOMPARE(table.cell(t, 6), std::to_string(nearest[std::size_t(t)]));
+        for (std::int64_t t = 0; t < n; ++t) QCOMPARE(table.cell(t, 6), std::to_string(nearest[std::size_t(t)]));
         for (const Drawable& item : scene.items)
             if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "kept")
                 for (const std::int64_t token : *cloud->ids)
@@ -298,8 +294,7 @@ private slots:
             return least;
         };
         for (std::size_t centre = 0; centre < 40; ++centre) {
-            if (centre < kCategoryColours)
-                QCOMPARE(marks.categoryOfCentre[centre], std::int32_t(centre));
+            if (centre < kCategoryColours) QCOMPARE(marks.categoryOfCentre[centre], std::int32_t(centre));
             for (std::int32_t colour = 0; centre >= kCategoryColours && colour < std::int32_t(kCategoryColours);
                  ++colour)
                 QVERIFY(gap(centre, marks.categoryOfCentre[centre]) >= gap(centre, colour));
@@ -380,8 +375,7 @@ private slots:
         QCOMPARE(table.rowCount, std::int64_t{1028});
         QCOMPARE(table.cell(1000, 3), std::string("after the cut"));
         std::int64_t kept = 0;
-        for (std::int64_t row = 0; row < table.rowCount; ++row)
-            kept += table.cell(row, 3) == "kept";
+        for (std::int64_t row = 0; row < table.rowCount; ++row) kept += table.cell(row, 3) == "kept";
         QCOMPARE(kept, std::int64_t{100});
     }
 

@@ -59,8 +59,7 @@ std::vector<std::string> legendTexts(const Scene& scene, double middle, int rows
 
 bool isShownIn(const std::vector<std::string>& texts, const std::string& label) {
     return std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
-        if (text == label)
-            return true;
+        if (text == label) return true;
         const std::string ellipsis = "…";
         return text.size() > ellipsis.size() && text.ends_with(ellipsis) &&
                label.starts_with(text.substr(0, text.size() - ellipsis.size()));
@@ -132,8 +131,7 @@ private slots:
                 for (const std::string& label : whole)
                     QVERIFY2(isShownIn(texts, label),
                              qPrintable(QString("%1 px: %2").arg(size.width()).arg(QString::fromStdString(label))));
-                if (view.card().id == "token_strip")
-                    continue; // its text scrolls on beyond the edge
+                if (view.card().id == "token_strip") continue; // its text scrolls on beyond the edge
                 const QStringList wrong =
                     scene_checks::overlappingTexts(scene, m_text) + scene_checks::clippedTexts(scene, m_text);
                 QVERIFY2(wrong.isEmpty(), qPrintable(QString("%1 px: %2").arg(size.width()).arg(wrong.join("; "))));

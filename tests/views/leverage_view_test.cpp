@@ -32,11 +32,9 @@ std::vector<double> naiveLeverage(const std::vector<double>& rows, std::size_t n
     std::vector<double> gram(d * d, 0);
     for (std::size_t i = 0; i < n; ++i)
         for (std::size_t a = 0; a < d; ++a)
-            for (std::size_t b = 0; b < d; ++b)
-                gram[a * d + b] += rows[i * d + a] * rows[i * d + b];
+            for (std::size_t b = 0; b < d; ++b) gram[a * d + b] += rows[i * d + a] * rows[i * d + b];
     std::vector<double> inverse(d * d, 0);
-    for (std::size_t a = 0; a < d; ++a)
-        inverse[a * d + a] = 1;
+    for (std::size_t a = 0; a < d; ++a) inverse[a * d + a] = 1;
     for (std::size_t pivot = 0; pivot < d; ++pivot) {
         const double p = gram[pivot * d + pivot];
         for (std::size_t row = 0; row < d; ++row) {
@@ -105,10 +103,8 @@ private slots:
         std::vector<double> rows = keysBeforeRope(995);
         for (std::size_t c = 0; c < 64; ++c) {
             double mean = 0;
-            for (std::size_t i = 0; i < 995; ++i)
-                mean += rows[i * 64 + c] / 995;
-            for (std::size_t i = 0; i < 995; ++i)
-                rows[i * 64 + c] -= mean;
+            for (std::size_t i = 0; i < 995; ++i) mean += rows[i * 64 + c] / 995;
+            for (std::size_t i = 0; i < 995; ++i) rows[i * 64 + c] -= mean;
         }
         const std::vector<double> expected = naiveLeverage(rows, 995, 64);
         const auto data = dataAs<LeverageData>(inputFor("exact", optionsWith({{"centred", "true"}})));
@@ -125,12 +121,10 @@ private slots:
             QCOMPARE(choice.budget, std::int64_t(kept));
             const auto best = [&](const std::vector<float>& scores) {
                 std::set<std::pair<float, std::size_t>> order; // ascending by (-score, token)
-                for (std::size_t i = 0; i < scores.size(); ++i)
-                    order.insert({-scores[i], i});
+                for (std::size_t i = 0; i < scores.size(); ++i) order.insert({-scores[i], i});
                 std::set<std::size_t> tokens;
                 for (const auto& [score, token] : order)
-                    if (tokens.size() < kept)
-                        tokens.insert(token);
+                    if (tokens.size() < kept) tokens.insert(token);
                 return tokens;
             };
             const auto exact = best(choice.data->exact.scores), sketched = best(choice.data->sketched.scores);
@@ -175,8 +169,7 @@ private slots:
         const LeverageChoice choice = leverageChoice(input);
         const Scene scene = build(input, options, 600, 600);
         std::size_t marks = 0;
-        for (const char* name : {"both", "one", "neither"})
-            marks += cloudNamed(scene, name)->points->size();
+        for (const char* name : {"both", "one", "neither"}) marks += cloudNamed(scene, name)->points->size();
         QCOMPARE(marks, std::size_t{995});
         QCOMPARE(cloudNamed(scene, "both")->points->size(), std::size_t(choice.common));
         QCOMPARE(cloudNamed(scene, "one")->points->size(), std::size_t(2 * (249 - choice.common)));

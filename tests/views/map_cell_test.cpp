@@ -41,8 +41,7 @@ std::vector<double> causalRow(std::int64_t row) {
         weights.push_back(std::exp(capture->info().layerInfo(LayerIndex(3)).scaling * product));
         sum += weights.back();
     }
-    for (double& weight : weights)
-        weight /= sum;
+    for (double& weight : weights) weight /= sum;
     return weights;
 }
 
@@ -67,8 +66,7 @@ private:
 
 std::optional<Box> boxOf(const Scene& scene, PickId pick) {
     for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == pick)
-            return box->box;
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == pick) return box->box;
     return std::nullopt;
 }
 constexpr PickId kGround{PickId::Kind::Legend, 300}, kGrid{PickId::Kind::Cell, -300};
@@ -157,8 +155,7 @@ private slots:
         QCOMPARE(corner->keyBegin, 0);
         QCOMPARE(corner->cells.shape, (Shape{11, 11}));
         for (std::int64_t row = 0; row < 11; ++row)
-            for (std::int64_t key = 0; key < 11; ++key)
-                QCOMPARE(std::isnan(corner->at(row, key)), key > row);
+            for (std::int64_t key = 0; key < 11; ++key) QCOMPARE(std::isnan(corner->at(row, key)), key > row);
         QCOMPARE(corner->rank, 1);
         const auto end = dataWith({{"cell", "1027,1027"}})->locked;
         QCOMPARE(end->keyBegin, 1017);
@@ -259,10 +256,8 @@ private slots:
             QVERIFY2(small.find(wanted) != std::string::npos, wanted);
         const auto numbers = [&](const std::string& scene) {
             int count = 0;
-            for (std::size_t at = scene.find("\"."); at != std::string::npos; at = scene.find("\".", at + 1))
-                ++count;
-            for (std::size_t at = scene.find("e−"); at != std::string::npos; at = scene.find("e−", at + 1))
-                ++count;
+            for (std::size_t at = scene.find("\"."); at != std::string::npos; at = scene.find("\".", at + 1)) ++count;
+            for (std::size_t at = scene.find("e−"); at != std::string::npos; at = scene.find("e−", at + 1)) ++count;
             return count;
         };
         QVERIFY2(numbers(large) > 80,
@@ -325,8 +320,7 @@ private slots:
             const Box grid = *boxOf(scene, kGrid);
             for (std::int64_t row = 0; row < 9; ++row)
                 for (std::int64_t key = 0; key < 9; ++key) {
-                    if (row == 4 || key == 4)
-                        continue; // the ring
+                    if (row == 4 || key == 4) continue; // the ring
                     const double side = grid.width / 9,
                                  place = (std::log10(double(data->locked->at(916 + row, 611 + key))) + 4) / 4;
                     const QColor c = picture.pixelColor(static_cast<int>(2 * (grid.x + side * (double(key) + 0.5))),

@@ -22,15 +22,13 @@ namespace {
 std::vector<const ImageItem*> imagesOf(const Scene& scene) {
     std::vector<const ImageItem*> images;
     for (const Drawable& item : scene.items)
-        if (const auto* image = std::get_if<ImageItem>(&item))
-            images.push_back(image);
+        if (const auto* image = std::get_if<ImageItem>(&item)) images.push_back(image);
     return images;
 }
 
 const ImageItem* mapOf(const Scene& scene) {
     for (const ImageItem* image : imagesOf(scene))
-        if (image->pick.kind == PickId::Kind::Cell)
-            return image;
+        if (image->pick.kind == PickId::Kind::Cell) return image;
     return nullptr;
 }
 
@@ -109,8 +107,7 @@ private slots:
         const Point foot{scene.plot.right() + 30, scene.plot.bottom()}, head{foot.x, scene.plot.y};
         QCOMPARE(labelled, size.width() >= 300);
         QCOMPARE(placeOnColumn(scene, foot).has_value(), labelled);
-        if (labelled)
-            QVERIFY(near(*placeOnColumn(scene, foot), 0) && near(*placeOnColumn(scene, head), 1));
+        if (labelled) QVERIFY(near(*placeOnColumn(scene, foot), 0) && near(*placeOnColumn(scene, head), 1));
     }
 
     void railsAndCurveLieAlongTheMap_data() { addShapes(); }
@@ -192,10 +189,8 @@ private slots:
                 const ImageItem* map = mapOf(scene);
                 QVERIFY(map);
                 const auto whole = [&](double length) { return near(length * scale, std::round(length * scale)); };
-                if (map->width < 640)
-                    QVERIFY(whole(map->box.x) && near(map->box.width * scale, map->width));
-                if (map->height < 420)
-                    QVERIFY(whole(map->box.y) && near(map->box.height * scale, map->height));
+                if (map->width < 640) QVERIFY(whole(map->box.x) && near(map->box.width * scale, map->width));
+                if (map->height < 420) QVERIFY(whole(map->box.y) && near(map->box.height * scale, map->height));
                 QVERIFY(whole(scene.plot.x) && whole(scene.plot.y) && whole(scene.plot.width) &&
                         whole(scene.plot.height));
             }
@@ -243,8 +238,7 @@ private slots:
             ViewInput untouched = input;
             untouched.data.value = std::make_shared<const AttentionMapData>(*dataAs<AttentionMapData>(input));
             QVERIFY2(now == renderScene(sceneOf(untouched, options, size), 1), value);
-            for (const auto& [other, picture] : seen)
-                QVERIFY2((picture == now) == (other == value), value);
+            for (const auto& [other, picture] : seen) QVERIFY2((picture == now) == (other == value), value);
             seen.emplace_back(value, now);
         }
         Viewport dark = viewport(size.width(), size.height(), m_text, ThemeId::Dark);

@@ -15,8 +15,7 @@ inline BalanceNode halved(std::vector<TokenIndex> input) {
     BalanceNode node{std::move(input), {}, {}};
     for (std::size_t i = 0; i < node.input.size(); ++i) {
         node.signs.push_back(i % 2 == 0 ? -1 : 1);
-        if (i % 2 == 1)
-            node.output.push_back(node.input[i]);
+        if (i % 2 == 1) node.output.push_back(node.input[i]);
     }
     return node;
 }
@@ -28,8 +27,7 @@ inline BalanceTree handTree() {
     tree.rows.resize(18);
     std::iota(tree.rows.begin(), tree.rows.end(), TokenIndex{0});
     tree.nodes.resize(3);
-    for (TokenIndex b = 0; b < 4; ++b)
-        tree.nodes[0].push_back(halved({4 * b, 4 * b + 1, 4 * b + 2, 4 * b + 3}));
+    for (TokenIndex b = 0; b < 4; ++b) tree.nodes[0].push_back(halved({4 * b, 4 * b + 1, 4 * b + 2, 4 * b + 3}));
     for (std::size_t level = 1; level < 3; ++level)
         for (std::size_t place = 0; place + 1 < tree.nodes[level - 1].size(); place += 2) {
             std::vector<TokenIndex> input = tree.nodes[level - 1][place].output;

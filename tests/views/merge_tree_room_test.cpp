@@ -84,8 +84,7 @@ private slots:
         QVERIFY(batches.size() > 10);
         for (const Drawable& item : scene.items) {
             const auto* tick = std::get_if<RectangleItem>(&item);
-            if (!tick || !(tick->fill == themeOf(ThemeId::Light).kept))
-                continue;
+            if (!tick || !(tick->fill == themeOf(ThemeId::Light).kept)) continue;
             const double middle = tick->box.x + tick->box.width / 2;
             QVERIFY(std::any_of(batches.begin(), batches.end(),
                                 [&](const Box& box) { return box.x <= middle && middle <= box.right(); }));

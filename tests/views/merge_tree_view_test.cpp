@@ -27,8 +27,7 @@ class MergeTreeViewTest : public ViewTest {
     /// "live", "merged" or "future", by what is drawn.
     QString drawnState(const Scene& scene, std::int64_t level, std::int64_t place) const {
         const RectangleItem* box = boxOf(scene, level, place);
-        if (!box)
-            return "missing";
+        if (!box) return "missing";
         return box->fill == m_live ? "live" : box->stroke.dash.empty() ? "merged" : "future";
     }
 
@@ -51,8 +50,7 @@ private slots:
             const Scene scene = sceneOf(handInput(cursor));
             QStringList drawn;
             for (std::int64_t level = 1; level <= 3; ++level)
-                for (std::int64_t place = 0; place < (8 >> level); ++place)
-                    drawn << drawnState(scene, level, place);
+                for (std::int64_t place = 0; place < (8 >> level); ++place) drawn << drawnState(scene, level, place);
             QCOMPARE(drawn, states);
         }
     }
@@ -195,8 +193,7 @@ private slots:
         QFETCH(int, cursor);
         QFETCH(QStringList, words);
         const QString caption = QString::fromStdString(m_view.caption(handInput(cursor), m_options));
-        for (const QString& word : words)
-            QVERIFY2(caption.contains(word), qPrintable(caption));
+        for (const QString& word : words) QVERIFY2(caption.contains(word), qPrintable(caption));
     }
 
     void findingCountsMemory() {
@@ -245,14 +242,12 @@ private slots:
         QCOMPARE(data->query, input.cut.token - 1);
         const auto sets = data->shown()->setsAt(input.cut.token);
         std::vector<TokenIndex> all;
-        for (const auto& set : sets)
-            all.insert(all.end(), set.begin(), set.end());
+        for (const auto& set : sets) all.insert(all.end(), set.begin(), set.end());
         std::sort(all.begin(), all.end());
         const HeadSelection& head = input.panes[1].result->selection.heads[1];
         std::vector<TokenIndex> denominator;
         for (std::size_t i = 0; i < head.kept.size(); ++i)
-            if (head.denominatorWeights[i] > 0)
-                denominator.push_back(head.kept[i]);
+            if (head.denominatorWeights[i] > 0) denominator.push_back(head.kept[i]);
         QCOMPARE(all, denominator);
         QCOMPARE(data->errors.back().cursor, input.cut.token);
         QVERIFY(data->errors.back().errors.output > 0);

@@ -19,8 +19,7 @@ namespace {
 
 const ParameterSpec* specOf(const View& view, const std::string& id) {
     for (const ParameterSpec& spec : *view.card().options)
-        if (spec.id == id)
-            return &spec;
+        if (spec.id == id) return &spec;
     return nullptr;
 }
 
@@ -40,16 +39,10 @@ void change(const ParameterSpec& spec, ParameterValues& options) {
     case ParameterKind::Choice:
         options.set(spec.id, options.choice(spec.id) == spec.choices.front().id ? spec.max : spec.min);
         break;
-    case ParameterKind::Flag:
-        options.set(spec.id, options.flag(spec.id) ? 0 : 1);
-        break;
-    case ParameterKind::Text:
-        options.setText(spec.id, spec.id == "range" ? "0.1..0.2" : "/nowhere.csv");
-        break;
+    case ParameterKind::Flag: options.set(spec.id, options.flag(spec.id) ? 0 : 1); break;
+    case ParameterKind::Text: options.setText(spec.id, spec.id == "range" ? "0.1..0.2" : "/nowhere.csv"); break;
     case ParameterKind::Integer:
-    case ParameterKind::Real:
-        options.set(spec.id, options.real(spec.id) == spec.max ? spec.min : spec.max);
-        break;
+    case ParameterKind::Real: options.set(spec.id, options.real(spec.id) == spec.max ? spec.min : spec.max); break;
     }
     QVERIFY(options.text(spec.id) != before);
 }
@@ -60,8 +53,7 @@ void breakNeed(const View& view, const OptionNeed& need, ParameterValues& option
         const auto isOne = [&](const std::string& value) {
             return std::find(term.values.begin(), term.values.end(), value) != term.values.end();
         };
-        if (term.values.empty() || !isOne(options.text(term.id)))
-            continue; // at the default, or already another
+        if (term.values.empty() || !isOne(options.text(term.id))) continue; // at the default, or already another
         const ParameterSpec& spec = *specOf(view, term.id);
         if (spec.kind == ParameterKind::Text)
             options.setText(term.id, "window");
@@ -69,8 +61,7 @@ void breakNeed(const View& view, const OptionNeed& need, ParameterValues& option
             change(spec, options);
         else
             for (const ParameterChoice& choice : spec.choices)
-                if (!isOne(choice.id))
-                    options.setText(term.id, choice.id); // the last of them stays
+                if (!isOne(choice.id)) options.setText(term.id, choice.id); // the last of them stays
     }
 }
 
@@ -142,12 +133,10 @@ private slots:
                 const std::string where = view->card().id + ": " + need.id;
                 ParameterValues options(view->card().options);
                 breakNeed(*view, need, options);
-                if (options.has("iterations"))
-                    options.set("iterations", 50); // t-SNE need not be good here
+                if (options.has("iterations")) options.set("iterations", 50); // t-SNE need not be good here
                 ParameterValues other = options;
                 change(*specOf(*view, need.id), other);
-                if (need.id == "iterations")
-                    options.set("iterations", 60);
+                if (need.id == "iterations") options.set("iterations", 60);
                 std::string said, saidOther;
                 const QImage before = pictureOf(*view, options, said), after = pictureOf(*view, other, saidOther);
                 QVERIFY2(before == after, where.c_str());

@@ -33,8 +33,7 @@ class OverlapViewTest : public ViewTest {
     void numbersAreInTheirCells(const Scene& scene) {
         for (const Drawable& item : scene.items) {
             const auto* text = std::get_if<TextItem>(&item);
-            if (!text || text->style.face != FontFace::Monospace || text->text.find('.') == std::string::npos)
-                continue;
+            if (!text || text->style.face != FontFace::Monospace || text->text.find('.') == std::string::npos) continue;
             const Box box = textBounds(*text, m_text);
             const bool inside = std::any_of(scene.items.begin(), scene.items.end(), [&](const Drawable& other) {
                 const auto* cell = std::get_if<RectangleItem>(&other);

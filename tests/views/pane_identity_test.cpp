@@ -20,8 +20,7 @@ const std::vector<double> kSecond = {2, 2};
 
 ViewInput inputOf(const std::vector<std::string>& specs) {
     ViewInput input = needleInput(specs);
-    for (std::size_t i = 0; i < specs.size(); ++i)
-        input.panes[i].result = measured(specs[i], 3);
+    for (std::size_t i = 0; i < specs.size(); ++i) input.panes[i].result = measured(specs[i], 3);
     return input;
 }
 
@@ -38,8 +37,7 @@ std::vector<const Item*> strokedAs(const Scene& scene, Colour colour, const std:
 
 std::vector<bool> railOf(const PaneIdentity& identity) {
     std::vector<bool> rail;
-    for (int y = 0; y < static_cast<int>(kRailHeight); ++y)
-        rail.push_back(identity.railHas(y));
+    for (int y = 0; y < static_cast<int>(kRailHeight); ++y) rail.push_back(identity.railHas(y));
     return rail;
 }
 
@@ -66,8 +64,7 @@ private slots:
     void noTwoOfFourPanesLookAlike() {
         QFETCH(QString, policy);
         std::vector<PaneIdentity> panes;
-        for (int earlier = 0; earlier < 4; ++earlier)
-            panes.emplace_back(policy.toStdString(), earlier, ThemeId::Dark);
+        for (int earlier = 0; earlier < 4; ++earlier) panes.emplace_back(policy.toStdString(), earlier, ThemeId::Dark);
         for (std::size_t a = 0; a < panes.size(); ++a)
             for (std::size_t b = a + 1; b < panes.size(); ++b) {
                 QCOMPARE(panes[a].colour(), panes[b].colour());
@@ -112,8 +109,7 @@ private slots:
         const Colour colour = policyStyle("keydiff", ThemeId::Light).colour;
         std::size_t solid = 0;
         for (const Drawable& item : scene.items)
-            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == colour)
-                ++solid;
+            if (const auto* box = std::get_if<RectangleItem>(&item); box && box->fill == colour) ++solid;
         QCOMPARE(solid, std::size_t{100});                                                      // ceil(99.5)
         QCOMPARE(strokedAs<PolylineItem>(scene, colour, kSecond).size(), std::size_t{299 + 1}); // and its legend
     }
@@ -141,8 +137,7 @@ private slots:
         for (const View* view : {&viewById("token_classes"), &viewById("error_difference")}) {
             const ParameterValues options = optionsOf(*view);
             ViewInput own = input;
-            if (!view->card().data.empty())
-                fillData(own, *view, options);
+            if (!view->card().data.empty()) fillData(own, *view, options);
             const Scene scene = view->buildScene(own, options, viewport(3000, 600, m_text));
             QVERIFY2(!strokedAs<RectangleItem>(scene, colour, kSecond).empty(), view->card().id.c_str());
             QCOMPARE(strokedAs<PolygonItem>(scene, colour, kSecond).size(), std::size_t{1}); // the legend's square

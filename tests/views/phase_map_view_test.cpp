@@ -144,12 +144,10 @@ private slots:
             const auto data = std::dynamic_pointer_cast<const PhaseMapData>(value);
             done.push_back(static_cast<std::size_t>(
                 std::count_if(data->cells.begin(), data->cells.end(), [](const PhaseCell& c) { return c.computed; })));
-            if (done.size() == 4)
-                fourth = data;
+            if (done.size() == 4) fourth = data;
         });
         QCOMPARE(done.size(), std::size_t{25});
-        for (std::size_t i = 0; i < done.size(); ++i)
-            QCOMPARE(done[i], i + 1);
+        for (std::size_t i = 0; i < done.size(); ++i) QCOMPARE(done[i], i + 1);
         QVERIFY(fourth->at(0, 0).computed && fourth->at(4, 0).computed && fourth->at(0, 4).computed &&
                 fourth->at(4, 4).computed);
         std::stop_source stop;
@@ -157,8 +155,7 @@ private slots:
         const auto cancelAfterThree = [&] {
             makePhaseMapData(runner(), requestFor(options, "keydiff@0.25"), Checkpoint(stop.get_token()),
                              [&](const auto&) {
-                                 if (++parts == 3)
-                                     stop.request_stop();
+                                 if (++parts == 3) stop.request_stop();
                              });
         };
         QVERIFY_EXCEPTION_THROWN(cancelAfterThree(), Cancelled);
@@ -273,13 +270,11 @@ private slots:
         const auto data = dataAs<PhaseMapData>(input);
         const QImage image = renderScene(m_view.buildScene(input, options, viewport(600, 400, m_text)), 1);
         std::vector<int> pixels(2, 0), wins(2, 0);
-        for (const PhaseCell& cell : data->cells)
-            ++wins[static_cast<std::size_t>(data->winner(cell))];
+        for (const PhaseCell& cell : data->cells) ++wins[static_cast<std::size_t>(data->winner(cell))];
         const QColor colours[] = {QColor(0x5D, 0x50, 0x04), QColor(0x03, 0x65, 0x69)};
         for (int y = 28; y < image.height(); ++y)
             for (int x = 60; x < image.width(); ++x)
-                for (const std::size_t i : {0, 1})
-                    pixels[i] += image.pixelColor(x, y) == colours[i];
+                for (const std::size_t i : {0, 1}) pixels[i] += image.pixelColor(x, y) == colours[i];
         for (const std::size_t i : {0, 1}) // the area is that of the cells won, less their letters
             QVERIFY2(std::abs(pixels[i] / static_cast<double>(pixels[0] + pixels[1]) - wins[i] / 24.0) < 0.03,
                      qPrintable(QString("%1 %2").arg(pixels[i]).arg(wins[i])));

@@ -24,8 +24,7 @@ constexpr unsigned kSeed = 20261122;
 
 const ImageItem* imageIn(const Scene& scene) {
     for (const Drawable& item : scene.items)
-        if (const auto* image = std::get_if<ImageItem>(&item))
-            return image;
+        if (const auto* image = std::get_if<ImageItem>(&item)) return image;
     return nullptr;
 }
 
@@ -88,8 +87,7 @@ private slots:
             int valued = 0;
             for (const auto& [shade, group] : members) {
                 ++groups[group];
-                if (!std::isnan(shade))
-                    sum += static_cast<double>(shade), ++valued;
+                if (!std::isnan(shade)) sum += static_cast<double>(shade), ++valued;
             }
             QCOMPARE(int{pixel[1]}, static_cast<int>(std::max_element(groups.begin(), groups.end()) - groups.begin()));
             QVERIFY(std::abs(int{pixel[2]} - (valued == 0 ? 255 : std::lround(200 * sum / valued))) <= 1);
@@ -103,8 +101,7 @@ private slots:
     void fullerCellsAreStronger() {
         DensityGrid grid({0, 200, 0, 100}, 0);
         for (int column = 0; column < 4; ++column)
-            for (int times = 0; times < (1 << (3 * column)); ++times)
-                grid.add({column + 0.5, 99.5}, NAN, 0);
+            for (int times = 0; times < (1 << (3 * column)); ++times) grid.add({column + 0.5, 99.5}, NAN, 0);
         const ImageItem image = grid.image({0, 0, 200, 100}, [](const DensityGrid::Cell&) {
             return Colour{1, 2, 3, 255};
         });
@@ -210,8 +207,7 @@ private slots:
         const PointCloudItem &queries = *cloudNamed(scene, "queries"), &mean = *cloudNamed(scene, "query mean");
         QCOMPARE(mean.points->size(), std::size_t{1});
         Point sum;
-        for (const Point& p : *queries.points)
-            sum = {sum.x + p.x, sum.y + p.y};
+        for (const Point& p : *queries.points) sum = {sum.x + p.x, sum.y + p.y};
         const auto count = static_cast<double>(queries.points->size()); // the axes are linear: the mean stays the mean
         QVERIFY(std::abs(mean.points->front().x - sum.x / count) < 0.01 &&
                 std::abs(mean.points->front().y - sum.y / count) < 0.01);

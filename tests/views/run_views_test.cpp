@@ -223,8 +223,7 @@ private slots:
                 for (std::size_t row = 0; wide && row < 6; ++row) {
                     double kept = 0;
                     const auto run = measured("pyramidkv@0.1", static_cast<int>(row));
-                    for (const HeadSelection& head : run->selection.heads)
-                        kept += head.attendedTokens() / 2;
+                    for (const HeadSelection& head : run->selection.heads) kept += head.attendedTokens() / 2;
                     QCOMPARE(data->rows[row].kept, kept);
                     QVERIFY2(std::count(texts.begin(), texts.end(), formatCount(std::llround(kept))) >= 1,
                              paintSceneAsText(scene).c_str());
@@ -314,8 +313,7 @@ private slots:
         QVERIFY(kept && evicted && kept->points->size() == 249 && evicted->points->size() == 746);
         const auto lowest =
             std::max_element(kept->points->begin(), kept->points->end(), [](Point a, Point b) { return a.y < b.y; });
-        for (const Point& p : *evicted->points)
-            QVERIFY(p.y >= lowest->y); // screens count down
+        for (const Point& p : *evicted->points) QVERIFY(p.y >= lowest->y); // screens count down
         QVERIFY(paintSceneAsText(scene).find("rank 249: score ≥") != std::string::npos);
         QVERIFY(viewById("token_profile")
                     .finding(inputFor(viewById("token_profile"), {"exact"}, options), options)

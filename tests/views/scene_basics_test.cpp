@@ -43,8 +43,7 @@ private slots:
             const double mantissa = step / std::pow(10.0, std::floor(std::log10(step) + 1e-9));
             QVERIFY2(std::fabs(mantissa - 1) < 1e-6 || std::fabs(mantissa - 2) < 1e-6 || std::fabs(mantissa - 5) < 1e-6,
                      qPrintable(QString("step %1").arg(step)));
-            for (const Tick& tick : ticks)
-                QVERIFY(tick.value >= low - step * 1e-6 && tick.value <= high + step * 1e-6);
+            for (const Tick& tick : ticks) QVERIFY(tick.value >= low - step * 1e-6 && tick.value <= high + step * 1e-6);
         }
         for (const double span : {1.21, 1.3, 1.39}) // room for 0.2, which is more than a seventh
             QCOMPARE(linearTicks(0, span, 7).size(), std::size_t(7));

@@ -90,14 +90,12 @@ private slots:
                 painted(100) > 150 && painted(156) > 150,
                 qPrintable(
                     QString("marker %1: %2, %3").arg(static_cast<int>(marker)).arg(painted(100)).arg(painted(156))));
-            if (marker == Marker::Plus || marker == Marker::Cross)
-                QVERIFY(painted(100) < 700); // lines, no disc
+            if (marker == Marker::Plus || marker == Marker::Cross) QVERIFY(painted(100) < 700); // lines, no disc
         }
     }
 
     void pdfHasFontsTextAndCommand() {
-        if (QStandardPaths::findExecutable("pdftotext").isEmpty())
-            QFAIL("pdftotext is missing: install poppler-utils");
+        if (QStandardPaths::findExecutable("pdftotext").isEmpty()) QFAIL("pdftotext is missing: install poppler-utils");
         exportScene(sampleScene(), file("a.pdf"), {.command = kCommand});
         const QString path = QString::fromStdString(file("a.pdf"));
         const QByteArray text = run("pdftotext", {path, "-"});

@@ -41,11 +41,9 @@ std::vector<double> standardised(const RunResult& result, const char* part, int 
                                 table.data.begin() + static_cast<std::ptrdiff_t>(width) * (head + 1));
     const double mean = std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(width);
     double squares = 0;
-    for (const double value : x)
-        squares += (value - mean) * (value - mean);
+    for (const double value : x) squares += (value - mean) * (value - mean);
     std::vector<double> z;
-    for (const double value : x)
-        z.push_back((value - mean) / std::sqrt(squares / static_cast<double>(width)));
+    for (const double value : x) z.push_back((value - mean) / std::sqrt(squares / static_cast<double>(width)));
     return z;
 }
 
@@ -128,14 +126,12 @@ private slots:
         const ScorePlane plane = scorePlaneOf(in);
         for (std::size_t i = 0; i < plane.marks.places.size(); ++i) {
             const Point p = plane.marks.places[i];
-            if (p.x >= scene.xMin && p.x <= scene.xMax && p.y >= scene.yMin && p.y <= scene.yMax)
-                continue;
+            if (p.x >= scene.xMin && p.x <= scene.xMax && p.y >= scene.yMin && p.y <= scene.yMax) continue;
             (plane.marks.states[i] == TokenState::Kept ? kept : evicted) += 1;
         }
         QVERIFY(kept > 0 && kept + evicted < 20); // at most 0.5 % at each of four ends
         std::string wanted = std::to_string(kept + evicted) + " beyond the range: " + std::to_string(kept) + " kept";
-        if (evicted > 0)
-            wanted += ", " + std::to_string(evicted) + " evicted";
+        if (evicted > 0) wanted += ", " + std::to_string(evicted) + " evicted";
         const auto texts = textsOf(scene);
         QVERIFY2(std::count(texts.begin(), texts.end(), wanted) == 1, wanted.c_str());
         for (const std::string& text : textsOf(build(in, m_everything)))

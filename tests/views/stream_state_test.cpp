@@ -27,8 +27,7 @@ private slots:
         QCOMPARE(sampling.drawn, 19);
         double ideal = 0;
         std::int64_t realised = 0, tokens = 0;
-        for (const SamplingBin& bin : sampling.bins)
-            ideal += bin.ideal, realised += bin.realised, tokens += bin.tokens;
+        for (const SamplingBin& bin : sampling.bins) ideal += bin.ideal, realised += bin.realised, tokens += bin.tokens;
         QVERIFY(std::abs(ideal - 1) < 1e-12);
         QVERIFY(realised == 19 && tokens == 4);
         QCOMPARE(sampling.bins.size(), std::size_t{1}); // a quarter of 19 is fewer than 5: one bin, nothing to test
@@ -45,8 +44,7 @@ private slots:
     void growthByHand() {
         SubgenLog::Head stream;
         stream.cluster.assign(64, 0);
-        for (TokenIndex t = 0; t < 64; ++t)
-            stream.representatives.push_back(t);
+        for (TokenIndex t = 0; t < 64; ++t) stream.representatives.push_back(t);
         QVERIFY(std::abs(growthExponent(stream) - 1) < 1e-12); // every token opens one
         stream.representatives = {0, 3, 9};
         QVERIFY(std::abs(growthExponent(stream)) < 1e-12); // none in the second half

@@ -48,8 +48,7 @@ Rgb seen(const Rgb& c, Vision vision) {
          {{{0.152286, 1.052583, -0.204868}, {0.114503, 0.786281, 0.099216}, {-0.003882, -0.048116, 1.051998}}}},
         {Vision::Tritan,
          {{{1.255528, -0.076749, -0.178779}, {-0.078411, 0.930809, 0.147602}, {0.004733, 0.691367, 0.303900}}}}};
-    if (vision == Vision::Normal)
-        return c;
+    if (vision == Vision::Normal) return c;
     Rgb out{};
     for (std::size_t i = 0; i < 3; ++i) {
         const Rgb& row = matrices.at(vision)[i];
@@ -142,8 +141,7 @@ private slots:
             std::vector<Colour> families;
             for (const char* policy : {"keydiff", "snapkv", "compactor", "balancekv", "subgen", "h2o"})
                 families.push_back(policyStyle(policy, id).colour);
-            for (const Colour colour : families)
-                QVERIFY(contrast(colour, themeOf(id).canvas) >= 3.0);
+            for (const Colour colour : families) QVERIFY(contrast(colour, themeOf(id).canvas) >= 3.0);
             for (const Vision vision : {Vision::Normal, Vision::Deutan, Vision::Protan, Vision::Tritan}) {
                 const double found = leastDistance(families, vision);
                 QVERIFY2(found >= least,
@@ -187,18 +185,15 @@ private slots:
         const auto look = [&](const PolicyStyle& style) {
             QString text = QString("%1 %2 %3 %4").arg(style.colour.r).arg(style.colour.g).arg(style.colour.b);
             text = text.arg(static_cast<int>(style.marker));
-            for (const double length : style.dash)
-                text += QString(" %1").arg(length);
+            for (const double length : style.dash) text += QString(" %1").arg(length);
             looks.insert(text);
             ++count;
         };
-        for (const Policy* policy : allPolicies())
-            look(policyStyle(policy->card().id, ThemeId::Light));
+        for (const Policy* policy : allPolicies()) look(policyStyle(policy->card().id, ThemeId::Light));
         QCOMPARE(looks.size(), count);
         looks.clear();
         count = 0;
-        for (std::size_t i = 0; i < 24; ++i)
-            look(spareStyle(i, ThemeId::Dark));
+        for (std::size_t i = 0; i < 24; ++i) look(spareStyle(i, ThemeId::Dark));
         QCOMPARE(looks.size(), count);
     }
 

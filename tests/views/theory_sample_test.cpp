@@ -31,8 +31,7 @@ std::vector<TheoryRow> rowsOf(const std::string& spec, TheoryAsked asked = {}) {
 
 TheoryRow find(const std::vector<TheoryRow>& rows, const std::string& theorem, const std::string& quantity) {
     for (const TheoryRow& row : rows)
-        if (row.kvHead == kHead && row.theorem == theorem && row.quantity == quantity)
-            return row;
+        if (row.kvHead == kHead && row.theorem == theorem && row.quantity == quantity) return row;
     TheoryRow none;
     none.theorem = "missing";
     return none;
@@ -46,8 +45,7 @@ std::vector<double> vectorOf(const HostTensor& tensor, std::int64_t head, std::i
 
 double dot(const std::vector<double>& a, const std::vector<double>& b) {
     double sum = 0;
-    for (std::size_t i = 0; i < a.size(); ++i)
-        sum += a[i] * b[i];
+    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
     return sum;
 }
 
@@ -79,8 +77,7 @@ struct Norms {
 
 double longestKey(const HostTensor& keys) {
     double most = 0; // of all heads: the policy's automatic radius
-    for (std::int64_t head = 0; head < keys.shape[0]; ++head)
-        most = std::max(most, longest(keys, head, 0, kCut));
+    for (std::int64_t head = 0; head < keys.shape[0]; ++head) most = std::max(most, longest(keys, head, 0, kCut));
     return most;
 }
 
@@ -113,8 +110,7 @@ private slots:
             const Norms norms;
             double worst = 0;
             for (const BalanceWalkLog& walk : log.walks) {
-                if (walk.kvHead != kHead || walk.tokens.empty())
-                    continue;
+                if (walk.kvHead != kHead || walk.tokens.empty()) continue;
                 const bool gain = request.policy.values.choice("steps") == "gain";
                 const double radius = gain ? norms.key : longestKey(keys), unit = radius * radius * norms.scaling;
                 double q = 0;

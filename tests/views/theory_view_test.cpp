@@ -60,8 +60,7 @@ private slots:
         int marks = 0;
         for (std::size_t i = 0; i < data->rows.size(); ++i) {
             const TheoryRow& row = data->rows[i];
-            if (row.kvHead != kHead || !row.hasMargin())
-                continue;
+            if (row.kvHead != kHead || !row.hasMargin()) continue;
             const std::vector<std::string> texts =
                 textsOf(scene); // a bound that is not kept is not written as "1.39 ≤ 0.5"
             const std::string bound =
@@ -72,8 +71,7 @@ private slots:
                 const auto* circle = std::get_if<CircleItem>(&item);
                 const auto* square = std::get_if<RectangleItem>(&item);
                 const bool round = circle && circle->pick == wanted, angular = square && square->pick == wanted;
-                if (!round && !angular)
-                    continue;
+                if (!round && !angular) continue;
                 ++marks;
                 QCOMPARE(round, row.margin() >= 1);
             }
@@ -123,8 +121,7 @@ private slots:
         const auto data = dataAs<TheoryData>(in);
         std::vector<const TheoryRow*> rows;
         for (const TheoryRow& row : data->rows)
-            if (row.kvHead == kHead && row.hasMargin())
-                rows.push_back(&row);
+            if (row.kvHead == kHead && row.hasMargin()) rows.push_back(&row);
         QCOMPARE(lines.size(), rows.size());
         // Heights are logarithms of margins: a ratio of differences does not depend on the axis.
         const auto decades = [&](std::size_t row, std::size_t i) {
@@ -144,16 +141,14 @@ private slots:
             std::vector<double> lines, labels;
             for (const Drawable& item : scene.items) {
                 const auto* line = std::get_if<PolylineItem>(&item);
-                if (line && line->points.front().x == line->points.back().x)
-                    lines.push_back(line->points.front().x);
+                if (line && line->points.front().x == line->points.back().x) lines.push_back(line->points.front().x);
                 const auto* text = std::get_if<TextItem>(&item);
                 if (text && text->style.face == FontFace::Monospace && text->horizontal == HorizontalAlign::Centre)
                     labels.push_back(text->position.x);
             }
             QVERIFY(labels.size() >= 3);
             QCOMPARE(labels.size(), lines.size());
-            for (std::size_t i = 0; i < labels.size(); ++i)
-                QVERIFY(std::abs(labels[i] - lines[i]) <= 1);
+            for (std::size_t i = 0; i < labels.size(); ++i) QVERIFY(std::abs(labels[i] - lines[i]) <= 1);
         }
     }
 

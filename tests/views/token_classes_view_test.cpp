@@ -62,8 +62,7 @@ private slots:
             for (std::size_t pane = 0; pane < 3; ++pane) {
                 int tokens = 0, kept = 0;
                 for (TokenIndex token = 0; token < 995; ++token) {
-                    if (classes.names[classes.classOf[static_cast<std::size_t>(token)]] != table.cell(row, 0))
-                        continue;
+                    if (classes.names[classes.classOf[static_cast<std::size_t>(token)]] != table.cell(row, 0)) continue;
                     ++tokens;
                     kept += keptAmong(input, input.panes[pane], {token}) > 0;
                 }
@@ -80,8 +79,7 @@ private slots:
         const ViewTable table = m_view.table(input, options);
         for (const int column : {3, 5, 7}) {
             double sum = 0;
-            for (std::int64_t row = 0; row < table.rowCount; ++row)
-                sum += std::stod(table.cell(row, column));
+            for (std::int64_t row = 0; row < table.rowCount; ++row) sum += std::stod(table.cell(row, column));
             QVERIFY(std::abs(sum - 1) < 1e-5);
         }
     }
@@ -235,8 +233,7 @@ private slots:
         QVERIFY(barsOf(scene, 4).empty() && !barsOf(scene, 8).empty());
         const Box none = std::get<RectangleItem>(*std::find_if(scene.items.begin(), scene.items.end(), isHit)).box;
         const Colour colour = policyStyle("streaming_llm", ThemeId::Light).colour;
-        for (const RectangleItem* box : scene_checks::boxesBelowTitle(scene, colour))
-            QVERIFY(box->box.y != none.y);
+        for (const RectangleItem* box : scene_checks::boxesBelowTitle(scene, colour)) QVERIFY(box->box.y != none.y);
         QVERIFY(!m_view.factsAt(input, options, scene, {none.x + 1, none.y + none.height / 2}).rows.empty());
     }
 

@@ -51,8 +51,7 @@ private slots:
                                             ? ParameterValues(view.card().options)
                                             : view_fixture::optionsOf(view, {{"picture", picture.toStdString()}});
         ViewInput input = view_fixture::inputFor(view, {policy.toStdString()}, options);
-        if (view.card().data.empty())
-            input.panes[0].result = view_fixture::measured(policy.toStdString(), 3);
+        if (view.card().data.empty()) input.panes[0].result = view_fixture::measured(policy.toStdString(), 3);
         input.focus = {};
         input.focus.hovered = 100;
         const Theme& theme = themeOf(ThemeId::Light);

@@ -343,8 +343,7 @@ private slots:
         const ParameterValues none(viewById("overlap").card().options);
         std::vector<int> keepCounts(995, 0);
         for (const PaneData& pane : input.panes)
-            for (const TokenIndex t : pane.result->selection.heads[1].kept)
-                ++keepCounts[static_cast<std::size_t>(t)];
+            for (const TokenIndex t : pane.result->selection.heads[1].kept) ++keepCounts[static_cast<std::size_t>(t)];
         const auto texts = textsOf(viewById("overlap").buildScene(input, none, viewport(700, 200, *m_text)));
         for (int count = 0; count <= 3; ++count) {
             const auto expected = std::to_string(std::count(keepCounts.begin(), keepCounts.end(), count));
@@ -381,8 +380,7 @@ private slots:
             1);
         int teal = 0;
         for (int y = 24; y < image.height(); ++y)
-            for (int x = 0; x < image.width(); ++x)
-                teal += image.pixelColor(x, y) == QColor(0x03, 0x65, 0x69);
+            for (int x = 0; x < image.width(); ++x) teal += image.pixelColor(x, y) == QColor(0x03, 0x65, 0x69);
         QVERIFY2(teal > 1000, qPrintable(QString::number(teal)));
     }
 };

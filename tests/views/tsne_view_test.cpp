@@ -190,8 +190,7 @@ private slots:
         std::vector<double> seen;
         const Checkpoint checkpoint(stop.get_token(), [&](double done, double total) {
             seen.push_back(done / total);
-            if (seen.back() > 0.4)
-                stop.request_stop();
+            if (seen.back() > 0.4) stop.request_stop();
         });
         QVERIFY_EXCEPTION_THROWN(
             (void)makerFor(view())->make(runner(), requestOf(capture, tsneOptions()), checkpoint, [](const auto&) {}),

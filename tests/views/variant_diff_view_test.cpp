@@ -161,8 +161,7 @@ private slots:
         const ViewInput input = inputFor(m_view, {"snapkv@0.25"}, options);
         const auto data = dataAs<VariantDiffData>(input);
         std::int64_t changes = 0;
-        for (std::size_t i = 1; i < data->lists.size(); ++i)
-            changes += changeOf(*data, i).count();
+        for (std::size_t i = 1; i < data->lists.size(); ++i) changes += changeOf(*data, i).count();
         QVERIFY(changes > 50);
         QCOMPARE(m_view.table(input, options).rowCount, changes);
     }
@@ -180,8 +179,7 @@ private slots:
         QCOMPARE(data->lists.size(), data->variants);
         for (std::size_t i = 0; i < data->lists.size(); ++i)
             QVERIFY2(data->lists[i].error.empty() && !data->lists[i].kept.empty(), data->lists[i].error.c_str());
-        if (data->variants == 1)
-            QVERIFY(m_view.finding(input, options).find("one variant only") != std::string::npos);
+        if (data->variants == 1) QVERIFY(m_view.finding(input, options).find("one variant only") != std::string::npos);
         for (const QSize size : {QSize(300, 220), QSize(700, 420)}) {
             const Scene scene = m_view.buildScene(input, options, viewport(size.width(), size.height(), m_text));
             QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
@@ -221,8 +219,7 @@ private slots:
         const std::string text = paintSceneAsText(scene);
         std::size_t rails = 0;
         for (const Drawable& item : scene.items)
-            if (const auto* box = std::get_if<RectangleItem>(&item))
-                rails += box->pick.kind == PickId::Kind::Cell;
+            if (const auto* box = std::get_if<RectangleItem>(&item)) rails += box->pick.kind == PickId::Kind::Cell;
         const std::size_t left = dataAs<VariantDiffData>(input)->variants - rails;
         QVERIFY2(left > 0 && text.find(std::to_string(left) + " more in a higher pane") != std::string::npos,
                  text.c_str());
@@ -289,8 +286,7 @@ private slots:
         QVERIFY2(more != std::string::npos, text.c_str());
         const std::size_t number = text.rfind("… ", more) + std::string("… ").size();
         std::size_t named = 0;
-        for (const VariantCause& cause : list.causes)
-            named += text.rfind(cause.change()) != std::string::npos;
+        for (const VariantCause& cause : list.causes) named += text.rfind(cause.change()) != std::string::npos;
         QCOMPARE(named + std::stoul(text.substr(number)), list.causes.size());
     }
 

@@ -29,8 +29,7 @@ inline ViewDataRequest dataRequest(const ViewInput& input, const ParameterValues
     request.kvHead = input.kvHead;
     request.queryHead = input.queryHead;
     request.cut = input.cut;
-    for (const PaneData& pane : input.panes)
-        request.panes.push_back({pane.result->request, {}});
+    for (const PaneData& pane : input.panes) request.panes.push_back({pane.result->request, {}});
     request.activePane = input.activePane;
     request.selected = input.focus.selected;
     request.options = options;
@@ -86,8 +85,7 @@ inline ViewInput needleInput(const std::vector<std::string>& specs) {
 
 inline ParameterValues optionsOf(const View& view, const std::vector<std::pair<std::string, std::string>>& set = {}) {
     ParameterValues options(view.card().options);
-    for (const auto& [id, text] : set)
-        options.setText(id, text);
+    for (const auto& [id, text] : set) options.setText(id, text);
     return options;
 }
 
@@ -95,8 +93,7 @@ inline ParameterValues optionsOf(const View& view, const std::vector<std::pair<s
 inline ViewInput inputFor(const View& view, const std::vector<std::string>& specs, const ParameterValues& options) {
     ViewInput input = needleInput(specs);
     input.data = {};
-    if (!view.card().data.empty())
-        fillData(input, view, options);
+    if (!view.card().data.empty()) fillData(input, view, options);
     return input;
 }
 

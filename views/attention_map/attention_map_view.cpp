@@ -71,8 +71,7 @@ ParameterTable drawingOptions() {
 
 std::shared_ptr<const ParameterTable> makeOptions() {
     ParameterTable options = dataOptions();
-    for (ParameterSpec& row : drawingOptions())
-        options.push_back(std::move(row));
+    for (ParameterSpec& row : drawingOptions()) options.push_back(std::move(row));
     return std::make_shared<const ParameterTable>(std::move(options));
 }
 
@@ -87,10 +86,8 @@ std::string named(const ParameterValues& options, const char* option) {
 std::string poolingOf(const AttentionMapData& data, const MapImage& image) {
     const std::int64_t perRow = (data.rowEnd - data.rowBegin + image.rows - 1) / image.rows;
     const std::int64_t perColumn = (data.keyEnd - data.keyBegin + image.columns - 1) / image.columns;
-    if (perRow <= 1 && perColumn <= 1)
-        return {};
-    if (data.rowsAreKeys)
-        return fmt::format("max of {} × {} keys a pixel", perColumn, perRow);
+    if (perRow <= 1 && perColumn <= 1) return {};
+    if (data.rowsAreKeys) return fmt::format("max of {} × {} keys a pixel", perColumn, perRow);
     return fmt::format("max of {} {} × {} {} a pixel", perColumn, perColumn == 1 ? "key" : "keys", perRow,
                        perRow == 1 ? "query" : "queries");
 }
@@ -100,8 +97,7 @@ std::string poolingOf(const AttentionMapData& data, const MapImage& image) {
 std::vector<std::string> captionOf(const AttentionMapData& data, const MapScale& scale, const MapLayout& layout,
                                    double pixelScale, const ParameterValues& options) {
     std::vector<std::string> facts{named(options, "map"), data.heads};
-    if (data.isDifference)
-        facts[0] += " minus " + named(options, "minus");
+    if (data.isDifference) facts[0] += " minus " + named(options, "minus");
     if (std::string pooling = poolingOf(data, mapImageOf(layout, data, pixelScale)); !pooling.empty())
         facts.push_back(std::move(pooling));
     if (data.sampled)
@@ -120,15 +116,13 @@ std::vector<std::string> captionLines(const SceneBuilder& builder, const std::ve
         return builder.wrap(fmt::format("{}", fmt::join(facts, " · ")), kCaption, layout.caption.width);
     std::vector<std::string> lines;
     for (const std::string& fact : facts)
-        for (std::string& line : builder.wrap(fact, kCaption, layout.caption.width))
-            lines.push_back(std::move(line));
+        for (std::string& line : builder.wrap(fact, kCaption, layout.caption.width)) lines.push_back(std::move(line));
     return lines;
 }
 
 void drawCaption(SceneBuilder& builder, std::vector<std::string> lines, const Box& box, const Theme& theme) {
     const auto most = std::max<std::size_t>(1, static_cast<std::size_t>(box.height / kCaptionPitch));
-    for (std::size_t i = most; i < lines.size(); ++i)
-        lines[most - 1] += " " + lines[i];
+    for (std::size_t i = most; i < lines.size(); ++i) lines[most - 1] += " " + lines[i];
     for (std::size_t i = 0; i < std::min(most, lines.size()); ++i)
         builder.text({box.x, box.y + kCaptionPitch * (static_cast<double>(i) + 0.5)},
                      builder.elide(lines[i], kCaption, box.width), kCaption, theme.text2, HorizontalAlign::Left,
@@ -155,8 +149,7 @@ std::size_t columnsForHalf(std::vector<float> sums) {
     const double half = std::accumulate(sums.begin(), sums.end(), 0.0) / 2;
     double sum = 0;
     std::size_t count = 0;
-    while (count < sums.size() && sum < half)
-        sum += static_cast<double>(sums[count++]);
+    while (count < sums.size() && sum < half) sum += static_cast<double>(sums[count++]);
     return count;
 }
 
@@ -225,8 +218,7 @@ public:
     std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
         const auto data = dataAs<AttentionMapData>(input);
         const std::string sampled = data->sampled ? " (sampled rows)" : "";
-        if (data->locked)
-            return lockedSentence(input, *data);
+        if (data->locked) return lockedSentence(input, *data);
         if (lockReleased(options) && !input.data.computing)
             return fmt::format("The cell {} is none of this map", options.text("cell"));
         if (data->columnSums.empty()) {
@@ -280,12 +272,10 @@ public:
                                            int down) const override {
         std::optional<MapCell> cell = MapCell::parse(options.text("cell"));
         const auto data = dataAs<AttentionMapData>(input);
-        if (!cell || !data)
-            return std::nullopt;
+        if (!cell || !data) return std::nullopt;
         TokenIndex query = cell->firstQuery, key = cell->firstKey;
         if (query < cell->lastQuery || key < cell->lastKey) { // where in the rectangle it lies is known with the data
-            if (!data->locked)
-                return std::nullopt;
+            if (!data->locked) return std::nullopt;
             query = data->locked->query;
             key = data->locked->key;
         }

@@ -21,15 +21,13 @@ namespace {
 void readSpan(std::string_view whole, std::string_view text, TokenIndex& first, TokenIndex& last) {
     const auto number = [&](std::string_view digits) {
         const auto value = parseNumber<TokenIndex>(digits);
-        if (!value || *value < 0)
-            refuse(whole);
+        if (!value || *value < 0) refuse(whole);
         return *value;
     };
     const std::size_t dash = text.find('-');
     first = number(text.substr(0, dash));
     last = dash == std::string_view::npos ? first : number(text.substr(dash + 1));
-    if (last < first)
-        refuse(whole);
+    if (last < first) refuse(whole);
 }
 
 void check(std::string_view text) { (void)MapCell::parse(text); }
@@ -41,11 +39,9 @@ std::string spanText(TokenIndex first, TokenIndex last) {
 } // namespace
 
 std::optional<MapCell> MapCell::parse(std::string_view text) {
-    if (text == "none")
-        return std::nullopt;
+    if (text == "none") return std::nullopt;
     const std::size_t comma = text.find(',');
-    if (comma == std::string_view::npos)
-        refuse(text);
+    if (comma == std::string_view::npos) refuse(text);
     MapCell cell;
     readSpan(text, text.substr(0, comma), cell.firstQuery, cell.lastQuery);
     readSpan(text, text.substr(comma + 1), cell.firstKey, cell.lastKey);

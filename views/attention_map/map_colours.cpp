@@ -18,8 +18,7 @@ constexpr double kDecadesBelowFloor = 2; // extra decades below the floor, for d
 
 float largestMagnitude(const std::vector<float>& cells) {
     float largest = 0;
-    for (const float cell : cells)
-        largest = std::isnan(cell) ? largest : std::max(largest, std::abs(cell));
+    for (const float cell : cells) largest = std::isnan(cell) ? largest : std::max(largest, std::abs(cell));
     return largest;
 }
 
@@ -33,10 +32,8 @@ double topOf(const std::vector<float>& cells) {
 double mostOf(const std::vector<float>& cells, double top) {
     std::vector<float> sizes;
     for (const float cell : cells)
-        if (std::abs(cell) > 0)
-            sizes.push_back(std::abs(cell));
-    if (sizes.empty())
-        return top;
+        if (std::abs(cell) > 0) sizes.push_back(std::abs(cell));
+    if (sizes.empty()) return top;
     const auto most = sizes.begin() + static_cast<std::ptrdiff_t>((sizes.size() - 1) * 99 / 100);
     std::nth_element(sizes.begin(), most, sizes.end());
     return static_cast<double>(*most);
@@ -78,8 +75,7 @@ std::string keyOf(const ParameterValues& options) {
 }
 
 std::string quantityOf(const AttentionMapData& data, const ParameterValues& options) {
-    if (!data.isWeight)
-        return data.isDifference ? "difference" : data.rowsAreKeys ? "cosine" : "logit";
+    if (!data.isWeight) return data.isDifference ? "difference" : data.rowsAreKeys ? "cosine" : "logit";
     const std::string& scale = options.choice("scale");
     return scale == "row" || scale == "rank" ? scale : "weight";
 }
@@ -121,9 +117,7 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options,
         setEnds(static_cast<double>(options.integer("floor")), 0);
         stretchColumn(kDecadesBelowFloor, 0);
         break;
-    case Look::Linear:
-        setEnds(0, topOf(data.cells.data));
-        break;
+    case Look::Linear: setEnds(0, topOf(data.cells.data)); break;
     case Look::Row:
         setEnds(0, 1);
         m_rowTops = topsOfRows(data.cells);
@@ -132,9 +126,7 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options,
         setEnds(0, 1);
         m_sorted = sortedCells(data.cells);
         break;
-    case Look::Signed:
-        setEnds(-topOf(data.cells.data), topOf(data.cells.data));
-        break;
+    case Look::Signed: setEnds(-topOf(data.cells.data), topOf(data.cells.data)); break;
     case Look::SignedRoot: {
         const double top = std::sqrt(topOf(data.cells.data)),
                      most = std::sqrt(mostOf(data.cells.data, topOf(data.cells.data)));
@@ -155,8 +147,7 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options,
 double MapScale::level(float value, std::int64_t row) const {
     const auto number = static_cast<double>(value);
     switch (m_look) {
-    case Look::Logarithmic:
-        return number > 0 ? std::log10(number) : -std::numeric_limits<double>::infinity();
+    case Look::Logarithmic: return number > 0 ? std::log10(number) : -std::numeric_limits<double>::infinity();
     case Look::Row: {
         const auto top = static_cast<double>(m_rowTops[static_cast<std::size_t>(row)]);
         return top > 0 ? number / top : 0;
@@ -165,12 +156,10 @@ double MapScale::level(float value, std::int64_t row) const {
         const auto below = std::lower_bound(m_sorted.begin(), m_sorted.end(), value) - m_sorted.begin();
         return m_sorted.size() > 1 ? static_cast<double>(below) / static_cast<double>(m_sorted.size() - 1) : 1;
     }
-    case Look::SignedRoot:
-        return levelOfValue(number);
+    case Look::SignedRoot: return levelOfValue(number);
     case Look::Linear:
     case Look::Span:
-    case Look::Signed:
-        break;
+    case Look::Signed: break;
     }
     return number;
 }
@@ -181,8 +170,7 @@ void MapScale::visitLevels(const VisitLevels& visit) const {
     for (std::int64_t row = 0; row < height; ++row) {
         std::size_t count = 0;
         for (std::int64_t i = row * width; i < (row + 1) * width; ++i)
-            if (!std::isnan(m_data.cells.data[static_cast<std::size_t>(i)]))
-                levels[count++] = levelOfCell(row, i);
+            if (!std::isnan(m_data.cells.data[static_cast<std::size_t>(i)])) levels[count++] = levelOfCell(row, i);
         visit(std::span(levels).first(count));
     }
 }
@@ -192,20 +180,14 @@ std::string MapScale::name() const {
     const std::string low = formatBound(*now.low),
                       ends = isChosen() ? fmt::format(", {} to {}", low, formatBound(*now.high)) : "";
     switch (m_look) {
-    case Look::Logarithmic:
-        return isChosen() ? "log10" + ends : "log10, floor " + low;
-    case Look::Linear:
-        return "linear" + ends;
-    case Look::Row:
-        return "each row by its largest" + ends;
-    case Look::Rank:
-        return "rank of the cell" + ends;
+    case Look::Logarithmic: return isChosen() ? "log10" + ends : "log10, floor " + low;
+    case Look::Linear: return "linear" + ends;
+    case Look::Row: return "each row by its largest" + ends;
+    case Look::Rank: return "rank of the cell" + ends;
     case Look::SignedRoot:
         return isChosen() ? "signed root, centred at 0" + ends : "signed root, to the 99th percentile";
-    case Look::Span:
-        return isChosen() ? "linear" + ends : "linear, smallest to largest";
-    case Look::Signed:
-        break;
+    case Look::Span: return isChosen() ? "linear" + ends : "linear, smallest to largest";
+    case Look::Signed: break;
     }
     return "signed, centred at 0" + ends;
 }

@@ -28,8 +28,7 @@ MapCell pixelOf(const AttentionMapData& data, std::int64_t x, std::int64_t y) {
 std::optional<MapCell> pixelAt(const AttentionMapData& data, double key, double row) {
     const double across = (key - static_cast<double>(data.keyBegin)) / static_cast<double>(data.keyEnd - data.keyBegin);
     const double down = (row - static_cast<double>(data.rowBegin)) / static_cast<double>(data.rowEnd - data.rowBegin);
-    if (across < 0 || across >= 1 || down < 0 || down >= 1)
-        return std::nullopt;
+    if (across < 0 || across >= 1 || down < 0 || down >= 1) return std::nullopt;
     return pixelOf(data, static_cast<std::int64_t>(across * static_cast<double>(data.cells.shape[1])),
                    static_cast<std::int64_t>(down * static_cast<double>(data.cells.shape[0])));
 }
@@ -61,8 +60,7 @@ std::string rankInRow(const ViewInput& input, const AttentionMapData& data, cons
     const std::int64_t width = data.cells.shape[1];
     const bool keyByKey = width == data.keyEnd - data.keyBegin,
                rowByRow = data.cells.shape[0] == data.rowEnd - data.rowBegin;
-    if (isSingle(cells) && !(keyByKey && rowByRow))
-        return {}; // magnified, of a picture that pools
+    if (isSingle(cells) && !(keyByKey && rowByRow)) return {}; // magnified, of a picture that pools
     const std::size_t index = indexOf(data, cells), first = index - index % static_cast<std::size_t>(width);
     const float own = data.cells.data[index];
     std::int64_t rank = 0, seen = 0;
@@ -83,8 +81,7 @@ std::string decisionText(const ViewInput& input, const PaneData& pane, TokenInde
     const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(key)];
     const char* words[] = {"kept", "kept, protected", "evicted", "after the cut"};
     std::string text = words[static_cast<int>(state)];
-    if (state == TokenState::AfterCut)
-        return text;
+    if (state == TokenState::AfterCut) return text;
     const TokenDecision decision = tokenDecisionOf(*pane.result, input.kvHead, key);
     return decision.scored ? fmt::format("{}, score rank {} from 0", text, formatCount(decision.rank)) : text;
 }
@@ -127,15 +124,12 @@ PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, cons
         addLock(facts, data, cells, value);
         return facts;
     }
-    if (isOnInset(scene, at))
-        return {};
-    if (!scene.plot.contains(at))
-        return {};
+    if (isOnInset(scene, at)) return {};
+    if (!scene.plot.contains(at)) return {};
     const double key = scene.dataAt(at).x;
     const double row = scene.dataAt(at).y;
     const auto pixel = pixelAt(data, key, row);
-    if (!pixel)
-        return {};
+    if (!pixel) return {};
     const float value = data.cells.data[indexOf(data, *pixel)];
     PointFacts facts = factsOf(input, data, *pixel, static_cast<TokenIndex>(row), static_cast<TokenIndex>(key),
                                std::string(name) + (isSingle(*pixel) ? "" : ", largest of the pixel"), value);
@@ -145,8 +139,7 @@ PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, cons
 
 ViewTable mapTable(std::shared_ptr<const AttentionMapData> data) {
     const std::vector<std::string> columns = {"query from", "query to", "key from", "key to", "value"};
-    if (!data)
-        return tableOf(columns, {});
+    if (!data) return tableOf(columns, {});
     const auto text = [](const MapCell& cell, float value) -> std::vector<std::string> {
         return {std::to_string(cell.firstQuery), std::to_string(cell.lastQuery), std::to_string(cell.firstKey),
                 std::to_string(cell.lastKey), std::isnan(value) ? "masked" : fmt::format("{:.6g}", value)};

@@ -45,8 +45,7 @@ Inset fitted(const Room& place, const MapNeighbourhood& around, const Mode& mode
     inset.mode = mode;
     inset.cell = std::floor(
         std::min({kMostCell, (room.width - 2 * kPadding - left) / columns, (room.height - 2 * kPadding - top) / rows}));
-    if (inset.cell < (texts ? kLeastCell : kLeastBareCell))
-        return {};
+    if (inset.cell < (texts ? kLeastCell : kLeastBareCell)) return {};
     // The headings may be wider than the grid.
     const double width = std::min(room.width, std::max(2 * kPadding + left + inset.cell * columns, 190.0));
     inset.ground = {atRight ? room.right() - width : room.x, room.y, width, 2 * kPadding + top + inset.cell * rows};
@@ -69,8 +68,7 @@ bool isMasked(const MapLayout& layout, const AttentionMapData& data, const Box& 
         cells(frame.yAt(box.y), frame.yAt(box.bottom()), data.rowBegin, data.rowEnd, data.cells.shape[0]);
     for (std::int64_t y = top; y < bottom; ++y)
         for (std::int64_t x = left; x < right; ++x)
-            if (!std::isnan(data.cells.data[static_cast<std::size_t>(y * data.cells.shape[1] + x)]))
-                return false;
+            if (!std::isnan(data.cells.data[static_cast<std::size_t>(y * data.cells.shape[1] + x)])) return false;
     return true;
 }
 
@@ -95,13 +93,11 @@ Inset overMasked(const MapLayout& layout, const AttentionMapData& data, const Mo
     for (double share = 0.8; share > 0.19; share -= 0.05) {
         const Box corner{plot.x + share * plot.width + 3, plot.y + 3, (1 - share) * plot.width - 6,
                          share * plot.height - 6};
-        if (const Inset inset = fitted({corner, true}, *data.locked, mode); inset.cell > 0)
-            fitting.push_back(inset);
+        if (const Inset inset = fitted({corner, true}, *data.locked, mode); inset.cell > 0) fitting.push_back(inset);
     }
     std::stable_sort(fitting.begin(), fitting.end(), [](const Inset& a, const Inset& b) { return a.cell > b.cell; });
     for (const Inset& inset : fitting)
-        if (isMasked(layout, data, inset.ground))
-            return inset;
+        if (isMasked(layout, data, inset.ground)) return inset;
     return {};
 }
 
@@ -127,8 +123,7 @@ Inset placed(const MapLayout& layout, const AttentionMapData& data, const Viewpo
     const Room beside = roomBeside(layout, viewport, widthBeside(layout, viewport));
     for (const Mode& mode : modes) {
         const Inset masked = overMasked(layout, data, mode), free = fitted(beside, *data.locked, mode);
-        if (masked.cell > 0 || free.cell > 0)
-            return free.cell > masked.cell ? free : masked;
+        if (masked.cell > 0 || free.cell > 0) return free.cell > masked.cell ? free : masked;
     }
     for (const Mode& mode : modes)
         if (const Inset inset = fitted(farthestCorner(layout, *data.locked), *data.locked, mode); inset.cell > 0)
@@ -140,10 +135,8 @@ Inset placed(const MapLayout& layout, const AttentionMapData& data, const Viewpo
 std::string shortNumber(float cell) {
     const double value = static_cast<double>(cell), magnitude = std::abs(value);
     const std::string sign = value < 0 ? "−" : "";
-    if (magnitude >= 0.995 || magnitude == 0)
-        return formatFixed(value, magnitude == 0 || magnitude >= 10 ? 0 : 1);
-    if (magnitude >= 0.01)
-        return sign + formatFixed(magnitude, 2).substr(1);
+    if (magnitude >= 0.995 || magnitude == 0) return formatFixed(value, magnitude == 0 || magnitude >= 10 ? 0 : 1);
+    if (magnitude >= 0.01) return sign + formatFixed(magnitude, 2).substr(1);
     const std::string digits = fmt::format("{:.0e}", magnitude); // "4e-04": a mantissa that rounds to 10 is 1
     const int exponent = std::stoi(digits.substr(3));
     return exponent > 9 ? "≈0" : fmt::format("{}{}e−{}", sign, digits.front(), exponent);
@@ -215,8 +208,7 @@ std::string valueWords(const AttentionMapData& data) {
                        : data.rowsAreKeys  ? "cosine"
                                            : "logit";
     std::string words = std::string(name) + " " + cellText(around.value());
-    if (around.rank > 0)
-        words += fmt::format(" · rank {} of {}", formatCount(around.rank), formatCount(around.seen));
+    if (around.rank > 0) words += fmt::format(" · rank {} of {}", formatCount(around.rank), formatCount(around.seen));
     return words;
 }
 
@@ -231,8 +223,7 @@ std::vector<std::string> headingsOf(const ViewInput& input, const AttentionMapDa
             const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(around.key)];
             kept += fmt::format("{}{} {}", kept.empty() ? "key: " : " · ", pane.letter, stateName(state));
         }
-    if (!kept.empty())
-        headings.push_back(kept);
+    if (!kept.empty()) headings.push_back(kept);
     return headings;
 }
 
@@ -259,8 +250,7 @@ void drawFrame(SceneBuilder& builder, const PlotFrame& frame, const MapNeighbour
 
 const RectangleItem* boxOf(const Scene& scene, PickId pick) {
     for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == pick)
-            return box;
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == pick) return box;
     return nullptr;
 }
 
@@ -277,11 +267,9 @@ std::string cellText(float value) { return std::isnan(value) ? "masked" : format
 
 double widthForInset(const MapLayout& layout, const AttentionMapData& data, const ViewInput& input,
                      const Viewport& viewport) {
-    if (!data.locked)
-        return 0;
+    if (!data.locked) return 0;
     const auto modes = modesOf(headingsOf(input, data).size());
-    if (overMasked(layout, data, modes.front()).cell > 0)
-        return 0;
+    if (overMasked(layout, data, modes.front()).cell > 0) return 0;
     const Box& plot = layout.frame.plot;
     const double most = std::min(0.45 * viewport.width, plot.width - 1.5 * plot.height);
     for (const Mode& mode : modes)
@@ -298,14 +286,12 @@ std::string lockedSentence(const ViewInput& input, const AttentionMapData& data)
 
 void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
                     const ViewInput& input, const Viewport& viewport) {
-    if (!data.locked)
-        return;
+    if (!data.locked) return;
     const Theme& theme = themeOf(viewport.theme);
     drawFrame(builder, layout.frame, *data.locked, theme);
     const std::vector<std::string> headings = headingsOf(input, data);
     const Inset inset = placed(layout, data, viewport, headings.size());
-    if (inset.cell == 0)
-        return;
+    if (inset.cell == 0) return;
     builder.rectangle(inset.ground, theme.raised, {theme.control, 1, {}}, 4, kGround);
     for (std::size_t line = 0; line < inset.mode.headings; ++line) {
         const TextStyle style{FontFace::Interface, 11, line == 0 ? FontWeight::SemiBold : FontWeight::Regular};
@@ -315,8 +301,7 @@ void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const Attent
             line == 0 ? theme.text1 : theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
     }
     drawCells(builder, inset, data, scale, theme);
-    if (inset.mode.texts)
-        drawTokenTexts(builder, inset, *data.locked, input, theme);
+    if (inset.mode.texts) drawTokenTexts(builder, inset, *data.locked, input, theme);
 }
 
 bool isOnInset(const Scene& scene, Point at) {
@@ -327,8 +312,7 @@ bool isOnInset(const Scene& scene, Point at) {
 std::optional<std::pair<TokenIndex, TokenIndex>> magnifiedCellAt(const AttentionMapData& data, const Scene& scene,
                                                                  Point at) {
     const RectangleItem* grid = boxOf(scene, kGrid);
-    if (!grid || !data.locked || !grid->box.contains(at))
-        return std::nullopt;
+    if (!grid || !data.locked || !grid->box.contains(at)) return std::nullopt;
     const HostTensor& cells = data.locked->cells;
     const auto column =
         static_cast<std::int64_t>((at.x - grid->box.x) / grid->box.width * static_cast<double>(cells.shape[1]));

@@ -82,8 +82,7 @@ MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, cons
     layout.rails = {plot.x, plot.y - rails - 5, plot.width, rails};
     layout.marginal = {plot.x, layout.rails.y - marginal, plot.width, std::max(0.0, marginal - 4)};
     layout.sideRail = {plot.right() + 4, plot.y, kRailHeight, plot.height};
-    if (column)
-        layout.column = {layout.sideRail.right() + 6, plot.y, kLabelledColumnWidth, plot.height};
+    if (column) layout.column = {layout.sideRail.right() + 6, plot.y, kLabelledColumnWidth, plot.height};
     const double behind = std::max(layout.column.right(), layout.sideRail.right()) + 8;
     layout.caption = layout.captionBeside ? Box{behind, 4, beside, viewport.height - 8}
                                           : Box{8, 4, viewport.width - 16, kCaptionPitch * margins.captionRows};
@@ -97,8 +96,7 @@ MapImage mapImageOf(const MapLayout& layout, const AttentionMapData& data, doubl
     // Image pixels that equal screen pixels must be aligned with them, or some would not be visible.
     const auto fit = [&](double& begin, double& length, std::int64_t cells) {
         const std::int64_t pixels = std::max<std::int64_t>(1, std::llround(length * pixelScale));
-        if (pixels > cells)
-            return cells;
+        if (pixels > cells) return cells;
         begin = std::round(begin * pixelScale) / pixelScale;
         length = static_cast<double>(pixels) / pixelScale;
         return pixels;

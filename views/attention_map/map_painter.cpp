@@ -30,8 +30,7 @@ CellPlace pooled(const AttentionMapData& data, std::int64_t top, std::int64_t bo
         for (std::int64_t x = left; x < right; ++x) {
             const float cell = data.cells.data[static_cast<std::size_t>(y * data.cells.shape[1] + x)];
             const bool larger = place.row < 0 || (data.isDifference ? std::abs(cell) > std::abs(best) : cell > best);
-            if (std::isnan(cell) || !larger)
-                continue;
+            if (std::isnan(cell) || !larger) continue;
             place = {y, x};
             best = cell;
         }
@@ -41,8 +40,7 @@ CellPlace pooled(const AttentionMapData& data, std::int64_t top, std::int64_t bo
 /// The cell at which each pixel of an image begins, and the end of the last one.
 std::vector<std::int64_t> pixelBounds(std::int64_t cells, std::int64_t pixels) {
     std::vector<std::int64_t> bounds;
-    for (std::int64_t i = 0; i <= pixels; ++i)
-        bounds.push_back(cells * i / pixels);
+    for (std::int64_t i = 0; i <= pixels; ++i) bounds.push_back(cells * i / pixels);
     return bounds;
 }
 
@@ -52,8 +50,7 @@ std::shared_ptr<Pixels> pixelsOf(const AttentionMapData& data, const MapScale& s
                                  std::int64_t columns, const Theme& theme) {
     const std::int64_t height = data.cells.shape[0], width = data.cells.shape[1];
     std::vector<Colour> colours; // 256 places are all that a map has
-    for (int i = 0; i < 256; ++i)
-        colours.push_back(colourMap(scale.colourMapName(), i / 255.0, scale.inverted()));
+    for (int i = 0; i < 256; ++i) colours.push_back(colourMap(scale.colourMapName(), i / 255.0, scale.inverted()));
     const std::vector<std::int64_t> x = pixelBounds(width, columns), y = pixelBounds(height, rows);
     auto pixels = std::make_shared<Pixels>(static_cast<std::size_t>(4 * rows * columns), 255);
     std::uint8_t* out = pixels->data();
@@ -88,8 +85,7 @@ std::vector<double> keptShares(const ViewInput& input, const PaneData& pane, dou
     const auto states = tokenStates(input, pane);
     for (std::size_t token = 0; token < states.size(); ++token) {
         const double at = (static_cast<double>(token) + 0.5 - low) / (high - low) * static_cast<double>(pixels);
-        if (at < 0 || at >= static_cast<double>(pixels) || states[token] == TokenState::AfterCut)
-            continue;
+        if (at < 0 || at >= static_cast<double>(pixels) || states[token] == TokenState::AfterCut) continue;
         all[static_cast<std::size_t>(at)] += 1;
         kept[static_cast<std::size_t>(at)] += states[token] == TokenState::Evicted ? 0 : 1;
     }
@@ -139,8 +135,7 @@ void drawMap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapD
 }
 
 void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& input, const Theme& theme) {
-    if (layout.rails.height <= 0)
-        return;
+    if (layout.rails.height <= 0) return;
     const TextStyle letter{FontFace::Interface, 10, FontWeight::SemiBold};
     double y = layout.rails.y;
     for (std::size_t i = 0; i < input.panes.size(); ++i) {
@@ -151,13 +146,11 @@ void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& 
             builder.text({rail.x - 5, y + rail.height / 2}, std::string(1, pane.letter), letter, theme.text2,
                          HorizontalAlign::Right, VerticalAlign::Middle);
         y += layout.railHeight + layout.railGap;
-        if (!pane.result)
-            continue;
+        if (!pane.result) continue;
         const auto along = static_cast<std::size_t>(std::max(1.0, rail.width));
         drawRail(builder, rail, true, keptShares(input, pane, layout.frame.x.low, layout.frame.x.high, along), identity,
                  theme);
-        if (std::cmp_not_equal(i, input.activePane) || layout.sideRail.width <= 0)
-            continue;
+        if (std::cmp_not_equal(i, input.activePane) || layout.sideRail.width <= 0) continue;
         const auto down = static_cast<std::size_t>(std::max(1.0, layout.sideRail.height));
         drawRail(builder, layout.sideRail, false,
                  keptShares(input, pane, layout.frame.y.high, layout.frame.y.low, down), identity, theme);
@@ -168,8 +161,7 @@ void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& 
 
 void drawMarginal(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const Theme& theme) {
     const Box& box = layout.marginal;
-    if (box.height <= 0 || data.columnSums.empty())
-        return;
+    if (box.height <= 0 || data.columnSums.empty()) return;
     const std::vector<float>& sums = data.columnSums.data;
     const float highest = *std::max_element(sums.begin(), sums.end());
     std::vector<Point> points;
@@ -183,8 +175,7 @@ void drawMarginal(SceneBuilder& builder, const MapLayout& layout, const Attentio
             {layout.frame.toPixels(key, 0).x, box.bottom() - box.height * std::clamp(1 + decades, 0.0, 1.0)});
     }
     builder.pushClip({box.x, box.y - 1, box.width, box.height + 2});
-    if (points.size() > 1)
-        builder.polyline(std::move(points), {theme.text2, 1, {}});
+    if (points.size() > 1) builder.polyline(std::move(points), {theme.text2, 1, {}});
     builder.popClip();
     builder.text({box.x - 5, box.bottom() - 2}, "lg Σ", {FontFace::Interface, 10}, theme.text3, HorizontalAlign::Right);
 }
@@ -213,8 +204,7 @@ void drawMarks(SceneBuilder& builder, const MapLayout& layout, const ViewInput& 
     for (auto run = input.focus.selected.begin();
          run != input.focus.selected.end();) { // ascending; neighbours leave no seam
         auto end = run + 1;
-        while (end != input.focus.selected.end() && *end == *(end - 1) + 1)
-            ++end;
+        while (end != input.focus.selected.end() && *end == *(end - 1) + 1) ++end;
         const double left = frame.toPixels(*run, 0).x, right = frame.toPixels(*(end - 1) + 1, 0).x;
         builder.rectangle({left, frame.plot.y - 4, std::max(1.0, right - left), 3}, theme.ink);
         run = end;

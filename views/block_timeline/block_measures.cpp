@@ -40,8 +40,7 @@ Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, con
     const Theme& theme = themeOf(viewport.theme);
     const Colour colour = colourOf(pane, viewport);
     double least = 1;
-    for (const auto& step : data.drift)
-        least = std::min(least, step.cosine);
+    for (const auto& step : data.drift) least = std::min(least, step.cosine);
     const double low = std::max(-1.0, least - 0.08 * (1 - least) - 1e-4);
     const auto n = static_cast<double>(pane.result->visible);
     Chart chart(viewport,
@@ -62,10 +61,8 @@ Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, con
     for (const auto& step : data.drift)
         if (!input.cursor || step.end <= *input.cursor)
             line.push_back(chart.frame.toPixels(static_cast<double>(step.end), step.cosine));
-    if (line.size() > 1)
-        builder.polyline(line, {colour, 1.6, {}});
-    if (input.cursor)
-        drawStepCursor(builder, chart.frame, theme, *input.cursor);
+    if (line.size() > 1) builder.polyline(line, {colour, 1.6, {}});
+    if (input.cursor) drawStepCursor(builder, chart.frame, theme, *input.cursor);
     builder.points(marksOf(std::move(line), pane, viewport, "drift"));
     return finishChart(chart, input, viewport, false);
 }
@@ -105,15 +102,13 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
             builder.text({line.back().x, line.back().y - 7}, formatCount(size.block), {FontFace::Monospace, 10},
                          theme.text2, HorizontalAlign::Centre);
     }
-    if (line.size() > 1)
-        builder.polyline(line, {colour, 1.6, {}});
+    if (line.size() > 1) builder.polyline(line, {colour, 1.6, {}});
     builder.points(marksOf(std::move(line), pane, viewport, "block sizes"));
     return finishChart(chart, input, viewport, false);
 }
 
 std::string driftFinding(const BlockTimelineData& data, const PaneData& pane) {
-    if (data.drift.empty())
-        return "No step has an anchor yet";
+    if (data.drift.empty()) return "No step has an anchor yet";
     const auto worst = std::min_element(data.drift.begin(), data.drift.end(),
                                         [](const auto& a, const auto& b) { return a.cosine < b.cosine; });
     return fmt::format("{}: the mean key of cache and block leaves that of all keys down to a cosine of {} (after {} "
@@ -125,8 +120,7 @@ std::string driftFinding(const BlockTimelineData& data, const PaneData& pane) {
 }
 
 std::string sizesFinding(const BlockTimelineData& data, const PaneData& pane) {
-    if (data.sizes.size() < 2)
-        return "Running the policy with one block size after the other…";
+    if (data.sizes.size() < 2) return "Running the policy with one block size after the other…";
     const auto best = std::min_element(data.sizes.begin() + 1, data.sizes.end(),
                                        [](const auto& a, const auto& b) { return a.error < b.error; });
     const auto& smallest = data.sizes[1];

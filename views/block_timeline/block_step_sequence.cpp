@@ -28,11 +28,9 @@ std::string aboutSelection(const ViewInput& input, const RunResult& result, std:
     const TokenIndex read = result.steps[events - 1].end;
     std::int64_t seen =
         std::count_if(input.focus.selected.begin(), input.focus.selected.end(), [&](TokenIndex t) { return t < read; });
-    if (seen == 0)
-        return {};
+    if (seen == 0) return {};
     std::int64_t lost = 0;
-    for (std::size_t i = 0; i < events; ++i)
-        lost += common(evictedIn(result.steps[i], input), input.focus.selected);
+    for (std::size_t i = 0; i < events; ++i) lost += common(evictedIn(result.steps[i], input), input.focus.selected);
     std::string word = selectionWord(input.focus);
     word.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(word.front())));
     return fmt::format(" {}: {} of {} still there.", word, seen - lost, seen);
@@ -51,8 +49,7 @@ StepSequence blockStepSequence(const ViewInput& input, const PaneData& pane) {
     sequence.title = fmt::format("{} {}: the prompt in blocks", pane.letter, pane.policyName);
     for (const BlockStep& step : pane.result->steps) {
         sequence.events.push_back(step.end);
-        if (common(evictedIn(step, input), input.focus.selected) > 0)
-            sequence.milestones.push_back(step.end);
+        if (common(evictedIn(step, input), input.focus.selected) > 0) sequence.milestones.push_back(step.end);
     }
     return sequence;
 }

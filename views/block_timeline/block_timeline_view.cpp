@@ -39,10 +39,8 @@ bool readsInBlocks(const PaneData& pane) {
 /// Of the timeline and of its steps.
 std::string whyNoTimeline(const ViewInput& input) {
     const PaneData* pane = activePane(input);
-    if (!pane)
-        return input.capture ? kNoPane : kNoCapture;
-    if (const std::string why = whyEmpty(input, *pane); !why.empty())
-        return why;
+    if (!pane) return input.capture ? kNoPane : kNoCapture;
+    if (const std::string why = whyEmpty(input, *pane); !why.empty()) return why;
     if (!pane->result->simulated && !readsInBlocks(*pane))
         return pane->policyName + " does not read the prompt in blocks. Choose a policy with a prompt block (KeyDiff, "
                                   "say) and set it to 128.";
@@ -74,8 +72,7 @@ std::vector<Life> livesOf(const ViewInput& input, const RunResult& result) {
 std::vector<Life> livesUntil(std::vector<Life> lives, TokenIndex read) {
     lives.resize(std::min(lives.size(), static_cast<std::size_t>(read)));
     for (Life& life : lives)
-        if (life.left > read)
-            life = {life.token, read, false};
+        if (life.left > read) life = {life.token, read, false};
     return lives;
 }
 
@@ -105,8 +102,7 @@ void drawEvictions(SceneBuilder& builder, const std::vector<Life>& lives, const 
         const Point to = frame.toPixels(life.left, static_cast<double>(life.token) + 0.5);
         const bool inside =
             to.x >= plot.x - 0.5 && to.x <= plot.right() + 0.5 && to.y >= plot.y - 0.5 && to.y <= plot.bottom() + 0.5;
-        if (life.evicted && inside)
-            ends.add(to, life.token);
+        if (life.evicted && inside) ends.add(to, life.token);
     }
     builder.points(ends.as("evicted", PickId::Kind::Token, Marker::Circle, 1.8, kTransparent, {theme.evicted, 1, {}}));
 }
@@ -117,8 +113,7 @@ void drawFocus(SceneBuilder& builder, const ViewInput& input, const std::vector<
                const Theme& theme) {
     constexpr double kDash = 7, kGap = 2;
     const auto mark = [&](TokenIndex token, double width, bool before) {
-        if (token < 0 || std::cmp_greater_equal(token, lives.size()))
-            return;
+        if (token < 0 || std::cmp_greater_equal(token, lives.size())) return;
         const double y = static_cast<double>(token) + 0.5;
         Point from = frame.toPixels(token, y), to = frame.toPixels(lives[static_cast<std::size_t>(token)].left, y);
         if (before && from.x - kGap - kDash >= frame.plot.x) {
@@ -127,8 +122,7 @@ void drawFocus(SceneBuilder& builder, const ViewInput& input, const std::vector<
         }
         builder.line(from, to, {theme.ink, width, {}});
     };
-    for (const TokenIndex token : input.focus.selected)
-        mark(token, 1.3, true);
+    for (const TokenIndex token : input.focus.selected) mark(token, 1.3, true);
     mark(input.focus.hovered, 2, false);
 }
 
@@ -152,8 +146,7 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
                 {range.yMax, range.yMin, AxisScale::Position, "Token position (0-based)"});
     SceneBuilder builder = chart.builder(viewport);
     std::vector<Life> lives = livesOf(input, result);
-    if (input.cursor)
-        lives = livesUntil(std::move(lives), *input.cursor);
+    if (input.cursor) lives = livesUntil(std::move(lives), *input.cursor);
     builder.pushClip(chart.frame.plot);
     for (const BlockStep& step : result.steps) {
         const double x = chart.frame.toPixels(step.end, 0).x;
@@ -161,8 +154,7 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
     }
     drawLives(builder, lives, chart.frame, theme);
     drawFocus(builder, input, lives, chart.frame, theme);
-    if (input.cursor)
-        drawStepCursor(builder, chart.frame, theme, *input.cursor);
+    if (input.cursor) drawStepCursor(builder, chart.frame, theme, *input.cursor);
     builder.popClip();
     drawEvictions(builder, lives, chart.frame, theme);
     Scene scene = finishChart(chart, input, viewport, true);
@@ -205,8 +197,7 @@ public:
         const bool anySize = picture == "block_size" && pane && whyEmpty(input, *pane).empty() && readsInBlocks(*pane);
         if (const std::string why = anySize ? "" : whyNoTimeline(input); !why.empty() || picture == "timeline")
             return why;
-        if (const std::string why = whyNoData<BlockTimelineData>(input, kMeasuring); !why.empty())
-            return why;
+        if (const std::string why = whyNoData<BlockTimelineData>(input, kMeasuring); !why.empty()) return why;
         const auto data = dataAs<BlockTimelineData>(input);
         return (picture == "drift" ? data->drift.empty() : data->sizes.empty()) ? kMeasuring : "";
     }
@@ -214,8 +205,7 @@ public:
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
         const std::string& picture = options.choice("picture");
         const PaneData& pane = *activePane(input);
-        if (picture == "timeline")
-            return drawTimeline(input, pane, viewport);
+        if (picture == "timeline") return drawTimeline(input, pane, viewport);
         const auto data = dataAs<BlockTimelineData>(input);
         return picture == "drift" ? drawAnchorDrift(*data, input, pane, viewport)
                                   : drawBlockSizes(*data, input, pane, viewport);
@@ -276,8 +266,7 @@ public:
                        Point at) const override {
         const std::string& picture = options.choice("picture");
         const PickId pick = pickAt(scene, at, 4);
-        if (picture == "timeline" || pick.kind != PickId::Kind::Node)
-            return {};
+        if (picture == "timeline" || pick.kind != PickId::Kind::Node) return {};
         const auto data = dataAs<BlockTimelineData>(input);
         PointFacts facts;
         if (picture == "drift" && std::cmp_less(pick.index, data->drift.size())) {

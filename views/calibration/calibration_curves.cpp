@@ -21,8 +21,7 @@ constexpr int kSteps = 120; // of a curve from 0 to 1
 double smallestMeasured(const CalibrationSeries& series) {
     double smallest = 1;
     for (const CalibrationTriple& triple : series.triples)
-        if (triple.retention > 0)
-            smallest = std::min(smallest, triple.retention);
+        if (triple.retention > 0) smallest = std::min(smallest, triple.retention);
     return series.triples.empty() ? 0 : smallest;
 }
 
@@ -44,15 +43,13 @@ double curvatureOf(const CalibrationSeries& series, const ParameterValues& optio
 NeededRetention neededBy(const CalibrationSeries& series, const ParameterValues& options) {
     const double tau = options.real("tau");
     std::vector<double> resampled;
-    for (const double k : series.resampledK)
-        resampled.push_back(retentionNeeded(k, tau));
+    for (const double k : series.resampledK) resampled.push_back(retentionNeeded(k, tau));
     return {retentionNeeded(curvatureOf(series, options), tau), bandOf(std::move(resampled))};
 }
 
 Budget budgetOf(const CalibrationSeries& series, const CalibrationViewData& data, const ParameterValues& options) {
     const double tau = options.real("tau");
-    if (series.given)
-        return {Budget::Unit::Quality, tau, fmt::format("k={}", options.real("k"))};
+    if (series.given) return {Budget::Unit::Quality, tau, fmt::format("k={}", options.real("k"))};
     // The budget fits with the standard weight; a curve of another one is taken as the retention that it gives.
     if (data.weight != kCalibrationWeight)
         return {Budget::Unit::Fraction, std::max(neededBy(series, options).retention, 1e-6), {}};
@@ -107,14 +104,12 @@ SeriesLook lookOf(const CalibrationViewData& data, std::size_t index, ThemeId th
 }
 
 void drawBand(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSeries& series, Colour colour) {
-    if (series.resampledK.size() < 2)
-        return;
+    if (series.resampledK.size() < 2) return;
     std::vector<Point> upper, lower;
     for (int i = 0; i <= kSteps; ++i) {
         const double r = static_cast<double>(i) / kSteps;
         std::vector<double> values;
-        for (const double k : series.resampledK)
-            values.push_back(calibrationCurve(k, r));
+        for (const double k : series.resampledK) values.push_back(calibrationCurve(k, r));
         const CalibrationBand band = bandOf(std::move(values));
         upper.push_back(frame.toPixels(r, band.high));
         lower.push_back(frame.toPixels(r, band.low));
@@ -126,8 +121,7 @@ void drawBand(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSe
 void drawFittedCurve(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSeries& series, double k,
                      const SeriesLook& look) {
     const double from = smallestMeasured(series), width = series.own ? 2 : 1.2;
-    if (from > 0)
-        builder.polyline(curvePoints(frame, k, 0, from), {look.colour, 1, {3, 3}});
+    if (from > 0) builder.polyline(curvePoints(frame, k, 0, from), {look.colour, 1, {3, 3}});
     builder.polyline(curvePoints(frame, k, from, 1), {look.colour, width, look.dash});
 }
 
@@ -143,8 +137,7 @@ PointCloudItem marksOf(const CalibrationSeries& series, const SeriesLook& look) 
 void drawTriples(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, std::size_t index,
                  const SeriesLook& look) {
     const CalibrationSeries& series = data.series[index];
-    if (series.triples.empty())
-        return;
+    if (series.triples.empty()) return;
     GatheredMarks points;
     auto id = static_cast<std::int64_t>(index) * kPointsPerSeries;
     for (const CalibrationTriple& triple : series.triples)

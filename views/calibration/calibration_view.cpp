@@ -60,8 +60,7 @@ std::string qualityTitle(const CalibrationViewData& data, double height, const T
                                                       : "Quality = NLL(full) / NLL(compressed)",
                                        "Quality = NLL(full) / NLL(compressed)", "Quality"};
     for (const std::string& title : titles)
-        if (text.measure(title, {FontFace::Interface, 11}).width <= height)
-            return title;
+        if (text.measure(title, {FontFace::Interface, 11}).width <= height) return title;
     return "";
 }
 
@@ -70,8 +69,7 @@ std::pair<AxisSpec, AxisSpec> axesFor(const CalibrationViewData& data, const Box
     constexpr double kRoom = 6;
     double top = 1;
     for (const CalibrationSeries& series : data.series)
-        for (const CalibrationTriple& triple : series.triples)
-            top = std::max(top, std::min(triple.quality, 1.5));
+        for (const CalibrationTriple& triple : series.triples) top = std::max(top, std::min(triple.quality, 1.5));
     const double x = kRoom / std::max(1.0, plot.width - 2 * kRoom),
                  y = kRoom * top / std::max(1.0, plot.height - 2 * kRoom);
     return {{-x, 1 + x, AxisScale::Linear, "Retention r (fraction kept)"},
@@ -95,8 +93,7 @@ void drawDiagonal(SceneBuilder& builder, const PlotFrame& frame, const Theme& th
 std::vector<std::size_t> ownSeries(const CalibrationViewData& data, const ParameterValues& options) {
     std::vector<std::size_t> own;
     for (std::size_t i = 0; i < data.series.size(); ++i)
-        if (data.series[i].own)
-            own.push_back(i);
+        if (data.series[i].own) own.push_back(i);
     std::stable_sort(own.begin(), own.end(), [&](std::size_t a, std::size_t b) {
         return neededBy(data.series[a], options).retention > neededBy(data.series[b], options).retention;
     });
@@ -180,11 +177,9 @@ public:
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         constexpr const char* measuring = "Measuring what compression costs…";
-        if (const std::string why = whyNoData<CalibrationViewData>(input, measuring); !why.empty())
-            return why;
+        if (const std::string why = whyNoData<CalibrationViewData>(input, measuring); !why.empty()) return why;
         const auto data = dataAs<CalibrationViewData>(input);
-        if (!data->series.empty())
-            return "";
+        if (!data->series.empty()) return "";
         return data->failures.empty() ? measuring : data->failures.front().sentence;
     }
 
@@ -201,8 +196,7 @@ public:
         drawDiagonal(builder, chart.frame, theme);
         for (std::size_t i = 0; i < data->series.size(); ++i) {
             const SeriesLook look = lookOf(*data, i, viewport.theme);
-            if (data->series[i].own)
-                drawBand(builder, chart.frame, data->series[i], look.colour);
+            if (data->series[i].own) drawBand(builder, chart.frame, data->series[i], look.colour);
             drawFittedCurve(builder, chart.frame, data->series[i], curvatureOf(data->series[i], options), look);
         }
         drawTau(builder, chart.frame, options.real("tau"), theme);
@@ -211,8 +205,7 @@ public:
         drawNeeded(builder, chart.frame, *data, own, options, theme);
         nameTau(builder, chart.frame, *data, options.real("tau"), theme);
         builder.popClip();
-        if (arranged.listed)
-            list.draw(builder, {viewport.width - 10 - list.width(), chart.frame.plot.y}, theme);
+        if (arranged.listed) list.draw(builder, {viewport.width - 10 - list.width(), chart.frame.plot.y}, theme);
         return finishChart(chart, input, viewport, false);
     }
 
@@ -233,8 +226,7 @@ public:
             for (const CalibrationSeries& series : data->series) {
                 for (const CalibrationTriple& triple : series.triples)
                     rows.push_back(rowOf(*data, series, options, &triple));
-                if (series.triples.empty())
-                    rows.push_back(rowOf(*data, series, options, nullptr));
+                if (series.triples.empty()) rows.push_back(rowOf(*data, series, options, nullptr));
             }
         return tableOf({"pane", "policy", "variant", "context", "kind", "retention", "quality", "fitted", "k", "tau",
                         "retention_needed", "needed_low", "needed_high", "origin", "residual_rms", "r_squared"},
@@ -246,8 +238,7 @@ public:
         const auto data = dataAs<CalibrationViewData>(input);
         const PickId pick = pickAt(scene, at, 3);
         const bool isPoint = pick.kind == PickId::Kind::Cell;
-        if (!data || (!isPoint && pick.kind != PickId::Kind::Handle))
-            return {};
+        if (!data || (!isPoint && pick.kind != PickId::Kind::Handle)) return {};
         const auto index = static_cast<std::size_t>(isPoint ? pick.index / kPointsPerSeries : pick.index);
         const CalibrationSeries& series = data->series.at(index);
         PointFacts facts;

@@ -44,11 +44,9 @@ void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationVie
     const double y = frame.toPixels(0, tau).y, width = builder.width(text, kTauStyle) + 6;
     const double last = frame.plot.right() - width - 3;
     Box plate{frame.plot.x + 3, y + 2, width, 15};
-    for (double x = plate.x; coversAPoint(plate, frame, data) && x < last; x += 8)
-        plate.x = x;
-    if (coversAPoint(plate, frame, data))
-        plate.x = frame.plot.x + 3;                          // points everywhere
-    builder.rectangle(plate, withAlpha(theme.canvas, 0.85)); // curves run here
+    for (double x = plate.x; coversAPoint(plate, frame, data) && x < last; x += 8) plate.x = x;
+    if (coversAPoint(plate, frame, data)) plate.x = frame.plot.x + 3; // points everywhere
+    builder.rectangle(plate, withAlpha(theme.canvas, 0.85));          // curves run here
     builder.text({plate.x + 3, plate.y + 1}, text, kTauStyle, theme.text1, HorizontalAlign::Left, VerticalAlign::Top);
 }
 

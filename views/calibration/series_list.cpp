@@ -87,8 +87,7 @@ void appendPoor(std::vector<LegendEntry>& legend, const CalibrationViewData& dat
             if (isPoor(data, series, options))
                 poor.push_back(series.own ? std::string(1, series.letter) : plainName(series));
         }
-    if (poor.empty())
-        return;
+    if (poor.empty()) return;
     const std::string who = poor.size() == named && named > 1 ? "all" : fmt::format("{}", fmt::join(poor, ", "));
     legend.push_back(wordsAlone(fmt::format("{} {}{}", who, kPoor, poor.size() > 1 ? "s" : "")));
 }
@@ -101,18 +100,15 @@ void appendMarks(std::vector<LegendEntry>& legend, const CalibrationViewData& da
         std::string kind;
         for (std::size_t i = 0; i < data.series.size(); ++i) {
             const CalibrationSeries& series = data.series[i];
-            if (series.triples.empty() || !isNamed(data, series) || series.proxy != proxy)
-                continue;
-            if (last)
-                last->label += ",";
+            if (series.triples.empty() || !isNamed(data, series) || series.proxy != proxy) continue;
+            if (last) last->label += ",";
             const PointCloudItem mark = marksOf(series, lookOf(data, i, theme.id));
             legend.push_back({series.own ? std::string(1, series.letter) : plainName(series), mark.marker, mark.fill,
                               mark.stroke, mark.radius});
             last = &legend.back();
             kind = kindOf(series);
         }
-        if (last)
-            last->label += " " + kind;
+        if (last) last->label += " " + kind;
     }
 }
 
@@ -123,8 +119,7 @@ std::string nameOf(const CalibrationSeries& series) { return plainName(series) +
 std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
     const std::string residual = residualText(data, series, options);
     const std::size_t contexts = misfitOf(data, series, options).contexts;
-    if (residual.empty())
-        return "";
+    if (residual.empty()) return "";
     return fmt::format("residual {}{}{}", residual, contexts > 0 ? fmt::format(" over {} contexts", contexts) : "",
                        isPoor(data, series, options) ? std::string(": ") + kPoor : "");
 }
@@ -137,12 +132,9 @@ enum class Room { Dock, LowPanel, Panel };
 std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const ParameterValues& options, SeriesNames names,
                                   Wording wording, Room room, const Theme& theme) {
     std::vector<LegendEntry> legend;
-    if (names != SeriesNames::List)
-        appendSeries(legend, data, options, wording, theme);
-    if (names != SeriesNames::List && wording >= Wording::PoorOnce)
-        appendPoor(legend, data, options);
-    if (names == SeriesNames::List || wording != Wording::Letters)
-        appendMarks(legend, data, theme);
+    if (names != SeriesNames::List) appendSeries(legend, data, options, wording, theme);
+    if (names != SeriesNames::List && wording >= Wording::PoorOnce) appendPoor(legend, data, options);
+    if (names == SeriesNames::List || wording != Wording::Letters) appendMarks(legend, data, theme);
     const bool anyProxy =
         std::any_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& one) { return one.proxy; });
     if (names != SeriesNames::List && wording == Wording::Full && anyProxy)
@@ -161,11 +153,9 @@ std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, cons
                                            SeriesNames names, const Viewport& viewport) {
     const Room room = viewport.height < 180 ? Room::Dock : viewport.height < 210 ? Room::LowPanel : Room::Panel;
     for (const Wording wording : {Wording::Full, Wording::Plain, Wording::PoorOnce}) {
-        if (room == Room::Dock && wording == Wording::Full)
-            continue;
+        if (room == Room::Dock && wording == Wording::Full) continue;
         std::vector<LegendEntry> legend = legendIn(data, options, names, wording, room, themeOf(viewport.theme));
-        if (isTopLegendWhole(viewport, legend))
-            return legend;
+        if (isTopLegendWhole(viewport, legend)) return legend;
     }
     return legendIn(data, options, names, room == Room::Panel ? Wording::Plain : Wording::Letters, room,
                     themeOf(viewport.theme));
@@ -185,8 +175,7 @@ SeriesList::SeriesList(const CalibrationViewData& data, const ParameterValues& o
     const auto widen = [&](double& width, const std::string& words, const TextStyle& style) {
         width = std::max(width, words.empty() ? 0 : text.measure(words, style).width);
     };
-    for (int column = 0; column < kColumns; ++column)
-        widen(m_widths[column], kHeads[column], kHead);
+    for (int column = 0; column < kColumns; ++column) widen(m_widths[column], kHeads[column], kHead);
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const CalibrationSeries& series = data.series[i];
         Row row{i, nameOf(series), {}};
@@ -200,8 +189,7 @@ SeriesList::SeriesList(const CalibrationViewData& data, const ParameterValues& o
     }
     m_names = std::min(m_names, 160.0);
     m_width = kMark + m_names;
-    for (const double width : m_widths)
-        m_width += width > 0 ? kGap + width : 0;
+    for (const double width : m_widths) m_width += width > 0 ? kGap + width : 0;
 }
 
 double SeriesList::height() const { return kRowPitch * static_cast<double>(m_rows.size() + 1); }
@@ -210,8 +198,7 @@ void SeriesList::draw(SceneBuilder& builder, Point topLeft, const Theme& theme) 
     const auto eachColumn = [&](const auto& tell) {
         double right = topLeft.x + kMark + m_names;
         for (int column = 0; column < kColumns; ++column)
-            if (m_widths[column] > 0)
-                tell(column, right += kGap + m_widths[column]);
+            if (m_widths[column] > 0) tell(column, right += kGap + m_widths[column]);
     };
     double y = topLeft.y + kRowPitch / 2;
     eachColumn([&](int column, double right) {

@@ -30,8 +30,7 @@ PlotFrame ClusteringPainter::delta(const Box& area) {
             low = std::min(low, relative ? radius : radius * curve.median);
             high = std::max(high, relative ? radius : radius * curve.median);
         }
-    if (!(high > low))
-        low = 0, high = std::max(1.0, high);
+    if (!(high > low)) low = 0, high = std::max(1.0, high);
     const SubPlot plot(m_viewport, area, {low, high, AxisScale::Linear, relative ? "δ / median distance" : "Radius δ"},
                        {0.8, 1.3 * static_cast<double>(m_data.most), AxisScale::Logarithmic, "Clusters m"});
     plot.open(m_builder, m_theme);
@@ -42,8 +41,7 @@ PlotFrame ClusteringPainter::delta(const Box& area) {
             if (curve.clusters[p] > 0)
                 line.push_back(plot.frame.toPixels(relative ? curve.radius[p] : curve.radius[p] * curve.median,
                                                    static_cast<double>(curve.clusters[p])));
-        if (line.size() > 1)
-            m_builder.polyline(line, strokeOf(i, m_colour, m_theme));
+        if (line.size() > 1) m_builder.polyline(line, strokeOf(i, m_colour, m_theme));
         auto points = std::make_shared<const std::vector<Point>>(std::move(line));
         m_builder.points({points,
                           nullptr,
@@ -67,8 +65,7 @@ PlotFrame ClusteringPainter::cover(const Box& area) {
             low = std::min(low, radius);
             high = std::max(high, radius);
         }
-    if (high <= 0)
-        low = 0.1, high = 1;
+    if (high <= 0) low = 0.1, high = 1;
     const double count = std::max<double>(2, static_cast<double>(m_data.coverRadius.size()));
     const SubPlot plot(m_viewport, area, {1, count, AxisScale::Logarithmic, "Greedy centres k"},
                        {low / 1.1, high * 1.1, AxisScale::Logarithmic, "Covering radius"});
@@ -81,8 +78,7 @@ PlotFrame ClusteringPainter::cover(const Box& area) {
     for (std::size_t k = 0; k < m_data.coverRadius.size(); ++k)
         if (m_data.coverRadius[k] > 0)
             line.push_back(plot.frame.toPixels(static_cast<double>(k + 1), m_data.coverRadius[k]));
-    if (line.size() > 1)
-        m_builder.polyline(std::move(line), {m_colour, 1.8, {}});
+    if (line.size() > 1) m_builder.polyline(std::move(line), {m_colour, 1.8, {}});
     m_builder.popClip();
     if (m_data.centres && !m_data.centres->order.empty())
         note(plot.frame,

@@ -50,8 +50,7 @@ std::vector<std::int64_t> ClusteringPainter::clusterSizes() const {
 
 void ClusteringPainter::note(const PlotFrame& frame, const std::string& text, bool top) {
     const TextStyle style{FontFace::Interface, 11, FontWeight::SemiBold};
-    if (frame.plot.height < 40 || frame.plot.width < 60)
-        return;
+    if (frame.plot.height < 40 || frame.plot.width < 60) return;
     const std::string shown = m_builder.elide(text, style, frame.plot.width - 14);
     const double width = m_builder.width(shown, style), y = top ? frame.plot.y + 11 : frame.plot.bottom() - 11;
     m_builder.rectangle({frame.plot.right() - width - 10, y - 8, width + 8, 16}, withAlpha(m_theme.canvas, 0.93));
@@ -60,8 +59,7 @@ void ClusteringPainter::note(const PlotFrame& frame, const std::string& text, bo
 }
 
 void ClusteringPainter::cursorLine(const PlotFrame& frame) {
-    if (!m_input.cursor)
-        return;
+    if (!m_input.cursor) return;
     const double x = frame.toPixels(m_state.read, frame.y.low).x;
     m_builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, {m_theme.ink, 1, {5, 3}});
 }
@@ -71,8 +69,7 @@ Colour ClusteringPainter::ballColour() const {
 }
 
 std::vector<double> ClusteringPainter::ballRadii() const {
-    if (m_options.choice("balls") == "head")
-        return m_state.radii;
+    if (m_options.choice("balls") == "head") return m_state.radii;
     std::vector<double> reach(m_state.clusters, 0);
     for (TokenIndex token = 0; token < m_state.read; ++token) {
         const auto c = static_cast<std::size_t>(m_data.stream->cluster[static_cast<std::size_t>(token)]);
@@ -95,8 +92,7 @@ void ClusteringPainter::tint(const PlotFrame& frame) {
 }
 
 void ClusteringPainter::balls(const PlotFrame& frame) {
-    if (m_options.choice("balls") == "none")
-        return;
+    if (m_options.choice("balls") == "none") return;
     const double unit = frame.plot.width / (frame.x.high - frame.x.low); // the same in y
     const std::vector<std::size_t> order = largestFirst(m_state.counts);
     const std::vector<double> reach = ballRadii();
@@ -105,8 +101,7 @@ void ClusteringPainter::balls(const PlotFrame& frame) {
     const Colour outline = withAlpha(ballColour(), 0.35 + 0.55 * strength);
     for (std::size_t i = count; i-- > 0;) {
         const std::size_t c = order[i];
-        if (m_state.counts[c] < 2)
-            continue;
+        if (m_state.counts[c] < 2) continue;
         const Point at = keyPlace(m_data.stream->representatives[c]);
         m_builder.circle(frame.toPixels(at.x, at.y), reach[c] * unit, withAlpha(m_colour, 0.01 + 0.07 * strength),
                          {outline, 1.2, {}});
@@ -156,14 +151,11 @@ PlotFrame ClusteringPainter::plane(const Box& area) {
     };
     SubPlot plot(m_viewport, area, {range.xMin, range.xMax, AxisScale::Linear, title(0)},
                  {range.yMin, range.yMax, AxisScale::Linear, title(1)});
-    if (!m_viewport.range)
-        makeAspectEqual(plot.frame.x, plot.frame.y, plot.frame.plot);
+    if (!m_viewport.range) makeAspectEqual(plot.frame.x, plot.frame.y, plot.frame.plot);
     plot.frame.plot = plotBoxFor(area, plot.frame.y, plot.style, *m_viewport.text);
     plot.open(m_builder, m_theme);
-    if (m_options.flag("tint"))
-        tint(plot.frame);
-    if (m_data.stream)
-        balls(plot.frame);
+    if (m_options.flag("tint")) tint(plot.frame);
+    if (m_data.stream) balls(plot.frame);
     GatheredMarks keys;
     const TokenIndex read = m_data.stream ? m_state.read : static_cast<TokenIndex>(m_data.points.shape[0]);
     for (TokenIndex token = 0; token < read; ++token)
@@ -174,8 +166,7 @@ PlotFrame ClusteringPainter::plane(const Box& area) {
     else if (m_data.centres)
         centreMarks(plot.frame);
     for (const TokenIndex token : m_input.focus.selected)
-        if (token < read)
-            ring(plot.frame, token);
+        if (token < read) ring(plot.frame, token);
     if (const TokenIndex hovered = m_input.focus.hovered; hovered >= 0 && hovered < read)
         drawHoverRing(m_builder, plot.frame.toPixels(keyPlace(hovered).x, keyPlace(hovered).y), m_theme);
     return plot.close(m_builder, m_theme);
@@ -198,8 +189,7 @@ PlotFrame ClusteringPainter::births(const Box& area) {
         line.push_back(plot.frame.toPixels(at, static_cast<double>(c + 1)));
     }
     past.push_back(plot.frame.toPixels(m_state.read, static_cast<double>(m_state.clusters)));
-    if (!future.empty())
-        m_builder.polyline(future, {m_theme.border, 1.4, {}});
+    if (!future.empty()) m_builder.polyline(future, {m_theme.border, 1.4, {}});
     m_builder.polyline(past, {m_colour, 1.8, {}});
     cursorLine(plot.frame);
     m_builder.popClip();
@@ -220,8 +210,7 @@ PlotFrame ClusteringPainter::sizes(const Box& area) {
     plot.open(m_builder, m_theme);
     const std::size_t stride = counts.size() / kMostBars + 1;
     for (std::size_t i = 0; i < counts.size(); i += stride) {
-        if (counts[i] < 1)
-            continue;
+        if (counts[i] < 1) continue;
         const Point top = plot.frame.toPixels(static_cast<double>(i), static_cast<double>(counts[i]));
         const double width = plot.frame.plot.width / bars * static_cast<double>(stride);
         m_builder.rectangle(

@@ -43,8 +43,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 /// The overview: clusters on the left, two plots stacked on the right; in little room the clusters alone.
 PlotFrame drawOverview(ClusteringPainter& painter, const ClusteringData& data, const Box& area) {
-    if (area.width < 460 || area.height < 200)
-        return painter.plane(area);
+    if (area.width < 460 || area.height < 200) return painter.plane(area);
     const double side = std::min(0.36 * area.width, 320.0), half = (area.height - 8) / 2;
     const Box top{area.right() - side, area.y, side, half}, bottom{top.x, area.y + half + 8, side, half};
     if (data.stream)
@@ -56,24 +55,18 @@ PlotFrame drawOverview(ClusteringPainter& painter, const ClusteringData& data, c
 }
 
 PlotFrame drawSizes(ClusteringPainter& painter, const ClusteringData& data, const Box& area) {
-    if (!data.stream || area.width < 460)
-        return painter.sizes(area);
+    if (!data.stream || area.width < 460) return painter.sizes(area);
     painter.radii({area.x + area.width / 2 + 5, area.y, area.width / 2 - 5, area.height});
     return painter.sizes({area.x, area.y, area.width / 2 - 5, area.height});
 }
 
 PlotFrame drawPicture(ClusteringPainter& painter, const ClusteringData& data, const std::string& picture,
                       const Box& area) {
-    if (picture == "births")
-        return painter.births(area);
-    if (picture == "sizes")
-        return drawSizes(painter, data, area);
-    if (picture == "reservoir")
-        return painter.reservoir(area);
-    if (picture == "sampling")
-        return painter.sampling(area);
-    if (picture == "delta")
-        return painter.delta(area);
+    if (picture == "births") return painter.births(area);
+    if (picture == "sizes") return drawSizes(painter, data, area);
+    if (picture == "reservoir") return painter.reservoir(area);
+    if (picture == "sampling") return painter.sampling(area);
+    if (picture == "delta") return painter.delta(area);
     return picture == "radius" ? painter.cover(area) : drawOverview(painter, data, area);
 }
 
@@ -91,8 +84,7 @@ std::string deltaFinding(const ClusteringData& data) {
 }
 
 std::string coverFinding(const ClusteringData& data) {
-    if (data.coverRadius.empty())
-        return "No centre was chosen: recent tokens fill the budget";
+    if (data.coverRadius.empty()) return "No centre was chosen: recent tokens fill the budget";
     const double first = data.coverRadius.front();
     const auto half =
         std::find_if(data.coverRadius.begin(), data.coverRadius.end(), [&](double r) { return r <= first / 2; });
@@ -149,8 +141,7 @@ PointFacts clusterFacts(const ViewInput& input, const ClusteringData& data, std:
     if (data.stream) {
         const StreamState state = streamState(*data.stream, input.cursor);
         const auto c = static_cast<std::size_t>(index);
-        if (index < 0 || c >= state.clusters)
-            return {};
+        if (index < 0 || c >= state.clusters) return {};
         facts.token = data.stream->representatives[c];
         facts.rows = {
             {"cluster",
@@ -174,8 +165,7 @@ PointFacts clusterFacts(const ViewInput& input, const ClusteringData& data, std:
 PointFacts tokenFacts(const ClusteringData& data, TokenIndex token) {
     PointFacts facts;
     facts.token = token;
-    if (!data.stream || token < 0 || static_cast<std::size_t>(token) >= data.stream->cluster.size())
-        return facts;
+    if (!data.stream || token < 0 || static_cast<std::size_t>(token) >= data.stream->cluster.size()) return facts;
     const auto i = static_cast<std::size_t>(token);
     const auto c = static_cast<std::size_t>(data.stream->cluster[i]);
     facts.rows = {{"cluster", formatCount(static_cast<std::int64_t>(c) + 1)},
@@ -187,8 +177,7 @@ PointFacts tokenFacts(const ClusteringData& data, TokenIndex token) {
 
 PointFacts samplingFacts(const ClusteringData& data, const StreamState& state, std::int64_t index) {
     const Sampling sampling = samplingOf(*data.stream, state);
-    if (index < 0 || index >= std::ssize(sampling.bins))
-        return {};
+    if (index < 0 || index >= std::ssize(sampling.bins)) return {};
     const SamplingBin& bin = sampling.bins[static_cast<std::size_t>(index)];
     PointFacts facts;
     facts.rows = {
@@ -253,8 +242,7 @@ public:
     std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
         const auto data = dataAs<ClusteringData>(input);
         const std::string& picture = options.choice("picture");
-        if (picture == "delta")
-            return deltaFinding(*data);
+        if (picture == "delta") return deltaFinding(*data);
         return data->stream ? streamFinding(*data->stream, streamState(*data->stream, input.cursor), picture)
                             : coverFinding(*data);
     }
@@ -264,8 +252,7 @@ public:
         const std::string& picture = options.choice("picture");
         std::vector<std::vector<std::string>> rows;
         if (picture == "delta") {
-            if (data)
-                rows = curveRows(*data);
+            if (data) rows = curveRows(*data);
             return tableOf({"source", "radius_in_medians", "radius", "clusters"}, std::move(rows));
         }
         if (data && data->stream) {
@@ -309,10 +296,8 @@ public:
                        Point at) const override {
         const auto data = dataAs<ClusteringData>(input);
         const PickId pick = pickAt(scene, at, 4);
-        if (!data || pick.kind == PickId::Kind::None)
-            return {};
-        if (pick.kind == PickId::Kind::Token)
-            return tokenFacts(*data, static_cast<TokenIndex>(pick.index));
+        if (!data || pick.kind == PickId::Kind::None) return {};
+        if (pick.kind == PickId::Kind::Token) return tokenFacts(*data, static_cast<TokenIndex>(pick.index));
         if (pick.index == -3 && scene.plot.width > 0 && options.choice("picture") == "radius") {
             const double last = std::max<double>(2, static_cast<double>(data->coverRadius.size()));
             const double k = std::exp(std::log(last) * (at.x - scene.plot.x) / scene.plot.width);

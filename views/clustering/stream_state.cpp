@@ -55,15 +55,13 @@ StreamState streamState(const SubgenLog::Head& stream, std::optional<TokenIndex>
         for (const auto& accepted : stream.clusterHistory[c])
             state.clusterSlots.back().push_back(lastBefore(accepted, state.read));
     }
-    for (const auto& accepted : stream.valueHistory)
-        state.valueSlots.push_back(lastBefore(accepted, state.read));
+    for (const auto& accepted : stream.valueHistory) state.valueSlots.push_back(lastBefore(accepted, state.read));
     return state;
 }
 
 double growthExponent(const SubgenLog::Head& stream) {
     const std::size_t n = stream.cluster.size(), half = n / 2;
-    if (n < 8)
-        return std::numeric_limits<double>::quiet_NaN();
+    if (n < 8) return std::numeric_limits<double>::quiet_NaN();
     const auto born = [&](std::size_t read) {
         return static_cast<double>(std::lower_bound(stream.representatives.begin(), stream.representatives.end(),
                                                     static_cast<TokenIndex>(read)) -
@@ -87,8 +85,7 @@ StepSequence streamStepSequence(const SubgenLog::Head& stream) {
 
 std::string streamCaption(const ViewInput& input, const SubgenLog::Head& stream) {
     const StreamState state = streamState(stream, input.cursor);
-    if (state.read == 0)
-        return "Nothing has been read: no cluster, empty reservoirs.";
+    if (state.read == 0) return "Nothing has been read: no cluster, empty reservoirs.";
     const TokenIndex token = state.read - 1;
     const auto i = static_cast<std::size_t>(token), c = static_cast<std::size_t>(stream.cluster[i]);
     const std::int64_t slots = slotsTaken(stream.clusterHistory[c], token);
@@ -116,8 +113,7 @@ Sampling samplingOf(const SubgenLog::Head& stream, const StreamState& state) {
             ++held[static_cast<std::size_t>(token)];
             ++sampling.drawn;
         }
-    if (sampling.drawn == 0 || state.mu <= 0)
-        return sampling;
+    if (sampling.drawn == 0 || state.mu <= 0) return sampling;
     std::vector<std::size_t> order(held.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {

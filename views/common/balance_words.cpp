@@ -20,8 +20,7 @@ std::string standInWords(const std::string& lacks, const std::string& source,
     for (const std::string& words :
          {lacks + ". Shown as an example: " + source + ". Choose that policy to see your own.",
           lacks + ". This is an example; choose that policy to see your own."})
-        if (fits(words))
-            return words;
+        if (fits(words)) return words;
     return "Example: choose BalanceKV for your own.";
 }
 

@@ -33,8 +33,7 @@ bool isWhole(double value) { return std::abs(value - std::round(value)) < 1e-9 *
 /// With which a value is exact, up to `most`.
 int decimalsOf(double value, int most) {
     int decimals = 0;
-    while (decimals < most && !isWhole(value * std::pow(10.0, decimals)))
-        ++decimals;
+    while (decimals < most && !isWhole(value * std::pow(10.0, decimals))) ++decimals;
     return decimals;
 }
 
@@ -45,8 +44,7 @@ int lettersOf(const std::string& text) { // of UTF-8
 
 /// The result of `write` with the most decimals that fit.
 template <typename Write> std::string shortened(int decimals, const Write& write) {
-    while (decimals > 0 && lettersOf(write(decimals)) >= kLetters)
-        --decimals;
+    while (decimals > 0 && lettersOf(write(decimals)) >= kLetters) --decimals;
     return write(decimals);
 }
 
@@ -73,18 +71,15 @@ BarLabels::BarLabels(double low, double high, double step) : m_step(step) {
 }
 
 std::string BarLabels::tick(double value) const {
-    if (m_isPower)
-        return value == 0 ? "0" : powerText(value, m_decimals, m_exponent);
+    if (m_isPower) return value == 0 ? "0" : powerText(value, m_decimals, m_exponent);
     return fixedText(value, m_decimals);
 }
 
 std::string BarLabels::end(double value, bool chosen) const {
-    if (value == 0)
-        return "0";
+    if (value == 0) return "0";
     const double magnitude = std::abs(value);
     const int exponent = roundedExponent(magnitude, kSignificant - 1);
-    if (m_counts && isWhole(value) && exponent < 6)
-        return formatCount(std::llround(value));
+    if (m_counts && isWhole(value) && exponent < 6) return formatCount(std::llround(value));
     // Ends closer together than three digits tell apart have those of the ticks.
     const int digits = std::max(kSignificant - 1, exponent - exponentOf(m_step)); // behind the first
     const auto own = [&](double number) { return chosen ? decimalsOf(number, kMostDecimals) : 0; };
@@ -96,13 +91,11 @@ std::string BarLabels::end(double value, bool chosen) const {
 }
 
 std::string decadeLabel(double value) {
-    if (!(value > 0))
-        return "0";
+    if (!(value > 0)) return "0";
     const int exponent = roundedExponent(value, 2);
     std::string text = formatFixed(value / std::pow(10.0, exponent), 2);
     text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.')
-        text.pop_back();
+    if (text.back() == '.') text.pop_back();
     return exponent == 0 ? text : text + "e" + formatFixed(exponent, 0);
 }
 

@@ -69,8 +69,7 @@ Box plotArea(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
 }
 
 void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewport& viewport, bool wholeModel) {
-    if (!viewport.forExport)
-        return;
+    if (!viewport.forExport) return;
     const TextStyle note{FontFace::Interface, 10};
     const std::string text = provenance(input, readyPanes(input), wholeModel);
     builder.text({viewport.width / 2, viewport.height - 5}, builder.elide(text, note, viewport.width - 16), note,
@@ -94,8 +93,7 @@ Scene finishChart(Chart& chart, const ViewInput& input, const Viewport& viewport
     drawAxes(builder, chart.frame, chart.style, theme);
     drawTopLegend(builder, viewport, chart.legend, chart.frame.plot.x);
     drawProvenance(builder, input, viewport, wholeModel);
-    if (!zoomable)
-        return std::move(chart.scene);
+    if (!zoomable) return std::move(chart.scene);
     chart.scene.plot = chart.frame.plot;
     chart.scene.xMin = chart.frame.x.low, chart.scene.xMax = chart.frame.x.high;
     chart.scene.yMin = chart.frame.y.low, chart.scene.yMax = chart.frame.y.high;

@@ -39,21 +39,17 @@ void ColourScale::stretchColumn(double below, double above) {
 }
 
 void ColourScale::choose(const ValueRange& chosen) {
-    if (!chosen.applies(m_quantity))
-        return;
+    if (!chosen.applies(m_quantity)) return;
     double low = m_low, high = m_high;
     if (isSigned()) {
         high = levelOfValue(std::max(std::abs(chosen.low.value_or(0)), std::abs(chosen.high.value_or(0))));
         low = -high;
     } else {
         // No logarithm: the end stays where the scale has it.
-        if (chosen.low && (!isLogarithmic() || *chosen.low > 0))
-            low = levelOfValue(*chosen.low);
-        if (chosen.high && (!isLogarithmic() || *chosen.high > 0))
-            high = levelOfValue(*chosen.high);
+        if (chosen.low && (!isLogarithmic() || *chosen.low > 0)) low = levelOfValue(*chosen.low);
+        if (chosen.high && (!isLogarithmic() || *chosen.high > 0)) high = levelOfValue(*chosen.high);
     }
-    if (!(low < high))
-        return; // one end was chosen beyond the automatic other end
+    if (!(low < high)) return; // one end was chosen beyond the automatic other end
     m_chosen = true;
     m_low = low;
     m_high = high;
@@ -95,8 +91,7 @@ std::vector<double> ColourScale::sortedLevels() const {
 
 std::pair<double, double> ColourScale::middle(double leftOut) const {
     const std::vector<double> levels = sortedLevels();
-    if (levels.empty())
-        return {valueOfLevel(m_low), valueOfLevel(m_high)};
+    if (levels.empty()) return {valueOfLevel(m_low), valueOfLevel(m_high)};
     const auto cut = static_cast<std::size_t>(leftOut * static_cast<double>(levels.size()));
     return {valueOfLevel(levels[cut]), valueOfLevel(levels[levels.size() - 1 - cut])};
 }
@@ -127,14 +122,12 @@ std::vector<Tick> ColourScale::ticks() const {
 }
 
 ColourScale::Notation ColourScale::notation() const {
-    if (isLogarithmic())
-        return {decadeLabel, decadeLabel};
+    if (isLogarithmic()) return {decadeLabel, decadeLabel};
     const double low = valueOfLevel(m_columnLow), high = valueOfLevel(m_columnHigh);
     const std::vector<Tick> marks = ticks();
     const BarLabels labels(low, high, marks.size() > 1 ? marks[1].value - marks[0].value : (high - low) / 5);
     const auto end = [labels, chosen = m_chosen](double value) { return labels.end(value, chosen); };
-    if (marks.size() < 2)
-        return {end, end};
+    if (marks.size() < 2) return {end, end};
     return {[labels](double value) { return labels.tick(value); }, end};
 }
 
@@ -152,8 +145,7 @@ ColourColumnSpec ColourScale::column() const {
         }
     });
     std::copy(counts.begin(), counts.end(), spec.histogram.begin());
-    for (Tick& tick : spec.ticks)
-        tick = {(tick.value - m_columnLow) / span, tickText(valueOfLevel(tick.value))};
+    for (Tick& tick : spec.ticks) tick = {(tick.value - m_columnLow) / span, tickText(valueOfLevel(tick.value))};
     spec.low = (m_low - m_columnLow) / span;
     spec.high = (m_high - m_columnLow) / span;
     spec.lowLabel = (below ? "≤" : "") + endText(valueOfLevel(m_low));
@@ -194,8 +186,7 @@ SettingChange automaticRange() { return {.options = {{kValueRangeOption, "auto"}
 
 PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at) {
     const auto place = placeOnColumn(scene, at);
-    if (!place || pickAt(scene, at, 0) != kColourColumn)
-        return {};
+    if (!place || pickAt(scene, at, 0) != kColourColumn) return {};
     const auto [below, above] = scale.sharesBeyond();
     const ValueRange range = scale.range();
     PointFacts facts;

@@ -17,8 +17,7 @@ ParameterChoice choiceOf(const MeasureCard& card) { return {card.id, measureTitl
 
 std::vector<ParameterChoice> measureChoicesWith(const std::vector<ParameterChoice>& own) {
     std::vector<ParameterChoice> choices;
-    for (const std::string_view id : kFirst)
-        choices.push_back(choiceOf(measureById(id)));
+    for (const std::string_view id : kFirst) choices.push_back(choiceOf(measureById(id)));
     choices.insert(choices.end(), own.begin(), own.end());
     for (const MeasureCard& card : allMeasures())
         if (card.isPerHead() && std::find(kFirst.begin(), kFirst.end(), card.id) == kFirst.end())
@@ -37,15 +36,13 @@ bool isHeadMeasure(std::string_view id) {
 std::vector<std::string> signedMeasures() {
     std::vector<std::string> ids;
     for (const MeasureCard& card : allMeasures())
-        if (card.isSigned)
-            ids.push_back(card.id);
+        if (card.isSigned) ids.push_back(card.id);
     return ids;
 }
 
 std::vector<std::string_view> idsOf(const std::vector<ParameterChoice>& choices) {
     std::vector<std::string_view> ids;
-    for (const ParameterChoice& choice : choices)
-        ids.emplace_back(choice.id);
+    for (const ParameterChoice& choice : choices) ids.emplace_back(choice.id);
     return ids;
 }
 

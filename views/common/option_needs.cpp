@@ -18,22 +18,18 @@ const ParameterSpec& specOf(const ParameterTable& options, std::string_view id) 
 
 /// As menus show it: the label of a choice, "on" or "off", "empty" for a text that holds nothing.
 std::string shownValue(const ParameterSpec& spec, const std::string& value) {
-    if (spec.kind == ParameterKind::Flag)
-        return value == "true" ? "on" : "off";
+    if (spec.kind == ParameterKind::Flag) return value == "true" ? "on" : "off";
     for (const ParameterChoice& choice : spec.choices)
-        if (choice.id == value)
-            return choice.label;
+        if (choice.id == value) return choice.label;
     return value.empty() ? "empty" : value;
 }
 
 /// "Map is Causal, Non-causal or Chunks". A long list of allowed values is worded by the excluded ones.
 std::string termWords(const ParameterSpec& spec, const OptionIs& term) {
-    if (term.values.empty())
-        return spec.label + " is set";
+    if (term.values.empty()) return spec.label + " is set";
     const bool most = spec.choices.size() > 5 && 2 * term.values.size() > spec.choices.size();
     std::vector<std::string> listed = term.values;
-    if (most)
-        listed = choicesBut({spec}, spec.id, term.values);
+    if (most) listed = choicesBut({spec}, spec.id, term.values);
     std::string words = spec.label + (most ? " is not " : " is ");
     for (std::size_t i = 0; i < listed.size(); ++i)
         words += (i == 0 ? "" : i + 1 < listed.size() ? ", " : " or ") + shownValue(spec, listed[i]);
@@ -41,8 +37,7 @@ std::string termWords(const ParameterSpec& spec, const OptionIs& term) {
 }
 
 bool holds(const ParameterValues& options, const OptionIs& term) {
-    if (term.values.empty())
-        return !options.isDefault(term.id);
+    if (term.values.empty()) return !options.isDefault(term.id);
     return std::find(term.values.begin(), term.values.end(), options.text(term.id)) != term.values.end();
 }
 
@@ -57,17 +52,14 @@ std::string needWords(const View& view, const OptionNeed& need) {
 
 std::string whyIdle(const View& view, const ParameterValues& options, std::string_view id) {
     for (const OptionNeed& need : view.card().needs) {
-        if (need.id != id)
-            continue;
+        if (need.id != id) continue;
         std::string why = "Matters only while " + needWords(view, need);
         for (const OptionIs& term : need.anyOf)
             if (holds(options, term)) {
                 why = whyIdle(view, options, term.id);
-                if (why.empty())
-                    break;
+                if (why.empty()) break;
             }
-        if (!why.empty())
-            return why;
+        if (!why.empty()) return why;
     }
     return {};
 }
@@ -76,8 +68,7 @@ std::vector<std::string> choicesBut(const ParameterTable& options, std::string_v
                                     const std::vector<std::string>& left) {
     std::vector<std::string> ids;
     for (const ParameterChoice& choice : specOf(options, id).choices)
-        if (std::find(left.begin(), left.end(), choice.id) == left.end())
-            ids.push_back(choice.id);
+        if (std::find(left.begin(), left.end(), choice.id) == left.end()) ids.push_back(choice.id);
     return ids;
 }
 

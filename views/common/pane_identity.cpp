@@ -27,8 +27,7 @@ std::size_t repetitionOf(int earlier) {
 
 PaneIdentity::PaneIdentity(std::string_view policyId, int earlier, ThemeId theme)
     : m_style(policyStyle(policyId, theme)), m_earlier(earlier) {
-    if (earlier <= 0)
-        return;
+    if (earlier <= 0) return;
     const std::size_t repetition = repetitionOf(earlier);
     m_style.dash = m_style.dash == dashOf(repetition) ? dashOf(kRepetitions) : dashOf(repetition);
 }
@@ -48,19 +47,16 @@ void PaneIdentity::drawArea(SceneBuilder& builder, const Box& box, PickId pick) 
 }
 
 void PaneIdentity::drawThinBar(SceneBuilder& builder, const Box& box) const {
-    if (!isRepeated())
-        return builder.rectangle(box, m_style.colour);
+    if (!isRepeated()) return builder.rectangle(box, m_style.colour);
     const double y = box.y + box.height / 2;
     builder.polyline({{box.x, y}, {box.right(), y}}, {m_style.colour, box.height, m_style.dash});
 }
 
 bool PaneIdentity::railHas(double fromEdge) const {
-    if (!isRepeated())
-        return true;
+    if (!isRepeated()) return true;
     double rest = std::fmod(fromEdge, std::accumulate(m_style.dash.begin(), m_style.dash.end(), 0.0));
     for (std::size_t i = 0; i < m_style.dash.size(); ++i) {
-        if (rest < m_style.dash[i])
-            return i % 2 == 0;
+        if (rest < m_style.dash[i]) return i % 2 == 0;
         rest -= m_style.dash[i];
     }
     return false;

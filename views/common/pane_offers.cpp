@@ -24,15 +24,12 @@ PaneOffer offerToShow(const ViewInput& input, int pane) {
 }
 
 std::optional<PaneOffer> offerPolicy(const ViewInput& input, const std::vector<PolicyFamily>& families) {
-    if (!input.capture)
-        return std::nullopt;
+    if (!input.capture) return std::nullopt;
     const PaneData* active = activePane(input);
     const bool waits = active && !active->result && active->error.empty();
-    if (waits || (active && chooses(*active, families)))
-        return std::nullopt;
+    if (waits || (active && chooses(*active, families))) return std::nullopt;
     for (std::size_t i = 0; i < input.panes.size(); ++i)
-        if (chooses(input.panes[i], families))
-            return offerToShow(input, static_cast<int>(i));
+        if (chooses(input.panes[i], families)) return offerToShow(input, static_cast<int>(i));
     return PaneOffer{.spec = firstOf(families.front())};
 }
 

@@ -78,8 +78,7 @@ PolicyStyle policyStyle(std::string_view policyId, ThemeId theme) {
         return styleOf(chosen->light, chosen->dark, chosen->marker, chosen->dash, theme);
     std::size_t spare = 0;
     for (const Policy* policy : allPolicies()) {
-        if (policy->card().id == policyId)
-            return spareStyle(spare, theme);
+        if (policy->card().id == policyId) return spareStyle(spare, theme);
         spare += chosenFor(policy->card().id) == nullptr;
     }
     return {themeOf(theme).text3, Marker::Diamond, {2, 2}};

@@ -27,12 +27,10 @@ void drawChip(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme,
 void drawStepCursor(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme, TokenIndex cursor) {
     const double x = frame.toPixels(static_cast<double>(cursor), 0).x;
     const Box& plot = frame.plot;
-    if (x > plot.right())
-        return;
+    if (x > plot.right()) return;
     const double left = std::max(x, plot.x);
     builder.rectangle({left, plot.y, plot.right() - left, plot.height}, withAlpha(theme.sunken, 0.85));
-    if (x >= plot.x)
-        builder.line({x, plot.y}, {x, plot.bottom()}, {theme.ink, 1.5, {}});
+    if (x >= plot.x) builder.line({x, plot.y}, {x, plot.bottom()}, {theme.ink, 1.5, {}});
     drawChip(builder, frame, theme, left, cursor);
 }
 

@@ -12,8 +12,7 @@ namespace kvscope {
 
 /// Number of events at or before the cursor; without a cursor all of them.
 inline std::size_t eventsUntil(const std::vector<TokenIndex>& events, std::optional<TokenIndex> cursor) {
-    if (!cursor)
-        return events.size();
+    if (!cursor) return events.size();
     return static_cast<std::size_t>(std::upper_bound(events.begin(), events.end(), *cursor) - events.begin());
 }
 

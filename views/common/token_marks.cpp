@@ -25,8 +25,7 @@ void drawCloud(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& 
     std::int64_t seen = 0;
     for (std::size_t i = 0; i < marks.places.size(); ++i) {
         const auto token = static_cast<TokenIndex>(i);
-        if (marks.states[i] != style.state || !marks.hasPlace(token) || seen++ % stride != 0)
-            continue;
+        if (marks.states[i] != style.state || !marks.hasPlace(token) || seen++ % stride != 0) continue;
         cloud.add(frame.toPixels(marks.places[i].x, marks.places[i].y), token);
     }
     builder.points(cloud.as(style.name, PickId::Kind::Token, style.marker, style.radius, style.fill, style.stroke));
@@ -37,14 +36,10 @@ RingedMark ringedMark(const TokenMarks& marks, const PlotFrame& frame, TokenInde
     const double radius = marks.keptRadius + 0.6;
     const Point at = frame.toPixels(marks.places[i].x, marks.places[i].y);
     switch (marks.states[i]) {
-    case TokenState::Kept:
-        return {token, at, radius, Marker::Circle, theme.kept, {}};
-    case TokenState::Protected:
-        return {token, at, radius, Marker::Square, theme.protectedToken, {}};
-    case TokenState::Evicted:
-        return {token, at, radius - 0.3, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}};
-    case TokenState::AfterCut:
-        break;
+    case TokenState::Kept: return {token, at, radius, Marker::Circle, theme.kept, {}};
+    case TokenState::Protected: return {token, at, radius, Marker::Square, theme.protectedToken, {}};
+    case TokenState::Evicted: return {token, at, radius - 0.3, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}};
+    case TokenState::AfterCut: break;
     }
     return {token, at, radius - 0.3, Marker::Circle, kTransparent, {theme.text3, 1.2, {}}};
 }
@@ -53,11 +48,9 @@ void drawRings(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& 
                const Theme& theme) {
     std::vector<RingedMark> selected;
     for (const TokenIndex token : focus.selected)
-        if (marks.hasPlace(token))
-            selected.push_back(ringedMark(marks, frame, token, theme));
+        if (marks.hasPlace(token)) selected.push_back(ringedMark(marks, frame, token, theme));
     drawRingedMarks(builder, selected, theme);
-    if (!marks.hasPlace(focus.hovered))
-        return;
+    if (!marks.hasPlace(focus.hovered)) return;
     drawHoveredMark(builder, ringedMark(marks, frame, focus.hovered, theme), theme);
 }
 
@@ -71,8 +64,7 @@ std::int64_t countOf(const TokenMarks& marks, TokenState state) {
 } // namespace
 
 bool TokenMarks::hasPlace(TokenIndex token) const {
-    if (token < 0 || static_cast<std::size_t>(token) >= places.size())
-        return false;
+    if (token < 0 || static_cast<std::size_t>(token) >= places.size()) return false;
     const Point& place = places[static_cast<std::size_t>(token)];
     return std::isfinite(place.x) && std::isfinite(place.y);
 }
@@ -115,13 +107,11 @@ void drawMark(SceneBuilder& builder, const RingedMark& mark) {
 
 void drawRingedMarks(SceneBuilder& builder, const std::vector<RingedMark>& marks, const Theme& theme) {
     constexpr double kReach = 2; // from the mark to its ring
-    for (const RingedMark& mark : marks)
-        builder.circle(mark.at, mark.radius + kReach + 1, theme.casing, {});
+    for (const RingedMark& mark : marks) builder.circle(mark.at, mark.radius + kReach + 1, theme.casing, {});
     for (const RingedMark& mark : marks)
         builder.circle(mark.at, mark.radius + kReach, kTransparent, {theme.ink, 1.3, {}},
                        {PickId::Kind::Token, mark.token});
-    for (const RingedMark& mark : marks)
-        drawMark(builder, mark);
+    for (const RingedMark& mark : marks) drawMark(builder, mark);
 }
 
 void drawHoverRing(SceneBuilder& builder, Point at, const Theme& theme) {

@@ -23,11 +23,9 @@ namespace {
 }
 
 std::optional<double> readEnd(std::string_view whole, std::string_view text) {
-    if (text.empty())
-        return std::nullopt;
+    if (text.empty()) return std::nullopt;
     const auto value = parseNumber<double>(text);
-    if (!value || !std::isfinite(*value))
-        refuse(whole, "");
+    if (!value || !std::isfinite(*value)) refuse(whole, "");
     return value;
 }
 
@@ -35,28 +33,23 @@ std::optional<double> readEnd(std::string_view whole, std::string_view text) {
 
 ValueRange ValueRange::parse(std::string_view text) {
     ValueRange range;
-    if (text == "auto")
-        return range;
+    if (text == "auto") return range;
     std::string_view ends = text;
     if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
         range.quantity = text.substr(0, colon);
         ends = text.substr(colon + 1);
     }
     const std::size_t dots = ends.find("..");
-    if (dots == std::string_view::npos)
-        refuse(text, "");
+    if (dots == std::string_view::npos) refuse(text, "");
     range.low = readEnd(text, ends.substr(0, dots));
     range.high = readEnd(text, ends.substr(dots + 2));
-    if (!range.isChosen())
-        refuse(text, ": it has no end");
-    if (range.low && range.high && !(*range.low < *range.high))
-        refuse(text, ": it ends before it begins");
+    if (!range.isChosen()) refuse(text, ": it has no end");
+    if (range.low && range.high && !(*range.low < *range.high)) refuse(text, ": it ends before it begins");
     return range;
 }
 
 std::string ValueRange::text() const {
-    if (!isChosen())
-        return "auto";
+    if (!isChosen()) return "auto";
     const auto end = [](const std::optional<double>& value) {
         return value ? fmt::format("{}", *value) : std::string();
     };
@@ -71,8 +64,7 @@ ParameterSpec valueRangeOption(void (*check)(std::string_view)) {
 
 void checkValueRange(std::string_view text, std::span<const std::string_view> known, const char* whose) {
     const ValueRange range = ValueRange::parse(text);
-    if (range.quantity.empty() || std::find(known.begin(), known.end(), range.quantity) != known.end())
-        return;
+    if (range.quantity.empty() || std::find(known.begin(), known.end(), range.quantity) != known.end()) return;
     throw Error({.sentence = fmt::format("{} has no values called '{}'", whose, range.quantity),
                  .place = "option range",
                  .remedy = fmt::format("Write one of {} before the colon, or leave it out", fmt::join(known, ", "))});
@@ -94,8 +86,7 @@ std::string formatBound(double value) {
         text = fmt::format("{:.3g}e{}", value / std::pow(10.0, exponent), exponent);
     }
     std::string result;
-    for (const char c : text)
-        result += c == '-' ? "\u2212" : std::string(1, c);
+    for (const char c : text) result += c == '-' ? "\u2212" : std::string(1, c);
     return result;
 }
 

@@ -16,11 +16,9 @@ std::string View::finding(const ViewInput& input, const ParameterValues& options
 }
 
 PointFacts View::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {
-    if (!whyNoPicture(input, options).empty())
-        return {};
+    if (!whyNoPicture(input, options).empty()) return {};
     if (pickAt(scene, at, 0) == kColourColumn)
-        if (const auto scale = colourScale(input, options))
-            return rangeFacts(*scale, scene, at);
+        if (const auto scale = colourScale(input, options)) return rangeFacts(*scale, scene, at);
     return inspect(input, options, scene, at);
 }
 

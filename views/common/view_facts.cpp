@@ -27,8 +27,7 @@ const PaneData* activePane(const ViewInput& input) {
 std::vector<const PaneData*> readyPanes(const ViewInput& input) {
     std::vector<const PaneData*> panes;
     for (const PaneData& pane : input.panes)
-        if (pane.result)
-            panes.push_back(&pane);
+        if (pane.result) panes.push_back(&pane);
     return panes;
 }
 
@@ -39,10 +38,8 @@ std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane
     std::fill_n(states.begin(), std::min<std::size_t>(n, static_cast<std::size_t>(result.visible)),
                 TokenState::Evicted);
     const HeadSelection& head = headOf(result, input.kvHead);
-    for (const TokenIndex token : head.kept)
-        states[static_cast<std::size_t>(token)] = TokenState::Kept;
-    for (const TokenIndex token : head.protectedTokens)
-        states[static_cast<std::size_t>(token)] = TokenState::Protected;
+    for (const TokenIndex token : head.kept) states[static_cast<std::size_t>(token)] = TokenState::Kept;
+    for (const TokenIndex token : head.protectedTokens) states[static_cast<std::size_t>(token)] = TokenState::Protected;
     return states;
 }
 
@@ -71,8 +68,7 @@ std::vector<TokenIndex> beforeCut(const ViewInput& input, const std::vector<Toke
 std::vector<TokenIndex> tokensOfKind(const CaptureReader& capture, SegmentKind kind) {
     std::vector<TokenIndex> tokens;
     for (const Segment& segment : capture.tokens().segments)
-        for (TokenIndex t = segment.begin; segment.kind == kind && t < segment.end; ++t)
-            tokens.push_back(t);
+        for (TokenIndex t = segment.begin; segment.kind == kind && t < segment.end; ++t) tokens.push_back(t);
     std::sort(tokens.begin(), tokens.end());
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
     return tokens;
@@ -163,8 +159,7 @@ ViewTable tableOf(std::vector<std::string> columns, std::int64_t rowCount,
         std::vector<std::string> cells = {};
     };
     const auto cell = [rowAt = std::move(rowAt), last = std::make_shared<LastRow>()](std::int64_t row, int column) {
-        if (last->row != row)
-            *last = {row, rowAt(row)};
+        if (last->row != row) *last = {row, rowAt(row)};
         return last->cells[static_cast<std::size_t>(column)];
     };
     return {std::move(columns), rowCount, cell};
@@ -195,12 +190,9 @@ Scene emptyScene(const std::string& sentence, const Viewport& viewport) {
 }
 
 std::string whyEmpty(const ViewInput& input, const PaneData& pane) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!pane.error.empty())
-        return pane.error;
-    if (!pane.result)
-        return "Computing the first selection…";
+    if (!input.capture) return kNoCapture;
+    if (!pane.error.empty()) return pane.error;
+    if (!pane.result) return "Computing the first selection…";
     return {};
 }
 

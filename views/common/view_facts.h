@@ -83,10 +83,8 @@ Scene emptyScene(const std::string& sentence, const Viewport& viewport);
 /// Why a view of Data is empty: no capture, the reason for missing data, or `waiting`; an empty text when there are
 /// data.
 template <class Data> std::string whyNoData(const ViewInput& input, const char* waiting) {
-    if (!input.capture)
-        return kNoCapture;
-    if (!input.data.error.empty())
-        return input.data.error;
+    if (!input.capture) return kNoCapture;
+    if (!input.data.error.empty()) return input.data.error;
     return dataAs<Data>(input) ? "" : waiting;
 }
 

@@ -41,11 +41,9 @@ private:
     /// False: this site and all beyond it in its direction are farther than the best.
     bool look(std::size_t site, Point p, Best& best) const {
         const double dx = m_sites[site].at.x - p.x, dy = m_sites[site].at.y - p.y;
-        if (dx * dx > best.squared)
-            return false;
+        if (dx * dx > best.squared) return false;
         const double squared = dx * dx + dy * dy;
-        if (squared < best.squared || (squared == best.squared && site < best.site))
-            best = {site, squared};
+        if (squared < best.squared || (squared == best.squared && site < best.site)) best = {site, squared};
         return true;
     }
 
@@ -65,8 +63,7 @@ std::vector<std::size_t> nearestSites(const std::vector<TintSite>& sites, const 
 ImageItem voronoiTint(const PlotFrame& frame, const std::vector<TintSite>& sites) {
     ImageItem image;
     const Box& plot = frame.plot;
-    if (sites.empty() || plot.width <= 0 || plot.height <= 0)
-        return image;
+    if (sites.empty() || plot.width <= 0 || plot.height <= 0) return image;
     image.width = static_cast<int>(std::ceil(plot.width / kSquare));
     image.height = static_cast<int>(std::ceil(plot.height / kSquare));
     image.box = {plot.x, plot.y, kSquare * image.width, kSquare * image.height};

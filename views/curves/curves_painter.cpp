@@ -20,8 +20,7 @@ namespace kvscope {
 namespace {
 
 double xOf(const CurvePoint& point, const ParameterValues& options) {
-    if (!point.setting.empty())
-        return point.asked;
+    if (!point.setting.empty()) return point.asked;
     return options.choice("against") == "bytes" ? point.bytes / 1024 : 100 * point.retention;
 }
 
@@ -52,8 +51,7 @@ bool showsRetention(const CurvesData& data, const ParameterValues& options) {
 
 std::string yTitle(const CurvesData& data, const Viewport& viewport) {
     const MeasureCard& measure = measureById(data.measure);
-    if (data.captures < 2)
-        return measureTitle(measure);
+    if (data.captures < 2) return measureTitle(measure);
     const bool isLow = viewport.height < 340; // no room for a long title beside the axis
     return fmt::format("{}, {}", measureTitle(measure),
                        isLow ? fmt::format("mean of {}", data.captures)
@@ -90,8 +88,7 @@ LegendEntry legendEntry(const CurvesData& data, const Curve& curve, const PaneId
 std::vector<LegendEntry> legendOf(const CurvesData& data, const ViewInput& input, bool named, ThemeId theme) {
     std::vector<LegendEntry> legend;
     for (const Curve& curve : data.curves)
-        if (named)
-            legend.push_back(legendEntry(data, curve, identityOf(input, curve.letter, curve.policyId, theme)));
+        if (named) legend.push_back(legendEntry(data, curve, identityOf(input, curve.letter, curve.policyId, theme)));
     if (data.captures > 1)
         legend.push_back({"thin: one capture; band: 95 % interval of the mean", Marker::Circle, kTransparent, {}, 0});
     return legend;
@@ -103,16 +100,14 @@ Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterVa
     Extent x, y;
     const auto include = [&](const std::vector<CurvePoint>& points, bool band) {
         for (const CurvePoint& point : points) {
-            if (variesBudget(data) || !point.setting.empty())
-                x.include(xOf(point, options));
+            if (variesBudget(data) || !point.setting.empty()) x.include(xOf(point, options));
             y.include(band ? point.low : point.mean);
             y.include(band ? point.high : point.mean);
         }
     };
     for (const Curve& curve : data.curves) {
         include(curve.points, curve.captures.size() < 2); // an interval may reach below 0, where no axis goes
-        for (const CaptureCurve& one : curve.captures)
-            include(one.points, false);
+        for (const CaptureCurve& one : curve.captures) include(one.points, false);
     }
     if (x.low > x.high) // no pane has got to its first value
         x = {0, 1};
@@ -137,8 +132,7 @@ double yPixel(const PlotFrame& frame, double value) {
 
 void drawBand(SceneBuilder& builder, const PlotFrame& frame, const Curve& curve, const ParameterValues& options,
               Colour colour) {
-    if (curve.points.size() < 2 || !hasBand(curve))
-        return;
+    if (curve.points.size() < 2 || !hasBand(curve)) return;
     std::vector<Point> outline;
     for (const CurvePoint& point : curve.points)
         outline.push_back({frame.toPixels(xOf(point, options), frame.y.low).x, yPixel(frame, point.high)});
@@ -153,10 +147,8 @@ void drawCaptures(SceneBuilder& builder, const PlotFrame& frame, const Curve& cu
                   Colour colour) {
     for (const CaptureCurve& one : curve.captures) {
         std::vector<Point> line;
-        for (const CurvePoint& point : one.points)
-            line.push_back(frame.toPixels(xOf(point, options), point.mean));
-        if (line.size() > 1)
-            builder.polyline(std::move(line), {withAlpha(colour, 0.55), 0.8, {}});
+        for (const CurvePoint& point : one.points) line.push_back(frame.toPixels(xOf(point, options), point.mean));
+        if (line.size() > 1) builder.polyline(std::move(line), {withAlpha(colour, 0.55), 0.8, {}});
     }
 }
 
@@ -175,16 +167,13 @@ constexpr double kMarkRadius = 3.2;
 void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& data, std::size_t index,
                const ParameterValues& options, const PaneIdentity& identity) {
     const Curve& curve = data.curves[index];
-    if (isLevel(data, curve))
-        return drawLevel(builder, frame, curve, identity.colour());
+    if (isLevel(data, curve)) return drawLevel(builder, frame, curve, identity.colour());
     drawBand(builder, frame, curve, options, identity.colour());
     drawCaptures(builder, frame, curve, options, identity.colour());
     GatheredMarks marks;
     auto id = static_cast<std::int64_t>(index) * kMostPoints;
-    for (const CurvePoint& point : curve.points)
-        marks.add(frame.toPixels(xOf(point, options), point.mean), id++);
-    if (marks.points().size() > 1)
-        builder.polyline(marks.points(), {identity.colour(), 1.6, identity.dash()});
+    for (const CurvePoint& point : curve.points) marks.add(frame.toPixels(xOf(point, options), point.mean), id++);
+    if (marks.points().size() > 1) builder.polyline(marks.points(), {identity.colour(), 1.6, identity.dash()});
     builder.points(marks.as(std::string(1, curve.letter) + " " + curve.policyName, PickId::Kind::Node,
                             identity.marker(), kMarkRadius, identity.colour(), {}));
 }
@@ -195,8 +184,7 @@ const TextStyle kEndLabel{FontFace::Interface, 11, FontWeight::SemiBold};
 /// Width for the labels at the curves' ends in a printed figure; 0 where there are too many labels or too little room.
 double endLabelWidth(const CurvesData& data, const Viewport& viewport) {
     constexpr std::size_t kMostLabels = 5;
-    if (viewport.theme != ThemeId::Paper || data.curves.size() > kMostLabels)
-        return 0;
+    if (viewport.theme != ThemeId::Paper || data.curves.size() > kMostLabels) return 0;
     double widest = 0;
     for (const Curve& curve : data.curves)
         widest = std::max(widest, viewport.text->measure(labelOf(data, curve), kEndLabel).width);
@@ -212,8 +200,7 @@ std::vector<std::vector<Point>> linesOf(const PlotFrame& frame, const CurvesData
         std::vector<Point> line;
         for (const CurvePoint& point : curve.points)
             line.push_back({frame.toPixels(xOf(point, options), frame.y.low).x, yPixel(frame, point.mean)});
-        if (isLevel(data, curve))
-            line = {{frame.plot.x, line[0].y}, {frame.plot.right(), line[0].y}};
+        if (isLevel(data, curve)) line = {{frame.plot.x, line[0].y}, {frame.plot.right(), line[0].y}};
         lines.push_back(std::move(line));
     }
     return lines;
@@ -238,8 +225,7 @@ std::vector<double> labelHeights(const PlotFrame& frame, const CurvesData& data,
     constexpr double kFarthest = 36;
     std::vector<double> ends;
     for (const Curve& curve : data.curves) {
-        if (curve.points.empty())
-            return {};
+        if (curve.points.empty()) return {};
         ends.push_back(endOf(frame, data, curve, options).y);
     }
     return spreadLabels(ends, kLabelPitch, frame.plot.y, frame.plot.bottom(), kFarthest);
@@ -267,20 +253,17 @@ Scene drawCurves(const CurvesData& data, const ViewInput& input, const Parameter
     Chart chart = chartFor(data, input, options, endLabelWidth(data, viewport), viewport);
     const std::vector<double> heights =
         endLabelWidth(data, viewport) > 0 ? labelHeights(chart.frame, data, options) : std::vector<double>{};
-    if (heights.empty())
-        chart = chartFor(data, input, options, 0, viewport);
+    if (heights.empty()) chart = chartFor(data, input, options, 0, viewport);
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     const std::optional<PresentPlace> present = presentPlace(data, input, options);
     builder.pushClip(withRoomForMarks(chart.frame.plot));
-    if (present)
-        drawPresentLine(builder, chart.frame, *present, theme);
+    if (present) drawPresentLine(builder, chart.frame, *present, theme);
     for (std::size_t i = 0; i < data.curves.size(); ++i)
         drawCurve(builder, chart.frame, data, i, options,
                   identityOf(input, data.curves[i].letter, data.curves[i].policyId, viewport.theme));
     builder.popClip();
-    if (present)
-        namePresentLine(builder, chart.frame, *present, linesOf(chart.frame, data, options), theme);
+    if (present) namePresentLine(builder, chart.frame, *present, linesOf(chart.frame, data, options), theme);
     drawEndLabels(builder, chart.frame, data, input, options, heights);
     return finishChart(chart, input, viewport, false);
 }

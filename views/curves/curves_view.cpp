@@ -44,8 +44,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 /// The point of a curve for the same budget or value; a level has it everywhere. Null: it was refused there.
 const CurvePoint* pointFor(const CurvesData& data, const Curve& curve, double asked) {
-    if (isLevel(data, curve))
-        return &curve.points.front();
+    if (isLevel(data, curve)) return &curve.points.front();
     const auto found =
         std::find_if(curve.points.begin(), curve.points.end(), [&](const CurvePoint& p) { return p.asked == asked; });
     return found == curve.points.end() ? nullptr : &*found;
@@ -63,10 +62,8 @@ Contest contestOf(const CurvesData& data) {
     const Curve* longest = nullptr;
     for (std::size_t i = 0; i < data.curves.size(); ++i) {
         const Curve& curve = data.curves[i];
-        if (curve.points.size() > 1 || isLevel(data, curve))
-            runners.push_back(i);
-        if (curve.points.size() > 1 && (!longest || curve.points.size() > longest->points.size()))
-            longest = &curve;
+        if (curve.points.size() > 1 || isLevel(data, curve)) runners.push_back(i);
+        if (curve.points.size() > 1 && (!longest || curve.points.size() > longest->points.size())) longest = &curve;
     }
     const bool higher = higherWins(measureById(data.measure));
     for (std::size_t p = 0; longest && p < longest->points.size(); ++p) {
@@ -76,8 +73,7 @@ Contest contestOf(const CurvesData& data) {
             const CurvePoint* mine = pointFor(data, data.curves[i], longest->points[p].asked);
             const CurvePoint* leader = pointFor(data, data.curves[best], longest->points[p].asked);
             all = all && mine;
-            if (mine && leader && (higher ? mine->mean > leader->mean : mine->mean < leader->mean))
-                best = i;
+            if (mine && leader && (higher ? mine->mean > leader->mean : mine->mean < leader->mean)) best = i;
         }
         contest.shared += all;
         contest.wins[best] += all;
@@ -93,8 +89,7 @@ std::string nameOf(const CurvesData& data, const Curve& curve) {
 }
 
 std::string overCaptures(const CurvesData& data) {
-    if (data.captures < 2)
-        return "";
+    if (data.captures < 2) return "";
     return fmt::format(", mean of {} captures{}", data.captures,
                        data.models > 1 ? fmt::format(" of {} models", data.models) : "");
 }
@@ -103,8 +98,7 @@ std::string overCaptures(const CurvesData& data) {
 std::string rangesText(const CurvesData& data, const MeasureCard& measure) {
     std::string text;
     for (const Curve& curve : data.curves) {
-        if (curve.points.empty())
-            continue;
+        if (curve.points.empty()) continue;
         const auto [low, high] =
             std::minmax_element(curve.points.begin(), curve.points.end(),
                                 [](const CurvePoint& a, const CurvePoint& b) { return a.mean < b.mean; });
@@ -124,13 +118,10 @@ std::optional<SettingChange> settingChangeOf(const ViewInput& input, const Curve
     const auto pane = std::find_if(input.panes.begin(), input.panes.end(),
                                    [&](const PaneData& p) { return p.letter == curve.letter; });
     const bool recorded = pane != input.panes.end() && pane->result && pane->result->request.recorded;
-    if (pane == input.panes.end() || recorded || pane->policyId != curve.policyId)
-        return {};
+    if (pane == input.panes.end() || recorded || pane->policyId != curve.policyId) return {};
     const int index = static_cast<int>(pane - input.panes.begin());
-    if (!point.setting.empty())
-        return SettingChange{index, {{data.parameter, point.setting}}, {}};
-    if (!variesBudget(data) || !policyById(curve.policyId).card().usesBudget)
-        return {};
+    if (!point.setting.empty()) return SettingChange{index, {{data.parameter, point.setting}}, {}};
+    if (!variesBudget(data) || !policyById(curve.policyId).card().usesBudget) return {};
     return SettingChange{index, {}, Budget{Budget::Unit::Fraction, point.asked}};
 }
 
@@ -140,13 +131,11 @@ void addSpread(PointFacts& facts, const Curve& curve, const CurvePoint& point) {
     const std::string range = fmt::format("{} to {}", formatShort(point.low), formatShort(point.high));
     if (curve.captures.size() < 2 && point.seeds > 1)
         facts.rows.emplace_back(fmt::format("over {} seeds", point.seeds), range);
-    if (curve.captures.size() < 2)
-        return;
+    if (curve.captures.size() < 2) return;
     facts.rows.emplace_back(fmt::format("95 % of {} captures", curve.captures.size()), range);
     for (std::size_t i = 0; i < std::min(kNamed, curve.captures.size()); ++i)
         for (const CurvePoint& one : curve.captures[i].points)
-            if (one.asked == point.asked)
-                facts.rows.emplace_back(curve.captures[i].capture, formatShort(one.mean));
+            if (one.asked == point.asked) facts.rows.emplace_back(curve.captures[i].capture, formatShort(one.mean));
 }
 
 std::vector<std::string> rowOf(const CurvesData& data, const Curve& curve, const std::string& capture,
@@ -184,8 +173,7 @@ public:
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         constexpr const char* running = "Running the policies through the budgets…";
-        if (const std::string why = whyNoData<CurvesData>(input, running); !why.empty())
-            return why;
+        if (const std::string why = whyNoData<CurvesData>(input, running); !why.empty()) return why;
         const auto data = dataAs<CurvesData>(input);
         if (std::any_of(data->curves.begin(), data->curves.end(), [](const Curve& c) { return !c.points.empty(); }))
             return "";
@@ -199,8 +187,7 @@ public:
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const auto data = dataAs<CurvesData>(input);
         const MeasureCard& measure = measureById(data->measure);
-        if (measure.better == MeasureDirection::Neither)
-            return rangesText(*data, measure);
+        if (measure.better == MeasureDirection::Neither) return rangesText(*data, measure);
         const Contest contest = contestOf(*data);
         if (contest.shared == 0)
             return variesBudget(*data) ? "One budget each: curves need policies that take a budget"
@@ -223,8 +210,7 @@ public:
                 rows.push_back(
                     rowOf(*data, curve, several ? "mean, 95 % interval" : input.capture->info().fileName, point));
             for (const CaptureCurve& one : curve.captures)
-                for (const CurvePoint& point : one.points)
-                    rows.push_back(rowOf(*data, curve, one.capture, point));
+                for (const CurvePoint& point : one.points) rows.push_back(rowOf(*data, curve, one.capture, point));
         }
         return tableOf({"pane", "policy", "variant", "capture", "parameter", "asked", "retention", "bytes", "mean",
                         "lowest", "highest", "seeds", "simulated"},
@@ -234,14 +220,12 @@ public:
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<CurvesData>(input);
         const auto mark = data ? curveMarkAt(*data, scene, at) : std::nullopt;
-        if (!mark)
-            return {};
+        if (!mark) return {};
         const Curve& curve = data->curves[mark->curve];
         const CurvePoint& point = curve.points[mark->point];
         PointFacts facts;
         facts.rows = {{"policy", fmt::format("{} {}", curve.letter, curve.policyName)}};
-        if (!point.setting.empty())
-            facts.rows.emplace_back(data->parameter, point.setting);
+        if (!point.setting.empty()) facts.rows.emplace_back(data->parameter, point.setting);
         facts.rows.emplace_back("kept", fmt::format("{} %", formatFixed(100 * point.retention, 1)));
         const MeasureCard& measure = measureById(data->measure);
         facts.rows.emplace_back(measureWords(measure), formatShort(point.mean) + unitBehind(measure.unit));

@@ -23,8 +23,7 @@ std::vector<double> spreadLabels(const std::vector<double>& ends, double pitch, 
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
     const double steps = static_cast<double>(std::max<std::size_t>(1, ends.size()) - 1);
-    if (top + steps * pitch > bottom)
-        return {};
+    if (top + steps * pitch > bottom) return {};
     std::vector<Pool> pools;
     for (std::size_t i = 0; i < order.size(); ++i) {
         pools.push_back({ends[order[i]] - pitch * static_cast<double>(i), 1});
@@ -40,8 +39,7 @@ std::vector<double> spreadLabels(const std::vector<double>& ends, double pitch, 
         for (double left = pool.count; left > 0; --left, ++i)
             heights[order[i]] = std::clamp(pool.mean(), top, bottom - steps * pitch) + pitch * static_cast<double>(i);
     for (std::size_t label = 0; label < ends.size(); ++label)
-        if (std::abs(heights[label] - ends[label]) > farthest)
-            return {};
+        if (std::abs(heights[label] - ends[label]) > farthest) return {};
     return heights;
 }
 

@@ -41,12 +41,10 @@ int crossings(const Box& box, const std::vector<std::vector<Point>>& lines) {
 std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput& input,
                                          const ParameterValues& options) {
     const PaneData* pane = activePane(input);
-    if (!pane || !pane->result)
-        return {};
+    if (!pane || !pane->result) return {};
     const RunResult& result = *pane->result;
     if (variesBudget(data) && options.choice("against") == "bytes") {
-        if (data.captures > 1)
-            return {}; // the points lie at means over captures, these bytes are the open one's
+        if (data.captures > 1) return {}; // the points lie at means over captures, these bytes are the open one's
         const double kibibytes = static_cast<double>(storedBytes(result)) / 1024;
         return PresentPlace{kibibytes, fmt::format("now {} KiB", formatShort(kibibytes))};
     }
@@ -55,8 +53,7 @@ std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput
         return PresentPlace{100 * share, fmt::format("now {} %", formatFixed(100 * share, 1))};
     }
     const ParameterValues& values = result.request.policy.values;
-    if (result.request.recorded || !values.has(data.parameter))
-        return {};
+    if (result.request.recorded || !values.has(data.parameter)) return {};
     return PresentPlace{values.real(data.parameter), fmt::format("now {}", formatShort(values.real(data.parameter)))};
 }
 
@@ -69,8 +66,7 @@ void namePresentLine(SceneBuilder& builder, const PlotFrame& frame, const Presen
                      const std::vector<std::vector<Point>>& lines, const Theme& theme) {
     constexpr double kHeight = 15, kBeside = 3, kMark = 4;
     const auto x = lineAt(frame, place);
-    if (!x)
-        return;
+    if (!x) return;
     const double width = builder.width(place.words, kStyle) + 6, top = frame.plot.y + 1,
                  bottom = frame.plot.bottom() - kHeight - 1;
     const std::array<Point, 4> corners = {
@@ -82,11 +78,9 @@ void namePresentLine(SceneBuilder& builder, const PlotFrame& frame, const Presen
         const bool inside = plate.x >= frame.plot.x + 2 && plate.right() <= frame.plot.right();
         const int crossed =
             crossings({plate.x - kMark, plate.y - kMark, plate.width + 2 * kMark, plate.height + 2 * kMark}, lines);
-        if (inside && crossed < fewest)
-            best = plate, fewest = crossed;
+        if (inside && crossed < fewest) best = plate, fewest = crossed;
     }
-    if (best.width <= 0)
-        return; // a plot narrower than the words
+    if (best.width <= 0) return; // a plot narrower than the words
     builder.rectangle(best, withAlpha(theme.canvas, 0.85));
     builder.text({best.x + 3, best.y + kHeight / 2}, place.words, kStyle, theme.text1, HorizontalAlign::Left,
                  VerticalAlign::Middle);

@@ -79,8 +79,7 @@ Comparison compare(const ViewInput& input, const ParameterValues& options) {
     const auto& gqaGroupOf = input.capture->info().layerInfo(input.layer).gqaGroupOf;
     std::vector<std::size_t> heads;
     for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
-        if (one ? std::cmp_equal(q, input.queryHead.value) : gqaGroupOf[q] == input.kvHead.value)
-            heads.push_back(q);
+        if (one ? std::cmp_equal(q, input.queryHead.value) : gqaGroupOf[q] == input.kvHead.value) heads.push_back(q);
     c.heads = one ? fmt::format("query head {}", input.queryHead.value)
                   : fmt::format("mean of query heads {}–{}", heads.front(), heads.back());
     const Fidelity &a = *c.above->result->fidelity, &b = *c.below->result->fidelity;
@@ -105,8 +104,7 @@ void drawBars(SceneBuilder& builder, const ViewInput& input, const Comparison& c
     for (std::size_t i = 0; i < c.advantage.size(); i += perPixel) {
         double high = 0, low = 0;
         for (std::size_t j = i; j < std::min(c.advantage.size(), i + perPixel); ++j)
-            if (!std::isnan(c.advantage[j]))
-                high = std::max(high, c.advantage[j]), low = std::min(low, c.advantage[j]);
+            if (!std::isnan(c.advantage[j])) high = std::max(high, c.advantage[j]), low = std::min(low, c.advantage[j]);
         const double gap = pitch > 3 ? 1 : 0;
         const double left =
             frame.toPixels(static_cast<double>(c.firstQuery) + static_cast<double>(i) - kHalfBar, 0).x + gap / 2;
@@ -115,8 +113,7 @@ void drawBars(SceneBuilder& builder, const ViewInput& input, const Comparison& c
             const double tip = frame.toPixels(0, above ? high : low).y;
             const PaneIdentity identity = identityOf(input, above ? *c.above : *c.below, viewport.theme);
             const Box bar{left, std::min(tip, zero), width, std::abs(tip - zero)};
-            if (above ? high <= 0 : low >= 0)
-                continue;
+            if (above ? high <= 0 : low >= 0) continue;
             if (width > 3)
                 identity.drawArea(builder, bar);
             else
@@ -142,8 +139,7 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const Comparison& c, T
     };
     std::vector<LegendEntry> legend = {entry(*c.above, true), entry(*c.below, false)};
     legend.push_back(lineEntry(meanWords(c), meanStroke(themeOf(theme))));
-    if (c.seenQueries)
-        legend.push_back(wordsEntry("seen queries"));
+    if (c.seenQueries) legend.push_back(wordsEntry("seen queries"));
     return legend;
 }
 
@@ -152,8 +148,7 @@ double reachOf(const Comparison& c, bool all) {
     constexpr double kFarBeyond = 3, kRoom = 1.5, kAlike = 1e-4; // of the largest: most queries do not differ at all
     std::vector<double> sizes;
     for (const double advantage : c.advantage)
-        if (!std::isnan(advantage))
-            sizes.push_back(std::abs(advantage));
+        if (!std::isnan(advantage)) sizes.push_back(std::abs(advantage));
     std::sort(sizes.begin(), sizes.end());
     const double largest = sizes.empty() ? 0 : sizes.back(),
                  most = sizes.empty() ? 0 : sizes[(sizes.size() - 1) * 9 / 10];
@@ -181,8 +176,7 @@ std::int64_t drawBeyond(SceneBuilder& builder, const Comparison& c, const PlotFr
 /// Their number and largest value, in the corner with the fewest bars.
 void writeBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& frame, std::int64_t beyond,
                  const Theme& theme) {
-    if (beyond == 0)
-        return;
+    if (beyond == 0) return;
     double largest = 0;
     for (const double advantage : c.advantage)
         largest = std::isnan(advantage) ? largest : std::max(largest, std::abs(advantage));
@@ -208,8 +202,7 @@ public:
                 .place = ViewPlace::BesideRow}) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
-        if (!input.capture)
-            return kNoCapture;
+        if (!input.capture) return kNoCapture;
         if (options.choice("above") == options.choice("below"))
             return "A pane does not differ from itself: choose two panes in the view's options.";
         for (const char* side : {"above", "below"}) {
@@ -217,8 +210,7 @@ public:
             if (!pane)
                 return fmt::format("There is no pane {}: add a pane, or choose another in the view's options.",
                                    options.choice(side));
-            if (const std::string why = whyEmpty(input, *pane); !why.empty())
-                return why;
+            if (const std::string why = whyEmpty(input, *pane); !why.empty()) return why;
             if (!pane->result->fidelity)
                 return pane->computing ? "Measuring the selections…"
                                        : "The capture holds no evaluation queries after the cut: capture queries, or "
@@ -288,13 +280,11 @@ public:
 
     PointFacts inspect(const ViewInput& input, const ParameterValues& options, const Scene& scene,
                        Point at) const override {
-        if (!scene.plot.contains(at))
-            return {};
+        if (!scene.plot.contains(at)) return {};
         const Comparison c = compare(input, options);
         const double x = scene.dataAt(at).x;
         const auto i = static_cast<std::int64_t>(std::floor(x + kHalfBar)) - c.firstQuery;
-        if (i < 0 || i >= std::ssize(c.advantage))
-            return {};
+        if (i < 0 || i >= std::ssize(c.advantage)) return {};
         const auto query = static_cast<TokenIndex>(c.firstQuery + i);
         const auto value = [](double v) { return std::isnan(v) ? std::string("skipped") : formatShort(v); };
         PointFacts facts;

@@ -29,14 +29,10 @@ Look lookOf(const ViewInput& input, const GeometryData& data, std::size_t index,
     const Theme& theme = themeOf(themeId);
     const GeometrySeries& series = data.series[index];
     switch (series.role) {
-    case GeometrySeries::Role::Keys:
-        return {theme.ink, {}};
-    case GeometrySeries::Role::Queries:
-        return {theme.query, {}};
-    case GeometrySeries::Role::Values:
-        return {theme.text2, {5, 2.5}};
-    case GeometrySeries::Role::Policy:
-        break;
+    case GeometrySeries::Role::Keys: return {theme.ink, {}};
+    case GeometrySeries::Role::Queries: return {theme.query, {}};
+    case GeometrySeries::Role::Values: return {theme.text2, {5, 2.5}};
+    case GeometrySeries::Role::Policy: break;
     }
     const PaneIdentity identity = identityOf(input, series.letter, series.policyId, themeId);
     return {identity.colour(), identity.dash()};
@@ -56,8 +52,7 @@ Extent extentOf(const GeometryData& data) {
     Extent extent;
     for (const GeometrySeries& series : data.series)
         for (std::size_t bin = 0; bin < series.histogram.counts().size(); ++bin) {
-            if (series.histogram.counts()[bin] == 0)
-                continue;
+            if (series.histogram.counts()[bin] == 0) continue;
             const double left = series.histogram.low() + series.histogram.binWidth() * static_cast<double>(bin);
             extent.low = std::min(extent.low, left);
             extent.high = std::max(extent.high, left + series.histogram.binWidth());
@@ -70,8 +65,7 @@ Extent extentOf(const GeometryData& data) {
 AxisSpec withEnoughTicks(AxisSpec axis, int most) {
     constexpr std::size_t kFewest = 4;
     const std::vector<Tick> ticks = linearTicks(axis.low, axis.high, most);
-    if (most < static_cast<int>(kFewest) || ticks.size() < 2 || ticks.size() >= kFewest)
-        return axis;
+    if (most < static_cast<int>(kFewest) || ticks.size() < 2 || ticks.size() >= kFewest) return axis;
     const double step = ticks[1].value - ticks[0].value;
     axis.low = step * std::floor(axis.low / step + 1e-9);
     axis.high = step * std::ceil(axis.high / step - 1e-9);
@@ -92,8 +86,7 @@ void drawSteps(SceneBuilder& builder, const PlotFrame& frame, const Histogram& h
         };
         const double share = 100 * shareOf(histogram, bin);
         Point from = frame.toPixels(edge(bin), share);
-        if (pixel > 0)
-            from.y = std::round(from.y / pixel) * pixel;
+        if (pixel > 0) from.y = std::round(from.y / pixel) * pixel;
         if (bin > 0 && outline.back().y == from.y)
             outline.pop_back();
         else
@@ -116,8 +109,7 @@ void drawNumbers(SceneBuilder& builder, const PlotFrame& frame, const GeometrySe
                  std::size_t row) {
     constexpr std::size_t kFew = 30;
     constexpr double kFirst = 13, kPitch = 7; // above the marks of the means
-    if (series.numbers.empty() || series.numbers.size() >= kFew)
-        return;
+    if (series.numbers.empty() || series.numbers.size() >= kFew) return;
     auto points = std::make_shared<std::vector<Point>>();
     for (const double number : series.numbers)
         if (std::isfinite(number))
@@ -144,16 +136,14 @@ std::string axisTitle(const GeometryData& data, const Viewport& viewport) {
 void drawBound(SceneBuilder& builder, const PlotFrame& frame, const GeometryData& data, bool lemma,
                const Theme& theme) {
     double most = 1e-12;
-    for (const TheoremPoint& point : data.points)
-        most = std::max(most, point.squaredNorm);
+    for (const TheoremPoint& point : data.points) most = std::max(most, point.squaredNorm);
     std::vector<Point> curve;
     for (int i = 0; i <= 200; ++i) {
         const double x = frame.x.low + (frame.x.high - frame.x.low) * i / 200;
         const double y = !lemma            ? largestCosineToMean(x, 0)
                          : x < 0 || x >= 1 ? NAN
                                            : leastCosineOfWeight(x, std::max<std::int64_t>(1, data.tokens), most);
-        if (std::isfinite(y))
-            curve.push_back(frame.toPixels(x, y));
+        if (std::isfinite(y)) curve.push_back(frame.toPixels(x, y));
     }
     builder.polyline(std::move(curve), {theme.ink, 1.5, {}});
 }
@@ -180,10 +170,8 @@ bool explainMarks(std::vector<LegendEntry>& legend, const GeometryData& data, co
     const Theme& theme = themeOf(viewport.theme);
     std::vector<LegendEntry> longer = legend;
     longer.push_back({"mean; ± is half the 95 % interval", Marker::TriangleUp, theme.text2, {}, 4});
-    if (data.isSigned)
-        longer.push_back(lineEntry("0: at right angles", {theme.axis, 1, kZeroDash}));
-    if (viewport.height < kFurtherRows && legendRows(longer, viewport.width - 20, 2, *viewport.text) > 1)
-        return false;
+    if (data.isSigned) longer.push_back(lineEntry("0: at right angles", {theme.axis, 1, kZeroDash}));
+    if (viewport.height < kFurtherRows && legendRows(longer, viewport.width - 20, 2, *viewport.text) > 1) return false;
     legend = std::move(longer);
     return true;
 }
@@ -200,8 +188,7 @@ std::vector<std::string> meanTexts(const GeometryData& data) {
     for (const GeometrySeries& series : data.series) {
         const Summary summary = series.histogram.summary();
         largest = std::max(largest, std::fabs(summary.mean));
-        if (summary.count >= 2 && summary.halfInterval() > 0)
-            narrowest = std::min(narrowest, summary.halfInterval());
+        if (summary.count >= 2 && summary.halfInterval() > 0) narrowest = std::min(narrowest, summary.halfInterval());
     }
     const auto decimalsOf = [](double value) { return static_cast<int>(-std::floor(std::log10(value))); };
     const int ofMeans = largest > 0 ? std::min(3, decimalsOf(largest) + 2) : 3;
@@ -231,8 +218,7 @@ Chart histogramChart(const GeometryData& data, const Viewport& viewport, const s
     const AxisSpec x{range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
         y{range.yMin, range.yMax, AxisScale::Linear, "Share of " + data.of + ", %"};
     Chart chart(viewport, legend, x, y);
-    if (viewport.range)
-        return chart;
+    if (viewport.range) return chart;
     const Box& plot = chart.frame.plot; // the room that the axes count their ticks by
     return {viewport, legend, withEnoughTicks(x, mostTicks(plot.width, 52)),
             withEnoughTicks(y, mostTicks(plot.height, 34))};
@@ -255,8 +241,7 @@ Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const 
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const Look look = lookOf(input, data, i, viewport.theme);
         drawSteps(builder, chart.frame, data.series[i].histogram, look, viewport);
-        if (explained)
-            drawMean(builder, chart.frame, data.series[i].histogram, look, theme.casing);
+        if (explained) drawMean(builder, chart.frame, data.series[i].histogram, look, theme.casing);
     }
     for (std::size_t i = 0; i < data.series.size(); ++i)
         drawNumbers(builder, chart.frame, data.series[i], lookOf(input, data, i, viewport.theme), i);

@@ -48,16 +48,14 @@ std::string scatterFinding(const GeometryData& data) {
     std::string text = fmt::format("{} holds for {} of {} queries; the closest point is {} away from its bound",
                                    lemma ? "Lemma 3.1" : "Theorem 3.2", formatCount(holding),
                                    formatCount(std::ssize(data.points)), formatShort(gap));
-    if (!lemma)
-        text += fmt::format("; its premise a < 0 < b holds for {}", formatCount(premise));
+    if (!lemma) text += fmt::format("; its premise a < 0 < b holds for {}", formatCount(premise));
     return data.leftOut > 0 ? text + fmt::format("; {} queries with weight 1 left out", formatCount(data.leftOut))
                             : text;
 }
 
 PointFacts scatterFacts(const ViewInput& input, const GeometryData& data, const Scene& scene, Point at) {
     const PickId pick = pickAt(scene, at, 4);
-    if (pick.kind != PickId::Kind::Cell || std::cmp_greater_equal(pick.index, data.points.size()))
-        return {};
+    if (pick.kind != PickId::Kind::Cell || std::cmp_greater_equal(pick.index, data.points.size())) return {};
     const TheoremPoint& p = data.points[static_cast<std::size_t>(pick.index)];
     PointFacts facts;
     facts.token = p.key;
@@ -106,11 +104,9 @@ public:
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         constexpr const char* measuring = "Measuring the first layer…";
-        if (const std::string why = whyNoData<GeometryData>(input, measuring); !why.empty())
-            return why;
+        if (const std::string why = whyNoData<GeometryData>(input, measuring); !why.empty()) return why;
         const auto data = dataAs<GeometryData>(input);
-        if (!data->isScatter() && data->series.empty())
-            return measuring;
+        if (!data->isScatter() && data->series.empty()) return measuring;
         if (data->isScatter() && data->points.empty())
             return "Every evaluation query of this head gives one key all of its weight up to rounding: the bound has "
                    "no "
@@ -125,8 +121,7 @@ public:
 
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const auto data = dataAs<GeometryData>(input);
-        if (data->isScatter())
-            return scatterFinding(*data);
+        if (data->isScatter()) return scatterFinding(*data);
         if (data->figure == "means") {
             const std::vector<double>& numbers = data->series.front().numbers;
             const auto negative = std::count_if(numbers.begin(), numbers.end(), [](double n) { return n < 0; });
@@ -165,10 +160,8 @@ public:
 
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<GeometryData>(input);
-        if (!data || !scene.plot.contains(at))
-            return {};
-        if (data->isScatter())
-            return scatterFacts(input, *data, scene, at);
+        if (!data || !scene.plot.contains(at)) return {};
+        if (data->isScatter()) return scatterFacts(input, *data, scene, at);
         const double value = scene.dataAt(at).x;
         PointFacts facts;
         facts.rows = {{data->axis, formatShort(value)}};

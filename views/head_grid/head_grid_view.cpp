@@ -41,8 +41,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 /// Of the cells that are there, as far as the data have come.
 ValueScale scaleFor(const HeadGridData& data, const ParameterValues& options) {
     std::vector<double> values;
-    for (const HeadGridData::Row& row : data.rows)
-        values.insert(values.end(), row.values.begin(), row.values.end());
+    for (const HeadGridData::Row& row : data.rows) values.insert(values.end(), row.values.begin(), row.values.end());
     return {std::move(values),
             data.isSigned,
             data.quantity,
@@ -65,8 +64,7 @@ struct LayerBudgets {
 LayerBudgets budgetsOf(const HeadGridData& data) {
     LayerBudgets budgets;
     for (const HeadGridData::Row& row : data.rows) {
-        if (std::isnan(row.kept))
-            continue;
+        if (std::isnan(row.kept)) continue;
         budgets.least = !budgets.least || row.kept < budgets.least->kept ? &row : budgets.least;
         budgets.most = !budgets.most || row.kept > budgets.most->kept ? &row : budgets.most;
     }
@@ -148,8 +146,7 @@ void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridDat
 /// Tokens kept per head in each layer, as bars to the right of its row.
 void drawBudgets(SceneBuilder& builder, const HeadGridData& data, const Layout& layout, const Viewport& viewport) {
     const LayerBudgets budgets = budgetsOf(data);
-    if (!budgets || viewport.width < kLeastWithBudgets)
-        return;
+    if (!budgets || viewport.width < kLeastWithBudgets) return;
     constexpr double kLongest = 40;
     const Theme& theme = themeOf(viewport.theme);
     const TextStyle number{FontFace::Monospace, 10};
@@ -158,8 +155,7 @@ void drawBudgets(SceneBuilder& builder, const HeadGridData& data, const Layout& 
     const auto step = static_cast<std::size_t>(std::ceil(13 / layout.cellHeight));
     for (std::size_t row = 0; row < data.rows.size(); ++row) {
         const double kept = data.rows[row].kept;
-        if (std::isnan(kept))
-            continue;
+        if (std::isnan(kept)) continue;
         const Box cell = layout.cell(row, 0);
         const double height = std::min(12.0, cell.height), length = std::max(1.0, kLongest * kept / budgets.most->kept);
         builder.rectangle({left, cell.y + (cell.height - height) / 2, length, height}, theme.kept);
@@ -173,8 +169,7 @@ void drawBudgets(SceneBuilder& builder, const HeadGridData& data, const Layout& 
 void drawPresent(SceneBuilder& builder, const ViewInput& input, const HeadGridData& data, const Layout& layout,
                  const Theme& theme) {
     for (std::size_t row = 0; row < data.rows.size(); ++row) {
-        if (data.rows[row].layer != input.layer.value)
-            continue;
+        if (data.rows[row].layer != input.layer.value) continue;
         const Box cell = layout.cell(row, data.perQueryHead ? input.queryHead.value : input.kvHead.value);
         builder.rectangle({cell.x - 2, cell.y - 2, cell.width + 4, cell.height + 4}, kTransparent,
                           {theme.casing, 3, {}});
@@ -188,8 +183,7 @@ std::string headName(const HeadGridData& data, const HeadGridData::Row& row, std
 
 std::vector<OptionNeed> optionNeeds() {
     std::vector<std::string> withMiddle{"error_difference", "mean_cosine"}; // blue and red, whatever the map
-    for (const std::string& measure : signedMeasures())
-        withMiddle.push_back(measure);
+    for (const std::string& measure : signedMeasures()) withMiddle.push_back(measure);
     return {{"colours", {{"quantity", choicesBut(*makeOptions(), "quantity", withMiddle)}}}};
 }
 
@@ -244,8 +238,7 @@ public:
             for (std::size_t column = 0; column < row.values.size(); ++column) {
                 const double value = row.values[column];
                 never += row.computed && std::isnan(value) ? 1 : 0;
-                if (std::isnan(value))
-                    continue;
+                if (std::isnan(value)) continue;
                 const bool worse = !worstRow || (data->higherIsBetter ? value < worstRow->values[worst]
                                                                       : value > worstRow->values[worst]);
                 if (worse) {
@@ -291,12 +284,10 @@ public:
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<HeadGridData>(input);
         const PickId pick = pickAt(scene, at, 0);
-        if (!data || pick.kind != PickId::Kind::Cell || data->columns == 0)
-            return {};
+        if (!data || pick.kind != PickId::Kind::Cell || data->columns == 0) return {};
         const auto row = static_cast<std::size_t>(pick.index / data->columns),
                    column = static_cast<std::size_t>(pick.index % data->columns);
-        if (row >= data->rows.size())
-            return {};
+        if (row >= data->rows.size()) return {};
         const double value = data->rows[row].values[column];
         PointFacts facts;
         facts.rows = {{"head", headName(*data, data->rows[row], column)},

@@ -25,14 +25,12 @@ ImTextureID idOf(std::uint32_t texture) { return reinterpret_cast<ImTextureID>(s
 std::vector<ImVec2> toImGui(const std::vector<Point>& points) {
     std::vector<ImVec2> converted;
     converted.reserve(points.size());
-    for (const Point& point : points)
-        converted.push_back(at(point));
+    for (const Point& point : points) converted.push_back(at(point));
     return converted;
 }
 
 void drawLine(ImDrawList& list, const std::vector<Point>& points, const Stroke& stroke, bool closed) {
-    if (stroke.colour.a == 0 || stroke.width <= 0 || points.size() < 2)
-        return;
+    if (stroke.colour.a == 0 || stroke.width <= 0 || points.size() < 2) return;
     const auto draw = [&](const std::vector<Point>& piece, bool close) {
         const std::vector<ImVec2> corners = toImGui(piece);
         list.AddPolyline(corners.data(), static_cast<int>(corners.size()), packed(stroke.colour),
@@ -42,12 +40,10 @@ void drawLine(ImDrawList& list, const std::vector<Point>& points, const Stroke& 
         const auto pieces = jointPieces(points, stroke.width, closed);
         if (pieces.size() == 1 || stroke.colour.a < 255) // what shows through would be darker where two pieces meet
             return draw(points, closed);
-        for (const std::vector<Point>& piece : pieces)
-            draw(piece, false);
+        for (const std::vector<Point>& piece : pieces) draw(piece, false);
         return;
     }
-    for (const std::vector<Point>& piece : dashes(points, stroke.dash, closed))
-        draw(piece, false);
+    for (const std::vector<Point>& piece : dashes(points, stroke.dash, closed)) draw(piece, false);
 }
 
 void fillPolygon(ImDrawList& list, const std::vector<Point>& points, Colour fill) {
@@ -64,18 +60,15 @@ void fillPolygon(ImDrawList& list, const std::vector<Point>& points, Colour fill
 }
 
 void drawPolygon(ImDrawList& list, const std::vector<Point>& points, Colour fill, const Stroke& stroke) {
-    if (fill.a > 0)
-        fillPolygon(list, points, fill);
+    if (fill.a > 0) fillPolygon(list, points, fill);
     drawLine(list, points, stroke, true);
 }
 
 void drawRectangle(ImDrawList& list, const RectangleItem& item) {
     const Box& box = item.box;
     const ImVec2 from = at({box.x, box.y}), to = at({box.right(), box.bottom()});
-    if (item.fill.a > 0)
-        list.AddRectFilled(from, to, packed(item.fill), static_cast<float>(item.radius));
-    if (item.stroke.colour.a == 0 || item.stroke.width <= 0)
-        return;
+    if (item.fill.a > 0) list.AddRectFilled(from, to, packed(item.fill), static_cast<float>(item.radius));
+    if (item.stroke.colour.a == 0 || item.stroke.width <= 0) return;
     if (!item.stroke.dash.empty())
         return drawLine(list,
                         {{box.x, box.y}, {box.right(), box.y}, {box.right(), box.bottom()}, {box.x, box.bottom()}},
@@ -89,10 +82,8 @@ int segmentsFor(double radius) { return radius < 4 ? 12 : radius < 12 ? 20 : 32;
 
 void drawCircle(ImDrawList& list, Point centre, double radius, Colour fill, const Stroke& stroke) {
     const int segments = segmentsFor(radius);
-    if (fill.a > 0)
-        list.AddCircleFilled(at(centre), static_cast<float>(radius), packed(fill), segments);
-    if (stroke.colour.a == 0 || stroke.width <= 0)
-        return;
+    if (fill.a > 0) list.AddCircleFilled(at(centre), static_cast<float>(radius), packed(fill), segments);
+    if (stroke.colour.a == 0 || stroke.width <= 0) return;
     if (stroke.dash.empty()) {
         list.PathArcTo(at(centre), static_cast<float>(radius), 0,
                        static_cast<float>(2 * std::numbers::pi * (segments - 1) / segments), segments - 1);
@@ -145,14 +136,10 @@ double horizontalShift(HorizontalAlign align, double width) {
 
 double verticalShift(VerticalAlign align, const TextExtent& extent) {
     switch (align) {
-    case VerticalAlign::Top:
-        return extent.ascent;
-    case VerticalAlign::Middle:
-        return (extent.ascent - extent.descent) / 2;
-    case VerticalAlign::Bottom:
-        return -extent.descent;
-    case VerticalAlign::Baseline:
-        break;
+    case VerticalAlign::Top: return extent.ascent;
+    case VerticalAlign::Middle: return (extent.ascent - extent.descent) / 2;
+    case VerticalAlign::Bottom: return -extent.descent;
+    case VerticalAlign::Baseline: break;
     }
     return 0;
 }
@@ -160,11 +147,9 @@ double verticalShift(VerticalAlign align, const TextExtent& extent) {
 } // namespace
 
 void ImGuiScenePainter::paintText(const TextItem& item, ImDrawList& list, double deviceScale) {
-    if (item.text.empty() || item.colour.a == 0)
-        return;
+    if (item.text.empty() || item.colour.a == 0) return;
     const TexturePatch patch = m_textures.text(item.text, item.style, deviceScale);
-    if (patch.texture == 0)
-        return;
+    if (patch.texture == 0) return;
     const TextExtent extent = m_text.measure(item.text, item.style);
     double x = horizontalShift(item.horizontal, extent.width) + patch.left;
     double y = verticalShift(item.vertical, extent) + patch.top;
@@ -188,8 +173,7 @@ void ImGuiScenePainter::paintText(const TextItem& item, ImDrawList& list, double
 }
 
 void ImGuiScenePainter::paintCloud(const PointCloudItem& item, ImDrawList& list, double deviceScale) {
-    if (!item.points || item.points->empty())
-        return;
+    if (!item.points || item.points->empty()) return;
     const bool arms = !markerArms(item.marker, item.radius).empty();
     const Stroke stroke = arms ? armStroke(item.stroke, item.fill) : item.stroke;
     std::vector<Stamp> stamps;

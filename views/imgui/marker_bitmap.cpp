@@ -25,23 +25,20 @@ public:
         : m_radius(radius), m_outline(markerOutline(marker, radius)), m_arms(markerArms(marker, radius)) {}
 
     double distance(Point p) const {
-        if (!m_arms.empty())
-            return toArms(p);
+        if (!m_arms.empty()) return toArms(p);
         return m_outline.empty() ? std::hypot(p.x, p.y) - m_radius : toOutline(p);
     }
     /// How far from the middle any part of it lies.
     double reach() const {
         double most = m_radius;
-        for (const Point& corner : m_outline)
-            most = std::max(most, std::hypot(corner.x, corner.y));
+        for (const Point& corner : m_outline) most = std::max(most, std::hypot(corner.x, corner.y));
         return most;
     }
 
 private:
     double toArms(Point p) const {
         double least = std::numeric_limits<double>::infinity();
-        for (const auto& [from, to] : m_arms)
-            least = std::min(least, distanceToSegment(p, from, to));
+        for (const auto& [from, to] : m_arms) least = std::min(least, distanceToSegment(p, from, to));
         return least;
     }
     double toOutline(Point p) const {
@@ -50,8 +47,7 @@ private:
         for (std::size_t i = 0; i < m_outline.size(); ++i) {
             const Point a = m_outline[i], b = m_outline[(i + 1) % m_outline.size()];
             least = std::min(least, distanceToSegment(p, a, b));
-            if ((a.y > p.y) != (b.y > p.y) && p.x < a.x + (p.y - a.y) / (b.y - a.y) * (b.x - a.x))
-                inside = !inside;
+            if ((a.y > p.y) != (b.y > p.y) && p.x < a.x + (p.y - a.y) / (b.y - a.y) * (b.x - a.x)) inside = !inside;
         }
         return inside ? -least : least;
     }

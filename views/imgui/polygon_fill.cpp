@@ -47,8 +47,7 @@ bool isFlat(const std::vector<Point>& points, const Corner& corner) { return std
 bool isEar(const std::vector<Point>& points, const std::vector<std::size_t>& left, const Corner& corner,
            double orientation, bool pinched) {
     const Point &i = points[corner.before], &j = points[corner.at], &k = points[corner.behind];
-    if (corner.area(points) * orientation <= 0)
-        return false;
+    if (corner.area(points) * orientation <= 0) return false;
     return std::none_of(left.begin(), left.end(), [&](std::size_t other) {
         const Point& p = points[other];
         const bool own = other == corner.before || other == corner.at || other == corner.behind;
@@ -74,8 +73,7 @@ bool jointHolds(Point a, Point b, Point c, double width) {
 std::size_t earOf(const std::vector<Point>& points, const std::vector<std::size_t>& left, double orientation) {
     for (const bool pinched : {false, true})
         for (std::size_t place = 0; place < left.size(); ++place)
-            if (isFlat(points, {left, place}) || isEar(points, left, {left, place}, orientation, pinched))
-                return place;
+            if (isFlat(points, {left, place}) || isEar(points, left, {left, place}, orientation, pinched)) return place;
     return left.size();
 }
 
@@ -88,8 +86,7 @@ bool isConvex(const std::vector<Point>& points) {
     for (std::size_t i = 0; n >= 3 && i < n; ++i) {
         const Point &a = points[i], &b = points[(i + 1) % n], &c = points[(i + 2) % n];
         const double side = cross(a, b, c);
-        if (side != 0 && sign != 0 && (side > 0) != (sign > 0))
-            return false;
+        if (side != 0 && sign != 0 && (side > 0) != (sign > 0)) return false;
         sign = side > 0 ? 1 : side < 0 ? -1 : sign;
         turned += turnAt(a, b, c);
     }
@@ -98,17 +95,14 @@ bool isConvex(const std::vector<Point>& points) {
 
 std::vector<std::vector<Point>> jointPieces(const std::vector<Point>& line, double width, bool closed) {
     std::vector<Point> whole = line;
-    if (closed)
-        whole.push_back(line.front());
+    if (closed) whole.push_back(line.front());
     std::vector<std::vector<Point>> pieces;
     std::vector<Point> piece;
     for (std::size_t i = 0; i < whole.size(); ++i) {
         piece.push_back(whole[i]);
         const bool end = i + 1 == whole.size();
-        if (!end && (i == 0 || jointHolds(whole[i - 1], whole[i], whole[i + 1], width)))
-            continue;
-        if (piece.size() > 1)
-            pieces.push_back(piece);
+        if (!end && (i == 0 || jointHolds(whole[i - 1], whole[i], whole[i + 1], width))) continue;
+        if (piece.size() > 1) pieces.push_back(piece);
         piece = {whole[i]};
     }
     return pieces;
@@ -116,15 +110,13 @@ std::vector<std::vector<Point>> jointPieces(const std::vector<Point>& line, doub
 
 std::vector<std::array<std::size_t, 3>> triangulate(const std::vector<Point>& points) {
     std::vector<std::array<std::size_t, 3>> triangles;
-    if (points.size() < 3)
-        return triangles;
+    if (points.size() < 3) return triangles;
     const double orientation = signedArea(points) >= 0 ? 1 : -1;
     std::vector<std::size_t> left(points.size());
     std::iota(left.begin(), left.end(), std::size_t{0});
     while (left.size() > 3) {
         const std::size_t ear = earOf(points, left, orientation);
-        if (ear == left.size())
-            return triangles; // crosses itself
+        if (ear == left.size()) return triangles; // crosses itself
         if (const Corner corner(left, ear); !isFlat(points, corner))
             triangles.push_back({corner.before, corner.at, corner.behind});
         left.erase(left.begin() + static_cast<std::ptrdiff_t>(ear));
@@ -137,8 +129,7 @@ std::vector<std::vector<Point>> dashes(const std::vector<Point>& line, const std
                                        bool closed) {
     std::vector<std::vector<Point>> pieces;
     const double period = std::accumulate(pattern.begin(), pattern.end(), 0.0);
-    if (line.size() < 2 || !(period > 0))
-        return pieces;
+    if (line.size() < 2 || !(period > 0)) return pieces;
     std::size_t phase = 0;
     double remaining = pattern[0];
     std::vector<Point> piece{line.front()};
@@ -161,8 +152,7 @@ std::vector<std::vector<Point>> dashes(const std::vector<Point>& line, const std
         remaining -= length - done;
         piece.push_back(b);
     }
-    if (phase % 2 == 0 && piece.size() > 1)
-        pieces.push_back(piece);
+    if (phase % 2 == 0 && piece.size() > 1) pieces.push_back(piece);
     return pieces;
 }
 

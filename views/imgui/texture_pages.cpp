@@ -65,27 +65,22 @@ std::string keyOf(const std::string& utf8, const TextStyle& style, double scale)
 
 TexturePages::~TexturePages() {
     clearText();
-    for (const auto& [name, image] : m_images)
-        deleteTexture(image.texture);
+    for (const auto& [name, image] : m_images) deleteTexture(image.texture);
 }
 
 void TexturePages::clearText() {
-    for (const Page& page : m_pages)
-        deleteTexture(page.texture);
+    for (const Page& page : m_pages) deleteTexture(page.texture);
     m_pages.clear();
     m_runs.clear();
 }
 
 void TexturePages::beginFrame() {
-    if (m_pages.size() > kMostPages)
-        clearText();
+    if (m_pages.size() > kMostPages) clearText();
     std::erase_if(m_images, [](const auto& entry) {
-        if (!entry.second.used)
-            deleteTexture(entry.second.texture);
+        if (!entry.second.used) deleteTexture(entry.second.texture);
         return !entry.second.used;
     });
-    for (auto& [name, image] : m_images)
-        image.used = false;
+    for (auto& [name, image] : m_images) image.used = false;
 }
 
 TexturePages::Page& TexturePages::addPage(int width, int height) {
@@ -97,8 +92,7 @@ TexturePages::Page& TexturePages::addPage(int width, int height) {
 TexturePages::Page& TexturePages::pageFor(int width, int height) {
     if (width >= kPageSize || height >= kPageSize) { // a long sentence at a large scale has a page of its own
         Page& own = addPage(width + 1, height + 1);
-        if (m_pages.size() < 2)
-            return own;
+        if (m_pages.size() < 2) return own;
         std::swap(own, m_pages[m_pages.size() - 2]); // the open page stays the last one
         return m_pages[m_pages.size() - 2];
     }
@@ -110,8 +104,7 @@ TexturePages::Page& TexturePages::pageFor(int width, int height) {
             page.y += page.shelfHeight + 1;
             page.shelfHeight = 0;
         }
-        if (page.x + width + 1 <= page.width && page.y + height + 1 <= page.height)
-            return page;
+        if (page.x + width + 1 <= page.width && page.y + height + 1 <= page.height) return page;
     }
     return addPage(kPageSize, kPageSize);
 }
@@ -135,12 +128,10 @@ TexturePatch TexturePages::place(const std::vector<std::uint8_t>& rgba, int widt
 
 TexturePatch TexturePages::text(const std::string& utf8, const TextStyle& style, double scale) {
     const std::string key = keyOf(utf8, style, scale);
-    if (const auto known = m_runs.find(key); known != m_runs.end())
-        return known->second;
+    if (const auto known = m_runs.find(key); known != m_runs.end()) return known->second;
     const TextBitmap bitmap = m_text.rasterise(utf8, style, scale);
     const int most = largestTexture() - 1, width = std::min(bitmap.width, most), height = std::min(bitmap.height, most);
-    if (width <= 0 || height <= 0)
-        return m_runs[key] = {};
+    if (width <= 0 || height <= 0) return m_runs[key] = {};
     TexturePatch patch = place(pixelsOf(bitmap), width, height, bitmap.width);
     patch.left = bitmap.left, patch.top = bitmap.top;
     patch.width = width / scale, patch.height = height / scale;
@@ -154,12 +145,10 @@ TexturePatch TexturePages::mark(Marker marker, double radius, double strokeWidth
     const double fine = 2 * scale;
     const std::string key = '\1' + std::to_string(static_cast<int>(marker)) + ',' + std::to_string(radius) + ',' +
                             std::to_string(strokeWidth) + ',' + std::to_string(scale);
-    if (const auto known = m_runs.find(key); known != m_runs.end())
-        return known->second;
+    if (const auto known = m_runs.find(key); known != m_runs.end()) return known->second;
     const MarkerBitmap bitmap = rasteriseMarker(marker, radius * fine, strokeWidth * fine);
     std::vector<std::uint8_t> rgba(bitmap.coverage.size() * 4, 255);
-    for (std::size_t i = 0; i < bitmap.coverage.size(); ++i)
-        rgba[4 * i + 3] = bitmap.coverage[i];
+    for (std::size_t i = 0; i < bitmap.coverage.size(); ++i) rgba[4 * i + 3] = bitmap.coverage[i];
     TexturePatch patch = place(rgba, bitmap.size, bitmap.size, bitmap.size);
     patch.width = patch.height = bitmap.size / fine;
     patch.left = patch.top = -patch.width / 2;
@@ -167,8 +156,7 @@ TexturePatch TexturePages::mark(Marker marker, double radius, double strokeWidth
 }
 
 std::uint32_t TexturePages::image(const ImageItem& item) {
-    if (!item.rgba || item.width <= 0 || item.height <= 0)
-        return 0;
+    if (!item.rgba || item.width <= 0 || item.height <= 0) return 0;
     Image& image = m_images[item.rgba.get()];
     if (!image.pixels) {
         image.pixels = item.rgba;

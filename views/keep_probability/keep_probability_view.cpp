@@ -106,12 +106,10 @@ void drawFocus(SceneBuilder& builder, const KeepProbabilityData& data, const Plo
                const Theme& theme) {
     std::vector<RingedMark> selected;
     for (const TokenIndex token : input.focus.selected)
-        if (token < data.visible)
-            selected.push_back(ringedMark(data, frame, token, theme));
+        if (token < data.visible) selected.push_back(ringedMark(data, frame, token, theme));
     drawRingedMarks(builder, selected, theme);
     const TokenIndex hovered = input.focus.hovered;
-    if (hovered < 0 || hovered >= data.visible)
-        return;
+    if (hovered < 0 || hovered >= data.visible) return;
     drawHoveredMark(builder, ringedMark(data, frame, hovered, theme), theme);
 }
 
@@ -122,8 +120,7 @@ void drawMeans(SceneBuilder& builder, const KeepProbabilityData& data, const Plo
     const double share = expectedCount(data) / static_cast<double>(data.visible);
     const double y = frame.toPixels(frame.x.low, share).y;
     builder.line({frame.plot.x, y}, {frame.plot.right(), y}, {theme.text2, 1, {5, 3}});
-    if (!data.drawsRandomNumbers)
-        return;
+    if (!data.drawsRandomNumbers) return;
     const std::vector<double> means = runningMean(data, width);
     const auto step = std::max<std::size_t>(1, means.size() / static_cast<std::size_t>(2 * frame.plot.width + 1));
     std::vector<Point> line;
@@ -150,8 +147,7 @@ std::vector<LegendEntry> legendOf(const KeepProbabilityData& data, std::int64_t 
         lineEntry(fmt::format("kept on average {} %",
                               formatFixed(100 * expectedCount(data) / static_cast<double>(data.visible), 1)),
                   {theme.text2, 1, {5, 3}}));
-    if (strideOf(data) > 1)
-        legend.push_back(wordsEntry(fmt::format("1 of {} tokens drawn", strideOf(data))));
+    if (strideOf(data) > 1) legend.push_back(wordsEntry(fmt::format("1 of {} tokens drawn", strideOf(data))));
     return legend;
 }
 
@@ -181,11 +177,9 @@ public:
                 .data = "keep_probability"}) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        if (input.capture && input.panes.empty())
-            return kNoPane;
+        if (input.capture && input.panes.empty()) return kNoPane;
         constexpr const char* running = "Running the first seed…";
-        if (const std::string why = whyNoData<KeepProbabilityData>(input, running); !why.empty())
-            return why;
+        if (const std::string why = whyNoData<KeepProbabilityData>(input, running); !why.empty()) return why;
         return dataAs<KeepProbabilityData>(input)->seeds() > 0 ? "" : running;
     }
 
@@ -234,8 +228,7 @@ public:
         const std::vector<std::string> columns = {"token", "text",          "seeds",      "kept",
                                                   "share", "interval from", "interval to"};
         const auto data = dataAs<KeepProbabilityData>(input);
-        if (!data || data->seeds() == 0)
-            return tableOf(columns, {});
+        if (!data || data->seeds() == 0) return tableOf(columns, {});
         return tableOf(columns, data->visible, [data, input](std::int64_t row) -> std::vector<std::string> {
             const auto i = static_cast<std::size_t>(row);
             const double share = shareOf(*data, i);
@@ -254,8 +247,7 @@ public:
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<KeepProbabilityData>(input);
         const PickId pick = pickAt(scene, at, 4);
-        if (!data || pick.kind != PickId::Kind::Token || pick.index >= data->visible)
-            return {};
+        if (!data || pick.kind != PickId::Kind::Token || pick.index >= data->visible) return {};
         const auto times = data->times[static_cast<std::size_t>(pick.index)];
         PointFacts facts;
         facts.token = static_cast<TokenIndex>(pick.index);

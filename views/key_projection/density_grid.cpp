@@ -21,16 +21,13 @@ Viewport::Range DensityGrid::covered() const {
 }
 
 void DensityGrid::add(Point at, float shade, std::size_t category) {
-    if (!(at.x >= m_range.xMin && at.x <= m_range.xMax && at.y >= m_range.yMin && at.y <= m_range.yMax))
-        return;
+    if (!(at.x >= m_range.xMin && at.x <= m_range.xMax && at.y >= m_range.yMin && at.y <= m_range.yMax)) return;
     const auto column = std::min(m_columns - 1, static_cast<std::size_t>((at.x - m_range.xMin) / m_side));
     const auto row = std::min(m_rows - 1, static_cast<std::size_t>((m_range.yMax - at.y) / m_side));
     const std::size_t index = row * m_columns + column;
     m_most = std::max(m_most, ++m_counts[index]);
-    if (m_categories > 0)
-        ++m_byCategory[index * m_categories + category];
-    if (std::isnan(shade))
-        return;
+    if (m_categories > 0) ++m_byCategory[index * m_categories + category];
+    if (std::isnan(shade)) return;
     ++m_valued[index];
     m_shades[index] += static_cast<double>(shade);
 }

@@ -32,8 +32,7 @@ public:
     template <class ColourOf> ImageItem image(const Box& box, const ColourOf& colourOf) const {
         std::vector<Colour> colours(m_counts.size(), kTransparent);
         for (std::size_t i = 0; i < colours.size(); ++i)
-            if (m_counts[i] > 0)
-                colours[i] = colourOf(cell(i));
+            if (m_counts[i] > 0) colours[i] = colourOf(cell(i));
         return painted(box, colours);
     }
     /// What the cells cover: the range, and beyond it what the last column and row need to be whole.

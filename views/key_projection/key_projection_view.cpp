@@ -79,8 +79,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 
 /// How far the picture may be believed.
 std::string tsneFinding(const TsneRun& run) {
-    if (run.iteration < run.request.iterations)
-        return tsneNote(run);
+    if (run.iteration < run.request.iterations) return tsneNote(run);
     return fmt::format("{} % of each token's {} nearest neighbours in the head are its nearest here too (t-SNE, {})",
                        formatFixed(100 * run.neighboursKept, 1), kEvaluatedNeighbours, tsneLabel(run));
 }
@@ -133,14 +132,10 @@ public:
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
         const PaneData* pane = activePane(input);
-        if (!pane)
-            return input.capture ? "No policy in this pane. Add one." : kNoCapture;
-        if (const std::string why = whyEmpty(input, *pane); !why.empty())
-            return why;
-        if (!input.data.error.empty())
-            return input.data.error;
-        if (input.data.value)
-            return "";
+        if (!pane) return input.capture ? "No policy in this pane. Add one." : kNoCapture;
+        if (const std::string why = whyEmpty(input, *pane); !why.empty()) return why;
+        if (!input.data.error.empty()) return input.data.error;
+        if (input.data.value) return "";
         return options.choice("method") == "tsne" ? "Looking for the neighbours of every token, for t-SNE…"
                                                   : "Computing the principal axes…";
     }
@@ -165,14 +160,12 @@ public:
     }
 
     std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
-        if (const auto& run = projectionOf(input).tsne)
-            return tsneFinding(*run);
+        if (const auto& run = projectionOf(input).tsne) return tsneFinding(*run);
         const PaneData& pane = *activePane(input);
         const bool chosen = !input.focus.selected.empty();
         const auto tokens =
             beforeCut(input, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
-        if (tokens.empty())
-            return rimFinding(input, pane, makeMarks(input, pane, options));
+        if (tokens.empty()) return rimFinding(input, pane, makeMarks(input, pane, options));
         const auto total = static_cast<std::int64_t>(tokens.size());
         return fmt::format("{} of {} {} tokens evicted by {} at {}",
                            formatCount(total - keptAmong(input, pane, tokens)), formatCount(total),
@@ -182,8 +175,7 @@ public:
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
         const std::vector<std::string> columns = {"position", "text", "segment", "state", "x", "y", "cluster"};
-        if (!whyNoPicture(input, options).empty())
-            return tableOf(columns, {});
+        if (!whyNoPicture(input, options).empty()) return tableOf(columns, {});
         const ProjectionMarks marks = makeMarks(input, *activePane(input), options);
         return tableOf(columns, std::ssize(marks.states), [input, marks](std::int64_t row) -> std::vector<std::string> {
             const auto token = static_cast<TokenIndex>(row);
@@ -202,8 +194,7 @@ public:
 
     std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,
                                                    const ParameterValues& options) const override {
-        if (!whyNoPicture(input, options).empty())
-            return nullptr;
+        if (!whyNoPicture(input, options).empty()) return nullptr;
         const ProjectionMarks marks = makeMarks(input, *activePane(input), options);
         return marks.scale ? std::make_unique<const ValueScale>(*marks.scale) : nullptr;
     }

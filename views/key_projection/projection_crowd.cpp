@@ -22,10 +22,8 @@ template <class Use>
 void forEach(TokenState state, const ProjectionMarks& marks, const ProjectionData& projection,
              const Viewport::Range& range, const Use& use) {
     for (std::size_t i = 0; i < marks.states.size(); ++i) {
-        if (marks.states[i] != state)
-            continue;
-        if (const Point at = keyPoint(projection, marks, static_cast<TokenIndex>(i)); isInside(range, at))
-            use(i, at);
+        if (marks.states[i] != state) continue;
+        if (const Point at = keyPoint(projection, marks, static_cast<TokenIndex>(i)); isInside(range, at)) use(i, at);
     }
 }
 
@@ -46,8 +44,7 @@ std::shared_ptr<const DensityGrid> densityIn(const ProjectionMarks& marks, const
         });
     };
     addAll(TokenState::Evicted, 0);
-    if (keptToo)
-        addAll(TokenState::Kept, 1);
+    if (keptToo) addAll(TokenState::Kept, 1);
     return grid;
 }
 
@@ -76,8 +73,7 @@ std::string crowdNote(const ProjectionMarks& marks) {
         return fmt::format("{} evicted{} as a density, up to {} in a cell{}", formatCount(crowd.evicted),
                            crowd.keptToo ? " and " + formatCount(crowd.kept) + " kept" : "",
                            formatCount(crowd.density->most()), crowd.keptToo ? "" : "; all kept shown");
-    if (crowd.stride == 1)
-        return "";
+    if (crowd.stride == 1) return "";
     return fmt::format("showing {} of {} evicted; all kept shown",
                        formatCount((crowd.evicted + crowd.stride - 1) / crowd.stride), formatCount(crowd.evicted));
 }

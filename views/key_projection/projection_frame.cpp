@@ -20,8 +20,7 @@ const TextStyle kNote{FontFace::Interface, 10};
 
 /// An embedding has no unit, variance or direction, so its axes name only the method.
 AxisSpec axisOf(const ProjectionData& projection, int component, double low, double high) {
-    if (projection.tsne)
-        return {low, high, AxisScale::Linear, fmt::format("t-SNE {}", component + 1)};
+    if (projection.tsne) return {low, high, AxisScale::Linear, fmt::format("t-SNE {}", component + 1)};
     const auto& shares = projection.axes.explainedVariance;
     const auto index = static_cast<std::size_t>(component);
     const std::string share =
@@ -39,11 +38,9 @@ void shortenTitle(AxisSpec& axis, double room, const TextService& text) {
 std::vector<std::string> firstLines(const SceneBuilder& builder, const std::string& text, double width,
                                     std::size_t most) {
     std::vector<std::string> lines = builder.wrap(text, kNote, width);
-    for (std::size_t i = most; i < lines.size(); ++i)
-        lines[most - 1] += " " + lines[i];
+    for (std::size_t i = most; i < lines.size(); ++i) lines[most - 1] += " " + lines[i];
     lines.resize(std::min(lines.size(), most));
-    for (std::string& line : lines)
-        line = builder.elide(line, kNote, width);
+    for (std::string& line : lines) line = builder.elide(line, kNote, width);
     return lines;
 }
 
@@ -58,8 +55,7 @@ void drawCaption(SceneBuilder& builder, const std::vector<std::string>& lines, c
 
 /// On the screen: one line in the upper right corner of the plot.
 void drawNotes(SceneBuilder& builder, const PlotFrame& frame, const std::string& notes, const Theme& theme) {
-    if (notes.empty())
-        return;
+    if (notes.empty()) return;
     const std::string shown = builder.elide(notes, kNote, frame.plot.width - 8);
     const double w = builder.width(shown, kNote);
     builder.rectangle({frame.plot.right() - w - 8, frame.plot.y, w + 8, 15}, withAlpha(theme.canvas, 0.93));
@@ -127,11 +123,9 @@ void ProjectionFrame::setAxes(const Viewport::Range& range) {
     const Box area{8, top, m_viewport.width - 12 - (m_scale ? kLabelledColumnWidth + 6 : 0),
                    m_viewport.height - top - bottom - 4};
     m_frame.plot = plotBoxFor(area, m_frame.y, m_room.axes, *m_viewport.text);
-    if (!m_viewport.range)
-        makeAspectEqual(m_frame.x, m_frame.y, m_frame.plot);
+    if (!m_viewport.range) makeAspectEqual(m_frame.x, m_frame.y, m_frame.plot);
     m_frame.plot = plotBoxFor(area, m_frame.y, m_room.axes, *m_viewport.text);
-    if (m_room.shared)
-        return;
+    if (m_room.shared) return;
     shortenTitle(m_frame.x, m_frame.plot.width, *m_viewport.text);
     shortenTitle(m_frame.y, m_frame.plot.height, *m_viewport.text);
 }
@@ -140,29 +134,23 @@ void ProjectionFrame::setAxes(const Viewport::Range& range) {
 std::vector<std::string> ProjectionFrame::notes() const {
     const PlotFrame& frame = m_frame;
     std::vector<std::string> notes;
-    if (const auto& run = projectionOf(m_input).tsne)
-        notes.push_back(tsneNote(*run));
+    if (const auto& run = projectionOf(m_input).tsne) notes.push_back(tsneNote(*run));
     if (const std::string& source = projectionOf(m_input).source; source == "values" || source == "queries")
         notes.push_back(source == "values" ? "values of the KV head"
                                            : fmt::format("queries of query head {}", m_input.queryHead.value));
     if (m_marks.colourBy == "cluster" && projectionOf(m_input).centres.empty())
         notes.emplace_back("looking for the greedy centres…");
-    if (m_marks.tinted)
-        notes.push_back(tintNote(projectionOf(m_input), m_marks));
-    if (const std::string crowd = crowdNote(m_marks); !crowd.empty())
-        notes.push_back(crowd);
+    if (m_marks.tinted) notes.push_back(tintNote(projectionOf(m_input), m_marks));
+    if (const std::string crowd = crowdNote(m_marks); !crowd.empty()) notes.push_back(crowd);
     std::int64_t beyond = 0;
     for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
         const Point p = keyPoint(projectionOf(m_input), m_marks, static_cast<TokenIndex>(i));
         const bool inside = p.x >= frame.x.low && p.x <= frame.x.high && p.y >= frame.y.low && p.y <= frame.y.high;
         beyond += !inside && m_marks.states[i] != TokenState::AfterCut;
     }
-    if (beyond > 0)
-        notes.push_back(fmt::format("{} tokens beyond the range", formatCount(beyond)));
-    if (m_pane.result->simulated && !m_room.caption)
-        notes.push_back("simulated on full-attention tensors");
-    if (m_room.caption)
-        notes.push_back(provenance(m_input, {&m_pane}));
+    if (beyond > 0) notes.push_back(fmt::format("{} tokens beyond the range", formatCount(beyond)));
+    if (m_pane.result->simulated && !m_room.caption) notes.push_back("simulated on full-attention tensors");
+    if (m_room.caption) notes.push_back(provenance(m_input, {&m_pane}));
     return notes;
 }
 
@@ -192,12 +180,10 @@ void ProjectionFrame::drawSharedRow() {
     double y = m_viewport.height - 4 - kLegendPitch * (rows - 0.5);
     if (!ready.empty() && ready.front() == &m_pane)
         drawLegend(m_builder, {kRowEdge, y}, width, m_legend, m_theme, rows);
-    if (ready.size() < 2 || ready[1] != &m_pane)
-        return;
+    if (ready.size() < 2 || ready[1] != &m_pane) return;
     const std::string axes = m_frame.x.title + " × " + m_frame.y.title, range = "one range for all panes";
     std::vector<std::string> lines{axes + ", " + range};
-    if (rows > 1 && m_builder.width(lines.front(), kNote) > width)
-        lines = {axes, range};
+    if (rows > 1 && m_builder.width(lines.front(), kNote) > width) lines = {axes, range};
     for (const std::string& whole : lines) {
         const std::string line = m_builder.elide(whole, kNote, width);
         m_builder.text({kRowEdge + width, y}, line, kNote, m_theme.text3, HorizontalAlign::Right,

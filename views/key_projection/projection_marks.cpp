@@ -17,8 +17,7 @@ ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const Pa
     ProjectionMarks marks;
     marks.xAxis = static_cast<int>(options.integer("x_component")) - 1;
     marks.yAxis = static_cast<int>(options.integer("y_component")) - 1;
-    if (projectionOf(input).tsne)
-        marks.xAxis = 0, marks.yAxis = 1; // an embedding has no components to choose among
+    if (projectionOf(input).tsne) marks.xAxis = 0, marks.yAxis = 1; // an embedding has no components to choose among
     marks.retainedOnly = options.flag("retained_only");
     marks.showQueries = options.flag("show_queries");
     marks.showAfterCut = options.flag("show_after_cut");
@@ -80,8 +79,7 @@ Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks) 
         }
     };
     include(projection.keys);
-    if (marks.showQueries && !projection.queries.empty())
-        include(projection.queries);
+    if (marks.showQueries && !projection.queries.empty()) include(projection.queries);
     const double margin = 0.04 * std::max({range.xMax - range.xMin, range.yMax - range.yMin, 1e-6});
     return {range.xMin - margin, range.xMax + margin, range.yMin - margin, range.yMax + margin};
 }
@@ -90,8 +88,7 @@ std::optional<AnchorMark> anchorMark(const ViewInput& input, const PaneData& pan
     const HostTensor& anchors = pane.result->anchor;
     const ProjectionData& projection = projectionOf(input);
     // An anchor of rotated keys has no place among unrotated ones, and no vector has one in an embedding.
-    if (anchors.empty() || projection.source != "keys" || projection.tsne)
-        return {};
+    if (anchors.empty() || projection.source != "keys" || projection.tsne) return {};
     const auto d = static_cast<std::size_t>(anchors.shape[1]);
     const float* anchor = anchors.data.data() + static_cast<std::size_t>(input.kvHead.value) * d;
     const ParameterValues& values = pane.result->request.policy.values;
@@ -118,15 +115,13 @@ namespace {
 
 LegendEntry evictedEntry(const ProjectionMarks& marks, Colour colour) {
     const std::string label = "evicted " + formatCount(marks.evictedTotal);
-    if (marks.crowd.density)
-        return areaEntry(label + ", density", withAlpha(colour, 0.6));
+    if (marks.crowd.density) return areaEntry(label + ", density", withAlpha(colour, 0.6));
     return ringEntry(label, {colour, 1.2, {}});
 }
 
 LegendEntry keptEntry(const ProjectionMarks& marks, Colour colour) {
     const std::string label = "kept " + formatCount(marks.keptTotal);
-    if (marks.crowd.keptToo)
-        return areaEntry(label + ", density", withAlpha(colour, 0.6));
+    if (marks.crowd.keptToo) return areaEntry(label + ", density", withAlpha(colour, 0.6));
     return {label, Marker::Circle, colour, {}, 3, false};
 }
 
@@ -144,16 +139,14 @@ void addOverlays(std::vector<LegendEntry>& entries, const ViewInput& input, cons
 std::vector<LegendEntry> stateLegend(const ViewInput& input, const std::vector<const PaneData*>& panes,
                                      const ProjectionMarks& marks, bool isCounted, const Theme& theme) {
     std::vector<LegendEntry> entries{keptEntry(marks, theme.kept)};
-    if (!marks.retainedOnly)
-        entries.push_back(evictedEntry(marks, theme.evicted));
+    if (!marks.retainedOnly) entries.push_back(evictedEntry(marks, theme.evicted));
     const auto protects = [&](const PaneData* pane) {
         return !pane->result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].protectedTokens.empty();
     };
     if (std::any_of(panes.begin(), panes.end(), protects))
         entries.push_back({"protected " + formatCount(marks.protectedTotal), Marker::Square, theme.protectedToken, {}});
     for (LegendEntry& entry : entries)
-        if (!isCounted)
-            entry.label.resize(entry.label.find(' '));
+        if (!isCounted) entry.label.resize(entry.label.find(' '));
     for (const PaneData* pane : panes)
         if (const auto anchor = anchorMark(input, *pane, marks)) {
             const char* words = anchor->scaled ? "anchor direction" : "anchor";
@@ -161,8 +154,7 @@ std::vector<LegendEntry> stateLegend(const ViewInput& input, const std::vector<c
             break;
         }
     addOverlays(entries, input, marks, theme);
-    if (marks.showAfterCut)
-        entries.push_back({"after the cut", Marker::Circle, withAlpha(theme.text3, 0.5), {}, 2});
+    if (marks.showAfterCut) entries.push_back({"after the cut", Marker::Circle, withAlpha(theme.text3, 0.5), {}, 2});
     return entries;
 }
 
@@ -175,8 +167,7 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
     if (!marks.shade.empty() || clusters) {
         const Colour sample = clusters ? theme.text2 : colourMap("viridis", 0.5);
         entries = {keptEntry(marks, sample), evictedEntry(marks, sample)};
-        if (!clusters)
-            entries.push_back(areaEntry("colour: " + shadeTitle(pane, marks), colourMap("viridis", 0.9)));
+        if (!clusters) entries.push_back(areaEntry("colour: " + shadeTitle(pane, marks), colourMap("viridis", 0.9)));
         if (const ProjectionData& data = projectionOf(input); clusters)
             entries.push_back({formatCount(static_cast<std::int64_t>(data.centres.size())) +
                                    " greedy centres, radius " + formatShort(data.radius) +

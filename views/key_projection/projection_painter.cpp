@@ -38,8 +38,7 @@ Point pixelOf(const PlotFrame& frame, const ProjectionData& projection, const Pr
 
 bool isDrawn(const ProjectionMarks& marks, TokenIndex token) {
     const TokenState state = marks.states[static_cast<std::size_t>(token)];
-    if (state == TokenState::AfterCut)
-        return marks.showAfterCut;
+    if (state == TokenState::AfterCut) return marks.showAfterCut;
     return state != TokenState::Evicted || !marks.retainedOnly;
 }
 
@@ -52,24 +51,20 @@ public:
 
     /// Faint, so that marks of the same colour stand out.
     void drawTint() {
-        if (!m_marks.tinted)
-            return;
+        if (!m_marks.tinted) return;
         std::vector<TintSite> sites = centreSites(projectionOf(m_input), m_marks, m_theme.id);
-        for (TintSite& site : sites)
-            site.colour = withAlpha(site.colour, 0.16);
+        for (TintSite& site : sites) site.colour = withAlpha(site.colour, 0.16);
         m_builder.scene().items.push_back(voronoiTint(m_frame, sites));
     }
 
     void drawClouds() {
-        if (!m_marks.shade.empty() || !m_marks.category.empty())
-            return drawShaded();
+        if (!m_marks.shade.empty() || !m_marks.category.empty()) return drawShaded();
         GatheredMarks kept, guarded, evicted, later;
         std::int64_t evictedSeen = 0;
         for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
             const auto token = static_cast<TokenIndex>(i);
             const TokenState state = m_marks.states[i];
-            if (!isDrawn(m_marks, token) || (state == TokenState::Evicted && isLeftOut(token, evictedSeen)))
-                continue;
+            if (!isDrawn(m_marks, token) || (state == TokenState::Evicted && isLeftOut(token, evictedSeen))) continue;
             GatheredMarks& cloud = state == TokenState::Kept        ? kept
                                    : state == TokenState::Protected ? guarded
                                    : state == TokenState::Evicted   ? evicted
@@ -122,8 +117,7 @@ public:
     /// Diamonds of the colours of their clusters with their numbers: colours alone would be hard to name, and from the
     /// seventeenth on they repeat.
     void drawCentres() {
-        if (m_marks.category.empty())
-            return;
+        if (m_marks.category.empty()) return;
         const ProjectionData& projection = projectionOf(m_input);
         std::vector<Box> taken;
         for (std::size_t i = 0; i < projection.centres.size(); ++i) {
@@ -141,8 +135,7 @@ public:
         const double radius = m_radii.kept + (m_input.focus.selected.size() <= kFewSelected ? 1.4 : 0.6);
         std::vector<RingedMark> selected;
         for (const TokenIndex token : m_input.focus.selected)
-            if (isDrawn(m_marks, token))
-                selected.push_back(ownMark(token, radius));
+            if (isDrawn(m_marks, token)) selected.push_back(ownMark(token, radius));
         drawRingedMarks(m_builder, selected, m_theme);
     }
 
@@ -153,8 +146,7 @@ public:
 
     void drawHover() {
         const TokenIndex token = m_input.focus.hovered;
-        if (token < 0 || token >= static_cast<TokenIndex>(m_marks.states.size()) || !isDrawn(m_marks, token))
-            return;
+        if (token < 0 || token >= static_cast<TokenIndex>(m_marks.states.size()) || !isDrawn(m_marks, token)) return;
         drawHoveredMark(m_builder, ownMark(token, m_radii.kept + 1.4), m_theme);
     }
 
@@ -184,8 +176,7 @@ private:
     /// The density, and invisible marks of its tokens for hovering and lasso.
     void drawDensity(const GatheredMarks& tokens, const char* name, double fade) {
         m_builder.points(cloudOf(tokens, name, Marker::Circle, m_radii.evicted, kTransparent, {}));
-        if (std::exchange(m_densityDrawn, true))
-            return;
+        if (std::exchange(m_densityDrawn, true)) return;
         const DensityGrid& grid = *m_marks.crowd.density;
         const Viewport::Range covered = grid.covered();
         const Point from = m_frame.toPixels(covered.xMin, covered.yMax),
@@ -196,8 +187,7 @@ private:
     }
 
     Colour cellColour(const DensityGrid::Cell& cell) const {
-        if (!m_marks.category.empty())
-            return stepColour(static_cast<int>(cell.category));
+        if (!m_marks.category.empty()) return stepColour(static_cast<int>(cell.category));
         return m_marks.shade.empty() ? blend(withAlpha(m_theme.kept, static_cast<double>(cell.shade)), m_theme.evicted)
                                      : stepColour(stepOfShade(cell.shade));
     }
@@ -205,8 +195,7 @@ private:
     int stepCount() const { return m_marks.category.empty() ? kSteps : static_cast<int>(kCategoryColours); }
 
     int stepOf(std::size_t token) const {
-        if (!m_marks.category.empty())
-            return m_marks.category[token];
+        if (!m_marks.category.empty()) return m_marks.category[token];
         return stepOfShade(m_marks.shade[token]);
     }
 
@@ -215,8 +204,7 @@ private:
     }
 
     Colour stepColour(int step) const {
-        if (step == stepCount())
-            return m_theme.notANumber;
+        if (step == stepCount()) return m_theme.notANumber;
         return m_marks.category.empty() ? colourMap("viridis", (step + 0.5) / kSteps)
                                         : categoryColour(static_cast<std::size_t>(step), m_theme.id);
     }
@@ -249,8 +237,7 @@ private:
 
     void drawQueries(double fade) {
         const ProjectionData& projection = projectionOf(m_input);
-        if (!m_marks.showQueries || projection.queries.empty())
-            return;
+        if (!m_marks.showQueries || projection.queries.empty()) return;
         auto points = std::make_shared<std::vector<Point>>();
         const std::int64_t components = projection.queries.shape[1];
         for (std::int64_t i = 0; i < projection.queries.shape[0]; ++i) {
@@ -279,14 +266,11 @@ private:
             return byState ? ofState : stepColour(stepOf(static_cast<std::size_t>(token)));
         };
         switch (m_marks.states[static_cast<std::size_t>(token)]) {
-        case TokenState::Kept:
-            return {token, at, r, Marker::Circle, own(m_theme.kept), {}};
-        case TokenState::Protected:
-            return {token, at, r, Marker::Square, own(m_theme.protectedToken), {}};
+        case TokenState::Kept: return {token, at, r, Marker::Circle, own(m_theme.kept), {}};
+        case TokenState::Protected: return {token, at, r, Marker::Square, own(m_theme.protectedToken), {}};
         case TokenState::Evicted:
             return {token, at, r - 0.3, Marker::Circle, kTransparent, {own(m_theme.evicted), 1.2, {}}};
-        case TokenState::AfterCut:
-            break;
+        case TokenState::AfterCut: break;
         }
         return {token, at, r - 0.6, Marker::Circle, m_theme.text3, {}};
     }

@@ -48,8 +48,7 @@ std::vector<std::int32_t> categoriesOf(const ProjectionData& data, const Project
 std::vector<float> scoresOf(const ViewInput& input, const PaneData& pane, std::size_t n) {
     std::vector<float> scores(n, kNone);
     const HostTensor& table = pane.result->scores;
-    if (table.empty())
-        return scores;
+    if (table.empty()) return scores;
     const std::int64_t width = table.shape[1];
     std::copy_n(table.data.begin() + input.kvHead.value * width,
                 std::min<std::int64_t>(width, static_cast<std::int64_t>(n)), scores.begin());
@@ -60,8 +59,7 @@ std::vector<float> scoresOf(const ViewInput& input, const PaneData& pane, std::s
 
 void checkShadeRange(std::string_view text) {
     std::vector<std::string_view> known{"position", "norm", "recorded"};
-    for (const Policy* policy : allPolicies())
-        known.push_back(policy->card().id);
+    for (const Policy* policy : allPolicies()) known.push_back(policy->card().id);
     checkValueRange(text, known, "the key projection");
 }
 
@@ -69,8 +67,7 @@ void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& c
     const std::size_t n = marks.states.size();
     const std::int64_t visible = pane.result->visible;
     if (marks.colourBy == "position") {
-        for (std::size_t i = 0; i < n; ++i)
-            marks.shade.push_back(static_cast<float>(i));
+        for (std::size_t i = 0; i < n; ++i) marks.shade.push_back(static_cast<float>(i));
         stretch(marks.shade, visible, "position", chosen, marks);
     } else if (marks.colourBy == "score") {
         marks.shade = scoresOf(input, pane, n);
@@ -92,8 +89,7 @@ void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& c
             for (const TokenIndex token :
                  one->result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept)
                 marks.shade[static_cast<std::size_t>(token)] += 1.0F / static_cast<float>(panes.size());
-        for (std::size_t i = static_cast<std::size_t>(visible); i < n; ++i)
-            marks.shade[i] = kNone;
+        for (std::size_t i = static_cast<std::size_t>(visible); i < n; ++i) marks.shade[i] = kNone;
         for (std::size_t count = 0; count <= panes.size(); ++count)
             marks.shadeTicks.push_back(
                 {static_cast<double>(count) / static_cast<double>(panes.size()), std::to_string(count)});

@@ -56,8 +56,7 @@ SketchTheorem sketchTheorem(const LeverageData& data, double epsilon) {
     theorem.demanded = sketchColumnsDemanded(static_cast<double>(exact.rank), epsilon, kTheoremDelta);
     theorem.measuredLow = std::numeric_limits<double>::infinity();
     for (std::size_t i = 0; i < exact.scores.size(); ++i) {
-        if (exact.scores[i] <= 0)
-            continue;
+        if (exact.scores[i] <= 0) continue;
         const double ratio = static_cast<double>(data.sketched.scores[i]) / static_cast<double>(exact.scores[i]);
         theorem.measuredLow = std::min(theorem.measuredLow, ratio);
         theorem.measuredHigh = std::max(theorem.measuredHigh, ratio);

@@ -24,14 +24,12 @@ constexpr std::int64_t kMostMarks = 20'000; // of tokens that neither choice kee
 /// Numbers 0 .. count - 1 spaced so that a curve over a logarithmic axis stays smooth.
 std::vector<std::size_t> sparse(std::size_t count) {
     std::vector<std::size_t> chosen;
-    if (count == 0)
-        return chosen;
+    if (count == 0) return chosen;
     for (std::size_t i = 0; i <= kMostPoints; ++i) {
         const double rank =
             std::exp(std::log(static_cast<double>(count)) * static_cast<double>(i) / static_cast<double>(kMostPoints));
         const std::size_t at = std::min(count, static_cast<std::size_t>(std::lround(rank))) - 1;
-        if (chosen.empty() || at > chosen.back())
-            chosen.push_back(at);
+        if (chosen.empty() || at > chosen.back()) chosen.push_back(at);
     }
     return chosen;
 }
@@ -64,8 +62,7 @@ std::vector<Point> cumulativeCurve(const LeverageData::Scores& scores) {
 std::vector<int> binned(const std::vector<float>& scores, const AxisSpec& axis) {
     std::vector<int> counts(kBins, 0);
     for (const float score : scores) {
-        if (score <= 0)
-            continue;
+        if (score <= 0) continue;
         const double f = std::log(static_cast<double>(score) / axis.low) / std::log(axis.high / axis.low);
         ++counts[static_cast<std::size_t>(std::clamp(static_cast<int>(f * kBins), 0, kBins - 1))];
     }
@@ -85,8 +82,7 @@ void PositiveRange::include(const std::vector<float>& numbers) {
 }
 
 AxisSpec PositiveRange::axis(std::string title) const {
-    if (high <= 0)
-        return {0.1, 10, AxisScale::Logarithmic, std::move(title)};
+    if (high <= 0) return {0.1, 10, AxisScale::Logarithmic, std::move(title)};
     const double least = std::max(low, high * 1e-6);
     return {least / 1.3, high * 1.3, AxisScale::Logarithmic, std::move(title)};
 }
@@ -99,15 +95,13 @@ LeveragePainter::LeveragePainter(SceneBuilder& builder, const ViewInput& input, 
 
 void LeveragePainter::curve(const PlotFrame& frame, const std::vector<Point>& points, bool sketched) {
     std::vector<Point> pixels;
-    for (const Point& p : points)
-        pixels.push_back(frame.toPixels(p.x, p.y));
+    for (const Point& p : points) pixels.push_back(frame.toPixels(p.x, p.y));
     m_builder.polyline(std::move(pixels),
                        {m_colour, 1.8, sketched ? std::vector<double>{6, 3} : std::vector<double>{}});
 }
 
 void LeveragePainter::budgetLine(const PlotFrame& frame, double x) {
-    if (m_choice.budget == 0)
-        return;
+    if (m_choice.budget == 0) return;
     const double at = frame.toPixels(x, frame.y.high).x;
     m_builder.rectangle({frame.plot.x, frame.plot.y, at - frame.plot.x, frame.plot.height},
                         withAlpha(m_theme.kept, 0.08));
@@ -116,8 +110,7 @@ void LeveragePainter::budgetLine(const PlotFrame& frame, double x) {
 
 void LeveragePainter::label(const PlotFrame& frame, const std::vector<std::string>& lines, Corner corner) {
     const Box& plot = frame.plot;
-    if (plot.height < 60 || plot.width < 90)
-        return;
+    if (plot.height < 60 || plot.width < 90) return;
     const TextStyle bold{FontFace::Interface, 11, FontWeight::SemiBold}, plain{FontFace::Interface, 11};
     std::vector<std::pair<std::string, TextStyle>> rows;
     std::vector<std::size_t> ends; // of each line, in rows
@@ -145,8 +138,7 @@ void LeveragePainter::label(const PlotFrame& frame, const std::vector<std::strin
         ends.pop_back();
     rows.resize(ends.back());
     width = 0;
-    for (const auto& [text, style] : rows)
-        width = std::max(width, m_builder.width(text, style));
+    for (const auto& [text, style] : rows) width = std::max(width, m_builder.width(text, style));
     const double height = kNoteRow * static_cast<double>(rows.size()),
                  left = corner == Corner::BottomRight ? plot.right() - width - 11 : plot.x + 3;
     double y = corner == Corner::BottomLeft || corner == Corner::BottomRight ? plot.bottom() - height - 4 : plot.y + 4;
@@ -257,11 +249,9 @@ void LeveragePainter::clouds(const PlotFrame& frame, const std::vector<Point>& p
     };
     std::vector<RingedMark> selected;
     for (const TokenIndex token : m_input.focus.selected)
-        if (hasPlace(token))
-            selected.push_back(markOf(token));
+        if (hasPlace(token)) selected.push_back(markOf(token));
     drawRingedMarks(m_builder, selected, m_theme);
-    if (hasPlace(m_input.focus.hovered))
-        drawHoveredMark(m_builder, markOf(m_input.focus.hovered), m_theme);
+    if (hasPlace(m_input.focus.hovered)) drawHoveredMark(m_builder, markOf(m_input.focus.hovered), m_theme);
 }
 
 PlotFrame LeveragePainter::tokens(const Box& area) {

@@ -21,8 +21,7 @@ std::vector<Point> spectrumCurve(const LeverageData::Scores& scores) {
 }
 
 double conditionOf(const LeverageData::Scores& scores) {
-    if (scores.rank == 0)
-        return 1;
+    if (scores.rank == 0) return 1;
     return static_cast<double>(scores.spectrum.front()) /
            static_cast<double>(scores.spectrum[static_cast<std::size_t>(scores.rank) - 1]);
 }
@@ -32,8 +31,7 @@ double conditionOf(const LeverageData::Scores& scores) {
 void LeveragePainter::band(const PlotFrame& frame, const SketchTheorem& theorem) {
     const double low = frame.x.low, high = frame.x.high;
     m_builder.polyline({frame.toPixels(low, low), frame.toPixels(high, high)}, {m_theme.axis, 1, {5, 3}});
-    if (theorem.factor > high / low)
-        return; // the band covers the whole plot
+    if (theorem.factor > high / low) return; // the band covers the whole plot
     const auto at = [&](double x, double factor) { return frame.toPixels(x, x * factor); };
     m_builder.polygon(
         {at(low, theorem.factor), at(high, theorem.factor), at(high, 1 / theorem.factor), at(low, 1 / theorem.factor)},
@@ -116,8 +114,7 @@ std::vector<LegendEntry> LeveragePainter::legend() const {
 }
 
 std::vector<LegendEntry> LeveragePainter::markLegend() const {
-    if (m_choice.budget == 0)
-        return {};
+    if (m_choice.budget == 0) return {};
     return {{"both keep " + formatCount(m_choice.common), Marker::Circle, m_theme.kept, {}, 3},
             ringEntry("one keeps " + formatCount(2 * (m_choice.budget - m_choice.common)), {m_theme.ink, 1.2, {}}),
             ringEntry("neither", {m_theme.evicted, 1.2, {}})};

@@ -68,16 +68,11 @@ PlotFrame drawOverview(LeveragePainter& painter, const Box& area) {
 }
 
 PlotFrame drawPicture(LeveragePainter& painter, const std::string& picture, const Box& area) {
-    if (picture == "cumulative")
-        return painter.cumulative(area);
-    if (picture == "histogram")
-        return painter.histogram(area);
-    if (picture == "tokens")
-        return painter.tokens(area);
-    if (picture == "spectrum")
-        return painter.spectrum(area);
-    if (picture == "scatter")
-        return painter.scatter(area);
+    if (picture == "cumulative") return painter.cumulative(area);
+    if (picture == "histogram") return painter.histogram(area);
+    if (picture == "tokens") return painter.tokens(area);
+    if (picture == "spectrum") return painter.spectrum(area);
+    if (picture == "scatter") return painter.scatter(area);
     return picture == "overview" ? drawOverview(painter, area) : painter.sorted(area);
 }
 
@@ -127,11 +122,9 @@ public:
         LeveragePainter painter(builder, input, options, viewport, choice);
         const std::string picture = shownPicture(options, plotArea(viewport, {}));
         std::vector<LegendEntry> legend;
-        if (showsCurves(picture))
-            legend = painter.legend();
+        if (showsCurves(picture)) legend = painter.legend();
         if (showsMarks(picture))
-            for (LegendEntry& entry : painter.markLegend())
-                legend.push_back(std::move(entry));
+            for (LegendEntry& entry : painter.markLegend()) legend.push_back(std::move(entry));
         const PlotFrame frame = drawPicture(painter, picture, plotArea(viewport, legend));
         drawTopLegend(builder, viewport, legend, frame.plot.x);
         drawProvenance(builder, input, viewport);
@@ -163,8 +156,7 @@ public:
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
         const std::vector<std::string> columns = {"position",   "text",     "segment",       "exact",
                                                   "rank_exact", "sketched", "rank_sketched", "kept_by"};
-        if (!whyNoPicture(input, options).empty())
-            return tableOf(columns, {});
+        if (!whyNoPicture(input, options).empty()) return tableOf(columns, {});
         const LeverageChoice choice = leverageChoice(input);
         const auto data = choice.data;
         const auto rowAt = [choice, data, input, exact = ranksOf(data->exact.order),
@@ -187,8 +179,7 @@ public:
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<LeverageData>(input);
         const PickId pick = pickAt(scene, at, 4);
-        if (!data || data->exact.order.empty())
-            return {};
+        if (!data || data->exact.order.empty()) return {};
         PointFacts facts;
         if (pick.kind == PickId::Kind::Token && pick.index < std::ssize(data->exact.scores)) {
             facts.rows = factsOf(*data, static_cast<TokenIndex>(pick.index));

@@ -52,8 +52,7 @@ std::vector<LegendEntry> legendOf(const MergeTreeData& data, const TreeLayout& l
     const auto entry = [&](std::string label, NodeState state) {
         const NodeLook look = nodeLook(theme, policy, state, layout.hasNumbers());
         Stroke stroke = look.stroke;
-        if (!stroke.dash.empty())
-            stroke.dash = {2, 2};
+        if (!stroke.dash.empty()) stroke.dash = {2, 2};
         if (state ==
             NodeState::Future) // its own outline is nearly the ground's colour, which only the large boxes bear
             stroke.colour = theme.axis;
@@ -122,8 +121,7 @@ void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& 
         y += kHeadRow;
     }
     drawTopLegend(builder, viewport, all.legend, 10, y);
-    if (all.partsAt > 0)
-        drawParts(builder, data, theme, all.partsAt);
+    if (all.partsAt > 0) drawParts(builder, data, theme, all.partsAt);
 }
 
 /// A part of the picture: level and place, and the token under the pointer where batches are drawn (-1: none).
@@ -134,14 +132,12 @@ struct Spot {
 
 Spot spotAt(const MergeTreeData& data, const TreeState& state, const Scene& scene, Point at) {
     const PickId pick = pickAt(scene, at, 0);
-    if (pick.kind != PickId::Kind::Node && pick.kind != PickId::Kind::Cell)
-        return {};
+    if (pick.kind != PickId::Kind::Node && pick.kind != PickId::Kind::Cell) return {};
     Spot spot{levelOf(pick.index), placeOf(pick.index), -1};
     const bool known = spot.level == kOctaveLevel
                            ? spot.place < std::ssize(data.octaves)
                            : spot.level <= state.levels() && spot.place < state.nodeCount(spot.level);
-    if (!known)
-        return {};
+    if (!known) return {};
     const double position = scene.dataAt(at).x;
     const auto& rows = state.tree().rows;
     const auto row = std::lower_bound(rows.begin(), rows.end(), static_cast<TokenIndex>(position));
@@ -225,16 +221,14 @@ public:
 
     StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override {
         StepSequence sequence;
-        if (!whyNoPicture(input, options).empty())
-            return sequence;
+        if (!whyNoPicture(input, options).empty()) return sequence;
         const auto data = dataAs<MergeTreeData>(input);
         const BalanceTree& tree = *data->shown();
         sequence.title = "Merge and reduce";
         const std::int64_t batches = std::ssize(tree.rows) / tree.batch;
         for (std::int64_t batch = 1; batch <= batches; ++batch) {
             sequence.events.push_back(tree.rows[static_cast<std::size_t>(batch * tree.batch - 1)] + 1);
-            if (batch % 2 == 0 && tree.nodes.size() > 1)
-                sequence.milestones.push_back(sequence.events.back());
+            if (batch % 2 == 0 && tree.nodes.size() > 1) sequence.milestones.push_back(sequence.events.back());
         }
         if (std::cmp_less(batches * tree.batch, tree.rows.size())) // the last, partial batch stays exact
             sequence.events.push_back(static_cast<TokenIndex>(data->stream->tokens));
@@ -242,8 +236,7 @@ public:
     }
 
     std::string caption(const ViewInput& input, const ParameterValues& options) const override {
-        if (const std::string why = whyNoPicture(input, options); !why.empty())
-            return why;
+        if (const std::string why = whyNoPicture(input, options); !why.empty()) return why;
         const auto data = dataAs<MergeTreeData>(input);
         return treeCaption(*data, stateOf(input, *data));
     }
@@ -252,23 +245,19 @@ public:
         const auto data = dataAs<MergeTreeData>(input);
         const TreeState state = stateOf(input, *data);
         const Spot spot = spotAt(*data, state, scene, at);
-        if (spot.level < 0)
-            return {};
-        if (spot.level == kOctaveLevel)
-            return octaveFacts(*data, spot.place, state.cursor());
+        if (spot.level < 0) return {};
+        if (spot.level == kOctaveLevel) return octaveFacts(*data, spot.place, state.cursor());
         return spot.level > 0 ? nodeFacts(*data, state, spot.level, spot.place)
                               : batchFacts(input, *data, state, spot.place, spot.token);
     }
 
     std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
                                      Point at) const override {
-        if (!whyNoPicture(input, options).empty())
-            return {};
+        if (!whyNoPicture(input, options).empty()) return {};
         const auto data = dataAs<MergeTreeData>(input);
         const TreeState state = stateOf(input, *data);
         const Spot spot = spotAt(*data, state, scene, at);
-        if (spot.level < 0)
-            return {};
+        if (spot.level < 0) return {};
         return spot.token >= 0 ? std::vector<TokenIndex>{spot.token} : membersOf(*data, state, spot.level, spot.place);
     }
 };

@@ -74,8 +74,7 @@ void paintEraseLine(SceneBuilder& b, const TreePicture& p, const Bars& bars, dou
 } // namespace
 
 void paintOctaves(SceneBuilder& b, const TreePicture& p) {
-    if (p.layout.histogram.width <= 0 || p.data.octaves.empty())
-        return;
+    if (p.layout.histogram.width <= 0 || p.data.octaves.empty()) return;
     const Bars bars = barsOf(p);
     const double line = p.data.stream->eraseLineAt(p.data.kvHead, p.state.cursor());
     const TextStyle title{FontFace::Interface, 11, FontWeight::SemiBold}, label{FontFace::Monospace, 10},

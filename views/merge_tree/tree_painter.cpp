@@ -37,10 +37,8 @@ std::pair<std::int64_t, std::int64_t> shownPlaces(const TreePicture& p, std::int
 void paintGround(SceneBuilder& b, const TreePicture& p) {
     const Box& plot = p.layout.plot;
     const double x = std::clamp(p.layout.xOf(p.state.cursor()), plot.x, plot.right());
-    if (x < plot.right())
-        b.rectangle({x, plot.y, plot.right() - x, plot.height}, p.theme.sunken);
-    for (const double y : p.layout.rows)
-        b.line({plot.x, y}, {plot.right(), y}, {p.theme.grid, 1, {}});
+    if (x < plot.right()) b.rectangle({x, plot.y, plot.right() - x, plot.height}, p.theme.sunken);
+    for (const double y : p.layout.rows) b.line({plot.x, y}, {plot.right(), y}, {p.theme.grid, 1, {}});
 }
 
 void paintEdge(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place, const Stroke& stroke) {
@@ -54,13 +52,11 @@ void paintEdge(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::i
 
 void paintEdges(SceneBuilder& b, const TreePicture& p) {
     for (std::int64_t level = 0; level < p.state.levels(); ++level) {
-        if (isRun(p, level))
-            continue;
+        if (isRun(p, level)) continue;
         const auto [begin, end] = shownPlaces(p, level);
         for (std::int64_t place = begin; place < end; ++place) {
             const std::int64_t parent = level == 0 ? place : place / 2;
-            if (parent >= p.state.nodeCount(level + 1))
-                continue;
+            if (parent >= p.state.nodeCount(level + 1)) continue;
             const bool future = p.state.stateOf(level + 1, parent) == NodeState::Future;
             const Stroke stroke = future ? Stroke{p.theme.border, 1, {3, 3}} : Stroke{p.theme.control, 1.2, {}};
             paintEdge(b, p, level, place, stroke);
@@ -70,8 +66,7 @@ void paintEdges(SceneBuilder& b, const TreePicture& p) {
 
 void paintImbalance(SceneBuilder& b, const TreePicture& p, const BalanceNode& node, const Box& box) {
     double sum = 0;
-    for (const std::int8_t sign : node.signs)
-        sum += sign;
+    for (const std::int8_t sign : node.signs) sum += sign;
     constexpr double kBelowFrame = 8; // of a selected token's set
     const double deviations = sum / std::sqrt(static_cast<double>(node.signs.size()));
     drawImbalance(b, p.theme, {box.x + box.width / 2, box.bottom() + kBelowFrame}, std::clamp(box.width / 2, 6.0, 16.0),
@@ -88,8 +83,7 @@ void paintNodeWords(SceneBuilder& b, const TreePicture& p, std::int64_t level, s
         b.text(centre, std::to_string(node.output.size()), size, live ? p.onPolicy : p.theme.text3,
                HorizontalAlign::Centre, VerticalAlign::Middle);
     const TextStyle percent{FontFace::Interface, 11, FontWeight::SemiBold};
-    if (!live || p.data.query < 0 || !p.layout.showsParts())
-        return;
+    if (!live || p.data.query < 0 || !p.layout.showsParts()) return;
     constexpr double kAboveFrame = 7; // that of a selected token's set
     const double share = p.data.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)].discrepancy;
     const std::string words = fmt::format("{:.0f} %", 100 * share);
@@ -105,8 +99,7 @@ void paintNode(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::i
     const Box box = p.layout.boxOf(p.state, level, place);
     const NodeLook look = nodeLook(p.theme, p.policy, state, p.layout.isNumbered(level));
     b.rectangle(box, look.fill, look.stroke, std::min(4.0, box.width / 4), {PickId::Kind::Node, nodeId(level, place)});
-    if (state == NodeState::Future)
-        return;
+    if (state == NodeState::Future) return;
     paintNodeWords(b, p, level, place, box, state == NodeState::Live);
     if (p.layout.showsParts() && box.width >= 8)
         paintImbalance(b, p, p.state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)],
@@ -119,8 +112,7 @@ void paintRuns(SceneBuilder& b, const TreePicture& p, std::int64_t level) {
     const double height = level == 0 ? p.layout.leafHeight : p.layout.nodeHeight;
     for (std::int64_t begin = 0, end = 0; begin < count; begin = end) {
         const NodeState state = p.state.stateOf(level, begin);
-        for (end = begin + 1; end < count && p.state.stateOf(level, end) == state;)
-            ++end;
+        for (end = begin + 1; end < count && p.state.stateOf(level, end) == state;) ++end;
         const double left = p.layout.xOf(p.layout.beginOf(p.state, p.state.firstBatch(level, begin)));
         const double right = p.layout.xOf(p.layout.beginOf(p.state, p.state.firstBatch(level, end)));
         const Box box{left, p.layout.rows[static_cast<std::size_t>(level)] - height / 2, right - left, height};
@@ -146,8 +138,7 @@ void paintDensity(SceneBuilder& b, const TreePicture& p, double y) {
         return kept[column] == 0 ? 0 : 1 + static_cast<int>(7.0 * kept[column] / read[column]);
     };
     for (std::size_t begin = 0, end = 0; begin < columns; begin = end) {
-        for (end = begin + 1; end < columns && shade(end) == shade(begin);)
-            ++end;
+        for (end = begin + 1; end < columns && shade(end) == shade(begin);) ++end;
         if (shade(begin) > 0)
             b.rectangle({plot.x + static_cast<double>(begin), y, static_cast<double>(end - begin), p.layout.leafHeight},
                         withAlpha(p.theme.kept, 0.2 + 0.1 * shade(begin)));
@@ -158,17 +149,14 @@ void paintDensity(SceneBuilder& b, const TreePicture& p, double y) {
 void paintBarcode(SceneBuilder& b, const TreePicture& p) {
     const auto& rows = p.state.tree().rows;
     const double y = p.layout.rows[0] - p.layout.leafHeight / 2;
-    if (p.layout.xOf(1) - p.layout.xOf(0) < 0.5)
-        return paintDensity(b, p, y);
+    if (p.layout.xOf(1) - p.layout.xOf(0) < 0.5) return paintDensity(b, p, y);
     double left = 0, right = -1;
     const auto flush = [&] {
-        if (right > left)
-            b.rectangle({left, y, right - left, p.layout.leafHeight}, p.theme.kept);
+        if (right > left) b.rectangle({left, y, right - left, p.layout.leafHeight}, p.theme.kept);
     };
     for (auto at = std::lower_bound(rows.begin(), rows.end(), p.layout.xLow - 1);
          at != rows.end() && *at < p.layout.xHigh; ++at) {
-        if (!p.state.inMemory(*at))
-            continue;
+        if (!p.state.inMemory(*at)) continue;
         const double from = p.layout.xOf(*at), to = std::max(from + 0.75, p.layout.xOf(*at + 1) - 0.1);
         if (from > right + 0.25) {
             flush();
@@ -204,26 +192,22 @@ using TokenPaths = std::map<std::pair<std::int64_t, std::int64_t>, bool>;
 /// The way of a token from its batch up: as far as it was kept, and into the node that dropped it.
 void addTokenPath(TokenPaths& paths, const TreePicture& p, TokenIndex token) {
     const TreeState::Path path = p.state.pathOf(token);
-    if (path.batch < 0)
-        return;
+    if (path.batch < 0) return;
     std::int64_t place = path.batch;
     const std::int64_t last = static_cast<std::int64_t>(path.kept.size());
     for (std::int64_t level = 0; level < last; ++level) {
         paths[{level, place}] = true;
         place = path.kept[static_cast<std::size_t>(level)];
     }
-    if (path.droppedAt > 0)
-        paths.try_emplace({last, place}, false);
+    if (path.droppedAt > 0) paths.try_emplace({last, place}, false);
 }
 
 /// Every edge once: dots of one token over the line of another would make a third pattern.
 void paintPaths(SceneBuilder& b, const TreePicture& p) {
     const auto& selected = p.input.focus.selected;
     TokenPaths paths;
-    for (std::size_t i = 0; i < std::min(kMostPaths, selected.size()); ++i)
-        addTokenPath(paths, p, selected[i]);
-    if (p.input.focus.hovered >= 0)
-        addTokenPath(paths, p, p.input.focus.hovered);
+    for (std::size_t i = 0; i < std::min(kMostPaths, selected.size()); ++i) addTokenPath(paths, p, selected[i]);
+    if (p.input.focus.hovered >= 0) addTokenPath(paths, p, p.input.focus.hovered);
     for (const auto& [edge, kept] : paths)
         paintEdge(b, p, edge.first, edge.second,
                   {p.theme.ink, 2.6, kept ? std::vector<double>{} : std::vector<double>{2, 3}});
@@ -233,13 +217,11 @@ void paintPaths(SceneBuilder& b, const TreePicture& p) {
 void paintPathEnds(SceneBuilder& b, const TreePicture& p) {
     const double y = p.layout.rows[0] + p.layout.leafHeight / 2;
     std::vector<TokenIndex> tokens = p.input.focus.selected;
-    if (p.input.focus.hovered >= 0)
-        tokens.push_back(p.input.focus.hovered);
+    if (p.input.focus.hovered >= 0) tokens.push_back(p.input.focus.hovered);
     double last = -1e9;
     for (const TokenIndex token : tokens) {
         const double x = p.layout.xOf(token + 0.5);
-        if (x < p.layout.plot.x || x > p.layout.plot.right() || std::abs(x - last) < 0.8)
-            continue;
+        if (x < p.layout.plot.x || x > p.layout.plot.right() || std::abs(x - last) < 0.8) continue;
         b.rectangle({x - 0.8, y + 1, 1.6, 4}, p.theme.ink);
         last = x;
     }
@@ -259,8 +241,7 @@ void paintPathEnds(SceneBuilder& b, const TreePicture& p) {
 void paintCursor(SceneBuilder& b, const TreePicture& p) {
     const Box& plot = p.layout.plot;
     const double x = p.layout.xOf(p.state.cursor());
-    if (x < plot.x - 1 || x > plot.right() + 1)
-        return;
+    if (x < plot.x - 1 || x > plot.right() + 1) return;
     const TextStyle tag{FontFace::Monospace, 12, FontWeight::Bold}, note{FontFace::Interface, 11};
     const std::string words = "j = " + formatCount(p.state.cursor());
     const double width = b.width(words, tag) + 14;
@@ -306,8 +287,7 @@ void paintAxis(SceneBuilder& b, const TreePicture& p) {
         b.line({x, plot.bottom()}, {x, plot.bottom() + 4}, {p.theme.axis, 1, {}});
         b.text({x, plot.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
     }
-    if (!p.layout.axisTitle)
-        return;
+    if (!p.layout.axisTitle) return;
     std::string fits = b.elide("Stream position (0-based)", title, plot.width);
     for (const std::string& more : {fmt::format("; one box = one batch of t = {} pairs", p.state.tree().batch),
                                     std::string(", ticks = pairs still in memory"),
@@ -330,10 +310,8 @@ void drawImbalance(SceneBuilder& b, const Theme& theme, Point middle, double hal
 }
 
 NodeLook nodeLook(const Theme& theme, Colour policy, NodeState state, bool holdsMarks) {
-    if (state == NodeState::Live)
-        return {policy, {}};
-    if (state == NodeState::Future)
-        return {theme.sunken, {theme.border, 1, {3, 3}}};
+    if (state == NodeState::Live) return {policy, {}};
+    if (state == NodeState::Future) return {theme.sunken, {theme.border, 1, {3, 3}}};
     return {holdsMarks ? theme.canvas : theme.border, {theme.control, 1, {}}};
 }
 
@@ -346,10 +324,8 @@ void paintTree(SceneBuilder& builder, const TreePicture& p) {
     paintPaths(builder, p);
     for (std::int64_t level = 1; level <= p.state.levels(); ++level) {
         const auto [begin, end] = shownPlaces(p, level);
-        if (isRun(p, level))
-            paintRuns(builder, p, level);
-        for (std::int64_t place = begin; !isRun(p, level) && place < end; ++place)
-            paintNode(builder, p, level, place);
+        if (isRun(p, level)) paintRuns(builder, p, level);
+        for (std::int64_t place = begin; !isRun(p, level) && place < end; ++place) paintNode(builder, p, level, place);
     }
     paintBatches(builder, p);
     paintPathEnds(builder, p);

@@ -33,8 +33,7 @@ const MergeTreeData::Node& numbersOf(const MergeTreeData& data, std::int64_t lev
 std::string listOf(const std::vector<TokenIndex>& tokens) {
     std::string text;
     const std::size_t shown = tokens.size() <= 6 ? tokens.size() : 5;
-    for (std::size_t i = 0; i < shown; ++i)
-        text += (i > 0 ? ", " : "") + formatCount(tokens[i]);
+    for (std::size_t i = 0; i < shown; ++i) text += (i > 0 ? ", " : "") + formatCount(tokens[i]);
     return shown < tokens.size() ? text + " … " + formatCount(tokens.back()) : text;
 }
 
@@ -48,8 +47,7 @@ std::int64_t levelsReached(const TreeState& state) {
 const MergeTreeData::At* errorsUntil(const MergeTreeData& data, TokenIndex cursor) {
     const MergeTreeData::At* last = nullptr;
     for (const MergeTreeData::At& at : data.errors)
-        if (at.cursor <= cursor)
-            last = &at;
+        if (at.cursor <= cursor) last = &at;
     return last;
 }
 
@@ -77,8 +75,7 @@ std::string treeName(const BalanceTree& tree) {
 
 std::string treeCaption(const MergeTreeData& data, const TreeState& state) {
     const std::int64_t batches = state.batches();
-    if (batches == 0 || state.levels() == 0)
-        return beforeFirstBatch(state);
+    if (batches == 0 || state.levels() == 0) return beforeFirstBatch(state);
     const BalanceNode& first = nodeOf(state.tree(), 1, batches - 1);
     const auto kept = std::ssize(first.output), gone = std::ssize(first.input) - kept;
     std::string text =
@@ -109,8 +106,7 @@ std::string treeFinding(const MergeTreeData& data, const TreeState& state) {
     text += fmt::format("{} of {} pairs read are in memory ({}) and stand for {}", formatCount(stored),
                         formatCount(state.seen()), percent(static_cast<double>(stored) / static_cast<double>(seen)),
                         formatCount(state.weightedCount()));
-    if (data.query < 0)
-        return text + "; no discrepancies: " + data.whyNoQuery;
+    if (data.query < 0) return text + "; no discrepancies: " + data.whyNoQuery;
     double worst = -1;
     std::int64_t at = 0;
     for (std::int64_t level = 1; level <= state.levels(); ++level)
@@ -119,8 +115,7 @@ std::string treeFinding(const MergeTreeData& data, const TreeState& state) {
                 worst = numbersOf(data, level, place).discrepancy;
                 at = level;
             }
-    if (worst >= 0)
-        text += fmt::format("; largest live discrepancy {} in {}", percent(worst), setName(at));
+    if (worst >= 0) text += fmt::format("; largest live discrepancy {} in {}", percent(worst), setName(at));
     if (const MergeTreeData::At* errors = errorsUntil(data, state.cursor()))
         text += fmt::format("; at j = {} z is off by {} for query {}", formatCount(errors->cursor),
                             percent(errors->errors.output), formatCount(data.query));
@@ -169,8 +164,7 @@ PointFacts nodeFacts(const MergeTreeData& data, const TreeState& state, std::int
         facts.rows.emplace_back(fmt::format("discrepancy, query {}", formatCount(data.query)),
                                 percent(numbers.discrepancy));
     facts.rows.emplace_back("largest |1 − 2p|", formatShort(numbers.largest));
-    if (numbers.repeats > 0)
-        facts.rows.emplace_back("FAILs before", std::to_string(numbers.repeats));
+    if (numbers.repeats > 0) facts.rows.emplace_back("FAILs before", std::to_string(numbers.repeats));
     facts.rows.emplace_back("members", listOf(node.output));
     return facts;
 }
@@ -179,8 +173,7 @@ std::vector<TokenIndex> membersOf(const MergeTreeData& data, const TreeState& st
                                   std::int64_t place) {
     if (level == kOctaveLevel)
         return data.stream->trees[static_cast<std::size_t>(data.octaves[static_cast<std::size_t>(place)].tree)].rows;
-    if (level > 0)
-        return nodeOf(state.tree(), level, place).output;
+    if (level > 0) return nodeOf(state.tree(), level, place).output;
     const auto first = state.tree().rows.begin();
     return {first + state.beginOf(place), first + state.beginOf(place + 1)};
 }
@@ -192,16 +185,14 @@ PointFacts batchFacts(const ViewInput& input, const MergeTreeData& data, const T
     const auto left = std::count_if(all.begin(), all.end(), [&](TokenIndex row) { return state.inMemory(row); });
     facts.rows.emplace_back("batch", fmt::format("{} (0-based)", batch));
     facts.rows.emplace_back("in memory", fmt::format("{} of {}", left, all.size()));
-    if (token < 0)
-        return facts;
+    if (token < 0) return facts;
     facts.token = token;
     facts.rows.emplace_back("token", fmt::format("{}  \"{}\"", formatCount(token), tokenText(input, token)));
     const TreeState::Path path = state.pathOf(token);
     std::string way = path.batch < 0 ? "not read yet" : "C⁰";
     for (std::size_t level = 1; level <= path.kept.size(); ++level)
         way += " → " + setName(static_cast<std::int64_t>(level));
-    if (path.droppedAt > 0)
-        way += fmt::format(", left on the way to {}", setName(path.droppedAt));
+    if (path.droppedAt > 0) way += fmt::format(", left on the way to {}", setName(path.droppedAt));
     facts.rows.emplace_back("path", way);
     return facts;
 }

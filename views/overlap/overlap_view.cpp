@@ -24,11 +24,9 @@ std::vector<std::int64_t> agreement(const ViewInput& input, const std::vector<co
     std::vector<int> keepCounts(static_cast<std::size_t>(input.cut.token), 0);
     for (const PaneData* pane : panes)
         for (const TokenIndex token : keptTokens(input, *pane))
-            if (static_cast<std::size_t>(token) < keepCounts.size())
-                ++keepCounts[static_cast<std::size_t>(token)];
+            if (static_cast<std::size_t>(token) < keepCounts.size()) ++keepCounts[static_cast<std::size_t>(token)];
     std::vector<std::int64_t> counts(panes.size() + 1, 0);
-    for (const int keepCount : keepCounts)
-        ++counts[static_cast<std::size_t>(keepCount)];
+    for (const int keepCount : keepCounts) ++counts[static_cast<std::size_t>(keepCount)];
     return counts;
 }
 
@@ -82,10 +80,8 @@ double drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vect
 }
 
 std::string agreementWord(std::size_t keepCount, std::size_t panes) {
-    if (keepCount == 0)
-        return "none";
-    if (keepCount == panes)
-        return panes == 2 ? "both" : fmt::format("all {}", panes);
+    if (keepCount == 0) return "none";
+    if (keepCount == panes) return panes == 2 ? "both" : fmt::format("all {}", panes);
     return keepCount == 1 ? "one only" : fmt::format("{} panes", keepCount);
 }
 
@@ -126,8 +122,7 @@ double nameRows(SceneBuilder& builder, const std::vector<const PaneData*>& panes
     for (const PaneData* pane : panes) {
         const std::string name = builder.elide(paneTitle(*pane), kNameStyle, box.width - 26);
         const double width = 26 + builder.width(name, kNameStyle);
-        if (x > 0 && x + width > box.width)
-            x = 0, y += kNamePitch;
+        if (x > 0 && x + width > box.width) x = 0, y += kNamePitch;
         if (draw) {
             drawBadge(builder, *pane, {box.x + x + 9, box.y + y}, theme);
             builder.text({box.x + x + 26, box.y + y}, name, kNameStyle, themeOf(theme).text2, HorizontalAlign::Left,
@@ -145,8 +140,7 @@ void drawNames(SceneBuilder& builder, const std::vector<const PaneData*>& panes,
     for (const Box& box : {Box{matrix.x, end, builder.scene().width - 28, bottom - end},
                            Box{bars.x, barsEnd, bars.width, bottom - barsEnd}}) {
         const double needed = nameRows(builder, panes, box, theme, false), gap = std::min(16.0, box.height - needed);
-        if (gap < 2)
-            continue;
+        if (gap < 2) continue;
         nameRows(builder, panes, {box.x, box.y + gap, box.width, needed}, theme, true);
         return;
     }
@@ -173,8 +167,7 @@ Layout layoutOf(std::size_t paneCount, double names, double bottom, const Viewpo
     layout.matrix = {14, top, viewport.width - 28, height};
     const double least = kLeastBar * (count + 1) + (layout.headings ? kHeading : 2),
                  matrix = std::min(0.55 * height, 22 + 40 * count);
-    if (height - least < 22 + kLeastCell * count)
-        return layout; // the matrix is more informative
+    if (height - least < 22 + kLeastCell * count) return layout; // the matrix is more informative
     layout.matrix.height = std::clamp(matrix, 22 + kLeastCell * count, height - least);
     const double begin = layout.matrix.bottom() + (layout.headings ? kHeading : 2);
     layout.bars = {14, begin, viewport.width - 28, top + height - begin};
@@ -204,10 +197,8 @@ public:
                 .teaching = TeachingRole::Detail}) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        if (!input.capture)
-            return kNoCapture;
-        if (readyPanes(input).size() >= 2)
-            return "";
+        if (!input.capture) return kNoCapture;
+        if (readyPanes(input).size() >= 2) return "";
         return input.panes.size() < 2 ? "Overlap compares policies: add a second pane."
                                       : "Computing the first selections…";
     }
@@ -222,8 +213,7 @@ public:
                                  ? 0
                                  : 16 + nameRows(builder, panes, {0, 0, viewport.width - 28, 0}, viewport.theme, false);
         const Layout layout = layoutOf(panes.size(), names, bottom, viewport);
-        if (layout.headings)
-            drawHeadings(builder, layout, theme);
+        if (layout.headings) drawHeadings(builder, layout, theme);
         const double matrixEnd = drawMatrix(builder, input, panes, layout.matrix, viewport.theme);
         const bool hasBars = layout.bars.width > 0;
         const double barsEnd =

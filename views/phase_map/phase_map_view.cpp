@@ -151,11 +151,9 @@ public:
                 .data = "phase_map"}) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        if (input.capture && input.panes.empty())
-            return kNoPane;
+        if (input.capture && input.panes.empty()) return kNoPane;
         constexpr const char* running = "Running the first setting…";
-        if (const std::string why = whyNoData<PhaseMapData>(input, running); !why.empty())
-            return why;
+        if (const std::string why = whyNoData<PhaseMapData>(input, running); !why.empty()) return why;
         return dataAs<PhaseMapData>(input)->cells.empty() ? running : "";
     }
 
@@ -178,13 +176,11 @@ public:
         const std::size_t done = doneOf(*data);
         const std::string rest =
             done < data->cells.size() ? fmt::format(" ({} of {} settings so far)", done, data->cells.size()) : "";
-        if (data->winners)
-            return winnersText(*data) + rest;
+        if (data->winners) return winnersText(*data) + rest;
         std::size_t best = data->cells.size(), worst = best;
         for (std::size_t i = 0; i < data->cells.size(); ++i) {
             const double value = data->cells[i].computed ? data->cells[i].values.front() : NAN;
-            if (std::isnan(value))
-                continue;
+            if (std::isnan(value)) continue;
             const auto better = [&](double a, double b) { return data->higherIsBetter ? a > b : a < b; };
             best = best == data->cells.size() || better(value, data->cells[best].values.front()) ? i : best;
             worst = worst == data->cells.size() || better(data->cells[worst].values.front(), value) ? i : worst;
@@ -206,8 +202,7 @@ public:
 
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {
         const auto data = dataAs<PhaseMapData>(input);
-        if (!data)
-            return tableOf({"setting"}, {});
+        if (!data) return tableOf({"setting"}, {});
         std::vector<std::string> columns = {data->x.id, data->y.id};
         for (const PhasePane& pane : data->panes)
             for (const std::string& what : {data->measure, std::string("kept")})
@@ -216,8 +211,7 @@ public:
         std::vector<std::vector<std::string>> rows;
         for (std::size_t i = 0; i < data->cells.size(); ++i) {
             const PhaseCell& cell = data->cells[i];
-            if (!cell.computed)
-                continue;
+            if (!cell.computed) continue;
             rows.push_back({data->x.texts[i % data->x.texts.size()], data->y.texts[i / data->x.texts.size()]});
             for (std::size_t pane = 0; pane < data->panes.size(); ++pane) {
                 const bool none = std::isnan(cell.values[pane]);
@@ -254,10 +248,8 @@ public:
                                                         formatFixed(100 * cell.kept[i], 1));
             facts.rows.emplace_back(fmt::format("{} {}", data->panes[i].letter, data->panes[i].policyName), value);
         }
-        if (!cell.computed)
-            facts.rows.emplace_back("result", "waiting");
-        if (!cell.error.empty())
-            facts.rows.emplace_back("why", cell.error);
+        if (!cell.computed) facts.rows.emplace_back("result", "waiting");
+        if (!cell.error.empty()) facts.rows.emplace_back("why", cell.error);
         facts.rows.emplace_back("click",
                                 fmt::format("gives both to pane {}", static_cast<char>('A' + data->activePane)));
         facts.settingChange = settingChangeOf(*data, index);

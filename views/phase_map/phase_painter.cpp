@@ -36,8 +36,7 @@ std::size_t strideFor(double pitch, double least) {
 ValueScale phaseScale(const PhaseMapData& data, const ParameterValues& options) {
     std::vector<double> values;
     for (const PhaseCell& cell : data.cells)
-        if (cell.computed && !data.winners)
-            values.push_back(cell.values.front());
+        if (cell.computed && !data.winners) values.push_back(cell.values.front());
     return {std::move(values), measureById(data.measure).isSigned, data.measure,
             "settings",        options.choice("colours"),          ValueRange::parse(options.text(kValueRangeOption))};
 }
@@ -45,8 +44,7 @@ ValueScale phaseScale(const PhaseMapData& data, const ParameterValues& options) 
 PhaseLayout phaseLayoutOf(const PhaseMapData& data, const std::vector<LegendEntry>& legend, const Viewport& viewport) {
     const TextStyle label{FontFace::Monospace, 10};
     double names = 0;
-    for (const std::string& text : data.y.texts)
-        names = std::max(names, viewport.text->measure(text, label).width);
+    for (const std::string& text : data.y.texts) names = std::max(names, viewport.text->measure(text, label).width);
     PhaseLayout layout;
     layout.rows = data.y.texts.size();
     layout.titles = viewport.width >= 220 && viewport.height >= 160;
@@ -57,15 +55,13 @@ PhaseLayout phaseLayoutOf(const PhaseMapData& data, const std::vector<LegendEntr
     layout.grid = {left, top, viewport.width - left - 12 - right, std::max(20.0, viewport.height - top - bottom)};
     layout.cellWidth = layout.grid.width / static_cast<double>(data.x.texts.size());
     layout.cellHeight = layout.grid.height / static_cast<double>(layout.rows);
-    if (right > 0)
-        layout.column = {layout.grid.right() + 8, layout.grid.y, kLabelledColumnWidth, layout.grid.height};
+    if (right > 0) layout.column = {layout.grid.right() + 8, layout.grid.y, kLabelledColumnWidth, layout.grid.height};
     return layout;
 }
 
 std::optional<double> placeOnAxis(const PhaseAxis& axis, const std::string& text) {
     for (std::size_t i = 0; i < axis.texts.size(); ++i)
-        if (axis.texts[i] == text)
-            return static_cast<double>(i);
+        if (axis.texts[i] == text) return static_cast<double>(i);
     double value = 0;
     if (!axis.isNumeric || std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{})
         return std::nullopt;
@@ -77,11 +73,9 @@ std::optional<double> placeOnAxis(const PhaseAxis& axis, const std::string& text
 
 std::string presentText(const ViewInput& input, const PhaseAxis& axis) {
     const PaneData* pane = activePane(input);
-    if (!pane || !pane->result)
-        return {};
+    if (!pane || !pane->result) return {};
     const RunRequest& request = pane->result->request;
-    if (axis.id == "budget")
-        return request.budget.text();
+    if (axis.id == "budget") return request.budget.text();
     return request.policy.values.has(axis.id) ? request.policy.values.text(axis.id) : std::string();
 }
 
@@ -106,16 +100,14 @@ void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLa
         else
             builder.rectangle(box, scale.colourOf(cell.values.front()), {}, 0, pick);
     }
-    if (layout.column.width <= 0 || scale.isEmpty())
-        return;
+    if (layout.column.width <= 0 || scale.isEmpty()) return;
     drawColourColumn(builder, layout.column, scale.column(), theme);
 }
 
 void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const Theme& theme) {
     const TextStyle label{FontFace::Monospace, 10};
     double widest = 0;
-    for (const std::string& text : data.x.texts)
-        widest = std::max(widest, builder.width(text, label));
+    for (const std::string& text : data.x.texts) widest = std::max(widest, builder.width(text, label));
     const std::size_t xStep = strideFor(layout.cellWidth, widest + 8), yStep = strideFor(layout.cellHeight, 13);
     for (std::size_t x = 0; x < data.x.texts.size(); x += xStep) {
         const std::string text =
@@ -127,8 +119,7 @@ void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const Phase
         builder.text({layout.grid.x - 5, layout.centre(0, static_cast<double>(y)).y},
                      builder.elide(data.y.texts[y], label, layout.grid.x - 8 - (layout.titles ? 18 : 0)), label,
                      theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
-    if (!layout.titles)
-        return;
+    if (!layout.titles) return;
     builder.text({layout.grid.x + layout.grid.width / 2, layout.grid.bottom() + 30},
                  builder.elide(data.x.title, kPhaseTitle, layout.grid.width), kPhaseTitle, theme.text2,
                  HorizontalAlign::Centre);
@@ -140,8 +131,7 @@ void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const Phase
 void drawPhasePresent(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data,
                       const ViewInput& input, const Theme& theme) {
     const auto place = phasePresentPlace(data, input);
-    if (!place)
-        return;
+    if (!place) return;
     const Point at = layout.centre(place->x, place->y);
     const double radius = std::clamp(0.3 * std::min(layout.cellWidth, layout.cellHeight), 4.0, 11.0);
     builder.circle(at, radius, kTransparent, {theme.casing, 4, {}});

@@ -29,17 +29,14 @@ double valueAt(const AxisSpec& axis, double f) {
 }
 
 std::vector<Tick> ticksOf(AxisSpec axis, double length, double pitch) {
-    if (axis.low > axis.high)
-        std::swap(axis.low, axis.high); // an axis that runs the other way has the same ticks
+    if (axis.low > axis.high) std::swap(axis.low, axis.high); // an axis that runs the other way has the same ticks
     const int most = std::clamp(static_cast<int>(length / pitch), 2, 9);
     switch (axis.scale) {
-    case AxisScale::Logarithmic:
-        return logarithmicTicks(axis.low, axis.high, most);
+    case AxisScale::Logarithmic: return logarithmicTicks(axis.low, axis.high, most);
     case AxisScale::Position:
         return positionTicks(static_cast<std::int64_t>(std::ceil(axis.low)), static_cast<std::int64_t>(axis.high),
                              most);
-    case AxisScale::Linear:
-        break;
+    case AxisScale::Linear: break;
     }
     return linearTicks(axis.low, axis.high, std::min(most, 7));
 }
@@ -124,8 +121,7 @@ void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& s
                                                    labelStyle(style.forPaper), theme.text3, HorizontalAlign::Right,
                                                    VerticalAlign::Middle));
     }
-    if (!style.titles)
-        return;
+    if (!style.titles) return;
     // A title longer than the axis extends below it, never up into a legend.
     constexpr double kBelow = 26;
     const std::string title = builder.elide(frame.y.title, kTitleStyle, plot.height + kBelow);

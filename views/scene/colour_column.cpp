@@ -45,10 +45,8 @@ void drawLabel(SceneBuilder& builder, const Box& bar, const Tick& tick, Colour c
 /// The labels of the two ends, moved apart where they would touch.
 std::vector<Tick> endLabels(const Box& bar, const ColourColumnSpec& spec) {
     std::vector<Tick> ends;
-    if (!spec.lowLabel.empty())
-        ends.push_back({spec.low, spec.lowLabel});
-    if (!spec.highLabel.empty())
-        ends.push_back({spec.high, spec.highLabel});
+    if (!spec.lowLabel.empty()) ends.push_back({spec.low, spec.lowLabel});
+    if (!spec.highLabel.empty()) ends.push_back({spec.high, spec.highLabel});
     const double pitch = kLabelPitch / bar.height;
     if (ends.size() == 2 && ends[1].value - ends[0].value < pitch) {
         const double middle = std::clamp((ends[0].value + ends[1].value) / 2, pitch / 2, 1 - pitch / 2);
@@ -65,15 +63,13 @@ void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnS
     drawBar(builder, bar, spec, theme);
     drawHistogram(builder, bar, spec, theme);
     const std::vector<Tick> ends = endLabels(bar, spec);
-    for (const Tick& end : ends)
-        drawLabel(builder, bar, end, theme.text1, theme);
+    for (const Tick& end : ends) drawLabel(builder, bar, end, theme.text1, theme);
     std::vector<Tick> labelled = ends;
     for (const Tick& tick : spec.ticks) {
         const auto touches = [&](const Tick& other) {
             return std::abs(other.value - tick.value) * bar.height < kLabelPitch;
         };
-        if (std::any_of(labelled.begin(), labelled.end(), touches))
-            continue;
+        if (std::any_of(labelled.begin(), labelled.end(), touches)) continue;
         drawLabel(builder, bar, tick, theme.text3, theme);
         labelled.push_back(tick);
     }

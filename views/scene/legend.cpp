@@ -18,8 +18,7 @@ const TextStyle kStyle{FontFace::Interface, 11};
 void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
     if (entry.bar && entry.stroke.colour.a > 0) {
         builder.polyline({{at.x - 8, at.y}, {at.x + 8, at.y}}, entry.stroke);
-        if (entry.fill.a > 0)
-            drawLegendMark(builder, {"", entry.marker, entry.fill, {}, entry.radius}, at);
+        if (entry.fill.a > 0) drawLegendMark(builder, {"", entry.marker, entry.fill, {}, entry.radius}, at);
     } else if (entry.bar) {
         builder.rectangle({at.x - 8, at.y - 1.3, 16, 2.6}, entry.fill);
     } else if (const auto arms = markerArms(entry.marker, entry.radius); !arms.empty()) {
@@ -30,8 +29,7 @@ void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
         builder.star(at, entry.radius, entry.fill, entry.stroke);
     } else if (const auto outline = markerOutline(entry.marker, entry.radius); !outline.empty()) {
         std::vector<Point> points;
-        for (const Point p : outline)
-            points.push_back({p.x + at.x, p.y + at.y});
+        for (const Point p : outline) points.push_back({p.x + at.x, p.y + at.y});
         builder.polygon(std::move(points), entry.fill, entry.stroke);
     } else {
         builder.circle(at, entry.radius, entry.fill, entry.stroke);
@@ -48,8 +46,7 @@ struct Packing {
     double width = 0;
 
     Packing(const std::vector<LegendEntry>& all, double room, const TextService& text) : entries(all), width(room) {
-        for (const LegendEntry& entry : all)
-            labels.push_back(text.measure(entry.label, kStyle).width);
+        for (const LegendEntry& entry : all) labels.push_back(text.measure(entry.label, kStyle).width);
     }
     double widthOf(std::size_t i, double longest) const { return frameOf(entries[i]) + std::min(labels[i], longest); }
 
@@ -71,11 +68,9 @@ struct Packing {
     /// The longest label length with which the first `count` entries fit into so many rows; negative: none.
     double longestFor(std::size_t count, std::size_t most) const {
         constexpr double kWhole = std::numeric_limits<double>::infinity();
-        if (fits(count, most, kWhole))
-            return kWhole;
+        if (fits(count, most, kWhole)) return kWhole;
         for (double longest = std::floor(width); longest >= 0; longest -= 1)
-            if (fits(count, most, longest))
-                return longest;
+            if (fits(count, most, longest)) return longest;
         return -1;
     }
 
@@ -83,8 +78,7 @@ private:
     bool fits(std::size_t count, std::size_t most, double longest) const {
         const auto ends = rows(count, longest);
         for (std::size_t i = 0; i < count; ++i)
-            if (widthOf(i, longest) > width + 0.01)
-                return false;
+            if (widthOf(i, longest) > width + 0.01) return false;
         return ends.size() <= most;
     }
 };
@@ -107,8 +101,7 @@ int legendRows(const std::vector<LegendEntry>& entries, double width, int most, 
     const Packing packing(entries, width, text);
     for (int rows = 1; rows < most; ++rows) {
         const double longest = packing.longestFor(entries.size(), static_cast<std::size_t>(rows));
-        if (std::isinf(longest) || (rows > 1 && longest >= kLeastLabel))
-            return rows;
+        if (std::isinf(longest) || (rows > 1 && longest >= kLeastLabel)) return rows;
     }
     return most;
 }
@@ -122,8 +115,7 @@ double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const s
     const Packing packing(entries, width, builder.textService());
     std::size_t count = entries.size();
     double longest = packing.longestFor(count, static_cast<std::size_t>(rows));
-    while (longest < kLeastCut && count > 1)
-        longest = packing.longestFor(--count, static_cast<std::size_t>(rows));
+    while (longest < kLeastCut && count > 1) longest = packing.longestFor(--count, static_cast<std::size_t>(rows));
     double x = leftMiddle.x, right = x;
     std::size_t first = 0, row = 0;
     for (const std::size_t end : packing.rows(count, longest)) {
@@ -150,8 +142,7 @@ double legendWidth(const std::vector<LegendEntry>& entries, double most, int row
     std::size_t first = 0;
     for (const std::size_t end : packing.rows(entries.size(), longest)) {
         double x = -kGap;
-        for (; first < end; ++first)
-            x += kGap + packing.widthOf(first, longest);
+        for (; first < end; ++first) x += kGap + packing.widthOf(first, longest);
         widest = std::max(widest, x);
     }
     return std::min(widest, most);

@@ -20,8 +20,7 @@ bool insidePolygon(Point p, const std::vector<Point>& points) {
     bool inside = false;
     for (std::size_t i = 0, j = points.size() - 1; i < points.size(); j = i++) {
         const Point a = points[i], b = points[j];
-        if ((a.y > p.y) != (b.y > p.y) && p.x < (b.x - a.x) * (p.y - a.y) / (b.y - a.y) + a.x)
-            inside = !inside;
+        if ((a.y > p.y) != (b.y > p.y) && p.x < (b.x - a.x) * (p.y - a.y) / (b.y - a.y) + a.x) inside = !inside;
     }
     return inside;
 }
@@ -51,17 +50,14 @@ struct Probe {
     }
     PickId operator()(const TextItem&) const { return {}; } // text is picked through the rectangle behind it
     PickId operator()(const ImageItem& item) const {
-        if (!item.box.contains(point))
-            return {};
-        if (item.pick.kind != PickId::Kind::Cell)
-            return item.pick;
+        if (!item.box.contains(point)) return {};
+        if (item.pick.kind != PickId::Kind::Cell) return item.pick;
         const auto column = static_cast<std::int64_t>((point.x - item.box.x) / item.box.width * item.width);
         const auto row = static_cast<std::int64_t>((point.y - item.box.y) / item.box.height * item.height);
         return {PickId::Kind::Cell, row * item.width + column};
     }
     PickId operator()(const PointCloudItem& item) const {
-        if (item.pickKind == PickId::Kind::None || !item.points)
-            return {};
+        if (item.pickKind == PickId::Kind::None || !item.points) return {};
         double best = (item.radius + tolerance) * (item.radius + tolerance);
         std::int64_t nearest = -1;
         for (std::size_t i = 0; i < item.points->size(); ++i) {
@@ -71,8 +67,7 @@ struct Probe {
                 nearest = static_cast<std::int64_t>(i);
             }
         }
-        if (nearest < 0)
-            return {};
+        if (nearest < 0) return {};
         return {item.pickKind, item.ids ? (*item.ids)[static_cast<std::size_t>(nearest)] : nearest};
     }
     PickId operator()(const PushClipItem&) const { return {}; }
@@ -97,8 +92,7 @@ std::vector<bool> visibleThroughClips(const Scene& scene, Point point) {
 PickId pickAt(const Scene& scene, Point point, double tolerance) {
     const std::vector<bool> visible = visibleThroughClips(scene, point);
     for (std::size_t i = scene.items.size(); i-- > 0;) {
-        if (!visible[i])
-            continue;
+        if (!visible[i]) continue;
         if (const PickId pick = std::visit(Probe{point, tolerance}, scene.items[i]); pick.kind != PickId::Kind::None)
             return pick;
     }

@@ -16,10 +16,8 @@ void SceneBuilder::rectangle(Box box, Colour fill, Stroke stroke, double radius,
 }
 
 void SceneBuilder::line(Point from, Point to, Stroke stroke) {
-    if (stroke.width <= 1 && from.x == to.x)
-        from.x = to.x = std::floor(from.x) + 0.5;
-    if (stroke.width <= 1 && from.y == to.y)
-        from.y = to.y = std::floor(from.y) + 0.5;
+    if (stroke.width <= 1 && from.x == to.x) from.x = to.x = std::floor(from.x) + 0.5;
+    if (stroke.width <= 1 && from.y == to.y) from.y = to.y = std::floor(from.y) + 0.5;
     m_scene.items.push_back(PolylineItem{{from, to}, std::move(stroke), false, {}});
 }
 
@@ -37,8 +35,7 @@ void SceneBuilder::circle(Point centre, double radius, Colour fill, Stroke strok
 
 void SceneBuilder::star(Point centre, double radius, Colour fill, Stroke stroke) {
     std::vector<Point> points = markerOutline(Marker::Star, radius);
-    for (Point& p : points)
-        p = {p.x + centre.x, p.y + centre.y};
+    for (Point& p : points) p = {p.x + centre.x, p.y + centre.y};
     polygon(std::move(points), fill, std::move(stroke));
 }
 
@@ -53,16 +50,14 @@ namespace {
 
 /// Steps back to the start of a UTF-8 sequence.
 std::size_t sequenceStart(const std::string& text, std::size_t at) {
-    while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0u) == 0x80u)
-        --at;
+    while (at > 0 && (static_cast<unsigned char>(text[at]) & 0xC0u) == 0x80u) --at;
     return at;
 }
 
 } // namespace
 
 std::string SceneBuilder::elide(const std::string& text, const TextStyle& style, double available) const {
-    if (width(text, style) <= available)
-        return text;
+    if (width(text, style) <= available) return text;
     std::size_t fits = 0, tooLong = text.size();
     while (fits + 1 < tooLong) {
         const std::size_t middle = (fits + tooLong) / 2;
@@ -85,8 +80,7 @@ std::vector<std::string> SceneBuilder::wrap(const std::string& text, const TextS
         }
         line = longer;
     }
-    if (!line.empty())
-        lines.push_back(line);
+    if (!line.empty()) lines.push_back(line);
     return lines;
 }
 
@@ -97,20 +91,13 @@ std::vector<Point> markerOutline(Marker marker, double radius) {
     };
     const auto formOf = [](Marker m) -> Form {
         switch (m) {
-        case Marker::Square:
-            return {4, 45, 1.22};
-        case Marker::Diamond:
-            return {4, 0, 1.25};
-        case Marker::TriangleUp:
-            return {3, -90, 1.2};
-        case Marker::TriangleDown:
-            return {3, 90, 1.2};
-        case Marker::Hexagon:
-            return {6, 0, 1};
-        case Marker::Star:
-            return {10, -90, 1};
-        default:
-            return {0, 0, 0};
+        case Marker::Square: return {4, 45, 1.22};
+        case Marker::Diamond: return {4, 0, 1.25};
+        case Marker::TriangleUp: return {3, -90, 1.2};
+        case Marker::TriangleDown: return {3, 90, 1.2};
+        case Marker::Hexagon: return {6, 0, 1};
+        case Marker::Star: return {10, -90, 1};
+        default: return {0, 0, 0};
         }
     };
     const Form form = formOf(marker);
@@ -125,11 +112,9 @@ std::vector<Point> markerOutline(Marker marker, double radius) {
 }
 
 std::vector<std::array<Point, 2>> markerArms(Marker marker, double radius) {
-    if (marker == Marker::Plus)
-        return {{{{-radius, 0}, {radius, 0}}}, {{{0, -radius}, {0, radius}}}};
+    if (marker == Marker::Plus) return {{{{-radius, 0}, {radius, 0}}}, {{{0, -radius}, {0, radius}}}};
     const double reach = radius / std::numbers::sqrt2;
-    if (marker == Marker::Cross)
-        return {{{{-reach, -reach}, {reach, reach}}}, {{{-reach, reach}, {reach, -reach}}}};
+    if (marker == Marker::Cross) return {{{{-reach, -reach}, {reach, reach}}}, {{{-reach, reach}, {reach, -reach}}}};
     return {};
 }
 

@@ -65,12 +65,9 @@ constexpr std::array<std::uint32_t, kCategoryColours> kDarkCategories = {
 
 std::uint32_t entryOf(std::string_view name, double t) {
     const auto index = static_cast<std::size_t>(std::lround(t * 255));
-    if (name == "viridis")
-        return tables::kViridis[index];
-    if (name == "cividis")
-        return tables::kCividis[index];
-    if (name == "magma")
-        return tables::kMagma[index];
+    if (name == "viridis") return tables::kViridis[index];
+    if (name == "cividis") return tables::kCividis[index];
+    if (name == "magma") return tables::kMagma[index];
     throw Error({.sentence = "unknown colour map '" + std::string(name) + "'",
                  .remedy = "Choose viridis, cividis, magma, greys or rdbu"});
 }
@@ -95,12 +92,9 @@ const Theme& themeOf(ThemeId id) {
 }
 
 ThemeId themeByName(std::string_view name) {
-    if (name == "light")
-        return ThemeId::Light;
-    if (name == "dark")
-        return ThemeId::Dark;
-    if (name == "paper")
-        return ThemeId::Paper;
+    if (name == "light") return ThemeId::Light;
+    if (name == "dark") return ThemeId::Dark;
+    if (name == "paper") return ThemeId::Paper;
     throw Error({.sentence = "unknown theme '" + std::string(name) + "'", .remedy = "Choose light, dark or paper"});
 }
 

@@ -12,17 +12,14 @@ namespace kvscope {
 namespace {
 
 std::string withMinus(std::string text) {
-    for (std::size_t at = 0; (at = text.find('-', at)) != std::string::npos; at += 3)
-        text.replace(at, 1, "−");
+    for (std::size_t at = 0; (at = text.find('-', at)) != std::string::npos; at += 3) text.replace(at, 1, "−");
     return text;
 }
 
 std::string trimmed(std::string text) {
-    if (text.find('.') == std::string::npos)
-        return text;
+    if (text.find('.') == std::string::npos) return text;
     text.erase(text.find_last_not_of('0') + 1);
-    if (text.back() == '.')
-        text.pop_back();
+    if (text.back() == '.') text.pop_back();
     return text == "-0" ? "0" : text;
 }
 
@@ -30,8 +27,7 @@ std::string trimmed(std::string text) {
 double roundStep(double rough) {
     const double power = std::pow(10, std::floor(std::log10(rough)));
     for (const double factor : {1.0, 2.0, 5.0})
-        if (factor * power >= rough * (1 - 1e-9))
-            return factor * power;
+        if (factor * power >= rough * (1 - 1e-9)) return factor * power;
     return 10 * power;
 }
 
@@ -50,31 +46,26 @@ std::vector<Tick> decadeTicks(double low, double high, const std::vector<double>
 
 std::string formatCount(std::int64_t value) {
     std::string digits = std::to_string(value < 0 ? -value : value);
-    for (std::size_t at = digits.size(); at > 3; at -= 3)
-        digits.insert(at - 3, ",");
+    for (std::size_t at = digits.size(); at > 3; at -= 3) digits.insert(at - 3, ",");
     return value < 0 ? "−" + digits : digits;
 }
 
 std::string formatFixed(double value, int decimals) {
-    if (std::isnan(value))
-        return "n/a";
+    if (std::isnan(value)) return "n/a";
     const std::string text = fmt::format("{:.{}f}", value, decimals);
     return withMinus(text.find_first_not_of("-0.") == std::string::npos && text[0] == '-' ? text.substr(1) : text);
 }
 
 std::string formatShort(double value) {
-    if (std::isnan(value))
-        return "n/a";
-    if (std::isinf(value))
-        return value > 0 ? "∞" : "−∞";
+    if (std::isnan(value)) return "n/a";
+    if (std::isinf(value)) return value > 0 ? "∞" : "−∞";
     const double magnitude = std::fabs(value);
     if (magnitude != 0 && (magnitude < 1e-4 || magnitude >= 1e6)) {
         const int exponent = static_cast<int>(std::floor(std::log10(magnitude)));
         return withMinus(trimmed(fmt::format("{:.1f}", value / std::pow(10, exponent))) + "e" +
                          std::to_string(exponent));
     }
-    if (magnitude >= 1000)
-        return formatCount(std::llround(value));
+    if (magnitude >= 1000) return formatCount(std::llround(value));
     const int decimals =
         magnitude >= 100 || magnitude == 0 ? 0 : 2 - static_cast<int>(std::floor(std::log10(magnitude)));
     return withMinus(trimmed(fmt::format("{:.{}f}", value, std::max(0, decimals))));
@@ -82,15 +73,12 @@ std::string formatShort(double value) {
 
 std::vector<Tick> linearTicks(double low, double high, int most) {
     std::vector<Tick> ticks;
-    if (!(high > low))
-        return ticks;
+    if (!(high > low)) return ticks;
     const auto count = [&](double step) { return std::floor(high / step + 1e-9) - std::ceil(low / step - 1e-9) + 1; };
     double step = roundStep((high - low) / (std::max(1, most) + 1)); // a finer one has too many wherever it begins
-    while (count(step) > most)
-        step = roundStep(step * 1.5);
+    while (count(step) > most) step = roundStep(step * 1.5);
     // A single tick does not show the scale. Around 0 one finer step may not suffice.
-    for (int finer = 0; finer < 3 && count(step) < 2; ++finer)
-        step = roundStep(step * 0.3);
+    for (int finer = 0; finer < 3 && count(step) < 2; ++finer) step = roundStep(step * 0.3);
     const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(step) + 1e-9)));
     for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k)
         ticks.push_back(
@@ -99,8 +87,7 @@ std::vector<Tick> linearTicks(double low, double high, int most) {
 }
 
 std::vector<Tick> logarithmicTicks(double low, double high, int most) {
-    if (!(low > 0) || !(high > low))
-        return {};
+    if (!(low > 0) || !(high > low)) return {};
     std::vector<Tick> ticks;
     const std::array<std::vector<double>, 3> patterns = {{{1, 2, 5}, {1, 3}, {1}}};
     for (const std::vector<double>& pattern : patterns) {
@@ -108,8 +95,7 @@ std::vector<Tick> logarithmicTicks(double low, double high, int most) {
         if (&pattern == patterns.data() &&
             ticks.size() < 2) // even 1, 2, 5 miss a narrow range, over which a logarithm is nearly straight
             return linearTicks(low, high, most);
-        if (static_cast<int>(ticks.size()) <= most)
-            return ticks;
+        if (static_cast<int>(ticks.size()) <= most) return ticks;
     }
     for (int step = 2; static_cast<int>(ticks.size()) > std::max(2, most); ++step)
         ticks = decadeTicks(low, high, patterns.back(), step);
@@ -119,8 +105,7 @@ std::vector<Tick> logarithmicTicks(double low, double high, int most) {
 std::vector<Tick> positionTicks(std::int64_t low, std::int64_t high, int most) {
     std::vector<Tick> ticks;
     std::int64_t step = 1;
-    while ((high - low) / step > most - 1)
-        step *= 2;
+    while ((high - low) / step > most - 1) step *= 2;
     for (std::int64_t v = (low + step - 1) / step * step; v <= high; v += step)
         ticks.push_back({static_cast<double>(v), formatCount(v)});
     return ticks;

@@ -27,8 +27,7 @@ std::vector<float> rowOf(const HostTensor& table, KvHeadIndex head) {
 
 double lambdaOf(const RunResult& result) {
     const ParameterValues& values = result.request.policy.values;
-    if (values.choice("lambda_rule") == "removed")
-        return 1 - retentionOf(result.request.budget, result.visible);
+    if (values.choice("lambda_rule") == "removed") return 1 - retentionOf(result.request.budget, result.visible);
     return values.real("lambda");
 }
 
@@ -36,15 +35,11 @@ double thresholdOf(const ScorePlane& plane) {
     double worstKept = std::numeric_limits<double>::infinity(), bestEvicted = -worstKept;
     for (std::size_t i = 0; i < plane.total.size(); ++i) {
         const auto score = static_cast<double>(plane.total[i]);
-        if (!plane.marks.hasPlace(static_cast<TokenIndex>(i)))
-            continue;
-        if (plane.marks.states[i] == TokenState::Kept)
-            worstKept = std::min(worstKept, score);
-        if (plane.marks.states[i] == TokenState::Evicted)
-            bestEvicted = std::max(bestEvicted, score);
+        if (!plane.marks.hasPlace(static_cast<TokenIndex>(i))) continue;
+        if (plane.marks.states[i] == TokenState::Kept) worstKept = std::min(worstKept, score);
+        if (plane.marks.states[i] == TokenState::Evicted) bestEvicted = std::max(bestEvicted, score);
     }
-    if (std::isinf(worstKept))
-        return kNaN;
+    if (std::isinf(worstKept)) return kNaN;
     return std::isinf(bestEvicted) ? worstKept : (worstKept + bestEvicted) / 2;
 }
 
@@ -58,8 +53,7 @@ std::vector<bool> bestOf(const ScorePlane& plane, std::int64_t count, double Poi
         return plane.marks.places[a].*coordinate > plane.marks.places[b].*coordinate;
     });
     std::vector<bool> best(plane.total.size(), false);
-    for (std::size_t i = 0; i < order.size() && static_cast<std::int64_t>(i) < count; ++i)
-        best[order[i]] = true;
+    for (std::size_t i = 0; i < order.size() && static_cast<std::int64_t>(i) < count; ++i) best[order[i]] = true;
     return best;
 }
 
@@ -67,10 +61,8 @@ std::vector<bool> bestOf(const ScorePlane& plane, std::int64_t count, double Poi
 
 std::string whyNoPlane(const ViewInput& input) {
     const PaneData* pane = activePane(input);
-    if (!pane)
-        return input.capture ? "No policy is shown. Add Compactor." : kNoCapture;
-    if (const std::string why = whyEmpty(input, *pane); !why.empty())
-        return why;
+    if (!pane) return input.capture ? "No policy is shown. Add Compactor." : kNoCapture;
+    if (const std::string why = whyEmpty(input, *pane); !why.empty()) return why;
     if (familyOf(pane->policyId) != PolicyFamily::Compactor || pane->result->request.recorded)
         return fmt::format("The score plane shows Compactor's two scores, and pane {} is {}. Choose Compactor there, "
                            "or activate a pane "
@@ -118,8 +110,7 @@ Deciders decidersOf(const ScorePlane& plane) {
 }
 
 std::optional<double> lambdaThrough(const ScorePlane& plane, Point at) {
-    if (!plane.hasLine() || std::abs(at.y) < 1e-3)
-        return std::nullopt;
+    if (!plane.hasLine() || std::abs(at.y) < 1e-3) return std::nullopt;
     return std::clamp((plane.threshold - at.x) / at.y, 0.0, kMostLambda);
 }
 
@@ -137,18 +128,14 @@ std::int64_t budgetThrough(const ScorePlane& plane, Point at) {
 }
 
 std::vector<Point> lineInside(const ScorePlane& plane, const PlotFrame& frame) {
-    if (!plane.hasLine())
-        return {};
+    if (!plane.hasLine()) return {};
     const AxisSpec &x = frame.x, &y = frame.y;
     // From the lower edge to the upper one: x falls from one to the other because lambda is not negative.
     Point low{plane.threshold - plane.lambda * y.low, y.low}, high{plane.threshold - plane.lambda * y.high, y.high};
     const auto at = [&](double where) { return Point{where, (plane.threshold - where) / plane.lambda}; };
-    if (low.x < x.low || high.x > x.high)
-        return {};
-    if (low.x > x.high)
-        low = at(x.high);
-    if (high.x < x.low)
-        high = at(x.low);
+    if (low.x < x.low || high.x > x.high) return {};
+    if (low.x > x.high) low = at(x.high);
+    if (high.x < x.low) high = at(x.low);
     return {low, high};
 }
 

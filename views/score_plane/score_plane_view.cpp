@@ -33,10 +33,8 @@ constexpr PickId kLambdaHandle{PickId::Kind::Handle, 0}, kLine{PickId::Kind::Han
 std::pair<double, double> spanOf(const ScorePlane& plane, double Point::*coordinate, double trimmed) {
     std::vector<double> values;
     for (std::size_t i = 0; i < plane.marks.places.size(); ++i)
-        if (plane.marks.hasPlace(static_cast<TokenIndex>(i)))
-            values.push_back(plane.marks.places[i].*coordinate);
-    if (values.empty())
-        return {-1, 1};
+        if (plane.marks.hasPlace(static_cast<TokenIndex>(i))) values.push_back(plane.marks.places[i].*coordinate);
+    if (values.empty()) return {-1, 1};
     std::sort(values.begin(), values.end());
     const auto cut = static_cast<std::size_t>(trimmed * static_cast<double>(values.size()));
     const double low = values[cut], high = values[values.size() - 1 - cut];
@@ -45,8 +43,7 @@ std::pair<double, double> spanOf(const ScorePlane& plane, double Point::*coordin
 }
 
 std::string leverageTitle(const ParameterValues& values, std::int64_t keyDim) {
-    if (values.choice("sketch") == "none")
-        return "z(leverage): exact";
+    if (values.choice("sketch") == "none") return "z(leverage): exact";
     return fmt::format("z(leverage): sketch, k = {}", std::min(values.integer("sketch_size"), keyDim));
 }
 
@@ -80,8 +77,7 @@ void drawLabel(SceneBuilder& builder, Point leftMiddle, const std::string& text,
 
 void drawLine(SceneBuilder& builder, const ScorePlane& plane, const PlotFrame& frame, const Theme& theme) {
     const std::vector<Point> inside = lineInside(plane, frame);
-    if (inside.empty())
-        return;
+    if (inside.empty()) return;
     const Point from = frame.toPixels(inside[0].x, inside[0].y), to = frame.toPixels(inside[1].x, inside[1].y);
     builder.scene().items.push_back(PolylineItem{{from, to}, {theme.ink, 2, {}}, false, kLine});
     const Point handle{from.x + 0.12 * (to.x - from.x), from.y + 0.12 * (to.y - from.y)};
@@ -91,21 +87,18 @@ void drawLine(SceneBuilder& builder, const ScorePlane& plane, const PlotFrame& f
     const double nameWidth = builder.width(name, bold),
                  room = nameWidth + builder.width(slopeText(plane.lambda), plain) + 24;
     const double left = handle.x + 14 + room < frame.plot.right() ? handle.x + 14 : handle.x - 6 - room;
-    if (left < frame.plot.x)
-        return;
+    if (left < frame.plot.x) return;
     drawLabel(builder, {left, handle.y}, name, bold, theme);
     drawLabel(builder, {left + nameWidth + 8, handle.y}, slopeText(plane.lambda), plain, theme);
 }
 
 /// "38 beyond the range: 36 kept, 2 evicted"; empty when nothing is left out.
 std::string beyondText(const BeyondRange& beyond) {
-    if (beyond.all() == 0)
-        return {};
+    if (beyond.all() == 0) return {};
     std::vector<std::string> parts;
     for (const auto& [count, word] :
          {std::pair{beyond.kept, "kept"}, {beyond.guarded, "protected"}, {beyond.evicted, "evicted"}})
-        if (count > 0)
-            parts.push_back(formatCount(count) + " " + word);
+        if (count > 0) parts.push_back(formatCount(count) + " " + word);
     return fmt::format("{} beyond the range: {}", formatCount(beyond.all()), fmt::join(parts, ", "));
 }
 
@@ -115,10 +108,8 @@ void drawNotes(SceneBuilder& builder, const ScorePlane& plane, std::int64_t thin
     std::vector<std::string> notes;
     if (std::string beyond = beyondText(beyondRange(frame, plane.marks)); !beyond.empty())
         notes.push_back(std::move(beyond));
-    if (plane.unplaced > 0)
-        notes.push_back(formatCount(plane.unplaced) + " tokens have no scores");
-    if (thinned > 0)
-        notes.push_back(formatCount(thinned) + " evicted marks left out");
+    if (plane.unplaced > 0) notes.push_back(formatCount(plane.unplaced) + " tokens have no scores");
+    if (thinned > 0) notes.push_back(formatCount(thinned) + " evicted marks left out");
     const TextStyle style{FontFace::Interface, 11};
     double y = frame.plot.y + 10;
     for (const std::string& note : notes) {
@@ -132,12 +123,10 @@ void drawNotes(SceneBuilder& builder, const ScorePlane& plane, std::int64_t thin
 std::vector<std::string> ranksOf(const std::vector<float>& total) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < total.size(); ++i)
-        if (!std::isnan(total[i]))
-            order.push_back(i);
+        if (!std::isnan(total[i])) order.push_back(i);
     std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return total[a] > total[b]; });
     std::vector<std::string> ranks(total.size());
-    for (std::size_t rank = 0; rank < order.size(); ++rank)
-        ranks[order[rank]] = std::to_string(rank);
+    for (std::size_t rank = 0; rank < order.size(); ++rank) ranks[order[rank]] = std::to_string(rank);
     return ranks;
 }
 
@@ -173,8 +162,7 @@ public:
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const ScorePlane plane = scorePlaneOf(input);
         const Deciders deciders = decidersOf(plane);
-        if (deciders.kept == 0)
-            return "No token is kept for its scores: protection fills the budget";
+        if (deciders.kept == 0) return "No token is kept for its scores: protection fills the budget";
         const char* who = deciders.byAttention > deciders.byLeverage   ? "Attention decides"
                           : deciders.byAttention < deciders.byLeverage ? "Leverage decides"
                                                                        : "Both weigh alike";
@@ -188,8 +176,7 @@ public:
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {
         const std::vector<std::string> columns = {"position",    "text",       "segment", "state",
                                                   "z_attention", "z_leverage", "score",   "rank"};
-        if (!whyNoPlane(input).empty())
-            return tableOf(columns, {});
+        if (!whyNoPlane(input).empty()) return tableOf(columns, {});
         const ScorePlane plane = scorePlaneOf(input);
         const auto rowAt = [plane, ranks = ranksOf(plane.total), input](std::int64_t row) -> std::vector<std::string> {
             const auto i = static_cast<std::size_t>(row);
@@ -208,8 +195,7 @@ public:
 
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const PickId pick = pickAt(scene, at, 4);
-        if (!whyNoPlane(input).empty() || pick.kind == PickId::Kind::None)
-            return {};
+        if (!whyNoPlane(input).empty() || pick.kind == PickId::Kind::None) return {};
         const ScorePlane plane = scorePlaneOf(input);
         PointFacts facts;
         if (pick.kind == PickId::Kind::Token) {
@@ -218,8 +204,7 @@ public:
             facts.rows = {{"z(attention)", formatFixed(place.x, 3)}, {"z(leverage)", formatFixed(place.y, 3)}};
             return facts;
         }
-        if (pick.kind != PickId::Kind::Handle)
-            return {};
+        if (pick.kind != PickId::Kind::Handle) return {};
         facts.rows = {{"score", "z(attention) + λ z(leverage)"},
                       {"λ", formatShort(plane.lambda)},
                       {"line", slopeText(plane.lambda)},
@@ -229,8 +214,7 @@ public:
 
     std::optional<SettingChange> draggedTo(const ViewInput& input, const ParameterValues&, const Scene& scene,
                                            PickId handle, Point at) const override {
-        if (!whyNoPlane(input).empty() || scene.plot.width < 1 || scene.plot.height < 1)
-            return std::nullopt;
+        if (!whyNoPlane(input).empty() || scene.plot.width < 1 || scene.plot.height < 1) return std::nullopt;
         const ScorePlane plane = scorePlaneOf(input);
         const Point data{scene.dataAt(at).x,
                          scene.yMin + (scene.plot.bottom() - at.y) / scene.plot.height * (scene.yMax - scene.yMin)};
@@ -239,8 +223,7 @@ public:
             settingChange.budget = Budget{Budget::Unit::Tokens, static_cast<double>(budgetThrough(plane, data))};
         } else {
             const auto lambda = lambdaThrough(plane, data);
-            if (!lambda)
-                return std::nullopt;
+            if (!lambda) return std::nullopt;
             settingChange.values = {{"lambda_rule", "fixed"}, {"lambda", fmt::format("{:.2f}", *lambda)}};
         }
         return settingChange;

@@ -27,8 +27,7 @@ Stroke lineOf(std::size_t index, const Theme& theme) {
 std::vector<std::size_t> movedByEpsilon(const TheoryData& data, const std::vector<std::size_t>& rows) {
     std::vector<std::size_t> moved;
     for (const std::size_t row : rows)
-        if (data.rows[row].hasMargin() && !data.rows[row].overEpsilon.empty())
-            moved.push_back(row);
+        if (data.rows[row].hasMargin() && !data.rows[row].overEpsilon.empty()) moved.push_back(row);
     return moved;
 }
 
@@ -66,8 +65,7 @@ std::vector<LegendEntry> legendOf(const TheoryData& data, const std::vector<std:
 void drawTheoryOverEpsilon(SceneBuilder& builder, const TheoryData& data, const std::vector<std::size_t>& rows,
                            const Box& area, const Viewport& viewport) {
     const std::vector<std::size_t> moved = movedByEpsilon(data, rows);
-    if (moved.empty() || area.height < kTheorySliderHeight)
-        return;
+    if (moved.empty() || area.height < kTheorySliderHeight) return;
     const Theme& theme = themeOf(viewport.theme);
     const std::vector<LegendEntry> legend = legendOf(data, moved, theme);
     const int legendLines = legendRows(legend, area.width - 16, 3, *viewport.text);
@@ -82,8 +80,7 @@ void drawTheoryOverEpsilon(SceneBuilder& builder, const TheoryData& data, const 
     builder.rectangle({box.x, box.y, box.width, one - box.y}, withAlpha(theme.ok, 0.07));
     builder.line({box.x, one}, {box.right(), one}, {theme.ink, 1, {}});
     builder.line({now, box.y}, {now, box.bottom()}, {theme.ink, 1, {3, 3}});
-    for (std::size_t i = 0; i < moved.size(); ++i)
-        drawLine(builder, data.rows[moved[i]], lineOf(i, theme), plot.frame);
+    for (std::size_t i = 0; i < moved.size(); ++i) drawLine(builder, data.rows[moved[i]], lineOf(i, theme), plot.frame);
     drawAxes(builder, plot.frame, plot.style, theme);
     drawLegend(builder, {area.x + 8, area.y + kLegendRow / 2}, area.width - 16, legend, theme, legendLines);
 }

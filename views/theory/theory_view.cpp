@@ -35,8 +35,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
 std::vector<std::size_t> rowsOf(const TheoryData& data, int kvHead) {
     std::vector<std::size_t> rows;
     for (std::size_t i = 0; i < data.rows.size(); ++i)
-        if (data.rows[i].kvHead == kvHead)
-            rows.push_back(i);
+        if (data.rows[i].kvHead == kvHead) rows.push_back(i);
     return rows;
 }
 
@@ -56,8 +55,7 @@ std::string numbersOf(const TheoryRow& row) {
         return std::isnan(row.measured) ? "not measured"
                                         : fmt::format("{} {} {}", number(row.measured),
                                                       row.measured > row.demanded ? ">" : "≤", number(row.demanded));
-    if (isSilent(row))
-        return "no statement";
+    if (isSilent(row)) return "no statement";
     if (row.kind == Kind::Describes && row.demanded <= 0)
         return number(row.demanded) + ": no compression"; // BalanceKV's T
     const std::string set = std::isnan(row.set) ? "" : ", set " + number(row.set);
@@ -126,8 +124,7 @@ void drawOtherHeads(SceneBuilder& builder, const TheoryData& data, std::size_t i
 void drawWhySilent(SceneBuilder& builder, const std::string& why, const Layout& layout, double y, const Theme& theme) {
     constexpr double kHalf = 7, kMargin = 4;
     const double width = builder.width(why, kPlain), x = layout.plot.x + (layout.plot.width - width) / 2;
-    if (why.empty() || width + 2 * kMargin > layout.plot.width)
-        return;
+    if (why.empty() || width + 2 * kMargin > layout.plot.width) return;
     builder.rectangle({x - kMargin, y - kHalf, width + 2 * kMargin, 2 * kHalf},
                       theme.canvas); // over the lines of the grid
     builder.text({x, y}, why, kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
@@ -137,8 +134,7 @@ void drawWhySilent(SceneBuilder& builder, const std::string& why, const Layout& 
 void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y,
                const Theme& theme) {
     const TheoryRow& row = data.rows[index];
-    if (!row.hasMargin())
-        return drawWhySilent(builder, whySilent(row), layout, y, theme);
+    if (!row.hasMargin()) return drawWhySilent(builder, whySilent(row), layout, y, theme);
     const Colour colour = holds(row) ? theme.ok : theme.error;
     const bool beyond = std::abs(std::log10(std::max(row.margin(), 1e-300))) > kDecades;
     const Point at{layout.xOf(row.margin()), y};
@@ -148,8 +144,7 @@ void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index,
         builder.circle(at, 5, beyond ? theme.canvas : colour, {colour, 1.6, {}}, pick);
     else
         builder.rectangle({at.x - 4.5, at.y - 4.5, 9, 9}, beyond ? theme.canvas : colour, {colour, 1.6, {}}, 0, pick);
-    if (layout.otherHeads)
-        drawOtherHeads(builder, data, index, layout, y, theme);
+    if (layout.otherHeads) drawOtherHeads(builder, data, index, layout, y, theme);
 }
 
 /// Above the rows: the targets, the sides of 1, and the mark of other heads where there is room to explain it.
@@ -170,8 +165,7 @@ void drawHeader(SceneBuilder& builder, const TheoryData& data, Layout& layout, c
     constexpr const char* others = "other KV heads of the layer";
     const double x = viewport.width - 10 - builder.width(others, kPlain);
     layout.otherHeads = x - 20 > right;
-    if (!layout.otherHeads)
-        return;
+    if (!layout.otherHeads) return;
     builder.circle({x - 8, 13}, kOtherRadius, theme.text3);
     builder.text({x, 13}, others, kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
 }
@@ -192,8 +186,7 @@ void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) 
         builder.text({layout.xOf(std::pow(10, decade)), layout.plot.bottom() + 5}, text, kNumber, theme.text3,
                      HorizontalAlign::Centre, VerticalAlign::Top);
     }
-    if (!layout.title)
-        return;
+    if (!layout.title) return;
     const std::string full = "margin = bound ÷ measured, or setting ÷ demand: at 1 or more the theorem holds",
                       brief = "margin; it holds at 1 or more";
     builder.text({layout.plot.x + layout.plot.width / 2, layout.plot.bottom() + 19},
@@ -214,11 +207,9 @@ Tally tallyOf(const TheoryData& data, int kvHead) {
     Tally tally;
     for (const std::size_t i : rowsOf(data, kvHead)) {
         const TheoryRow& row = data.rows[i];
-        if (isSilent(row))
-            ++tally.silent, tally.quiet = &row;
+        if (isSilent(row)) ++tally.silent, tally.quiet = &row;
         tally.demands += row.kind == Kind::AtLeast;
-        if (!row.hasMargin())
-            continue;
+        if (!row.hasMargin()) continue;
         (row.kind == Kind::Bound ? tally.bounds : tally.comparable) += 1;
         (row.kind == Kind::Bound ? tally.within : tally.met) += holds(row) ? 1 : 0;
         if (row.kind == Kind::AtLeast && !holds(row) && (!tally.widest || row.margin() < tally.widest->margin()))

@@ -58,10 +58,8 @@ struct Tally {
 
 TokenClasses chosenClasses(const ViewInput& input, const std::string& scheme) {
     const auto data = dataAs<TokenClassesData>(input);
-    if (scheme == "segment")
-        return data->segments;
-    if (scheme == "repeat")
-        return data->repeats;
+    if (scheme == "segment") return data->segments;
+    if (scheme == "repeat") return data->repeats;
     return scheme == "text" ? data->text : classesByDecile(input.cut.token, input.cut.token);
 }
 
@@ -122,8 +120,7 @@ double farthestFromBlind(const Tally& tally, std::size_t row) {
 void placeRows(Layout& layout, const Tally& tally) {
     const auto panes = static_cast<double>(tally.panes.size());
     const double least = std::max(kLeastRow, panes * kLeastBar + 2), height = layout.frame.plot.height;
-    for (std::size_t row = 0; row < tally.rows.size(); ++row)
-        layout.rows.push_back(row);
+    for (std::size_t row = 0; row < tally.rows.size(); ++row) layout.rows.push_back(row);
     const auto fitting = static_cast<std::size_t>(std::max(1.0, std::floor(height / least)));
     if (fitting < layout.rows.size()) {
         const auto kept = static_cast<std::size_t>(std::max(1.0, std::floor((height - kLeastRow) / least)));
@@ -249,8 +246,7 @@ public:
         if (const std::string why = whyNoData<TokenClassesData>(input, "Sorting the tokens into classes…");
             !why.empty())
             return why;
-        if (!readyPanes(input).empty())
-            return "";
+        if (!readyPanes(input).empty()) return "";
         return input.panes.empty() ? kNoPane : whyEmpty(input, input.panes.front());
     }
 
@@ -284,8 +280,7 @@ public:
             for (std::size_t p = 0; p < tally.panes.size() && tally.rows[r].tokens >= kEnoughTokens; ++p)
                 if (const double off = std::abs(tally.share(r, p) - tally.blind(r, p)); off > most)
                     row = r, pane = p, most = off;
-        if (row == tally.rows.size())
-            return "Every pane keeps of every class the share that it keeps of all tokens";
+        if (row == tally.rows.size()) return "Every pane keeps of every class the share that it keeps of all tokens";
         const Tally::Row& worst = tally.rows[row];
         const std::string share = percent(tally.share(row, pane)), blind = percent(tally.blind(row, pane));
         const std::string count = formatCount(worst.tokens), &name = tally.panes[pane]->policyName;
@@ -297,8 +292,7 @@ public:
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
         std::vector<std::string> columns = {"class", "tokens"};
-        if (!whyNoPicture(input, options).empty())
-            return tableOf(std::move(columns), {});
+        if (!whyNoPicture(input, options).empty()) return tableOf(std::move(columns), {});
         const Tally tally = tallyOf(input, options);
         for (const PaneData* pane : tally.panes)
             for (const char* what : {"kept", tally.ofKept ? "share of kept" : "share of class"})
@@ -317,13 +311,11 @@ public:
     PointFacts inspect(const ViewInput& input, const ParameterValues& options, const Scene& scene,
                        Point at) const override {
         const PickId pick = pickAt(scene, at, 0);
-        if (pick.kind != PickId::Kind::Cell)
-            return {};
+        if (pick.kind != PickId::Kind::Cell) return {};
         const Tally tally = tallyOf(input, options);
         const auto row = static_cast<std::size_t>(pick.index) / tally.panes.size(),
                    pane = static_cast<std::size_t>(pick.index) % tally.panes.size();
-        if (row >= tally.rows.size())
-            return {};
+        if (row >= tally.rows.size()) return {};
         PointFacts facts;
         facts.rows = {
             {"class", tally.rows[row].name},
@@ -338,8 +330,7 @@ public:
     std::vector<TokenIndex> tokensAt(const ViewInput& input, const ParameterValues& options, const Scene& scene,
                                      Point at) const override {
         const PointFacts facts = factsAt(input, options, scene, at);
-        if (facts.rows.empty())
-            return {};
+        if (facts.rows.empty()) return {};
         const TokenClasses classes = chosenClasses(input, options.choice("classes"));
         std::vector<TokenIndex> tokens;
         for (TokenIndex token = 0; token < input.cut.token; ++token)

@@ -32,12 +32,10 @@ Profile profileOf(const ViewInput& input, const PaneData& pane) {
     profile.states = tokenStates(input, pane);
     for (std::size_t i = 0; i < profile.scores.size(); ++i) {
         const auto score = static_cast<double>(profile.scores[i]);
-        if (!std::isfinite(score))
-            continue;
+        if (!std::isfinite(score)) continue;
         profile.low = std::min(profile.low, score);
         profile.high = std::max(profile.high, score);
-        if (profile.states[i] != TokenState::Kept)
-            continue;
+        if (profile.states[i] != TokenState::Kept) continue;
         ++profile.choices;
         profile.cutOff = std::isnan(profile.cutOff) ? score : std::min(profile.cutOff, score);
     }
@@ -59,8 +57,7 @@ void drawSegments(SceneBuilder& builder, const ViewInput& input, const PlotFrame
     for (const Segment& segment : input.capture->tokens().segments) {
         const double left = std::max(frame.plot.x, frame.toPixels(segment.begin, 0).x);
         const double right = std::min(frame.plot.right(), frame.toPixels(segment.end, 0).x);
-        if (right <= left)
-            continue;
+        if (right <= left) continue;
         const bool isContext = segment.kind == SegmentKind::Context;
         builder.rectangle({left, frame.plot.y - 5, std::max(1.0, right - left), 4},
                           isContext ? theme.sunken : theme.text3);
@@ -68,11 +65,9 @@ void drawSegments(SceneBuilder& builder, const ViewInput& input, const PlotFrame
 }
 
 void drawCutOff(SceneBuilder& builder, const Profile& profile, const PlotFrame& frame, const Theme& theme) {
-    if (std::isnan(profile.cutOff))
-        return;
+    if (std::isnan(profile.cutOff)) return;
     const double y = frame.toPixels(frame.x.low, profile.cutOff).y;
-    if (y <= frame.plot.y || y >= frame.plot.bottom())
-        return;
+    if (y <= frame.plot.y || y >= frame.plot.bottom()) return;
     builder.line({frame.plot.x, y}, {frame.plot.right(), y}, {theme.ink, 1, {5, 3}});
 }
 
@@ -112,10 +107,8 @@ public:
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         const PaneData* pane = activePane(input);
-        if (!pane)
-            return input.capture ? kNoPane : kNoCapture;
-        if (const std::string why = whyEmpty(input, *pane); !why.empty())
-            return why;
+        if (!pane) return input.capture ? kNoPane : kNoCapture;
+        if (const std::string why = whyEmpty(input, *pane); !why.empty()) return why;
         return pane->result->scores.empty() ? pane->policyName + " gives tokens no score: there is no profile to draw."
                                             : "";
     }
@@ -147,8 +140,7 @@ public:
 
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const Profile profile = profileOf(input, *activePane(input));
-        if (std::isnan(profile.cutOff))
-            return "No token is kept for its score: protection fills the budget";
+        if (std::isnan(profile.cutOff)) return "No token is kept for its score: protection fills the budget";
         // How much of the prompt's first half is among the kept: policies that follow recency show it here.
         const std::size_t half = profile.scores.size() / 2;
         const auto early =
@@ -164,8 +156,7 @@ public:
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
         const std::vector<std::string> columns = {"token", "text", "score", "state"};
-        if (!whyNoPicture(input, options).empty())
-            return tableOf(columns, {});
+        if (!whyNoPicture(input, options).empty()) return tableOf(columns, {});
         const Profile profile = profileOf(input, *activePane(input));
         return tableOf(columns, std::ssize(profile.scores),
                        [profile, input](std::int64_t row) -> std::vector<std::string> {

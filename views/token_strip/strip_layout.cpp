@@ -39,16 +39,14 @@ StripLayout setLines(const TokenTable& tokens, double width, const TextService& 
             static_cast<float>(service.measure(stripText(tokens.textOf(t)), kStripText).width);
     const std::vector<bool> starts = wordStarts(tokens);
     const auto wordEnd = [&](TokenIndex t) {
-        do
-            ++t;
+        do ++t;
         while (t < n && !starts[static_cast<std::size_t>(t)]);
         return t;
     };
     double x = 0, wordWidth = 0;
     for (TokenIndex t = 0; t < n; ++t) {
         const auto i = static_cast<std::size_t>(t);
-        if (starts[i])
-            wordWidth = std::accumulate(layout.width.begin() + t, layout.width.begin() + wordEnd(t), 0.0);
+        if (starts[i]) wordWidth = std::accumulate(layout.width.begin() + t, layout.width.begin() + wordEnd(t), 0.0);
         // A short word moves on as a whole, a long one is filled into the line.
         const double needed = starts[i] && wordWidth < width / 2 ? wordWidth : static_cast<double>(layout.width[i]);
         const std::string_view before = t > 0 ? tokens.textOf(t - 1) : "\n";
@@ -79,8 +77,7 @@ std::int64_t StripLayout::lineOf(TokenIndex token) const {
 std::string stripText(std::string_view bytes) {
     std::string text = displayText(bytes);
     const bool blank = bytes.find_first_not_of(" \t\r\n") == std::string_view::npos;
-    if (!blank)
-        replaceAll(text, "␣", " ");
+    if (!blank) replaceAll(text, "␣", " ");
     return text;
 }
 
@@ -90,12 +87,10 @@ std::shared_ptr<const StripLayout> layoutStrip(const CaptureReader& capture, dou
     const auto known = std::find_if(remembered.begin(), remembered.end(), [&](const Remembered& r) {
         return r.tokens == &capture.tokens() && r.width == width && r.hash == capture.info().hash;
     });
-    if (known != remembered.end())
-        return known->layout;
+    if (known != remembered.end()) return known->layout;
     auto layout = std::make_shared<const StripLayout>(setLines(capture.tokens(), width, text));
     remembered.push_front({&capture.tokens(), capture.info().hash, width, layout});
-    if (remembered.size() > kMostRemembered)
-        remembered.pop_back();
+    if (remembered.size() > kMostRemembered) remembered.pop_back();
     return layout;
 }
 

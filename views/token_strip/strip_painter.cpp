@@ -19,12 +19,9 @@ public:
 
     void draw(TokenIndex begin, TokenIndex end) {
         drawUnseen(begin, end);
-        for (TokenIndex t = begin; t < end; ++t)
-            drawGround(t);
-        for (TokenIndex t = begin; t < end; ++t)
-            drawBars(t);
-        for (TokenIndex t = begin; t < end; ++t)
-            drawText(t);
+        for (TokenIndex t = begin; t < end; ++t) drawGround(t);
+        for (TokenIndex t = begin; t < end; ++t) drawBars(t);
+        for (TokenIndex t = begin; t < end; ++t) drawText(t);
         drawFrames(begin, end);
     }
 
@@ -45,34 +42,26 @@ private:
     }
     /// -1 both or neither, 0 only in the first of the two panes compared, 1 only in the second.
     int onlyIn(TokenIndex t) const {
-        if (m_strip.panes.size() < 2 || keptBy(0, t) == keptBy(1, t))
-            return -1;
+        if (m_strip.panes.size() < 2 || keptBy(0, t) == keptBy(1, t)) return -1;
         return keptBy(0, t) ? 0 : 1;
     }
     bool emphasised(TokenIndex t) const {
         switch (m_strip.mode) {
-        case StripMode::State:
-            return keptByActive(t);
-        case StripMode::Score:
-            return true;
-        case StripMode::OnlyInA:
-            return onlyIn(t) == 0;
-        case StripMode::OnlyInB:
-            return onlyIn(t) == 1;
-        case StripMode::Panes:
-            break;
+        case StripMode::State: return keptByActive(t);
+        case StripMode::Score: return true;
+        case StripMode::OnlyInA: return onlyIn(t) == 0;
+        case StripMode::OnlyInB: return onlyIn(t) == 1;
+        case StripMode::Panes: break;
         }
         for (std::size_t pane = 0; pane < m_strip.panes.size(); ++pane)
-            if (keptBy(pane, t))
-                return true;
+            if (keptBy(pane, t)) return true;
         return m_strip.panes.empty();
     }
 
     /// Tokens after the cut, which no policy decides about: they must not look evicted.
     void drawUnseen(TokenIndex begin, TokenIndex end) {
         const TokenIndex first = std::max(begin, m_strip.input.cut.token);
-        if (first >= end)
-            return;
+        if (first >= end) return;
         const Box from = boxOf(first), to = boxOf(end - 1);
         m_builder.rectangle({from.x, from.y + 1, to.right() - from.x, kStripLead - 3}, m_strip.theme.masked);
     }
@@ -91,8 +80,7 @@ private:
     }
 
     void drawBars(TokenIndex t) {
-        if (afterCut(t))
-            return;
+        if (afterCut(t)) return;
         const Box box = boxOf(t);
         const double width = std::max(1.0, box.width - 1);
         if (m_strip.mode == StripMode::Panes) {
@@ -118,8 +106,7 @@ private:
 
     Colour textColour(TokenIndex t) const {
         const Theme& theme = m_strip.theme;
-        if (afterCut(t))
-            return theme.text2;
+        if (afterCut(t)) return theme.text2;
         const float rank = m_strip.ranks.empty() ? NAN : m_strip.ranks[static_cast<std::size_t>(t)];
         if (m_strip.mode == StripMode::Score && !std::isnan(rank))
             return textOn(colourMap(m_strip.colourMapName, rank));
@@ -128,8 +115,7 @@ private:
 
     void drawText(TokenIndex t) {
         const std::string text = stripText(m_strip.input.capture->tokens().textOf(t));
-        if (!text.empty())
-            m_builder.text({boxOf(t).x, m_origin.y + kBaseline}, text, kStripText, textColour(t));
+        if (!text.empty()) m_builder.text({boxOf(t).x, m_origin.y + kBaseline}, text, kStripText, textColour(t));
     }
 
     /// One rounded ink frame per run of selected tokens, and the hovered token's own.
@@ -138,8 +124,7 @@ private:
         auto first = std::lower_bound(selected.begin(), selected.end(), begin);
         while (first != selected.end() && *first < end) {
             auto last = first;
-            while (last + 1 != selected.end() && *(last + 1) == *last + 1 && *(last + 1) < end)
-                ++last;
+            while (last + 1 != selected.end() && *(last + 1) == *last + 1 && *(last + 1) < end) ++last;
             const Box from = boxOf(*first), to = boxOf(*last);
             m_builder.rectangle({from.x - 1, from.y - 0.5, to.right() - from.x + 2, kStripLead - 0.5}, kTransparent,
                                 {m_strip.theme.ink, 1.3, {}}, 4);
@@ -171,8 +156,7 @@ void drawStripLine(SceneBuilder& builder, const StripScene& strip, std::int64_t 
 void drawStripCut(SceneBuilder& builder, const StripScene& strip, std::int64_t line, Point origin) {
     const TokenIndex cut = strip.input.cut.token;
     const auto n = static_cast<TokenIndex>(strip.layout.left.size());
-    if (cut <= 0 || cut >= n || strip.layout.lineOf(cut) != line)
-        return;
+    if (cut <= 0 || cut >= n || strip.layout.lineOf(cut) != line) return;
     const double x = origin.x + strip.layout.left[static_cast<std::size_t>(cut)];
     builder.line({x, origin.y - 1}, {x, origin.y + kStripLead - 1}, {strip.theme.ink, 2, {}});
     builder.polygon({{x - 5, origin.y - 1}, {x + 5, origin.y - 1}, {x, origin.y + 5}}, strip.theme.ink);

@@ -48,15 +48,13 @@ StripMode modeOf(const ParameterValues& options) {
 std::vector<float> scoreRanks(const ViewInput& input, const PaneData* active) {
     const auto n = static_cast<std::size_t>(input.capture->info().numTokens);
     std::vector<float> ranks(n, NAN);
-    if (!active || active->result->scores.empty())
-        return ranks;
+    if (!active || active->result->scores.empty()) return ranks;
     const HostTensor& scores = active->result->scores;
     const auto m = static_cast<std::size_t>(scores.shape[1]);
     const float* head = scores.data.data() + static_cast<std::size_t>(input.kvHead.value) * m;
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < m; ++i)
-        if (!std::isnan(head[i]))
-            order.push_back(i);
+        if (!std::isnan(head[i])) order.push_back(i);
     std::sort(order.begin(), order.end(),
               [&](auto a, auto b) { return head[a] < head[b] || (head[a] == head[b] && a > b); });
     for (std::size_t r = 0; r < order.size(); ++r)
@@ -89,15 +87,13 @@ StripScene stripSceneOf(const ViewInput& input, const StripLayout& layout, const
         strip.active = &input.panes[active];
         strip.activeStates = tokenStates(input, *strip.active);
     }
-    if (strip.mode == StripMode::Score)
-        strip.ranks = scoreRanks(input, strip.active);
+    if (strip.mode == StripMode::Score) strip.ranks = scoreRanks(input, strip.active);
     return strip;
 }
 
 /// Of what no policy sees; none where nothing follows the cut.
 std::vector<LegendEntry> unseenEntry(const StripScene& strip) {
-    if (std::cmp_greater_equal(strip.input.cut.token, strip.layout.left.size()))
-        return {};
+    if (std::cmp_greater_equal(strip.input.cut.token, strip.layout.left.size())) return {};
     return {{"after the cut: not seen", Marker::Square, strip.theme.masked, {strip.theme.axis, 1, {}}, 5}};
 }
 
@@ -112,8 +108,7 @@ std::vector<LegendEntry> legendOf(const StripScene& strip) {
         entries.push_back(entry);
     };
     if (strip.mode == StripMode::Panes) {
-        for (const PaneData* pane : strip.panes)
-            bar(*pane, fmt::format("{} {}", pane->letter, pane->policyName));
+        for (const PaneData* pane : strip.panes) bar(*pane, fmt::format("{} {}", pane->letter, pane->policyName));
         entries.push_back(wordsEntry("no bar: evicted by that pane"));
     } else if (strip.mode == StripMode::State && strip.active) {
         entries.push_back({fmt::format("kept by {} {}", strip.active->letter, strip.active->policyName),
@@ -134,8 +129,7 @@ std::vector<LegendEntry> legendOf(const StripScene& strip) {
     } else {
         entries.push_back(wordsEntry("two panes are needed for a difference"));
     }
-    for (LegendEntry& entry : unseenEntry(strip))
-        entries.push_back(std::move(entry));
+    for (LegendEntry& entry : unseenEntry(strip)) entries.push_back(std::move(entry));
     return entries;
 }
 
@@ -175,8 +169,7 @@ double drawScoreLegend(SceneBuilder& builder, const StripScene& strip, std::vect
 std::string cutSentence(const SceneBuilder& builder, const ViewInput& input, double room) {
     for (const std::string& words :
          {fmt::format("▼ cut: {}", input.cut.label), fmt::format("▼ cut at {}", formatCount(input.cut.token))})
-        if (builder.width(words, kSmall) < room)
-            return words;
+        if (builder.width(words, kSmall) < room) return words;
     return {};
 }
 
@@ -257,8 +250,7 @@ public:
         }
         std::string text;
         for (const PaneData& pane : input.panes) {
-            if (!pane.result)
-                continue;
+            if (!pane.result) continue;
             text += fmt::format("{}{} keeps {} of {} {} tokens at {}", text.empty() ? "" : "; ", pane.policyName,
                                 formatCount(keptAmong(input, pane, tokens)),
                                 formatCount(static_cast<std::int64_t>(tokens.size())), word,
@@ -269,8 +261,7 @@ public:
 
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {
         std::vector<std::string> columns = {"position", "token id", "text", "segment"};
-        if (!input.capture)
-            return tableOf(columns, {});
+        if (!input.capture) return tableOf(columns, {});
         std::vector<std::vector<TokenState>> states;
         for (const PaneData* pane : readyPanes(input)) {
             columns.push_back(fmt::format("{} {}", pane->letter, paneTitle(*pane)));
@@ -281,8 +272,7 @@ public:
             const auto i = static_cast<std::size_t>(row);
             std::vector<std::string> cells = {std::to_string(row), std::to_string(input.capture->tokens().ids[i]),
                                               tokenText(input, token), segmentOf(*input.capture, token)};
-            for (const std::vector<TokenState>& ofPane : states)
-                cells.emplace_back(stateName(ofPane[i]));
+            for (const std::vector<TokenState>& ofPane : states) cells.emplace_back(stateName(ofPane[i]));
             return cells;
         });
     }
@@ -295,8 +285,7 @@ public:
             if (const auto* box = std::get_if<RectangleItem>(&item);
                 box && box->pick.kind == PickId::Kind::Token && box->box.contains(at))
                 token = box->pick.index;
-        if (token <= 0)
-            return std::nullopt;
+        if (token <= 0) return std::nullopt;
         return SettingChange{.cut = std::to_string(token), .step = "Cut"};
     }
 

@@ -33,8 +33,7 @@ bool fitsInTwoRows(const std::vector<LegendEntry>& legend, const Viewport& viewp
         return legendRows({begin, end}, viewport.width - 28, 2, *viewport.text) == 1;
     };
     for (auto split = legend.begin() + 1; split != legend.end(); ++split)
-        if (inOne(legend.begin(), split) && inOne(split, legend.end()))
-            return true;
+        if (inOne(legend.begin(), split) && inOne(split, legend.end())) return true;
     return false;
 }
 
@@ -47,8 +46,7 @@ std::vector<LegendEntry> legendOf(const VariantDiffData& data, const Viewport& v
                                        {"kept by both", Marker::Square, keptByBothColour(theme), {}, 4, true},
                                        {"only here", Marker::Square, theme.kept, {}, 4, true},
                                        {"only in the reference", Marker::Square, theme.evicted, {}, 4, true}};
-    if (isLow(viewport) && !fitsInTwoRows(legend, viewport))
-        legend.erase(legend.begin());
+    if (isLow(viewport) && !fitsInTwoRows(legend, viewport)) legend.erase(legend.begin());
     return legend;
 }
 
@@ -74,11 +72,9 @@ public:
                 .data = "variant_diff"}) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        if (input.capture && input.panes.empty())
-            return kNoPane;
+        if (input.capture && input.panes.empty()) return kNoPane;
         constexpr const char* running = "Running the first variant…";
-        if (const std::string why = whyNoData<VariantDiffData>(input, running); !why.empty())
-            return why;
+        if (const std::string why = whyNoData<VariantDiffData>(input, running); !why.empty()) return why;
         const auto data = dataAs<VariantDiffData>(input);
         return data->lists.empty() ? running : data->lists.front().error; // nothing to compare without a reference
     }
@@ -106,8 +102,7 @@ public:
         for (std::size_t i = 1; i < data->lists.size(); ++i)
             if (data->lists[i].error.empty() && changeOf(*data, i).count() > changed)
                 most = i, changed = changeOf(*data, i).count();
-        if (most == 0)
-            return fmt::format("{} of {} variants so far", data->lists.size(), data->variants);
+        if (most == 0) return fmt::format("{} of {} variants so far", data->lists.size(), data->variants);
         if (changed == 0)
             return fmt::format("All variants of {} keep the same tokens at {}", data->policyName, data->budget);
         const VariantList& list = data->lists[most];
@@ -124,8 +119,7 @@ public:
         const auto data = dataAs<VariantDiffData>(input);
         for (std::size_t i = 1; data && i < data->lists.size() && data->lists.front().error.empty(); ++i) {
             const VariantList& list = data->lists[i];
-            if (!list.error.empty())
-                continue;
+            if (!list.error.empty()) continue;
             const ListChange change = changeOf(*data, i);
             const auto add = [&](const std::vector<TokenIndex>& tokens, const char* side) {
                 for (const TokenIndex token : tokens)
@@ -142,8 +136,7 @@ public:
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<VariantDiffData>(input);
         const RectangleItem* rail = data ? railAt(*data, scene, at) : nullptr;
-        if (!rail)
-            return {};
+        if (!rail) return {};
         const auto token =
             static_cast<TokenIndex>((at.x - rail->box.x) / rail->box.width * static_cast<double>(data->visible));
         PointFacts facts;
@@ -160,8 +153,7 @@ public:
                                      Point at) const override {
         const auto data = dataAs<VariantDiffData>(input);
         const RectangleItem* rail = data && whyNoPicture(input, options).empty() ? railAt(*data, scene, at) : nullptr;
-        if (!rail || !data->lists[static_cast<std::size_t>(rail->pick.index)].error.empty())
-            return {};
+        if (!rail || !data->lists[static_cast<std::size_t>(rail->pick.index)].error.empty()) return {};
         const ListChange change = changeOf(*data, static_cast<std::size_t>(rail->pick.index));
         std::vector<TokenIndex> changed;
         std::merge(change.gained.begin(), change.gained.end(), change.lost.begin(), change.lost.end(),

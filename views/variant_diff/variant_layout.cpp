@@ -36,8 +36,7 @@ std::vector<std::string> causeTexts(const VariantList& list) {
     std::vector<std::string> texts;
     for (const VariantCause& cause : causes) {
         texts.push_back(cause.change());
-        if (!cause.traps.empty())
-            texts.back() += fmt::format(" ({})", fmt::join(cause.traps, ", "));
+        if (!cause.traps.empty()) texts.back() += fmt::format(" ({})", fmt::join(cause.traps, ", "));
         if (cause.alone >= 0)
             texts.back() += "; on its own " + (texts.size() > 1 ? cause.alone == 0 ? "none" : formatCount(cause.alone)
                                                                 : changesTokens(cause.alone));
@@ -76,8 +75,7 @@ VariantRow rowOf(const SceneBuilder& builder, const VariantDiffData& data, const
                  double width, const Allowance& allowed) {
     VariantRow row;
     row.rail = {0, 0, width, allowed.rail};
-    if (i >= data.lists.size() || !data.lists[i].error.empty())
-        return row;
+    if (i >= data.lists.size() || !data.lists[i].error.empty()) return row;
     const VariantList& list = data.lists[i];
     if (i == 0 && allowed.causes > 0)
         row.why = builder.wrap(list.summary, kText, width);
@@ -100,10 +98,8 @@ double heightOf(const VariantRow& row) {
 /// From everything down to a heading and its rail.
 std::vector<Allowance> allowances() {
     std::vector<Allowance> all;
-    for (std::size_t tokens = kMostTokenLines + 1; tokens-- > 0;)
-        all.push_back({99, tokens, kRail});
-    for (std::size_t causes = 8; causes-- > 0;)
-        all.push_back({causes, 0, causes > 0 ? kRail : 8});
+    for (std::size_t tokens = kMostTokenLines + 1; tokens-- > 0;) all.push_back({99, tokens, kRail});
+    for (std::size_t causes = 8; causes-- > 0;) all.push_back({causes, 0, causes > 0 ? kRail : 8});
     return all;
 }
 
@@ -119,11 +115,9 @@ bool namesAbove(VariantLayout& layout, const SceneBuilder& builder, const Varian
             needed += heightOf(layout.rows.back());
         }
         gap = (layout.plot.height - needed) / static_cast<double>(std::max<std::size_t>(1, data.variants));
-        if (gap >= kGap)
-            break;
+        if (gap >= kGap) break;
     }
-    if (gap < kGap)
-        return false;
+    if (gap < kGap) return false;
     gap = std::min(gap, kMostGap);
     double y = layout.plot.y;
     for (VariantRow& row : layout.rows) {
@@ -138,8 +132,7 @@ bool namesAbove(VariantLayout& layout, const SceneBuilder& builder, const Varian
 /// Names left of their rails, which lie as closely as the names allow. What does not fit is counted in the last row.
 void namesBeside(VariantLayout& layout, const SceneBuilder& builder, const VariantDiffData& data) {
     double names = 0;
-    for (const VariantList& list : data.lists)
-        names = std::max(names, builder.width(list.label, kVariantTitle));
+    for (const VariantList& list : data.lists) names = std::max(names, builder.width(list.label, kVariantTitle));
     layout.names = std::ceil(std::min(names + 10, 0.34 * layout.plot.width));
     layout.plot.x += layout.names;
     layout.plot.width -= layout.names;
@@ -179,8 +172,7 @@ std::string changedTokensText(const ViewInput& input, const ListChange& change) 
         for (std::size_t i = 0; i < named; ++i)
             text += fmt::format("{}{} “{}”", i > 0 ? ", " : fmt::format("{}{}: ", text.empty() ? "" : kBetween, side),
                                 formatCount((*list)[i]), displayText(tokens.textOf((*list)[i])));
-        if (named < list->size())
-            text += fmt::format(" and {} others", list->size() - named);
+        if (named < list->size()) text += fmt::format(" and {} others", list->size() - named);
     }
     return text;
 }
@@ -200,11 +192,9 @@ VariantLayout variantLayoutOf(const SceneBuilder& builder, const VariantDiffData
         return layout;
     };
     for (const bool title : {true, false})
-        if (VariantLayout layout = roomWith(true, title); namesAbove(layout, builder, data, input))
-            return layout;
+        if (VariantLayout layout = roomWith(true, title); namesAbove(layout, builder, data, input)) return layout;
     VariantLayout layout = roomWith(true, viewport.height >= kTitleHeight);
-    if (layout.plot.height < kLeastPitch * static_cast<double>(data.variants))
-        layout = roomWith(false, false);
+    if (layout.plot.height < kLeastPitch * static_cast<double>(data.variants)) layout = roomWith(false, false);
     namesBeside(layout, builder, data);
     return layout;
 }

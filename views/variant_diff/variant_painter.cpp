@@ -23,8 +23,7 @@ void drawTokens(SceneBuilder& builder, const Box& rail, const std::vector<TokenI
     const auto rightOf = [&](TokenIndex token) { return std::ceil(rail.x + perToken * (token + 1)); };
     for (std::size_t i = 0; i < tokens.size();) {
         std::size_t end = i + 1; // one past the run
-        while (end < tokens.size() && leftOf(tokens[end]) <= rightOf(tokens[end - 1]))
-            ++end;
+        while (end < tokens.size() && leftOf(tokens[end]) <= rightOf(tokens[end - 1])) ++end;
         const double left = leftOf(tokens[i]);
         builder.rectangle({left, rail.y, rightOf(tokens[end - 1]) - left, rail.height}, colour);
         i = end;
@@ -32,13 +31,10 @@ void drawTokens(SceneBuilder& builder, const Box& rail, const std::vector<TokenI
 }
 
 std::string headingOf(const VariantList& list, const ListChange& change, bool isReference) {
-    if (!list.error.empty())
-        return list.error;
+    if (!list.error.empty()) return list.error;
     std::string text = formatCount(std::ssize(list.kept)) + " kept";
-    if (!std::isnan(list.outputError))
-        text += ", error " + formatFixed(list.outputError, 3);
-    if (isReference)
-        return text + ", the reference";
+    if (!std::isnan(list.outputError)) text += ", error " + formatFixed(list.outputError, 3);
+    if (isReference) return text + ", the reference";
     return text + (change.count() == 0
                        ? ", the same tokens"
                        : fmt::format(", {} in, {} out, Jaccard {}", formatCount(std::ssize(change.gained)),

@@ -36,8 +36,7 @@ void paintSignRail(SceneBuilder& b, const WalkPicture& p, const Box& map) {
 
 double largestEntry(const WalkData::Walk& walk) {
     double largest = 0;
-    for (const float entry : walk.kernel)
-        largest = std::max(largest, std::abs(static_cast<double>(entry)));
+    for (const float entry : walk.kernel) largest = std::max(largest, std::abs(static_cast<double>(entry)));
     return largest;
 }
 
@@ -55,8 +54,7 @@ KernelScale::KernelScale(const WalkData::Walk& walk, const ParameterValues& opti
 
 void KernelScale::visitLevels(const VisitLevels& visit) const {
     std::vector<double> levels;
-    for (const float entry : m_walk.kernel)
-        levels.push_back(levelOfValue(static_cast<double>(entry)));
+    for (const float entry : m_walk.kernel) levels.push_back(levelOfValue(static_cast<double>(entry)));
     visit(levels);
 }
 

@@ -29,8 +29,7 @@ double largestQ(const WalkPicture& p) {
     const WalkData::Walk& walk = *p.now.walk;
     double highest = 0;
     for (const auto* list : {&walk.log->quadratic, &walk.log->fairCoins, &walk.band.high})
-        for (const double q : *list)
-            highest = std::max(highest, q);
+        for (const double q : *list) highest = std::max(highest, q);
     return highest > 0 ? highest * 1.05 : 1;
 }
 
@@ -111,8 +110,7 @@ void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
             (lean > 0 ? up : down)->push_back({line.back().x, line.back().y + (lean > 0 ? 3.0 : -3.0)});
     }
     b.pushClip(plot);
-    if (line.size() > 1)
-        b.polyline(std::move(line), {p.theme.text1, 1.3, {}});
+    if (line.size() > 1) b.polyline(std::move(line), {p.theme.text1, 1.3, {}});
     for (const auto& [points, marker, name] :
          {std::tuple(up, Marker::TriangleUp, "beyond +1"), std::tuple(down, Marker::TriangleDown, "beyond −1")}) {
         PointCloudItem cloud;
@@ -121,8 +119,7 @@ void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
         cloud.radius = 2.2;
         cloud.fill = p.theme.error;
         cloud.name = name;
-        if (!points->empty())
-            b.points(std::move(cloud));
+        if (!points->empty()) b.points(std::move(cloud));
     }
     b.popClip();
     b.line({plot.x, plot.y}, {plot.x, plot.bottom()}, {p.theme.axis, 1, {}});
@@ -158,14 +155,11 @@ void paintQuadratic(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     for (std::int64_t step = begin; step < end; ++step) {
         fair.push_back(at(walk.log->fairCoins, step));
         q.push_back(at(walk.log->quadratic, step));
-        if (!walk.band.low.empty())
-            band.push_back(at(walk.band.high, step));
+        if (!walk.band.low.empty()) band.push_back(at(walk.band.high, step));
     }
-    for (std::int64_t step = end; step-- > begin && !walk.band.low.empty();)
-        band.push_back(at(walk.band.low, step));
+    for (std::int64_t step = end; step-- > begin && !walk.band.low.empty();) band.push_back(at(walk.band.low, step));
     b.pushClip(rows.quadratic.plot);
-    if (band.size() > 2)
-        b.polygon(std::move(band), withAlpha(p.theme.control, 0.28));
+    if (band.size() > 2) b.polygon(std::move(band), withAlpha(p.theme.control, 0.28));
     if (q.size() > 1) {
         b.polyline(std::move(fair), {p.theme.control, 1.4, {5, 3}});
         b.polyline(std::move(q), {p.policy, 2, {}});
@@ -178,8 +172,7 @@ void paintQuadratic(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     for (const Tick& tick :
          linearTicks(0, rows.quadratic.y.high, std::clamp(static_cast<int>(plot.height / 34), 2, 5))) {
         const double y = rows.quadratic.toPixels(0, tick.value).y;
-        if (above - y < kLabelPitch)
-            continue;
+        if (above - y < kLabelPitch) continue;
         above = y;
         b.line({plot.x - 4, y}, {plot.x, y}, {p.theme.axis, 1, {}});
         b.text({plot.x - 7, y}, formatShort(std::abs(tick.value)), label, p.theme.text3, HorizontalAlign::Right,
@@ -201,8 +194,7 @@ void paintAxis(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     if (!isLowDock(p.viewport))
         b.text({plot.x + plot.width / 2, plot.bottom() + 21}, b.elide(words, title, plot.width), title, p.theme.text2,
                HorizontalAlign::Centre, VerticalAlign::Top);
-    if (p.viewport.width < 260)
-        return;
+    if (p.viewport.width < 260) return;
     const auto upright = [&](const char* text, const Box& box) {
         if (b.width(text, title) <= box.height)
             b.text({14, box.y + box.height / 2}, text, title, p.theme.text2, HorizontalAlign::Centre,

@@ -31,8 +31,7 @@ std::int64_t stepsAt(const WalkData& data, const BalanceWalkLog& walk, TokenInde
 std::string coinSentence(const WalkData::Walk& walk, std::int64_t step) {
     const double q = walk.log->quadratic[at(step)], fair = walk.log->fairCoins[at(step)];
     std::string text = fmt::format("Q = {} against {} for fair coins", formatShort(q), formatShort(fair));
-    if (walk.band.low.empty())
-        return text;
+    if (walk.band.low.empty()) return text;
     const bool below = q<walk.band.low[at(step)], above = q> walk.band.high[at(step)];
     return text + (below   ? ", below their 10–90 % band"
                    : above ? ", above their 10–90 % band"
@@ -48,8 +47,7 @@ WalkNow walkNow(const WalkData& data, std::optional<TokenIndex> cursor) {
     const TokenIndex until = cursor.value_or(std::numeric_limits<TokenIndex>::max());
     for (const WalkData::Walk& walk : data.walks) {
         const std::int64_t steps = stepsAt(data, *walk.log, until);
-        if (steps == 0 && data.chosen < 0)
-            continue;
+        if (steps == 0 && data.chosen < 0) continue;
         now.walk = &walk;
         now.steps = steps;
     }
@@ -60,8 +58,7 @@ double leanOf(const BalanceWalkLog& walk, std::int64_t step) { return 1 - 2 * wa
 
 std::int64_t stepsOutside(const BalanceWalkLog& walk, std::int64_t steps) {
     std::int64_t outside = 0;
-    for (std::int64_t step = 0; step < steps; ++step)
-        outside += std::abs(leanOf(walk, step)) > 1 ? 1 : 0;
+    for (std::int64_t step = 0; step < steps; ++step) outside += std::abs(leanOf(walk, step)) > 1 ? 1 : 0;
     return outside;
 }
 
@@ -97,15 +94,13 @@ std::string walkCaption(const WalkData& data, const WalkNow& now) {
 
 std::string walkFinding(const WalkData& data, const WalkNow& now) {
     const std::string prefix = data.standIn ? "Example: " : "";
-    if (!now.walk || now.steps == 0)
-        return prefix + walkCaption(data, now);
+    if (!now.walk || now.steps == 0) return prefix + walkCaption(data, now);
     const BalanceWalkLog& walk = *now.walk->log;
     const auto plus = std::count(walk.signs.begin(), walk.signs.begin() + now.steps, std::int8_t{1});
     const auto minus = std::count(walk.signs.begin(), walk.signs.begin() + now.steps, std::int8_t{-1});
     const std::int64_t outside = stepsOutside(walk, now.steps);
     double largest = 0;
-    for (std::int64_t step = 0; step < now.steps; ++step)
-        largest = std::max(largest, std::abs(leanOf(walk, step)));
+    for (std::int64_t step = 0; step < now.steps; ++step) largest = std::max(largest, std::abs(leanOf(walk, step)));
     std::string text = fmt::format("{}{}, {} of {} pairs: {} + and {} −; {}", prefix, walkName(data, walk), now.steps,
                                    now.size(), plus, minus, coinSentence(*now.walk, now.steps - 1));
     if (outside > 0)
@@ -116,8 +111,7 @@ std::string walkFinding(const WalkData& data, const WalkNow& now) {
 
 PointFacts stepFacts(const ViewInput& input, const WalkNow& now, std::int64_t step) {
     PointFacts facts;
-    if (!now.walk || step < 0 || step >= now.size())
-        return facts;
+    if (!now.walk || step < 0 || step >= now.size()) return facts;
     const BalanceWalkLog& walk = *now.walk->log;
     facts.token = walk.tokens[at(step)];
     facts.rows = {{"step", fmt::format("{} of {} (0-based)", step, now.size())},

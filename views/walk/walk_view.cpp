@@ -114,8 +114,7 @@ public:
                 .leastHeight = 200}) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        if (const std::string why = whyNoData<WalkData>(input, "BalanceKV signs the prompt…"); !why.empty())
-            return why;
+        if (const std::string why = whyNoData<WalkData>(input, "BalanceKV signs the prompt…"); !why.empty()) return why;
         return dataAs<WalkData>(input)->whyNone;
     }
 
@@ -123,8 +122,7 @@ public:
         const auto data = dataAs<WalkData>(input);
         const WalkNow now = walkNow(*data, input.cursor);
         const bool kernel = options.choice("show") == "kernel";
-        if (!now.walk)
-            return emptyScene(walkCaption(*data, now), viewport);
+        if (!now.walk) return emptyScene(walkCaption(*data, now), viewport);
         if (kernel && now.walk->kernel.empty())
             return emptyScene(data->whyNoKernel.empty() ? "Computing the kernel…" : data->whyNoKernel + ".", viewport);
         const Theme& theme = themeOf(viewport.theme);
@@ -170,16 +168,14 @@ public:
 
     StepSequence stepSequence(const ViewInput& input, const ParameterValues& options) const override {
         StepSequence sequence;
-        if (!whyNoPicture(input, options).empty())
-            return sequence;
+        if (!whyNoPicture(input, options).empty()) return sequence;
         const auto data = dataAs<WalkData>(input);
         sequence.title = "Self-balancing walk";
         for (const WalkData::Walk& walk : data->walks) {
             const std::vector<TokenIndex>& tokens = walk.log->tokens;
             const TokenIndex end = *std::max_element(tokens.begin(), tokens.end()) + 1;
             if (arrivesToken(*data))
-                for (const TokenIndex token : tokens)
-                    sequence.events.push_back(token + 1);
+                for (const TokenIndex token : tokens) sequence.events.push_back(token + 1);
             else
                 sequence.events.push_back(data->streaming ? end : data->end);
             sequence.milestones.push_back(sequence.events.back());
@@ -192,16 +188,14 @@ public:
     }
 
     std::string caption(const ViewInput& input, const ParameterValues& options) const override {
-        if (const std::string why = whyNoPicture(input, options); !why.empty())
-            return why;
+        if (const std::string why = whyNoPicture(input, options); !why.empty()) return why;
         const auto data = dataAs<WalkData>(input);
         return walkCaption(*data, walkNow(*data, input.cursor));
     }
 
     std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,
                                                    const ParameterValues& options) const override {
-        if (options.choice("show") != "kernel" || !whyNoPicture(input, options).empty())
-            return nullptr;
+        if (options.choice("show") != "kernel" || !whyNoPicture(input, options).empty()) return nullptr;
         const WalkNow now = walkNow(*dataAs<WalkData>(input), input.cursor); // of data that the input holds
         return now.walk && !now.walk->kernel.empty() ? std::make_unique<const KernelScale>(*now.walk, options)
                                                      : nullptr;
@@ -209,14 +203,12 @@ public:
 
     PointFacts inspect(const ViewInput& input, const ParameterValues& options, const Scene& scene,
                        Point at) const override {
-        if (pickAt(scene, at, 0).kind != PickId::Kind::Cell)
-            return {};
+        if (pickAt(scene, at, 0).kind != PickId::Kind::Cell) return {};
         const auto data = dataAs<WalkData>(input);
         const WalkNow now = walkNow(*data, input.cursor);
         const double along = scene.dataAt(at).x;
         PointFacts facts = stepFacts(input, now, static_cast<std::int64_t>(along));
-        if (options.choice("show") != "kernel" || !now.walk || now.walk->kernel.empty())
-            return facts;
+        if (options.choice("show") != "kernel" || !now.walk || now.walk->kernel.empty()) return facts;
         const auto cell = [&](double share) {
             return std::clamp<std::int64_t>(static_cast<std::int64_t>(share * static_cast<double>(now.walk->side)), 0,
                                             now.walk->side - 1);

@@ -47,8 +47,7 @@ const std::vector<ViewDataMaker>& viewDataMakers() {
 }
 
 const ViewDataMaker* makerFor(const View& view) {
-    if (view.card().data.empty())
-        return nullptr;
+    if (view.card().data.empty()) return nullptr;
     const auto& makers = viewDataMakers();
     const auto at = std::find_if(makers.begin(), makers.end(),
                                  [&](const ViewDataMaker& maker) { return maker.id == view.card().data; });

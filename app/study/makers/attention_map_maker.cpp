@@ -28,8 +28,7 @@ struct Source {
 /// be misleading.
 void checkDifference(const ParameterValues& options) {
     const std::string &map = options.choice("map"), &minus = options.choice("minus");
-    if (minus == "nothing")
-        return;
+    if (minus == "nothing") return;
     const char* place = "option minus of the attention map";
     if (map == "logits" || map == "cosine")
         throw Error({std::string(map == "logits" ? "logits are" : "cosines of keys are") +
@@ -53,11 +52,9 @@ Tensor unitKeys(const LayerRunner& runner, const ViewDataRequest& request, const
     const float* row = keys.data.data() + request.kvHead.value * n * d;
     for (std::int64_t i = 0; i < n; ++i, row += d) {
         double square = 0;
-        for (std::int64_t c = 0; c < d; ++c)
-            square += static_cast<double>(row[c]) * row[c];
+        for (std::int64_t c = 0; c < d; ++c) square += static_cast<double>(row[c]) * row[c];
         const double factor = square > 0 ? 1 / std::sqrt(square) : 0;
-        for (std::int64_t c = 0; c < d; ++c)
-            unit.data.push_back(static_cast<float>(factor * row[c]));
+        for (std::int64_t c = 0; c < d; ++c) unit.data.push_back(static_cast<float>(factor * row[c]));
     }
     return engine.upload(std::move(unit));
 }
@@ -132,11 +129,9 @@ void setKind(AttentionMapInput& input, const std::string& map) {
 /// it: it sums its rows in double, while the cached lse is a float, about 1e-6 of a weight.
 AttentionMap mapOf(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input,
                    const Checkpoint& checkpoint) {
-    if (input.value == MapValue::Logit)
-        return runner.engine().attentionMap(input, checkpoint);
+    if (input.value == MapValue::Logit) return runner.engine().attentionMap(input, checkpoint);
     const auto sums = rowLogSumExpsOf(runner, request.capture, request.layer, input, checkpoint);
-    if (input.keyBegin > 0 || input.keyEnd < input.keys.size(1))
-        input.rowLogSumExps = sums->known();
+    if (input.keyBegin > 0 || input.keyEnd < input.keys.size(1)) input.rowLogSumExps = sums->known();
     AttentionMap map = runner.engine().attentionMap(input, checkpoint);
     sums->learn(map.rowLogSumExps);
     return map;
@@ -149,8 +144,7 @@ bool isDifference(const ParameterValues& options) { return options.choice("minus
 AttentionMap chosenMap(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input,
                        const Checkpoint& checkpoint) {
     setKind(input, request.options.choice("map"));
-    if (!isDifference(request.options))
-        return mapOf(runner, request, input, checkpoint);
+    if (!isDifference(request.options)) return mapOf(runner, request, input, checkpoint);
     AttentionMap shown = mapOf(runner, request, input, checkpoint.part(0, 0.5));
     setKind(input, request.options.choice("minus"));
     const AttentionMap other = mapOf(runner, request, input, checkpoint.part(0.5, 1));
@@ -166,8 +160,7 @@ AttentionMap chosenMap(const LayerRunner& runner, const ViewDataRequest& request
 /// Computed here on a worker, because every step of a drag needs it.
 HostTensor logsOf(const HostTensor& weights) {
     HostTensor logs{weights.shape, weights.data};
-    for (float& cell : logs.data)
-        cell = std::log10(cell); // of 0 -infinity, of a masked one NaN
+    for (float& cell : logs.data) cell = std::log10(cell); // of 0 -infinity, of a masked one NaN
     return logs;
 }
 
@@ -181,11 +174,9 @@ AttentionMapData draw(const LayerRunner& runner, const ViewDataRequest& request,
     data.isDifference = isDifference(request.options);
     data.isWeight = map != "logits" && map != "cosine" && !data.isDifference;
     data.rowsAreKeys = map == "cosine";
-    if (data.isWeight)
-        data.columnSums = std::move(shown.columnSums);
+    if (data.isWeight) data.columnSums = std::move(shown.columnSums);
     data.cells = std::move(shown.cells);
-    if (data.isWeight)
-        data.logs = logsOf(data.cells);
+    if (data.isWeight) data.logs = logsOf(data.cells);
     data.rowsLookedAt = shown.rows;
     data.sampled = shown.rows < input.rowEnd - input.rowBegin;
     return data;
@@ -242,8 +233,7 @@ ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewD
         if (glance) {
             const AttentionMapData first = draw(runner, request, source, 1, checkpoint.part(0, 0.05));
             partial(withCell(first, nullptr));
-            if (const auto locked = cell(checkpoint.part(0.05, 0.1)))
-                partial(withCell(first, locked));
+            if (const auto locked = cell(checkpoint.part(0.05, 0.1))) partial(withCell(first, locked));
         }
         AttentionMapData exact =
             draw(runner, request, source, 0, glance ? checkpoint.part(0.1, 0.95) : checkpoint.part(0, 0.95));

@@ -34,8 +34,7 @@ std::string inWords(const PolicySpec& spec) {
     const ParameterValues presets = variantValues(card, spec.variant);
     for (const ParameterSpec& row : *card.parameters) {
         const std::string value = spec.values.text(row.id);
-        if (value == presets.text(row.id))
-            continue;
+        if (value == presets.text(row.id)) continue;
         std::string label = row.label;
         label.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(label.front())));
         words += ", " + (row.unit == label ? value + " " + label : label + " " + value);
@@ -52,10 +51,8 @@ ShownRun shownRun(const ViewDataRequest& request, std::span<const PolicyFamily> 
     std::size_t chosen = request.panes.size();
     const auto active = static_cast<std::size_t>(std::max(0, request.activePane));
     for (std::size_t pane = request.panes.size(); pane-- > 0;)
-        if (runsOneOf(request.panes[pane], families) && chosen != active)
-            chosen = pane;
-    if (active < request.panes.size() && runsOneOf(request.panes[active], families))
-        chosen = active;
+        if (runsOneOf(request.panes[pane], families) && chosen != active) chosen = pane;
+    if (active < request.panes.size() && runsOneOf(request.panes[active], families)) chosen = active;
     if (chosen < request.panes.size()) {
         shown.run = request.panes[chosen].run;
         shown.source = nameOf(shown.run.policy, chosen);

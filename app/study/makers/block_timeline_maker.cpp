@@ -19,8 +19,7 @@ using Vector = std::vector<double>;
 
 double dot(const Vector& a, const Vector& b) {
     double sum = 0;
-    for (std::size_t c = 0; c < a.size(); ++c)
-        sum += a[c] * b[c];
+    for (std::size_t c = 0; c < a.size(); ++c) sum += a[c] * b[c];
     return sum;
 }
 
@@ -41,8 +40,7 @@ public:
             drift.cosine = dot(m_all, m_cache) / (all * cache);
             drift.ratio = cache / static_cast<double>(step.cached) / (all / static_cast<double>(step.end));
         }
-        for (const TokenIndex token : step.evicted[static_cast<std::size_t>(m_head)])
-            add(m_cache, token, -1);
+        for (const TokenIndex token : step.evicted[static_cast<std::size_t>(m_head)]) add(m_cache, token, -1);
         return drift;
     }
 
@@ -50,8 +48,7 @@ private:
     std::size_t width() const { return static_cast<std::size_t>(m_keys.shape[2]); }
     void add(Vector& sum, TokenIndex token, double sign) const {
         const auto row = static_cast<std::size_t>(m_head * m_keys.shape[1] + token) * width();
-        for (std::size_t c = 0; c < sum.size(); ++c)
-            sum[c] += sign * static_cast<double>(m_keys.data[row + c]);
+        for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += sign * static_cast<double>(m_keys.data[row + c]);
     }
 
     HostTensor m_keys; ///< [Hkv, n, d]
@@ -64,20 +61,17 @@ void addDrift(BlockTimelineData& data, const LayerRunner& runner, const ViewData
               const Checkpoint& checkpoint) {
     run.measure = false;
     const auto result = runner.run(run, checkpoint.part(0, 0.5));
-    if (result->steps.empty())
-        return;
+    if (result->steps.empty()) return;
     const Tensor keys = runner.tensor(request.capture, request.layer, TensorRole::Keys, checkpoint.part(0.5, 1));
     AnchorDrift drift(runner.engine().download(runner.engine().rows(keys, 0, result->visible)), request.kvHead.value);
-    for (const BlockStep& step : result->steps)
-        data.drift.push_back(drift.at(step));
+    for (const BlockStep& step : result->steps) data.drift.push_back(drift.at(step));
 }
 
 /// The whole prompt, then powers of two that give between 2 and 64 blocks.
 std::vector<std::int64_t> blockSizes(std::int64_t tokens) {
     std::vector<std::int64_t> sizes = {0};
     for (std::int64_t size = 1; 2 * size <= tokens; size *= 2)
-        if (64 * size >= tokens)
-            sizes.push_back(size);
+        if (64 * size >= tokens) sizes.push_back(size);
     return sizes;
 }
 
@@ -95,8 +89,7 @@ void addSizes(BlockTimelineData& data, const LayerRunner& runner, const ViewData
     const auto finished = [&](std::size_t point, const auto& result, const Checkpoint&) {
         const std::vector<TokenIndex>& kept =
             result->selection.heads[static_cast<std::size_t>(request.kvHead.value)].kept;
-        if (point == 0)
-            atOnce = kept;
+        if (point == 0) atOnce = kept;
         data.sizes.push_back({sizes[point],
                               meanOverHeads(requireFidelity(*result).meanOutputError, layer, request.kvHead),
                               jaccard(kept, atOnce), std::ssize(result->steps)});

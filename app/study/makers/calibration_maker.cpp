@@ -64,8 +64,7 @@ private:
         const PolicySpec& policy = m_request.panes[index].run.policy;
         if (m_source == "measured" || (m_source == "best" && isMeasured(policy)))
             return measuredTriples(*m_request.capture, policy, m_request.cut.token);
-        if (m_source == "proxy" || m_source == "best")
-            return proxyOf(index);
+        if (m_source == "proxy" || m_source == "best") return proxyOf(index);
         if (m_request.options.text("table").empty())
             throw Error({"no table of triples is named", "option table", "Set table to a FILE.csv", {}});
         return readTriplesCsv(m_request.options.text("table"), policy.policy, policy.variant);
@@ -103,8 +102,7 @@ private:
             series.own = context.name == m_request.capture->info().fileName || fitted.contexts.size() == 1;
             series.k = context.k;
             series.resampledK.clear();
-            for (const CalibrationFit& fit : resamples)
-                series.resampledK.push_back(fit.k(context.nll));
+            for (const CalibrationFit& fit : resamples) series.resampledK.push_back(fit.k(context.nll));
             series.triples.clear();
             std::copy_if(fitted.data.triples.begin(), fitted.data.triples.end(), std::back_inserter(series.triples),
                          [&](const CalibrationTriple& triple) { return triple.context == context.name; });
@@ -122,15 +120,13 @@ private:
         const bool there = std::any_of(data.series.begin(), data.series.end(), [&](const CalibrationSeries& s) {
             return s.own && s.pane == static_cast<int>(index);
         });
-        if (there || !fitted.fit.slopeKnown || std::isnan(nll))
-            return;
+        if (there || !fitted.fit.slopeKnown || std::isnan(nll)) return;
         series.own = true;
         series.context = m_request.capture->info().fileName;
         series.triples.clear();
         series.k = fitted.fit.k(nll);
         series.resampledK.clear();
-        for (const CalibrationFit& fit : resamples)
-            series.resampledK.push_back(fit.k(nll));
+        for (const CalibrationFit& fit : resamples) series.resampledK.push_back(fit.k(nll));
         data.series.push_back(std::move(series));
     }
 
@@ -149,8 +145,7 @@ ViewDataMaker::Value makeCalibrationData(const LayerRunner& runner, const ViewDa
     data.weight = request.options.real("weight");
     for (std::size_t i = 0; i < request.panes.size(); ++i) {
         maker.addPane(i, data);
-        if (i + 1 < request.panes.size())
-            partial(std::make_shared<const CalibrationViewData>(data));
+        if (i + 1 < request.panes.size()) partial(std::make_shared<const CalibrationViewData>(data));
     }
     return std::make_shared<const CalibrationViewData>(data);
 }

@@ -52,8 +52,7 @@ private:
     std::size_t head() const { return static_cast<std::size_t>(m_request.kvHead.value); }
 
     RunRequest paneRun() const {
-        if (m_request.panes.empty())
-            return {};
+        if (m_request.panes.empty()) return {};
         RunRequest run = resolvePane(m_request.shownPane());
         run.measure = false;
         run.recordSteps = true;
@@ -85,8 +84,7 @@ private:
                          .place = {},
                          .remedy = "Set its prompt block and decode tokens to 0"});
         project();
-        if (m_data.centres)
-            cover();
+        if (m_data.centres) cover();
     }
 
     void project() {
@@ -118,8 +116,7 @@ private:
         run.budget = {Budget::Unit::Tokens, static_cast<double>(budget)};
         const auto result = m_runner.run(run, m_checkpoint.part(0.9, 1));
         const auto log = std::dynamic_pointer_cast<const KCenterLog>(result->log);
-        if (!log)
-            return;
+        if (!log) return;
         m_data.coverOrder = log->heads[head()].order;
         m_data.coverRadius = log->heads[head()].radius;
     }
@@ -156,8 +153,7 @@ private:
             curve.clusters.insert(curve.clusters.begin(),
                                   clusters.front().full ? 0 : std::ssize(clusters.front().representatives));
             m_partial(std::make_shared<const ClusteringData>(m_data));
-            if (clusters.front().full)
-                break;
+            if (clusters.front().full) break;
         }
     }
 

@@ -49,8 +49,7 @@ PhaseAxis axisFor(const ViewDataRequest& request, const std::string& typed) {
     const std::string id = typed.substr(0, typed.find('='));
     const PaneRequest* owner = &request.shownPane();
     for (const PaneRequest& pane : request.panes)
-        if (!hasParameter(*owner, id) && hasParameter(pane, id))
-            owner = &pane;
+        if (!hasParameter(*owner, id) && hasParameter(pane, id)) owner = &pane;
     if (!owner->recordedPath.empty())
         throw Error({"a recorded list has no parameters to vary", "curves", "Add a pane with a policy", {}});
     PhaseAxis axis = phaseAxisOf(typed, owner->run.policy, kValues, request.cut.token); // throws where nobody has it
@@ -62,16 +61,13 @@ PhaseAxis axisFor(const ViewDataRequest& request, const std::string& typed) {
 /// The means over captures where all have a point, with the 95 % interval of the mean. A capture that still runs takes
 /// part where it has got to.
 std::vector<CurvePoint> meanOf(const std::vector<CaptureCurve>& captures, bool lastIsRunning) {
-    if (captures.size() == 1)
-        return captures.front().points;
+    if (captures.size() == 1) return captures.front().points;
     std::map<double, std::vector<const CurvePoint*>> byAsked;
     for (const CaptureCurve& one : captures)
-        for (const CurvePoint& point : one.points)
-            byAsked[point.asked].push_back(&point);
+        for (const CurvePoint& point : one.points) byAsked[point.asked].push_back(&point);
     std::vector<CurvePoint> means;
     for (const auto& [asked, points] : byAsked) {
-        if (points.size() + (lastIsRunning ? 1 : 0) < captures.size())
-            continue;
+        if (points.size() + (lastIsRunning ? 1 : 0) < captures.size()) continue;
         CurvePoint mean{.asked = asked, .setting = points.front()->setting, .seeds = points.front()->seeds};
         std::vector<double> values;
         for (const CurvePoint* point : points) {
@@ -105,19 +101,16 @@ public:
         m_data.where = m_head ? "KV head " + std::to_string(m_head->value) : "all heads of the layer";
         m_data.captures = m_captures.size();
         std::set<std::string> models;
-        for (const auto& capture : m_captures)
-            models.insert(capture->info().modelId);
+        for (const auto& capture : m_captures) models.insert(capture->info().modelId);
         m_data.models = models.size();
         for (std::size_t pane = 0; pane < request.panes.size(); ++pane)
             for (std::size_t capture = 0; capture < capturesOf(request.panes[pane]); ++capture)
                 m_plans.push_back(planOf(pane, capture));
-        for (const Plan& plan : m_plans)
-            m_total += static_cast<double>(plan.points.size());
+        for (const Plan& plan : m_plans) m_total += static_cast<double>(plan.points.size());
     }
 
     ViewDataMaker::Value run() {
-        for (const Plan& plan : m_plans)
-            addCapture(plan);
+        for (const Plan& plan : m_plans) addCapture(plan);
         return std::make_shared<const CurvesData>(m_data);
     }
 
@@ -136,8 +129,7 @@ private:
         const PaneRequest& pane = m_request.panes[index];
         const bool noParameter = m_data.parameter.empty();
         Plan plan{index, capture, 1, !noParameter && hasParameter(pane, m_data.parameter)};
-        if (drawsRandomNumbers(pane))
-            plan.seeds = static_cast<std::size_t>(m_request.options.integer("seeds"));
+        if (drawsRandomNumbers(pane)) plan.seeds = static_cast<std::size_t>(m_request.options.integer("seeds"));
         const auto add = [&](int group, const std::function<void(RunRequest&)>& change) {
             for (std::size_t seed = 0; seed < plan.seeds; ++seed)
                 plan.points.push_back(gridPoint(
@@ -155,8 +147,7 @@ private:
             add(static_cast<int>(i), [&](RunRequest& run) { run.policy.values.setText(m_axis.id, m_axis.texts[i]); });
         for (std::size_t i = 0; noParameter && hasBudgets(pane) && i < kBudgetGrid.size(); ++i)
             add(0, [&](RunRequest& run) { run.budget = {Budget::Unit::Fraction, kBudgetGrid[i]}; });
-        if (plan.points.empty())
-            add(0, [](RunRequest&) {});
+        if (plan.points.empty()) add(0, [](RunRequest&) {});
         return plan;
     }
 
@@ -167,8 +158,7 @@ private:
         if (plan.capture == 0) {
             m_data.curves.emplace_back().letter = static_cast<char>('A' + plan.pane);
             const RunRequest& named = pane.recordedPath.empty() ? pane.run : plan.points.front().run;
-            if (named.capture)
-                nameCurve(policyIdentityOf(named));
+            if (named.capture) nameCurve(policyIdentityOf(named));
         }
         curve().captures.push_back({m_captures[plan.capture]->info().fileName, {}});
         const auto finished = [&](std::size_t point, const auto& result, const Checkpoint& rest) {
@@ -181,8 +171,7 @@ private:
         m_done += static_cast<double>(plan.points.size());
         runGrid(m_runner, plan.points, m_checkpoint.part(before, m_done / m_total), {finished, failed});
         curve().points = meanOf(curve().captures, false);
-        if (capturesOf(pane) == 1)
-            curve().captures.clear();
+        if (capturesOf(pane) == 1) curve().captures.clear();
     }
 
     void nameCurve(const PolicyIdentity& identity) {
@@ -207,8 +196,7 @@ private:
         m_point.retention += keptShareOf(result, m_head) / seeds;
         m_point.bytes += static_cast<double>(storedBytes(result)) / seeds;
         curve().simulated |= result.simulated;
-        if (seed + 1 < plan.seeds)
-            return;
+        if (seed + 1 < plan.seeds) return;
         curve().captures.back().points.push_back(m_point);
         curve().points = meanOf(curve().captures, true);
         m_partial(std::make_shared<const CurvesData>(m_data));
@@ -233,8 +221,7 @@ private:
 std::string curvesDetail(const ViewDataRequest& request) {
     std::string detail;
     if (!request.options.text("vary").empty())
-        for (const PaneRequest& pane : request.panes)
-            detail += pane.run.budget.text() + ";";
+        for (const PaneRequest& pane : request.panes) detail += pane.run.budget.text() + ";";
     for (const std::string& path : filesOf(request.options.text("captures")))
         detail += path + "@" + pathStamp(path) + ";";
     return detail;

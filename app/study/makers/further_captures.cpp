@@ -53,8 +53,7 @@ std::vector<Reader> capturesWith(const std::string& files, const LayerRunner& ru
 }
 
 RunRequest onCapture(const PaneRequest& pane, const Reader& capture) {
-    if (capture == pane.run.capture)
-        return resolvePane(pane);
+    if (capture == pane.run.capture) return resolvePane(pane);
     if (pane.run.random)
         throw Error({"replayed random numbers belong to one capture",
                      "captures",

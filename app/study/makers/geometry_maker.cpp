@@ -31,8 +31,7 @@ public:
         m_data.tokens = request.cut.token;
         const bool wholeModel = m_data.wholeModel = request.options.choice("scope") == "model" && !m_data.isScatter();
         for (const LayerInfo& layer : request.capture->info().layers)
-            if (wholeModel || layer.layer == request.layer)
-                m_layers.push_back(layer.layer);
+            if (wholeModel || layer.layer == request.layer) m_layers.push_back(layer.layer);
         if (m_layers.empty())
             request.capture->info().layerInfo(request.layer); // throws, naming the layers that are there
         nameFigure();
@@ -59,8 +58,7 @@ private:
 
     std::string whereInLayer() const {
         const std::string layer = "layer " + std::to_string(m_request.layer.value);
-        if (m_data.isScatter())
-            return layer + ", query head " + std::to_string(m_request.queryHead.value);
+        if (m_data.isScatter()) return layer + ", query head " + std::to_string(m_request.queryHead.value);
         return headOnly() ? layer + ", KV head " + std::to_string(m_request.kvHead.value) : layer;
     }
 
@@ -110,8 +108,7 @@ private:
 
     Tensor rowsOf(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const {
         const Tensor all = m_runner.tensor(m_request.capture, layer, role, checkpoint);
-        if (role != TensorRole::Queries)
-            return m_runner.engine().rows(all, 0, m_request.cut.token);
+        if (role != TensorRole::Queries) return m_runner.engine().rows(all, 0, m_request.cut.token);
         const std::int64_t first = m_request.capture->info().numTokens - all.size(1);
         const std::int64_t seen = m_request.cut.token - first;
         if (seen < 1)
@@ -128,8 +125,7 @@ private:
         for (std::int64_t head = 0; head < table.shape[0]; ++head) {
             const std::int32_t kvHead =
                 perQuery ? gqaGroupOf[static_cast<std::size_t>(head)] : static_cast<std::int32_t>(head);
-            if (headOnly() && kvHead != m_request.kvHead.value)
-                continue;
+            if (headOnly() && kvHead != m_request.kvHead.value) continue;
             for (std::int64_t i = 0; i < width; ++i)
                 m_data.series[which].histogram.add(
                     static_cast<double>(table.data[static_cast<std::size_t>(head * width + i)]));
@@ -180,8 +176,7 @@ private:
         run.cut = m_request.cut;
         const auto values = measuresOf(run, layer, ids, checkpoint);
         for (std::size_t i = 0; i < ids.size(); ++i) {
-            if (m_data.series.size() <= i)
-                m_data.series.push_back({roles[i], names[i], {}, 'A', {}, {}});
+            if (m_data.series.size() <= i) m_data.series.push_back({roles[i], names[i], {}, 'A', {}, {}});
             addNumbers(m_data.series[i], values[i].perHead, true, layer);
         }
     }

@@ -54,16 +54,14 @@ Values overlap(const Layer& layer) {
 
 Values keptTokens(const Layer& layer) {
     Values values;
-    for (const HeadSelection& head : layer.heads())
-        values.push_back(head.attendedTokens());
+    for (const HeadSelection& head : layer.heads()) values.push_back(head.attendedTokens());
     return values;
 }
 
 std::vector<TokenIndex> selectedBeforeCut(const Layer& layer) {
     std::vector<TokenIndex> tokens;
     for (const TokenIndex token : layer.request.selected)
-        if (token < layer.first().request.cut.token)
-            tokens.push_back(token);
+        if (token < layer.first().request.cut.token) tokens.push_back(token);
     if (tokens.empty())
         throw Error(
             {"no token before the cut is selected", "quantity", "Select a span first, such as the needle (N)", {}});
@@ -93,8 +91,7 @@ Values survivalBudget(const Layer& layer) {
             const TokenDecision decision =
                 tokenDecisionOf(layer.first(), KvHeadIndex(static_cast<std::int32_t>(head)), token);
             worst = decision.flipBudget > 0 ? std::max(worst, static_cast<double>(decision.flipBudget)) : kNaN;
-            if (std::isnan(worst))
-                break;
+            if (std::isnan(worst)) break;
         }
         values.push_back(worst / static_cast<double>(layer.first().visible));
     }
@@ -179,17 +176,14 @@ Quantity quantityOf(const std::string& id) {
 std::string wordsOf(const Quantity& quantity, const ViewDataRequest& request) {
     std::string words = quantity.about.what;
     const std::size_t at = words.find(kPolicy);
-    if (at == std::string::npos)
-        return words;
+    if (at == std::string::npos) return words;
     return words.replace(at, kPolicy.size(), policyIdentityOf(resolvePane(request.shownPane())).policyName);
 }
 
 /// The runs of one layer.
 std::vector<RunRequest> runsOf(const Quantity& quantity, const ViewDataRequest& request) {
-    if (quantity.runs == WholeCache)
-        return {wholeCache(request.capture, request.layer, request.cut)};
-    if (quantity.runs == Active)
-        return {resolvePane(request.shownPane())};
+    if (quantity.runs == WholeCache) return {wholeCache(request.capture, request.layer, request.cut)};
+    if (quantity.runs == Active) return {resolvePane(request.shownPane())};
     if (request.panes.size() < 2)
         throw Error({"the quantity compares two panes, and one is shown", "quantity", "Add a second pane", {}});
     return {resolvePane(request.panes[0]), resolvePane(request.panes[1])};
@@ -225,13 +219,11 @@ ViewDataMaker::Value makeHeadGridData(const LayerRunner& runner, const ViewDataR
     std::vector<std::shared_ptr<const RunResult>> results; // of the layer
     const auto finished = [&](std::size_t point, const auto& result, const Checkpoint& rest) {
         results.push_back(result);
-        if (results.size() < runs.size())
-            return;
+        if (results.size() < runs.size()) return;
         HeadGridData::Row& row = data.rows[point / runs.size()];
         row.values = quantity.row({runner, request, results, rest});
         row.computed = true;
-        if (quantity.runs == Active)
-            row.kept = meanAttendedTokens(result->selection);
+        if (quantity.runs == Active) row.kept = meanAttendedTokens(result->selection);
         results.clear();
         partial(std::make_shared<const HeadGridData>(data));
     };

@@ -16,8 +16,7 @@ void addList(KeepProbabilityData& data, const RunResult& result, KvHeadIndex hea
     const std::vector<TokenIndex>& kept = result.selection.heads[static_cast<std::size_t>(head.value)].kept;
     data.visible = result.visible;
     data.times.resize(static_cast<std::size_t>(result.visible), 0);
-    for (const TokenIndex token : kept)
-        ++data.times[static_cast<std::size_t>(token)];
+    for (const TokenIndex token : kept) ++data.times[static_cast<std::size_t>(token)];
     data.lists.push_back(kept);
 }
 

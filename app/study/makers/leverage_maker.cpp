@@ -48,8 +48,7 @@ LeverageData::Scores scoresOf(const LeverageLog& log, KvHeadIndex head) {
     std::stable_sort(out.order.begin(), out.order.end(), [&](TokenIndex a, TokenIndex b) {
         return out.scores[static_cast<std::size_t>(a)] > out.scores[static_cast<std::size_t>(b)];
     });
-    for (const float score : out.scores)
-        out.sum += static_cast<double>(score);
+    for (const float score : out.scores) out.sum += static_cast<double>(score);
     return out;
 }
 

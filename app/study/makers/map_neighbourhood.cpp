@@ -34,8 +34,7 @@ std::int64_t largest(const HostTensor& cells, bool isDifference) {
     std::int64_t best = 0;
     for (std::int64_t i = 1; i < std::ssize(cells.data); ++i) {
         const float cell = cells.data[static_cast<std::size_t>(i)], top = cells.data[static_cast<std::size_t>(best)];
-        if (std::isnan(top) ? !std::isnan(cell) : isDifference ? std::abs(cell) > std::abs(top) : cell > top)
-            best = i;
+        if (std::isnan(top) ? !std::isnan(cell) : isDifference ? std::abs(cell) > std::abs(top) : cell > top) best = i;
     }
     return best;
 }
@@ -58,8 +57,7 @@ void rankInRow(const AttentionMapInput& map, MapNeighbourhood& around, const Dra
     const std::int64_t n = map.keys.size(1);
     const AttentionMap row = draw(part(map, around.query, around.query + 1, 0, n, n));
     const float own = row.cells.data[static_cast<std::size_t>(around.key)];
-    if (std::isnan(own))
-        return;
+    if (std::isnan(own)) return;
     for (std::int64_t key = 0; key < n; ++key) {
         const float cell = row.cells.data[static_cast<std::size_t>(key)];
         around.seen += !std::isnan(cell);
@@ -73,8 +71,7 @@ std::shared_ptr<const MapNeighbourhood> neighbourhoodOf(const AttentionMapInput&
                                                         const Draw& draw) {
     std::optional<MapCell> cell = MapCell::parse(options.text("cell"));
     const std::int64_t n = map.keys.size(1), firstRow = map.firstQuery, endRow = firstRow + map.queries.size(1);
-    if (!cell || cell->firstQuery < firstRow || cell->lastQuery >= endRow || cell->lastKey >= n)
-        return nullptr;
+    if (!cell || cell->firstQuery < firstRow || cell->lastQuery >= endRow || cell->lastKey >= n) return nullptr;
     goToLargest(map, *cell, options.choice("minus") != "nothing", draw);
     auto around = std::make_shared<MapNeighbourhood>();
     around->query = cell->firstQuery;

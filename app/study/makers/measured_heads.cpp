@@ -13,10 +13,8 @@ namespace kvscope {
 std::vector<double> headValues(const LayerRunner& runner, const RunResult& result, const MeasureCard& measure,
                                const Checkpoint& checkpoint) {
     const Fidelity& fidelity = requireFidelity(result);
-    if (measure.id == "output_error")
-        return fidelity.meanOutputError;
-    if (measure.id == "retained_mass")
-        return fidelity.meanRetainedMass;
+    if (measure.id == "output_error") return fidelity.meanOutputError;
+    if (measure.id == "retained_mass") return fidelity.meanRetainedMass;
     const std::vector<std::string> ids = {measure.id};
     return runner.measure(result, ids, checkpoint).front().perHead;
 }
@@ -28,8 +26,7 @@ bool comesWithResults(const MeasureCard& measure) {
 std::vector<double> kvHeadValues(const LayerRunner& runner, const RunResult& result, const MeasureCard& measure,
                                  const Checkpoint& checkpoint) {
     std::vector<double> values = headValues(runner, result, measure, checkpoint);
-    if (measure.shape == MeasureShape::PerKvHead)
-        return values;
+    if (measure.shape == MeasureShape::PerKvHead) return values;
     const CaptureInfo& info = result.request.capture->info();
     std::vector<double> means;
     for (std::int32_t head = 0; head < info.numKvHeads; ++head)

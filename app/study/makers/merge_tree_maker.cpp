@@ -50,8 +50,7 @@ void chooseTree(MergeTreeData& data, const ParameterValues& options) {
         data.wantedBucket = best == data.octaves.end() ? 0 : best->bucket;
     }
     for (const MergeTreeData::Octave& octave : data.octaves)
-        if (octave.bucket == data.wantedBucket)
-            data.tree = octave.tree;
+        if (octave.bucket == data.wantedBucket) data.tree = octave.tree;
 }
 
 /// The query's row among the captured ones: the wanted token, or the last one before the cut.
@@ -88,16 +87,13 @@ QuerySight sightOf(const LayerRunner& runner, const ViewDataRequest& request, co
 /// Reads signs and statistics of the shown tree's nodes from the step log.
 void readWalks(MergeTreeData& data, const BalanceLog& log) {
     const BalanceTree& tree = *data.shown();
-    for (const auto& level : tree.nodes)
-        data.nodes.emplace_back(level.size());
+    for (const auto& level : tree.nodes) data.nodes.emplace_back(level.size());
     for (const BalanceWalkLog& walk : log.walks) {
-        if (walk.kvHead != tree.kvHead || (walk.tree == 1) != tree.numerator || walk.bucket != tree.bucket)
-            continue;
+        if (walk.kvHead != tree.kvHead || (walk.tree == 1) != tree.numerator || walk.bucket != tree.bucket) continue;
         MergeTreeData::Node& node =
             data.nodes[static_cast<std::size_t>(walk.level - 1)][static_cast<std::size_t>(walk.place)];
         node.repeats = walk.repeats;
-        for (const double p : walk.probabilities)
-            node.largest = std::max(node.largest, std::abs(1 - 2 * p));
+        for (const double p : walk.probabilities) node.largest = std::max(node.largest, std::abs(1 - 2 * p));
     }
 }
 
@@ -113,8 +109,7 @@ void askQuery(MergeTreeData& data, const QuerySight& sight, const Checkpoint& ch
     for (std::int64_t cursor = stride; cursor < n + stride; cursor += stride)
         cursors.push_back(static_cast<TokenIndex>(std::min(cursor, n)));
     const std::vector<StreamErrors> errors = streamErrors(*data.stream, data.kvHead, cursors, sight, checkpoint);
-    for (std::size_t i = 0; i < cursors.size(); ++i)
-        data.errors.push_back({cursors[i], errors[i]});
+    for (std::size_t i = 0; i < cursors.size(); ++i) data.errors.push_back({cursors[i], errors[i]});
 }
 
 } // namespace
@@ -133,11 +128,9 @@ ViewDataMaker::Value makeMergeTreeData(const LayerRunner& runner, const ViewData
     data->queryHead = request.queryHead.value;
     listOctaves(*data);
     chooseTree(*data, request.options);
-    if (data->tree >= 0)
-        readWalks(*data, *log);
+    if (data->tree >= 0) readWalks(*data, *log);
     const std::int64_t query = findQuery(*data, request, request.options.integer("query"));
-    if (query < 0)
-        return data;
+    if (query < 0) return data;
     partial(std::make_shared<const MergeTreeData>(*data));
     const QuerySight sight = sightOf(runner, request, *data, query, checkpoint.part(0.5, 0.6));
     askQuery(*data, sight, checkpoint.part(0.6, 1));

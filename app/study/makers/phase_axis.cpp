@@ -24,8 +24,7 @@ double between(double low, double high, std::size_t i, std::size_t points, bool 
 
 /// Three significant digits: nobody types more.
 double rounded(double value) {
-    if (value == 0)
-        return 0;
+    if (value == 0) return 0;
     const double digit = std::pow(10, std::floor(std::log10(std::abs(value))) - 2);
     return std::round(value / digit) * digit;
 }
@@ -44,10 +43,8 @@ std::vector<double> spread(const ParameterSpec& spec, std::size_t points, std::i
     std::vector<double> values;
     for (std::size_t i = 0; i < points; ++i) {
         double value = rounded(between(low, high, i, points, factors));
-        if (spec.step > 0)
-            value = spec.min + std::round((value - spec.min) / spec.step) * spec.step;
-        if (spec.kind == ParameterKind::Integer)
-            value = std::round(value);
+        if (spec.step > 0) value = spec.min + std::round((value - spec.min) / spec.step) * spec.step;
+        if (spec.kind == ParameterKind::Integer) value = std::round(value);
         values.push_back(std::clamp(value, spec.min, spec.max));
     }
     return values;
@@ -57,8 +54,7 @@ std::vector<std::string> listed(const std::string& values) {
     std::vector<std::string> texts;
     for (std::size_t at = 0; at <= values.size();) {
         const std::size_t comma = std::min(values.find(',', at), values.size());
-        if (comma > at)
-            texts.push_back(values.substr(at, comma - at));
+        if (comma > at) texts.push_back(values.substr(at, comma - at));
         at = comma + 1;
     }
     return texts;
@@ -70,10 +66,8 @@ PhaseAxis budgetAxis(const std::vector<std::string>& typed, std::size_t points) 
         axis.texts.push_back(
             Budget{Budget::Unit::Fraction, std::round(100 * between(kLeastBudget, kMostBudget, i, points, true)) / 100}
                 .text());
-    for (const std::string& text : typed)
-        axis.texts.push_back(Budget::parse(text).text());
-    for (const std::string& text : axis.texts)
-        axis.numbers.push_back(Budget::parse(text).value);
+    for (const std::string& text : typed) axis.texts.push_back(Budget::parse(text).text());
+    for (const std::string& text : axis.texts) axis.numbers.push_back(Budget::parse(text).value);
     return axis;
 }
 
@@ -90,17 +84,13 @@ PhaseAxis parameterAxis(const ParameterSpec& spec, const std::vector<std::string
         axis.numbers.push_back(axis.isNumeric ? values.real(spec.id) : static_cast<double>(axis.numbers.size()));
     };
     if (!typed.empty())
-        for (const std::string& text : typed)
-            values.setText(spec.id, text), add();
+        for (const std::string& text : typed) values.setText(spec.id, text), add();
     else if (spec.kind == ParameterKind::Choice)
-        for (const ParameterChoice& choice : spec.choices)
-            values.setText(spec.id, choice.id), add();
+        for (const ParameterChoice& choice : spec.choices) values.setText(spec.id, choice.id), add();
     else if (spec.kind == ParameterKind::Flag)
-        for (const char* text : {"false", "true"})
-            values.setText(spec.id, text), add();
+        for (const char* text : {"false", "true"}) values.setText(spec.id, text), add();
     else
-        for (const double value : spread(spec, points, tokens))
-            values.set(spec.id, value), add();
+        for (const double value : spread(spec, points, tokens)) values.set(spec.id, value), add();
     return axis;
 }
 
@@ -140,13 +130,11 @@ PhaseAxis phaseAxisOf(const std::string& typed, const PolicySpec& policy, std::s
 }
 
 std::string standardAxis(const PolicyCard& card, const std::string& taken) {
-    if (card.usesBudget && taken != "budget")
-        return "budget";
+    if (card.usesBudget && taken != "budget") return "budget";
     for (const bool numbersOnly : {true, false})
         for (const ParameterSpec& spec : *card.parameters) {
             const bool number = spec.kind == ParameterKind::Real || spec.kind == ParameterKind::Integer;
-            if (spec.id != taken && spec.kind != ParameterKind::Text && (number || !numbersOnly))
-                return spec.id;
+            if (spec.id != taken && spec.kind != ParameterKind::Text && (number || !numbersOnly)) return spec.id;
         }
     throw Error({card.name + " has nothing that could be varied",
                  "axis",

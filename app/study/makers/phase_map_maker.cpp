@@ -25,8 +25,7 @@ std::vector<std::pair<std::size_t, std::size_t>> coarseToFine(std::size_t width,
     for (const std::size_t step : {4, 2, 1})
         for (std::size_t y = 0; y < height; y += step)
             for (std::size_t x = 0; x < width; x += step)
-                if (step == 4 || x % (2 * step) != 0 || y % (2 * step) != 0)
-                    order.emplace_back(x, y);
+                if (step == 4 || x % (2 * step) != 0 || y % (2 * step) != 0) order.emplace_back(x, y);
     return order;
 }
 
@@ -52,8 +51,7 @@ public:
         m_data.activePane = request.activePane;
         m_data.where = m_head ? "KV head " + std::to_string(m_head->value) : "all heads of the layer";
         for (std::size_t pane = 0; pane < request.panes.size(); ++pane)
-            if (m_data.winners || std::cmp_equal(pane, request.activePane))
-                addPane(pane);
+            if (m_data.winners || std::cmp_equal(pane, request.activePane)) addPane(pane);
         chooseAxes(shown.run.policy);
         const PhaseCell empty{
             false, std::vector<double>(m_runs.size(), kNaN), std::vector<double>(m_runs.size(), kNaN), {}};
@@ -69,8 +67,7 @@ public:
                 cellOf.push_back(y * m_data.x.texts.size() + x);
             }
         const auto end = [&](std::size_t point) {
-            if (point % m_runs.size() + 1 < m_runs.size())
-                return;
+            if (point % m_runs.size() + 1 < m_runs.size()) return;
             m_data.cells[cellOf[point]].computed = true;
             m_partial(std::make_shared<const PhaseMapData>(m_data));
         };
@@ -82,8 +79,7 @@ public:
             end(point);
         };
         const auto failed = [&](std::size_t point, const Error& error) {
-            if (std::string& told = m_data.cells[cellOf[point]].error; told.empty())
-                told = error.what();
+            if (std::string& told = m_data.cells[cellOf[point]].error; told.empty()) told = error.what();
             end(point);
         };
         runGrid(m_runner, points, m_checkpoint, {finished, failed});
@@ -118,8 +114,7 @@ private:
 
     /// Sets one axis for a pane; a parameter that its policy lacks is ignored.
     static void apply(RunRequest& run, const PhaseAxis& axis, std::size_t index) {
-        if (run.recorded)
-            return;
+        if (run.recorded) return;
         if (axis.id == "budget" && policyById(run.policy.policy).card().usesBudget)
             run.budget = Budget::parse(axis.texts[index]);
         else if (run.policy.values.has(axis.id))

@@ -41,8 +41,7 @@ struct Source {
 
 Source sourceOf(const ViewDataRequest& request) {
     const std::string& name = request.options.choice("source");
-    if (name == "queries")
-        return {TensorRole::Queries, request.queryHead.value};
+    if (name == "queries") return {TensorRole::Queries, request.queryHead.value};
     const TensorRole role = name == "keys_pre_rope" ? TensorRole::KeysPreRope
                             : name == "values"      ? TensorRole::Values
                                                     : TensorRole::Keys;
@@ -141,8 +140,7 @@ void addQueries(const LayerRunner& runner, const ViewDataRequest& request, Tenso
                 const Checkpoint& checkpoint) {
     const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
     const bool preRope = role == TensorRole::KeysPreRope, ofKeys = preRope || role == TensorRole::Keys;
-    if (!ofKeys || layer.queryCount == 0 || (preRope && !layer.hasQueriesPreRope))
-        return;
+    if (!ofKeys || layer.queryCount == 0 || (preRope && !layer.hasQueriesPreRope)) return;
     const Tensor queries = runner.tensor(request.capture, request.layer,
                                          preRope ? TensorRole::QueriesPreRope : TensorRole::Queries, checkpoint);
     data.queries = runner.engine().project(queries, request.queryHead.value, data.axes);
@@ -181,15 +179,13 @@ ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDat
     assert(request.queryHead.value < request.capture->info().numQueryHeads);
     const Engine& engine = runner.engine();
     const Source source = sourceOf(request);
-    if (source.role == TensorRole::Queries)
-        checkQueries(request);
+    if (source.role == TensorRole::Queries) checkQueries(request);
     const Tensor rows = runner.tensor(request.capture, request.layer, source.role, checkpoint.silent());
     const bool unfold = request.options.choice("method") == "tsne";
     std::shared_ptr<const GreedyCenters> centres;
     const double share = !asksForCentres(request) ? 0 : unfold ? 0.05 : 0.5; // of the time, about
     const Checkpoint rest = checkpoint.part(share, 1);
-    if (share > 0)
-        centres = centresOf(runner, request, rows, source.head, checkpoint.part(0, share));
+    if (share > 0) centres = centresOf(runner, request, rows, source.head, checkpoint.part(0, share));
     ProjectionData data = unfold ? ProjectionData{} : onPrincipalAxes(runner, request, rows, source, rest);
     data.source = request.options.choice("source");
     const HostTensor norms = engine.rowNorms(rows, checkpoint.silent());
@@ -200,8 +196,7 @@ ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDat
         data.cluster = centres->centre;
         data.radius = centres->radius.back();
     }
-    if (unfold)
-        return embed(runner, request, rows, source.head, data, rest, partial);
+    if (unfold) return embed(runner, request, rows, source.head, data, rest, partial);
     return std::make_shared<const ProjectionData>(std::move(data));
 }
 

@@ -20,8 +20,7 @@ namespace {
 /// The chosen row of a choice; for other kinds a row named as typed.
 ParameterChoice chosenRow(const ParameterSpec& spec, const std::string& value) {
     for (const ParameterChoice& choice : spec.choices)
-        if (choice.id == value)
-            return choice;
+        if (choice.id == value) return choice;
     return {value, value, {}};
 }
 
@@ -29,8 +28,7 @@ std::vector<VariantCause> causesOf(const ParameterValues& from, const ParameterV
     std::vector<VariantCause> causes;
     for (const ParameterSpec& spec : from.table()) {
         const std::string before = from.text(spec.id), after = to.text(spec.id);
-        if (before == after)
-            continue;
+        if (before == after) continue;
         const ParameterChoice left = chosenRow(spec, before), right = chosenRow(spec, after);
         const std::string help = spec.help + " " + left.help + " " + right.help;
         causes.push_back({spec.id, spec.label, before, after, trapsIn(help), -1, left.label, right.label});
@@ -40,10 +38,8 @@ std::vector<VariantCause> causesOf(const ParameterValues& from, const ParameterV
 
 std::vector<std::string> allTraps(const VariantList& list) {
     std::set<std::string> traps;
-    for (const VariantCause& cause : list.causes)
-        traps.insert(cause.traps.begin(), cause.traps.end());
-    for (const std::string& trap : trapsIn(list.summary))
-        traps.insert(trap);
+    for (const VariantCause& cause : list.causes) traps.insert(cause.traps.begin(), cause.traps.end());
+    for (const std::string& trap : trapsIn(list.summary)) traps.insert(trap);
     return {traps.begin(), traps.end()};
 }
 
@@ -63,8 +59,7 @@ public:
         m_data.policyName = card.name;
         m_data.budget = m_run.budget.text();
         planLists(card);
-        for (const VariantList& list : m_data.lists)
-            m_total += 1 + static_cast<double>(list.causes.size());
+        for (const VariantList& list : m_data.lists) m_total += 1 + static_cast<double>(list.causes.size());
         std::swap(m_planned, m_data.lists);
         m_data.variants = m_planned.size();
     }
@@ -91,8 +86,7 @@ private:
         list.id = std::move(id);
         list.label = std::move(label);
         list.summary = std::move(summary);
-        if (!m_values.empty())
-            list.causes = causesOf(m_values.front(), values);
+        if (!m_values.empty()) list.causes = causesOf(m_values.front(), values);
         list.traps = allTraps(list);
         m_data.lists.push_back(std::move(list));
         m_values.push_back(values);
@@ -101,16 +95,14 @@ private:
     void planLists(const PolicyCard& card) {
         const std::string asSet = std::string("Pane ") + m_data.letter + ", as set";
         const bool paneFirst = m_request.options.choice("reference") == "pane";
-        if (paneFirst)
-            plan("", asSet, "the policy as it is set in the active pane", m_pane);
+        if (paneFirst) plan("", asSet, "the policy as it is set in the active pane", m_pane);
         bool isVariant = false;
         for (const PolicyVariant& variant : card.variants) {
             const ParameterValues values = variantValues(card, variant.id);
             isVariant |= values == m_pane;
             plan(variant.id, variant.label, variant.summary, values);
         }
-        if (!paneFirst && !isVariant)
-            plan("", asSet, "the policy as it is set in the active pane", m_pane);
+        if (!paneFirst && !isVariant) plan("", asSet, "the policy as it is set in the active pane", m_pane);
     }
 
     std::shared_ptr<const RunResult> runWith(const ParameterValues& values, bool measure) {
@@ -173,8 +165,7 @@ std::vector<std::string> trapsIn(std::string_view text) {
     const std::string words(text);
     for (std::sregex_iterator group(words.begin(), words.end(), inParentheses), end; group != end; ++group) {
         const std::string inside = (*group)[1];
-        for (std::sregex_iterator trap(inside.begin(), inside.end(), id); trap != end; ++trap)
-            traps.insert((*trap)[2]);
+        for (std::sregex_iterator trap(inside.begin(), inside.end(), id); trap != end; ++trap) traps.insert((*trap)[2]);
     }
     return {traps.begin(), traps.end()};
 }

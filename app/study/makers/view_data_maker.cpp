@@ -14,18 +14,13 @@ namespace {
 
 std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
     switch (scope) {
-    case DataScope::Layer:
-        return std::to_string(request.layer.value);
-    case DataScope::KvHead:
-        return std::to_string(request.kvHead.value);
-    case DataScope::QueryHead:
-        return std::to_string(request.queryHead.value);
-    case DataScope::Cut:
-        return std::to_string(request.cut.token) + (request.cut.evaluatedOnSeen ? "s" : "");
+    case DataScope::Layer: return std::to_string(request.layer.value);
+    case DataScope::KvHead: return std::to_string(request.kvHead.value);
+    case DataScope::QueryHead: return std::to_string(request.queryHead.value);
+    case DataScope::Cut: return std::to_string(request.cut.token) + (request.cut.evaluatedOnSeen ? "s" : "");
     case DataScope::Panes: {
         std::string key;
-        for (const PaneRequest& pane : request.panes)
-            key += resultKey(pane) + ";";
+        for (const PaneRequest& pane : request.panes) key += resultKey(pane) + ";";
         return key;
     }
     case DataScope::Policies: {
@@ -38,19 +33,14 @@ std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
     }
     case DataScope::ActivePane:
     case DataScope::ActivePolicy: {
-        if (request.panes.empty())
-            return {};
+        if (request.panes.empty()) return {};
         PaneRequest pane = request.shownPane();
-        if (scope == DataScope::ActivePolicy)
-            pane.run.budget = {};
+        if (scope == DataScope::ActivePolicy) pane.run.budget = {};
         return std::to_string(request.activePane) + resultKey(pane);
     }
-    case DataScope::Selection:
-        return fmt::format("{}", fmt::join(request.selected, ","));
-    case DataScope::Seed:
-        return std::to_string(request.seed);
-    case DataScope::Frame:
-        break; // in key(), not in identity()
+    case DataScope::Selection: return fmt::format("{}", fmt::join(request.selected, ","));
+    case DataScope::Seed: return std::to_string(request.seed);
+    case DataScope::Frame: break; // in key(), not in identity()
     }
     return {};
 }
@@ -59,28 +49,23 @@ std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
 
 const PaneRequest& ViewDataRequest::shownPane() const {
     const auto active = static_cast<std::size_t>(activePane);
-    if (active >= panes.size())
-        throw Error({.sentence = "no policy is shown", .remedy = "Add a pane"});
+    if (active >= panes.size()) throw Error({.sentence = "no policy is shown", .remedy = "Add a pane"});
     return panes[active];
 }
 
 std::string ViewDataMaker::identity(const ViewDataRequest& request) const {
     std::string key = fmt::format("{}|{}|{}|{}", id, static_cast<const void*>(request.capture.get()),
                                   request.capture->info().hash, request.options.key(Stage::Features));
-    for (const DataScope scope : scopes)
-        key += "|" + scopeKey(scope, request);
+    for (const DataScope scope : scopes) key += "|" + scopeKey(scope, request);
     return key;
 }
 
 std::string ViewDataMaker::key(const ViewDataRequest& request) const {
     std::string key = identity(request) + "|" + request.options.key(Stage::Combine);
-    if (detail)
-        key += "|" + detail(request);
-    if (std::find(scopes.begin(), scopes.end(), DataScope::Frame) == scopes.end())
-        return key;
+    if (detail) key += "|" + detail(request);
+    if (std::find(scopes.begin(), scopes.end(), DataScope::Frame) == scopes.end()) return key;
     key += fmt::format("|{}x{}", request.width, request.height);
-    if (const auto& r = request.range)
-        key += fmt::format("|{},{},{},{}", r->xMin, r->xMax, r->yMin, r->yMax);
+    if (const auto& r = request.range) key += fmt::format("|{},{},{},{}", r->xMin, r->xMax, r->yMin, r->yMax);
     return key;
 }
 

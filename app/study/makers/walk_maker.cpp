@@ -26,8 +26,7 @@ constexpr std::size_t kMostCells = 512;                     // a side of a poole
 
 /// The bucket of the requested walks: that of a tree of values, 0 for keys.
 int bucketFor(const WalkData& data, const ParameterValues& options, std::int64_t head) {
-    if (options.choice("tree") == "octave")
-        return static_cast<int>(options.integer("octave"));
+    if (options.choice("tree") == "octave") return static_cast<int>(options.integer("octave"));
     std::size_t most = 0;
     int bucket = 0;
     for (const BalanceTree& tree : data.log->stream->trees)
@@ -55,19 +54,15 @@ void pickWalks(WalkData& data, const ViewDataRequest& request) {
     describe(data, values, bucket);
     std::int64_t levels = 0, blocks = 0;
     for (const BalanceWalkLog& walk : data.log->walks) {
-        if (walk.kvHead != head || (walk.tree == 1) != values || walk.bucket != bucket)
-            continue;
+        if (walk.kvHead != head || (walk.tree == 1) != values || walk.bucket != bucket) continue;
         levels = std::max(levels, walk.level);
-        if (walk.level != data.level)
-            continue;
+        if (walk.level != data.level) continue;
         ++blocks;
-        if (data.chosen < 0 || walk.place == data.chosen)
-            data.walks.push_back({&walk, {}, {}, 0, 0});
+        if (data.chosen < 0 || walk.place == data.chosen) data.walks.push_back({&walk, {}, {}, 0, 0});
     }
     std::sort(data.walks.begin(), data.walks.end(),
               [](const auto& a, const auto& b) { return a.log->place < b.log->place; });
-    if (!data.walks.empty())
-        return;
+    if (!data.walks.empty()) return;
     if (blocks > 0)
         data.whyNone = fmt::format("{} has blocks 0 to {}. Choose one of them, or −1 to follow the cursor.", data.what,
                                    blocks - 1);
@@ -92,13 +87,10 @@ void poolKernel(WalkData::Walk& walk, const std::vector<double>& kernel) {
         for (std::size_t j = 0; j < m; ++j) {
             float& cell = walk.kernel[i * side / m * side + j * side / m];
             const auto entry = static_cast<float>(kernel[i * m + j]);
-            if (std::abs(entry) > std::abs(cell))
-                cell = entry;
-            if (i < j)
-                sizes.push_back(std::abs(kernel[i * m + j]));
+            if (std::abs(entry) > std::abs(cell)) cell = entry;
+            if (i < j) sizes.push_back(std::abs(kernel[i * m + j]));
         }
-    if (sizes.empty())
-        sizes.push_back(std::abs(kernel.front()));
+    if (sizes.empty()) sizes.push_back(std::abs(kernel.front()));
     const auto place = sizes.begin() + static_cast<std::ptrdiff_t>(0.995 * static_cast<double>(sizes.size() - 1));
     std::nth_element(sizes.begin(), place, sizes.end());
     walk.range = *place > 0 ? *place : 1;
@@ -107,8 +99,7 @@ void poolKernel(WalkData::Walk& walk, const std::vector<double>& kernel) {
 /// Centre of the walk's head, where all walks share it.
 std::vector<float> centreOf(const WalkData& data, std::int64_t head) {
     const HostTensor& all = data.log->centres;
-    if (all.empty())
-        return {};
+    if (all.empty()) return {};
     const auto begin = all.data.begin() + head * all.shape[1];
     return {begin, begin + all.shape[1]};
 }
@@ -128,8 +119,7 @@ void tossCoins(WalkData& data, const LayerRunner& runner, const ViewDataRequest&
         checkpoint.at(static_cast<double>(i), static_cast<double>(data.walks.size()));
         WalkData::Walk& walk = data.walks[i];
         const std::vector<double> kernel = walkKernel(walk.log->walk, keys, values, centre);
-        if (data.coinRuns > 0)
-            walk.band = coinBand(kernel, walk.log->walk.silent, data.seed, data.coinRuns);
+        if (data.coinRuns > 0) walk.band = coinBand(kernel, walk.log->walk.silent, data.seed, data.coinRuns);
         poolKernel(walk, kernel);
     }
 }
@@ -151,13 +141,11 @@ ViewDataMaker::Value makeWalkData(const LayerRunner& runner, const ViewDataReque
     data->seed = shown.run.seed;
     pickWalks(*data, request);
     std::size_t entries = 0;
-    for (const WalkData::Walk& walk : data->walks)
-        entries += walk.log->tokens.size() * walk.log->tokens.size();
+    for (const WalkData::Walk& walk : data->walks) entries += walk.log->tokens.size() * walk.log->tokens.size();
     if (entries > kMostEntries)
         data->whyNoKernel =
             fmt::format("{} blocks at once are too many for kernels and coins: choose one block", data->walks.size());
-    if (data->walks.empty() || entries > kMostEntries)
-        return data;
+    if (data->walks.empty() || entries > kMostEntries) return data;
     partial(std::make_shared<const WalkData>(*data));
     tossCoins(*data, runner, request, checkpoint.part(0.3, 1));
     return data;

@@ -27,10 +27,8 @@ EngineController::EngineController(Workbench& workbench, NoticeStrip& notices, Q
 void EngineController::start(EngineChoice asked) {
     m_current.threads = asked.threads;
     m_wanted = m_current;
-    if (asked.name.empty())
-        asked.name = QSettings().value(kEngineKey, "cpu").toString().toStdString();
-    if (asked.name != m_current.name)
-        open(asked);
+    if (asked.name.empty()) asked.name = QSettings().value(kEngineKey, "cpu").toString().toStdString();
+    if (asked.name != m_current.name) open(asked);
 }
 
 void EngineController::choose(const std::string& name) {
@@ -51,14 +49,12 @@ void EngineController::chooseArithmetic(Arithmetic arithmetic) {
 
 QString EngineController::titleOf(const std::string& name) {
     for (const EngineOffer& offer : engineOffers())
-        if (offer.name == name)
-            return fromUtf8(offer.title);
+        if (offer.name == name) return fromUtf8(offer.title);
     return fromUtf8(name);
 }
 
 void EngineController::followSession() {
-    if (m_workbench.session().arithmetic == m_wanted.arithmetic)
-        return;
+    if (m_workbench.session().arithmetic == m_wanted.arithmetic) return;
     EngineChoice choice = m_wanted;
     choice.arithmetic = m_workbench.session().arithmetic;
     const bool byHand = m_opening && m_byHand;
@@ -76,11 +72,9 @@ void EngineController::open(const EngineChoice& choice) {
 
 void EngineController::installed() {
     m_opening = false;
-    if (m_wanted.name != m_current.name)
-        m_notices.dismiss(kNotice);
+    if (m_wanted.name != m_current.name) m_notices.dismiss(kNotice);
     m_current = m_wanted;
-    if (m_byHand)
-        QSettings().setValue(kEngineKey, fromUtf8(m_current.name));
+    if (m_byHand) QSettings().setValue(kEngineKey, fromUtf8(m_current.name));
     emit changed();
 }
 

@@ -25,8 +25,7 @@ constexpr std::chrono::milliseconds kSlowOpening{500};
 /// file.
 bool looksLikeRecordedList(const QString& path) {
     const QString suffix = QFileInfo(path).suffix().toLower();
-    if (suffix == "csv" || suffix == "json")
-        return true;
+    if (suffix == "csv" || suffix == "json") return true;
     QFile file(path);
     return file.open(QIODevice::ReadOnly) && file.read(1 << 16).contains("kvscope-selection");
 }
@@ -53,8 +52,7 @@ FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* pa
                        [this] { reload(); });
         // Replacing a file removes the watch, so it is added again.
         QTimer::singleShot(500, this, [this, path] {
-            if (QFile::exists(path))
-                m_watcher.addPath(path);
+            if (QFile::exists(path)) m_watcher.addPath(path);
         });
     });
 }
@@ -78,11 +76,9 @@ void FileActions::open(const QString& path) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
     m_notices.dismiss("error");
     const bool isSession = isSessionFile(absolute.toStdString());
-    if (!isSession && QFile::exists(absolute) && looksLikeRecordedList(absolute))
-        return addRecorded(absolute);
+    if (!isSession && QFile::exists(absolute) && looksLikeRecordedList(absolute)) return addRecorded(absolute);
     leaveSession([this, absolute, isSession] {
-        if (isSession)
-            return openSession(absolute);
+        if (isSession) return openSession(absolute);
         m_sessionPath.clear();
         emit sessionFileChanged();
         m_workbench.openCapture(absolute.toStdString());
@@ -90,8 +86,7 @@ void FileActions::open(const QString& path) {
 }
 
 bool FileActions::mayLeave(std::function<void()> on) {
-    if (m_sessionPath.isEmpty() || m_workbench.history().isSaved())
-        return true;
+    if (m_sessionPath.isEmpty() || m_workbench.history().isSaved()) return true;
     try {
         writeSession(m_sessionPath.toStdString(), m_workbench.session());
         m_workbench.markSaved();
@@ -107,8 +102,7 @@ bool FileActions::mayLeave(std::function<void()> on) {
 }
 
 void FileActions::leaveSession(const std::function<void()>& then) {
-    if (mayLeave(then))
-        then();
+    if (mayLeave(then)) then();
 }
 
 void FileActions::closeCapture() {
@@ -168,8 +162,7 @@ void FileActions::addRecorded(const QString& path) {
     pane.recordedPath = path.toStdString();
     bool added = false;
     m_workbench.change([&](Session& s) { added = addPane(s, pane); }, tr("Add recorded list"));
-    if (!added)
-        report(tr("There are four panes already: remove one to add %1.").arg(QFileInfo(path).fileName()));
+    if (!added) report(tr("There are four panes already: remove one to add %1.").arg(QFileInfo(path).fileName()));
 }
 
 QString FileActions::askForFile() {
@@ -181,27 +174,23 @@ QString FileActions::askForFile() {
 
 void FileActions::openWithDialog() {
     const QString path = askForFile();
-    if (!path.isEmpty())
-        open(path);
+    if (!path.isEmpty()) open(path);
 }
 
 void FileActions::openBesideWithDialog() {
     const QString path = askForFile();
-    if (!path.isEmpty())
-        openBeside(path);
+    if (!path.isEmpty()) openBeside(path);
 }
 
 void FileActions::addRecordedWithDialog() {
     const QString path = QFileDialog::getOpenFileName(m_window, tr("Add a recorded list"), {},
                                                       tr("Recorded lists (*.json *.csv *.h5);;All files (*)"));
-    if (!path.isEmpty())
-        addRecorded(path);
+    if (!path.isEmpty()) addRecorded(path);
 }
 
 void FileActions::reload() {
     m_notices.dismiss("changed");
-    if (m_workbench.capture())
-        m_workbench.openCapture(m_workbench.session().capturePath);
+    if (m_workbench.capture()) m_workbench.openCapture(m_workbench.session().capturePath);
 }
 
 bool FileActions::save() { return m_sessionPath.isEmpty() ? saveAs() : saveTo(m_sessionPath); }
@@ -225,23 +214,18 @@ bool FileActions::saveAs() {
     QString path = QFileDialog::getSaveFileName(m_window, tr("Save session"),
                                                 capture.dir().filePath(capture.completeBaseName() + ".kvscope"),
                                                 tr("Sessions (*.kvscope *.json)"));
-    if (path.isEmpty())
-        return false;
-    if (QFileInfo(path).suffix().isEmpty())
-        path += ".kvscope";
+    if (path.isEmpty()) return false;
+    if (QFileInfo(path).suffix().isEmpty()) path += ".kvscope";
     return saveTo(path);
 }
 
 void FileActions::watchCapture() {
-    if (!m_watcher.files().isEmpty())
-        m_watcher.removePaths(m_watcher.files());
+    if (!m_watcher.files().isEmpty()) m_watcher.removePaths(m_watcher.files());
     m_notices.dismiss("changed");
-    if (!m_workbench.capture())
-        return;
+    if (!m_workbench.capture()) return;
     const QString path = fromUtf8(m_workbench.capture()->info().path);
     m_watcher.addPath(path);
-    if (m_sessionPath.isEmpty())
-        remember(path);
+    if (m_sessionPath.isEmpty()) remember(path);
 }
 
 void FileActions::remember(const QString& path) {

@@ -17,8 +17,7 @@ namespace {
 
 void addRow(QGridLayout* grid, int column, const QString& keys, const QString& meaning) {
     int row = 0;
-    while (grid->itemAtPosition(row, column))
-        ++row;
+    while (grid->itemAtPosition(row, column)) ++row;
     QLabel* label = numberLabel(12, QFont::Medium);
     label->setText(keys);
     label->setAlignment(Qt::AlignLeft | Qt::AlignVCenter);
@@ -39,10 +38,8 @@ KeySheet::KeySheet(const WindowActions& actions, QWidget* parent) : QDialog(pare
     grid->setVerticalSpacing(px(5));
     for (const QAction* action : actions.all()) {
         QStringList keys;
-        for (const QKeySequence& key : action->shortcuts())
-            keys += key.toString();
-        if (!keys.isEmpty())
-            addRow(grid, 0, keys.join(", "), action->text().remove('&').remove("…"));
+        for (const QKeySequence& key : action->shortcuts()) keys += key.toString();
+        if (!keys.isEmpty()) addRow(grid, 0, keys.join(", "), action->text().remove('&').remove("…"));
     }
     const std::pair<QString, QString> gestures[] = {
         {tr("wheel"), tr("zoom at the pointer; scroll the text")},
@@ -58,8 +55,7 @@ KeySheet::KeySheet(const WindowActions& actions, QWidget* parent) : QDialog(pare
         {tr("map: click"), tr("lock a cell, show its neighbourhood; arrows move it, Shift by 10")},
         {tr("right click"), tr("copy, save, data, reset; Range… for axes and colours")},
         {tr("slider: double click"), tr("back to the default")}};
-    for (const auto& [gesture, meaning] : gestures)
-        addRow(grid, 2, gesture, meaning);
+    for (const auto& [gesture, meaning] : gestures) addRow(grid, 2, gesture, meaning);
     grid->setRowStretch(grid->rowCount(), 1);
     auto* area = new QScrollArea(this);
     area->setWidgetResizable(true);

@@ -17,10 +17,8 @@ void exportReport(QWidget& window, Workbench& workbench, NoticeStrip& notices) {
     QString path = QFileDialog::getSaveFileName(&window, QObject::tr("Export report"),
                                                 capture.dir().filePath(capture.completeBaseName() + "-report.html"),
                                                 QObject::tr("Pages (*.html)"));
-    if (path.isEmpty() || !workbench.capture())
-        return;
-    if (QFileInfo(path).suffix().isEmpty())
-        path += ".html";
+    if (path.isEmpty() || !workbench.capture()) return;
+    if (QFileInfo(path).suffix().isEmpty()) path += ".html";
     submitWriting(workbench, notices, path,
                   [session = workbench.session(), capture = workbench.capture(), runner = workbench.sharedRunner(),
                    path](const Checkpoint& checkpoint) {

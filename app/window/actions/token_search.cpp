@@ -19,8 +19,7 @@ std::vector<TokenIndex> tokensOfBytes(const TokenTable& tokens, std::int64_t beg
         std::upper_bound(tokens.offsets.begin(), tokens.offsets.end(), begin) - tokens.offsets.begin() - 1;
     const auto last = std::lower_bound(tokens.offsets.begin(), tokens.offsets.end(), end) - tokens.offsets.begin() - 1;
     std::vector<TokenIndex> found;
-    for (auto token = first; token <= last; ++token)
-        found.push_back(static_cast<TokenIndex>(token));
+    for (auto token = first; token <= last; ++token) found.push_back(static_cast<TokenIndex>(token));
     return found;
 }
 
@@ -31,39 +30,31 @@ std::vector<TokenIndex> findTokens(const TokenTable& tokens, const QString& need
     bool isNumber = false;
     const int position = needle.trimmed().remove(',').toInt(&isNumber);
     const std::string text = lowered(tokens.bytes), wanted = lowered(needle.toStdString());
-    if (wanted.empty() || count == 0)
-        return {};
+    if (wanted.empty() || count == 0) return {};
     const auto from =
         static_cast<std::size_t>(tokens.offsets[static_cast<std::size_t>(std::clamp(after + 1, 0, count))]);
     std::size_t hit = text.find(wanted, from);
-    if (hit == std::string::npos)
-        hit = text.find(wanted);
+    if (hit == std::string::npos) hit = text.find(wanted);
     if (hit != std::string::npos)
         return tokensOfBytes(tokens, static_cast<std::int64_t>(hit), static_cast<std::int64_t>(hit + wanted.size()));
-    if (isNumber && position >= 0 && position < count)
-        return {position};
+    if (isNumber && position >= 0 && position < count) return {position};
     return {};
 }
 
 bool selectNextSegment(Workbench& workbench, SegmentKind kind) {
-    if (!workbench.capture())
-        return false;
+    if (!workbench.capture()) return false;
     std::vector<Segment> segments;
     for (const Segment& segment : workbench.capture()->tokens().segments)
-        if (segment.kind == kind)
-            segments.push_back(segment);
-    if (segments.empty())
-        return false;
+        if (segment.kind == kind) segments.push_back(segment);
+    if (segments.empty()) return false;
     const auto& selected = workbench.session().selected;
     const TokenIndex after = selected.empty() ? -1 : selected.front();
     auto next = std::find_if(segments.begin(), segments.end(), [&](const Segment& s) { return s.begin > after; });
-    if (next == segments.end())
-        next = segments.begin();
+    if (next == segments.end()) next = segments.begin();
     workbench.change(
         [&](Session& s) {
             s.selected.clear();
-            for (TokenIndex token = next->begin; token < next->end; ++token)
-                s.selected.push_back(token);
+            for (TokenIndex token = next->begin; token < next->end; ++token) s.selected.push_back(token);
             s.selectionName = segmentName(kind);
         },
         QObject::tr("Selection"));

@@ -94,8 +94,7 @@ Tour::Tour(QWidget& window, std::vector<Step> steps)
     m_next->setProperty("primary", true);
     row->addWidget(m_count);
     row->addStretch();
-    for (QPushButton* button : {skip, m_back, m_next})
-        row->addWidget(button);
+    for (QPushButton* button : {skip, m_back, m_next}) row->addWidget(button);
     column->addLayout(row);
     connect(skip, &QPushButton::clicked, this, &QObject::deleteLater);
     connect(m_back, &QPushButton::clicked, this, [this] { goTo(m_step - 1); });
@@ -107,10 +106,8 @@ Tour::Tour(QWidget& window, std::vector<Step> steps)
 }
 
 void Tour::goTo(int step) {
-    if (step >= static_cast<int>(m_steps.size()))
-        return deleteLater();
-    if (QWidget* before = target())
-        before->removeEventFilter(this);
+    if (step >= static_cast<int>(m_steps.size())) return deleteLater();
+    if (QWidget* before = target()) before->removeEventFilter(this);
     m_step = std::max(0, step);
     const Step& now = m_steps[static_cast<std::size_t>(m_step)];
     m_title->setText(now.title);
@@ -120,8 +117,7 @@ void Tour::goTo(int step) {
     m_next->setText(m_step + 1 == static_cast<int>(m_steps.size()) ? tr("Done") : tr("Next"));
     setAccessibleName(now.title);
     setAccessibleDescription(now.text);
-    if (QWidget* about = target())
-        about->installEventFilter(this);
+    if (QWidget* about = target()) about->installEventFilter(this);
     place();
     m_next->setFocus();
 }
@@ -140,8 +136,7 @@ int Tour::leftOf(const QRect& box, const QRect& room) const {
     const int least = room.left(), most = std::max(room.left(), room.right() - width());
     const QWidget* watched = m_window.findChild<QWidget*>(m_steps[static_cast<std::size_t>(m_step)].watched);
     const auto covered = [&](int left) {
-        if (!watched || !watched->isVisible())
-            return 0;
+        if (!watched || !watched->isVisible()) return 0;
         const QRect shared =
             box.translated(left - box.left(), 0) & QRect(watched->mapTo(&m_window, QPoint()), watched->size());
         return shared.width() * shared.height();
@@ -164,10 +159,8 @@ void Tour::place() {
         m_ring->raise();
         // Below or above the part, or inside it where neither fits.
         box.moveTopLeft(QPoint(around.center().x() - width() / 2, around.bottom() + px(kNoteGap)));
-        if (box.bottom() > room.bottom())
-            box.moveBottom(around.top() - px(kNoteGap));
-        if (box.top() < room.top())
-            box.moveCenter(around.center());
+        if (box.bottom() > room.bottom()) box.moveBottom(around.top() - px(kNoteGap));
+        if (box.top() < room.top()) box.moveCenter(around.center());
         box.moveLeft(leftOf(box, room));
     }
     setGeometry(box);

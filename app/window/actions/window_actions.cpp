@@ -137,8 +137,7 @@ void WindowActions::addHeadActions() {
     add("removePane", tr("&Remove the active pane"), {}, [this] {
         m_workbench.change(
             [](Session& s) {
-                if (!s.panes.empty())
-                    removePane(s, static_cast<std::size_t>(s.activePane));
+                if (!s.panes.empty()) removePane(s, static_cast<std::size_t>(s.activePane));
             },
             tr("Remove pane"));
     });
@@ -170,15 +169,13 @@ void WindowActions::addStepActions() {
 QAction* WindowActions::stepActionFor(const QKeyEvent& event) const {
     const QKeySequence key(QKeyCombination(event.modifiers() & ~Qt::KeypadModifier, static_cast<Qt::Key>(event.key())));
     for (const char* name : {"playSteps", "stepBack", "stepForward"})
-        if (byName(name)->shortcut() == key)
-            return byName(name);
+        if (byName(name)->shortcut() == key) return byName(name);
     return nullptr;
 }
 
 void WindowActions::fillMenus(QMenuBar* bar) {
     const auto fill = [&](QMenu* menu, std::initializer_list<const char*> names) {
-        for (const char* name : names)
-            *name == '-' ? (void)menu->addSeparator() : menu->addAction(byName(name));
+        for (const char* name : names) *name == '-' ? (void)menu->addSeparator() : menu->addAction(byName(name));
         return menu;
     };
     QMenu* file = fill(bar->addMenu(tr("&File")), {"open", "openBeside"});
@@ -196,8 +193,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
                  "themeSystem", "themeLight", "themeDark",    "-",        "fullScreen",    "screenshot"});
     views->addSeparator();
     for (const View* view : allViews()) {
-        if (view->card().options->empty())
-            continue;
+        if (view->card().options->empty()) continue;
         QMenu* options = views->addMenu(fromUtf8(view->card().name));
         connect(options, &QMenu::aboutToShow, this, [this, options, view] {
             options->clear();
@@ -223,15 +219,13 @@ void WindowActions::fillMenus(QMenuBar* bar) {
 }
 
 void WindowActions::fillPanels() {
-    for (const PanelDock* dock : m_commands.docks()->all())
-        m_panels->addAction(dock->toggleViewAction());
+    for (const PanelDock* dock : m_commands.docks()->all()) m_panels->addAction(dock->toggleViewAction());
     m_panels->addSeparator();
     m_panels->addAction(byName("resetPanels"));
 }
 
 void WindowActions::fillRecent() {
-    if (!m_recent)
-        return;
+    if (!m_recent) return;
     m_recent->clear();
     for (const QString& path : m_files.recent()) {
         QAction* action = m_recent->addAction(QFileInfo(path).fileName());
@@ -272,8 +266,7 @@ void WindowActions::follow() {
         byName(name)->setEnabled(open);
     byName("frame")->setEnabled(open && !session.selected.empty());
     followSelection();
-    if (m_policies)
-        m_policies->setEnabled(open && session.panes.size() < static_cast<std::size_t>(kMaxPanes));
+    if (m_policies) m_policies->setEnabled(open && session.panes.size() < static_cast<std::size_t>(kMaxPanes));
     byName("compact")->setChecked(session.look.compact);
     followMotion();
     byName("themeSystem")->setChecked(session.look.theme == ThemeChoice::System);

@@ -27,21 +27,16 @@ Point CanvasWidget::toScene(const QPointF& position) const {
 }
 
 CanvasWidget::Gesture CanvasWidget::gestureFor(Qt::KeyboardModifiers modifiers) const {
-    if (m_pressedPick.kind == PickId::Kind::Handle)
-        return Gesture::Handle;
-    if (m_lassoArmed || modifiers & Qt::AltModifier)
-        return Gesture::Outline;
-    if (modifiers & Qt::ShiftModifier)
-        return Gesture::Brush;
-    if (!ShownPlot::of(m_scene).valid)
-        return Gesture::Pan;
+    if (m_pressedPick.kind == PickId::Kind::Handle) return Gesture::Handle;
+    if (m_lassoArmed || modifiers & Qt::AltModifier) return Gesture::Outline;
+    if (modifiers & Qt::ShiftModifier) return Gesture::Brush;
+    if (!ShownPlot::of(m_scene).valid) return Gesture::Pan;
     return modifiers & Qt::ControlModifier ? Gesture::BoxZoom : Gesture::Pan;
 }
 
 void CanvasWidget::mousePressEvent(QMouseEvent* event) {
     setFocus(Qt::MouseFocusReason);
-    if (event->button() != Qt::LeftButton)
-        return;
+    if (event->button() != Qt::LeftButton) return;
     m_pressed = m_last = toScene(event->position());
     m_pressedPick = pickAt(scene(), m_pressed, kPickTolerance);
     m_pressedModifiers = event->modifiers();
@@ -59,8 +54,7 @@ void CanvasWidget::mouseMoveEvent(QMouseEvent* event) {
         emit hovered(pick, event->position());
         return;
     }
-    if (m_gesture == Gesture::Press && std::hypot(at.x - m_pressed.x, at.y - m_pressed.y) < kDragStart)
-        return;
+    if (m_gesture == Gesture::Press && std::hypot(at.x - m_pressed.x, at.y - m_pressed.y) < kDragStart) return;
     if (m_gesture == Gesture::Press) {
         m_gesture = gestureFor(m_pressedModifiers);
         m_lasso.clear();
@@ -99,11 +93,9 @@ void CanvasWidget::armLasso() {
 bool CanvasWidget::abandonLasso() {
     const bool drawing = m_gesture == Gesture::Outline, something = drawing || m_lassoArmed;
     m_lassoArmed = false;
-    if (!something)
-        return false;
+    if (!something) return false;
     unsetCursor();
-    if (!drawing)
-        return true;
+    if (!drawing) return true;
     m_gesture = Gesture::None;
     emit lassoAbandoned();
     update();
@@ -111,8 +103,7 @@ bool CanvasWidget::abandonLasso() {
 }
 
 void CanvasWidget::mouseReleaseEvent(QMouseEvent* event) {
-    if (event->button() != Qt::LeftButton || m_gesture == Gesture::None)
-        return;
+    if (event->button() != Qt::LeftButton || m_gesture == Gesture::None) return;
     const Point at = toScene(event->position());
     if (m_gesture == Gesture::Press)
         emit clicked(m_pressedPick, m_pressedModifiers, event->position());
@@ -142,8 +133,7 @@ void CanvasWidget::finishOutline(Point at) {
 }
 
 void CanvasWidget::mouseDoubleClickEvent(QMouseEvent* event) {
-    if (event->button() != Qt::LeftButton)
-        return;
+    if (event->button() != Qt::LeftButton) return;
     m_gesture = Gesture::None;
     emit fitWanted();
 }
@@ -154,8 +144,7 @@ void CanvasWidget::wheelEvent(QWheelEvent* event) {
     const double notches = (delta.y() != 0 ? delta.y() : delta.x()) / 120.0;
     const ShownPlot shown = ShownPlot::of(scene());
     event->accept();
-    if (notches == 0)
-        return;
+    if (notches == 0) return;
     if (!shown.valid) {
         emit scrollWanted(-notches * kScrollPerNotch);
         return;
@@ -174,8 +163,7 @@ void CanvasWidget::leaveEvent(QEvent* event) {
 }
 
 std::optional<Box> CanvasWidget::bandToDraw() const {
-    if (m_gesture != Gesture::BoxZoom && m_gesture != Gesture::Brush)
-        return std::nullopt;
+    if (m_gesture != Gesture::BoxZoom && m_gesture != Gesture::Brush) return std::nullopt;
     return Box{std::min(m_pressed.x, m_last.x), std::min(m_pressed.y, m_last.y), std::abs(m_pressed.x - m_last.x),
                std::abs(m_pressed.y - m_last.y)};
 }

@@ -39,14 +39,12 @@ CanvasWidget::CanvasWidget(const TextService& text, Builder builder, QWidget* pa
 
 CanvasWidget::~CanvasWidget() {
     // Released here, because the base class destroys the context only after this object.
-    if (context())
-        context()->disconnect(this);
+    if (context()) context()->disconnect(this);
     releaseRenderer();
 }
 
 void CanvasWidget::releaseRenderer() {
-    if (!m_renderer)
-        return;
+    if (!m_renderer) return;
     makeCurrent();
     m_renderer.reset();
     doneCurrent();
@@ -66,8 +64,7 @@ const Scene& CanvasWidget::scene() {
 }
 
 void CanvasWidget::setFaded(bool faded) {
-    if (faded == m_faded)
-        return;
+    if (faded == m_faded) return;
     m_faded = faded;
     update();
 }
@@ -93,8 +90,7 @@ void CanvasWidget::paintGL() {
     const Colour ground = picture.background.a > 0 ? picture.background : chrome().canvas;
     gl->glClearColor(ground.r / 255.F, ground.g / 255.F, ground.b / 255.F, 1);
     gl->glClear(GL_COLOR_BUFFER_BIT);
-    if (picture.width <= 0 || picture.height <= 0)
-        return;
+    if (picture.width <= 0 || picture.height <= 0) return;
 
     ImGui::SetCurrentContext(m_renderer->imgui);
     ImGuiIO& io = ImGui::GetIO();

@@ -9,13 +9,11 @@ namespace kvscope {
 
 void Lasso::add(Point at) {
     constexpr double kNearest = 2;
-    if (m_path.empty() || std::hypot(at.x - m_path.back().x, at.y - m_path.back().y) >= kNearest)
-        m_path.push_back(at);
+    if (m_path.empty() || std::hypot(at.x - m_path.back().x, at.y - m_path.back().y) >= kNearest) m_path.push_back(at);
 }
 
 Lasso::Inside::Inside(const std::vector<Point>& path) {
-    if (path.size() < 3)
-        return;
+    if (path.size() < 3) return;
     const auto [low, high] = std::minmax_element(path.begin(), path.end(), [](Point a, Point b) { return a.y < b.y; });
     m_top = std::floor(low->y);
     m_rows.resize(static_cast<std::size_t>(std::floor(high->y) - m_top) + 1);
@@ -23,15 +21,13 @@ Lasso::Inside::Inside(const std::vector<Point>& path) {
         const Edge edge{path[i], path[(i + 1) % path.size()]};
         const auto first = static_cast<std::size_t>(std::floor(std::min(edge.from.y, edge.to.y)) - m_top);
         const auto last = static_cast<std::size_t>(std::floor(std::max(edge.from.y, edge.to.y)) - m_top);
-        for (std::size_t row = first; row <= last; ++row)
-            m_rows[row].push_back(edge);
+        for (std::size_t row = first; row <= last; ++row) m_rows[row].push_back(edge);
     }
 }
 
 bool Lasso::Inside::contains(Point at) const {
     const double row = std::floor(at.y) - m_top;
-    if (!(row >= 0 && row < static_cast<double>(m_rows.size())))
-        return false;
+    if (!(row >= 0 && row < static_cast<double>(m_rows.size()))) return false;
     bool inside = false;
     for (const Edge& edge : m_rows[static_cast<std::size_t>(row)]) {
         if ((edge.from.y > at.y) == (edge.to.y > at.y)) // half-open test, so that a corner counts once

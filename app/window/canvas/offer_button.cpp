@@ -11,11 +11,9 @@ namespace kvscope {
 namespace {
 
 QString labelOf(const PaneOffer& offer, const ViewInput& input) {
-    if (offer.spec.empty())
-        return fromUtf8(offer.label);
+    if (offer.spec.empty()) return fromUtf8(offer.label);
     const QString name = fromUtf8(policyById(PolicySpec::parse(offer.spec).policy).card().name);
-    if (input.panes.size() < static_cast<std::size_t>(kMaxPanes))
-        return QObject::tr("Add a pane with %1").arg(name);
+    if (input.panes.size() < static_cast<std::size_t>(kMaxPanes)) return QObject::tr("Add a pane with %1").arg(name);
     return QObject::tr("Use %1 in pane %2")
         .arg(name)
         .arg(QChar(input.panes[static_cast<std::size_t>(input.activePane)].letter));
@@ -49,8 +47,7 @@ void OfferButton::refresh(const View& view, const ViewInput& input, const Parame
 int OfferButton::room() const { return m_offer ? sizeHint().height() + px(12) : 0; }
 
 void OfferButton::place(const Scene& scene) {
-    if (!m_offer)
-        return;
+    if (!m_offer) return;
     const QSize canvas = parentWidget()->size();
     const int under = static_cast<int>(sentenceEnd(scene) * appearance().scale) + px(8);
     move((canvas.width() - width()) / 2, std::min(under, canvas.height() - height() - px(4)));
@@ -58,8 +55,7 @@ void OfferButton::place(const Scene& scene) {
 
 void takeOffer(Session& session, const PaneOffer& offer) {
     const SessionPane pane{PolicySpec::parse(offer.spec), {}, {}};
-    if (!addPane(session, pane))
-        session.panes[static_cast<std::size_t>(session.activePane)] = pane;
+    if (!addPane(session, pane)) session.panes[static_cast<std::size_t>(session.activePane)] = pane;
 }
 
 } // namespace kvscope

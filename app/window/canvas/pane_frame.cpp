@@ -41,13 +41,11 @@ PaneFrame::PaneFrame(Workbench& workbench, const View& view, int pane, const Tex
     m_busyDelay.setInterval(kBusyAfterMilliseconds);
     connect(&m_busyDelay, &QTimer::timeout, this, [this] { setBusyShown(true); });
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
-        if (changed == m_pane)
-            refresh();
+        if (changed == m_pane) refresh();
     });
     connect(&m_workbench, &Workbench::sessionChanged, this, qOverload<>(&QWidget::update));
     connect(&m_workbench, &Workbench::progressChanged, this, [this](int changed, double fraction) {
-        if (changed == m_pane)
-            m_busy->setText(tr("%1 %   Esc cancels").arg(static_cast<int>(fraction * 100)));
+        if (changed == m_pane) m_busy->setText(tr("%1 %   Esc cancels").arg(static_cast<int>(fraction * 100)));
     });
     refresh();
 }
@@ -55,18 +53,15 @@ PaneFrame::PaneFrame(Workbench& workbench, const View& view, int pane, const Tex
 void PaneFrame::setBusyShown(bool shown) {
     m_canvas->canvas()->setFaded(shown);
     m_busy->setVisible(shown);
-    if (shown)
-        m_busy->setText(tr("%1 %   Esc cancels").arg(static_cast<int>(m_workbench.progress(m_pane) * 100)));
+    if (shown) m_busy->setText(tr("%1 %   Esc cancels").arg(static_cast<int>(m_workbench.progress(m_pane) * 100)));
     placeOverlays();
 }
 
 void PaneFrame::refresh() {
     const ViewInput input = m_workbench.viewInput();
-    if (static_cast<std::size_t>(m_pane) >= input.panes.size())
-        return;
+    if (static_cast<std::size_t>(m_pane) >= input.panes.size()) return;
     const PaneData& pane = input.panes[static_cast<std::size_t>(m_pane)];
-    if (pane.computing && !m_busyDelay.isActive() && !m_busy->isVisible())
-        m_busyDelay.start();
+    if (pane.computing && !m_busyDelay.isActive() && !m_busy->isVisible()) m_busyDelay.start();
     if (!pane.computing) {
         m_busyDelay.stop();
         setBusyShown(false);
@@ -82,8 +77,7 @@ void PaneFrame::placeOverlays() {
     m_error->setGeometry((m_canvas->width() - width) / 2, margin, width, m_error->heightForWidth(width));
     m_busy->adjustSize();
     m_busy->move(px(8), m_canvas->height() - m_busy->height() - px(8));
-    for (QLabel* overlay : {m_error, m_busy})
-        overlay->raise();
+    for (QLabel* overlay : {m_error, m_busy}) overlay->raise();
 }
 
 void PaneFrame::resizeEvent(QResizeEvent* event) {
@@ -100,8 +94,7 @@ void PaneFrame::keyPressEvent(QKeyEvent* event) {
 
 void PaneFrame::paintEvent(QPaintEvent* event) {
     QFrame::paintEvent(event);
-    if (m_workbench.session().activePane != m_pane)
-        return;
+    if (m_workbench.session().activePane != m_pane) return;
     QPainter painter(this);
     painter.setPen(QPen(qColor(chrome().ink), 1.5));
     painter.drawRect(QRectF(rect()).adjusted(0.75, 0.75, -0.75, -0.75));

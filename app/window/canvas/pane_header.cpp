@@ -20,12 +20,10 @@ namespace kvscope {
 std::pair<std::int64_t, std::int64_t> selectionHits(const ViewInput& input, const RunResult& result) {
     const auto head = static_cast<std::size_t>(input.kvHead.value);
     std::pair<std::int64_t, std::int64_t> hits{0, 0};
-    if (head >= result.selection.heads.size())
-        return hits;
+    if (head >= result.selection.heads.size()) return hits;
     const auto& kept = result.selection.heads[head].kept;
     for (const TokenIndex token : input.focus.selected) {
-        if (token >= result.visible)
-            continue;
+        if (token >= result.visible) continue;
         ++hits.second;
         hits.first += std::binary_search(kept.begin(), kept.end(), token);
     }
@@ -40,8 +38,7 @@ PaneHeader::PaneHeader(Workbench& workbench, int pane, QWidget* parent)
     build();
     connect(&m_workbench, &Workbench::sessionChanged, this, &PaneHeader::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
-        if (changed == m_pane)
-            refresh();
+        if (changed == m_pane) refresh();
     });
     refresh();
 }
@@ -66,8 +63,7 @@ void PaneHeader::build() {
     m_export = iconButton("export", tr("Export this pane"), this);
     auto* maximise = iconButton("maximise", tr("Show this pane alone, or all again"), this);
     auto* close = iconButton("close", tr("Remove this pane"), this);
-    for (QToolButton* button : {m_export, maximise, close})
-        title->addWidget(button);
+    for (QToolButton* button : {m_export, maximise, close}) title->addWidget(button);
     column->addLayout(title);
     auto* metrics = new QHBoxLayout;
     metrics->setSpacing(px(4));
@@ -77,8 +73,7 @@ void PaneHeader::build() {
         QLabel* value = numberLabel(12, weight, this);
         metrics->addWidget(value);
         metrics->addSpacing(px(5));
-        if (nameLabel)
-            *nameLabel = label;
+        if (nameLabel) *nameLabel = label;
         return value;
     };
     m_error = add(tr("error"), QFont::Bold);
@@ -99,8 +94,7 @@ void PaneHeader::build() {
 
 void PaneHeader::refresh() {
     const ViewInput input = m_workbench.viewInput();
-    if (static_cast<std::size_t>(m_pane) >= input.panes.size())
-        return;
+    if (static_cast<std::size_t>(m_pane) >= input.panes.size()) return;
     const PaneData& pane = input.panes[static_cast<std::size_t>(m_pane)];
     const SessionPane& spec = m_workbench.session().panes[static_cast<std::size_t>(m_pane)];
     m_policyId = pane.policyId;
@@ -140,8 +134,7 @@ void PaneHeader::refreshMetrics(const ViewInput& input, const PaneData& pane) {
     const auto [hit, of] = selectionHits(input, *pane.result);
     m_hitsName->setText(input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
     m_hits->setText(QString("%1/%2").arg(hit).arg(of));
-    if (kept == pane.result->requested || pane.result->visible == 0)
-        return;
+    if (kept == pane.result->requested || pane.result->visible == 0) return;
     m_realised->setVisible(true);
     if (!chosen.queryHeads.empty()) {
         m_realised->setText(tr("union %1").arg(countText(kept)));

@@ -69,8 +69,7 @@ QLineEdit* RangeDialog::field(int row, int column, const QString& name, double v
 }
 
 void RangeDialog::addColourRow() {
-    if (!withScale([](const ColourScale&) {}))
-        return;
+    if (!withScale([](const ColourScale&) {})) return;
     m_grid->addWidget(new QLabel(tr("Colours"), this), 3, 0);
     m_colourFrom = field(3, 1, "coloursFrom", 0);
     m_colourTo = field(3, 2, "coloursTo", 1);
@@ -100,8 +99,7 @@ void RangeDialog::addColourRow() {
     // A new range of the view has new automatic colour limits; they are shown unless the user has typed others.
     connect(&m_workbench, &Workbench::dataChanged, this, [this](const QString& viewId) {
         const bool isTyped = m_colourFrom->isModified() || m_colourTo->isModified();
-        if (viewId == fromUtf8(m_view.card().id) && !isTyped)
-            followColours();
+        if (viewId == fromUtf8(m_view.card().id) && !isTyped) followColours();
     });
     followColours();
 }
@@ -109,8 +107,7 @@ void RangeDialog::addColourRow() {
 bool RangeDialog::withScale(const std::function<void(const ColourScale&)>& use) const {
     const ViewInput input = m_workbench.viewInput(m_view); // holds the data that the scale looks at
     const auto scale = m_view.colourScale(input, viewOptions(m_workbench.session(), m_view));
-    if (scale)
-        use(*scale);
+    if (scale) use(*scale);
     return scale != nullptr;
 }
 
@@ -125,22 +122,18 @@ void RangeDialog::followColours() {
 }
 
 void RangeDialog::applyColourChange(const std::optional<SettingChange>& settingChange) {
-    if (!settingChange)
-        return;
+    if (!settingChange) return;
     m_workbench.change(
         [&](Session& s) {
-            for (const auto& [id, text] : settingChange->options)
-                setViewOption(s, m_view.card().id, id, text);
+            for (const auto& [id, text] : settingChange->options) setViewOption(s, m_view.card().id, id, text);
         },
         fromUtf8(settingChange->step));
 }
 
 bool RangeDialog::applyColours() {
     double low = 0, high = 0;
-    if (!read(m_colourFrom, m_colourTo, low, high))
-        return false;
-    if (!m_colourFrom->isModified() && !m_colourTo->isModified())
-        return true; // as it is, and perhaps automatic
+    if (!read(m_colourFrom, m_colourTo, low, high)) return false;
+    if (!m_colourFrom->isModified() && !m_colourTo->isModified()) return true; // as it is, and perhaps automatic
     std::optional<SettingChange> change;
     withScale([&](const ColourScale& scale) { change = rangeSetTo(scale, low, high); });
     mark(m_colourFrom, change.has_value());
@@ -151,8 +144,7 @@ bool RangeDialog::applyColours() {
 void RangeDialog::apply() {
     Viewport::Range range{};
     const bool x = read(m_xFrom, m_xTo, range.xMin, range.xMax), y = read(m_yFrom, m_yTo, range.yMin, range.yMax);
-    if (x && y && (!m_colourFrom || applyColours()))
-        m_workbench.setRange(m_view, range);
+    if (x && y && (!m_colourFrom || applyColours())) m_workbench.setRange(m_view, range);
 }
 
 } // namespace kvscope

@@ -52,8 +52,7 @@ void forEachTokenMark(const Scene& scene, const std::function<void(TokenIndex, P
 template <class Predicate> std::vector<TokenIndex> tokensWhere(const Scene& scene, const Predicate& holds) {
     std::vector<TokenIndex> tokens;
     forEachTokenMark(scene, [&](TokenIndex token, Point at, bool shown) {
-        if (shown && holds(at))
-            tokens.push_back(token);
+        if (shown && holds(at)) tokens.push_back(token);
     });
     std::sort(tokens.begin(), tokens.end());
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
@@ -104,8 +103,7 @@ std::vector<TokenIndex> tokensInLasso(const Scene& scene, const Lasso& lasso) {
 
 std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector<TokenIndex>& tokens) {
     const ShownPlot shown = ShownPlot::of(scene);
-    if (!shown.valid || tokens.empty())
-        return std::nullopt;
+    if (!shown.valid || tokens.empty()) return std::nullopt;
     if (shown.yDown) {
         const double first = tokens.front(), last = tokens.back() + 1, margin = std::max(4.0, 0.1 * (last - first));
         return Viewport::Range{std::max(0.0, first - margin), last + margin, shown.range.yMin, shown.range.yMax};
@@ -113,14 +111,12 @@ std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector
     constexpr double far = std::numeric_limits<double>::infinity();
     Viewport::Range around{far, -far, far, -far};
     forEachTokenMark(scene, [&](TokenIndex token, Point at, bool) {
-        if (!std::binary_search(tokens.begin(), tokens.end(), token))
-            return;
+        if (!std::binary_search(tokens.begin(), tokens.end(), token)) return;
         const double x = xData(shown, at.x), y = yData(shown, at.y);
         around = {std::min(around.xMin, x), std::max(around.xMax, x), std::min(around.yMin, y),
                   std::max(around.yMax, y)};
     });
-    if (around.xMin > around.xMax)
-        return std::nullopt;
+    if (around.xMin > around.xMax) return std::nullopt;
     // A single token gets a twentieth of the present range.
     const auto widen = [](double& low, double& high, double least) {
         const double grow = std::max(0.1 * (high - low), (least - (high - low)) / 2);
@@ -135,8 +131,7 @@ std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector
 std::optional<Point> positionOfToken(const Scene& scene, TokenIndex token) {
     std::optional<Point> found;
     forEachTokenMark(scene, [&](TokenIndex candidate, Point at, bool) {
-        if (candidate == token && !found)
-            found = at;
+        if (candidate == token && !found) found = at;
     });
     return found;
 }

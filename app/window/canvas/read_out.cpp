@@ -92,8 +92,7 @@ void ReadOut::fill() {
         return;
     }
     for (const PaneData& pane : input.panes) {
-        if (!pane.result)
-            continue;
+        if (!pane.result) continue;
         const TokenDecision decision = tokenDecisionOf(*pane.result, input.kvHead, m_token);
         auto* name = new QWidget(m_body);
         auto* row = new QHBoxLayout(name);
@@ -126,8 +125,7 @@ void ReadOut::addFacts() {
 
 void ReadOut::showToken(TokenIndex token, const QWidget& over, const QPointF& widgetPosition, bool pinned,
                         const PointFacts& more) {
-    if (token < 0 || !m_workbench.capture() || token >= m_workbench.capture()->info().numTokens)
-        return dismiss();
+    if (token < 0 || !m_workbench.capture() || token >= m_workbench.capture()->info().numTokens) return dismiss();
     m_token = token;
     m_pinned = pinned;
     m_facts = more;
@@ -136,31 +134,26 @@ void ReadOut::showToken(TokenIndex token, const QWidget& over, const QPointF& wi
 }
 
 void ReadOut::showFacts(const PointFacts& facts, const QWidget& over, const QPointF& widgetPosition, bool pinned) {
-    if (facts.rows.empty())
-        return dismiss();
+    if (facts.rows.empty()) return dismiss();
     m_token = -1;
     m_pinned = pinned;
     m_facts = facts;
     clearBody();
     m_lines.clear();
     addFacts();
-    if (pinned)
-        m_grid->addWidget(roleLabel(tr("pinned, Esc releases"), "quiet", m_body), m_grid->rowCount(), 0, 1, 3);
+    if (pinned) m_grid->addWidget(roleLabel(tr("pinned, Esc releases"), "quiet", m_body), m_grid->rowCount(), 0, 1, 3);
     placeBeside(over, widgetPosition);
 }
 
 void ReadOut::placeBeside(const QWidget& over, const QPointF& widgetPosition) {
-    if (parentWidget() != over.window())
-        setParent(over.window());
+    if (parentWidget() != over.window()) setParent(over.window());
     m_body->show();
     adjustSize();
     const QPointF at = over.mapTo(over.window(), widgetPosition);
     const double gap = px(12);
     double x = at.x() + gap, y = at.y() + gap;
-    if (x + width() > parentWidget()->width())
-        x = at.x() - gap - width();
-    if (y + height() > parentWidget()->height())
-        y = at.y() - gap - height();
+    if (x + width() > parentWidget()->width()) x = at.x() - gap - width();
+    if (y + height() > parentWidget()->height()) y = at.y() - gap - height();
     move(static_cast<int>(std::max(0.0, x)), static_cast<int>(std::max(0.0, y)));
     setAccessibleName(text());
     show();
@@ -168,8 +161,7 @@ void ReadOut::placeBeside(const QWidget& over, const QPointF& widgetPosition) {
 }
 
 void ReadOut::refresh() {
-    if (!isVisible() || m_token < 0)
-        return;
+    if (!isVisible() || m_token < 0) return;
     fill();
     m_body->show();
     adjustSize();

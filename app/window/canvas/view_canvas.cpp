@@ -28,8 +28,7 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
     connect(&m_workbench, &Workbench::focusChanged, m_canvas, &CanvasWidget::invalidate);
     connect(&m_workbench, &Workbench::cursorChanged, this, &ViewCanvas::cursorChanged);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
-        if (m_view.card().perPane && changed != m_pane)
-            return;
+        if (m_view.card().perPane && changed != m_pane) return;
         m_canvas->invalidate();
         m_readOut->refresh();
         m_canvas->setAccessibleDescription(finding());
@@ -41,14 +40,12 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
 
 ViewCanvas::~ViewCanvas() {
     delete m_readOut;
-    if (m_shown)
-        m_workbench.hideView(m_view);
+    if (m_shown) m_workbench.hideView(m_view);
 }
 
 ViewInput ViewCanvas::input() const {
     ViewInput input = m_workbench.viewInput(m_view);
-    if (m_view.card().perPane)
-        input.activePane = m_pane;
+    if (m_view.card().perPane) input.activePane = m_pane;
     return input;
 }
 
@@ -66,8 +63,7 @@ Viewport ViewCanvas::viewportFor(double width, double height) const {
 }
 
 void ViewCanvas::setBesideOthers(bool beside) {
-    if (std::exchange(m_besideOthers, beside) != beside)
-        m_canvas->invalidate();
+    if (std::exchange(m_besideOthers, beside) != beside) m_canvas->invalidate();
 }
 
 Scene ViewCanvas::sceneFor(double width, double height) {
@@ -78,8 +74,7 @@ Scene ViewCanvas::sceneFor(double width, double height) {
     const bool waitsForData = !m_view.card().data.empty() && !now.data.value && now.data.computing;
     // The old picture stays, faded, until the new one is ready, if it has the widget's size.
     const bool sameSize = m_lastScene.width == width && m_lastScene.height == height;
-    if ((waitsForResult || waitsForData) && sameSize && !m_lastScene.items.empty())
-        return m_lastScene;
+    if ((waitsForResult || waitsForData) && sameSize && !m_lastScene.items.empty()) return m_lastScene;
     const double offered = m_offer->room() / appearance().scale;
     m_lastScene = m_view.buildScene(now, options(), viewportFor(width, std::max(1.0, height - offered)));
     m_lastScene.height = height;
@@ -94,12 +89,10 @@ QString ViewCanvas::finding() const {
 
 void ViewCanvas::revealSelection() {
     const auto& selected = m_workbench.session().selected;
-    if (selected == m_revealed || m_canvas->height() < 2)
-        return;
+    if (selected == m_revealed || m_canvas->height() < 2) return;
     m_revealed = selected;
     const TokenIndex token = selected.empty() ? -1 : selected[selected.size() / 2];
-    if (token < 0 || m_canvas->hasFocus())
-        return;
+    if (token < 0 || m_canvas->hasFocus()) return;
     const Viewport viewport =
         viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale);
     if (const auto scroll = m_view.scrollTo(input(), viewport, token);
@@ -108,8 +101,7 @@ void ViewCanvas::revealSelection() {
 }
 
 void ViewCanvas::dataChanged(const QString& viewId) {
-    if (viewId != fromUtf8(m_view.card().id))
-        return;
+    if (viewId != fromUtf8(m_view.card().id)) return;
     DataState now = m_workbench.viewInput(m_view).data;
     const bool same = now.value == m_seen.value && now.computing == m_seen.computing && now.error == m_seen.error;
     m_seen = std::move(now);
@@ -121,44 +113,38 @@ void ViewCanvas::dataChanged(const QString& viewId) {
 }
 
 void ViewCanvas::rangeChanged(const QString& viewId) {
-    if (viewId != fromUtf8(m_view.card().id))
-        return;
+    if (viewId != fromUtf8(m_view.card().id)) return;
     m_canvas->invalidate();
     m_readOut->refresh();
 }
 
 void ViewCanvas::cursorChanged() {
     // A view without a step sequence does not depend on the step cursor.
-    if (!isVisible() || m_view.stepSequence(input(), options()).events.empty())
-        return;
+    if (!isVisible() || m_view.stepSequence(input(), options()).events.empty()) return;
     m_canvas->invalidate();
     m_readOut->refresh();
 }
 
 void ViewCanvas::showEvent(QShowEvent* event) {
     QWidget::showEvent(event);
-    if (!std::exchange(m_shown, true))
-        m_workbench.showView(m_view);
+    if (!std::exchange(m_shown, true)) m_workbench.showView(m_view);
 }
 
 void ViewCanvas::hideEvent(QHideEvent* event) {
     QWidget::hideEvent(event);
-    if (std::exchange(m_shown, false))
-        m_workbench.hideView(m_view);
+    if (std::exchange(m_shown, false)) m_workbench.hideView(m_view);
 }
 
 void ViewCanvas::sessionChanged() {
     m_canvas->invalidate();
-    if (m_workbench.capture())
-        revealSelection();
+    if (m_workbench.capture()) revealSelection();
     m_readOut->refresh();
     refreshOffer();
 }
 
 void ViewCanvas::refreshOffer() {
     m_offer->refresh(m_view, input(), options());
-    if (m_offer->offer() && m_canvas->height() > 1)
-        m_offer->place(m_canvas->scene());
+    if (m_offer->offer() && m_canvas->height() > 1) m_offer->place(m_canvas->scene());
 }
 
 void ViewCanvas::resizeEvent(QResizeEvent* event) {
@@ -187,15 +173,13 @@ void ViewCanvas::nudge(int tokens) {
 bool ViewCanvas::hasLockedCell() const { return isVisible() && m_view.lockReleased(options()); }
 
 bool ViewCanvas::releaseCell() {
-    if (!hasLockedCell())
-        return false;
+    if (!hasLockedCell()) return false;
     applyChange(*m_view.lockReleased(options()));
     return true;
 }
 
 bool ViewCanvas::moveLockedCell(int across, int down) {
-    if (!hasLockedCell())
-        return false;
+    if (!hasLockedCell()) return false;
     if (const auto moved = m_view.lockMoved(input(), options(), across, down))
         applyChange(*moved, "keys " + fromUtf8(m_view.card().id));
     return true;
@@ -207,16 +191,13 @@ void ViewCanvas::keyPressEvent(QKeyEvent* event) {
     switch (event->key()) {
     case Qt::Key_Left:
     case Qt::Key_Right:
-        if (moveLockedCell(event->key() == Qt::Key_Left ? -step : step, 0))
-            return;
+        if (moveLockedCell(event->key() == Qt::Key_Left ? -step : step, 0)) return;
         break;
     case Qt::Key_Up:
     case Qt::Key_Down:
-        if (moveLockedCell(0, event->key() == Qt::Key_Up ? -step : step))
-            return;
+        if (moveLockedCell(0, event->key() == Qt::Key_Up ? -step : step)) return;
         break;
-    default:
-        break;
+    default: break;
     }
     const bool pinned = m_readOut->isPinned() && m_readOut->token() >= 0; // arrow keys then move from token to token
     if (pinned && (event->key() == Qt::Key_Left || event->key() == Qt::Key_Up))

@@ -21,8 +21,7 @@ namespace kvscope {
 namespace {
 
 void addRun(std::vector<TokenIndex>& tokens, TokenIndex from, TokenIndex to) {
-    for (TokenIndex token = std::min(from, to); token <= std::max(from, to); ++token)
-        tokens.push_back(token);
+    for (TokenIndex token = std::min(from, to); token <= std::max(from, to); ++token) tokens.push_back(token);
 }
 
 void makeSet(std::vector<TokenIndex>& tokens) {
@@ -34,8 +33,7 @@ void select(Workbench& workbench, std::vector<TokenIndex> tokens, const QString&
     makeSet(tokens);
     workbench.change(
         [&](Session& s) {
-            if (s.selected == tokens)
-                return;
+            if (s.selected == tokens) return;
             s.selected = tokens;
             s.selectionName.clear();
         },
@@ -55,8 +53,7 @@ void ViewCanvas::connectGestures() {
     connect(m_canvas, &CanvasWidget::menuWanted, this, &ViewCanvas::showMenu);
     connect(m_canvas, &CanvasWidget::fitWanted, this, &ViewCanvas::resetView);
     connect(m_canvas, &CanvasWidget::pointerLeft, this, [this] {
-        if (m_readOut->isPinned())
-            return;
+        if (m_readOut->isPinned()) return;
         m_readOut->dismiss();
         m_workbench.setHovered(-1);
     });
@@ -65,8 +62,7 @@ void ViewCanvas::connectGestures() {
 }
 
 void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
-    if (m_readOut->isPinned())
-        return;
+    if (m_readOut->isPinned()) return;
     using enum PickId::Kind;
     const bool hasFacts = pick.kind == Cell || pick.kind == Node || pick.kind == Handle || pick.kind == Legend;
     if (hasFacts && m_workbench.capture()) {
@@ -85,8 +81,7 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
         m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
     if (pick.kind == PickId::Kind::Cell || pick.kind == PickId::Kind::Node) {
         const PointFacts facts = factsAt(at);
-        if (follow(facts) || selectGroup(at))
-            return;
+        if (follow(facts) || selectGroup(at)) return;
         if (!facts.rows.empty()) { // facts of other marks are pinned until Esc or another click
             m_workbench.setHovered(facts.token);
             m_readOut->showFacts(facts, *m_canvas, at, true);
@@ -96,8 +91,7 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
     if (pick.kind != PickId::Kind::Token) {
         m_readOut->dismiss();
         m_workbench.setHovered(-1);
-        if (pick.kind == PickId::Kind::None && modifiers == Qt::NoModifier)
-            select(m_workbench, {});
+        if (pick.kind == PickId::Kind::None && modifiers == Qt::NoModifier) select(m_workbench, {});
         return;
     }
     const auto token = static_cast<TokenIndex>(pick.index);
@@ -122,8 +116,7 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
 bool ViewCanvas::selectGroup(const QPointF& at) {
     const double scale = appearance().scale;
     const auto tokens = m_view.tokensAt(input(), options(), m_canvas->scene(), {at.x() / scale, at.y() / scale});
-    if (!tokens.empty())
-        select(m_workbench, tokens);
+    if (!tokens.empty()) select(m_workbench, tokens);
     return !tokens.empty();
 }
 
@@ -137,8 +130,7 @@ bool ViewCanvas::follow(const PointFacts& facts) {
         applyChange(*facts.settingChange);
         return true;
     }
-    if (facts.layer < 0)
-        return false;
+    if (facts.layer < 0) return false;
     const auto capture = m_workbench.capture();
     m_workbench.change(
         [&](Session& s) {
@@ -155,28 +147,21 @@ bool ViewCanvas::follow(const PointFacts& facts) {
 void ViewCanvas::applyChange(const SettingChange& settingChange, const QString& mergeKey) {
     m_workbench.change(
         [&](Session& s) {
-            for (const auto& [id, text] : settingChange.options)
-                setViewOption(s, m_view.card().id, id, text);
-            if (settingChange.pane >= 0)
-                s.activePane = settingChange.pane;
-            if (settingChange.budget)
-                setBudget(s, *settingChange.budget);
-            if (!settingChange.cut.empty())
-                s.cut = settingChange.cut;
-            if (settingChange.values.empty())
-                return;
+            for (const auto& [id, text] : settingChange.options) setViewOption(s, m_view.card().id, id, text);
+            if (settingChange.pane >= 0) s.activePane = settingChange.pane;
+            if (settingChange.budget) setBudget(s, *settingChange.budget);
+            if (!settingChange.cut.empty()) s.cut = settingChange.cut;
+            if (settingChange.values.empty()) return;
             PolicySpec& policy = s.panes[static_cast<std::size_t>(s.activePane)].policy;
             for (const auto& [id, text] : settingChange.values)
-                if (policy.values.has(id))
-                    policy.values.setText(id, text);
+                if (policy.values.has(id)) policy.values.setText(id, text);
         },
         fromUtf8(settingChange.step), mergeKey);
 }
 
 void ViewCanvas::takeOffered() {
     const auto offer = m_offer->offer();
-    if (!offer)
-        return;
+    if (!offer) return;
     if (offer->spec.empty())
         applyChange(offer->settingChange);
     else
@@ -187,15 +172,13 @@ void ViewCanvas::brush(const std::vector<TokenIndex>& tokens, bool finished) {
     m_workbench.setBrushing(!finished);
     m_readOut->dismiss();
     select(m_workbench, tokens, "brush");
-    if (finished)
-        m_workbench.endMerge();
+    if (finished) m_workbench.endMerge();
 }
 
 /// As with clicks, Shift adds to the selection and Ctrl removes from it. Both start from the selection before the
 /// lasso, so tokens that leave the lasso while it is drawn get their old state back.
 void ViewCanvas::lasso(const std::vector<TokenIndex>& tokens, Qt::KeyboardModifiers modifiers, bool finished) {
-    if (!m_beforeLasso)
-        m_beforeLasso = m_workbench.session().selected;
+    if (!m_beforeLasso) m_beforeLasso = m_workbench.session().selected;
     const std::vector<TokenIndex>& before = *m_beforeLasso;
     std::vector<TokenIndex> chosen;
     if (modifiers & Qt::ShiftModifier)
@@ -205,13 +188,11 @@ void ViewCanvas::lasso(const std::vector<TokenIndex>& tokens, Qt::KeyboardModifi
     else
         chosen = tokens;
     brush(chosen, finished);
-    if (finished)
-        m_beforeLasso.reset();
+    if (finished) m_beforeLasso.reset();
 }
 
 void ViewCanvas::takeLassoBack() {
-    if (m_beforeLasso)
-        brush(*std::exchange(m_beforeLasso, std::nullopt), true);
+    if (m_beforeLasso) brush(*std::exchange(m_beforeLasso, std::nullopt), true);
 }
 
 void ViewCanvas::scrollBy(double delta) {
@@ -223,16 +204,13 @@ void ViewCanvas::scrollBy(double delta) {
 
 void ViewCanvas::dragHandle(const PickId& handle, const QPointF& at, bool finished) {
     const auto settingChange = m_view.draggedTo(input(), options(), m_canvas->scene(), handle, {at.x(), at.y()});
-    if (settingChange)
-        applyChange(*settingChange, "drag " + QString::fromStdString(m_view.card().id));
-    if (finished)
-        m_workbench.endMerge();
+    if (settingChange) applyChange(*settingChange, "drag " + QString::fromStdString(m_view.card().id));
+    if (finished) m_workbench.endMerge();
 }
 
 void ViewCanvas::frameSelection() {
     const auto& selected = m_workbench.session().selected;
-    if (selected.empty())
-        return;
+    if (selected.empty()) return;
     Viewport viewport = viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale);
     if (const auto scroll = m_view.scrollTo(input(), viewport, selected[selected.size() / 2]))
         return m_workbench.change([&](Session& s) { s.look.stripScroll = *scroll; }, tr("Frame"));
@@ -241,8 +219,7 @@ void ViewCanvas::frameSelection() {
         viewport.range.reset();
         scene = m_view.buildScene(input(), options(), viewport);
     }
-    if (const auto range = rangeAround(scene, selected))
-        m_workbench.setRange(m_view, range);
+    if (const auto range = rangeAround(scene, selected)) m_workbench.setRange(m_view, range);
 }
 
 void ViewCanvas::copyImage() { QGuiApplication::clipboard()->setImage(m_canvas->grabFramebuffer()); }
@@ -250,8 +227,7 @@ void ViewCanvas::copyImage() { QGuiApplication::clipboard()->setImage(m_canvas->
 void ViewCanvas::copyData() { QGuiApplication::clipboard()->setText(tableAsTsv(table())); }
 
 void ViewCanvas::showRange() {
-    if (ShownPlot::of(m_canvas->scene()).valid)
-        (new RangeDialog(m_workbench, *this, window()))->show();
+    if (ShownPlot::of(m_canvas->scene()).valid) (new RangeDialog(m_workbench, *this, window()))->show();
 }
 
 void ViewCanvas::showMenu(const QPoint& at) {

@@ -41,8 +41,7 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     connect(&m_workbench, &Workbench::sessionChanged, this, &ViewDock::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, &ViewDock::refresh);
     connect(&m_workbench, &Workbench::dataChanged, this, [this, id = fromUtf8(view.card().id)](const QString& changed) {
-        if (changed == id)
-            refresh();
+        if (changed == id) refresh();
     });
     refresh();
 }

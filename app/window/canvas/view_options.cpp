@@ -57,8 +57,7 @@ void askFor(QWidget* parent, Workbench& workbench, const View& view, const Param
         text = QInputDialog::getText(parent, label, wrong.isEmpty() ? help : help + "\n\n" + wrong, QLineEdit::Normal,
                                      text, &accepted)
                    .trimmed();
-        if (!accepted)
-            return;
+        if (!accepted) return;
         try {
             ParameterValues(view.card().options).setText(spec.id, text.toStdString());
             return workbench.change([&](Session& s) { setViewOption(s, view.card().id, spec.id, text.toStdString()); },
@@ -85,8 +84,7 @@ void fillParameters(QMenu* menu, Workbench& workbench, const View& view, const P
     menu->clear();
     const bool any = spec.unit == kParameterUnit;
     addEntry(menu, workbench, view, spec, any ? QObject::tr("Automatic") : QObject::tr("Budget"), {}, chosen.empty());
-    if (any)
-        addEntry(menu, workbench, view, spec, QObject::tr("Budget"), "budget", chosen == "budget");
+    if (any) addEntry(menu, workbench, view, spec, QObject::tr("Budget"), "budget", chosen == "budget");
     const auto pane = static_cast<std::size_t>(now.activePane);
     if (pane < now.panes.size() && now.panes[pane].recordedPath.empty())
         for (const ParameterSpec& one : now.panes[pane].policy.values.table()) {
@@ -100,8 +98,7 @@ void fillParameters(QMenu* menu, Workbench& workbench, const View& view, const P
 
 std::string joined(const std::vector<std::string>& files) {
     std::string text;
-    for (const std::string& file : files)
-        text += (text.empty() ? "" : ";") + file;
+    for (const std::string& file : files) text += (text.empty() ? "" : ";") + file;
     return text;
 }
 
@@ -115,8 +112,7 @@ void chooseFiles(QWidget* parent, Workbench& workbench, const View& view, const 
             : QStringList(
                   QFileDialog::getOpenFileName(parent, label, folder, QObject::tr("Tables (*.csv);;All files (*)")));
     chosen.removeAll(QString());
-    if (chosen.isEmpty())
-        return;
+    if (chosen.isEmpty()) return;
     std::vector<std::string> files =
         captures ? filesOf(viewOptions(workbench.session(), view).text(spec.id)) : std::vector<std::string>{};
     for (const QString& file : chosen)
@@ -144,8 +140,7 @@ void fillFiles(QMenu* menu, Workbench& workbench, const View& view, const Parame
 
 QString chipText(const ParameterSpec& spec, const ParameterValues& values) {
     for (const ParameterChoice& choice : spec.choices)
-        if (choice.id == values.choice(spec.id))
-            return fromUtf8(choice.label) + " ▾";
+        if (choice.id == values.choice(spec.id)) return fromUtf8(choice.label) + " ▾";
     return {};
 }
 
@@ -181,8 +176,7 @@ void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
 void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QWidget* parent) {
     int room = kMostChips;
     for (const ParameterSpec& spec : *view.card().options) {
-        if (spec.kind != ParameterKind::Choice || room-- <= 0)
-            continue;
+        if (spec.kind != ParameterKind::Choice || room-- <= 0) continue;
         QPushButton* chip = chipButton({}, "plain", parent);
         chip->setAccessibleName(fromUtf8(spec.label));
         auto* menu = new QMenu(chip);

@@ -23,16 +23,13 @@ int ViewTableModel::columnCount(const QModelIndex& parent) const {
 }
 
 QVariant ViewTableModel::data(const QModelIndex& index, int role) const {
-    if (!index.isValid() || role != Qt::DisplayRole)
-        return {};
+    if (!index.isValid() || role != Qt::DisplayRole) return {};
     return fromUtf8(m_table.cell(index.row(), index.column()));
 }
 
 QVariant ViewTableModel::headerData(int section, Qt::Orientation orientation, int role) const {
-    if (role != Qt::DisplayRole || section < 0)
-        return {};
-    if (orientation == Qt::Vertical)
-        return section;
+    if (role != Qt::DisplayRole || section < 0) return {};
+    if (orientation == Qt::Vertical) return section;
     return section < columnCount() ? fromUtf8(m_table.columns[static_cast<std::size_t>(section)]) : QVariant();
 }
 

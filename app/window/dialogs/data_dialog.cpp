@@ -39,12 +39,10 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
 
     const QPointer<ViewCanvas> source(&canvas);
     const auto follow = [this, source] {
-        if (source)
-            m_model.show(source->table());
+        if (source) m_model.show(source->table());
     };
     connect(copy, &QPushButton::clicked, this, [source] {
-        if (source)
-            QGuiApplication::clipboard()->setText(tableAsTsv(source->table()));
+        if (source) QGuiApplication::clipboard()->setText(tableAsTsv(source->table()));
     });
     connect(&canvas, &QObject::destroyed, this, &QDialog::reject);
     connect(&workbench, &Workbench::paneChanged, this, follow);
@@ -53,11 +51,9 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
     connect(&workbench, &Workbench::dataChanged, this,
             [follow, &workbench, &view = canvas.view(),
              seen = std::shared_ptr<const ViewData>()](const QString& viewId) mutable {
-                if (viewId != fromUtf8(view.card().id))
-                    return;
+                if (viewId != fromUtf8(view.card().id)) return;
                 const auto now = workbench.viewInput(view).data.value;
-                if (std::exchange(seen, now) == now)
-                    return;
+                if (std::exchange(seen, now) == now) return;
                 follow();
             });
     follow();

@@ -79,8 +79,7 @@ Choices buildForm(QDialog& dialog, const ViewCanvas& canvas) {
 FigureRequest figureOf(const ViewCanvas& canvas, const Choices& choices, const std::string& path) {
     FigureRequest figure;
     figure.viewId = canvas.view().card().id;
-    if (canvas.view().card().perPane)
-        figure.pane = static_cast<std::size_t>(canvas.pane());
+    if (canvas.view().card().perPane) figure.pane = static_cast<std::size_t>(canvas.pane());
     figure.width = choices.width->value();
     figure.height = choices.height->value();
     figure.scale = choices.scale->value();
@@ -112,8 +111,7 @@ void writeList(Workbench& workbench, const ViewCanvas& canvas, const std::string
     const Session& session = workbench.session();
     const int pane = canvas.view().card().perPane ? canvas.pane() : session.activePane;
     const PaneData data = workbench.viewInput().panes.at(static_cast<std::size_t>(pane));
-    if (!data.result)
-        throw Error({"This pane has no result yet", "", "wait until it is computed", path});
+    if (!data.result) throw Error({"This pane has no result yet", "", "wait until it is computed", path});
     checkIsNoSource(path, filesReadBy(session));
     RecordFilter filter;
     filter.withScores = true;
@@ -127,8 +125,7 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
     QDialog dialog(&window);
     dialog.setWindowTitle(QObject::tr("Export %1").arg(fromUtf8(canvas.view().card().name)));
     const Choices choices = buildForm(dialog, canvas);
-    if (dialog.exec() != QDialog::Accepted)
-        return;
+    if (dialog.exec() != QDialog::Accepted) return;
     const bool list = choices.what->currentIndex() == 1;
     const QFileInfo capture(fromUtf8(workbench.session().capturePath));
     const QString proposed = capture.dir().filePath(
@@ -136,8 +133,7 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
     const QString path = QFileDialog::getSaveFileName(&window, QObject::tr("Export"), proposed,
                                                       list ? QObject::tr("Lists (*.json *.csv *.h5)")
                                                            : QObject::tr("Figures (*.png *.svg *.pdf)"));
-    if (path.isEmpty())
-        return;
+    if (path.isEmpty()) return;
     if (!list)
         return writeFigure(workbench, figureOf(canvas, choices, path.toStdString()), choices.footer->isChecked(),
                            notices);

@@ -62,8 +62,7 @@ GoToDialog::GoToDialog(Workbench& workbench, QWidget* parent) : QDialog(parent),
     buttons->button(QDialogButtonBox::Ok)->setText(tr("Go"));
     grid->addWidget(buttons, 6, 0, 1, 2);
     connect(buttons, &QDialogButtonBox::accepted, this, [this] {
-        if (apply())
-            accept();
+        if (apply()) accept();
     });
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
     m_layer->setFocus();
@@ -81,8 +80,7 @@ QLineEdit* GoToDialog::field(const char* name, const QString& label, int row) {
 
 bool GoToDialog::apply() {
     const auto capture = m_workbench.capture();
-    if (!capture)
-        return false;
+    if (!capture) return false;
     const CaptureInfo& info = capture->info();
     int wrong = 0;
     const auto layer = placeIn(m_layer, info.layers.back().layer.value + 1, wrong);
@@ -91,8 +89,7 @@ bool GoToDialog::apply() {
     const auto key = placeIn(m_key, info.numTokens, wrong), query = placeIn(m_query, info.numTokens, wrong);
     const bool known = !layer || std::any_of(info.layers.begin(), info.layers.end(),
                                              [&](const LayerInfo& l) { return l.layer.value == *layer; });
-    if (!known)
-        setWrong(m_layer, true);
+    if (!known) setWrong(m_layer, true);
     if (wrong > 0 || !known) {
         m_why->setText(
             tr("This capture has layers up to %1, %2 KV heads, %3 query heads and %4 tokens, all counted from 0.")
@@ -104,12 +101,9 @@ bool GoToDialog::apply() {
     }
     m_workbench.change(
         [&](Session& s) {
-            if (layer)
-                s.layer = LayerIndex(*layer);
-            if (kvHead)
-                chooseKvHead(s, KvHeadIndex(*kvHead), *capture);
-            if (queryHead)
-                chooseQueryHead(s, QueryHeadIndex(*queryHead), *capture);
+            if (layer) s.layer = LayerIndex(*layer);
+            if (kvHead) chooseKvHead(s, KvHeadIndex(*kvHead), *capture);
+            if (queryHead) chooseQueryHead(s, QueryHeadIndex(*queryHead), *capture);
             if (key) {
                 s.selected = {static_cast<TokenIndex>(*key)};
                 s.selectionName.clear();

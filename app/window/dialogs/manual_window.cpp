@@ -35,8 +35,7 @@ constexpr double kWidestPicture = 620; // of the design: fits the page beside it
 QImage drawSvg(const QString& path, double pixelRatio) {
     QSvgRenderer renderer(path);
     QSizeF size = renderer.defaultSize();
-    if (!renderer.isValid() || size.isEmpty())
-        return {};
+    if (!renderer.isValid() || size.isEmpty()) return {};
     size *= appearance().scale * std::min(1.0, kWidestPicture / size.width());
     QImage image((size * pixelRatio).toSize(), QImage::Format_ARGB32_Premultiplied);
     image.fill(Qt::white); // exported figures are light
@@ -53,15 +52,13 @@ void setBlock(const QTextBlock& block) {
     QTextBlockFormat format;
     format.setNonBreakableLines(false);
     format.setBottomMargin(code ? 0 : px(6));
-    if (code)
-        format.setBackground(qColor(chrome().sunken));
+    if (code) format.setBackground(qColor(chrome().sunken));
     QTextCursor(block).mergeBlockFormat(format);
 }
 
 /// Headings are anchors, named as GitHub names them: "All policies" is #all-policies.
 void nameHeading(const QTextBlock& block) {
-    if (block.blockFormat().headingLevel() == 0)
-        return;
+    if (block.blockFormat().headingLevel() == 0) return;
     QTextCharFormat anchor;
     anchor.setAnchor(true);
     anchor.setAnchorNames({block.text().toLower().replace(' ', '-')});
@@ -106,8 +103,7 @@ void ManualPage::doSetSource(const QUrl& name, QTextDocument::ResourceType type)
         nameHeading(block);
         underlineLinks(block);
     }
-    if (!name.hasFragment())
-        return;
+    if (!name.hasFragment()) return;
     (void)document()->size(); // laid out to its end, or the page cannot be scrolled as far
     scrollToAnchor(name.fragment().toLower());
 }
@@ -177,8 +173,7 @@ void ManualWindow::openPage(const QString& page) {
 }
 
 void ManualWindow::fit() {
-    if (size() != m_given)
-        m_design = size() / m_scale; // resized by the user
+    if (size() != m_given) m_design = size() / m_scale; // resized by the user
     m_scale = appearance().scale;
     m_given = (m_design * m_scale).boundedTo(screen()->availableSize());
     resize(m_given);
@@ -186,8 +181,7 @@ void ManualWindow::fit() {
 
 void ManualWindow::changeEvent(QEvent* event) {
     QWidget::changeEvent(event);
-    if (event->type() == QEvent::StyleChange && appearance().scale != m_scale)
-        fit();
+    if (event->type() == QEvent::StyleChange && appearance().scale != m_scale) fit();
 }
 
 void ManualWindow::keyPressEvent(QKeyEvent* event) {

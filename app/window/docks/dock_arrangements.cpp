@@ -26,10 +26,8 @@ void DockLayout::arrangeByDefault() {
     // All docks are docked before any is removed: Qt hides and shows a dock at setFloating and lays out the window
     // meanwhile.
     for (PanelDock* dock : m_docks)
-        if (dock->isFloating())
-            dock->setFloating(false);
-    for (PanelDock* dock : m_docks)
-        m_window.removeDockWidget(dock);
+        if (dock->isFloating()) dock->setFloating(false);
+    for (PanelDock* dock : m_docks) m_window.removeDockWidget(dock);
     m_inFront.clear();
     if (m_layout == WindowLayout::Teach)
         arrangeTeach();
@@ -41,8 +39,7 @@ void DockLayout::arrangeByDefault() {
     // Repeated when the tab bars exist and have their heights.
     QTimer::singleShot(0, this, [this] {
         shareSpace();
-        for (PanelDock* dock : std::exchange(m_inFront, {}))
-            dock->raise();
+        for (PanelDock* dock : std::exchange(m_inFront, {})) dock->raise();
     });
 }
 
@@ -54,16 +51,12 @@ void DockLayout::arrangePanes() {
     placeRight();
     placeBottom();
     std::vector<PanelDock*> shown;
-    for (const char* id : kPanels)
-        shown.push_back(dock(id));
+    for (const char* id : kPanels) shown.push_back(dock(id));
     for (const ViewPlace place : kViews)
-        if (m_layout == WindowLayout::ExploreHead || place != ViewPlace::BesidePane)
-            shown.push_back(dock(place));
+        if (m_layout == WindowLayout::ExploreHead || place != ViewPlace::BesidePane) shown.push_back(dock(place));
     hideAllBut(shown);
-    if (m_size == WindowSize::Narrow)
-        toggleLeft();
-    if (m_size != WindowSize::Narrow && !hasOneRow())
-        m_inFront.push_back(dock(ViewPlace::BesideRow));
+    if (m_size == WindowSize::Narrow) toggleLeft();
+    if (m_size != WindowSize::Narrow && !hasOneRow()) m_inFront.push_back(dock(ViewPlace::BesideRow));
     for (PanelDock* front : {dock("parameters"), dock("fidelity"), dock(ViewPlace::BelowPanes),
                              dock(hasOneRow() ? ViewPlace::Text : ViewPlace::BelowPanes)})
         m_inFront.push_back(front);
@@ -75,19 +68,16 @@ std::vector<PanelDock*> DockLayout::teachingDocks(TeachingRole first, TeachingRo
     std::vector<PanelDock*> docks;
     for (const TeachingRole role : {first, others})
         for (const View* view : allViews())
-            if (view->card().teaching == role)
-                docks.push_back(dock(QString::fromStdString(view->card().id)));
+            if (view->card().teaching == role) docks.push_back(dock(QString::fromStdString(view->card().id)));
     return docks;
 }
 
 void DockLayout::placeTabs(const std::vector<PanelDock*>& docks) {
-    for (std::size_t i = 1; i < docks.size(); ++i)
-        m_window.tabifyDockWidget(docks.front(), docks[i]);
+    for (std::size_t i = 1; i < docks.size(); ++i) m_window.tabifyDockWidget(docks.front(), docks[i]);
 }
 
 void DockLayout::hideAllBut(const std::vector<PanelDock*>& shown) {
-    for (PanelDock* dock : m_docks)
-        dock->setVisible(std::find(shown.begin(), shown.end(), dock) != shown.end());
+    for (PanelDock* dock : m_docks) dock->setVisible(std::find(shown.begin(), shown.end(), dock) != shown.end());
 }
 
 void DockLayout::arrangeTeach() {
@@ -105,23 +95,19 @@ void DockLayout::arrangeTeach() {
     m_window.splitDockWidget(detail, dock("steps"), Qt::Vertical);
     placeTabs(steps);
     placeTabs(details);
-    for (const char* other : {"capture", "panes"})
-        m_window.tabifyDockWidget(dock("lessons"), dock(other));
+    for (const char* other : {"capture", "panes"}) m_window.tabifyDockWidget(dock("lessons"), dock(other));
     std::vector<PanelDock*> shown = {dock("lessons"),    dock("lesson"),   dock("explanation"),
                                      dock("parameters"), dock("fidelity"), dock("steps")};
     for (PanelDock* other : m_docks) {
         const bool placed = m_window.dockWidgetArea(other) != Qt::NoDockWidgetArea;
-        if (!placed)
-            m_window.tabifyDockWidget(detail, other);
+        if (!placed) m_window.tabifyDockWidget(detail, other);
         const bool ours = m_window.tabifiedDockWidgets(stepView).contains(other) ||
                           m_window.tabifiedDockWidgets(detail).contains(other);
-        if (placed && ours)
-            shown.push_back(other);
+        if (placed && ours) shown.push_back(other);
     }
     shown.insert(shown.end(), {stepView, detail});
     hideAllBut(shown);
-    if (m_size == WindowSize::Narrow)
-        toggleLeft();
+    if (m_size == WindowSize::Narrow) toggleLeft();
     m_inFront = {stepView, detail, dock("explanation")};
 }
 
@@ -145,15 +131,13 @@ void DockLayout::placeLeft() {
     // The map stands beside the pane whose head is explored; comparing policies needs its room.
     m_window.splitDockWidget(dock("capture"), dock(ViewPlace::BesidePane), Qt::Horizontal);
     m_window.splitDockWidget(dock("capture"), dock("panes"), Qt::Vertical);
-    if (!whyDockIsOnTheRight())
-        m_window.splitDockWidget(dock("panes"), dock("why"), Qt::Vertical);
+    if (!whyDockIsOnTheRight()) m_window.splitDockWidget(dock("panes"), dock("why"), Qt::Vertical);
 }
 
 void DockLayout::placeRight() {
     m_window.addDockWidget(Qt::RightDockWidgetArea, dock("parameters"));
     m_window.splitDockWidget(dock("parameters"), dock("fidelity"), Qt::Vertical);
-    if (whyDockIsOnTheRight())
-        m_window.tabifyDockWidget(dock("fidelity"), dock("why"));
+    if (whyDockIsOnTheRight()) m_window.tabifyDockWidget(dock("fidelity"), dock("why"));
     if (m_size == WindowSize::Wide) {
         m_window.addDockWidget(Qt::RightDockWidgetArea, dock("explanation"));
         m_window.splitDockWidget(dock("parameters"), dock("explanation"), Qt::Horizontal);
@@ -172,8 +156,7 @@ void DockLayout::placeBottom() {
     if (m_size != WindowSize::Narrow && !hasOneRow()) {
         m_window.splitDockWidget(dock(ViewPlace::BelowPanes), dock(ViewPlace::BesideRow), Qt::Horizontal);
         numbers = dock(ViewPlace::BesideRow);
-        if (m_size == WindowSize::Wide)
-            m_window.splitDockWidget(numbers, dock("metrics"), Qt::Horizontal);
+        if (m_size == WindowSize::Wide) m_window.splitDockWidget(numbers, dock("metrics"), Qt::Horizontal);
     }
     for (PanelDock* other : {dock(ViewPlace::BesideRow), dock("metrics")})
         if (other != numbers && m_window.dockWidgetArea(other) == Qt::NoDockWidgetArea)
@@ -192,8 +175,7 @@ bool DockLayout::whyDockIsOnTheRight() const {
 }
 
 void DockLayout::shareSpace() {
-    if (m_byHand)
-        return;
+    if (m_byHand) return;
     m_shared = m_window.size();
     if (m_layout == WindowLayout::Teach)
         shareTeach();
@@ -242,8 +224,7 @@ void DockLayout::sharePanes() {
                          (narrow ? 44 : left) - 24;
         m_window.resizeDocks({dock(ViewPlace::BesidePane)}, {px(rest / 2.0)}, Qt::Horizontal);
     }
-    if (wide)
-        m_window.resizeDocks({dock("parameters"), dock("explanation")}, {px(right), px(400)}, Qt::Horizontal);
+    if (wide) m_window.resizeDocks({dock("parameters"), dock("explanation")}, {px(right), px(400)}, Qt::Horizontal);
     const int text = kHeader + (wide     ? 262
                                 : narrow ? 114
                                          : 138),
@@ -260,8 +241,7 @@ void DockLayout::sharePanes() {
     else
         m_window.resizeDocks({dock("capture"), dock("panes"), dock("why")},
                              {px(std::max(200, height - panes - why)), px(panes), px(why)}, Qt::Vertical);
-    if (hasOneRow())
-        return m_window.resizeDocks({dock(ViewPlace::Text)}, {px(text + kTabs)}, Qt::Vertical);
+    if (hasOneRow()) return m_window.resizeDocks({dock(ViewPlace::Text)}, {px(text + kTabs)}, Qt::Vertical);
     m_window.resizeDocks({dock(ViewPlace::BelowPanes), dock(ViewPlace::Text)}, {px(row), px(text)}, Qt::Vertical);
     if (wide)
         m_window.resizeDocks({dock(ViewPlace::BelowPanes), dock(ViewPlace::BesideRow), dock("metrics")},

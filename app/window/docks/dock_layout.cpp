@@ -25,14 +25,10 @@ const char* wordOf(WindowSize size) {
 
 const char* wordOf(WindowLayout layout) {
     switch (layout) {
-    case WindowLayout::ExploreHead:
-        return "explore";
-    case WindowLayout::ComparePolicies:
-        return "compare";
-    case WindowLayout::Teach:
-        return "teach";
-    default:
-        return "model";
+    case WindowLayout::ExploreHead: return "explore";
+    case WindowLayout::ComparePolicies: return "compare";
+    case WindowLayout::Teach: return "teach";
+    default: return "model";
     }
 }
 
@@ -82,12 +78,10 @@ void DockLayout::arrange(WindowLayout layout) {
     const WindowSize size = sizeOf(m_window.width());
     const bool isShortNow = isShort(m_window.height());
     if (m_arranged && layout == m_layout && size == m_size && isShortNow == m_short) {
-        if (m_window.size() != m_shared)
-            shareSpace();
+        if (m_window.size() != m_shared) shareSpace();
         return;
     }
-    if (m_arranged)
-        remember();
+    if (m_arranged) remember();
     m_layout = layout;
     m_size = size;
     m_short = isShortNow;
@@ -102,8 +96,7 @@ void DockLayout::arrange(WindowLayout layout) {
 }
 
 void DockLayout::remember() {
-    if (!m_arranged)
-        return;
+    if (!m_arranged) return;
     QSettings().setValue(settingsKey(), m_window.saveState(kStateVersion));
     QSettings().setValue(settingsKey() + kByHand, m_byHand);
 }
@@ -138,8 +131,7 @@ void DockLayout::resize(const Sizes& sizes) {
 
 void DockLayout::bringToFront(const std::vector<std::string>& ids) {
     for (auto id = ids.rbegin(); id != ids.rend(); ++id)
-        if (PanelDock* one = dock(QString::fromStdString(*id)))
-            present(one);
+        if (PanelDock* one = dock(QString::fromStdString(*id))) present(one);
 }
 
 void DockLayout::present(PanelDock* dock) {
@@ -150,14 +142,12 @@ void DockLayout::present(PanelDock* dock) {
 bool DockLayout::toggleLeft() {
     const std::vector<PanelDock*> left = leftDocks();
     const bool shown = std::all_of(left.begin(), left.end(), [](PanelDock* dock) { return dock->isHidden(); });
-    for (PanelDock* dock : left)
-        dock->setVisible(shown);
+    for (PanelDock* dock : left) dock->setVisible(shown);
     return shown;
 }
 
 std::vector<PanelDock*> DockLayout::leftDocks() const {
-    if (m_layout == WindowLayout::Teach)
-        return {dock("lessons")};
+    if (m_layout == WindowLayout::Teach) return {dock("lessons")};
     return {dock("capture"), dock("panes")};
 }
 

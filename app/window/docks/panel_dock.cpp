@@ -18,8 +18,7 @@ PanelDock::PanelDock(const QString& id, const QString& title, QWidget* parent) :
     setFeatures(DockWidgetClosable | DockWidgetMovable | DockWidgetFloatable);
     connect(this, &QDockWidget::topLevelChanged, this, &PanelDock::nameOnce);
     connect(toggleViewAction(), &QAction::triggered, this, [this](bool shown) {
-        if (shown)
-            present();
+        if (shown) present();
     });
 }
 
@@ -75,8 +74,7 @@ void PanelDock::addButtons(QWidget* header) {
 
 bool PanelDock::hasTabs() const {
     const auto* window = qobject_cast<const QMainWindow*>(parentWidget());
-    if (!window)
-        return false;
+    if (!window) return false;
     const QList<QDockWidget*> others = window->tabifiedDockWidgets(const_cast<PanelDock*>(this)); // Qt only looks at it
     return std::any_of(others.begin(), others.end(), [](const QDockWidget* other) { return !other->isHidden(); });
 }

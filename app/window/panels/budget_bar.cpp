@@ -27,11 +27,9 @@ double bytesPerToken(const CaptureInfo& info) {
 }
 
 Budget budgetFromText(QString text) {
-    if (text.trimmed().startsWith("tau="))
-        return Budget::parse(text.trimmed().toStdString());
+    if (text.trimmed().startsWith("tau=")) return Budget::parse(text.trimmed().toStdString());
     text = text.trimmed().remove(',').remove(' ');
-    if (text.endsWith('%'))
-        return Budget::parse(QString::number(text.chopped(1).toDouble() / 100).toStdString());
+    if (text.endsWith('%')) return Budget::parse(QString::number(text.chopped(1).toDouble() / 100).toStdString());
     bool whole = false;
     text.toLongLong(&whole);
     return Budget::parse((whole ? text + "t" : text).toStdString());
@@ -119,8 +117,7 @@ void BudgetBar::refresh() {
     const Session& session = m_workbench.session();
     setEnabled(m_workbench.capture() != nullptr);
     const auto showNumber = [](QLineEdit* field, std::int32_t value) {
-        if (!(field->hasFocus() && field->isModified()))
-            field->setText(QString::number(value));
+        if (!(field->hasFocus() && field->isModified())) field->setText(QString::number(value));
     };
     showNumber(m_layer, session.layer.value);
     showNumber(m_kvHead, session.kvHead.value);
@@ -136,16 +133,14 @@ void BudgetBar::refreshBudget() {
     const auto& cut = m_workbench.cut();
     m_cut->setText(cut ? tr("cut: %1").arg(fromUtf8(cut->label)) : tr("cut: %1").arg(fromUtf8(session.cut)));
     m_cut->setToolTip(tr("Policies see the tokens before the cut; the queries after it evaluate what they keep."));
-    if (!cut)
-        return;
+    if (!cut) return;
     const Budget budget =
         session.panes.empty() ? session.budget : effectiveBudget(session, static_cast<std::size_t>(session.activePane));
     const double seen = cut->token;
     const std::optional<Budget> known = resolvedBudget(budget);
     double kept = seen;
     try {
-        if (known)
-            kept = static_cast<double>(resolveBudget(*known, cut->token, Rounding::Ceil));
+        if (known) kept = static_cast<double>(resolveBudget(*known, cut->token, Rounding::Ceil));
         setWrong(m_tokens, false);
     } catch (const Error&) {
         setWrong(m_tokens, true); // more tokens than before this cut; the panes show the error
@@ -154,8 +149,7 @@ void BudgetBar::refreshBudget() {
     m_tokens->setToolTip(budget.unit == Budget::Unit::Quality
                              ? tr("The budget is the quality %1").arg(fromUtf8(budget.text()))
                              : tr("Tokens, a share (25 %, 0.25), or a quality to keep (tau=0.95)"));
-    if (!m_slider->isSliderDown())
-        m_slider->showValue(fraction);
+    if (!m_slider->isSliderDown()) m_slider->showValue(fraction);
     if (!(m_tokens->hasFocus() && m_tokens->isModified()))
         m_tokens->setText(countText(static_cast<std::int64_t>(kept)));
     m_of->setText(tr("of %1 tokens").arg(countText(cut->token)));
@@ -169,19 +163,16 @@ void BudgetBar::refreshBudget() {
 
 // A quality becomes a retention when the active pane's run has computed it.
 std::optional<Budget> BudgetBar::resolvedBudget(const Budget& budget) const {
-    if (budget.unit != Budget::Unit::Quality)
-        return budget;
+    if (budget.unit != Budget::Unit::Quality) return budget;
     const ViewInput input = m_workbench.viewInput();
     const PaneData* pane = activePane(input);
     const auto result = pane ? pane->result : nullptr;
-    if (!result || !result->calibrated || !(result->calibrated->asked == budget))
-        return std::nullopt;
+    if (!result || !result->calibrated || !(result->calibrated->asked == budget)) return std::nullopt;
     return Budget{Budget::Unit::Fraction, result->calibrated->retention, {}};
 }
 
 void BudgetBar::applyPlace(QLineEdit* field) {
-    if (!field->isModified())
-        return;
+    if (!field->isModified()) return;
     field->setModified(false);
     bool whole = false;
     const int value = field->text().toInt(&whole);
@@ -190,8 +181,7 @@ void BudgetBar::applyPlace(QLineEdit* field) {
     try {
         if (!whole)
             throw Error({"A whole number is needed", field->accessibleName().toStdString(), "indices start at 0", ""});
-        if (field == m_layer)
-            info.layerInfo(LayerIndex(value));
+        if (field == m_layer) info.layerInfo(LayerIndex(value));
         const int limit = field == m_kvHead ? info.numKvHeads : info.numQueryHeads;
         if (field != m_layer && (value < 0 || value >= limit))
             throw Error({"The head is not in this capture", field->accessibleName().toStdString(),
@@ -214,13 +204,11 @@ void BudgetBar::applyPlace(QLineEdit* field) {
 }
 
 void BudgetBar::applyTokens() {
-    if (!m_tokens->isModified() || !m_workbench.cut())
-        return;
+    if (!m_tokens->isModified() || !m_workbench.cut()) return;
     m_tokens->setModified(false);
     try {
         const Budget budget = budgetFromText(m_tokens->text());
-        if (budget.unit != Budget::Unit::Quality)
-            resolveBudget(budget, m_workbench.cut()->token, Rounding::Ceil);
+        if (budget.unit != Budget::Unit::Quality) resolveBudget(budget, m_workbench.cut()->token, Rounding::Ceil);
         m_workbench.change([&](Session& s) { setBudget(s, budget); }, tr("Budget"));
         refreshBudget();
     } catch (const Error& error) {
@@ -247,8 +235,7 @@ void BudgetBar::buildCutMenu() {
     QMenu* menu = m_cut->menu();
     menu->clear();
     const auto capture = m_workbench.capture();
-    if (!capture)
-        return;
+    if (!capture) return;
     const std::pair<QString, const char*> choices[] = {
         {tr("Default"), "default"},
         {tr("End of the context, before the question"), "segment:context"},
@@ -270,8 +257,7 @@ void BudgetBar::buildCutMenu() {
         const int at = QInputDialog::getInt(
             this, tr("Cut"), tr("Tokens before the cut (0-based position of the first unseen token)"),
             m_workbench.cut() ? m_workbench.cut()->token : 1, 1, static_cast<int>(n), 1, &ok);
-        if (ok)
-            applyCut(std::to_string(at));
+        if (ok) applyCut(std::to_string(at));
     });
 }
 

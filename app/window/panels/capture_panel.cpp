@@ -90,8 +90,7 @@ void CapturePanel::refreshFacts() {
     if (!capture) {
         m_name->setFullText(tr("No capture is open"));
         m_model->setFullText(tr("Open one with Ctrl+O, or drop a file here"));
-        for (QLabel* label : {m_tokens, m_layers, m_heads, m_dim, m_stored, m_size})
-            label->setText("–");
+        for (QLabel* label : {m_tokens, m_layers, m_heads, m_dim, m_stored, m_size}) label->setText("–");
         return;
     }
     const CaptureInfo& info = capture->info();

@@ -49,14 +49,12 @@ void DecisionBlock::refresh() {
     const auto active = static_cast<std::size_t>(input.activePane);
     const PaneData* pane = active < input.panes.size() && input.panes[active].result ? &input.panes[active] : nullptr;
     TokenIndex token = input.focus.hovered;
-    if (token < 0 && !input.focus.selected.empty())
-        token = input.focus.selected.front();
+    if (token < 0 && !input.focus.selected.empty()) token = input.focus.selected.front();
     m_facts->setVisible(pane && token >= 0);
     m_token->setVisible(m_facts->isVisibleTo(this));
     m_verdict->setVisible(m_facts->isVisibleTo(this));
     m_hint->setVisible(!m_facts->isVisibleTo(this));
-    if (!pane || token < 0)
-        return;
+    if (!pane || token < 0) return;
     m_token->setFullText(tokenCaption(*input.capture, token));
     if (token >= pane->result->visible) {
         m_verdict->setText(tr("AFTER THE CUT"));
@@ -72,8 +70,7 @@ void DecisionBlock::refresh() {
         facts.emplace_back(tr("Rank (0 is best)"),
                            tr("%1 of %2").arg(countText(decision.rank), countText(pane->result->visible)));
         facts.emplace_back(tr("Score"), scoreText(decision.score));
-        for (const auto& [name, value] : decision.parts)
-            facts.emplace_back("  " + fromUtf8(name), scoreText(value));
+        for (const auto& [name, value] : decision.parts) facts.emplace_back("  " + fromUtf8(name), scoreText(value));
         if (!std::isnan(decision.margin))
             facts.emplace_back(decision.kept ? tr("Above the cut-off by") : tr("Below the cut-off by"),
                                scoreText(std::abs(decision.margin)));

@@ -14,13 +14,10 @@ namespace {
 /// One line each: the device, and what it leaves to the CPU.
 QString whereItRuns(const EngineState& state) {
     QStringList lines;
-    if (!state.device.empty())
-        lines += QObject::tr("Computes on: %1").arg(fromUtf8(state.device));
+    if (!state.device.empty()) lines += QObject::tr("Computes on: %1").arg(fromUtf8(state.device));
     QStringList delegated;
-    for (const std::string& primitive : state.delegated)
-        delegated += fromUtf8(primitive);
-    if (!delegated.isEmpty())
-        lines += QObject::tr("Left to the CPU: %1").arg(delegated.join(", "));
+    for (const std::string& primitive : state.delegated) delegated += fromUtf8(primitive);
+    if (!delegated.isEmpty()) lines += QObject::tr("Left to the CPU: %1").arg(delegated.join(", "));
     return lines.join('\n');
 }
 
@@ -66,8 +63,7 @@ void EngineChooser::addEngines() {
     auto* group = new QActionGroup(menu());
     for (const EngineOffer& offer : engineOffers()) {
         QString label = fromUtf8(offer.title);
-        if (!offer.missing.empty())
-            label += " – " + fromUtf8(offer.missing);
+        if (!offer.missing.empty()) label += " – " + fromUtf8(offer.missing);
         QAction* action = menu()->addAction(label);
         action->setActionGroup(group);
         action->setObjectName("engine_" + fromUtf8(offer.name));

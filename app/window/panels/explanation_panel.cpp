@@ -42,8 +42,7 @@ void setSpacing(QTextDocument& page, const QFont& listing) {
         }
         format.setBottomMargin(listed && isListing(block.next()) ? 0 : px(block.textList() ? 3 : 7));
         cursor.mergeBlockFormat(format);
-        if (!listed)
-            continue;
+        if (!listed) continue;
         cursor.movePosition(QTextCursor::EndOfBlock, QTextCursor::KeepAnchor);
         QTextCharFormat text;
         text.setFont(listing);
@@ -109,8 +108,7 @@ void ExplanationPanel::setPage(const QString& markdown) {
     const QMargins margins = layout()->contentsMargins();
     const double room = width() - margins.left() - margins.right();
     const int columns = std::max(20, static_cast<int>(room / QFontMetricsF(listing).horizontalAdvance('0')));
-    if (m_shown == std::tuple(markdown, m_text->font(), listing, columns))
-        return;
+    if (m_shown == std::tuple(markdown, m_text->font(), listing, columns)) return;
     m_shown = {markdown, m_text->font(), listing, columns};
     m_text->setText(pageHtml(markdown, m_text->font(), listing, columns));
 }

@@ -119,8 +119,7 @@ void FidelityBlock::refresh() {
             m_evaluationNote->setText(
                 tr("over %1 evaluation queries%2")
                     .arg(countText(fidelity->queryCount), fidelity->seenQueries ? tr(", seen") : QString()));
-        for (const std::string& note : pane->result->notes)
-            said += fromUtf8(note);
+        for (const std::string& note : pane->result->notes) said += fromUtf8(note);
     }
     const QString warning = pane ? budgetWarning(*pane, input) : QString();
     m_warningTitle->setText(warning);
@@ -128,8 +127,7 @@ void FidelityBlock::refresh() {
     m_warningText->setVisible(!m_warningText->text().isEmpty());
     m_warning->setVisible(!warning.isEmpty());
     QStringList notes = warning.isEmpty() ? said : QStringList();
-    if (pane && pane->result->simulated)
-        notes.prepend(tr("Simulated on full-attention tensors."));
+    if (pane && pane->result->simulated) notes.prepend(tr("Simulated on full-attention tensors."));
     m_notes->setText(notes.join(" "));
     m_notes->setVisible(!notes.isEmpty());
     m_facts->show(pane ? fidelityFacts(*pane, input) : FactGrid::Facts{});

@@ -26,26 +26,20 @@ bool isOperator(const QString& word) {
 int depthStep(const QString& text, qsizetype i) {
     const auto at = [&](qsizetype j) { return j >= 0 && j < text.size() ? text[j] : QChar(' '); };
     const QChar c = text[i];
-    if (QString("([{⟨").contains(c))
-        return 1;
-    if (QString(")]}⟩").contains(c))
-        return -1;
-    if (c == '<' && at(i + 1) != ' ' && at(i + 1) != '=')
-        return 1;
+    if (QString("([{⟨").contains(c)) return 1;
+    if (QString(")]}⟩").contains(c)) return -1;
+    if (c == '<' && at(i + 1) != ' ' && at(i + 1) != '=') return 1;
     return c == '>' && at(i - 1) != ' ' && at(i + 1) != '=' ? -1 : 0;
 }
 
 /// Cost of a break at a space; `depth` is the bracket depth there.
 int costOf(const QString& text, qsizetype space, int depth) {
     const QString before = text.left(space).section(' ', -1), after = text.mid(space + 1).section(' ', 0, 0);
-    if (isOperator(before))
-        return kNever;
+    if (isOperator(before)) return kNever;
     constexpr qsizetype kLeastRest = 9; // a shorter rest should not have its own line
     const int inside = (depth == 0 ? 0 : 3 + 2 * depth) + (text.size() - space <= kLeastRest ? 3 : 0);
-    if (before.endsWith(';'))
-        return inside;
-    if (before.endsWith(',') || before.endsWith(':') || after.startsWith("--"))
-        return inside + 1;
+    if (before.endsWith(';')) return inside;
+    if (before.endsWith(',') || before.endsWith(':') || after.startsWith("--")) return inside + 1;
     const bool relates = isRelation(after) || isRelation(text.mid(space + 1).section(' ', 1, 1));
     const bool bounds = after == "<" || after == ">" || before == "over" ||
                         (relates && text.left(space).section(' ', -3).contains("over")); // of a sum
@@ -60,15 +54,13 @@ qsizetype breakIn(const QString& text, int most) {
         depth = 0;
         for (qsizetype i = 0; i < std::min<qsizetype>(text.size(), most + 1); ++i) {
             depth = std::max(0, depth + depthStep(text, i));
-            if (text[i] != ' ' || (!any && 3 * i < most))
-                continue;
+            if (text[i] != ' ' || (!any && 3 * i < most)) continue;
             if (const int cost = costOf(text, i, depth); cost <= bestCost) {
                 bestCost = cost;
                 best = i;
             }
         }
-        if (best > 0)
-            return best;
+        if (best > 0) return best;
     }
     return most;
 }
@@ -87,8 +79,7 @@ void setBroken(QStringList& lines, QString text, int indent, int columns) {
 } // namespace
 
 QStringList formulaLines(const QStringList& listing, int columns) {
-    if (std::ranges::all_of(listing, [&](const QString& line) { return line.size() <= columns; }))
-        return listing;
+    if (std::ranges::all_of(listing, [&](const QString& line) { return line.size() <= columns; })) return listing;
     static const QRegularExpression kGap(" {2,}");
     QStringList lines;
     for (const QString& line : listing) {
@@ -116,8 +107,7 @@ QString withFormulaLines(const QString& markdown, int columns) {
     const QString kIndent(4, ' ');
     QStringList page, listing;
     const auto flush = [&] {
-        for (const QString& line : formulaLines(listing, columns))
-            page.push_back(kIndent + line);
+        for (const QString& line : formulaLines(listing, columns)) page.push_back(kIndent + line);
         listing.clear();
     };
     for (const QString& line : markdown.split('\n')) {

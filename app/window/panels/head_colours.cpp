@@ -46,10 +46,8 @@ Colour HeadColours::colourAt(double place) const {
 }
 
 std::vector<HeadColours::Number> HeadColours::numbers() const {
-    if (m_isError)
-        return errorNumbers();
-    if (m_scale.isEmpty())
-        return {};
+    if (m_isError) return errorNumbers();
+    if (m_scale.isEmpty()) return {};
     const ValueRange range = m_scale.range();
     std::vector<Number> numbers{{0, fromUtf8(formatBound(*range.low))}, {1, fromUtf8(formatBound(*range.high))}};
     if (m_scale.isSigned()) {
@@ -70,8 +68,7 @@ std::vector<PlacedNumber> placeNumbers(std::span<const HeadColours::Number> numb
         const bool isFree = std::all_of(placed.begin(), placed.end(), [&](const PlacedNumber& other) {
             return left >= other.left + other.width + gap || left + width + gap <= other.left;
         });
-        if (isFree)
-            placed.push_back({tick, left, width, number.text});
+        if (isFree) placed.push_back({tick, left, width, number.text});
     }
     return placed;
 }

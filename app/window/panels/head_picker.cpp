@@ -70,8 +70,7 @@ QRectF HeadPicker::cellBox(Cell cell) const {
 HeadPicker::Cell HeadPicker::cellAt(QPointF point) const {
     for (int row = 0; row < rowCount(); ++row)
         for (int column = 0; column < columnCount(); ++column)
-            if (cellBox({row, column}).adjusted(0, 0, 1, 1).contains(point))
-                return {row, column};
+            if (cellBox({row, column}).adjusted(0, 0, 1, 1).contains(point)) return {row, column};
     return {};
 }
 
@@ -88,8 +87,7 @@ HeadPicker::Cell HeadPicker::chosen() const {
 
 std::optional<double> HeadPicker::valueOf(Cell cell) const {
     const LayerScanResult* layer = m_workbench.layerScan(layerOf(cell));
-    if (!layer)
-        return std::nullopt;
+    if (!layer) return std::nullopt;
     const auto column = static_cast<std::size_t>(cell.column);
     return column < layer->values.size() ? layer->values[column] : std::numeric_limits<double>::quiet_NaN();
 }
@@ -149,8 +147,7 @@ void HeadPicker::drawScale(QPainter& painter, const HeadColours& colours) const 
 }
 
 void HeadPicker::paintEvent(QPaintEvent*) {
-    if (!m_workbench.capture())
-        return;
+    if (!m_workbench.capture()) return;
     QPainter painter(this);
     const Theme& theme = chrome();
     const Session& session = m_workbench.session();
@@ -180,8 +177,7 @@ void HeadPicker::paintEvent(QPaintEvent*) {
             } else {
                 painter.fillRect(box, qColor(std::isnan(*value) ? theme.notANumber : colours.colourOf(*value)));
             }
-            if (layer == session.layer && column == session.kvHead.value)
-                selected = box;
+            if (layer == session.layer && column == session.kvHead.value) selected = box;
         }
     }
     painter.setBrush(Qt::NoBrush);
@@ -193,14 +189,12 @@ void HeadPicker::paintEvent(QPaintEvent*) {
     painter.drawRect(selected);
     painter.setPen(QPen(qColor(theme.ink), 2));
     painter.drawRect(selected);
-    if (hasFocus())
-        painter.drawRect(QRectF(rect()).adjusted(1, 1, -1, -1));
+    if (hasFocus()) painter.drawRect(QRectF(rect()).adjusted(1, 1, -1, -1));
 }
 
 void HeadPicker::choose(Cell cell) {
     const auto capture = m_workbench.capture();
-    if (cell.row < 0 || cell.row >= rowCount() || cell.column < 0 || cell.column >= columnCount())
-        return;
+    if (cell.row < 0 || cell.row >= rowCount() || cell.column < 0 || cell.column >= columnCount()) return;
     const LayerIndex layer = layerOf(cell);
     m_workbench.change(
         [&](Session& s) {
@@ -220,21 +214,11 @@ void HeadPicker::mouseMoveEvent(QMouseEvent* event) {
 void HeadPicker::keyPressEvent(QKeyEvent* event) {
     Cell cell = chosen();
     switch (event->key()) {
-    case Qt::Key_Left:
-        --cell.column;
-        break;
-    case Qt::Key_Right:
-        ++cell.column;
-        break;
-    case Qt::Key_Up:
-        --cell.row;
-        break;
-    case Qt::Key_Down:
-        ++cell.row;
-        break;
-    default:
-        QWidget::keyPressEvent(event);
-        return;
+    case Qt::Key_Left: --cell.column; break;
+    case Qt::Key_Right: ++cell.column; break;
+    case Qt::Key_Up: --cell.row; break;
+    case Qt::Key_Down: ++cell.row; break;
+    default: QWidget::keyPressEvent(event); return;
     }
     choose(cell);
 }
@@ -244,8 +228,7 @@ bool HeadPicker::event(QEvent* event) {
         m_hovered = {};
         update();
     }
-    if (event->type() != QEvent::ToolTip)
-        return QWidget::event(event);
+    if (event->type() != QEvent::ToolTip) return QWidget::event(event);
     auto* help = static_cast<QHelpEvent*>(event);
     const Cell cell = cellAt(help->pos());
     if (cell.row < 0) {

@@ -22,8 +22,7 @@ bool isAnswered(const Lesson& lesson) {
 }
 
 void markAnswered(const Lesson& lesson) {
-    if (isAnswered(lesson))
-        return;
+    if (isAnswered(lesson)) return;
     QSettings settings;
     settings.setValue(kAnsweredKey, settings.value(kAnsweredKey).toStringList() << fromUtf8(lesson.title));
 }
@@ -45,16 +44,13 @@ LessonList::LessonList(Workbench& workbench, const std::vector<LessonFile>& less
 void LessonList::refresh() {
     std::string open;
     try {
-        if (const auto lesson = lessonOf(m_workbench.session()))
-            open = lesson->title;
+        if (const auto lesson = lessonOf(m_workbench.session())) open = lesson->title;
     } catch (const std::exception&) {
         // The lesson panel shows the error; here the file is just not among the known lessons.
     }
     std::string shown = open;
-    for (const LessonFile& file : m_lessons)
-        shown += isAnswered(file.lesson) ? '+' : '-';
-    if (shown == m_shown && m_rows->count() > 0)
-        return;
+    for (const LessonFile& file : m_lessons) shown += isAnswered(file.lesson) ? '+' : '-';
+    if (shown == m_shown && m_rows->count() > 0) return;
     m_shown = shown;
     while (QLayoutItem* item = m_rows->takeAt(0)) {
         item->widget()->hide();

@@ -41,10 +41,8 @@ QPushButton* stopButton(const QString& text, QWidget* parent) {
 
 std::string keyOf(const ViewDataRequest& request) {
     std::string key = std::to_string(request.layer.value) + "|" + std::to_string(request.kvHead.value);
-    for (const PaneRequest& pane : request.panes)
-        key.append("|").append(resultKey(pane));
-    for (const TokenIndex token : request.selected)
-        key.append(",").append(std::to_string(token));
+    for (const PaneRequest& pane : request.panes) key.append("|").append(resultKey(pane));
+    for (const TokenIndex token : request.selected) key.append(",").append(std::to_string(token));
     return key;
 }
 
@@ -73,13 +71,11 @@ void LessonPanel::refresh() {
             build();
             refuse(fromUtf8(error.what()));
         }
-        if (m_lesson)
-            emit opened(*m_lesson);
+        if (m_lesson) emit opened(*m_lesson);
     }
     followStops();
     const auto request = m_workbench.request();
-    if (!m_askedKey.empty() && request && keyOf(*request) != m_askedKey)
-        ask();
+    if (!m_askedKey.empty() && request && keyOf(*request) != m_askedKey) ask();
 }
 
 void LessonPanel::clear() {
@@ -117,8 +113,7 @@ void LessonPanel::build() {
     text->setTextFormat(Qt::MarkdownText);
     text->setTextInteractionFlags(Qt::TextSelectableByMouse);
     column->addWidget(text);
-    if (!m_lesson->stops.empty())
-        buildStops();
+    if (!m_lesson->stops.empty()) buildStops();
     column->addSpacing(px(6));
     buildQuestion();
     column->addStretch();
@@ -176,8 +171,7 @@ void LessonPanel::followStops() {
 
 void LessonPanel::ask() {
     const auto request = m_workbench.request();
-    if (!request || !m_lesson)
-        return;
+    if (!request || !m_lesson) return;
     m_askedKey = keyOf(*request);
     m_verdict->setText(tr("Computing…"));
     m_answer->clear();
@@ -187,20 +181,17 @@ void LessonPanel::ask() {
                 request = *request](const Checkpoint& checkpoint, const auto& post) {
         const LessonAnswer answer = answerOf(lesson, *runner, request, checkpoint);
         post([self, answer] {
-            if (self)
-                self->show(answer);
+            if (self) self->show(answer);
         });
     };
     job.failed = [self = QPointer<LessonPanel>(this)](std::exception_ptr failure) {
-        if (self)
-            self->refuse(fromUtf8(messageOf(failure)));
+        if (self) self->refuse(fromUtf8(messageOf(failure)));
     };
     m_workbench.submit(kAnswerSlot, std::move(job));
 }
 
 void LessonPanel::show(const LessonAnswer& answer) {
-    if (!m_answer)
-        return;
+    if (!m_answer) return;
     const int predicted = m_choices->checkedId();
     const QString right = fromUtf8(m_lesson->choices[static_cast<std::size_t>(answer.choice)].text);
     m_verdict->setText(predicted == answer.choice
@@ -215,10 +206,8 @@ void LessonPanel::show(const LessonAnswer& answer) {
 }
 
 void LessonPanel::refuse(const QString& why) {
-    if (m_verdict)
-        m_verdict->setText(why);
-    if (m_answer)
-        m_answer->clear();
+    if (m_verdict) m_verdict->setText(why);
+    if (m_answer) m_answer->clear();
 }
 
 } // namespace kvscope

@@ -32,8 +32,7 @@ std::vector<std::string> rowOf(const ViewInput& input, const PaneData& pane) {
              chosen.empty() ? QString("–") : QString("%1/%2").arg(keptAmong(input, pane, chosen)).arg(chosen.size())});
     }
     std::vector<std::string> row;
-    for (const QString& cell : cells)
-        row.push_back(cell.toStdString());
+    for (const QString& cell : cells) row.push_back(cell.toStdString());
     return row;
 }
 
@@ -44,8 +43,7 @@ ViewTable metricsOf(const ViewInput& input) {
     table.columns = {"pane", "error", "mass", "kept", "of seen", "layer stores", "selected"};
     auto rows = std::make_shared<std::vector<std::vector<std::string>>>();
     if (input.capture)
-        for (const PaneData& pane : input.panes)
-            rows->push_back(rowOf(input, pane));
+        for (const PaneData& pane : input.panes) rows->push_back(rowOf(input, pane));
     table.rowCount = static_cast<std::int64_t>(rows->size());
     table.cell = [rows](std::int64_t row, int column) {
         return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];

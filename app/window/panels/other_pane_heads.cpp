@@ -34,8 +34,7 @@ void OtherPaneHeads::want(const HeadGridData* shown) {
     }
     request->options = viewOptions(m_workbench.session(), viewAt(ViewPlace::Model));
     const std::string key = makerFor(viewAt(ViewPlace::Model))->key(*request);
-    if (key == m_key)
-        return;
+    if (key == m_key) return;
     forget();
     m_key = key;
     submit(*request);

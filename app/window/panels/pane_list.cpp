@@ -76,12 +76,10 @@ QWidget* PaneList::rowsArea() {
 void PaneList::refresh() {
     const ViewInput input = m_workbench.viewInput();
     std::string shown = std::to_string(input.activePane);
-    for (const PaneData& pane : input.panes)
-        shown += "|" + pane.policyId + ":" + pane.policyName + ":" + pane.variant;
+    for (const PaneData& pane : input.panes) shown += "|" + pane.policyId + ":" + pane.policyName + ":" + pane.variant;
     m_add->setText(tr("Add a policy (%1 of %2)").arg(input.panes.size()).arg(kMaxPanes));
     m_add->setEnabled(m_workbench.capture() && input.panes.size() < kMaxPanes);
-    if (shown == m_shown)
-        return;
+    if (shown == m_shown) return;
     m_shown = shown;
     while (QLayoutItem* item = m_rows->takeAt(0)) {
         item->widget()->hide();

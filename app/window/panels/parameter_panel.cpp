@@ -36,8 +36,7 @@ void ParameterPanel::rebuild(std::int64_t tokens) {
         row->deleteLater();
     }
     m_rows.clear();
-    if (!m_table)
-        return;
+    if (!m_table) return;
     for (const ParameterSpec& spec : *m_table) {
         auto* row = new ParameterRow(spec, tokens, this);
         connect(row, &ParameterRow::edited, this,

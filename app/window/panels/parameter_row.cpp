@@ -70,8 +70,7 @@ QString ParameterRow::helpText() const {
         if (!choice.help.empty())
             text +=
                 "<br><b>" + fromUtf8(choice.label).toHtmlEscaped() + "</b>: " + fromUtf8(choice.help).toHtmlEscaped();
-    if (!m_spec.source.empty())
-        text += "<br><i>" + fromUtf8(m_spec.source).toHtmlEscaped() + "</i>";
+    if (!m_spec.source.empty()) text += "<br><i>" + fromUtf8(m_spec.source).toHtmlEscaped() + "</i>";
     return text + "</p>";
 }
 
@@ -95,8 +94,7 @@ void ParameterRow::buildNumber() {
     fieldBox->setSpacing(px(4));
     m_field = numberField(74, fromUtf8(m_spec.label), this);
     fieldBox->addWidget(m_field);
-    if (!m_spec.unit.empty())
-        fieldBox->addWidget(roleLabel(unitText(m_spec.unit), "quiet", this));
+    if (!m_spec.unit.empty()) fieldBox->addWidget(roleLabel(unitText(m_spec.unit), "quiet", this));
     grid->addLayout(fieldBox, 0, 2);
     connect(m_field, &QLineEdit::editingFinished, this,
             [this] { proposeTyped(m_field->text().trimmed().replace(",", "")); });
@@ -121,8 +119,7 @@ void ParameterRow::buildText() {
 }
 
 void ParameterRow::proposeTyped(const QString& text) {
-    if (!m_field->isModified())
-        return;
+    if (!m_field->isModified()) return;
     m_field->setModified(false);
     emit edited(text, false);
     emit editingEnded();
@@ -162,8 +159,7 @@ void ParameterRow::buildFlag() {
 }
 
 void ParameterRow::setTokens(std::int64_t tokens) {
-    if (m_slider)
-        m_slider->setScale(SliderScale::of(m_spec, tokens));
+    if (m_slider) m_slider->setScale(SliderScale::of(m_spec, tokens));
 }
 
 void ParameterRow::proposeFromSlider(double value) {
@@ -186,20 +182,17 @@ void ParameterRow::showValue(const ParameterValues& values) {
         m_field->setText(text);
         setWrong(m_field, false);
     }
-    if (m_slider && !m_slider->isSliderDown())
-        m_slider->showValue(values.real(m_spec.id));
+    if (m_slider && !m_slider->isSliderDown()) m_slider->showValue(values.real(m_spec.id));
     if (m_choices) {
         m_choices->setCurrentIndex(m_choices->findData(text));
         m_choices->setToolTip(m_choices->currentText());
     }
-    if (m_flag)
-        m_flag->setChecked(values.flag(m_spec.id));
+    if (m_flag) m_flag->setChecked(values.flag(m_spec.id));
     m_message->setVisible(false);
 }
 
 void ParameterRow::showError(const QString& message) {
-    if (m_field)
-        setWrong(m_field, true);
+    if (m_field) setWrong(m_field, true);
     m_message->setText(message);
     m_message->setVisible(true);
 }

@@ -105,8 +105,7 @@ void PolicyPanel::changeActive(const std::function<void(SessionPane&)>& edit, co
                                const QString& mergeKey) {
     m_workbench.change(
         [&](Session& s) {
-            if (!s.panes.empty())
-                edit(s.panes[static_cast<std::size_t>(s.activePane)]);
+            if (!s.panes.empty()) edit(s.panes[static_cast<std::size_t>(s.activePane)]);
         },
         label, mergeKey);
 }
@@ -114,8 +113,7 @@ void PolicyPanel::changeActive(const std::function<void(SessionPane&)>& edit, co
 void PolicyPanel::refresh() {
     const Session& session = m_workbench.session();
     const bool any = !session.panes.empty();
-    for (QWidget* widget : {static_cast<QWidget*>(m_badge), static_cast<QWidget*>(m_more)})
-        widget->setVisible(any);
+    for (QWidget* widget : {static_cast<QWidget*>(m_badge), static_cast<QWidget*>(m_more)}) widget->setVisible(any);
     if (!any) {
         m_title->setFullText(tr("No pane"));
         m_variant->setVisible(false);
@@ -129,8 +127,7 @@ void PolicyPanel::refresh() {
     m_title->setFullText(fromUtf8(pane.policyName));
     m_variant->setVisible(!recorded && !pane.variant.empty());
     m_parameterBox->setVisible(!recorded);
-    if (recorded)
-        return;
+    if (recorded) return;
     const PolicyCard& card = policyById(spec.policy.policy).card();
     m_variant->setText(fromUtf8(pane.variant) + " ▾");
     fillVariantMenu(m_variant->menu(), spec.policy, [this](const PolicySpec& next) {

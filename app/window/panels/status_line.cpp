@@ -20,13 +20,11 @@ const QString kGap = "   │   ";
 /// The selected tokens, and how many of them the active pane keeps.
 QString selectionText(const ViewInput& input) {
     const auto& selected = input.focus.selected;
-    if (selected.empty())
-        return {};
+    if (selected.empty()) return {};
     const QString name = input.focus.selectionName.empty() ? QString() : fromUtf8(input.focus.selectionName) + ", ";
     const QString text = QObject::tr("selected: %1%2 tokens").arg(name, countText(std::ssize(selected)));
     const auto active = static_cast<std::size_t>(input.activePane);
-    if (active >= input.panes.size() || !input.panes[active].result)
-        return text;
+    if (active >= input.panes.size() || !input.panes[active].result) return text;
     const PaneData& pane = input.panes[active];
     return text +
            QObject::tr(", %1 kept by %2").arg(countText(keptAmong(input, pane, selected))).arg(QChar(pane.letter));
@@ -43,8 +41,7 @@ QString headText(const ViewInput& input) {
 QStringList shorterTexts(QStringList facts) {
     constexpr int kFile = 0, kShape = 2, kPolicy = 3, kCut = 4;
     QStringList texts;
-    if (facts.size() <= kCut)
-        return texts;
+    if (facts.size() <= kCut) return texts;
     for (const int fact : {kShape, kCut, kFile, kPolicy}) {
         facts[fact].clear();
         QStringList left = facts;
@@ -101,8 +98,7 @@ void StatusLine::refresh() {
         const PaneData& pane = input.panes[active];
         QString policy =
             QString("%1 %2 %3").arg(QChar(pane.letter)).arg(fromUtf8(pane.policyName), fromUtf8(pane.variant));
-        if (pane.result)
-            policy += QString(" · N %1").arg(countText(pane.result->requested));
+        if (pane.result) policy += QString(" · N %1").arg(countText(pane.result->requested));
         left += policy;
         if (pane.result) {
             const StageTimes& times = pane.result->times;

@@ -59,8 +59,7 @@ QWidget* StepPlayer::buildTransport() {
     m_play->setFixedWidth(px(44));
     m_forward = button("step_forward", tr("One step on (Right)"), "stepForward");
     m_last = button("step_last", tr("To the end"), "stepLast");
-    for (QToolButton* one : {m_first, m_back, m_play, m_forward, m_last})
-        row->addWidget(one);
+    for (QToolButton* one : {m_first, m_back, m_play, m_forward, m_last}) row->addWidget(one);
     row->addSpacing(px(8));
     m_scrubber = new StepScrubber(bar);
     m_scrubber->setObjectName("stepScrubber");
@@ -96,11 +95,9 @@ void StepPlayer::refresh() {
         m_caption->setText(caption.isEmpty() ? tr("Nothing has happened yet.") : caption);
     }
     std::vector<bool> milestones;
-    for (int event = 1; event <= steps; ++event)
-        milestones.push_back(m_driver.isMilestone(event));
+    for (int event = 1; event <= steps; ++event) milestones.push_back(m_driver.isMilestone(event));
     m_scrubber->setEvents(std::move(milestones));
-    if (!m_scrubber->isSliderDown())
-        m_scrubber->showValue(step);
+    if (!m_scrubber->isSliderDown()) m_scrubber->showValue(step);
     m_count->setText(steps == 0 ? QString() : tr("step %1 of %2").arg(step).arg(steps));
     m_scrubber->setAccessibleDescription(m_count->text());
     refreshButtons();
@@ -120,8 +117,7 @@ void StepPlayer::refreshButtons() {
     m_play->setAccessibleName(m_play->toolTip());
     const double speed = m_driver.speed();
     for (std::size_t i = 0; i < kSpeeds.size(); ++i)
-        if (kSpeeds[i] == speed)
-            m_speed->setCurrent(static_cast<int>(i));
+        if (kSpeeds[i] == speed) m_speed->setCurrent(static_cast<int>(i));
 }
 
 } // namespace kvscope

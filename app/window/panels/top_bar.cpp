@@ -85,15 +85,13 @@ void TopBar::focusFind() {
 }
 
 bool TopBar::leaveFind() {
-    if (!m_find->hasFocus())
-        return false;
+    if (!m_find->hasFocus()) return false;
     m_find->clearFocus(); // gives the keys back to the window
     return true;
 }
 
 void TopBar::findNext() {
-    if (!m_workbench.capture() || m_find->text().isEmpty())
-        return focusFind();
+    if (!m_workbench.capture() || m_find->text().isEmpty()) return focusFind();
     const auto& selected = m_workbench.session().selected;
     const auto found =
         findTokens(m_workbench.capture()->tokens(), m_find->text(), selected.empty() ? -1 : selected.front());

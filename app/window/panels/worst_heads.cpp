@@ -52,8 +52,7 @@ public:
         painter->fillRect(QRect(left, middle - px(4), lengthOf(m_rows.heads[row].value), px(8)),
                           colourOf(m_rows.policy));
         const std::optional<double>& other = m_rows.others[row];
-        if (!other || std::isnan(*other))
-            return;
+        if (!other || std::isnan(*other)) return;
         const QRect square(left + lengthOf(*other) - px(4), middle - px(4), px(8), px(8));
         painter->fillRect(square, qColor(chrome().casing));
         painter->fillRect(square.adjusted(1, 1, -1, -1), colourOf(m_rows.otherPolicy));
@@ -72,8 +71,7 @@ QString valueText(const NumberColumn& numbers, double value, bool neverIsNan) {
 /// Value in the other pane's grid, as far as computed.
 std::optional<double> valueIn(const HeadGridData& data, const RankedHead& head) {
     for (const HeadGridData::Row& row : data.rows)
-        if (row.layer == head.layer && row.computed)
-            return row.values[static_cast<std::size_t>(head.column)];
+        if (row.layer == head.layer && row.computed) return row.values[static_cast<std::size_t>(head.column)];
     return std::nullopt;
 }
 
@@ -90,8 +88,7 @@ std::vector<RankedHead> worstHeads(const HeadGridData& data) {
                 data.neverIsNan || !std::isnan(value))
                 heads.push_back({row.layer, column, value});
     std::stable_sort(heads.begin(), heads.end(), [&](const RankedHead& a, const RankedHead& b) {
-        if (std::isnan(a.value) || std::isnan(b.value))
-            return std::isnan(a.value) && !std::isnan(b.value);
+        if (std::isnan(a.value) || std::isnan(b.value)) return std::isnan(a.value) && !std::isnan(b.value);
         return data.higherIsBetter ? a.value < b.value : a.value > b.value;
     });
     return heads;
@@ -127,8 +124,7 @@ WorstHeads::WorstHeads(Workbench& workbench, QWidget* parent)
     connect(&m_workbench, &Workbench::sessionChanged, this, &WorstHeads::refresh);
     connect(&m_other, &OtherPaneHeads::changed, this, &WorstHeads::refresh);
     connect(&m_workbench, &Workbench::dataChanged, this, [this](const QString& view) {
-        if (view == fromUtf8(viewAt(ViewPlace::Model).card().id))
-            refresh();
+        if (view == fromUtf8(viewAt(ViewPlace::Model).card().id)) refresh();
     });
     refresh();
 }
@@ -146,16 +142,14 @@ void WorstHeads::hideEvent(QHideEvent* event) {
 void WorstHeads::refresh() {
     const ViewInput input = m_workbench.viewInput(viewAt(ViewPlace::Model));
     m_data = dataAs<HeadGridData>(input);
-    if (isVisible())
-        m_other.want(input.data.computing ? nullptr : m_data.get());
+    if (isVisible()) m_other.want(input.data.computing ? nullptr : m_data.get());
     rank(input);
     showTable(input);
 }
 
 void WorstHeads::rank(const ViewInput& input) {
     m_rows = {};
-    if (m_data)
-        m_rows.heads = worstHeads(*m_data);
+    if (m_data) m_rows.heads = worstHeads(*m_data);
     describe(input, m_rows.heads.size());
     m_rows.heads.resize(std::min<std::size_t>(m_rows.heads.size(), kMostRows));
     for (const RankedHead& head : m_rows.heads) {
@@ -163,8 +157,7 @@ void WorstHeads::rank(const ViewInput& input) {
         for (const double value : {head.value, m_rows.others.back().value_or(0)})
             m_rows.largest = std::isfinite(value) ? std::max(m_rows.largest, std::abs(value)) : m_rows.largest;
     }
-    if (const PaneData* pane = activePane(input))
-        m_rows.policy = pane->policyId;
+    if (const PaneData* pane = activePane(input)) m_rows.policy = pane->policyId;
     if (const auto other = static_cast<std::size_t>(m_other.pane()); m_other.data() && other < input.panes.size())
         m_rows.otherPolicy = input.panes[other].policyId;
 }
@@ -205,31 +198,23 @@ void WorstHeads::showTable(const ViewInput& input) {
             return capture->info().layerInfo(LayerIndex(head.layer)).gqaGroupOf[static_cast<std::size_t>(head.column)];
         };
         switch (column) {
-        case 0:
-            return std::to_string(head.layer);
-        case 1:
-            return std::to_string(head.column);
-        case 2:
-            return std::to_string(perQuery ? kvOf() : head.column);
-        case kValueColumn:
-            return valueText(numbers, head.value, m_data->neverIsNan).toStdString();
-        case kOtherColumn:
-            return theirs ? valueText(numbers, *theirs, m_data->neverIsNan).toStdString() : "…";
-        default:
-            return {};
+        case 0: return std::to_string(head.layer);
+        case 1: return std::to_string(head.column);
+        case 2: return std::to_string(perQuery ? kvOf() : head.column);
+        case kValueColumn: return valueText(numbers, head.value, m_data->neverIsNan).toStdString();
+        case kOtherColumn: return theirs ? valueText(numbers, *theirs, m_data->neverIsNan).toStdString() : "…";
+        default: return {};
         }
     };
     m_model.show(std::move(table));
-    for (int column = 0; column < kBarColumn; ++column)
-        m_table->resizeColumnToContents(column);
+    for (int column = 0; column < kBarColumn; ++column) m_table->resizeColumnToContents(column);
     m_table->setColumnHidden(2, !perQuery);
     m_table->setColumnHidden(kOtherColumn, !compares);
 }
 
 void WorstHeads::open(int row) {
     const auto capture = m_workbench.capture();
-    if (!capture || !m_data || row < 0 || static_cast<std::size_t>(row) >= m_rows.heads.size())
-        return;
+    if (!capture || !m_data || row < 0 || static_cast<std::size_t>(row) >= m_rows.heads.size()) return;
     const RankedHead head = m_rows.heads[static_cast<std::size_t>(row)];
     m_workbench.change(
         [&](Session& s) {

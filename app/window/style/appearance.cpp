@@ -28,15 +28,13 @@ class ChromeStyle : public QProxyStyle {
 public:
     ChromeStyle() : QProxyStyle("Fusion") {}
     int pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const override {
-        if (metric == PM_SmallIconSize || metric == PM_LineEditIconSize || metric == PM_ButtonIconSize)
-            return px(16);
+        if (metric == PM_SmallIconSize || metric == PM_LineEditIconSize || metric == PM_ButtonIconSize) return px(16);
         return QProxyStyle::pixelMetric(metric, option, widget);
     }
     void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
                        const QWidget* widget) const override {
         // QMainWindow re-enables the line under dock tabs whenever it reuses a tab bar.
-        if (element != PE_FrameTabBarBase)
-            QProxyStyle::drawPrimitive(element, option, painter, widget);
+        if (element != PE_FrameTabBarBase) QProxyStyle::drawPrimitive(element, option, painter, widget);
     }
 };
 
@@ -70,8 +68,7 @@ QFont fontOf(const QStringList& families, double designSize, int weight) {
 
 QPixmap tinted(const QString& path, const QColor& colour, int size) {
     QFile file(path);
-    if (!file.open(QIODevice::ReadOnly))
-        return {};
+    if (!file.open(QIODevice::ReadOnly)) return {};
     QSvgRenderer renderer(file.readAll().replace("#000000", colour.name().toUtf8()));
     QPixmap pixmap(size, size);
     pixmap.fill(Qt::transparent);
@@ -81,8 +78,7 @@ QPixmap tinted(const QString& path, const QColor& colour, int size) {
 }
 
 void addPixmaps(QIcon& icon, const QString& path, Colour colour, QIcon::Mode mode) {
-    for (const int factor : {1, 2, 4})
-        icon.addPixmap(tinted(path, qColor(colour), 16 * factor), mode);
+    for (const int factor : {1, 2, 4}) icon.addPixmap(tinted(path, qColor(colour), 16 * factor), mode);
 }
 
 } // namespace

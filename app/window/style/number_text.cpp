@@ -20,16 +20,14 @@ QString countText(std::int64_t count) { return fromUtf8(formatCount(count)); }
 QString percentText(double fraction) { return QString::number(fraction * 100, 'f', 1) + " %"; }
 
 QString errorText(double relativeError) {
-    if (std::isnan(relativeError))
-        return "n/a";
+    if (std::isnan(relativeError)) return "n/a";
     if (relativeError != 0 && std::abs(relativeError) < 0.001)
         return withMinus(QString::number(relativeError, 'e', 1).replace("e-0", "e-"));
     return withMinus(QString::number(relativeError, 'f', 3));
 }
 
 QString scoreText(double score) {
-    if (std::isnan(score))
-        return "n/a";
+    if (std::isnan(score)) return "n/a";
     const bool small = score != 0 && std::abs(score) < 1e-3; // 3.858e−4 instead of 0.0003858
     return withMinus(QString::number(score, small ? 'e' : 'g', small ? 3 : 4).replace("e-0", "e-"));
 }
@@ -43,13 +41,11 @@ NumberColumn::NumberColumn(std::span<const double> values) {
             areWhole = areWhole && value == std::round(value);
         }
     m_exponents = largest != 0 && (largest < 1e-4 || largest >= 1e9);
-    if (!areWhole && largest > 0)
-        m_decimals = std::clamp(3 - static_cast<int>(std::floor(std::log10(largest))), 0, 7);
+    if (!areWhole && largest > 0) m_decimals = std::clamp(3 - static_cast<int>(std::floor(std::log10(largest))), 0, 7);
 }
 
 QString NumberColumn::text(double value) const {
-    if (!std::isfinite(value))
-        return fromUtf8(formatShort(value));
+    if (!std::isfinite(value)) return fromUtf8(formatShort(value));
     return m_exponents ? withMinus(QString::number(value, 'e', 3)) : fromUtf8(formatFixed(value, m_decimals));
 }
 

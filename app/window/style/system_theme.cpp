@@ -42,8 +42,7 @@ SystemTheme& systemTheme() {
 
 void SystemTheme::start() {
     m_dark = looksDark(QGuiApplication::palette());
-    if (!hasSessionBus())
-        return;
+    if (!hasSessionBus()) return;
     QDBusConnection bus = QDBusConnection::sessionBus();
     bus.connect(kService, kPath, kInterface, "SettingChanged", this,
                 SLOT(settingChanged(QString, QString, QDBusVariant)));
@@ -60,8 +59,7 @@ void SystemTheme::ask(const QString& group, const QString& key) {
     auto* answer = new QDBusPendingCallWatcher(QDBusConnection::sessionBus().asyncCall(question), this);
     connect(answer, &QDBusPendingCallWatcher::finished, this, [this, answer, group, key] {
         const QDBusPendingReply<QDBusVariant> reply = *answer;
-        if (reply.isValid())
-            settingChanged(group, key, reply.value());
+        if (reply.isValid()) settingChanged(group, key, reply.value());
         answer->deleteLater();
     });
 }
@@ -91,20 +89,16 @@ void SystemTheme::schemeChanged(unsigned scheme) {
 void SystemTheme::setStill(const QString& setting, bool still) {
     const bool before = isMotionReduced();
     m_still.removeAll(setting);
-    if (still)
-        m_still.append(setting);
-    if (isMotionReduced() != before)
-        emit motionChanged();
+    if (still) m_still.append(setting);
+    if (isMotionReduced() != before) emit motionChanged();
 }
 
 void SystemTheme::readPaletteSoon() {
-    if (!m_reading)
-        QTimer::singleShot(0, this, &SystemTheme::readPalette);
+    if (!m_reading) QTimer::singleShot(0, this, &SystemTheme::readPalette);
 }
 
 void SystemTheme::readPalette() {
-    if (m_portalKnows || m_reading)
-        return;
+    if (m_portalKnows || m_reading) return;
     m_reading = true;
     const QPalette ours = QGuiApplication::palette();
     QApplication::setPalette(QPalette());
@@ -115,15 +109,13 @@ void SystemTheme::readPalette() {
 }
 
 void SystemTheme::setDark(bool dark) {
-    if (dark == m_dark)
-        return;
+    if (dark == m_dark) return;
     m_dark = dark;
     emit changed();
 }
 
 ThemeId themeFor(ThemeChoice choice) {
-    if (choice == ThemeChoice::System)
-        return systemTheme().isDark() ? ThemeId::Dark : ThemeId::Light;
+    if (choice == ThemeChoice::System) return systemTheme().isDark() ? ThemeId::Dark : ThemeId::Light;
     return choice == ThemeChoice::Dark ? ThemeId::Dark : ThemeId::Light;
 }
 

@@ -32,12 +32,10 @@ double fittingScale(double wanted, QSize window) {
         const QSize least = leastWindow(scale);
         return window.width() >= least.width() && window.height() >= least.height();
     };
-    if (fits(wanted))
-        return wanted;
+    if (fits(wanted)) return wanted;
     double best = std::min(wanted, 1.0);
     for (const double scale : kInterfaceScales)
-        if (scale < wanted && fits(scale))
-            best = std::max(best, scale);
+        if (scale < wanted && fits(scale)) best = std::max(best, scale);
     return best;
 }
 

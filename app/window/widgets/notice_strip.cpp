@@ -70,15 +70,13 @@ void NoticeStrip::dismiss(const QString& id) {
 
 void NoticeStrip::dismissAll() {
     for (QFrame* row : findChildren<QFrame*>(Qt::FindDirectChildrenOnly))
-        if (!row->objectName().isEmpty())
-            dismiss(row->objectName());
+        if (!row->objectName().isEmpty()) dismiss(row->objectName());
 }
 
 QStringList NoticeStrip::messages() const {
     QStringList found;
     for (int i = 0; i < m_rows->count(); ++i)
-        if (const auto* label = m_rows->itemAt(i)->widget()->findChild<QLabel*>("message"))
-            found += label->text();
+        if (const auto* label = m_rows->itemAt(i)->widget()->findChild<QLabel*>("message")) found += label->text();
     return found;
 }
 

@@ -33,15 +33,13 @@ void SegmentedSwitch::setCurrent(int index) {
 
 QSize SegmentedSwitch::sizeHint() const {
     double width = 0;
-    for (const QString& word : m_words)
-        width += widthOf(word);
+    for (const QString& word : m_words) width += widthOf(word);
     return {static_cast<int>(width) + 1, px(28)};
 }
 
 QRectF SegmentedSwitch::segment(int index) const {
     double x = 0;
-    for (int i = 0; i < index; ++i)
-        x += widthOf(m_words[i]);
+    for (int i = 0; i < index; ++i) x += widthOf(m_words[i]);
     return {x, 0, widthOf(m_words[index]), static_cast<double>(height())};
 }
 
@@ -67,16 +65,14 @@ void SegmentedSwitch::paintEvent(QPaintEvent*) {
 }
 
 void SegmentedSwitch::choose(int index) {
-    if (index < 0 || index >= m_words.size() || index == m_current)
-        return;
+    if (index < 0 || index >= m_words.size() || index == m_current) return;
     setCurrent(index);
     emit chosen(index);
 }
 
 void SegmentedSwitch::mousePressEvent(QMouseEvent* event) {
     for (int i = 0; i < m_words.size(); ++i)
-        if (segment(i).contains(event->position()))
-            choose(i);
+        if (segment(i).contains(event->position())) choose(i);
 }
 
 void SegmentedSwitch::keyPressEvent(QKeyEvent* event) {

@@ -73,8 +73,7 @@ QLineEdit* numberField(double designWidth, const QString& accessibleName, QWidge
 }
 
 void setWrong(QLineEdit* field, bool wrong) {
-    if (field->property("wrong").toBool() == wrong)
-        return;
+    if (field->property("wrong").toBool() == wrong) return;
     field->setProperty("wrong", wrong);
     repolish(field);
 }
@@ -111,8 +110,7 @@ ElidedLabel::ElidedLabel(const char* role, Qt::TextElideMode mode, QWidget* pare
 }
 
 void ElidedLabel::setFullText(const QString& text, const QStringList& shorter) {
-    if (text == m_full)
-        return;
+    if (text == m_full) return;
     m_full = text;
     m_shorter = shorter;
     setToolTip(text);

@@ -18,8 +18,7 @@ constexpr double kClosest = 3, kTall = 9, kShort = 5,
 StepScrubber::StepScrubber(QWidget* parent) : ValueSlider(parent) { setAccessibleName(tr("Step")); }
 
 void StepScrubber::setEvents(std::vector<bool> milestones) {
-    if (milestones == m_milestones)
-        return;
+    if (milestones == m_milestones) return;
     m_milestones = std::move(milestones);
     setScale({0, static_cast<double>(std::max<std::size_t>(1, m_milestones.size())), 1, false});
     setSingleStep(1);
@@ -33,8 +32,7 @@ bool StepScrubber::isDrawn(std::size_t event) const {
 
 int StepScrubber::tickCount() const {
     int count = 0;
-    for (std::size_t event = 0; event < m_milestones.size(); ++event)
-        count += isDrawn(event) ? 1 : 0;
+    for (std::size_t event = 0; event < m_milestones.size(); ++event) count += isDrawn(event) ? 1 : 0;
     return count;
 }
 
@@ -47,8 +45,7 @@ void StepScrubber::paintEvent(QPaintEvent* event) {
     const QRectF line = track();
     const Theme& theme = chrome();
     for (std::size_t i = 0; i < m_milestones.size(); ++i) {
-        if (!isDrawn(i))
-            continue;
+        if (!isDrawn(i)) continue;
         const bool tall = m_milestones[i];
         const double x = std::floor(xOf(static_cast<double>(i + 1))) + 0.5;
         const double bottom = line.center().y() - px(kTickGap);

@@ -19,8 +19,7 @@ ValueSlider::ValueSlider(QWidget* parent) : QAbstractSlider(parent) {
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
     setScale(m_scale);
     connect(this, &QAbstractSlider::valueChanged, this, [this](int position) {
-        if (!m_showing)
-            emit edited(m_scale.valueAt(position));
+        if (!m_showing) emit edited(m_scale.valueAt(position));
     });
 }
 
@@ -89,8 +88,7 @@ void ValueSlider::paintEvent(QPaintEvent*) {
     painter.setBrush(isSliderDown() ? ink : qColor(theme.raised));
     painter.setPen(QPen(ink, px(2)));
     painter.drawEllipse(centre, radius - 1, radius - 1);
-    if (!hasFocus())
-        return;
+    if (!hasFocus()) return;
     painter.setBrush(Qt::NoBrush);
     painter.drawEllipse(centre, px(6) + px(3.5), px(6) + px(3.5));
 }
@@ -101,21 +99,18 @@ void ValueSlider::dragTo(double x) {
 }
 
 void ValueSlider::mousePressEvent(QMouseEvent* event) {
-    if (event->button() != Qt::LeftButton)
-        return;
+    if (event->button() != Qt::LeftButton) return;
     setSliderDown(true);
     dragTo(event->position().x());
     update();
 }
 
 void ValueSlider::mouseMoveEvent(QMouseEvent* event) {
-    if (isSliderDown())
-        dragTo(event->position().x());
+    if (isSliderDown()) dragTo(event->position().x());
 }
 
 void ValueSlider::mouseReleaseEvent(QMouseEvent*) {
-    if (!isSliderDown())
-        return;
+    if (!isSliderDown()) return;
     setSliderDown(false);
     update();
     emit released();
@@ -137,8 +132,7 @@ void ValueSlider::wheelEvent(QWheelEvent* event) {
 
 void ValueSlider::keyReleaseEvent(QKeyEvent* event) {
     QAbstractSlider::keyReleaseEvent(event);
-    if (!event->isAutoRepeat())
-        emit released();
+    if (!event->isAutoRepeat()) emit released();
 }
 
 } // namespace kvscope

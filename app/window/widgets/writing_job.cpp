@@ -18,8 +18,7 @@ void submitWriting(Workbench& workbench, NoticeStrip& notices, const QString& pa
     const std::string slot = "write " + path.toStdString();
     const auto show = [strip = QPointer<NoticeStrip>(&notices), path](NoticeStrip::Tone tone, const QString& message,
                                                                       auto... action) {
-        if (strip)
-            strip->show("write " + path, tone, message, action...);
+        if (strip) strip->show("write " + path, tone, message, action...);
     };
     Scheduler::Job job;
     job.failed = [show](std::exception_ptr failure) { show(NoticeStrip::Tone::Error, fromUtf8(messageOf(failure))); };
@@ -27,8 +26,7 @@ void submitWriting(Workbench& workbench, NoticeStrip& notices, const QString& pa
                                                                          const auto& post) {
         post([rest = work(checkpoint), show, path, failed] {
             try {
-                if (rest)
-                    rest();
+                if (rest) rest();
                 show(NoticeStrip::Tone::Notice, QObject::tr("Written: %1").arg(path));
             } catch (...) {
                 failed(std::current_exception());
@@ -38,14 +36,11 @@ void submitWriting(Workbench& workbench, NoticeStrip& notices, const QString& pa
     job.progress = [show, path, slot, bench = QPointer<Workbench>(&workbench), strip = QPointer<NoticeStrip>(&notices),
                     shown = std::make_shared<int>(-1)](double fraction) {
         const int percent = static_cast<int>(std::lround(100 * fraction)) / 5 * 5;
-        if (percent == std::exchange(*shown, percent))
-            return;
+        if (percent == std::exchange(*shown, percent)) return;
         show(NoticeStrip::Tone::Notice, QObject::tr("Writing %1: %2 %").arg(path).arg(percent), QObject::tr("Cancel"),
              std::function<void()>([bench, strip, slot, path] {
-                 if (bench)
-                     bench->cancel(slot);
-                 if (strip)
-                     strip->dismiss("write " + path);
+                 if (bench) bench->cancel(slot);
+                 if (strip) strip->dismiss("write " + path);
              }));
     };
     job.progress(0);

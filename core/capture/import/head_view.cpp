@@ -38,13 +38,11 @@ const HeadView& checked(const HeadView& view) {
 }
 
 AxisOrder resolve(const ArchiveTensor& tensor, AxisOrder order, std::int64_t first, std::int64_t second, int heads) {
-    if (order != AxisOrder::Auto)
-        return order;
+    if (order != AxisOrder::Auto) return order;
     if (heads > 0 && first != heads && second != heads)
         refuseTensor(tensor, fmt::format("neither axis of the shape {} has {} heads", tensor.shapeText(), heads),
                      kSayOrder);
-    if (heads > 0)
-        return first == heads ? AxisOrder::HeadsFirst : AxisOrder::TokensFirst;
+    if (heads > 0) return first == heads ? AxisOrder::HeadsFirst : AxisOrder::TokensFirst;
     if (first > second)
         refuseTensor(tensor, fmt::format("the shape {} does not say which axis holds the heads", tensor.shapeText()),
                      kSayOrder);
@@ -94,16 +92,14 @@ void widenRow(const std::byte* at, NumberType type, std::span<float> out) {
         std::memcpy(out.data(), at, out.size_bytes());
         return;
     }
-    for (std::size_t i = 0; i < out.size(); ++i)
-        out[i] = widen(at + i * step, type);
+    for (std::size_t i = 0; i < out.size(); ++i) out[i] = widen(at + i * step, type);
 }
 
 } // namespace
 
 HeadView headView(const ArchiveTensor& tensor, AxisOrder order, int heads) {
     const std::vector<std::int64_t> shape = withoutBatch(tensor);
-    if (shape.size() == 2)
-        return checked(tokensFirst(tensor, heads, shape[0], widthOf(tensor, shape[1], heads)));
+    if (shape.size() == 2) return checked(tokensFirst(tensor, heads, shape[0], widthOf(tensor, shape[1], heads)));
     if (shape.size() != 3)
         refuseTensor(tensor,
                      fmt::format("the shape {} is none of a layer's keys, values or queries", tensor.shapeText()),

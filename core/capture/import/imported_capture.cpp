@@ -31,20 +31,16 @@ std::string lowerExtension(const std::string& path) {
 bool holdsSafetensors(const std::string& folder) {
     std::error_code failure;
     for (const auto& entry : fs::directory_iterator(folder, failure))
-        if (lowerExtension(entry.path().string()) == ".safetensors")
-            return true;
+        if (lowerExtension(entry.path().string()) == ".safetensors") return true;
     return false;
 }
 
 StoredType storedTypeOf(const ArchiveTensor& tensor) {
     switch (tensor.type) {
-    case NumberType::Float16:
-        return StoredType::Float16;
-    case NumberType::Bfloat16:
-        return StoredType::Bfloat16;
+    case NumberType::Float16: return StoredType::Float16;
+    case NumberType::Bfloat16: return StoredType::Bfloat16;
     case NumberType::Float32:
-    case NumberType::Float64:
-        return StoredType::Float32;
+    case NumberType::Float64: return StoredType::Float32;
     default:
         refuseTensor(tensor, "numbers of type " + tensor.typeName + " are no keys, values or queries that can be read",
                      "Save them as float32, float16 or bfloat16; quantised caches have to be dequantised first");
@@ -57,8 +53,7 @@ std::pair<std::uint64_t, std::string> sizeAndTime(const TensorArchive& archive) 
     fs::file_time_type newest = fs::file_time_type::min();
     std::string last;
     for (const ArchiveTensor& tensor : archive.tensors()) {
-        if (tensor.path == last)
-            continue; // tensors come file by file
+        if (tensor.path == last) continue; // tensors come file by file
         last = tensor.path;
         std::error_code ignored;
         bytes += fs::file_size(last, ignored);
@@ -79,13 +74,11 @@ public:
         m_info.tool = "import of " + m_info.fileName;
         const NamedTensors named = nameTensors(*m_archive, path, options.templates);
         readConfig(options);
-        for (const auto& [layer, tensors] : named.layers)
-            addLayer(layer, tensors, options.order);
+        for (const auto& [layer, tensors] : named.layers) addLayer(layer, tensors, options.order);
         m_info.numLayers = std::max(m_config.numLayers, m_info.layers.back().layer.value + 1);
         std::tie(m_info.fileBytes, m_info.hash) = sizeAndTime(*m_archive);
         readTokens(named, options);
-        for (const std::string& note : m_assumed)
-            m_info.notes += (m_info.notes.empty() ? "Imported; " : "; ") + note;
+        for (const std::string& note : m_assumed) m_info.notes += (m_info.notes.empty() ? "Imported; " : "; ") + note;
     }
 
     const CaptureInfo& info() const override { return m_info; }
@@ -104,8 +97,7 @@ public:
             const bool queries = role == TensorRole::Queries;
             return gather(view, m_archive->read(*view.tensor), queries ? m_info.numTokens - info.queryCount : 0);
         }
-        if (role == TensorRole::KeysPreRope)
-            return keysRotatedBack(info, checkpoint);
+        if (role == TensorRole::KeysPreRope) return keysRotatedBack(info, checkpoint);
         throw Error({.sentence = fmt::format("layer {} has no {}", layer.value,
                                              role == TensorRole::Queries ? "queries" : "such tensor"),
                      .remedy = "Save it beside keys and values, or capture the prompt with kvscope-capture",
@@ -157,8 +149,7 @@ private:
         if (const auto queries = tensors.find(ImportRole::Queries); queries != tensors.end())
             views[TensorRole::Queries] =
                 headView(*queries->second, m_config.numQueryHeads > 0 ? order : found, m_config.numQueryHeads);
-        if (m_info.layers.empty())
-            takeSizes(views);
+        if (m_info.layers.empty()) takeSizes(views);
         checkSizes(number, views);
         m_info.layers.push_back(layerInfo(number, views));
     }
@@ -177,8 +168,7 @@ private:
                 *keys.tensor,
                 fmt::format("{} query heads do not divide among {} KV heads", m_info.numQueryHeads, m_info.numKvHeads),
                 "Save keys and queries of one model");
-        if (queries == views.end())
-            m_assumed.push_back("no queries");
+        if (queries == views.end()) m_assumed.push_back("no queries");
         if (m_config.headDim > 0 && m_config.headDim != m_info.headDim)
             refuseTensor(
                 *keys.tensor,
@@ -225,8 +215,7 @@ private:
 
     HostTensor keysRotatedBack(const LayerInfo& layer, const Checkpoint& checkpoint) const {
         HostTensor keys = read(layer.layer, TensorRole::Keys, checkpoint);
-        if (!layer.hasRope)
-            return keys;
+        if (!layer.hasRope) return keys;
         if (m_config.inverseFrequencies.empty())
             throw Error({.sentence = "keys before RoPE are neither stored nor derivable",
                          .place = "k_pre",
@@ -272,8 +261,7 @@ private:
                            [](std::int64_t id) { return static_cast<std::int32_t>(id); });
             nameByIds(m_tokens);
         }
-        if (named.positions)
-            m_tokens.positions = wholeNumbers(*named.positions);
+        if (named.positions) m_tokens.positions = wholeNumbers(*named.positions);
         m_assumed.push_back(named.tokenIds ? "no texts: tokens are called by their ids"
                                            : "no tokens: they are called by their places");
     }
@@ -290,8 +278,7 @@ private:
 
 bool isTensorFile(const std::string& path) {
     std::error_code failure;
-    if (fs::is_directory(path, failure))
-        return holdsSafetensors(path);
+    if (fs::is_directory(path, failure)) return holdsSafetensors(path);
     const std::string extension = lowerExtension(path);
     return extension == ".safetensors" || extension == ".npz" || isPickle(path);
 }

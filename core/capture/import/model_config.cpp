@@ -24,11 +24,9 @@ class ConfigReader {
 public:
     explicit ConfigReader(const std::string& path) : m_path(path) {
         m_json = Json::parse(readWholeFile(path, kLargestConfig), nullptr, false);
-        if (!m_json.is_object())
-            fail("the file is not a JSON object", "");
+        if (!m_json.is_object()) fail("the file is not a JSON object", "");
         // multimodal models keep the language model's fields apart
-        if (m_json.contains("text_config") && m_json["text_config"].is_object())
-            m_json = Json(m_json["text_config"]);
+        if (m_json.contains("text_config") && m_json["text_config"].is_object()) m_json = Json(m_json["text_config"]);
     }
 
     [[noreturn]] void fail(std::string sentence, std::string field) const {
@@ -42,8 +40,7 @@ public:
 
     int size(const char* name, int otherwise = 0) const {
         const Json value = m_json.value(name, Json());
-        if (value.is_null())
-            return otherwise;
+        if (value.is_null()) return otherwise;
         if (!value.is_number_integer() || value.get<std::int64_t>() <= 0 || value.get<std::int64_t>() > kLargestSize)
             fail("the field is no size of a model", name);
         return value.get<int>();
@@ -70,10 +67,8 @@ double llama3Frequency(double frequency, const Json& rope) {
     const double high = ConfigReader::number(rope, "high_freq_factor", 4);
     const double trained = ConfigReader::number(rope, "original_max_position_embeddings", 8192);
     const double turns = trained * frequency / (2 * std::numbers::pi); // in the trained length
-    if (turns < low)
-        return frequency / factor;
-    if (turns > high)
-        return frequency;
+    if (turns < low) return frequency / factor;
+    if (turns > high) return frequency;
     const double smooth = (turns - low) / (high - low);
     return (1 - smooth) * frequency / factor + smooth * frequency;
 }
@@ -81,19 +76,16 @@ double llama3Frequency(double frequency, const Json& rope) {
 void readRope(const ConfigReader& reader, ModelConfig& config) {
     const Json& json = reader.json();
     Json rope = json.value("rope_parameters", Json());
-    if (!rope.is_object())
-        rope = json.value("rope_scaling", Json());
+    if (!rope.is_object()) rope = json.value("rope_scaling", Json());
     double theta = ConfigReader::number(rope, "rope_theta", ConfigReader::number(json, "rope_theta", 0));
     const double partial =
         ConfigReader::number(rope, "partial_rotary_factor", ConfigReader::number(json, "partial_rotary_factor", 1));
     const bool byLayerType =
         rope.is_object() && (rope.contains("full_attention") || rope.contains("sliding_attention"));
     config.rotates = theta > 0 || byLayerType;
-    if (!config.rotates)
-        return;
+    if (!config.rotates) return;
     std::string type = ConfigReader::text(rope, "rope_type");
-    if (type.empty())
-        type = ConfigReader::text(rope, "type");
+    if (type.empty()) type = ConfigReader::text(rope, "type");
     config.rope.type = type.empty() ? "default" : type;
     config.rope.theta = theta;
     config.rope.rotaryDim = static_cast<int>(config.headDim * partial) / 2 * 2;
@@ -126,8 +118,7 @@ ModelConfig readModelConfig(const std::string& path) {
     config.modelId = ConfigReader::text(json, "_name_or_path");
     config.numLayers = reader.size("num_hidden_layers");
     config.numQueryHeads = reader.size("num_attention_heads");
-    if (config.numQueryHeads == 0)
-        reader.fail("the field is missing", "num_attention_heads");
+    if (config.numQueryHeads == 0) reader.fail("the field is missing", "num_attention_heads");
     config.numKvHeads = reader.size("num_key_value_heads", config.numQueryHeads);
     config.headDim = reader.size("head_dim", reader.size("hidden_size") / config.numQueryHeads);
     if (config.headDim == 0 || config.numQueryHeads % config.numKvHeads != 0)

@@ -35,8 +35,7 @@ NumberType typeOf(std::string_view descr) {
         {"<i4", NumberType::Int32},   {"<i8", NumberType::Int64},   {"|V2", NumberType::Bfloat16},
         {"<V2", NumberType::Bfloat16}}; // how numpy spells ml_dtypes' bfloat16
     for (const auto& [known, type] : kTypes)
-        if (descr == known)
-            return type;
+        if (descr == known) return type;
     return NumberType::Unknown;
 }
 
@@ -68,22 +67,19 @@ void readNpyHeader(std::span<const std::byte> start, ArchiveTensor& tensor) {
     const bool wide = bytes[6] >= 2; // version 1 has a length of 2 bytes, later ones of 4
     const std::size_t fixed = wide ? 12 : 10;
     std::size_t length = bytes[8] + (std::size_t{bytes[9]} << 8);
-    if (wide)
-        length += (std::size_t{bytes[10]} << 16) + (std::size_t{bytes[11]} << 24);
+    if (wide) length += (std::size_t{bytes[10]} << 16) + (std::size_t{bytes[11]} << 24);
     if (length > start.size() - fixed)
         refuseTensor(tensor, "the array's header is longer than its member or than any that numpy writes", kSaveAgain);
     const std::string_view header(reinterpret_cast<const char*>(bytes) + fixed, length);
     std::string_view descr = valueOf(header, "descr", tensor);
-    if (descr.size() >= 2 && descr.front() == '\'' && descr.back() == '\'')
-        descr = descr.substr(1, descr.size() - 2);
+    if (descr.size() >= 2 && descr.front() == '\'' && descr.back() == '\'') descr = descr.substr(1, descr.size() - 2);
     tensor.typeName = std::string(descr);
     if (descr.starts_with('>'))
         refuseTensor(tensor, "the array is big-endian (" + tensor.typeName + ")",
                      "Save it with array.astype(array.dtype.newbyteorder('<'))");
     tensor.type = typeOf(descr);
     const std::string_view shape = valueOf(header, "shape", tensor);
-    if (shape.empty() || shape.front() != '(')
-        refuseTensor(tensor, "the array's header has no shape", kSaveAgain);
+    if (shape.empty() || shape.front() != '(') refuseTensor(tensor, "the array's header has no shape", kSaveAgain);
     tensor.shape = parseShape(shape, tensor);
     if (valueOf(header, "fortran_order", tensor) != "False" && tensor.shape.size() > 1)
         refuseTensor(tensor, "the array is stored column by column (Fortran order)",

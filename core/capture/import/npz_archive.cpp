@@ -28,8 +28,7 @@ using Member = std::unique_ptr<zip_file_t, CloseMember>;
 Zip openZip(const std::string& path) {
     int code = 0;
     Zip zip(zip_open(path.c_str(), ZIP_RDONLY, &code));
-    if (zip)
-        return zip;
+    if (zip) return zip;
     zip_error_t error;
     zip_error_init_with_code(&error, code);
     const std::string why = zip_error_strerror(&error);
@@ -41,8 +40,7 @@ Zip openZip(const std::string& path) {
 
 Member openMember(zip_t* zip, const ArchiveTensor& tensor) {
     Member file(zip_fopen_index(zip, tensor.member, 0));
-    if (!file)
-        refuseTensor(tensor, fmt::format("the member cannot be unpacked ({})", zip_strerror(zip)), kSaveAgain);
+    if (!file) refuseTensor(tensor, fmt::format("the member cannot be unpacked ({})", zip_strerror(zip)), kSaveAgain);
     return file;
 }
 
@@ -51,8 +49,7 @@ std::vector<std::byte> readBytes(zip_file_t* file, std::uint64_t most) {
     std::uint64_t have = 0;
     while (have < most) {
         const zip_int64_t got = zip_fread(file, bytes.data() + have, most - have);
-        if (got <= 0)
-            break;
+        if (got <= 0) break;
         have += static_cast<std::uint64_t>(got);
     }
     bytes.resize(have);
@@ -64,8 +61,7 @@ public:
     explicit NpzArchive(std::string path) : m_path(std::move(path)) {
         const Zip zip = openZip(m_path);
         const auto members = static_cast<std::uint64_t>(std::max<zip_int64_t>(0, zip_get_num_entries(zip.get(), 0)));
-        for (std::uint64_t member = 0; member < members; ++member)
-            add(zip.get(), member);
+        for (std::uint64_t member = 0; member < members; ++member) add(zip.get(), member);
     }
 
     std::vector<std::byte> read(const ArchiveTensor& tensor) const override {

@@ -30,15 +30,13 @@ NumberType typeOf(const std::string& name) {
         {"F16", NumberType::Float16}, {"BF16", NumberType::Bfloat16}, {"F32", NumberType::Float32},
         {"F64", NumberType::Float64}, {"I32", NumberType::Int32},     {"I64", NumberType::Int64}};
     for (const auto& [known, type] : kTypes)
-        if (name == known)
-            return type;
+        if (name == known) return type;
     return NumberType::Unknown;
 }
 
 std::uint64_t littleEndian(const unsigned char* bytes) {
     std::uint64_t value = 0;
-    for (int i = 7; i >= 0; --i)
-        value = value << 8 | bytes[i];
+    for (int i = 7; i >= 0; --i) value = value << 8 | bytes[i];
     return value;
 }
 
@@ -54,8 +52,7 @@ std::string readHeader(const std::string& path, std::uint64_t fileBytes) {
                  "this is no safetensors file, or a truncated one: its header would have {} bytes, the file has {}",
                  size, fileBytes));
     std::string header(size, '\0');
-    if (!file.read(header.data(), static_cast<std::streamsize>(size)))
-        fail(path, "the header cannot be read");
+    if (!file.read(header.data(), static_cast<std::streamsize>(size))) fail(path, "the header cannot be read");
     return header;
 }
 
@@ -68,10 +65,8 @@ Json parseHeader(const std::string& path, const std::string& header) {
         return true;
     };
     Json json = Json::parse(header, watch, false);
-    if (!json.is_object())
-        fail(path, "the header is not a JSON object");
-    if (!twice.empty())
-        fail(path, "the header names a tensor twice", "tensor " + twice);
+    if (!json.is_object()) fail(path, "the header is not a JSON object");
+    if (!twice.empty()) fail(path, "the header names a tensor twice", "tensor " + twice);
     return json;
 }
 
@@ -92,8 +87,7 @@ ArchiveTensor describe(const std::string& path, const std::string& name, const J
             fail(path, "data_offsets are not two whole numbers", "tensor " + name);
         tensor.begin = offsets[0].get<std::uint64_t>();
         const auto end = offsets[1].get<std::uint64_t>();
-        if (end < tensor.begin)
-            fail(path, "data_offsets end before they begin", "tensor " + name);
+        if (end < tensor.begin) fail(path, "data_offsets end before they begin", "tensor " + name);
         tensor.bytes = end - tensor.begin;
     } catch (const Json::exception&) {
         fail(path, "the header lacks dtype, shape or data_offsets", "tensor " + name);
@@ -126,8 +120,7 @@ void checkOverlaps(std::vector<const ArchiveTensor*> tensors) {
 class SafetensorsArchive final : public TensorArchive {
 public:
     SafetensorsArchive(const std::vector<std::string>& paths, bool inFolder) {
-        for (const std::string& path : paths)
-            add(path, inFolder);
+        for (const std::string& path : paths) add(path, inFolder);
     }
 
     std::vector<std::byte> read(const ArchiveTensor& tensor) const override {
@@ -143,26 +136,22 @@ private:
     void add(const std::string& path, bool inFolder) {
         std::error_code failure;
         const std::uint64_t fileBytes = fs::file_size(path, failure);
-        if (failure)
-            fail(path, "the file cannot be read: " + failure.message());
+        if (failure) fail(path, "the file cannot be read: " + failure.message());
         const std::string header = readHeader(path, fileBytes);
         const std::uint64_t dataBegin = 8 + header.size();
         std::vector<ArchiveTensor> found;
         const Json json = parseHeader(path, header);
         for (const auto& [name, entry] : json.items()) {
-            if (name == "__metadata__")
-                continue;
+            if (name == "__metadata__") continue;
             found.push_back(describe(path, name, entry));
             checkPlace(found.back(), fileBytes - dataBegin);
         }
         std::vector<const ArchiveTensor*> pointers;
-        for (const ArchiveTensor& tensor : found)
-            pointers.push_back(&tensor);
+        for (const ArchiveTensor& tensor : found) pointers.push_back(&tensor);
         checkOverlaps(pointers);
         for (ArchiveTensor& tensor : found) {
             tensor.begin += dataBegin;
-            if (inFolder)
-                tensor.matched = fs::path(path).stem().string() + "." + tensor.name;
+            if (inFolder) tensor.matched = fs::path(path).stem().string() + "." + tensor.name;
             m_tensors.push_back(std::move(tensor));
         }
     }
@@ -171,12 +160,10 @@ private:
 } // namespace
 
 std::unique_ptr<const TensorArchive> openSafetensors(const std::string& path) {
-    if (!fs::is_directory(path))
-        return std::make_unique<const SafetensorsArchive>(std::vector{path}, false);
+    if (!fs::is_directory(path)) return std::make_unique<const SafetensorsArchive>(std::vector{path}, false);
     std::vector<std::string> paths;
     for (const auto& entry : fs::directory_iterator(path))
-        if (entry.path().extension() == ".safetensors")
-            paths.push_back(entry.path().string());
+        if (entry.path().extension() == ".safetensors") paths.push_back(entry.path().string());
     std::sort(paths.begin(), paths.end());
     return std::make_unique<const SafetensorsArchive>(paths, true);
 }

@@ -14,24 +14,19 @@ namespace kvscope {
 std::int64_t numberBytes(NumberType type) {
     switch (type) {
     case NumberType::Float16:
-    case NumberType::Bfloat16:
-        return 2;
+    case NumberType::Bfloat16: return 2;
     case NumberType::Float32:
-    case NumberType::Int32:
-        return 4;
+    case NumberType::Int32: return 4;
     case NumberType::Float64:
-    case NumberType::Int64:
-        return 8;
-    case NumberType::Unknown:
-        return 0;
+    case NumberType::Int64: return 8;
+    case NumberType::Unknown: return 0;
     }
     return 0;
 }
 
 std::int64_t ArchiveTensor::count() const {
     std::int64_t product = 1;
-    for (const std::int64_t size : shape)
-        product *= size;
+    for (const std::int64_t size : shape) product *= size;
     return product;
 }
 

@@ -72,8 +72,7 @@ std::regex compileTemplate(const std::string& text) {
 
 std::optional<int> layerOf(const std::string& name, const std::regex& expression) {
     std::smatch match;
-    if (name.size() > kLongestName || !std::regex_match(name, match, expression))
-        return std::nullopt;
+    if (name.size() > kLongestName || !std::regex_match(name, match, expression)) return std::nullopt;
     const std::string digits = match[1].str();
     int layer = 0;
     std::from_chars(digits.data(), digits.data() + digits.size(), layer);
@@ -87,8 +86,7 @@ bool isNamed(const ArchiveTensor& tensor, std::initializer_list<const char*> nam
 void place(NamedTensors& named, const ArchiveTensor& tensor, const std::vector<Pattern>& patterns) {
     for (const Pattern& pattern : patterns) {
         const auto layer = layerOf(tensor.matched, pattern.expression);
-        if (!layer)
-            continue;
+        if (!layer) continue;
         const auto [there, fresh] = named.layers[*layer].try_emplace(pattern.role, &tensor);
         if (!fresh)
             refuseTensor(tensor,
@@ -97,10 +95,8 @@ void place(NamedTensors& named, const ArchiveTensor& tensor, const std::vector<P
                          fmt::format("Say which one: --pattern '{}=...{{layer}}...'", importRoleName(pattern.role)));
         return;
     }
-    if (isNamed(tensor, {"token_ids", "input_ids"}))
-        named.tokenIds = &tensor;
-    if (isNamed(tensor, {"position_ids", "positions"}))
-        named.positions = &tensor;
+    if (isNamed(tensor, {"token_ids", "input_ids"})) named.tokenIds = &tensor;
+    if (isNamed(tensor, {"position_ids", "positions"})) named.positions = &tensor;
 }
 
 [[noreturn]] void refuseAll(const TensorArchive& archive, const std::string& path) {
@@ -109,8 +105,7 @@ void place(NamedTensors& named, const ArchiveTensor& tensor, const std::vector<P
     bool weights = false;
     for (const ArchiveTensor& tensor : archive.tensors()) {
         weights = weights || tensor.name.ends_with("k_proj.weight") || tensor.name.ends_with("qkv_proj.weight");
-        if (names.size() < kShown)
-            names.push_back(tensor.name);
+        if (names.size() < kShown) names.push_back(tensor.name);
     }
     if (weights)
         throw Error({.sentence = "these are a model's weights, not what its attention saw",
@@ -145,8 +140,7 @@ void checkLayers(NamedTensors& named) {
 
 std::string_view importRoleName(ImportRole role) {
     for (const RoleWords& row : kTable)
-        if (row.role == role)
-            return row.name;
+        if (row.role == role) return row.name;
     return {};
 }
 
@@ -168,20 +162,16 @@ NameTemplate NameTemplate::parse(const std::string& text) {
 NamedTensors nameTensors(const TensorArchive& archive, const std::string& path,
                          std::span<const NameTemplate> templates) {
     std::vector<Pattern> patterns;
-    for (const NameTemplate& own : templates)
-        patterns.push_back({own.role, compileTemplate(own.text)});
+    for (const NameTemplate& own : templates) patterns.push_back({own.role, compileTemplate(own.text)});
     for (Pattern& row : tablePatterns()) {
         const bool replaced = std::any_of(templates.begin(), templates.end(),
                                           [&](const NameTemplate& own) { return own.role == row.role; });
-        if (!replaced)
-            patterns.push_back(std::move(row));
+        if (!replaced) patterns.push_back(std::move(row));
     }
     NamedTensors named;
-    for (const ArchiveTensor& tensor : archive.tensors())
-        place(named, tensor, patterns);
+    for (const ArchiveTensor& tensor : archive.tensors()) place(named, tensor, patterns);
     checkLayers(named);
-    if (named.layers.empty())
-        refuseAll(archive, path);
+    if (named.layers.empty()) refuseAll(archive, path);
     return named;
 }
 

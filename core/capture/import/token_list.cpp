@@ -46,8 +46,7 @@ void takeTexts(TokenTable& tokens, const Json& list, const std::string& path) {
     tokens.bytes.clear();
     tokens.offsets.assign(1, 0);
     for (const Json& entry : list) {
-        if (!entry.is_string())
-            fail(path, fmt::format("entry {} is no text", tokens.offsets.size() - 1), "texts");
+        if (!entry.is_string()) fail(path, fmt::format("entry {} is no text", tokens.offsets.size() - 1), "texts");
         tokens.bytes += entry.get_ref<const std::string&>();
         tokens.offsets.push_back(static_cast<std::int64_t>(tokens.bytes.size()));
     }
@@ -97,14 +96,10 @@ TokenTable readTokenList(const std::string& path, std::int64_t tokens) {
     if (json.contains("position_ids"))
         table.positions = numbersOf<std::int64_t>(listOf(json, "position_ids", tokens, path), "position_ids", path);
     nameByIds(table);
-    if (json.contains("texts"))
-        takeTexts(table, listOf(json, "texts", tokens, path), path);
-    if (!json.contains("segments"))
-        return table;
-    if (!json["segments"].is_array())
-        fail(path, "the segments are no list", "segments");
-    for (const Json& row : json["segments"])
-        table.segments.push_back(segmentOf(row, tokens, path));
+    if (json.contains("texts")) takeTexts(table, listOf(json, "texts", tokens, path), path);
+    if (!json.contains("segments")) return table;
+    if (!json["segments"].is_array()) fail(path, "the segments are no list", "segments");
+    for (const Json& row : json["segments"]) table.segments.push_back(segmentOf(row, tokens, path));
     return table;
 }
 

@@ -16,8 +16,7 @@ namespace {
 float medianOf(std::vector<float>& column) {
     const auto middle = column.begin() + static_cast<std::ptrdiff_t>(column.size() / 2);
     std::nth_element(column.begin(), middle, column.end());
-    if (column.size() % 2 == 1)
-        return *middle;
+    if (column.size() % 2 == 1) return *middle;
     const float below = *std::max_element(column.begin(), middle);
     return static_cast<float>((double{below} + double{*middle}) / 2);
 }
@@ -69,8 +68,7 @@ HostTensor CpuEngine::medianAnchor(const Tensor& keys, Progress& progress) const
     m_workers.each(heads * d, [&](std::int64_t piece) {
         std::vector<float> column(static_cast<std::size_t>(n));
         const float* first = view.head(piece / d) + piece % d;
-        for (std::int64_t i = 0; i < n; ++i)
-            column[static_cast<std::size_t>(i)] = first[i * d];
+        for (std::int64_t i = 0; i < n; ++i) column[static_cast<std::size_t>(i)] = first[i * d];
         out[static_cast<std::size_t>(piece)] = medianOf(column);
         progress.advance(1);
     });

@@ -48,8 +48,7 @@ public:
             keys.rows = padded.data();
         }
         for (std::size_t h = 0; h < m_rule.gqaGroupOf.size(); ++h) {
-            if (m_rule.gqaGroupOf[h] != kvHead)
-                continue;
+            if (m_rule.gqaGroupOf[h] != kvHead) continue;
             const auto head = static_cast<std::int64_t>(h);
             scratch.sums.assign(static_cast<std::size_t>(keys.terms), 0.0);
             for (std::int64_t row = 0; row < keys.count; row += kMaxLanes) // in time order: sums keep their rounding

@@ -25,10 +25,8 @@ std::vector<HeadGroup> groupsOf(const AttentionInput& input) {
     for (std::int64_t kv = 0; kv < input.keys.size(0); ++kv) {
         bool open = false;
         for (std::int64_t h = 0; h < heads; ++h) { // the heads of a GQA group need not be neighbours
-            if (input.rule.gqaGroupOf[static_cast<std::size_t>(h)] != kv)
-                continue;
-            if (!open || groups.back().queryHeads.size() == most)
-                groups.push_back({kv, {}});
+            if (input.rule.gqaGroupOf[static_cast<std::size_t>(h)] != kv) continue;
+            if (!open || groups.back().queryHeads.size() == most) groups.push_back({kv, {}});
             groups.back().queryHeads.push_back(h);
             open = true;
         }

@@ -105,8 +105,7 @@ class MapBands {
 public:
     MapBands(const Kernels& kernels, const AttentionMapInput& input, bool fast, AttentionMap& map, Progress& progress)
         : m_kernels(kernels), m_input(input), m_fast(fast), m_geometry(input), m_map(map), m_progress(progress) {
-        if (input.mask == MapMask::Causal)
-            return;
+        if (input.mask == MapMask::Causal) return;
         m_reach = m_rule.slidingWindow; // before and after the query
         m_rule.slidingWindow = 0;
     }
@@ -119,8 +118,7 @@ public:
         const auto most = std::max<std::size_t>(1, kMaxLanes / m_input.queryHeads.size());
         for (std::size_t begin = 0; begin < rows.size();) {
             std::size_t end = begin + 1;
-            while (end < rows.size() && end - begin < most && sameKeys(rows[begin], rows[end]))
-                ++end;
+            while (end < rows.size() && end - begin < most && sameKeys(rows[begin], rows[end])) ++end;
             block(rows.subspan(begin, end - begin), scratch, band);
             begin = end;
         }
@@ -139,23 +137,19 @@ private:
     }
 
     bool allKnown(MapRows rows) const {
-        if (m_input.value == MapValue::Logit)
-            return true; // no sum is needed
+        if (m_input.value == MapValue::Logit) return true; // no sum is needed
         for (const MapRow& row : rows)
             for (std::size_t head = 0; head < heads(); ++head)
-                if (std::isnan(logSumExp(head, row.position)))
-                    return false;
+                if (std::isnan(logSumExp(head, row.position))) return false;
         return true;
     }
 
     void block(MapRows rows, LogitScratch& scratch, Band& band) const {
         KeySpan keys{m_geometry.seenBy(rows.front().position).begin, m_geometry.seenBy(rows.back().position).end};
         const bool known = allKnown(rows);
-        if (known)
-            keys = keys.and_(m_geometry.window());
+        if (known) keys = keys.and_(m_geometry.window());
         const Look look{rows, keys, keys.and_(m_geometry.window()), known};
-        if (keys.count() == 0)
-            return;
+        if (keys.count() == 0) return;
         if (heads() == 1)
             withLogits(look, {0, 1}, scratch,
                        [&](const auto& logits, const auto& factors) { drawHead(logits, factors, look, band); });
@@ -225,8 +219,7 @@ private:
             best.fill(-std::numeric_limits<double>::infinity());
             const std::int64_t first = keys.begin - look.keys.begin;
             logits.updateMax(first, keys.count(), best.data());
-            for (std::size_t r = 0; r < look.rows.size(); ++r)
-                raise(look.rows[r], keys, x, best[r] * factors[r], band);
+            for (std::size_t r = 0; r < look.rows.size(); ++r) raise(look.rows[r], keys, x, best[r] * factors[r], band);
             sums.assign(static_cast<std::size_t>(keys.count()), 0.0);
             logits.addAcrossLanes(first, keys.count(), factors.data(), 0, std::ssize(look.rows), sums.data());
             add(std::accumulate(sums.begin(), sums.end(), 0.0), x, band);
@@ -273,8 +266,7 @@ private:
     /// Updates the pixel of a row in column x by the maximum of its cells; stays masked where the row sees none of the
     /// keys, which differs from a weight of 0.
     void raise(const MapRow& row, KeySpan keys, std::int64_t x, double cell, Band& band) const {
-        if (m_geometry.seenBy(row.position).and_(keys).count() == 0)
-            return;
+        if (m_geometry.seenBy(row.position).and_(keys).count() == 0) return;
         const std::int64_t y = row.pixel - band.rows.front().pixel;
         float& pixel = band.cells[static_cast<std::size_t>(y * m_input.width + x)];
         pixel = larger(pixel, static_cast<float>(cell));
@@ -282,8 +274,7 @@ private:
 
     /// Adds to the sum of a pixel column; logits have none.
     void add(double sum, std::int64_t x, Band& band) const {
-        if (m_input.value == MapValue::Weight)
-            band.columnSums[static_cast<std::size_t>(x)] += sum;
+        if (m_input.value == MapValue::Weight) band.columnSums[static_cast<std::size_t>(x)] += sum;
     }
 
     std::size_t heads() const { return m_input.queryHeads.size(); }
@@ -335,8 +326,7 @@ AttentionMap CpuEngine::attentionMap(const AttentionMapInput& input, const Check
     const std::vector<MapRow> rows = geometry.rows();
     map.rows = static_cast<std::int64_t>(rows.size());
     double logits = 0;
-    for (const MapRow& row : rows)
-        logits += static_cast<double>(heads * geometry.seenBy(row.position).count());
+    for (const MapRow& row : rows) logits += static_cast<double>(heads * geometry.seenBy(row.position).count());
     Progress progress(checkpoint, logits);
     const MapBands work(m_kernels, input, m_arithmetic == Arithmetic::Fast, map, progress);
     std::vector<Band> bands = bandsOf(input, rows);

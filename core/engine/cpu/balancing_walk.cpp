@@ -53,10 +53,8 @@ void fillTerms(const BalancingWalks& input, const BalancingWalk& walk, Scratch& 
     const std::int64_t d = s.keys.width;
     std::vector<double> centre(static_cast<std::size_t>(d));
     if (walk.meanOver > 0) {
-        for (std::size_t i = 0; i < s.keys.wide.size(); ++i)
-            centre[i % static_cast<std::size_t>(d)] += s.keys.wide[i];
-        for (double& x : centre)
-            x /= static_cast<double>(walk.meanOver);
+        for (std::size_t i = 0; i < s.keys.wide.size(); ++i) centre[i % static_cast<std::size_t>(d)] += s.keys.wide[i];
+        for (double& x : centre) x /= static_cast<double>(walk.meanOver);
     } else if (!input.centres.empty()) {
         const float* given = input.centres.data.data() + walk.head * input.centres.shape[1];
         std::copy_n(given, d, centre.begin());
@@ -64,12 +62,10 @@ void fillTerms(const BalancingWalks& input, const BalancingWalk& walk, Scratch& 
         return;
     }
     double square = 0;
-    for (const double x : centre)
-        square += x * x;
+    for (const double x : centre) square += x * x;
     const double* row = s.keys.wide.data();
     for (double& term : s.terms) {
-        for (const double x : centre)
-            term += x * *row++;
+        for (const double x : centre) term += x * *row++;
         term -= square / 2;
     }
 }
@@ -83,8 +79,7 @@ public:
         const auto m = static_cast<std::int64_t>(walk.rows.size());
         assert(static_cast<std::int64_t>(walk.uniforms.size()) == m);
         m_s.keys.collect(m_kernels, m_input.keys, walk);
-        if (!m_input.values.empty())
-            m_s.values.collect(m_kernels, m_input.values, walk);
+        if (!m_input.values.empty()) m_s.values.collect(m_kernels, m_input.values, walk);
         fillTerms(m_input, walk, m_s);
         m_s.weights = walk.weights.empty() ? std::vector<double>(walk.rows.size(), 1.0) : walk.weights;
         m_s.signs.assign(walk.rows.size(), 0.0);
@@ -153,18 +148,15 @@ private:
 
     static double signOf(const BalancingWalk& walk, std::int64_t i, double product, BalancingSteps& steps) {
         const auto place = static_cast<std::size_t>(i);
-        if (!walk.silent.empty() && walk.silent[place] != 0)
-            return 0;
-        if (i == 0 && walk.firstIsPlus)
-            return 1;
+        if (!walk.silent.empty() && walk.silent[place] != 0) return 0;
+        if (i == 0 && walk.firstIsPlus) return 1;
         const double p = 0.5 - walk.gamma * product, u = walk.uniforms[place];
         steps.margin = std::min(steps.margin, std::abs(u - p));
         return u < p ? 1 : -1;
     }
 
     static void refuseNaN(double product, double diagonal, const BalancingWalk& walk, std::int64_t i) {
-        if (std::isfinite(product) && std::isfinite(diagonal))
-            return;
+        if (std::isfinite(product) && std::isfinite(diagonal)) return;
         throw Error({"the balancing walk of head " + std::to_string(walk.head) +
                          " meets a number that is not finite "
                          "at row " +

@@ -23,14 +23,12 @@ Tensor CpuEngine::upload(HostTensor tensor) const { return makeTensor(std::move(
 HostTensor CpuEngine::download(const Tensor& tensor) const {
     const Shape& shape = tensor.shape();
     HostTensor out{shape, std::vector<float>(static_cast<std::size_t>(shape.count()))};
-    if (out.empty())
-        return out;
+    if (out.empty()) return out;
     out.stored = static_cast<const CpuStorage&>(*tensor.storage()).stored;
     // Head by head: a range of rows leaves gaps between the heads.
     const TensorView view = viewOf(tensor);
     const std::int64_t heads = shape[0], perHead = shape.count() / heads;
-    for (std::int64_t h = 0; h < heads; ++h)
-        std::copy_n(view.head(h), perHead, out.data.begin() + h * perHead);
+    for (std::int64_t h = 0; h < heads; ++h) std::copy_n(view.head(h), perHead, out.data.begin() + h * perHead);
     return out;
 }
 

@@ -21,8 +21,7 @@ using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::Ro
 /// Rows of W that are not zero in columns [first, first + width): a triangular W needs no more.
 std::int64_t depthOf(const RowMajor& directions, std::int64_t first, std::int64_t width) {
     std::int64_t depth = directions.rows();
-    while (depth > 0 && directions.row(depth - 1).segment(first, width).isZero(0))
-        --depth;
+    while (depth > 0 && directions.row(depth - 1).segment(first, width).isZero(0)) --depth;
     return depth;
 }
 
@@ -43,11 +42,9 @@ DoubleRows::DoubleRows(const Workers& workers, const Kernels& kernels, const flo
     m_workers.each(parts(), [&](std::int64_t index) {
         std::vector<double> products = gramAhead ? noProducts() : std::vector<double>();
         fill(rows, sketch, width, index, [&](std::int64_t first, std::int64_t count) {
-            if (gramAhead)
-                addProducts(m_values.get() + first * m_stride, count, products);
+            if (gramAhead) addProducts(m_values.get() + first * m_stride, count, products);
         });
-        if (gramAhead)
-            m_products[static_cast<std::size_t>(index)] = std::move(products);
+        if (gramAhead) m_products[static_cast<std::size_t>(index)] = std::move(products);
     });
 }
 
@@ -97,8 +94,7 @@ void DoubleRows::centre() {
         const Part rows = part(index);
         double* sum = sums.data() + index * m_stride;
         for (std::int64_t r = 0; r < rows.count; ++r)
-            for (std::int64_t c = 0; c < m_stride; ++c)
-                sum[c] += rows.rows[r * m_stride + c];
+            for (std::int64_t c = 0; c < m_stride; ++c) sum[c] += rows.rows[r * m_stride + c];
     });
     for (std::size_t i = 0; i < sums.size(); ++i) // in the order of the parts
         mean[i % stride] += sums[i];
@@ -113,8 +109,7 @@ void DoubleRows::centre() {
         const Part rows = part(index);
         double* values = m_values.get() + rows.begin * m_stride;
         for (std::int64_t r = 0; r < rows.count; ++r)
-            for (std::int64_t c = 0; c < m_stride; ++c)
-                values[r * m_stride + c] -= mean[static_cast<std::size_t>(c)];
+            for (std::int64_t c = 0; c < m_stride; ++c) values[r * m_stride + c] -= mean[static_cast<std::size_t>(c)];
     });
 }
 

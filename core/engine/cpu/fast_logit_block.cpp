@@ -40,8 +40,7 @@ void FastLogitBlock::append(const KeyTerms& terms, Progress& progress) {
         m_mask.hide(terms, first, count, logits);
         m_kernels.fastUpdateRowMaxima(logits, count, m_rowMaxima.data());
         pending += static_cast<double>(count * kMaxLanes);
-        if (first / kPanelRows % kPanelsPerStep == 0)
-            progress.advance(std::exchange(pending, 0.0));
+        if (first / kPanelRows % kPanelsPerStep == 0) progress.advance(std::exchange(pending, 0.0));
     }
     progress.advance(pending);
     m_terms += terms.count;
@@ -60,8 +59,7 @@ void FastLogitBlock::updateMax(std::int64_t first, std::int64_t count, double* b
     std::array<float, kMaxLanes> rowMax;
     rowMax.fill(-std::numeric_limits<float>::infinity());
     m_kernels.fastUpdateRowMaxima(m_values + first * kMaxLanes, count, rowMax.data());
-    for (std::size_t lane = 0; lane < rowMax.size(); ++lane)
-        best[lane] = std::max(best[lane], double{rowMax[lane]});
+    for (std::size_t lane = 0; lane < rowMax.size(); ++lane) best[lane] = std::max(best[lane], double{rowMax[lane]});
 }
 
 void FastLogitBlock::addAcrossLanes(std::int64_t first, std::int64_t count, const double* factors, std::int64_t begin,

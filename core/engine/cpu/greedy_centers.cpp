@@ -40,8 +40,7 @@ public:
             m_state.compared.assign(n, 0);
             m_state.order.push_back(first);
         }
-        for (const TokenIndex centre : m_state.order)
-            rememberCentre(centre);
+        for (const TokenIndex centre : m_state.order) rememberCentre(centre);
         std::vector<Bound> bounds;
         for (TokenIndex row = 0; row < m_rows; ++row)
             bounds.push_back({m_state.distances[static_cast<std::size_t>(row)], row});
@@ -50,10 +49,8 @@ public:
 
     /// False when every row coincides with a centre.
     bool pickNext() {
-        if (m_state.radius.size() < m_state.order.size())
-            measure();
-        if (m_state.radius.back() == 0)
-            return false;
+        if (m_state.radius.size() < m_state.order.size()) measure();
+        if (m_state.radius.back() == 0) return false;
         const TokenIndex row = m_bounds.top().row;
         m_state.order.push_back(row);
         rememberCentre(row);
@@ -62,8 +59,7 @@ public:
 
     /// Radius after the last pick, and the lead of the next pick.
     void measure() {
-        if (m_state.radius.size() == m_state.order.size())
-            return;
+        if (m_state.radius.size() == m_state.order.size()) return;
         const Bound farthest = freshTop();
         if (!std::isfinite(farthest.distance))
             throw Error({"key " + std::to_string(farthest.row) + " has no finite distance to another key",
@@ -78,8 +74,7 @@ public:
     }
 
     void compareAll() {
-        for (TokenIndex row = 0; row < m_rows; ++row)
-            compare(row);
+        for (TokenIndex row = 0; row < m_rows; ++row) compare(row);
     }
 
 private:
@@ -93,8 +88,7 @@ private:
         const auto r = static_cast<std::size_t>(row);
         const auto all = static_cast<std::int32_t>(m_state.order.size());
         const std::int32_t from = m_state.compared[r], missed = all - from;
-        if (missed == 0)
-            return;
+        if (missed == 0) return;
         m_missed.resize(static_cast<std::size_t>(missed));
         m_kernels.rowDistances(m_centres.data() + from * m_depth, missed, m_depth, m_keys + row * m_depth,
                                m_missed.data());
@@ -144,14 +138,11 @@ std::vector<GreedyCenters> CpuEngine::greedyCenters(const Tensor& keys, const Ce
         GreedyRun run(m_kernels, view.head(h), n, d, state);
         run.begin(request.first[static_cast<std::size_t>(h)]);
         for (std::int64_t picks = 1; static_cast<std::int64_t>(state.order.size()) < request.count; ++picks) {
-            if (!run.pickNext())
-                break;
-            if (picks % kReportEvery == 0)
-                progress.advance(kReportEvery);
+            if (!run.pickNext()) break;
+            if (picks % kReportEvery == 0) progress.advance(kReportEvery);
         }
         run.measure();
-        if (request.compareAll)
-            run.compareAll();
+        if (request.compareAll) run.compareAll();
     });
     return runs;
 }

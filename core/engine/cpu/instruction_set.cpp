@@ -33,14 +33,10 @@ bool hasV4() {
 
 const Kernels& kernelsFor(const std::string& instructionSet) {
     __builtin_cpu_init();
-    if (instructionSet.empty())
-        return hasV4() ? v4::kKernels : hasV3() ? v3::kKernels : v2::kKernels;
-    if (instructionSet == "v2")
-        return v2::kKernels;
-    if (instructionSet == "v3" && hasV3())
-        return v3::kKernels;
-    if (instructionSet == "v4" && hasV4())
-        return v4::kKernels;
+    if (instructionSet.empty()) return hasV4() ? v4::kKernels : hasV3() ? v3::kKernels : v2::kKernels;
+    if (instructionSet == "v2") return v2::kKernels;
+    if (instructionSet == "v3" && hasV3()) return v3::kKernels;
+    if (instructionSet == "v4" && hasV4()) return v4::kKernels;
     throw Error({"this processor has no instruction set \"" + instructionSet + "\"",
                  "instruction set",
                  "use v2, or v3 and v4 where the processor has them",

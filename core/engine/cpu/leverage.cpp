@@ -32,12 +32,10 @@ Whitening whiteningOf(const DoubleRows& rows, std::int64_t count, const Leverage
 
 /// Singular values, computed also for routes that do not need them.
 Eigen::VectorXd spectrumOf(const DoubleRows& rows, const Whitening& whitening, const LeverageRequest& request) {
-    if (whitening.singularValues.size() > 0)
-        return whitening.singularValues;
+    if (whitening.singularValues.size() > 0) return whitening.singularValues;
     const LeverageRoute route = usesFactor(request.route) ? LeverageRoute::Svd : LeverageRoute::Gram;
     const WhiteningRule plain{route, Regulariser::None, 0, 0, 0};
-    if (route == LeverageRoute::Svd)
-        return whiteningOfFactor(rows.factor(), plain).singularValues;
+    if (route == LeverageRoute::Svd) return whiteningOfFactor(rows.factor(), plain).singularValues;
     const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(rows.gram(), Eigen::EigenvaluesOnly);
     return solver.eigenvalues().reverse().cwiseMax(0).cwiseSqrt();
 }
@@ -56,8 +54,7 @@ public:
         const float* from = viewOf(m_request.rows).head(chunk.head) + chunk.begin * d;
         const bool gramAhead = !m_request.centred && !usesFactor(m_request.route);
         DoubleRows rows(m_workers, m_kernels, from, count, d, sketchOf(chunk.head), m_width, gramAhead);
-        if (m_request.centred)
-            rows.centre();
+        if (m_request.centred) rows.centre();
         const Whitening whitening = whiteningOf(rows, count, m_request);
         std::vector<double> lengths(static_cast<std::size_t>(count));
         rows.squaredLengths(whitening.directions, lengths.data());
@@ -73,8 +70,7 @@ public:
 private:
     const float* sketchOf(std::int64_t head) const {
         const HostTensor& sketch = m_request.sketch;
-        if (sketch.empty())
-            return nullptr;
+        if (sketch.empty()) return nullptr;
         const std::int64_t own = sketch.shape[0] == 1 ? 0 : head;
         return sketch.data.data() + own * sketch.shape[1] * sketch.shape[2];
     }
@@ -90,8 +86,7 @@ std::vector<Chunk> chunksOf(const LeverageRequest& request) {
     const std::int64_t step = request.chunk > 0 ? request.chunk : n;
     std::vector<Chunk> chunks;
     for (std::int64_t h = 0; h < heads; ++h)
-        for (std::int64_t begin = 0; begin < n; begin += step)
-            chunks.push_back({h, begin, std::min(n, begin + step)});
+        for (std::int64_t begin = 0; begin < n; begin += step) chunks.push_back({h, begin, std::min(n, begin + step)});
     return chunks;
 }
 
@@ -119,12 +114,10 @@ Leverage CpuEngine::leverage(const LeverageRequest& request, const Checkpoint& c
     // Few long chunks run one after the other on all threads, so that only one head's rows are in memory.
     const auto count = static_cast<std::int64_t>(chunks.size());
     if (chunks.front().end - chunks.front().begin > 4 * DoubleRows::kPartRows)
-        for (std::int64_t i = 0; i < count; ++i)
-            compute(i);
+        for (std::int64_t i = 0; i < count; ++i) compute(i);
     else
         m_workers.each(count, compute);
-    for (std::size_t i = 0; i < chunks.size(); ++i)
-        out.rank[static_cast<std::size_t>(chunks[i].head)] = ranks[i];
+    for (std::size_t i = 0; i < chunks.size(); ++i) out.rank[static_cast<std::size_t>(chunks[i].head)] = ranks[i];
     out.scores = {{heads, n}, std::move(scores)};
     return out;
 }

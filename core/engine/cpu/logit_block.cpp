@@ -14,8 +14,7 @@ constexpr std::int64_t kPanelsPerStep = 128; // some milliseconds between checkp
 
 std::vector<const float*> rowsOf(const std::vector<QueryLane>& queries) {
     std::vector<const float*> rows;
-    for (const QueryLane& query : queries)
-        rows.push_back(query.row);
+    for (const QueryLane& query : queries) rows.push_back(query.row);
     return rows;
 }
 
@@ -41,8 +40,7 @@ void LogitBlock::append(const KeyTerms& terms, Progress& progress) {
         m_mask.hide(terms, first, count, logits);
         m_kernels.updateRowMaxima(logits, count, lanes(), m_rowMaxima.data());
         pending += static_cast<double>(count * lanes());
-        if (first / kPanelRows % kPanelsPerStep == 0)
-            progress.advance(std::exchange(pending, 0.0));
+        if (first / kPanelRows % kPanelsPerStep == 0) progress.advance(std::exchange(pending, 0.0));
     }
     progress.advance(pending);
     m_terms += terms.count;

@@ -38,8 +38,7 @@ class LogitMask {
 public:
     /// Of a block with so many lanes, padding included. Window 0: none.
     LogitMask(const std::vector<QueryLane>& queries, std::int64_t lanes, std::int64_t window) : m_window(window) {
-        for (const QueryLane& query : queries)
-            m_positions.push_back(query.position);
+        for (const QueryLane& query : queries) m_positions.push_back(query.position);
         const auto [earliest, latest] = std::minmax_element(m_positions.begin(), m_positions.end());
         m_earliest = *earliest;
         m_latest = *latest;
@@ -48,8 +47,7 @@ public:
 
     /// logits [count, lanes] of terms first .. first + count - 1.
     template <class Real> void hide(const KeyTerms& terms, std::int64_t first, std::int64_t count, Real* logits) const {
-        if (seenByAll(terms, first, count))
-            return;
+        if (seenByAll(terms, first, count)) return;
         for (std::int64_t k = 0; k < count; ++k, logits += m_positions.size())
             if (terms.reach > 0)
                 hideFar(terms, terms.positionOf(first + k), logits);
@@ -75,8 +73,7 @@ private:
 
     template <class Real> void hideFar(const KeyTerms& terms, std::int64_t key, Real* row) const {
         for (std::size_t lane = 0; key < terms.padding && lane < m_positions.size(); ++lane)
-            if (std::abs(key - m_positions[lane]) >= terms.reach)
-                row[lane] = -std::numeric_limits<Real>::infinity();
+            if (std::abs(key - m_positions[lane]) >= terms.reach) row[lane] = -std::numeric_limits<Real>::infinity();
     }
 
     std::vector<std::int64_t> m_positions;

@@ -22,12 +22,10 @@ struct Head {
 
 Head headOf(const Kernels& kernels, const float* rows, std::int64_t n, std::int64_t d, SimilarityMetric metric) {
     Head head{rows, n, d, {}};
-    if (metric != SimilarityMetric::Cosine)
-        return head;
+    if (metric != SimilarityMetric::Cosine) return head;
     head.inverseNorms.resize(static_cast<std::size_t>(n));
     kernels.rowProducts(rows, n, d, nullptr, nullptr, head.inverseNorms.data());
-    for (double& x : head.inverseNorms)
-        x = x > 0 ? 1 / std::sqrt(x) : x;
+    for (double& x : head.inverseNorms) x = x > 0 ? 1 / std::sqrt(x) : x;
     return head;
 }
 
@@ -52,8 +50,7 @@ void blockSums(const Kernels& kernels, const Head& head, SimilarityMetric metric
                Progress& progress, float* out) {
     const std::int64_t count = std::min(kMaxLanes, head.n - begin);
     std::vector<const float*> rows;
-    for (std::int64_t r = 0; r < count; ++r)
-        rows.push_back(head.rows + (begin + r) * head.d);
+    for (std::int64_t r = 0; r < count; ++r) rows.push_back(head.rows + (begin + r) * head.d);
     const LaneBlock lanes(rows, head.d);
     Panel panel(kernels, head.d);
     std::array<double, kPanelRows * kMaxLanes> products;

@@ -45,14 +45,12 @@ Eigenpairs allPairs(const Eigen::MatrixXd& symmetric, int count) {
 Eigenpairs leadingPairs(const Eigen::MatrixXd& symmetric, int count) {
     const auto d = static_cast<int>(symmetric.rows());
     const int subspace = std::max(2 * count + 1, 20);
-    if (subspace >= d || symmetric.trace() <= 0)
-        return allPairs(symmetric, count);
+    if (subspace >= d || symmetric.trace() <= 0) return allPairs(symmetric, count);
     Spectra::DenseSymMatProd<double> product(symmetric);
     Spectra::SymEigsSolver<Spectra::DenseSymMatProd<double>> solver(product, count, subspace);
     solver.init(); // Spectra's own fixed starting vector: the same axes every time
     solver.compute(Spectra::SortRule::LargestAlge, 1000, 1e-13);
-    if (solver.info() != Spectra::CompInfo::Successful)
-        return allPairs(symmetric, count);
+    if (solver.info() != Spectra::CompInfo::Successful) return allPairs(symmetric, count);
     return {solver.eigenvalues(), solver.eigenvectors()};
 }
 
@@ -60,8 +58,7 @@ Eigenpairs leadingPairs(const Eigen::MatrixXd& symmetric, int count) {
 void fixSign(Eigen::Ref<Eigen::VectorXd> axis) {
     Eigen::Index largest = 0;
     axis.cwiseAbs().maxCoeff(&largest);
-    if (axis[largest] < 0)
-        axis = -axis;
+    if (axis[largest] < 0) axis = -axis;
 }
 
 PrincipalAxes axesOf(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covariance, int components) {

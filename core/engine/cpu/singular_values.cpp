@@ -28,8 +28,7 @@ double rootOf(double eigenvalue) {
 std::vector<float> gather(const float* rows, const std::vector<TokenIndex>& chosen, std::int64_t d) {
     std::vector<float> gathered;
     gathered.reserve(chosen.size() * static_cast<std::size_t>(d));
-    for (const TokenIndex row : chosen)
-        gathered.insert(gathered.end(), rows + row * d, rows + (row + 1) * d);
+    for (const TokenIndex row : chosen) gathered.insert(gathered.end(), rows + row * d, rows + (row + 1) * d);
     return gathered;
 }
 
@@ -38,15 +37,13 @@ std::vector<float> gather(const float* rows, const std::vector<TokenIndex>& chos
 class TopEigenvalue {
 public:
     double of(const Eigen::MatrixXd& gram) {
-        if (m_vector.size() == 0)
-            return restart(gram);
+        if (m_vector.size() == 0) return restart(gram);
         for (int step = 0; step < kSteps; ++step) {
             const Eigen::VectorXd image = gram.selfadjointView<Eigen::Upper>() * m_vector;
             const double value = m_vector.dot(image), length = image.norm();
             // || G x - value x || bounds the distance to an eigenvalue; squared over the gap it bounds the error.
             const double residual = std::sqrt(std::max(0.0, length * length - value * value));
-            if (length <= 0 || residual <= kResidual * value)
-                return value;
+            if (length <= 0 || residual <= kResidual * value) return value;
             m_vector = image / length;
         }
         return restart(gram); // two close eigenvalues, or another direction has become the largest

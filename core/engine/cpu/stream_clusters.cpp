@@ -32,15 +32,13 @@ public:
                          "keys",
                          "Look for NaN or infinity in the capture's keys",
                          {}});
-        if (known > 0)
-            m_out.margin = std::min(m_out.margin, std::abs(distance - m_radius));
+        if (known > 0) m_out.margin = std::min(m_out.margin, std::abs(distance - m_radius));
         if (known > 0 && distance <= m_radius) {
             m_out.cluster.push_back(static_cast<std::int32_t>(nearest - m_distances.begin()));
             m_out.distances.push_back(distance);
             return true;
         }
-        if (known == m_most)
-            return false;
+        if (known == m_most) return false;
         m_out.representatives.push_back(row);
         m_representatives.insert(m_representatives.end(), key, key + m_depth);
         m_out.cluster.push_back(static_cast<std::int32_t>(known));
@@ -72,8 +70,7 @@ std::vector<StreamClusters> CpuEngine::streamClusters(const Tensor& keys, std::s
         ClusterPass pass(m_kernels, d, radii[static_cast<std::size_t>(h)], most, out);
         for (std::int64_t row = 0; row < n && !out.full; ++row) {
             out.full = !pass.take(view.head(h) + row * d, static_cast<TokenIndex>(row));
-            if ((row + 1) % kReportEvery == 0)
-                progress.advance(kReportEvery);
+            if ((row + 1) % kReportEvery == 0) progress.advance(kReportEvery);
         }
     });
     return result;

@@ -35,8 +35,7 @@ public:
         m_pull = m_force;
         m_weights.resize(static_cast<std::size_t>(m_rows));
         m_logs = m_weights;
-        for (const double affinity : affinities.affinity)
-            m_entropy += affinity * portableLog(affinity);
+        for (const double affinity : affinities.affinity) m_entropy += affinity * portableLog(affinity);
     }
 
     /// Computes the gradient at the points, and the divergence if asked for.
@@ -47,20 +46,16 @@ public:
         }
         m_workers.each((m_rows + kRowsPerPiece - 1) / kRowsPerPiece, [&](std::int64_t piece) {
             const std::int64_t end = std::min(m_rows, (piece + 1) * kRowsPerPiece);
-            for (std::int64_t i = piece * kRowsPerPiece; i < end; ++i)
-                sumRow(points, i, divergence);
+            for (std::int64_t i = piece * kRowsPerPiece; i < end; ++i) sumRow(points, i, divergence);
         });
         double total = -static_cast<double>(m_rows); // without the pairs (i, i), which have weight 1
-        for (const double weight : m_weights)
-            total += weight;
+        for (const double weight : m_weights) total += weight;
         slope.gradient.resize(m_force.size());
         for (std::size_t c = 0; c < m_force.size(); ++c)
             slope.gradient[c] = 4 * (exaggeration * m_pull[c] - m_force[c] / total);
-        if (!divergence)
-            return;
+        if (!divergence) return;
         slope.divergence = m_entropy + portableLog(total); // sum p (ln p - ln w + ln sum w), sum p = 1
-        for (const double row : m_logs)
-            slope.divergence -= row;
+        for (const double row : m_logs) slope.divergence -= row;
     }
 
 private:
@@ -81,8 +76,7 @@ private:
             const double distance = 1 + dx * dx + dy * dy, pull = m_affinities.affinity[at] / distance;
             pullX += pull * dx;
             pullY += pull * dy;
-            if (divergence)
-                logs -= m_affinities.affinity[at] * portableLog(distance); // ln w
+            if (divergence) logs -= m_affinities.affinity[at] * portableLog(distance); // ln w
         }
         m_pull[2 * i] = pullX;
         m_pull[2 * i + 1] = pullY;
@@ -130,10 +124,8 @@ std::vector<double> randomStart(std::int64_t n, std::uint64_t seed) {
 
 void centre(std::vector<double>& points) {
     double mean[2] = {};
-    for (std::size_t c = 0; c < points.size(); ++c)
-        mean[c % 2] += points[c] / (static_cast<double>(points.size()) / 2);
-    for (std::size_t c = 0; c < points.size(); ++c)
-        points[c] -= mean[c % 2];
+    for (std::size_t c = 0; c < points.size(); ++c) mean[c % 2] += points[c] / (static_cast<double>(points.size()) / 2);
+    for (std::size_t c = 0; c < points.size(); ++c) points[c] -= mean[c % 2];
 }
 
 Embedding embeddingOf(const std::vector<double>& points, int iteration, double divergence) {
@@ -154,8 +146,7 @@ int keptOfRow(const TsneAffinities& affinities, const HostTensor& points, std::i
     };
     std::vector<std::pair<double, std::size_t>> others;
     for (std::size_t j = 0; j < n; ++j)
-        if (j != row)
-            others.push_back(distance(j));
+        if (j != row) others.push_back(distance(j));
     std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(evaluated) - 1, others.end());
     const auto last = others[evaluated - 1];
     int kept = 0;
@@ -176,8 +167,7 @@ double neighboursKept(const TsneAffinities& affinities, const HostTensor& points
             kept[static_cast<std::size_t>(i)] = keptOfRow(affinities, points, i, evaluated);
     });
     std::int64_t total = 0;
-    for (const int row : kept)
-        total += row;
+    for (const int row : kept) total += row;
     return static_cast<double>(total) / static_cast<double>(n * static_cast<std::int64_t>(evaluated));
 }
 
@@ -205,8 +195,7 @@ Embedding tsne(const TsneAffinities& affinities, const TsneRequest& request, con
         const bool early = iteration < exaggerated, seen = snapshot && request.snapshotEvery > 0 && iteration > 0 &&
                                                            iteration % request.snapshotEvery == 0;
         pairs.sumUp(points, early ? kExaggeration : 1, seen, slope);
-        if (seen)
-            snapshot(embeddingOf(points, iteration, slope.divergence));
+        if (seen) snapshot(embeddingOf(points, iteration, slope.divergence));
         descent.move(points, slope.gradient, early ? 0.5 : 0.8);
         centre(points);
     }

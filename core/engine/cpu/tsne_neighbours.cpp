@@ -54,8 +54,7 @@ std::vector<std::vector<Neighbour>> nearestOfBlock(const Kernels& kernels, const
                                                    std::int64_t end, std::size_t count) {
     const std::int64_t n = rows.shape[0], d = rows.shape[1];
     std::vector<const float*> lanes;
-    for (std::int64_t i = begin; i < end; ++i)
-        lanes.push_back(rows.data.data() + i * d);
+    for (std::int64_t i = begin; i < end; ++i) lanes.push_back(rows.data.data() + i * d);
     const LaneBlock block(lanes, d);
     std::vector<double> squares(static_cast<std::size_t>(n * block.lanes()));
     Panel panel(kernels, d);
@@ -89,8 +88,7 @@ double affinitiesAt(const std::vector<Neighbour>& near, double beta, std::vector
         total += affinities[j];
         mean += affinities[j] * distance;
     }
-    for (double& affinity : affinities)
-        affinity /= total;
+    for (double& affinity : affinities) affinity /= total;
     return portableLog(total) + beta * mean / total;
 }
 
@@ -103,8 +101,7 @@ std::vector<double> affinitiesOfPerplexity(const std::vector<Neighbour>& near, d
     double beta = spread > 0 ? 1 / spread : 1, low = 0, high = INFINITY;
     for (int step = 0; step < 200; ++step) {
         const double entropy = affinitiesAt(near, beta, affinities);
-        if (std::abs(entropy - wanted) < kTolerance || !(spread > 0))
-            break;
+        if (std::abs(entropy - wanted) < kTolerance || !(spread > 0)) break;
         (entropy > wanted ? low : high) = beta;
         beta = high == INFINITY ? beta * 2 : 0.5 * (low + high);
     }
@@ -163,8 +160,7 @@ TsneAffinities tsneAffinities(const HostTensor& rows, double perplexity, const T
             for (std::size_t j = 0; j < evaluated; ++j)
                 out.nearest[static_cast<std::size_t>(i) * evaluated + j] = mine[j].row;
             const std::vector<double> affinities = affinitiesOfPerplexity(mine, perplexity);
-            for (std::size_t j = 0; j < count; ++j)
-                mine[j].distance = affinities[j];
+            for (std::size_t j = 0; j < count; ++j) mine[j].distance = affinities[j];
         }
         progress.advance(static_cast<double>(end - begin));
     });

@@ -41,12 +41,10 @@ void addKept(const WeightedSet& set, TermList& list) {
 TermList termsOf(const WeightedAttentionInput& input, std::size_t set, std::int64_t end) {
     TermList list;
     if (input.kept.empty())
-        for (TokenIndex i = 0; i < input.cut; ++i)
-            list.add(i, 1, 1);
+        for (TokenIndex i = 0; i < input.cut; ++i) list.add(i, 1, 1);
     else
         addKept(input.kept[set], list);
-    for (std::int64_t i = input.cut; i < end; ++i)
-        list.add(static_cast<TokenIndex>(i), 1, 1);
+    for (std::int64_t i = input.cut; i < end; ++i) list.add(static_cast<TokenIndex>(i), 1, 1);
     return list;
 }
 
@@ -147,8 +145,7 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     assert(input.firstQuery + w <= input.keys.size(1));
     std::vector<TermList> terms;
     const std::size_t sets = std::max(input.kept.size(), static_cast<std::size_t>(input.keys.size(0)));
-    for (std::size_t set = 0; set < sets; ++set)
-        terms.push_back(termsOf(input, set, input.firstQuery + w));
+    for (std::size_t set = 0; set < sets; ++set) terms.push_back(termsOf(input, set, input.firstQuery + w));
     double work = 0;
     for (std::int64_t head = 0; head < heads; ++head)
         work += static_cast<double>(w) * static_cast<double>(terms[input.setOf(head)].tokens.size());

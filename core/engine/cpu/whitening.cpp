@@ -58,10 +58,8 @@ PivotedFactor pivotedCholesky(const Eigen::MatrixXd& gram, double cut, bool pivo
     Eigen::MatrixXd rest = gram;
     for (Eigen::Index j = 0; j < d; ++j) {
         Eigen::Index best = j;
-        if (pivot)
-            rest.diagonal().tail(d - j).maxCoeff(&best), best += j;
-        if (!(rest(best, best) > cut))
-            break;
+        if (pivot) rest.diagonal().tail(d - j).maxCoeff(&best), best += j;
+        if (!(rest(best, best) > cut)) break;
         if (best != j) {
             rest.row(j).swap(rest.row(best));
             rest.col(j).swap(rest.col(best));
@@ -95,8 +93,7 @@ Whitening byCholesky(const Eigen::MatrixXd& gram, const WhiteningRule& rule) {
     const Eigen::Index d = gram.rows();
     const double cut = std::max(rule.noise, gram.diagonal().maxCoeff() * tolerance(rule, d));
     PivotedFactor factor = pivotedCholesky(gram, cut, false);
-    if (factor.rank < d)
-        factor = pivotedCholesky(gram, cut, true);
+    if (factor.rank < d) factor = pivotedCholesky(gram, cut, true);
     return {inverseInOrder(factor.lower.topLeftCorner(factor.rank, factor.rank), factor.order, d), {}};
 }
 
@@ -115,11 +112,9 @@ Whitening byTriangle(const Eigen::MatrixXd& factor, const WhiteningRule& rule) {
     const double largest = std::abs(qr.matrixQR()(0, 0));
     const double cut = std::max(std::sqrt(rule.noise), largest * tolerance(rule, d));
     Eigen::Index rank = 0;
-    while (rank < most && std::abs(qr.matrixQR()(rank, rank)) > cut)
-        ++rank;
+    while (rank < most && std::abs(qr.matrixQR()(rank, rank)) > cut) ++rank;
     std::vector<Eigen::Index> order;
-    for (Eigen::Index j = 0; j < rank; ++j)
-        order.push_back(qr.colsPermutation().indices()[j]);
+    for (Eigen::Index j = 0; j < rank; ++j) order.push_back(qr.colsPermutation().indices()[j]);
     const Eigen::MatrixXd upper = qr.matrixQR().topLeftCorner(rank, rank).triangularView<Eigen::Upper>();
     return {inverseInOrder(upper.transpose(), order, d), {}};
 }

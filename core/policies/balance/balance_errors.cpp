@@ -22,21 +22,17 @@ public:
             return;
         }
         const float* v = m_values->data.data() + static_cast<std::size_t>(row) * m_sum.size();
-        for (double& x : m_sum)
-            x += weight * double{*v++};
+        for (double& x : m_sum) x += weight * double{*v++};
     }
     void subtract(const WeightedSum& other) {
-        for (std::size_t i = 0; i < m_sum.size(); ++i)
-            m_sum[i] -= other.m_sum[i];
+        for (std::size_t i = 0; i < m_sum.size(); ++i) m_sum[i] -= other.m_sum[i];
     }
     void scale(double by) {
-        for (double& x : m_sum)
-            x *= by;
+        for (double& x : m_sum) x *= by;
     }
     double norm() const {
         double square = 0;
-        for (const double x : m_sum)
-            square += x * x;
+        for (const double x : m_sum) square += x * x;
         return std::sqrt(square);
     }
     double first() const { return m_sum[0]; }
@@ -53,8 +49,7 @@ double quotient(double part, double whole) { return whole > 0 ? part / whole : 0
 double squareOf(const HostTensor& values, TokenIndex row) {
     const float* v = values.data.data() + row * values.shape[1];
     double square = 0;
-    for (std::int64_t c = 0; c < values.shape[1]; ++c)
-        square += double{v[c]} * double{v[c]};
+    for (std::int64_t c = 0; c < values.shape[1]; ++c) square += double{v[c]} * double{v[c]};
     return square;
 }
 
@@ -116,8 +111,7 @@ std::vector<double> queryLogits(std::span<const float> query, const HostTensor& 
     const float* key = keys.data.data();
     for (std::int64_t row = 0; row < keys.shape[0]; ++row) {
         double product = 0;
-        for (const float q : query)
-            product += double{q} * double{*key++};
+        for (const float q : query) product += double{q} * double{*key++};
         product *= rule.scaling;
         logits.push_back(rule.softcap > 0 ? rule.softcap * std::tanh(product / rule.softcap) : product);
     }
@@ -126,8 +120,7 @@ std::vector<double> queryLogits(std::span<const float> query, const HostTensor& 
 
 double halvingDiscrepancy(const BalanceNode& node, bool numerator, const QuerySight& sight) {
     double top = -std::numeric_limits<double>::infinity();
-    for (const TokenIndex row : node.input)
-        top = std::max(top, sight.logits[static_cast<std::size_t>(row)]);
+    for (const TokenIndex row : node.input) top = std::max(top, sight.logits[static_cast<std::size_t>(row)]);
     WeightedSum balanced(numerator ? &sight.values : nullptr), all = balanced;
     for (std::size_t i = 0; i < node.input.size(); ++i) {
         const double e = std::exp(sight.logits[static_cast<std::size_t>(node.input[i])] - top);
@@ -146,8 +139,7 @@ std::vector<StreamErrors> streamErrors(const BalanceStream& stream, std::int64_t
     for (const TokenIndex cursor : cursors) {
         assert(cursor >= 1 && cursor >= read);
         checkpoint.at(static_cast<double>(cursor), static_cast<double>(cursors.back()));
-        while (read < cursor)
-            sums.read(read++);
+        while (read < cursor) sums.read(read++);
         errors.push_back(sums.errorsOf(stream.sampleAt(kvHead, cursor).set));
     }
     return errors;

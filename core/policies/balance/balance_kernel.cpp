@@ -16,8 +16,7 @@ constexpr double kLargestExponent = 500;      // as the engine's
 
 double dot(const double* a, const double* b, std::size_t size) {
     double sum = 0;
-    for (std::size_t i = 0; i < size; ++i)
-        sum += a[i] * b[i];
+    for (std::size_t i = 0; i < size; ++i) sum += a[i] * b[i];
     return sum;
 }
 
@@ -36,13 +35,11 @@ std::vector<double> gather(const HostTensor& rows, const BalancingWalk& walk) {
 void subtractCentre(std::vector<double>& keys, const BalancingWalk& walk, std::size_t d, std::span<const float> given) {
     std::vector<double> centre(d);
     if (walk.meanOver > 0) {
-        for (std::size_t i = 0; i < keys.size(); ++i)
-            centre[i % d] += keys[i] / static_cast<double>(walk.meanOver);
+        for (std::size_t i = 0; i < keys.size(); ++i) centre[i % d] += keys[i] / static_cast<double>(walk.meanOver);
     } else if (!given.empty()) {
         centre.assign(given.begin(), given.end());
     }
-    for (std::size_t i = 0; i < keys.size(); ++i)
-        keys[i] -= centre[i % d];
+    for (std::size_t i = 0; i < keys.size(); ++i) keys[i] -= centre[i % d];
 }
 
 } // namespace
@@ -58,8 +55,7 @@ std::vector<double> walkKernel(const BalancingWalk& walk, const HostTensor& keys
         for (std::size_t j = 0; j <= i; ++j) {
             const double exponent = walk.logScale * dot(&k[i * d], &k[j * d], d) - walk.logShift;
             double product = dv == 0 ? 0 : walk.valueScale * dot(&v[i * dv], &v[j * dv], dv);
-            if (!walk.weights.empty())
-                product *= walk.weights[i] * walk.weights[j];
+            if (!walk.weights.empty()) product *= walk.weights[i] * walk.weights[j];
             kernel[i * m + j] = std::exp(std::min(exponent, kLargestExponent)) * (product + walk.valueConstant);
             kernel[j * m + i] = kernel[i * m + j];
         }

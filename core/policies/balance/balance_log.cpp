@@ -42,12 +42,9 @@ double BalanceWalkLog::discrepancy() const {
 
 std::string BalanceLog::json() const {
     nlohmann::json all = {{"walks", nlohmann::json::array()}, {"sets", nlohmann::json::array()}};
-    for (const BalanceWalkLog& walk : walks)
-        all["walks"].push_back(walkJson(walk));
-    for (const BalanceSetLog& set : sets)
-        all["sets"].push_back(setJson(set));
-    if (!rho.empty())
-        all["needle"] = {{"rho", rho}, {"raw", raw}, {"dilated", dilated}};
+    for (const BalanceWalkLog& walk : walks) all["walks"].push_back(walkJson(walk));
+    for (const BalanceSetLog& set : sets) all["sets"].push_back(setJson(set));
+    if (!rho.empty()) all["needle"] = {{"rho", rho}, {"raw", raw}, {"dilated", dilated}};
     return all.dump();
 }
 

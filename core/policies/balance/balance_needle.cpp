@@ -15,14 +15,11 @@ namespace {
 void blockMeanProducts(const float* rows, std::int64_t count, std::int64_t d, std::int64_t block, double* out) {
     std::vector<double> mean(static_cast<std::size_t>(d));
     for (std::int64_t r = 0; r < count; ++r)
-        for (std::int64_t c = 0; c < d; ++c)
-            mean[static_cast<std::size_t>(c)] += double{rows[r * d + c]};
-    for (double& x : mean)
-        x /= static_cast<double>(block);
+        for (std::int64_t c = 0; c < d; ++c) mean[static_cast<std::size_t>(c)] += double{rows[r * d + c]};
+    for (double& x : mean) x /= static_cast<double>(block);
     for (std::int64_t r = 0; r < count; ++r) {
         double sum = 0;
-        for (std::int64_t c = 0; c < d; ++c)
-            sum += double{rows[r * d + c]} * mean[static_cast<std::size_t>(c)];
+        for (std::int64_t c = 0; c < d; ++c) sum += double{rows[r * d + c]} * mean[static_cast<std::size_t>(c)];
         out[r] = double{static_cast<float>(sum)};
     }
 }

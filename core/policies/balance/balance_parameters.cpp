@@ -97,8 +97,7 @@ ParameterTable balanceRoundParameters() {
                               "BalanceKV B.1: 256; scripts: 32"));
     rows.push_back(integerRow("recent", "Recent", "", "tokens", {0, 1024, 256}, Stage::Select,
                               "Last tokens before the cut, kept exactly (B21).", "BalanceKV B.1: 256; scripts: 32"));
-    for (ParameterSpec& row : needleParameters())
-        rows.push_back(std::move(row));
+    for (ParameterSpec& row : needleParameters()) rows.push_back(std::move(row));
     return rows;
 }
 

@@ -27,8 +27,7 @@ Half bestHalf(const std::vector<double>& weights) {
     std::stable_sort(half.places.begin(), half.places.end(),
                      [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
     half.places.resize(weights.size() / 2);
-    for (const std::size_t place : half.places)
-        half.weights.push_back(weights[place]);
+    for (const std::size_t place : half.places) half.weights.push_back(weights[place]);
     return half;
 }
 
@@ -37,8 +36,7 @@ std::size_t whereCountIs(std::span<const std::int8_t> signs, std::int8_t sign, s
     std::size_t count = 0;
     for (std::size_t i = 0; i < signs.size(); ++i) {
         count += signs[i] == sign ? 1U : 0U;
-        if (count == wanted)
-            return i;
+        if (count == wanted) return i;
     }
     return 0;
 }
@@ -46,12 +44,10 @@ std::size_t whereCountIs(std::span<const std::int8_t> signs, std::int8_t sign, s
 // Up to c the sign at c is evicted and the other gets weight 2; after c all tokens get weight 1 (B7).
 Half halveWeighted(std::span<const std::int8_t> signs) {
     const std::size_t n = signs.size();
-    if (n < 2)
-        return {};
+    if (n < 2) return {};
     const std::size_t c = std::max(whereCountIs(signs, -1, n / 2), whereCountIs(signs, 1, n / 2));
     std::vector<double> weights(n, 1.0);
-    for (std::size_t i = 0; i <= c; ++i)
-        weights[i] = signs[i] == signs[c] ? -2 : 2;
+    for (std::size_t i = 0; i <= c; ++i) weights[i] = signs[i] == signs[c] ? -2 : 2;
     return bestHalf(weights);
 }
 
@@ -88,8 +84,7 @@ public:
 
     void halveAll(const Checkpoint& checkpoint) {
         std::vector<std::vector<std::size_t>> all;
-        for (const Survivors& head : m_heads)
-            all.push_back(everyPlace(head.size()));
+        for (const Survivors& head : m_heads) all.push_back(everyPlace(head.size()));
         halvePlaces(all, checkpoint);
     }
 
@@ -97,8 +92,7 @@ public:
     void halveUntil(std::int64_t target, const Checkpoint& checkpoint) {
         const auto size = static_cast<std::size_t>(2 * (left() - target));
         std::vector<std::vector<std::size_t>> subsets;
-        for (std::size_t h = 0; h < m_heads.size(); ++h)
-            subsets.push_back(subsetOf(h, size));
+        for (std::size_t h = 0; h < m_heads.size(); ++h) subsets.push_back(subsetOf(h, size));
         halvePlaces(subsets, checkpoint);
     }
 
@@ -108,8 +102,7 @@ public:
 private:
     HostTensor centres(const Protection& protection) const {
         const std::int64_t end = m_input.rowCount() - protection.last;
-        if (m_settings.shift != KeyShift::MiddleMean || end <= protection.first)
-            return {};
+        if (m_settings.shift != KeyShift::MiddleMean || end <= protection.first) return {};
         return m_input.engine.anchor(m_input.engine.rows(m_input.keys, protection.first, end), AnchorKind::Mean,
                                      m_input.checkpoint.silent());
     }
@@ -142,8 +135,7 @@ private:
         std::vector<PlannedWalk> plans;
         bool anyGuarded = false;
         for (std::size_t h = 0; h < m_heads.size(); ++h) {
-            for (const std::size_t place : places[h])
-                anyGuarded = anyGuarded || m_heads[h][place].guarded;
+            for (const std::size_t place : places[h]) anyGuarded = anyGuarded || m_heads[h][place].guarded;
             planHead(h, places[h], plans);
         }
         const auto signs = m_walks.run(plans, checkpoint);
@@ -186,8 +178,7 @@ private:
         plan.walk.logShift = m_settings.beta;
         plan.walk.valueConstant = 1e-8 + m_settings.valueConstant;
         plan.walk.firstIsPlus = true;
-        if (m_settings.failOnOverflow && m_settings.gamma > 0)
-            plan.walk.failAbove = 0.5 / m_settings.gamma;
+        if (m_settings.failOnOverflow && m_settings.gamma > 0) plan.walk.failAbove = 0.5 / m_settings.gamma;
         return plan;
     }
 
@@ -201,17 +192,14 @@ private:
             next.push_back(survivor);
         }
         std::vector<char> took(head.size(), 0);
-        for (const std::size_t place : places)
-            took[place] = 1;
+        for (const std::size_t place : places) took[place] = 1;
         for (std::size_t i = 0; i < head.size(); ++i)
-            if (took[i] == 0)
-                next.push_back(head[i]);
+            if (took[i] == 0) next.push_back(head[i]);
         head = std::move(next);
     }
 
     void writeSets(std::uint32_t round) const {
-        if (!m_log)
-            return;
+        if (!m_log) return;
         for (std::size_t h = 0; h < m_heads.size(); ++h) {
             BalanceSetLog set;
             set.kvHead = static_cast<std::int64_t>(h);
@@ -240,20 +228,17 @@ TopKHead chosenRows(const Protection& protection, std::int64_t rows, const Survi
         weights.numerator.push_back(static_cast<float>(numerator));
         weights.denominator.push_back(static_cast<float>(denominator));
     };
-    for (std::int64_t r = 0; r < protection.first; ++r)
-        add(static_cast<TokenIndex>(r), 1, 1);
+    for (std::int64_t r = 0; r < protection.first; ++r) add(static_cast<TokenIndex>(r), 1, 1);
     for (const Survivor& survivor : survivors)
         add(survivor.row, survivor.weight, sameWeights ? survivor.weight : survivor.mass);
-    for (std::int64_t r = rows - protection.last; r < rows; ++r)
-        add(static_cast<TokenIndex>(r), 1, 1);
+    for (std::int64_t r = rows - protection.last; r < rows; ++r) add(static_cast<TokenIndex>(r), 1, 1);
     return head;
 }
 
 } // namespace
 
 Half halve(std::span<const std::int8_t> signs, Halving halving) {
-    if (halving == Halving::Weighted)
-        return halveWeighted(signs);
+    if (halving == Halving::Weighted) return halveWeighted(signs);
     return halveBySign(signs, halving == Halving::Unweighted ? std::int8_t{-1} : smallerSign(signs));
 }
 
@@ -275,8 +260,7 @@ std::vector<Survivors> balanceInRounds(const PolicyInput& input, const RoundSett
     const bool nothing = !rounds && target <= 0 && state.left() > 0; // no walk is needed
     std::int64_t full = rounds.value_or(0);
     if (!rounds && !nothing)
-        for (std::int64_t n = state.left(); n > target && n / 2 >= target && n > 0; n /= 2)
-            ++full;
+        for (std::int64_t n = state.left(); n > target && n / 2 >= target && n > 0; n /= 2) ++full;
     for (std::int64_t round = 0; round < full; ++round) // each round takes half of the work of the one before
         state.halveAll(input.checkpoint.part(1 - std::pow(0.5, double(round)), 1 - std::pow(0.5, double(round) + 1)));
     if (nothing)

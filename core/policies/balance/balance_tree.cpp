@@ -19,8 +19,7 @@ BalanceNode reduced(std::vector<TokenIndex> input, std::vector<std::int8_t> sign
     const auto plus = std::count(node.signs.begin(), node.signs.end(), std::int8_t{1});
     const std::int8_t smaller = 2 * plus <= static_cast<std::ptrdiff_t>(node.signs.size()) ? 1 : -1;
     for (std::size_t i = 0; i < node.input.size(); ++i)
-        if (node.signs[i] == smaller)
-            node.output.push_back(node.input[i]);
+        if (node.signs[i] == smaller) node.output.push_back(node.input[i]);
     return node;
 }
 
@@ -57,8 +56,7 @@ public:
                         .first->second.rows.push_back(r);
             }
             m_stream.trees.push_back(std::move(all));
-            for (auto& [bucket, tree] : buckets)
-                m_stream.trees.push_back(std::move(tree));
+            for (auto& [bucket, tree] : buckets) m_stream.trees.push_back(std::move(tree));
         }
     }
 
@@ -89,8 +87,7 @@ private:
         std::vector<PlannedWalk> plans;
         std::vector<BalanceTree*> owners;
         for (BalanceTree& tree : m_stream.trees) {
-            if (tree.numerator != numerator)
-                continue;
+            if (tree.numerator != numerator) continue;
             const std::size_t below =
                 level == 0 ? tree.rows.size() / static_cast<std::size_t>(tree.batch) : tree.nodes[level - 1].size() / 2;
             for (std::size_t place = 0; place < below; ++place) {
@@ -127,8 +124,7 @@ private:
         walk.valueConstant = tree.numerator ? 0 : 1;
         if (settings.steps == StepSize::Gain) {
             walk.gamma = settings.gamma;
-            if (settings.failOnOverflow && settings.gamma > 0)
-                walk.failAbove = 0.5 / settings.gamma;
+            if (settings.failOnOverflow && settings.gamma > 0) walk.failAbove = 0.5 / settings.gamma;
             return;
         }
         walk.logShift = m_stream.radius * m_stream.radius * m_input.attention.scaling;
@@ -137,8 +133,7 @@ private:
         const double delta = settings.delta > 0 ? settings.delta : 1 / (n * n);
         const double c = settings.steps == StepSize::Manual ? settings.c : 30 * std::log(std::max(2.0, m) / delta);
         walk.gamma = 1 / (2 * c);
-        if (settings.failOnOverflow)
-            walk.failAbove = c;
+        if (settings.failOnOverflow) walk.failAbove = c;
     }
 
     const PolicyInput& m_input;
@@ -192,12 +187,9 @@ double BalanceStream::eraseLineAt(std::int64_t kvHead, TokenIndex cursor) const 
         cursor > 0 ? double{*std::max_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(cursor))} : 0;
     const double n = static_cast<double>(tokens);
     switch (settings.erase) {
-    case EraseLine::Algorithm:
-        return settings.epsilon / (2 * n) * decay * largest;
-    case EraseLine::Proof:
-        return settings.epsilon / std::sqrt(n) * largest;
-    case EraseLine::None:
-        break;
+    case EraseLine::Algorithm: return settings.epsilon / (2 * n) * decay * largest;
+    case EraseLine::Proof: return settings.epsilon / std::sqrt(n) * largest;
+    case EraseLine::None: break;
     }
     return 0;
 }
@@ -207,12 +199,10 @@ StreamSample BalanceStream::sampleAt(std::int64_t kvHead, TokenIndex cursor) con
     sample.eraseLine = eraseLineAt(kvHead, cursor);
     std::vector<std::pair<TokenIndex, float>> numerator, denominator;
     for (const BalanceTree& tree : trees) {
-        if (tree.kvHead != kvHead)
-            continue;
+        if (tree.kvHead != kvHead) continue;
         const bool arrived = !tree.rows.empty() && tree.rows.front() < cursor;
         if (tree.numerator && std::ldexp(1.0, tree.bucket) <= sample.eraseLine) {
-            if (arrived)
-                sample.erasedBuckets.push_back(tree.bucket);
+            if (arrived) sample.erasedBuckets.push_back(tree.bucket);
             continue;
         }
         addSets(tree, cursor, tree.numerator ? numerator : denominator);

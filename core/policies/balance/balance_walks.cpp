@@ -28,8 +28,7 @@ constexpr std::int64_t kMostRepeats = 8;
 BalanceWalks::BalanceWalks(const PolicyInput& input, Tensor keys, Tensor values, HostTensor centres, BalanceLog* log)
     : m_input(input), m_batch{std::move(keys), std::move(values), std::move(centres), {}}, m_log(log),
       m_margins(static_cast<std::size_t>(input.keys.size(0)), std::numeric_limits<double>::infinity()) {
-    if (m_log)
-        m_log->centres = m_batch.centres;
+    if (m_log) m_log->centres = m_batch.centres;
 }
 
 std::vector<double> BalanceWalks::uniformsOf(const PlannedWalk& plan, std::int64_t repeat) const {
@@ -57,8 +56,7 @@ std::vector<std::int8_t> BalanceWalks::coins(const PlannedWalk& plan) {
         const bool silent = !plan.walk.silent.empty() && plan.walk.silent[i] != 0;
         const bool forced = i == 0 && plan.walk.firstIsPlus;
         signs.push_back(silent ? 0 : forced || uniforms[i] < 0.5 ? 1 : -1);
-        if (!silent && !forced)
-            margin = std::min(margin, std::abs(uniforms[i] - 0.5));
+        if (!silent && !forced) margin = std::min(margin, std::abs(uniforms[i] - 0.5));
     }
     return signs;
 }
@@ -75,8 +73,7 @@ std::vector<std::vector<std::int8_t>> BalanceWalks::run(const std::vector<Planne
             open.push_back(i);
     }
     for (std::int64_t repeat = 0; !open.empty(); ++repeat) {
-        if (repeat > kMostRepeats)
-            refuse(m_input, open.size());
+        if (repeat > kMostRepeats) refuse(m_input, open.size());
         m_batch.walks.clear();
         for (const std::size_t i : open) {
             m_batch.walks.push_back(plans[i].walk);
@@ -103,8 +100,7 @@ std::vector<std::vector<std::int8_t>> BalanceWalks::run(const std::vector<Planne
 
 void BalanceWalks::write(const PlannedWalk& plan, const BalancingWalk& walk, const BalancingSteps& steps,
                          std::int64_t repeat) {
-    if (!m_log)
-        return;
+    if (!m_log) return;
     BalanceWalkLog log;
     log.kvHead = walk.head;
     log.level = plan.level;

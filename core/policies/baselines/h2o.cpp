@@ -62,8 +62,7 @@ PolicyCard makeCard() {
 /// Number of rows of this block that carry no sums from earlier blocks.
 std::int64_t newRows(const PolicyInput& input) {
     const auto seen = input.carried.find("seen");
-    if (seen == input.carried.end())
-        return input.rowCount();
+    if (seen == input.carried.end()) return input.rowCount();
     const HostTensor& marks = seen->second;
     return std::count(marks.data.begin(), marks.data.begin() + input.rowCount(), 0.0F);
 }
@@ -73,8 +72,7 @@ QueryWindow newQueries(const PolicyInput& input) { return lastQueries(input, new
 
 /// [H, m] a + b. An empty b counts as zero.
 HostTensor sumOf(HostTensor a, const HostTensor& b) {
-    if (!b.empty())
-        std::transform(a.data.begin(), a.data.end(), b.data.begin(), a.data.begin(), std::plus<>());
+    if (!b.empty()) std::transform(a.data.begin(), a.data.end(), b.data.begin(), a.data.begin(), std::plus<>());
     return a;
 }
 
@@ -85,15 +83,13 @@ HostTensor carriedOrNone(const PolicyInput& input, const std::string& name) {
 
 /// How many of the window's first queries see every row (no causal mask).
 std::int64_t unmaskedQueries(const QueryWindow& window, const ParameterValues& values) {
-    if (values.choice("mask") == "causal")
-        return 0;
+    if (values.choice("mask") == "causal") return 0;
     return std::max<std::int64_t>(0, window.count - values.integer("mask_window"));
 }
 
 /// [Hq, m] attention that the rows receive from the queries of the window.
 HostTensor attentionReceived(const PolicyInput& input, const QueryWindow& window, std::int64_t unmasked) {
-    if (unmasked == 0)
-        return windowAttention(input, window);
+    if (unmasked == 0) return windowAttention(input, window);
     AttentionInput all;
     all.queries = input.engine.rows(window.queries, 0, unmasked);
     all.keys = input.keys;
@@ -137,8 +133,7 @@ public:
         const HostTensor sum =
             reduceGroups(features.at("attention"), input.attention.gqaGroupOf, input.keys.size(0), groupRuleOf(values));
         const HostTensor& queries = features.at("queries");
-        if (values.choice("accumulate") == "sum")
-            return {sum, {{"queries", queries}}};
+        if (values.choice("accumulate") == "sum") return {sum, {{"queries", queries}}};
         HostTensor mean = sum;
         for (std::size_t i = 0; i < mean.data.size(); ++i)
             mean.data[i] = queries.data[i] > 0 ? mean.data[i] / queries.data[i] : 0; // no query sees the row
@@ -159,8 +154,7 @@ public:
 
     std::vector<std::string> notes(const PolicyInput& input, const ParameterValues&) const override {
         const QueryWindow window = lastQueries(input, input.end, card().name);
-        if (window.count == window.wanted)
-            return {};
+        if (window.count == window.wanted) return {};
         return {"H2O accumulated " + std::to_string(window.count) + " of the " + std::to_string(window.wanted) +
                 " queries before token " + std::to_string(input.end) + ": the capture holds no others"};
     }

@@ -38,8 +38,7 @@ public:
     Features features(const PolicyInput& input, const ParameterValues&) const override {
         if (input.imported.empty())
             throw Error({"no scores are given", "parameter file", "Write imported,file=FILE.h5:/path", {}});
-        if (input.positions.empty())
-            return {{"imported", input.imported}};
+        if (input.positions.empty()) return {{"imported", input.imported}};
         return {{"imported", gatherColumns(input.imported, input.positions)}};
     }
 

@@ -19,8 +19,7 @@ int slopeDivisor(const PyramidShape& shape) { return shape.slopeOverLayers ? sha
 
 PyramidBudgets integerBudgets(const PyramidShape& shape) {
     const std::int64_t free = std::llrint(shape.capacity) - shape.window; // b
-    if (shape.tokens < 2 * free)
-        return uniformBudgets(shape);
+    if (shape.tokens < 2 * free) return uniformBudgets(shape);
     auto least = static_cast<std::int64_t>(std::floor(static_cast<double>(free) / shape.beta));
     std::int64_t most = 2 * free - least;
     if (most >= shape.tokens - shape.window) {
@@ -29,8 +28,7 @@ PyramidBudgets integerBudgets(const PyramidShape& shape) {
     }
     const std::int64_t step = (most - least) / slopeDivisor(shape);
     PyramidBudgets budgets;
-    for (int layer = 0; layer < shape.layers; ++layer)
-        budgets.tokens.push_back(most - layer * step + shape.window);
+    for (int layer = 0; layer < shape.layers; ++layer) budgets.tokens.push_back(most - layer * step + shape.window);
     return budgets;
 }
 
@@ -42,8 +40,7 @@ PyramidBudgets realBudgets(const PyramidShape& shape) {
         most = n - window;
         least = 2 * mean - most;
     }
-    if (!(n >= most && most >= least && least >= window))
-        return uniformBudgets(shape);
+    if (!(n >= most && most >= least && least >= window)) return uniformBudgets(shape);
     const double step = (most - least) / slopeDivisor(shape);
     PyramidBudgets budgets;
     for (int layer = 0; layer < shape.layers; ++layer) // halves to even, as Python rounds
@@ -56,8 +53,7 @@ PyramidBudgets realBudgets(const PyramidShape& shape) {
 PyramidBudgets pyramidBudgets(const PyramidShape& shape) {
     assert(shape.layers >= 1 && shape.beta >= 1 && shape.capacity > 0 &&
            shape.capacity <= static_cast<double>(shape.tokens));
-    if (shape.layers == 1 || shape.capacity <= static_cast<double>(shape.window))
-        return uniformBudgets(shape);
+    if (shape.layers == 1 || shape.capacity <= static_cast<double>(shape.window)) return uniformBudgets(shape);
     return shape.schedule == PyramidShape::Schedule::Integer ? integerBudgets(shape) : realBudgets(shape);
 }
 

@@ -128,12 +128,10 @@ private:
     /// whole number next to it. Empty for budgets in tokens and for other schedules and roundings.
     static std::optional<std::int64_t> roundedOnce(const PolicyInput& input, const ParameterValues& values) {
         const bool real = values.choice("schedule") == "real" && roundingOf(values) == Rounding::Round;
-        if (!real || input.retention < 0)
-            return {};
+        if (!real || input.retention < 0) return {};
         const std::int64_t rows = input.rowCount();
         const double mean = tokensLeft(static_cast<double>(rows), input.retention);
-        if (mean <= 0)
-            return {};
+        if (mean <= 0) return {};
         return pyramidBudgets(shapeOf(input.numLayers, rows, values, mean))
             .tokens[static_cast<std::size_t>(input.layer.value)];
     }

@@ -60,8 +60,7 @@ ParameterTable ownParameters() {
                    "Odd; 1 leaves the profile as it is.",
                    "SnapKV code and kvpress 5; KeyDiff's runs and KVCache-Factory 7"),
         group};
-    for (ParameterSpec& row : codeParameters())
-        rows.push_back(std::move(row));
+    for (ParameterSpec& row : codeParameters()) rows.push_back(std::move(row));
     return rows;
 }
 
@@ -98,8 +97,7 @@ PolicyCard makeCard() {
 
 // Window tokens are always kept; for display they get the largest score of their head, so that they rank first.
 HostTensor withWindow(const HostTensor& free, std::int64_t heads, std::int64_t rows) {
-    if (free.empty())
-        return filledTable(heads, rows, 0);
+    if (free.empty()) return filledTable(heads, rows, 0);
     HostTensor scores = padColumns(free, 0, rows, 0);
     const std::int64_t columns = free.shape[1];
     for (std::int64_t h = 0; h < heads; ++h) {
@@ -128,12 +126,10 @@ bool seesOthersOnly(const ParameterValues& values) {
 /// [Hq, m], or [Hq, m - W] when the softmax excludes the window's keys.
 HostTensor attentionOf(const PolicyInput& input, const QueryWindow& window, std::int64_t free,
                        const ParameterValues& values) {
-    if (!seesOthersOnly(values) || free <= 0)
-        return windowAttention(input, window);
+    if (!seesOthersOnly(values) || free <= 0) return windowAttention(input, window);
     PolicyInput before = input;
     before.keys = input.engine.rows(input.keys, 0, free);
-    for (auto& rows : before.positions)
-        rows.resize(static_cast<std::size_t>(free));
+    for (auto& rows : before.positions) rows.resize(static_cast<std::size_t>(free));
     return windowAttention(before, window);
 }
 
@@ -179,8 +175,7 @@ public:
             free > 0 ? pooledProfile(columnRange(features.at("attention"), 0, free), values) : HostTensor();
         Scores scores;
         scores.total = withWindow(pooled.empty() ? pooled : reduce(pooled), heads, rows);
-        if (!pooled.empty())
-            scores.parts["attention"] = padColumns(reduce(features.at("attention")), 0, rows, 0);
+        if (!pooled.empty()) scores.parts["attention"] = padColumns(reduce(features.at("attention")), 0, rows, 0);
         if (storesPerQueryHead(values))
             scores.perQueryHead = withWindow(pooled, std::ssize(input.attention.gqaGroupOf), rows);
         return scores;
@@ -188,8 +183,7 @@ public:
 
     RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                         std::int64_t count) const override {
-        if (scores.perQueryHead.empty())
-            return Policy::select(input, scores, values, count);
+        if (scores.perQueryHead.empty()) return Policy::select(input, scores, values, count);
         RowSelection chosen = keepBestPerQueryHead(input, scores.perQueryHead, protection(values, count), count);
         chosen.notes.push_back(
             fmt::format("each of the {} query heads keeps {} tokens of its own choice (L4): what is drawn of a KV "
@@ -204,8 +198,7 @@ public:
 
     std::vector<std::string> notes(const PolicyInput& input, const ParameterValues& values) const override {
         const QueryWindow window = lastQueries(input, values.integer("window"), card().name);
-        if (window.count == window.wanted)
-            return {};
+        if (window.count == window.wanted) return {};
         return {"SnapKV saw " + std::to_string(window.count) + " of its " + std::to_string(window.wanted) +
                 " window queries before token " + std::to_string(input.end) + ": the capture holds no others"};
     }

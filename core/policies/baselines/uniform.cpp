@@ -64,8 +64,7 @@ public:
         HostTensor draw{{input.keys.size(0), input.rowCount()}, {}};
         draw.data.reserve(static_cast<std::size_t>(draw.shape.count()));
         for (std::int64_t head = 0; head < draw.shape[0]; ++head)
-            for (std::int64_t row = 0; row < draw.shape[1]; ++row)
-                draw.data.push_back(uniformScore(input, head, row));
+            for (std::int64_t row = 0; row < draw.shape[1]; ++row) draw.data.push_back(uniformScore(input, head, row));
         return {{"uniform", std::move(draw)}};
     }
 
@@ -77,8 +76,7 @@ public:
     // BalanceKV's uniform baseline is its blocked algorithm with gamma = 0.
     RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                         std::int64_t count) const override {
-        if (isFair(values))
-            return fairDraw(input, scores, values, count);
+        if (isFair(values)) return fairDraw(input, scores, values, count);
         const Protection fitted = protection(values, count).within(count, input.rowCount());
         RoundSettings coins;
         coins.gamma = 0;
@@ -104,8 +102,7 @@ private:
     RowSelection fairDraw(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
                           std::int64_t count) const {
         RowSelection chosen = Policy::select(input, scores, values, count);
-        if (!values.flag("reweight"))
-            return chosen;
+        if (!values.flag("reweight")) return chosen;
         for (const TopKHead& head : chosen.heads) {
             const std::int64_t kept = std::ssize(head.kept), guarded = chosen.protectedFirst + chosen.protectedLast;
             const auto weight =

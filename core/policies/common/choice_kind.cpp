@@ -10,10 +10,8 @@ namespace {
 
 /// `is(id, choice)`: whether a parameter of that id has that value.
 template <class Is> ChoiceKind kindBy(const Is& is) {
-    if (is("choice", "sample"))
-        return ChoiceKind::Drawn;
-    if (is("selection", "joint"))
-        return ChoiceKind::Joint;
+    if (is("choice", "sample")) return ChoiceKind::Drawn;
+    if (is("selection", "joint")) return ChoiceKind::Joint;
     return is("lambda_rule", "removed") ? ChoiceKind::ScoreOfBudget : ChoiceKind::TopOfHead;
 }
 

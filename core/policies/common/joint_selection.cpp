@@ -20,8 +20,7 @@ struct Entry {
 
     bool isProtected() const { return score == kInfinity; }
     bool before(const Entry& other) const {
-        if (score != other.score)
-            return score > other.score;
+        if (score != other.score) return score > other.score;
         return row != other.row ? row < other.row : head < other.head;
     }
 };
@@ -55,8 +54,7 @@ void fillPage(TopKHead& head, const std::vector<Entry>& leftOut, std::int64_t pa
     const auto open = static_cast<std::int64_t>(head.kept.size()) % page;
     const auto wanted = open == 0 ? std::size_t{0} : static_cast<std::size_t>(page - open);
     const std::size_t taken = std::min(wanted, leftOut.size());
-    for (std::size_t i = 0; i < taken; ++i)
-        head.kept.push_back(leftOut[i].row);
+    for (std::size_t i = 0; i < taken; ++i) head.kept.push_back(leftOut[i].row);
     head.margin = std::min(head.margin, gapAt(leftOut, taken));
 }
 

@@ -44,8 +44,7 @@ Middle middleOf(const PolicyInput& input, const ParameterValues& values) {
 /// [Hq, rows of the middle, d]: the query of every scored row.
 Tensor queriesOf(const PolicyInput& input, const Middle& middle) {
     const auto rowOf = [&](TokenIndex token) {
-        if (input.queries.empty() || token < input.firstQuery)
-            refuseMissingQueries(input, token);
+        if (input.queries.empty() || token < input.firstQuery) refuseMissingQueries(input, token);
         return token - input.firstQuery;
     };
     if (input.positions.empty()) {
@@ -58,8 +57,7 @@ Tensor queriesOf(const PolicyInput& input, const Middle& middle) {
         for (std::int64_t row = middle.begin; row < middle.end; ++row)
             rows.back().push_back(rowOf(input.tokenAt(kvHead, row)));
     }
-    if (input.queries.empty())
-        refuseMissingQueries(input, 0);
+    if (input.queries.empty()) refuseMissingQueries(input, 0);
     return input.engine.gatherRows(input.queries, rows);
 }
 
@@ -68,14 +66,12 @@ HostTensor attentionOf(const PolicyInput& input, const ParameterValues& values, 
     chunks.queries = queriesOf(input, middle);
     chunks.keys = input.engine.rows(input.keys, middle.begin, middle.end);
     chunks.rule = input.attention;
-    if (values.choice("logit_scale") == "one")
-        chunks.rule.scaling = 1;
+    if (values.choice("logit_scale") == "one") chunks.rule.scaling = 1;
     chunks.chunk = values.integer("chunk");
     const std::int64_t last = (middle.end - middle.begin) % chunks.chunk; // tokens of a short last chunk
     if (last > 0 && values.choice("last_chunk") == "kvpress")
         chunks.zeroKeys = chunks.uniformRows = chunks.chunk - last;
-    if (last > 0 && values.choice("last_chunk") == "vllm")
-        chunks.uniformRows = (64 - last % 64) % 64;
+    if (last > 0 && values.choice("last_chunk") == "vllm") chunks.uniformRows = (64 - last % 64) % 64;
     return input.engine.attentionChunkSums(chunks, input.checkpoint);
 }
 
@@ -90,8 +86,7 @@ public:
                          "Choose selection=head, or prompt_block=0 and decode_tokens=0",
                          {}});
         const Middle middle = middleOf(input, values);
-        if (middle.empty())
-            return {};
+        if (middle.empty()) return {};
         Features out;
         const Tensor rows = input.engine.rows(input.values, middle.begin, middle.end);
         out["leverage"] = leverageOf(input, values, middle.begin, middle.end, LeverageParts::Scores).scores;
@@ -102,12 +97,10 @@ public:
 
     Scores combine(const PolicyInput& input, const Features& features, const ParameterValues& values) const override {
         const Middle middle = middleOf(input, values);
-        if (middle.empty())
-            return {filledTable(input.keys.size(0), input.rowCount(), 0), {}};
+        if (middle.empty()) return {filledTable(input.keys.size(0), input.rowCount(), 0), {}};
         HostTensor attention =
             reduceGroups(features.at("attention"), input.attention.gqaGroupOf, input.keys.size(0), groupRuleOf(values));
-        if (values.flag("value_norm"))
-            attention = multiply(std::move(attention), features.at("value_norm"));
+        if (values.flag("value_norm")) attention = multiply(std::move(attention), features.at("value_norm"));
         attention = pool(attention, PoolKind::Average, values.integer("pool_width"));
         Standardisation how;
         how.jointly = values.choice("z_scope") == "layer";
@@ -143,10 +136,8 @@ public:
         RowSelection out = values.choice("selection") == "joint"
                                ? chosenJointly(input, scores, values, count)
                                : keepBest(input, scores.total, protection(values, count), count);
-        if (remade)
-            out.total = scores.total;
-        if (input.recordSteps && !middle.empty())
-            out.steps = logOf(input, scores, values, lambda);
+        if (remade) out.total = scores.total;
+        if (input.recordSteps && !middle.empty()) out.steps = logOf(input, scores, values, lambda);
         return out;
     }
 
@@ -162,8 +153,7 @@ private:
     static HostTensor blended(const PolicyInput& input, const HostTensor& zAttention, const HostTensor& zLeverage,
                               double lambda, const Middle& middle) {
         const HostTensor total = blend(zAttention, zLeverage, lambda);
-        if (middle.begin == 0 && middle.end == input.rowCount())
-            return total;
+        if (middle.begin == 0 && middle.end == input.rowCount()) return total;
         return padColumns(total, middle.begin, input.rowCount(),
                           *std::max_element(total.data.begin(), total.data.end()));
     }

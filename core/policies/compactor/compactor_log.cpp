@@ -16,8 +16,7 @@ std::string number(double x) {
 
 template <class List> std::string listOf(const List& items) {
     std::string text;
-    for (const auto& item : items)
-        text += (text.empty() ? "" : ",") + number(static_cast<double>(item));
+    for (const auto& item : items) text += (text.empty() ? "" : ",") + number(static_cast<double>(item));
     return "[" + text + "]";
 }
 
@@ -38,12 +37,10 @@ std::string LeverageLog::json() const {
     for (const auto& [name, table] :
          {std::pair{"spectrum", &spectrum}, std::pair{"leverage", &leverage}, std::pair{"attention", &attention},
           std::pair{"z_leverage", &zLeverage}, std::pair{"z_attention", &zAttention}})
-        if (!table->empty())
-            text += fmt::format(",\"{}\":{}", name, tableOf(*table));
+        if (!table->empty()) text += fmt::format(",\"{}\":{}", name, tableOf(*table));
     if (!draws.empty()) {
         text += ",\"draws\":[";
-        for (std::size_t h = 0; h < draws.size(); ++h)
-            text += (h == 0 ? "" : ",") + listOf(draws[h]);
+        for (std::size_t h = 0; h < draws.size(); ++h) text += (h == 0 ? "" : ",") + listOf(draws[h]);
         text += fmt::format("],\"distortion\":{},\"top_distortion\":{}", listOf(distortion), listOf(topDistortion));
     }
     return text + "}";

@@ -68,8 +68,7 @@ Draws drawn(const PolicyInput& input, std::int64_t head, const float* scores, co
     const std::int64_t begin = kept.first, end = input.rowCount() - kept.last;
     std::vector<double> upTo; // cumulative leverage
     double sum = 0;
-    for (std::int64_t i = begin; i < end; ++i)
-        upTo.push_back(sum += double{scores[i]});
+    for (std::int64_t i = begin; i < end; ++i) upTo.push_back(sum += double{scores[i]});
     if (sum <= 0) { // zero keys: all rows equally likely
         std::iota(upTo.begin(), upTo.end(), 1.0);
         sum = static_cast<double>(upTo.size());
@@ -153,17 +152,13 @@ private:
                 chosen.kept.push_back(row);
                 weights.numerator.push_back(static_cast<float>(weight));
             };
-            for (std::int64_t i = 0; i < kept.first; ++i)
-                keep(static_cast<TokenIndex>(i), 1);
-            for (const auto& [row, weight] : draws.weights)
-                keep(row, weight);
-            for (std::int64_t i = rows - kept.last; i < rows; ++i)
-                keep(static_cast<TokenIndex>(i), 1);
+            for (std::int64_t i = 0; i < kept.first; ++i) keep(static_cast<TokenIndex>(i), 1);
+            for (const auto& [row, weight] : draws.weights) keep(row, weight);
+            for (std::int64_t i = rows - kept.last; i < rows; ++i) keep(static_cast<TokenIndex>(i), 1);
             weights.denominator = weights.numerator;
             out.heads.push_back(std::move(chosen));
             out.weights.push_back(std::move(weights));
-            if (log)
-                log->draws.push_back(draws.rows);
+            if (log) log->draws.push_back(draws.rows);
         }
         return out;
     }

@@ -90,8 +90,7 @@ std::int64_t sketchColumns(const ParameterValues& values, std::int64_t width) {
 std::vector<float> gaussianSketch(const PolicyInput& input, const RandomKey& key, std::int64_t d, std::int64_t k) {
     const std::vector<double> normal = input.random->sketch(key, d, k);
     std::vector<float> sketch;
-    for (const double x : normal)
-        sketch.push_back(static_cast<float>(x / std::sqrt(static_cast<double>(k))));
+    for (const double x : normal) sketch.push_back(static_cast<float>(x / std::sqrt(static_cast<double>(k))));
     return sketch;
 }
 
@@ -124,8 +123,7 @@ std::vector<float> srhtSketch(const PolicyInput& input, RandomKey key, std::int6
 
 HostTensor sketchOf(const PolicyInput& input, const ParameterValues& values) {
     const std::string& kind = values.choice("sketch");
-    if (kind == "none")
-        return {};
+    if (kind == "none") return {};
     const bool shared = values.choice("sketch_scope") == "all";
     const std::int64_t d = input.preRopeKeys.size(2), k = sketchColumns(values, d);
     HostTensor sketch{{shared ? 1 : input.preRopeKeys.size(0), d, k}, {}};
@@ -151,8 +149,7 @@ LeverageRoute routeOf(const ParameterValues& values) {
 
 Regulariser regulariserOf(const ParameterValues& values) {
     const std::string& id = values.choice("regulariser");
-    if (id == "none" || values.real("regulariser_strength") <= 0)
-        return Regulariser::None;
+    if (id == "none" || values.real("regulariser_strength") <= 0) return Regulariser::None;
     return id == "ridge" ? Regulariser::Ridge : Regulariser::Clamp;
 }
 
@@ -187,8 +184,7 @@ Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std
 
 std::vector<std::string> leverageNotes(const PolicyInput& input, const ParameterValues& values) {
     const std::int64_t d = input.preRopeKeys.size(2), wanted = values.integer("sketch_size");
-    if (values.choice("sketch") == "none" || wanted <= d)
-        return {};
+    if (values.choice("sketch") == "none" || wanted <= d) return {};
     return {"the sketch has " + std::to_string(d) + " of " + std::to_string(wanted) + " columns: a key has no more"};
 }
 

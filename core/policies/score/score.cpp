@@ -45,16 +45,14 @@ std::string prefixOf(std::size_t feature) { return std::to_string(feature) + "/"
 
 Features withPrefix(Features features, const std::string& prefix) {
     Features named;
-    for (auto& [name, tensor] : features)
-        named[prefix + name] = std::move(tensor);
+    for (auto& [name, tensor] : features) named[prefix + name] = std::move(tensor);
     return named;
 }
 
 Features withoutPrefix(const Features& features, const std::string& prefix) {
     Features named;
     for (const auto& [name, tensor] : features)
-        if (name.starts_with(prefix))
-            named[name.substr(prefix.size())] = tensor;
+        if (name.starts_with(prefix)) named[name.substr(prefix.size())] = tensor;
     return named;
 }
 
@@ -75,21 +73,17 @@ HostTensor positionsOf(const PolicyInput& input) {
 }
 
 HostTensor basicFeature(const PolicyInput& input, const std::string& name) {
-    if (name == "position")
-        return positionsOf(input);
+    if (name == "position") return positionsOf(input);
     return input.engine.rowNorms(name == "knorm" ? input.keys : input.values, input.checkpoint);
 }
 
 /// The total score of a policy, or the part of it that the formula names.
 HostTensor chosenTerm(const ScoreFeature& feature, const Scores& scores) {
-    if (feature.part.empty())
-        return scores.total;
+    if (feature.part.empty()) return scores.total;
     const auto part = scores.parts.find(feature.part);
-    if (part != scores.parts.end())
-        return part->second;
+    if (part != scores.parts.end()) return part->second;
     std::vector<std::string> known;
-    for (const auto& [name, tensor] : scores.parts)
-        known.push_back(name);
+    for (const auto& [name, tensor] : scores.parts) known.push_back(name);
     throw Error(
         {fmt::format("{} has no part '{}'", feature.name, feature.part),
          fmt::format("character {}", feature.place),
@@ -105,10 +99,8 @@ public:
         std::vector<Need> all = {Need::Keys};
         const ScoreExpression formula = formulaOf(values); // outlives the loop over its features
         for (const ScoreFeature& feature : formula.features()) {
-            if (feature.name == "vnorm")
-                all.push_back(Need::Values);
-            if (isBasicScoreFeature(feature.name))
-                continue;
+            if (feature.name == "vnorm") all.push_back(Need::Values);
+            if (isBasicScoreFeature(feature.name)) continue;
             const PolicySpec spec = scoreFeatureSpec(feature);
             const std::vector<Need> own = policyById(spec.policy).needs(spec.values);
             all.insert(all.end(), own.begin(), own.end());
@@ -159,8 +151,7 @@ public:
         Features all;
         const ScoreExpression formula = formulaOf(values);
         for (std::size_t i = 0; i < formula.features().size(); ++i) {
-            if (isBasicScoreFeature(formula.features()[i].name))
-                continue;
+            if (isBasicScoreFeature(formula.features()[i].name)) continue;
             const PolicySpec spec = scoreFeatureSpec(formula.features()[i]);
             const Features own = withoutPrefix(features, prefixOf(i));
             all.merge(withPrefix(policyById(spec.policy).carry(inputFor(input, i), own, spec.values), prefixOf(i)));
@@ -172,8 +163,7 @@ public:
         std::vector<std::string> all;
         const ScoreExpression formula = formulaOf(values);
         for (std::size_t i = 0; i < formula.features().size(); ++i) {
-            if (isBasicScoreFeature(formula.features()[i].name))
-                continue;
+            if (isBasicScoreFeature(formula.features()[i].name)) continue;
             const PolicySpec spec = scoreFeatureSpec(formula.features()[i]);
             const std::vector<std::string> own = policyById(spec.policy).notes(inputFor(input, i), spec.values);
             all.insert(all.end(), own.begin(), own.end());
@@ -192,8 +182,7 @@ private:
 
     static HostTensor termOf(const PolicyInput& input, const Features& features, const ScoreFeature& feature,
                              std::size_t i) {
-        if (isBasicScoreFeature(feature.name))
-            return features.at(prefixOf(i));
+        if (isBasicScoreFeature(feature.name)) return features.at(prefixOf(i));
         const PolicySpec spec = scoreFeatureSpec(feature);
         const Features own = withoutPrefix(features, prefixOf(i));
         return chosenTerm(feature, policyById(spec.policy).combine(inputFor(input, i), own, spec.values));

@@ -24,8 +24,7 @@ double at(const Numbers& numbers, std::size_t i) { return numbers[numbers.size()
 
 template <class Operation> Numbers combined(const Numbers& a, const Numbers& b, Operation operation) {
     Numbers result(std::max(a.size(), b.size()));
-    for (std::size_t i = 0; i < result.size(); ++i)
-        result[i] = operation(at(a, i), at(b, i));
+    for (std::size_t i = 0; i < result.size(); ++i) result[i] = operation(at(a, i), at(b, i));
     return result;
 }
 
@@ -38,23 +37,20 @@ template <class Operation> Numbers mapped(Numbers numbers, Operation operation) 
 void standardise(double* x, std::size_t rows) {
     const auto count = static_cast<double>(rows);
     double mean = 0, variance = 0, largest = 0;
-    for (std::size_t i = 0; i < rows; ++i)
-        mean += x[i] / count;
+    for (std::size_t i = 0; i < rows; ++i) mean += x[i] / count;
     for (std::size_t i = 0; i < rows; ++i) {
         variance += (x[i] - mean) * (x[i] - mean) / count;
         largest = std::max(largest, std::abs(x[i]));
     }
     const double deviation = std::sqrt(variance);
     const bool constant = !(deviation > 0x1p-22 * largest);
-    for (std::size_t i = 0; i < rows; ++i)
-        x[i] = constant ? 0 : (x[i] - mean) / deviation;
+    for (std::size_t i = 0; i < rows; ++i) x[i] = constant ? 0 : (x[i] - mean) / deviation;
 }
 
 /// Rank from 0 for the smallest to 1; ties share their average rank.
 void rankFromZero(double* x, std::size_t rows) {
     const std::vector<double> ranks = averageRanks({x, rows});
-    for (std::size_t i = 0; i < rows; ++i)
-        x[i] = rows == 1 ? 0 : (ranks[i] - 1) / static_cast<double>(rows - 1);
+    for (std::size_t i = 0; i < rows; ++i) x[i] = rows == 1 ? 0 : (ranks[i] - 1) / static_cast<double>(rows - 1);
 }
 
 struct Evaluation {
@@ -66,8 +62,7 @@ struct Evaluation {
     Numbers of(const ScoreNode& node) const {
         Numbers result = compute(node);
         const auto bad = std::find_if(result.begin(), result.end(), [](double x) { return !std::isfinite(x); });
-        if (bad != result.end())
-            refuse(node, *bad, static_cast<std::size_t>(bad - result.begin()));
+        if (bad != result.end()) refuse(node, *bad, static_cast<std::size_t>(bad - result.begin()));
         return result;
     }
 
@@ -82,40 +77,27 @@ private:
 
     Numbers compute(const ScoreNode& node) const {
         using Kind = ScoreNode::Kind;
-        if (node.kind == Kind::Number)
-            return {node.number};
-        if (node.kind == Kind::Feature)
-            return values[node.feature];
+        if (node.kind == Kind::Number) return {node.number};
+        if (node.kind == Kind::Feature) return values[node.feature];
         Numbers first = of(node.arguments.front());
-        if (node.kind == Kind::Call)
-            return call(node, std::move(first));
-        if (node.kind == Kind::Negate)
-            return mapped(std::move(first), [](double x) { return -x; });
+        if (node.kind == Kind::Call) return call(node, std::move(first));
+        if (node.kind == Kind::Negate) return mapped(std::move(first), [](double x) { return -x; });
         const Numbers second = of(node.arguments.back());
         switch (node.kind) {
-        case Kind::Add:
-            return combined(first, second, [](double a, double b) { return a + b; });
-        case Kind::Subtract:
-            return combined(first, second, [](double a, double b) { return a - b; });
-        case Kind::Multiply:
-            return combined(first, second, [](double a, double b) { return a * b; });
-        default:
-            return combined(first, second, [](double a, double b) { return a / b; });
+        case Kind::Add: return combined(first, second, [](double a, double b) { return a + b; });
+        case Kind::Subtract: return combined(first, second, [](double a, double b) { return a - b; });
+        case Kind::Multiply: return combined(first, second, [](double a, double b) { return a * b; });
+        default: return combined(first, second, [](double a, double b) { return a / b; });
         }
     }
 
     Numbers call(const ScoreNode& node, Numbers first) const {
         const std::string& name = node.function;
-        if (name == "log")
-            return mapped(std::move(first), portableLog);
-        if (name == "exp")
-            return mapped(std::move(first), [](double x) { return portableExp(x); });
-        if (name == "sqrt")
-            return mapped(std::move(first), [](double x) { return std::sqrt(x); });
-        if (name == "abs")
-            return mapped(std::move(first), [](double x) { return std::abs(x); });
-        if (name == "z" || name == "rank")
-            return perHead(std::move(first), name == "z" ? standardise : rankFromZero);
+        if (name == "log") return mapped(std::move(first), portableLog);
+        if (name == "exp") return mapped(std::move(first), [](double x) { return portableExp(x); });
+        if (name == "sqrt") return mapped(std::move(first), [](double x) { return std::sqrt(x); });
+        if (name == "abs") return mapped(std::move(first), [](double x) { return std::abs(x); });
+        if (name == "z" || name == "rank") return perHead(std::move(first), name == "z" ? standardise : rankFromZero);
         if (name == "clip") {
             const Numbers low = of(node.arguments[1]), high = of(node.arguments[2]);
             const Numbers raised = combined(first, low, [](double a, double b) { return std::max(a, b); });
@@ -130,10 +112,8 @@ private:
 
     /// Applies a per-head operation; a single number is treated as rows that are all equal.
     Numbers perHead(Numbers numbers, void (*operation)(double*, std::size_t)) const {
-        if (numbers.size() == 1)
-            numbers.assign(heads * rows, numbers.front());
-        for (std::size_t head = 0; head < heads; ++head)
-            operation(numbers.data() + head * rows, rows);
+        if (numbers.size() == 1) numbers.assign(heads * rows, numbers.front());
+        for (std::size_t head = 0; head < heads; ++head) operation(numbers.data() + head * rows, rows);
         return numbers;
     }
 };

@@ -29,8 +29,7 @@ std::vector<std::string> scoringPolicies() {
 
 PolicySpec scoreFeatureSpec(const ScoreFeature& feature) {
     std::string text = feature.name;
-    if (!feature.variant.empty())
-        text += ":" + feature.variant;
+    if (!feature.variant.empty()) text += ":" + feature.variant;
     return PolicySpec::parse(feature.settings.empty() ? text : text + "," + feature.settings);
 }
 

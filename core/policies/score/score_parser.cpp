@@ -52,8 +52,7 @@ private:
     }
 
     void skipBlanks() {
-        while (m_at < m_text.size() && m_text[m_at] == ' ')
-            ++m_at;
+        while (m_at < m_text.size() && m_text[m_at] == ' ') ++m_at;
     }
     bool take(char c) {
         skipBlanks();
@@ -102,11 +101,9 @@ private:
         skipBlanks();
         const std::size_t begin = m_at;
         std::size_t count = 0;
-        while (take('-'))
-            ++count;
+        while (take('-')) ++count;
         ScoreNode node = atom();
-        if (count % 2 == 0)
-            return node;
+        if (count % 2 == 0) return node;
         ScoreNode negated;
         negated.kind = ScoreNode::Kind::Negate;
         negated.begin = begin;
@@ -119,21 +116,17 @@ private:
         skipBlanks();
         if (m_at == m_text.size())
             fail(m_at, "the formula ends where a number or a name should stand", "Write one, like snapkv");
-        if (take('('))
-            return inParentheses();
+        if (take('(')) return inParentheses();
         const char c = m_text[m_at];
-        if (isDigit(c) || c == '.')
-            return number();
-        if (isNameStart(c))
-            return nameOrCall();
+        if (isDigit(c) || c == '.') return number();
+        if (isNameStart(c)) return nameOrCall();
         fail(m_at, fmt::format("'{}' begins neither a number nor a name", c), "Write one, like 0.3 or snapkv");
     }
 
     ScoreNode inParentheses() {
         const std::size_t begin = m_at - 1;
         ScoreNode node = sum();
-        if (!take(')'))
-            fail(begin, "this parenthesis is not closed", "Add the closing parenthesis");
+        if (!take(')')) fail(begin, "this parenthesis is not closed", "Add the closing parenthesis");
         node.begin = begin;
         node.end = m_at;
         return node;
@@ -151,8 +144,7 @@ private:
 
     std::string word() {
         const std::size_t begin = m_at;
-        while (m_at < m_text.size() && (isNameStart(m_text[m_at]) || isDigit(m_text[m_at])))
-            ++m_at;
+        while (m_at < m_text.size() && (isNameStart(m_text[m_at]) || isDigit(m_text[m_at]))) ++m_at;
         return std::string(m_text.substr(begin, m_at - begin));
     }
 
@@ -160,8 +152,7 @@ private:
         const std::size_t begin = m_at;
         std::string name = word();
         const std::size_t end = m_at;
-        if (take('('))
-            return call(begin, std::move(name));
+        if (take('(')) return call(begin, std::move(name));
         m_at = end;
         return feature(begin, std::move(name));
     }
@@ -169,16 +160,13 @@ private:
     ScoreNode call(std::size_t begin, std::string name) {
         const auto at =
             std::find_if(kFunctions.begin(), kFunctions.end(), [&](const Function& f) { return f.name == name; });
-        if (at == kFunctions.end())
-            failName(begin, "there is no function '" + name + "'", name, true);
+        if (at == kFunctions.end()) failName(begin, "there is no function '" + name + "'", name, true);
         ScoreNode node;
         node.kind = ScoreNode::Kind::Call;
         node.begin = begin;
         node.arguments.push_back(sum());
-        while (take(','))
-            node.arguments.push_back(sum());
-        if (!take(')'))
-            fail(begin + name.size(), "this parenthesis is not closed", "Add the closing parenthesis");
+        while (take(',')) node.arguments.push_back(sum());
+        if (!take(')')) fail(begin + name.size(), "this parenthesis is not closed", "Add the closing parenthesis");
         node.end = m_at;
         const std::size_t count = node.arguments.size();
         if (count < at->least || count > at->most)
@@ -197,8 +185,7 @@ private:
             const auto policies = scoringPolicies();
             known.insert(known.end(), policies.begin(), policies.end());
         }
-        for (const Function& function : kFunctions)
-            known.emplace_back(function.name);
+        for (const Function& function : kFunctions) known.emplace_back(function.name);
         fail(at, sentence, suggestName(name, known));
     }
 
@@ -216,8 +203,7 @@ private:
         }
         if (m_at < m_text.size() && m_text[m_at] == '[') {
             const std::size_t close = m_text.find(']', m_at);
-            if (close == std::string_view::npos)
-                fail(m_at, "this bracket is not closed", "Add the closing bracket");
+            if (close == std::string_view::npos) fail(m_at, "this bracket is not closed", "Add the closing bracket");
             feature.settings = m_text.substr(m_at + 1, close - m_at - 1);
             m_at = close + 1;
         }
@@ -236,8 +222,7 @@ private:
         if (isBasic && feature.text != feature.name)
             fail(begin + feature.name.size(), feature.name + " has no variants, parts or parameters",
                  "Write " + feature.name + " alone");
-        if (isBasic)
-            return;
+        if (isBasic) return;
         const auto policies = scoringPolicies();
         if (std::find(policies.begin(), policies.end(), feature.name) == policies.end())
             failName(begin, "there is no feature '" + feature.name + "'", feature.name, false);
@@ -265,8 +250,7 @@ private:
     std::size_t indexOf(ScoreFeature feature) {
         const auto at = std::find_if(m_features.begin(), m_features.end(),
                                      [&](const ScoreFeature& known) { return known.text == feature.text; });
-        if (at != m_features.end())
-            return static_cast<std::size_t>(at - m_features.begin());
+        if (at != m_features.end()) return static_cast<std::size_t>(at - m_features.begin());
         m_features.push_back(std::move(feature));
         return m_features.size() - 1;
     }

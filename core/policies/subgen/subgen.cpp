@@ -89,8 +89,7 @@ struct Flips {
 TokenIndex lastAccepted(Flips& flips, const std::vector<TokenIndex>& rows, const std::vector<TokenIndex>& tokens,
                         const std::vector<double>& probability, std::int64_t slot) {
     for (std::size_t i = rows.size(); i-- > 0;)
-        if (flips.accepts(tokens[i], slot, probability[i]))
-            return rows[i];
+        if (flips.accepts(tokens[i], slot, probability[i])) return rows[i];
     return -1;
 }
 
@@ -108,8 +107,7 @@ std::vector<TokenIndex> allAccepted(Flips& flips, const std::vector<TokenIndex>&
                                     const std::vector<double>& probability, std::int64_t slot) {
     std::vector<TokenIndex> accepted;
     for (std::size_t i = 0; i < tokens.size(); ++i)
-        if (flips.accepts(tokens[i], slot, probability[i]))
-            accepted.push_back(tokens[i]);
+        if (flips.accepts(tokens[i], slot, probability[i])) accepted.push_back(tokens[i]);
     return accepted;
 }
 
@@ -146,8 +144,7 @@ void sampleValues(Flips& flips, const float* norms, std::int64_t head, std::int6
         probability.push_back(square > 0 ? square / out.mu : 0); // 0/0 is 0 (S5)
     }
     for (std::int64_t slot = 0; slot < s; ++slot) {
-        if (slot % 32 == 0)
-            flips.input.checkpoint.stopPoint();
+        if (slot % 32 == 0) flips.input.checkpoint.stopPoint();
         out.valueSlots.push_back(lastAccepted(flips, rows, tokens, probability, slot));
     }
 }
@@ -206,8 +203,7 @@ SubgenLog::Head logHead(const PolicyInput& input, std::int64_t head, double delt
         std::transform(log.clusterSlots.back().begin(), log.clusterSlots.back().end(), log.clusterSlots.back().begin(),
                        token);
     }
-    for (const TokenIndex row : reservoirs.valueSlots)
-        log.valueSlots.push_back(token(row));
+    for (const TokenIndex row : reservoirs.valueSlots) log.valueSlots.push_back(token(row));
     return log;
 }
 
@@ -282,8 +278,7 @@ public:
                 addHistory(flips, h, reservoirs, log->heads.back());
             }
         }
-        if (input.recordSteps)
-            selection.steps = std::move(log);
+        if (input.recordSteps) selection.steps = std::move(log);
         selection.notes = storageNotes(selection, values, least, most, count);
         return selection;
     }

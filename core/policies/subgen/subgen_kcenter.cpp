@@ -67,8 +67,7 @@ std::vector<TokenIndex> firstCentres(const PolicyInput& input, const Tensor& res
             first[static_cast<std::size_t>(h)] =
                 static_cast<TokenIndex>(input.random->uniform(key) * static_cast<double>(rows));
         }
-    if (rule != "farthest_from_mean")
-        return first;
+    if (rule != "farthest_from_mean") return first;
     const Checkpoint quiet = input.checkpoint.silent();
     const HostTensor mean = input.engine.anchor(rest, AnchorKind::Mean, quiet);
     const HostTensor distances = input.engine.similarity(rest, mean, SimilarityMetric::Euclidean, quiet);
@@ -88,8 +87,7 @@ std::shared_ptr<const Runs> walk(const PolicyInput& input, const Tensor& rest, C
     const auto start = [&] {
         return std::make_shared<const Runs>(input.engine.greedyCenters(rest, request, input.checkpoint));
     };
-    if (!input.memo || request.compareAll)
-        return start();
+    if (!input.memo || request.compareAll) return start();
     const std::lock_guard lock(input.memo->mutex);
     if (const auto known = std::static_pointer_cast<const Runs>(input.memo->work)) {
         if (std::all_of(known->begin(), known->end(), [&](const auto& run) { return reaches(run, request.count); }))
@@ -121,8 +119,7 @@ TopKHead chosenRows(const GreedyCenters& run, std::int64_t rows, std::int64_t ce
             --missing;
         }
     for (std::int64_t row = 0; row < rows; ++row)
-        if (kept[static_cast<std::size_t>(row)])
-            head.kept.push_back(static_cast<TokenIndex>(row));
+        if (kept[static_cast<std::size_t>(row)]) head.kept.push_back(static_cast<TokenIndex>(row));
     return head;
 }
 
@@ -138,8 +135,7 @@ std::shared_ptr<const StepLog> logOf(const PolicyInput& input, const Runs& runs,
             head.order.push_back(input.tokenAt(static_cast<std::int64_t>(h), run.order[i]));
         head.radius.assign(run.radius.begin(), run.radius.begin() + static_cast<std::ptrdiff_t>(count));
         head.cellSize.assign(count, 0);
-        for (const std::int32_t centre : run.centre)
-            ++head.cellSize[static_cast<std::size_t>(centre)];
+        for (const std::int32_t centre : run.centre) ++head.cellSize[static_cast<std::size_t>(centre)];
         log->heads.push_back(std::move(head));
     }
     return log;
@@ -169,10 +165,8 @@ public:
             request.compareAll = input.recordSteps;
             runs = walk(input, rest, std::move(request));
         }
-        for (const GreedyCenters& run : *runs)
-            selection.heads.push_back(chosenRows(run, rows, centres, recent));
-        if (input.recordSteps)
-            selection.steps = logOf(input, *runs, centres, recent);
+        for (const GreedyCenters& run : *runs) selection.heads.push_back(chosenRows(run, rows, centres, recent));
+        if (input.recordSteps) selection.steps = logOf(input, *runs, centres, recent);
         return selection;
     }
 };

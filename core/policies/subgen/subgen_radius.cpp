@@ -45,8 +45,7 @@ double squaredDistance(const float* a, const float* b, std::int64_t d) {
 std::vector<double> squaredDistances(const float* rows, std::int64_t count, std::int64_t d) {
     std::vector<double> squares;
     for (std::int64_t i = 0; i < count; ++i)
-        for (std::int64_t j = 0; j < i; ++j)
-            squares.push_back(squaredDistance(rows + i * d, rows + j * d, d));
+        for (std::int64_t j = 0; j < i; ++j) squares.push_back(squaredDistance(rows + i * d, rows + j * d, d));
     return squares;
 }
 
@@ -91,8 +90,7 @@ std::vector<double> distanceQuantiles(const Engine& engine, const Tensor& rows, 
     const std::int64_t sampled = std::min(n, kSampledKeys);
     RowPositions chosen(static_cast<std::size_t>(heads));
     for (auto& list : chosen)
-        for (std::int64_t i = 0; i < sampled; ++i)
-            list.push_back(static_cast<TokenIndex>(i * n / sampled));
+        for (std::int64_t i = 0; i < sampled; ++i) list.push_back(static_cast<TokenIndex>(i * n / sampled));
     const HostTensor keys = engine.download(engine.gatherRows(rows, chosen));
     std::vector<double> result;
     for (std::int64_t h = 0; h < heads; ++h) {
@@ -111,8 +109,7 @@ std::vector<double> distanceQuantiles(const Engine& engine, const Tensor& rows, 
 
 SubgenClusters clusterKeys(const PolicyInput& input, const ParameterValues& values, std::int64_t count) {
     const std::string& rule = values.choice("delta_rule");
-    if (rule == "budget")
-        return searchRadii(input, clustersThatFit(values, count));
+    if (rule == "budget") return searchRadii(input, clustersThatFit(values, count));
     const auto make = [&] {
         SubgenClusters made;
         made.radii = rule == "given"
@@ -121,11 +118,9 @@ SubgenClusters clusterKeys(const PolicyInput& input, const ParameterValues& valu
         made.heads = input.engine.streamClusters(input.keys, made.radii, input.rowCount(), input.checkpoint);
         return made;
     };
-    if (!input.memo)
-        return make();
+    if (!input.memo) return make();
     const std::lock_guard lock(input.memo->mutex);
-    if (!input.memo->work)
-        input.memo->work = std::make_shared<const SubgenClusters>(make());
+    if (!input.memo->work) input.memo->work = std::make_shared<const SubgenClusters>(make());
     return *std::static_pointer_cast<const SubgenClusters>(input.memo->work);
 }
 

@@ -111,8 +111,7 @@ void addColumnCases(std::vector<EngineCase>& cases) {
     thinned.firstQuery = 60;
     for (TokenIndex kv = 0; kv < 3; ++kv) {
         thinned.keyPositions.emplace_back();
-        for (TokenIndex r = 0; r < 30; ++r)
-            thinned.keyPositions.back().push_back(10 + kv + 2 * r);
+        for (TokenIndex r = 0; r < 30; ++r) thinned.keyPositions.back().push_back(10 + kv + 2 * r);
     }
     addColumnCase(cases, "evicted-rows", thinned);
     thinned.rule.slidingWindow = 4;
@@ -142,8 +141,7 @@ void addWeightedCases(std::vector<EngineCase>& cases) {
     seen.kept = {{{2, 36}, {}, {}, {}}, {{37, 39}, {}, {}, {}}};
     cases.push_back(weightedCase("nothing-seen", seen));
     naive::Weighted huge = weighted(3, 50, 16, 8);
-    for (float& x : huge.queries.numbers)
-        x *= 200;
+    for (float& x : huge.queries.numbers) x *= 200;
     cases.push_back(weightedCase("huge-logits", huge));
 }
 

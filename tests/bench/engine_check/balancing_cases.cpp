@@ -54,8 +54,7 @@ double fastEntryError(const naive::Balancing& data, const BalancingWalk& walk) {
         for (std::int64_t h = 0; h < rows.heads; ++h)
             for (std::int64_t i = 0; i < rows.rows; ++i) {
                 double square = 0;
-                for (std::int64_t c = 0; c < rows.width; ++c)
-                    square += rows.at(h, i, c) * rows.at(h, i, c);
+                for (std::int64_t c = 0; c < rows.width; ++c) square += rows.at(h, i, c) * rows.at(h, i, c);
                 most = std::max(most, square);
             }
         return std::sqrt(most);
@@ -79,8 +78,7 @@ naive::Numbers partsOf(const naive::Balancing& data, BalancingWalk walk) {
     const naive::Numbers powers = naive::balancingKernel({data.keys, {}, data.centres}, walk); // e^...
     naive::Numbers parts(m, 0.0);
     for (std::size_t i = 0; i < m; ++i)
-        for (std::size_t j = 0; j <= i; ++j)
-            parts[i] += powers[i * m + j] * (scale * sizeOf(i) * sizeOf(j) + constant);
+        for (std::size_t j = 0; j <= i; ++j) parts[i] += powers[i * m + j] * (scale * sizeOf(i) * sizeOf(j) + constant);
     return parts;
 }
 
@@ -88,12 +86,10 @@ naive::Numbers partsOf(const naive::Balancing& data, BalancingWalk walk) {
 double fastWalkError(const naive::Balancing& data, const BalancingWalks& walks) {
     double worst = 0, scale = 0;
     std::vector<naive::Balanced> balanced;
-    for (const BalancingWalk& walk : walks.walks)
-        balanced.push_back(naive::balancingWalk(data, walk));
+    for (const BalancingWalk& walk : walks.walks) balanced.push_back(naive::balancingWalk(data, walk));
     for (const naive::Balanced& one : balanced)
         for (const auto& list : {one.products, one.diagonal})
-            for (const double x : list)
-                scale = std::max(scale, std::abs(bounded(x)));
+            for (const double x : list) scale = std::max(scale, std::abs(bounded(x)));
     for (std::size_t w = 0; w < balanced.size(); ++w) {
         const naive::Numbers parts = partsOf(data, walks.walks[w]);
         const double entry = fastEntryError(data, walks.walks[w]);
@@ -121,8 +117,7 @@ naive::Numbers expectedOf(const naive::Balancing& data, const BalancingWalks& wa
     naive::Numbers out;
     for (const BalancingWalk& walk : walks.walks) {
         const naive::Balanced one = naive::balancingWalk(data, walk);
-        for (const auto& list : {one.signs, one.products, one.diagonal})
-            append(out, list);
+        for (const auto& list : {one.signs, one.products, one.diagonal}) append(out, list);
         out.push_back(double(one.failedAt));
     }
     return out;
@@ -130,10 +125,8 @@ naive::Numbers expectedOf(const naive::Balancing& data, const BalancingWalks& wa
 
 naive::Balancing dataOf(bool values, bool centres, double spread) {
     naive::Balancing data{randomBlock(81, 2, kRows, kWidth, spread, 0.3), {}, {}};
-    if (values)
-        data.values = randomBlock(82, 2, kRows, kValueWidth);
-    if (centres)
-        data.centres = randomBlock(83, 2, 1, kWidth);
+    if (values) data.values = randomBlock(82, 2, kRows, kValueWidth);
+    if (centres) data.centres = randomBlock(83, 2, 1, kWidth);
     return data;
 }
 
@@ -141,8 +134,7 @@ BalancingWalks inputOf(const Engine& e, const naive::Balancing& data, const Bala
     BalancingWalks input = walks;
     input.keys = uploadRows(e, data.keys);
     input.values = data.values.rows > 0 ? uploadRows(e, data.values) : Tensor();
-    if (data.centres.rows > 0)
-        input.centres = tableOf({2, 1, kWidth, data.centres.numbers});
+    if (data.centres.rows > 0) input.centres = tableOf({2, 1, kWidth, data.centres.numbers});
     return input;
 }
 
@@ -216,8 +208,7 @@ void addSharesCases(std::vector<EngineCase>& cases, const std::string& name, con
     naive::Balancing data = dataOf(values, centres, 1);
     cases.push_back(sharesCase(name, like, size, data));
     data.keys = inSixteenBits(data.keys);
-    if (values)
-        data.values = inSixteenBits(data.values);
+    if (values) data.values = inSixteenBits(data.values);
     cases.push_back(sharesCase(name + "-16-bit", like, size, data));
 }
 

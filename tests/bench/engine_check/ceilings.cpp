@@ -21,8 +21,7 @@ double secondsOf(int threads, const std::function<void()>& work) {
     for (int repeat = 0; repeat < 3; ++repeat) {
         const auto start = std::chrono::steady_clock::now();
         std::vector<std::jthread> team;
-        for (int t = 1; t < threads; ++t)
-            team.emplace_back(work);
+        for (int t = 1; t < threads; ++t) team.emplace_back(work);
         work();
         team.clear();
         best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
@@ -35,10 +34,8 @@ template <class Vector> [[gnu::always_inline]] inline void chains() {
     const Vector factor = Vector{} + 0.999F;
     for (std::int64_t i = 0; i < kSteps; ++i)
 #pragma GCC unroll 12
-        for (int c = 0; c < kChains; ++c)
-            sum[c] = sum[c] * factor + factor;
-    for (int c = 0; c < kChains; ++c)
-        asm volatile("" : : "m"(sum[c])); // keeps the loop
+        for (int c = 0; c < kChains; ++c) sum[c] = sum[c] * factor + factor;
+    for (int c = 0; c < kChains; ++c) asm volatile("" : : "m"(sum[c])); // keeps the loop
 }
 
 typedef double Double2 __attribute__((vector_size(16)));
@@ -75,8 +72,7 @@ double copyRate(int threads) {
         });
     team.clear();
     double rate = 0;
-    for (double s : seconds)
-        rate += 4.0 * 2 * double(std::size_t{64} << 20) / s;
+    for (double s : seconds) rate += 4.0 * 2 * double(std::size_t{64} << 20) / s;
     return rate;
 }
 

@@ -22,8 +22,7 @@ Outcome outcomeOf(const std::vector<GreedyCenters>& runs) {
     Outcome out;
     for (const GreedyCenters& run : runs) {
         out.numbers.insert(out.numbers.end(), run.order.begin(), run.order.end());
-        for (std::size_t i = 0; i < run.radius.size(); ++i)
-            out.numbers.push_back(static_cast<float>(run.radius[i]));
+        for (std::size_t i = 0; i < run.radius.size(); ++i) out.numbers.push_back(static_cast<float>(run.radius[i]));
         for (std::size_t i = 0; i + 1 < run.closest.size(); ++i)
             out.margin = std::min(out.margin, static_cast<float>(run.closest[i]));
     }

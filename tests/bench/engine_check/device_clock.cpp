@@ -17,8 +17,7 @@ template <class Function> bool find(void* library, const char* name, Function& f
 DeviceClock::DeviceClock() {
     void* runtime = nullptr;
     for (const char* name : {"libcudart.so.13", "libcudart.so.12", "libcudart.so"})
-        if (!runtime)
-            runtime = dlopen(name, RTLD_LAZY | RTLD_NOLOAD); // the engine's own, never another one
+        if (!runtime) runtime = dlopen(name, RTLD_LAZY | RTLD_NOLOAD); // the engine's own, never another one
     m_runs = find(runtime, "cudaEventCreate", m_create) && find(runtime, "cudaEventDestroy", m_destroy) &&
              find(runtime, "cudaEventRecord", m_record) && find(runtime, "cudaEventSynchronize", m_wait) &&
              find(runtime, "cudaEventElapsedTime", m_elapsed);
@@ -26,8 +25,7 @@ DeviceClock::DeviceClock() {
 
 double DeviceClock::secondsOf(const std::function<void()>& work) const {
     Event begin = nullptr, end = nullptr;
-    if (m_create(&begin) != 0 || m_create(&end) != 0)
-        return -1;
+    if (m_create(&begin) != 0 || m_create(&end) != 0) return -1;
     float milliseconds = -1;
     const bool begun = m_record(begin, nullptr) == 0;
     work();

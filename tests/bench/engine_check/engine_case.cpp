@@ -10,14 +10,11 @@ namespace kvscope::check {
 
 double errorOf(const std::vector<float>& got, const naive::Numbers& expected) {
     constexpr double kInfinity = std::numeric_limits<double>::infinity();
-    if (got.size() != expected.size())
-        return kInfinity;
+    if (got.size() != expected.size()) return kInfinity;
     double scale = 0, worst = 0;
-    for (double x : expected)
-        scale = std::isfinite(x) ? std::max(scale, std::abs(x)) : scale;
+    for (double x : expected) scale = std::isfinite(x) ? std::max(scale, std::abs(x)) : scale;
     for (std::size_t i = 0; i < got.size(); ++i) {
-        if (double{got[i]} == expected[i])
-            continue;
+        if (double{got[i]} == expected[i]) continue;
         const double error = std::abs(double{got[i]} - expected[i]) / (std::abs(expected[i]) + 1e-6 * scale);
         worst = std::max(worst, std::isnan(error) ? kInfinity : error);
     }
@@ -38,8 +35,7 @@ double fastAttentionError(const naive::Block& queries, const naive::Block& keys,
 }
 
 double allowedErrorOf(const EngineCase& c, const Engine& engine) {
-    if (!engine.arithmetic().starts_with("fast") || c.fastError == 0)
-        return c.allowedError;
+    if (!engine.arithmetic().starts_with("fast") || c.fastError == 0) return c.allowedError;
     const bool onGpu = engine.name() == "cuda" || engine.name() == "kernels";
     return std::max(c.allowedError, c.fastError + (onGpu ? kGpuExponential : 0));
 }
@@ -58,8 +54,7 @@ naive::Block randomBlock(unsigned seed, std::int64_t heads, std::int64_t rows, s
 }
 
 naive::Block inSixteenBits(naive::Block block) {
-    for (float& x : block.numbers)
-        x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
+    for (float& x : block.numbers) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
     return block;
 }
 

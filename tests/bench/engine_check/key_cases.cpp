@@ -68,8 +68,7 @@ EngineCase axesCase(const std::string& name, naive::Block keys, int components) 
                     const PrincipalAxes axes = e.principalAxes(t, 1, components, {});
                     Outcome out{axes.mean.data};
                     out.numbers.insert(out.numbers.end(), axes.axes.data.begin(), axes.axes.data.end());
-                    for (double share : axes.explainedVariance)
-                        out.numbers.push_back(static_cast<float>(share));
+                    for (double share : axes.explainedVariance) out.numbers.push_back(static_cast<float>(share));
                     out.numbers.push_back(static_cast<float>(axes.totalVariance));
                     return out;
                 };

@@ -129,12 +129,10 @@ PowerFit fitPower(std::span<const std::int64_t> tokens, std::span<const double> 
 int fitLinearWorks(const Engine& engine, std::span<const std::int64_t> sizes, const std::string& pattern, double most) {
     int above = 0, chosen = 0;
     fmt::print("{:24}", "processor ms at tokens");
-    for (const std::int64_t size : sizes)
-        fmt::print(" {:>9}", size);
+    for (const std::int64_t size : sizes) fmt::print(" {:>9}", size);
     fmt::print("  exponent  off the line\n");
     for (const LinearWork& work : linearWorks()) {
-        if (fnmatch(pattern.c_str(), work.name.c_str(), 0) != 0)
-            continue;
+        if (fnmatch(pattern.c_str(), work.name.c_str(), 0) != 0) continue;
         ++chosen;
         std::vector<double> costs;
         fmt::print("{:24}", work.name);

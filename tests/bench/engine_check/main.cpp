@@ -44,11 +44,9 @@ Timed timeOf(const std::function<Outcome()>& work, bool bench, const DeviceClock
     do {
         const double before = now();
         const double onDevice = clock ? clock->secondsOf([&] { best.outcome = work(); }) : 0;
-        if (!clock)
-            best.outcome = work();
+        if (!clock) best.outcome = work();
         const double seconds = now() - before;
-        if (seconds < best.seconds)
-            best.seconds = seconds, best.onDevice = onDevice;
+        if (seconds < best.seconds) best.seconds = seconds, best.onDevice = onDevice;
         ++runs;
     } while (bench && (runs < 3 || now() - start < 0.5) && now() - start < 20);
     return best;
@@ -64,8 +62,7 @@ std::string rateText(const EngineCase& c, double seconds, const Ceilings& ceilin
 }
 
 std::string targetText(const EngineCase& c, const Engine& engine, const Timed& timed) {
-    if (c.gpuTarget == 0 || engine.name() != "cuda")
-        return {};
+    if (c.gpuTarget == 0 || engine.name() != "cuda") return {};
     const double seconds = timed.onDevice > 0 ? timed.onDevice : timed.seconds;
     return fmt::format("  target {:.3f} ms: {}", c.gpuTarget * 1e3, seconds <= c.gpuTarget ? "met" : "MISSED");
 }
@@ -124,10 +121,8 @@ int runAll(const Options& options, bool bench) {
     if (chosen == 0)
         throw Error({"no case matches \"" + options.pattern + "\"", "--case", "try 'topK/*' or leave it away", {}});
     const EngineState state = engine->state();
-    for (const std::string& primitive : state.delegated)
-        fmt::print("{} ran on the CPU engine\n", primitive);
-    if (!state.notice.empty())
-        fmt::print("{}\n", state.notice);
+    for (const std::string& primitive : state.delegated) fmt::print("{} ran on the CPU engine\n", primitive);
+    if (!state.notice.empty()) fmt::print("{}\n", state.notice);
     fmt::print("{} cases on {}{} ({}), {} failed\n", chosen, options.engine,
                state.device.empty() ? "" : ", " + state.device, engine->arithmetic(), failed);
     return failed;
@@ -137,8 +132,7 @@ int run(int argc, char** argv) {
     CLI::App app{"Checks the engines' primitives against plain oracles and measures them.", "engine-check"};
     Options options;
     std::string names;
-    for (const auto& [name, factory] : engineFactories())
-        names += (names.empty() ? "" : ", ") + name;
+    for (const auto& [name, factory] : engineFactories()) names += (names.empty() ? "" : ", ") + name;
     auto* test = app.add_subcommand("test", "run every case once and compare it with its oracle");
     auto* bench = app.add_subcommand("bench", "also time the cases, the large ones included");
     for (CLI::App* command : {test, bench}) {

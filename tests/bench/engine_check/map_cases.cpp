@@ -52,11 +52,9 @@ AttentionMapInput uploaded(const Engine& engine, const naive::Map& map) {
 
 std::vector<float> numbersOf(const AttentionMap& map) {
     std::vector<float> numbers;
-    for (const float cell : map.cells.data)
-        numbers.push_back(std::isnan(cell) ? -1 : cell);
+    for (const float cell : map.cells.data) numbers.push_back(std::isnan(cell) ? -1 : cell);
     numbers.insert(numbers.end(), map.columnSums.data.begin(), map.columnSums.data.end());
-    for (const float sum : map.rowLogSumExps.data)
-        numbers.push_back(std::isnan(sum) ? 0 : sum);
+    for (const float sum : map.rowLogSumExps.data) numbers.push_back(std::isnan(sum) ? 0 : sum);
     return numbers;
 }
 

@@ -48,8 +48,7 @@ Layer layerOn(const Engine& engine, std::int64_t n) {
                 {},
                 {0.0883883476, 0, 0, {}},
                 n};
-    for (std::int32_t h = 0; h < kQueryHeads; ++h)
-        layer.rule.gqaGroupOf.push_back(h / (kQueryHeads / kHeads));
+    for (std::int32_t h = 0; h < kQueryHeads; ++h) layer.rule.gqaGroupOf.push_back(h / (kQueryHeads / kHeads));
     layer.chunkQueries = uploadRows(engine, randomBlock(304, kQueryHeads, n, kWidth));
     return layer;
 }
@@ -119,8 +118,7 @@ Choice balancekv(const Layer& l) {
         choice.margin = std::min(choice.margin, steps[w].margin);
         choice.lists.emplace_back();
         for (std::size_t i = 0; i < steps[w].signs.size(); ++i)
-            if (steps[w].signs[i] > 0)
-                choice.lists.back().push_back(input.walks[w].rows[i]);
+            if (steps[w].signs[i] > 0) choice.lists.back().push_back(input.walks[w].rows[i]);
     }
     return choice;
 }
@@ -168,8 +166,7 @@ int compareLists(const Engine& reference, const Engine& engine, const std::vecto
     for (const std::int64_t n : rows) {
         const Layer there = layerOn(reference, n), here = layerOn(engine, n);
         for (const Recipe& recipe : recipes())
-            if (n <= recipe.most)
-                differing += compareOne(recipe, there, here);
+            if (n <= recipe.most) differing += compareOne(recipe, there, here);
     }
     fmt::print("{} ({}) and {} ({}): {} lists differ\n", reference.name(), reference.arithmetic(), engine.name(),
                engine.state().device.empty() ? engine.arithmetic() : engine.state().device, differing);

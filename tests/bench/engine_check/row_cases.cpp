@@ -79,8 +79,7 @@ EngineCase distortionCase() {
                         const double x = rows.at(h, r, 0), y = rows.at(h, r, 1);
                         sums[0] += weight * x * x, sums[1] += weight * x * y, sums[2] += weight * y * y;
                     };
-                    for (std::int64_t r = 0; r < 30; ++r)
-                        add(g, r, 1);
+                    for (std::int64_t r = 0; r < 30; ++r) add(g, r, 1);
                     const WeightedSet& set = kept[std::size_t(h)];
                     for (std::size_t i = 0; i < set.numerator.size(); ++i)
                         add(k, set.numerator[i], set.numeratorWeights.empty() ? 1 : double{set.numeratorWeights[i]});

@@ -15,8 +15,7 @@ const naive::Block& bigKeys() {
 
 AttentionRule rule() {
     AttentionRule rule{0.0883883476, 0, 0, {}};
-    for (std::int32_t h = 0; h < kQueryHeads; ++h)
-        rule.gqaGroupOf.push_back(h / 4);
+    for (std::int32_t h = 0; h < kQueryHeads; ++h) rule.gqaGroupOf.push_back(h / 4);
     return rule;
 }
 
@@ -71,8 +70,7 @@ EngineCase leverageSpeedCase(const char* name, std::int64_t k, LeverageRoute rou
                 request.rows = e.rows(uploadRows(e, bigKeys()), 0, 16384);
                 request.route = route;
                 request.wantsSpectrum = false; // as policies ask for scores
-                if (k > 0)
-                    request.sketch = {Shape{kHeads, kWidth, k}, randomBlock(55, kHeads, kWidth, k, 0.1).numbers};
+                if (k > 0) request.sketch = {Shape{kHeads, kWidth, k}, randomBlock(55, kHeads, kWidth, k, 0.1).numbers};
                 return [&e, request] { return Outcome{e.leverage(request, {}).scores.data}; };
             },
             {},

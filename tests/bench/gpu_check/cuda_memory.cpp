@@ -19,8 +19,7 @@ constexpr std::size_t kFlushBytes = std::size_t{512} << 20; ///< more than any s
 constexpr int kRuns = 15;
 
 void check(cudaError_t error, const char* during) {
-    if (error != cudaSuccess)
-        throw gpu::DeviceError(static_cast<int>(error), cudaGetErrorString(error), during);
+    if (error != cudaSuccess) throw gpu::DeviceError(static_cast<int>(error), cudaGetErrorString(error), during);
 }
 
 class CudaMemory final : public gpu::DeviceMemory {
@@ -103,8 +102,7 @@ double medianMilliseconds(cudaStream_t stream, const std::function<void()>& befo
 std::optional<std::string> missingDevice() {
     int count = 0;
     const cudaError_t error = cudaGetDeviceCount(&count);
-    if (error == cudaSuccess && count > 0)
-        return {};
+    if (error == cudaSuccess && count > 0) return {};
     cudaGetLastError(); // the failure has been heard of
     return error == cudaSuccess ? std::string("the driver sees none") : std::string(cudaGetErrorString(error));
 }

@@ -24,8 +24,7 @@ std::vector<TopKHead> choices(const HostTensor& scores) {
     const std::int64_t m = scores.shape[1];
     for (std::int64_t budget = 1; budget <= kBudgets; ++budget) {
         const std::vector<std::int64_t> counts(static_cast<std::size_t>(scores.shape[0]), m * budget / (kBudgets + 1));
-        for (TopKHead& head : topK(scores, counts, 4, kWindow))
-            all.push_back(std::move(head));
+        for (TopKHead& head : topK(scores, counts, 4, kWindow)) all.push_back(std::move(head));
     }
     return all;
 }
@@ -48,8 +47,7 @@ struct Layer {
         : keys(uploadRows(engine, bfloatBlock(71, kKvHeads, n))),
           queries(uploadRows(engine, bfloatBlock(72, kQueryHeads, kWindow))),
           firstQuery(static_cast<TokenIndex>(n - kWindow)) {
-        for (std::int32_t h = 0; h < kQueryHeads; ++h)
-            rule.gqaGroupOf.push_back(h / (kQueryHeads / kKvHeads));
+        for (std::int32_t h = 0; h < kQueryHeads; ++h) rule.gqaGroupOf.push_back(h / (kQueryHeads / kKvHeads));
     }
 };
 

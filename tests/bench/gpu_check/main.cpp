@@ -52,12 +52,10 @@ int testCases() {
     for (const Arithmetic arithmetic : {Arithmetic::Exact, Arithmetic::Fast}) {
         const auto engine = gpu::makeKernelEngine(makeCudaMemory(), host, arithmetic, gpu::ElementType::BFloat16);
         for (const EngineCase& c : kernelCases()) {
-            if (arithmetic == Arithmetic::Fast && c.fastError == 0)
-                continue;
+            if (arithmetic == Arithmetic::Fast && c.fastError == 0) continue;
             const CaseResult result = resultOf(c, *engine);
             ++run;
-            if (result.good())
-                continue;
+            if (result.good()) continue;
             ++failed;
             std::printf("%-50s %s error %.1e, allowed %.1e  FAILED\n", result.name.c_str(),
                         engine->arithmetic().c_str(), result.error, result.allowed);
@@ -161,26 +159,13 @@ Options optionsOf(int argc, char** argv) {
     Options options;
     for (int found = 0; (found = getopt_long(argc, argv, "h", names, nullptr)) != -1;) {
         switch (found) {
-        case 't':
-            options.tokens = numbersIn(optarg);
-            break;
-        case 'l':
-            options.longTokens = numberIn(optarg, 512, 1 << 20);
-            break;
-        case 'k':
-            options.kvHeads = numberIn(optarg, 1, 64);
-            break;
-        case 'q':
-            options.queryHeads = numberIn(optarg, 1, 2048);
-            break;
-        case 'f':
-            options.flashMilliseconds = std::strtod(optarg, nullptr);
-            break;
-        case 'h':
-            options.command = "help";
-            return options;
-        default:
-            throw Error({"this option is not known or lacks its number", "gpu-check", "see --help", {}});
+        case 't': options.tokens = numbersIn(optarg); break;
+        case 'l': options.longTokens = numberIn(optarg, 512, 1 << 20); break;
+        case 'k': options.kvHeads = numberIn(optarg, 1, 64); break;
+        case 'q': options.queryHeads = numberIn(optarg, 1, 2048); break;
+        case 'f': options.flashMilliseconds = std::strtod(optarg, nullptr); break;
+        case 'h': options.command = "help"; return options;
+        default: throw Error({"this option is not known or lacks its number", "gpu-check", "see --help", {}});
         }
     }
     if (optind + 1 != argc)
@@ -203,12 +188,9 @@ int runCommand(const Options& options) {
         return kNoDevice;
     }
     std::printf("%s\n", describeDevice().c_str());
-    if (options.command == "test")
-        return testCases() == 0 ? kGood : kFailed;
-    if (options.command == "parity")
-        return parity(options.tokens) == 0 ? kGood : kFailed;
-    if (options.command == "bench")
-        bench(makeCudaMemory(), options);
+    if (options.command == "test") return testCases() == 0 ? kGood : kFailed;
+    if (options.command == "parity") return parity(options.tokens) == 0 ? kGood : kFailed;
+    if (options.command == "bench") bench(makeCudaMemory(), options);
     return kGood;
 }
 

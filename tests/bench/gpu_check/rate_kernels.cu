@@ -36,34 +36,26 @@ __global__ void __launch_bounds__(kThreads) readKernel(ReadCall call) {
 __global__ void __launch_bounds__(kThreads) matrixKernel(RateCall call) {
     float sums[kChains][4] = {};
     std::uint32_t a[4], b[2]; // pairs of numbers near 1, alternating in sign
-    for (int i = 0; i < 4; ++i)
-        a[i] = 0x3f80bf80U + (threadIdx.x * 7 + i) % 61;
-    for (int i = 0; i < 2; ++i)
-        b[i] = 0xbf803f80U + (threadIdx.x * 5 + i) % 59;
+    for (int i = 0; i < 4; ++i) a[i] = 0x3f80bf80U + (threadIdx.x * 7 + i) % 61;
+    for (int i = 0; i < 2; ++i) b[i] = 0xbf803f80U + (threadIdx.x * 5 + i) % 59;
     for (int round = 0; round < kMatrixRounds; ++round)
 #pragma unroll
-        for (int chain = 0; chain < kChains; ++chain)
-            multiplyFragments<BFloat16>(sums[chain], a, b);
+        for (int chain = 0; chain < kChains; ++chain) multiplyFragments<BFloat16>(sums[chain], a, b);
     float sum = 0;
     for (int chain = 0; chain < kChains; ++chain)
         sum += sums[chain][0] + sums[chain][1] + sums[chain][2] + sums[chain][3];
-    if (sum == kNever)
-        *call.out = sum;
+    if (sum == kNever) *call.out = sum;
 }
 
 template <class Number> __global__ void __launch_bounds__(kThreads) scalarKernel(RateCall call) {
     Number sums[kChains];
-    for (int chain = 0; chain < kChains; ++chain)
-        sums[chain] = Number(threadIdx.x + chain);
+    for (int chain = 0; chain < kChains; ++chain) sums[chain] = Number(threadIdx.x + chain);
     for (int round = 0; round < kScalarRounds; ++round)
 #pragma unroll
-        for (int chain = 0; chain < kChains; ++chain)
-            sums[chain] = fma(sums[chain], Number(0.999), Number(0.5));
+        for (int chain = 0; chain < kChains; ++chain) sums[chain] = fma(sums[chain], Number(0.999), Number(0.5));
     Number sum = 0;
-    for (int chain = 0; chain < kChains; ++chain)
-        sum += sums[chain];
-    if (sum == Number(kNever))
-        *call.out = static_cast<float>(sum);
+    for (int chain = 0; chain < kChains; ++chain) sum += sums[chain];
+    if (sum == Number(kNever)) *call.out = static_cast<float>(sum);
 }
 
 std::int64_t blocksOf(int processors) { return std::int64_t{processors} * kBlocksPerProcessor; }

@@ -9,10 +9,8 @@ namespace {
 
 /// Seconds that the target allows; 0 without a target.
 double allowedSeconds(const TimedKernel& kernel, const SpeedScale& scale) {
-    if (kernel.target.copies > 0)
-        return kernel.target.copies * kernel.bytes / scale.copyBytes;
-    if (kernel.target.flashTimes > 0)
-        return kernel.target.flashTimes * scale.flashSeconds;
+    if (kernel.target.copies > 0) return kernel.target.copies * kernel.bytes / scale.copyBytes;
+    if (kernel.target.flashTimes > 0) return kernel.target.flashTimes * scale.flashSeconds;
     return kernel.target.seconds;
 }
 
@@ -23,11 +21,9 @@ template <class... Values> std::string text(const char* format, Values... values
 }
 
 std::string targetText(const TimedKernel& kernel, double seconds, const SpeedScale& scale) {
-    if (kernel.target.empty() || !scale.isTargetSize)
-        return "-";
+    if (kernel.target.empty() || !scale.isTargetSize) return "-";
     const double allowed = allowedSeconds(kernel, scale);
-    if (allowed <= 0)
-        return text("%g x flash attention, which was not measured", kernel.target.flashTimes);
+    if (allowed <= 0) return text("%g x flash attention, which was not measured", kernel.target.flashTimes);
     return text("%.4f ms: %s", allowed * 1e3, seconds <= allowed ? "met" : "MISSED");
 }
 
@@ -38,12 +34,9 @@ struct RateOfDevice {
 
 RateOfDevice rateOf(Rate rate, const SpeedScale& scale) {
     switch (rate) {
-    case Rate::Tensor:
-        return {scale.tensorFlops, "mma"};
-    case Rate::Float:
-        return {scale.floatFlops, "fp32"};
-    case Rate::Double:
-        break;
+    case Rate::Tensor: return {scale.tensorFlops, "mma"};
+    case Rate::Float: return {scale.floatFlops, "fp32"};
+    case Rate::Double: break;
     }
     return {scale.doubleFlops, "fp64"};
 }

@@ -52,8 +52,7 @@ public:
         // One head's numbers for all heads: times do not depend on them, and drawing them takes long.
         const TestRows one(seed, ElementType::BFloat16, 1, count, m_size.width);
         std::vector<unsigned char> all;
-        for (std::int64_t h = 0; h < heads; ++h)
-            all.insert(all.end(), one.bytes().begin(), one.bytes().end());
+        for (std::int64_t h = 0; h < heads; ++h) all.insert(all.end(), one.bytes().begin(), one.bytes().end());
         DeviceRows rows = packedRows(held.copy(m_memory, all), ElementType::BFloat16, heads, count, m_size.width);
         return rows;
     }
@@ -128,8 +127,7 @@ public:
                      bool keepLogits, SpeedTarget target) const {
         Held held;
         AttentionSumsCall call{.attention = attention(held, m_size.kvHeads, window, arithmetic)};
-        if (chunks)
-            call.attention.mask = {MaskKind::Chunks, 0, kChunk};
+        if (chunks) call.attention.mask = {MaskKind::Chunks, 0, kChunk};
         call.normalisers = held.list<SoftmaxNormaliser>(m_memory, m_size.queryHeads * window);
         call.scratch = held.bytes(m_memory, softmaxScratchBytes(call.attention) + 1);
         call.logits = keepLogits ? held.bytes(m_memory, keptLogitsBytes(call.attention)) : nullptr;
@@ -223,8 +221,7 @@ private:
         const std::int64_t members = m_size.queryHeads / m_size.kvHeads;
         std::vector<std::int32_t> heads(static_cast<std::size_t>(kvHeads * members)), groups;
         std::iota(heads.begin(), heads.end(), 0);
-        for (std::int64_t kv = 0; kv <= kvHeads; ++kv)
-            groups.push_back(static_cast<std::int32_t>(kv * members));
+        for (std::int64_t kv = 0; kv <= kvHeads; ++kv) groups.push_back(static_cast<std::int32_t>(kv * members));
         AttentionCall call;
         call.queries = rows(held, 8, kvHeads * members, window);
         call.keys = rows(held, 9, kvHeads, m_size.tokens);

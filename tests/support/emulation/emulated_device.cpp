@@ -38,8 +38,7 @@ struct Context {
 };
 
 [[gnu::noinline, noreturn]] void resumeContext(Context& to) {
-    if (to.started)
-        __builtin_longjmp(to.jump, 1);
+    if (to.started) __builtin_longjmp(to.jump, 1);
     setcontext(&to.start);
     std::abort(); // setcontext returns only when it fails
 }
@@ -165,10 +164,8 @@ std::vector<unsigned> turns(unsigned count) {
     Device& d = device();
     std::vector<unsigned> order(count);
     std::iota(order.begin(), order.end(), 0U);
-    if (d.order == Order::Backward)
-        std::reverse(order.begin(), order.end());
-    if (d.order == Order::Shuffled)
-        std::shuffle(order.begin(), order.end(), d.random);
+    if (d.order == Order::Backward) std::reverse(order.begin(), order.end());
+    if (d.order == Order::Shuffled) std::shuffle(order.begin(), order.end(), d.random);
     return order;
 }
 
@@ -176,16 +173,14 @@ std::vector<unsigned> turns(unsigned count) {
 bool release(unsigned begin, unsigned end, State state) {
     auto& fibers = device().fibers;
     const auto first = fibers.begin() + begin, last = fibers.begin() + end;
-    if (!std::all_of(first, last, [&](const auto& f) { return f->state == state; }))
-        return false;
+    if (!std::all_of(first, last, [&](const auto& f) { return f->state == state; })) return false;
     std::for_each(first, last, [](const auto& f) { f->state = State::Ready; });
     return true;
 }
 
 void runBlock(unsigned threads) {
     Device& d = device();
-    for (unsigned t = 0; t < threads; ++t)
-        start(*d.fibers[t]);
+    for (unsigned t = 0; t < threads; ++t) start(*d.fibers[t]);
     orderForSanitizer(&d.body);
     for (bool moving = true; moving;) {
         moving = false;
@@ -201,8 +196,7 @@ void runBlock(unsigned threads) {
     acquireForSanitizer(&d.argument);
     const bool done = std::all_of(d.fibers.begin(), d.fibers.begin() + threads,
                                   [](const auto& f) { return f->state == State::Done; });
-    if (!done)
-        throw Deadlock{};
+    if (!done) throw Deadlock{};
 }
 
 } // namespace
@@ -231,12 +225,10 @@ unsigned char* laneSlot(int lane) {
 }
 
 void run(Body body, const void* argument, Grid grid, int threads, std::size_t sharedBytes) {
-    if (sharedBytes > kMostSharedBytes)
-        throw TooMuchSharedMemory();
+    if (sharedBytes > kMostSharedBytes) throw TooMuchSharedMemory();
     Device& d = device();
     const auto count = static_cast<unsigned>(threads);
-    while (d.fibers.size() < count)
-        d.fibers.push_back(std::make_unique<Fiber>());
+    while (d.fibers.size() < count) d.fibers.push_back(std::make_unique<Fiber>());
     d.slots.resize((count + kWarpSize) * 16);
     d.body = body;
     d.argument = argument;

@@ -30,8 +30,7 @@ template <class T> T __shfl_up_sync(unsigned, T value, unsigned delta) {
 
 inline unsigned __ballot_sync(unsigned, bool vote) {
     unsigned votes = 0;
-    for (int lane = 0; lane < 32; ++lane)
-        votes |= unsigned{::kvscope::gpu::emulation::exchanged(vote, lane)} << lane;
+    for (int lane = 0; lane < 32; ++lane) votes |= unsigned{::kvscope::gpu::emulation::exchanged(vote, lane)} << lane;
     return votes;
 }
 
@@ -62,8 +61,7 @@ void multiplyFragments(float (&c)[4], const std::uint32_t (&a)[4], const std::ui
     std::uint32_t left[4][4], right[2][4][2]; // a of the lanes that hold this lane's rows, b of those with its columns
     std::memcpy(emulation::laneSlot(lane), a, sizeof a);
     emulation::warpBarrier();
-    for (int t = 0; t < 4; ++t)
-        std::memcpy(left[t], emulation::laneSlot(4 * group + t), sizeof left[t]);
+    for (int t = 0; t < 4; ++t) std::memcpy(left[t], emulation::laneSlot(4 * group + t), sizeof left[t]);
     emulation::warpBarrier();
     std::memcpy(emulation::laneSlot(lane), b, sizeof b);
     emulation::warpBarrier();

@@ -13,8 +13,7 @@ Numbers centreOf(const Balancing& input, const BalancingWalk& walk) {
     for (std::int64_t c = 0; c < input.keys.width; ++c) {
         double& x = centre[static_cast<std::size_t>(c)];
         if (walk.meanOver > 0) {
-            for (const TokenIndex row : walk.rows)
-                x += input.keys.at(walk.head, row, c);
+            for (const TokenIndex row : walk.rows) x += input.keys.at(walk.head, row, c);
             x /= static_cast<double>(walk.meanOver);
         } else if (input.centres.rows > 0) {
             x = input.centres.at(walk.head, 0, c);
@@ -37,8 +36,7 @@ Numbers balancingKernel(const Balancing& input, const BalancingWalk& walk) {
                          (input.keys.at(walk.head, walk.rows[j], c) - centre[static_cast<std::size_t>(c)]);
             for (std::int64_t c = 0; c < input.values.width; ++c)
                 product += input.values.at(walk.head, walk.rows[i], c) * input.values.at(walk.head, walk.rows[j], c);
-            if (!walk.weights.empty())
-                product *= walk.weights[i] * walk.weights[j];
+            if (!walk.weights.empty()) product *= walk.weights[i] * walk.weights[j];
             kernel[i * m + j] = std::exp(std::fmin(500, walk.logScale * logit - walk.logShift)) *
                                 (walk.valueScale * product + walk.valueConstant);
         }
@@ -51,17 +49,14 @@ Balanced balancingWalk(const Balancing& input, const BalancingWalk& walk) {
     Balanced out;
     for (std::size_t i = 0; i < m; ++i) {
         double y = 0;
-        for (std::size_t j = 0; j < i; ++j)
-            y += kernel[i * m + j] * out.signs[j];
+        for (std::size_t j = 0; j < i; ++j) y += kernel[i * m + j] * out.signs[j];
         if (std::abs(y) > walk.failAbove) {
             out.failedAt = static_cast<std::int64_t>(i);
             break;
         }
         double sign = walk.uniforms[i] < 0.5 - walk.gamma * y ? 1 : -1;
-        if (i == 0 && walk.firstIsPlus)
-            sign = 1;
-        if (!walk.silent.empty() && walk.silent[i] != 0)
-            sign = 0;
+        if (i == 0 && walk.firstIsPlus) sign = 1;
+        if (!walk.silent.empty() && walk.silent[i] != 0) sign = 0;
         out.signs.push_back(sign);
         out.products.push_back(y);
         out.diagonal.push_back(kernel[i * m + i]);
@@ -75,8 +70,7 @@ Numbers blockMeanProducts(const Block& keys, std::int64_t block) {
         for (std::int64_t i = 0; i < keys.rows; ++i) {
             double sum = 0; // over the pairs, as BalanceKV's code has it
             for (std::int64_t j = i / block * block; j < std::min(keys.rows, (i / block + 1) * block); ++j)
-                for (std::int64_t c = 0; c < keys.width; ++c)
-                    sum += keys.at(h, i, c) * keys.at(h, j, c);
+                for (std::int64_t c = 0; c < keys.width; ++c) sum += keys.at(h, i, c) * keys.at(h, j, c);
             out.push_back(sum / static_cast<double>(block));
         }
     return out;

@@ -11,8 +11,7 @@ namespace {
 
 double distance(const Block& keys, std::int64_t head, std::int64_t a, std::int64_t b) {
     double sum = 0;
-    for (std::int64_t c = 0; c < keys.width; ++c)
-        sum += std::pow(keys.at(head, a, c) - keys.at(head, b, c), 2);
+    for (std::int64_t c = 0; c < keys.width; ++c) sum += std::pow(keys.at(head, a, c) - keys.at(head, b, c), 2);
     return std::sqrt(sum);
 }
 
@@ -21,8 +20,7 @@ std::pair<int, double> nearest(const Block& keys, std::int64_t head, std::int64_
                                const std::vector<int>& centres) {
     std::pair<int, double> best{-1, std::numeric_limits<double>::infinity()};
     for (std::size_t i = 0; i < centres.size(); ++i)
-        if (const double to = distance(keys, head, row, centres[i]); to < best.second)
-            best = {static_cast<int>(i), to};
+        if (const double to = distance(keys, head, row, centres[i]); to < best.second) best = {static_cast<int>(i), to};
     return best;
 }
 
@@ -44,12 +42,10 @@ Centers greedyCenters(const Block& keys, std::int64_t head, std::int64_t count, 
         }
         run.radius.push_back(most);
         run.closest.push_back(most - std::max(second, 0.0));
-        if (static_cast<std::int64_t>(run.order.size()) == count || most == 0)
-            break;
+        if (static_cast<std::int64_t>(run.order.size()) == count || most == 0) break;
         run.order.push_back(farthest);
     }
-    for (int row = 0; row < keys.rows; ++row)
-        run.cell.push_back(nearest(keys, head, row, run.order).first);
+    for (int row = 0; row < keys.rows; ++row) run.cell.push_back(nearest(keys, head, row, run.order).first);
     return run;
 }
 
@@ -57,13 +53,11 @@ Clusters streamClusters(const Block& keys, std::int64_t head, double radius) {
     Clusters out;
     for (int row = 0; row < keys.rows; ++row) {
         const auto [at, to] = nearest(keys, head, row, out.representatives);
-        if (at >= 0)
-            out.margin = std::min(out.margin, std::abs(to - radius));
+        if (at >= 0) out.margin = std::min(out.margin, std::abs(to - radius));
         const bool joins = at >= 0 && to <= radius;
         out.cluster.push_back(joins ? at : static_cast<int>(out.representatives.size()));
         out.distances.push_back(joins ? to : 0);
-        if (!joins)
-            out.representatives.push_back(row);
+        if (!joins) out.representatives.push_back(row);
     }
     return out;
 }

@@ -17,8 +17,7 @@ Rows chunkRows(const LeverageCase& in, std::int64_t head, std::int64_t begin, st
     for (std::int64_t i = begin; i < end; ++i) {
         Numbers row;
         if (in.sketch.numbers.empty())
-            for (std::int64_t c = 0; c < in.rows.width; ++c)
-                row.push_back(in.rows.at(head, i, c));
+            for (std::int64_t c = 0; c < in.rows.width; ++c) row.push_back(in.rows.at(head, i, c));
         for (std::int64_t j = 0; j < in.sketch.width; ++j) {
             double sum = 0;
             for (std::int64_t c = 0; c < in.rows.width; ++c)
@@ -29,18 +28,15 @@ Rows chunkRows(const LeverageCase& in, std::int64_t head, std::int64_t begin, st
     }
     for (std::size_t c = 0; in.centred && c < rows[0].size(); ++c) {
         double sum = 0;
-        for (const Numbers& row : rows)
-            sum += row[c];
-        for (Numbers& row : rows)
-            row[c] -= sum / double(rows.size());
+        for (const Numbers& row : rows) sum += row[c];
+        for (Numbers& row : rows) row[c] -= sum / double(rows.size());
     }
     return rows;
 }
 
 double columnProduct(const Rows& rows, std::size_t a, std::size_t b) {
     double sum = 0;
-    for (const Numbers& row : rows)
-        sum += row[a] * row[b];
+    for (const Numbers& row : rows) sum += row[a] * row[b];
     return sum;
 }
 
@@ -54,8 +50,7 @@ void orthogonalise(Rows& rows) {
             for (std::size_t b = a + 1; b < d; ++b) {
                 const double both = columnProduct(rows, a, b), first = columnProduct(rows, a, a),
                              second = columnProduct(rows, b, b);
-                if (std::abs(both) <= 1e-15 * std::sqrt(first * second))
-                    continue;
+                if (std::abs(both) <= 1e-15 * std::sqrt(first * second)) continue;
                 turned = true;
                 const double angle = 0.5 * std::atan2(2 * both, first - second);
                 for (Numbers& row : rows) {
@@ -71,11 +66,9 @@ Numbers leverageOfChunk(const LeverageCase& in, std::int64_t head, std::int64_t 
     Rows rows = chunkRows(in, head, begin, end);
     double raw = 0, largest = 0;
     for (const Numbers& row : chunkRows({in.rows, in.sketch}, head, begin, end))
-        for (const double x : row)
-            raw = std::max(raw, std::abs(x));
+        for (const double x : row) raw = std::max(raw, std::abs(x));
     orthogonalise(rows);
-    for (std::size_t j = 0; j < rows[0].size(); ++j)
-        largest = std::max(largest, columnProduct(rows, j, j));
+    for (std::size_t j = 0; j < rows[0].size(); ++j) largest = std::max(largest, columnProduct(rows, j, j));
     Numbers scores(rows.size(), 0.0);
     for (std::size_t j = 0; j < rows[0].size(); ++j) {
         const double square = columnProduct(rows, j, j);
@@ -84,8 +77,7 @@ Numbers leverageOfChunk(const LeverageCase& in, std::int64_t head, std::int64_t 
             continue; // rounding
         const double divisor =
             clamps ? std::max(square, in.strength) : square + (in.regulariser == Regulariser::Ridge ? in.strength : 0);
-        for (std::size_t i = 0; i < rows.size(); ++i)
-            scores[i] += rows[i][j] * rows[i][j] / divisor;
+        for (std::size_t i = 0; i < rows.size(); ++i) scores[i] += rows[i][j] * rows[i][j] / divisor;
     }
     return scores;
 }
@@ -123,10 +115,8 @@ Numbers attentionChunkSums(const ChunksCase& in) {
             }
             const std::int64_t zeros = partial ? in.zeroKeys : 0;
             double top = zeros > 0 ? 0 : logits[0], total = 0;
-            for (const double logit : logits)
-                top = std::max(top, logit);
-            for (const double logit : logits)
-                total += std::exp(logit - top);
+            for (const double logit : logits) top = std::max(top, logit);
+            for (const double logit : logits) total += std::exp(logit - top);
             total += double(zeros) * std::exp(-top);
             for (std::int64_t i = begin; i < end; ++i)
                 sums[std::size_t(h * n + i)] += std::exp(logits[std::size_t(i - begin)] - top) / total;
@@ -149,8 +139,7 @@ Numbers standardise(const Block& scores, const Standardisation& how) {
             const auto each = [&](auto visit) {
                 for (std::int64_t g = 0; g < scores.heads; ++g)
                     for (std::int64_t j = 0; j < n; ++j)
-                        if (belongs(g, j))
-                            visit(scores.at(g, 0, j));
+                        if (belongs(g, j)) visit(scores.at(g, 0, j));
             };
             each([&](double x) { sum += x, count += 1, largest = std::max(largest, std::abs(x)); });
             each([&](double x) { squares += (x - sum / count) * (x - sum / count); });

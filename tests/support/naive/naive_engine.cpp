@@ -13,19 +13,16 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
 double dot(const Block& a, std::int64_t ha, std::int64_t ra, const Block& b, std::int64_t hb, std::int64_t rb) {
     double sum = 0;
-    for (std::int64_t c = 0; c < a.width; ++c)
-        sum += a.at(ha, ra, c) * b.at(hb, rb, c);
+    for (std::int64_t c = 0; c < a.width; ++c) sum += a.at(ha, ra, c) * b.at(hb, rb, c);
     return sum;
 }
 
 double metricBetween(const Block& a, std::int64_t ra, const Block& b, std::int64_t rb, std::int64_t h,
                      SimilarityMetric metric) {
-    if (metric == SimilarityMetric::Dot)
-        return dot(a, h, ra, b, h, rb);
+    if (metric == SimilarityMetric::Dot) return dot(a, h, ra, b, h, rb);
     if (metric == SimilarityMetric::Euclidean) {
         double sum = 0;
-        for (std::int64_t c = 0; c < a.width; ++c)
-            sum += std::pow(a.at(h, ra, c) - b.at(h, rb, c), 2);
+        for (std::int64_t c = 0; c < a.width; ++c) sum += std::pow(a.at(h, ra, c) - b.at(h, rb, c), 2);
         return std::sqrt(sum);
     }
     const double lengthA = std::sqrt(dot(a, h, ra, a, h, ra)), lengthB = std::sqrt(dot(b, h, rb, b, h, rb));
@@ -38,8 +35,7 @@ double logitOf(const AttentionRule& rule, double product) {
 }
 
 bool visible(const AttentionRule& rule, std::int64_t query, std::int64_t key) {
-    if (key > query)
-        return false;
+    if (key > query) return false;
     return rule.slidingWindow == 0 || key > query - rule.slidingWindow;
 }
 
@@ -48,8 +44,7 @@ bool visible(const AttentionRule& rule, std::int64_t query, std::int64_t key) {
 Numbers rowNorms(const Block& keys) {
     Numbers out;
     for (std::int64_t h = 0; h < keys.heads; ++h)
-        for (std::int64_t r = 0; r < keys.rows; ++r)
-            out.push_back(std::sqrt(dot(keys, h, r, keys, h, r)));
+        for (std::int64_t r = 0; r < keys.rows; ++r) out.push_back(std::sqrt(dot(keys, h, r, keys, h, r)));
     return out;
 }
 
@@ -69,8 +64,7 @@ Numbers anchor(const Block& keys, AnchorKind kind) {
                 continue;
             }
             double sum = 0;
-            for (double x : column)
-                sum += x;
+            for (double x : column) sum += x;
             out.push_back(sum / double(keys.rows));
         }
     return out;
@@ -79,8 +73,7 @@ Numbers anchor(const Block& keys, AnchorKind kind) {
 Numbers similarity(const Block& keys, const Block& anchors, SimilarityMetric metric) {
     Numbers out;
     for (std::int64_t h = 0; h < keys.heads; ++h)
-        for (std::int64_t r = 0; r < keys.rows; ++r)
-            out.push_back(metricBetween(keys, r, anchors, 0, h, metric));
+        for (std::int64_t r = 0; r < keys.rows; ++r) out.push_back(metricBetween(keys, r, anchors, 0, h, metric));
     return out;
 }
 
@@ -89,8 +82,7 @@ Numbers pairwiseSums(const Block& keys, SimilarityMetric metric) {
     for (std::int64_t h = 0; h < keys.heads; ++h)
         for (std::int64_t i = 0; i < keys.rows; ++i) {
             double sum = 0;
-            for (std::int64_t j = 0; j < keys.rows; ++j)
-                sum += metricBetween(keys, i, keys, j, h, metric);
+            for (std::int64_t j = 0; j < keys.rows; ++j) sum += metricBetween(keys, i, keys, j, h, metric);
             out.push_back(sum);
         }
     return out;
@@ -110,13 +102,10 @@ Numbers attentionColumnSums(const Attention& in) {
                     logits[std::size_t(i)] = logitOf(in.rule, dot(in.queries, h, j, in.keys, kv, i));
             }
             const double top = *std::max_element(logits.begin(), logits.end());
-            if (top == -kInfinity)
-                continue;
+            if (top == -kInfinity) continue;
             double denominator = 0;
-            for (double l : logits)
-                denominator += std::exp(l - top);
-            for (std::size_t i = 0; i < sums.size(); ++i)
-                sums[i] += std::exp(logits[i] - top) / denominator;
+            for (double l : logits) denominator += std::exp(l - top);
+            for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += std::exp(logits[i] - top) / denominator;
         }
         out.insert(out.end(), sums.begin(), sums.end());
     }
@@ -129,8 +118,7 @@ Numbers pool(const Block& scores, PoolKind kind, std::int64_t width) {
         for (std::int64_t i = 0; i < scores.width; ++i) {
             double sum = 0, top = -kInfinity;
             for (std::int64_t j = i - width / 2; j <= i + width / 2; ++j) {
-                if (j < 0 || j >= scores.width)
-                    continue;
+                if (j < 0 || j >= scores.width) continue;
                 sum += scores.at(h, 0, j);
                 top = std::max(top, scores.at(h, 0, j));
             }
@@ -146,8 +134,7 @@ Numbers reduceGroups(const Block& scores, const std::vector<std::int32_t>& gqaGr
         for (std::int64_t i = 0; i < scores.width; ++i) {
             double sum = 0, top = -kInfinity, count = 0;
             for (std::int64_t h = 0; h < scores.heads; ++h) {
-                if (gqaGroupOf[std::size_t(h)] != kv)
-                    continue;
+                if (gqaGroupOf[std::size_t(h)] != kv) continue;
                 sum += scores.at(h, 0, i);
                 top = std::max(top, scores.at(h, 0, i));
                 ++count;
@@ -161,8 +148,7 @@ Choice topK(const Block& scores, std::int64_t head, std::int64_t count, std::int
     const std::int64_t m = scores.width;
     std::vector<bool> kept(std::size_t(m), false);
     std::int64_t left = count;
-    for (std::int64_t i = 0; i < std::min(first, m) && left > 0; ++i, --left)
-        kept[std::size_t(i)] = true;
+    for (std::int64_t i = 0; i < std::min(first, m) && left > 0; ++i, --left) kept[std::size_t(i)] = true;
     for (std::int64_t i = m - 1; i >= std::max<std::int64_t>(0, m - last) && left > 0; --i)
         if (!kept[std::size_t(i)]) {
             kept[std::size_t(i)] = true;
@@ -171,8 +157,7 @@ Choice topK(const Block& scores, std::int64_t head, std::int64_t count, std::int
     const auto best = [&] { // the first of the largest that are not kept yet
         std::int64_t at = -1;
         for (std::int64_t i = 0; i < m; ++i)
-            if (!kept[std::size_t(i)] && (at < 0 || scores.at(head, 0, i) > scores.at(head, 0, at)))
-                at = i;
+            if (!kept[std::size_t(i)] && (at < 0 || scores.at(head, 0, i) > scores.at(head, 0, at))) at = i;
         return at;
     };
     double smallest = kInfinity;
@@ -184,8 +169,7 @@ Choice topK(const Block& scores, std::int64_t head, std::int64_t count, std::int
     const std::int64_t evicted = best();
     Choice choice{{}, evicted < 0 ? kInfinity : smallest - scores.at(head, 0, evicted)};
     for (std::int64_t i = 0; i < m; ++i)
-        if (kept[std::size_t(i)])
-            choice.kept.push_back(TokenIndex(i));
+        if (kept[std::size_t(i)]) choice.kept.push_back(TokenIndex(i));
     return choice;
 }
 
@@ -197,8 +181,7 @@ Numbers weightedAttention(const Weighted& in) {
             // How often every token counts above and below the line.
             Numbers above(std::size_t(in.keys.rows), 0.0), below = above;
             for (std::int64_t i = 0; i < in.keys.rows; ++i)
-                if (i >= in.cut || in.kept.empty())
-                    above[std::size_t(i)] = below[std::size_t(i)] = 1;
+                if (i >= in.cut || in.kept.empty()) above[std::size_t(i)] = below[std::size_t(i)] = 1;
             if (!in.kept.empty()) {
                 const WeightedSet& set = in.kept[std::size_t(std::ssize(in.kept) > in.keys.heads ? h : kv)];
                 const auto& lower = set.denominator.empty() ? set.numerator : set.denominator;
@@ -223,8 +206,7 @@ Numbers weightedAttention(const Weighted& in) {
                 for (std::size_t c = 0; c < sum.size(); ++c)
                     sum[c] += above[i] * e * in.values.at(kv, std::int64_t(i), std::int64_t(c));
             }
-            for (double x : sum)
-                outputs.push_back(denominator > 0 ? x / denominator : 0);
+            for (double x : sum) outputs.push_back(denominator > 0 ? x / denominator : 0);
             logs.push_back(denominator > 0 ? top + std::log(denominator) : -kInfinity);
             norms.push_back(squares > 0 ? top + std::log(std::sqrt(squares)) : -kInfinity);
         }

@@ -13,15 +13,11 @@ constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
 bool sees(const Map& map, std::int64_t query, std::int64_t key) {
     const AttentionMapInput& in = map.input;
-    if (in.rule.slidingWindow > 0 && std::abs(query - key) >= in.rule.slidingWindow)
-        return false;
+    if (in.rule.slidingWindow > 0 && std::abs(query - key) >= in.rule.slidingWindow) return false;
     switch (in.mask) {
-    case MapMask::All:
-        return true;
-    case MapMask::Chunks:
-        return query / in.chunk == key / in.chunk;
-    case MapMask::Causal:
-        break;
+    case MapMask::All: return true;
+    case MapMask::Chunks: return query / in.chunk == key / in.chunk;
+    case MapMask::Causal: break;
     }
     return key <= query;
 }
@@ -45,8 +41,7 @@ Numbers rowOf(const Map& map, std::int64_t head, std::int64_t position) {
 double logSumExp(const Numbers& logits) {
     const double top = *std::max_element(logits.begin(), logits.end());
     double sum = 0;
-    for (const double x : logits)
-        sum += std::exp(x - top);
+    for (const double x : logits) sum += std::exp(x - top);
     return top + std::log(sum);
 }
 
@@ -63,10 +58,8 @@ Numbers cellsOf(const Map& map, std::int64_t position) {
         }
     }
     for (std::size_t i = 0; i < cells.size(); ++i) {
-        if (in.combine == GroupRule::Mean)
-            cells[i] /= double(in.queryHeads.size());
-        if (!sees(map, position, std::int64_t(i)))
-            cells[i] = kHidden;
+        if (in.combine == GroupRule::Mean) cells[i] /= double(in.queryHeads.size());
+        if (!sees(map, position, std::int64_t(i))) cells[i] = kHidden;
     }
     return cells;
 }
@@ -77,8 +70,7 @@ std::vector<std::int64_t> rowsOf(const AttentionMapInput& in, std::int64_t y) {
     const std::int64_t begin = in.rowBegin + rows * y / in.height, end = in.rowBegin + rows * (y + 1) / in.height;
     const std::int64_t count = end - begin, taken = in.rowsPerPixel == 0 ? count : std::min(count, in.rowsPerPixel);
     std::vector<std::int64_t> positions;
-    for (std::int64_t i = 0; i < taken; ++i)
-        positions.push_back(begin + count * i / taken);
+    for (std::int64_t i = 0; i < taken; ++i) positions.push_back(begin + count * i / taken);
     return positions;
 }
 
@@ -104,8 +96,7 @@ Numbers attentionMap(const Map& map) {
                 sums[h * std::size_t(map.queries.rows) + std::size_t(position - in.firstQuery)] =
                     logSumExp(rowOf(map, in.queryHeads[h], position));
         }
-    for (double& cell : cells)
-        cell = cell == kHidden ? -1 : cell;
+    for (double& cell : cells) cell = cell == kHidden ? -1 : cell;
     cells.insert(cells.end(), columns.begin(), columns.end());
     cells.insert(cells.end(), sums.begin(), sums.end());
     return cells;

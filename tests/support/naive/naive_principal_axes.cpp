@@ -12,8 +12,7 @@ namespace {
 using Matrix = std::vector<Numbers>;
 
 void rotate(Matrix& a, Matrix& axes, std::size_t p, std::size_t q) {
-    if (a[p][q] == 0)
-        return;
+    if (a[p][q] == 0) return;
     const double theta = (a[q][q] - a[p][p]) / (2 * a[p][q]);
     const double t = (theta < 0 ? -1 : 1) / (std::abs(theta) + std::sqrt(theta * theta + 1));
     const double c = 1 / std::sqrt(t * t + 1), s = t * c;
@@ -51,8 +50,7 @@ Numbers principalAxes(const Block& keys, std::int64_t head, int components) {
     const auto d = std::size_t(keys.width);
     Numbers mean(d, 0.0);
     for (std::size_t c = 0; c < d; ++c) {
-        for (std::int64_t r = 0; r < keys.rows; ++r)
-            mean[c] += keys.at(head, r, std::int64_t(c));
+        for (std::int64_t r = 0; r < keys.rows; ++r) mean[c] += keys.at(head, r, std::int64_t(c));
         mean[c] /= double(keys.rows);
     }
     Matrix a = covarianceOf(keys, head, mean), axes(d, Numbers(d, 0.0));
@@ -63,8 +61,7 @@ Numbers principalAxes(const Block& keys, std::int64_t head, int components) {
     }
     for (int sweep = 0; sweep < 30; ++sweep)
         for (std::size_t p = 0; p < d; ++p)
-            for (std::size_t q = p + 1; q < d; ++q)
-                rotate(a, axes, p, q);
+            for (std::size_t q = p + 1; q < d; ++q) rotate(a, axes, p, q);
     std::vector<std::size_t> order(d);
     std::iota(order.begin(), order.end(), std::size_t{0});
     std::sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) { return a[x][x] > a[y][y]; });
@@ -75,8 +72,7 @@ Numbers principalAxes(const Block& keys, std::int64_t head, int components) {
         const auto largest =
             std::max_element(axis.begin(), axis.end(), [](double x, double y) { return std::abs(x) < std::abs(y); });
         const double sign = *largest < 0 ? -1 : 1;
-        for (double x : axis)
-            out.push_back(sign * x);
+        for (double x : axis) out.push_back(sign * x);
         shares.push_back(a[order[std::size_t(k)]][order[std::size_t(k)]] / total);
     }
     out.insert(out.end(), shares.begin(), shares.end());

@@ -13,16 +13,14 @@ using Columns = std::vector<Numbers>;
 
 double dot(const Numbers& a, const Numbers& b) {
     double sum = 0;
-    for (std::size_t i = 0; i < a.size(); ++i)
-        sum += a[i] * b[i];
+    for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
     return sum;
 }
 
 /// One rotation that makes two columns orthogonal; false when they are already.
 bool rotate(Numbers& a, Numbers& b) {
     const double product = dot(a, b), lengths = std::sqrt(dot(a, a) * dot(b, b));
-    if (std::abs(product) <= 1e-15 * lengths)
-        return false;
+    if (std::abs(product) <= 1e-15 * lengths) return false;
     const double angle = 0.5 * std::atan2(2 * product, dot(a, a) - dot(b, b));
     for (std::size_t i = 0; i < a.size(); ++i) {
         const double x = a[i], y = b[i];
@@ -37,12 +35,10 @@ Numbers valuesOf(Columns columns) {
     for (int sweep = 0; sweep < 60 && rotated; ++sweep) {
         rotated = false;
         for (std::size_t p = 0; p < columns.size(); ++p)
-            for (std::size_t q = p + 1; q < columns.size(); ++q)
-                rotated = rotate(columns[p], columns[q]) || rotated;
+            for (std::size_t q = p + 1; q < columns.size(); ++q) rotated = rotate(columns[p], columns[q]) || rotated;
     }
     Numbers values;
-    for (const Numbers& column : columns)
-        values.push_back(std::sqrt(dot(column, column)));
+    for (const Numbers& column : columns) values.push_back(std::sqrt(dot(column, column)));
     std::sort(values.rbegin(), values.rend());
     return values;
 }
@@ -50,18 +46,15 @@ Numbers valuesOf(Columns columns) {
 Numbers ofRows(const Block& rows, std::int64_t head, const std::vector<TokenIndex>& chosen) {
     Columns columns(std::size_t(rows.width));
     for (std::int64_t c = 0; c < rows.width; ++c)
-        for (const TokenIndex row : chosen)
-            columns[std::size_t(c)].push_back(rows.at(head, row, c));
+        for (const TokenIndex row : chosen) columns[std::size_t(c)].push_back(rows.at(head, row, c));
     Numbers values = valuesOf(columns);
-    for (std::size_t j = chosen.size(); j < values.size(); ++j)
-        values[j] = 0; // fewer rows than columns
+    for (std::size_t j = chosen.size(); j < values.size(); ++j) values[j] = 0; // fewer rows than columns
     return values;
 }
 
 std::vector<TokenIndex> firstRows(std::int64_t count) {
     std::vector<TokenIndex> rows;
-    for (std::int64_t r = 0; r < count; ++r)
-        rows.push_back(TokenIndex(r));
+    for (std::int64_t r = 0; r < count; ++r) rows.push_back(TokenIndex(r));
     return rows;
 }
 
@@ -79,8 +72,7 @@ Numbers singularValues(const Block& rows, const RowPositions& chosen) {
 Numbers prefixOperatorNorms(const Block& rows, std::int64_t first, std::int64_t count) {
     Numbers norms;
     for (std::int64_t h = 0; h < rows.heads; ++h)
-        for (std::int64_t r = 0; r < count; ++r)
-            norms.push_back(ofRows(rows, h, firstRows(first + r + 1)).front());
+        for (std::int64_t r = 0; r < count; ++r) norms.push_back(ofRows(rows, h, firstRows(first + r + 1)).front());
     return norms;
 }
 

@@ -19,11 +19,9 @@ void addRows(const float* rows, I n, I d, const double* factors, double* __restr
         const float* row = rows + r * d;
         if (factors) {
             const double factor = factors[r];
-            for (I c = 0; c < d; ++c)
-                sum[c] += factor * double(row[c]);
+            for (I c = 0; c < d; ++c) sum[c] += factor * double(row[c]);
         } else {
-            for (I c = 0; c < d; ++c)
-                sum[c] += double(row[c]);
+            for (I c = 0; c < d; ++c) sum[c] += double(row[c]);
         }
     }
 }
@@ -81,13 +79,11 @@ void exponentials(double* __restrict x, I terms, I lanes, const double* __restri
                   const double* __restrict weights, double* __restrict total) {
     // Where a lane sees no key rowMax is -infinity: subtracting 0 instead gives e^x = 0 and not NaN.
     double shift[kMaxLanes];
-    for (I l = 0; l < lanes; ++l)
-        shift[l] = rowMax[l] == kMinusInfinity ? 0 : rowMax[l];
+    for (I l = 0; l < lanes; ++l) shift[l] = rowMax[l] == kMinusInfinity ? 0 : rowMax[l];
     for (I t = 0; t < terms; ++t) {
         double* row = x + t * lanes;
         const double weight = weights ? weights[t] : 1;
-        for (I l = 0; l < lanes; l += kLaneStep)
-            exponentialsOfStep(row + l, shift + l, weight, total + l);
+        for (I l = 0; l < lanes; l += kLaneStep) exponentialsOfStep(row + l, shift + l, weight, total + l);
     }
 }
 
@@ -97,10 +93,8 @@ void addAcrossLanes(const double* x, I terms, I lanes, const double* factor, I b
         double part[8] = {};
         I l = begin;
         for (; l + 8 <= end; l += 8)
-            for (int i = 0; i < 8; ++i)
-                part[i] += row[l + i] * factor[l + i];
-        for (int i = 0; l < end; ++l, ++i)
-            part[i] += row[l] * factor[l];
+            for (int i = 0; i < 8; ++i) part[i] += row[l + i] * factor[l + i];
+        for (int i = 0; l < end; ++l, ++i) part[i] += row[l] * factor[l];
         sum[t] += ((part[0] + part[4]) + (part[2] + part[6])) + ((part[1] + part[5]) + (part[3] + part[7]));
     }
 }
@@ -122,8 +116,7 @@ void balancingKernel(const BalancingKernel& p) {
 
 void addScaledRows(const double* x, I rows, I lanes, const double* factor, double* __restrict sum) {
     for (I r = 0; r < rows; ++r)
-        for (I l = 0; l < lanes; l += kLanes)
-            store(sum + l, load(sum + l) + factor[r] * load(x + r * lanes + l));
+        for (I l = 0; l < lanes; l += kLanes) store(sum + l, load(sum + l) + factor[r] * load(x + r * lanes + l));
 }
 
 constexpr int kPartials = 16, kParts = kPartials / kFloats;
@@ -131,11 +124,9 @@ constexpr int kPartials = 16, kParts = kPartials / kFloats;
 /// The 16 partial sums by a fixed tree.
 [[gnu::always_inline]] inline double sumOfParts(const Floats* parts) {
     float lanes[kPartials];
-    for (int p = 0; p < kParts; ++p)
-        storeFloats(lanes + p * kFloats, parts[p]);
+    for (int p = 0; p < kParts; ++p) storeFloats(lanes + p * kFloats, parts[p]);
     for (int half = kPartials / 2; half > 0; half /= 2)
-        for (int l = 0; l < half; ++l)
-            lanes[l] += lanes[l + half];
+        for (int l = 0; l < half; ++l) lanes[l] += lanes[l + half];
     return double(lanes[0]);
 }
 

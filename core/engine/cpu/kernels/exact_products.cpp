@@ -19,11 +19,9 @@ typedef float LooseFloatVector __attribute__((vector_size(kLanes * sizeof(float)
 /// Adds the sixteen parts by halving: part i + part i + 8, and so on. A fixed tree, whatever the register width.
 [[gnu::always_inline]] inline double addParts(const Vector* sum) {
     double part[kParts];
-    for (int v = 0; v < kVectors; ++v)
-        store(part + v * kLanes, sum[v]);
+    for (int v = 0; v < kVectors; ++v) store(part + v * kLanes, sum[v]);
     for (int half = kParts / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; ++i)
-            part[i] += part[i + half];
+        for (int i = 0; i < half; ++i) part[i] += part[i + half];
     return part[0];
 }
 
@@ -35,10 +33,8 @@ template <bool WithDot, bool WithSquare>
 #pragma GCC unroll 8
         for (int v = 0; v < kVectors; ++v) {
             const Vector x = widen(row + c + v * kLanes);
-            if (WithDot)
-                dots[v] += x * widen(other + c + v * kLanes);
-            if (WithSquare)
-                squares[v] += x * x;
+            if (WithDot) dots[v] += x * widen(other + c + v * kLanes);
+            if (WithSquare) squares[v] += x * x;
         }
     double dotTail = 0, squareTail = 0;
     for (; c < d; ++c) {
@@ -46,10 +42,8 @@ template <bool WithDot, bool WithSquare>
         dotTail += WithDot ? x * double(other[c]) : 0;
         squareTail += x * x;
     }
-    if (WithDot)
-        *dot = addParts(dots) + dotTail;
-    if (WithSquare)
-        *square = addParts(squares) + squareTail;
+    if (WithDot) *dot = addParts(dots) + dotTail;
+    if (WithSquare) *square = addParts(squares) + squareTail;
 }
 
 } // namespace
@@ -67,10 +61,8 @@ void rowProducts(const float* rows, I n, I d, const float* other, double* dots, 
 
 void widenFloats(const float* from, I count, double* to) {
     I i = 0;
-    for (; i + kLanes <= count; i += kLanes)
-        store(to + i, widen(from + i));
-    for (; i < count; ++i)
-        to[i] = double(from[i]);
+    for (; i + kLanes <= count; i += kLanes) store(to + i, widen(from + i));
+    for (; i < count; ++i) to[i] = double(from[i]);
 }
 
 void exactProduct(const Product& p) { blockProduct<Multiply>(p); }

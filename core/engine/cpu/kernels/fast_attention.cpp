@@ -40,23 +40,19 @@ template <int NV, int NK> void floatTile(const FastLogits& p, I lane, I term) {
         for (int v = 0; v < NV; ++v) {
             const Floats x = loadFloats(p.lanes + c * kMaxLanes + lane + v * kFloats);
 #pragma GCC unroll 8
-            for (int k = 0; k < NK; ++k)
-                sum[k][v] += x * p.keys[(term + k) * p.depth + c];
+            for (int k = 0; k < NK; ++k) sum[k][v] += x * p.keys[(term + k) * p.depth + c];
         }
     }
     for (int k = 0; k < NK; ++k)
-        for (int v = 0; v < NV; ++v)
-            storeFloats(p.logits + (term + k) * kMaxLanes + lane + v * kFloats, sum[k][v]);
+        for (int v = 0; v < NV; ++v) storeFloats(p.logits + (term + k) * kMaxLanes + lane + v * kFloats, sum[k][v]);
 }
 
 void products(const FastLogits& p) {
     constexpr int kVectors = kLanes == 8 ? 2 : 4, kKeys = kLanes == 8 ? 12 : 3;
     for (I lane = 0; lane < kMaxLanes; lane += kVectors * kFloats) {
         I term = 0;
-        for (; term + kKeys <= p.terms; term += kKeys)
-            floatTile<kVectors, kKeys>(p, lane, term);
-        for (; term < p.terms; ++term)
-            floatTile<kVectors, 1>(p, lane, term);
+        for (; term + kKeys <= p.terms; term += kKeys) floatTile<kVectors, kKeys>(p, lane, term);
+        for (; term < p.terms; ++term) floatTile<kVectors, 1>(p, lane, term);
     }
 }
 
@@ -66,8 +62,7 @@ void shape(const FastLogits& p) {
         for (I v = 0; v < kMaxLanes / kFloats; ++v) {
             float* at = p.logits + t * kMaxLanes + v * kFloats;
             Floats x = loadFloats(at) * p.scaling;
-            if (p.softcap > 0)
-                x = p.softcap * tanhOf(x / p.softcap);
+            if (p.softcap > 0) x = p.softcap * tanhOf(x / p.softcap);
             storeFloats(at, x);
         }
 }
@@ -83,22 +78,19 @@ void fastLogits(const FastLogits& p) {
 
 void fastUpdateRowMaxima(const float* x, I terms, float* rowMax) {
     Floats best[kVectors];
-    for (I v = 0; v < kVectors; ++v)
-        best[v] = loadFloats(rowMax + v * kFloats);
+    for (I v = 0; v < kVectors; ++v) best[v] = loadFloats(rowMax + v * kFloats);
     for (I t = 0; t < terms; ++t)
         for (I v = 0; v < kVectors; ++v) {
             const Floats value = loadFloats(x + t * kMaxLanes + v * kFloats);
             best[v] = value > best[v] ? value : best[v];
         }
-    for (I v = 0; v < kVectors; ++v)
-        storeFloats(rowMax + v * kFloats, best[v]);
+    for (I v = 0; v < kVectors; ++v) storeFloats(rowMax + v * kFloats, best[v]);
 }
 
 void fastExponentials(float* x, I terms, const float* rowMax, double* total) {
     constexpr I kTermsPerSum = 256; // longer sums go to double, because float rounding would accumulate
     Floats shift[kVectors];
-    for (I v = 0; v < kVectors; ++v)
-        shift[v] = loadFloats(rowMax + v * kFloats);
+    for (I v = 0; v < kVectors; ++v) shift[v] = loadFloats(rowMax + v * kFloats);
     for (I begin = 0; begin < terms; begin += kTermsPerSum) {
         const I end = begin + kTermsPerSum < terms ? begin + kTermsPerSum : terms;
         Floats sum[kVectors] = {};
@@ -109,22 +101,18 @@ void fastExponentials(float* x, I terms, const float* rowMax, double* total) {
                 storeFloats(at, e);
                 sum[v] += e;
             }
-        for (I lane = 0; lane < kMaxLanes; ++lane)
-            total[lane] += double(sum[lane / kFloats][lane % kFloats]);
+        for (I lane = 0; lane < kMaxLanes; ++lane) total[lane] += double(sum[lane / kFloats][lane % kFloats]);
     }
 }
 
 void fastAddAcrossLanes(const float* x, I terms, const float* factor, double* total) {
     Floats share[kVectors];
-    for (I v = 0; v < kVectors; ++v)
-        share[v] = loadFloats(factor + v * kFloats);
+    for (I v = 0; v < kVectors; ++v) share[v] = loadFloats(factor + v * kFloats);
     for (I t = 0; t < terms; ++t) {
         Floats sum{};
-        for (I v = 0; v < kVectors; ++v)
-            sum += loadFloats(x + t * kMaxLanes + v * kFloats) * share[v];
+        for (I v = 0; v < kVectors; ++v) sum += loadFloats(x + t * kMaxLanes + v * kFloats) * share[v];
         double all = 0;
-        for (int l = 0; l < kFloats; ++l)
-            all += double(sum[l]);
+        for (int l = 0; l < kFloats; ++l) all += double(sum[l]);
         total[t] += all;
     }
 }

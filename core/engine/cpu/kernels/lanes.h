@@ -54,8 +54,7 @@ template <class Operation, int NV, int NK> void tile(const Product& p, I lane, I
     double* out = p.out + factor * p.outStride + lane;
     Vector sum[NK][NV];
     for (int k = 0; k < NK; ++k)
-        for (int v = 0; v < NV; ++v)
-            sum[k][v] = p.accumulate ? load(out + k * p.outStride + v * kLanes) : Vector{};
+        for (int v = 0; v < NV; ++v) sum[k][v] = p.accumulate ? load(out + k * p.outStride + v * kLanes) : Vector{};
     for (I c = 0; c < p.depth; ++c) {
         const double* row = a + c * p.laneStride;
         const double* scalars = b + c * p.depthStride;
@@ -63,31 +62,25 @@ template <class Operation, int NV, int NK> void tile(const Product& p, I lane, I
         for (int v = 0; v < NV; ++v) {
             const Vector x = load(row + v * kLanes);
 #pragma GCC unroll 8
-            for (int k = 0; k < NK; ++k)
-                sum[k][v] = Operation::add(sum[k][v], x, scalars[k * p.factorStride]);
+            for (int k = 0; k < NK; ++k) sum[k][v] = Operation::add(sum[k][v], x, scalars[k * p.factorStride]);
         }
     }
     for (int k = 0; k < NK; ++k)
-        for (int v = 0; v < NV; ++v)
-            store(out + k * p.outStride + v * kLanes, sum[k][v]);
+        for (int v = 0; v < NV; ++v) store(out + k * p.outStride + v * kLanes, sum[k][v]);
 }
 
 template <class Operation, int NV> void laneColumn(const Product& p, I lane) {
     constexpr int kFactors = kLanes == 8 ? 6 : 3; // 24 accumulators of 32 registers, or 12 of 16
     I factor = 0;
-    for (; factor + kFactors <= p.factorCount; factor += kFactors)
-        tile<Operation, NV, kFactors>(p, lane, factor);
-    for (; factor < p.factorCount; ++factor)
-        tile<Operation, NV, 1>(p, lane, factor);
+    for (; factor + kFactors <= p.factorCount; factor += kFactors) tile<Operation, NV, kFactors>(p, lane, factor);
+    for (; factor < p.factorCount; ++factor) tile<Operation, NV, 1>(p, lane, factor);
 }
 
 template <class Operation> void blockProduct(const Product& p) {
     constexpr int kVectors = 4;
     I lane = 0;
-    for (; lane + kVectors * kLanes <= p.laneCount; lane += kVectors * kLanes)
-        laneColumn<Operation, kVectors>(p, lane);
-    for (; lane < p.laneCount; lane += kLaneStep)
-        laneColumn<Operation, kLaneStep / kLanes>(p, lane);
+    for (; lane + kVectors * kLanes <= p.laneCount; lane += kVectors * kLanes) laneColumn<Operation, kVectors>(p, lane);
+    for (; lane < p.laneCount; lane += kLaneStep) laneColumn<Operation, kLaneStep / kLanes>(p, lane);
 }
 
 } // namespace
