@@ -7,7 +7,7 @@
 
 namespace kvscope {
 
-/// Non-causal attention inside chunks of C rows (Compactor 3.2): every query sees all keys of its own chunk and no
+/// Non-causal attention inside chunks of C rows (Compactor 3.3): every query sees all keys of its own chunk and no
 /// others. Row r of the queries and of the keys is the same token. Where the rule has a sliding window W, row j sees
 /// rows i with |i - j| < W only: the layer's mask in both directions of time (0.10), which matters where C > W.
 struct AttentionChunksInput {

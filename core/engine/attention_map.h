@@ -9,7 +9,7 @@
 
 namespace kvscope {
 
-/// Keys a query sees: Chunks: of its own chunk of C tokens (Compactor 3.2). The rule's window W: |i - j| < W (0.10).
+/// Keys a query sees: Chunks: of its own chunk of C tokens (Compactor 3.3). The rule's window W: |i - j| < W (0.10).
 enum class MapMask { Causal, All, Chunks };
 
 /// The value of a cell.

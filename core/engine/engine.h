@@ -63,7 +63,7 @@ public:
                                     const Checkpoint& checkpoint) const = 0;
     /// [Hq, m] accumulated attention: sum over the queries i of p_ij, see AttentionInput (H2O Algorithm 1, SnapKV 4).
     virtual HostTensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const = 0;
-    /// [Hq, n]: sum over the queries of each chunk of their softmax over its keys (Compactor 3.2).
+    /// [Hq, n]: sum over the queries of each chunk of their softmax over its keys (Compactor 3.3).
     virtual HostTensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const = 0;
     /// Leverage scores l_i = k_i^T (K^T K)^+ k_i, see LeverageRequest (Compactor 3.1). Sums run in double throughout.
     /// Throws Error where K^T K cannot be factorised.

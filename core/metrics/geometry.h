@@ -39,7 +39,8 @@ HostTensor cosinesToMean(const Engine& engine, const Tensor& rows, const Checkpo
 /// ||x_i - mean of x|| of rows [H, n, d] (BalanceKV Table 3, "shifted").
 HostTensor distancesToMean(const Engine& engine, const Tensor& rows, const Checkpoint& checkpoint);
 
-/// A query with k*, the key of its largest weight, and the bounds of KeyDiff's Lemma 3.1 and Theorem 3.2.
+/// A query with k*, the key of its largest weight, and the bounds of KeyDiff's Theorems C.1 (Lemma 3.1 at finite n)
+/// and 3.2.
 struct TheoremPoint {
     TokenIndex query = 0, key = 0;
     double weight = 0;         ///< attention weight of k*
@@ -47,10 +48,10 @@ struct TheoremPoint {
     double cosMean = 0;        ///< a = cos(mean key, q)
     double cosMeanKey = 0;     ///< cos(mean key, k*)
     double squaredNorm = 0;    ///< M: the largest ||k||^2 for a unit query, with norm and scaling moved into the keys
-    double leastCosKey = 0;    ///< Lemma 3.1's bound on b
-    double mostCosMeanKey = 0; ///< Theorem 3.2's bound on cos(mean key, k*)
+    double leastCosKey = 0;    ///< KeyDiff Theorem C.1's bound on b
+    double mostCosMeanKey = 0; ///< KeyDiff Theorem 3.2's bound on cos(mean key, k*)
 
-    bool premiseHolds() const { return cosMean < 0 && cosKey > 0; } ///< of Theorem 3.2
+    bool premiseHolds() const { return cosMean < 0 && cosKey > 0; } ///< of KeyDiff Theorem 3.2
 };
 
 struct TheoremInput {

@@ -28,7 +28,7 @@ ParameterTable dataOptions() {
     const ParameterChoice nonCausal{"non_causal", "Non-causal", "softmax over all keys"};
     const ParameterChoice chunks{"chunks", "Chunks", "softmax over the keys of the query's chunk of C tokens"};
     ParameterSpec chunk = integerOption("chunk", "Chunk", "Tokens that see each other in the map of chunks.",
-                                        "Compactor 3.2: C = 256", 2, 4096, 256, Stage::Features);
+                                        "Compactor 3.3: C = 256", 2, 4096, 256, Stage::Features);
     chunk.symbol = "C";
     chunk.unit = "tokens";
     chunk.logarithmic = true;

@@ -29,7 +29,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         namingOption("vary", "Vary",
                      "A number among the policies' parameters that runs along the curves, each pane at its own "
                      "budget, as id or id=v1,v2; empty: the budget.",
-                     "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.3", kNumberUnit),
+                     "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.4", kNumberUnit),
         namingOption(
             "captures", "Further captures",
             "FILE.h5;FILE.h5: the curves become means over these and the open one, each prompt a thin line; the "

@@ -104,7 +104,7 @@ public:
         : View({.id = "leverage",
                 .name = "Leverage",
                 .summary = "How concentrated the leverage of the keys is, and what a sketch changes",
-                .paper = "Compactor 3.1, Table 4, Theorem 2",
+                .paper = "Compactor 3.1 and 3.2, Table 4, Theorem 2",
                 .help = std::string(viewExplanation("leverage_view")),
                 .options = makeOptions(),
                 .needs = optionNeeds(),

@@ -29,7 +29,7 @@ std::shared_ptr<const ParameterTable> makeOptions() {
         integerOption("octave", "Octave", "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.",
                       "BalanceKV Algorithm 1", -150, 128, 0, Stage::Features),
         integerOption("query", "Query", "Token whose query the discrepancies are for; −1: the last one before the cut.",
-                      "BalanceKV Algorithm 3", -1, 10'000'000, -1, Stage::Features)});
+                      "BalanceKV Algorithm 4", -1, 10'000'000, -1, Stage::Features)});
 }
 
 std::string octavesThatHold(const MergeTreeData& data) {
@@ -155,7 +155,7 @@ public:
         : View({.id = "merge_tree",
                 .name = "Merge-and-reduce tree",
                 .summary = "The sets that streaming BalanceKV keeps in memory, as the stream goes by",
-                .paper = "BalanceKV Fig. 2, Algorithms 1 and 3",
+                .paper = "BalanceKV Fig. 2, Algorithms 1 and 4",
                 .help = std::string(viewExplanation("merge_tree_view")),
                 .options = makeOptions(),
                 .needs = optionNeeds(),

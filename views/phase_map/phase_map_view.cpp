@@ -20,7 +20,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr const char* kSource = "KeyDiff Tables 9 to 13, BalanceKV Fig. 3, Compactor 3.3";
+constexpr const char* kSource = "KeyDiff Tables 9 to 13, BalanceKV Fig. 3, Compactor 3.4";
 
 void checkRange(std::string_view text) {
     static const std::vector<ParameterChoice> measures = measureChoices();
@@ -144,7 +144,7 @@ public:
         : View({.id = "phase_map",
                 .name = "Phase map",
                 .summary = "Two parameters against each other, coloured by a measure or by the winning pane",
-                .paper = "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.3",
+                .paper = "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.4",
                 .help = std::string(viewExplanation("phase_map_view")),
                 .options = makeOptions(),
                 .needs = optionNeeds(),

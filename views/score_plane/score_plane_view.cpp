@@ -136,7 +136,7 @@ public:
         : View({.id = "score_plane",
                 .name = "Score plane",
                 .summary = "Compactor's two scores against each other, with the line of its choice",
-                .paper = "Compactor 3.3",
+                .paper = "Compactor 3.4",
                 .help = std::string(viewExplanation("score_plane_view")),
                 .options = makeOptions(),
                 .teaching = TeachingRole::Steps}) {}

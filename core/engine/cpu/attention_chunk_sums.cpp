@@ -1,4 +1,4 @@
-// Accumulated attention inside chunks, without a causal mask (Compactor 3.2). A chunk of a KV head is one piece of work
+// Accumulated attention inside chunks, without a causal mask (Compactor 3.3). A chunk of a KV head is one piece of work
 // for its whole GQA group.
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/fast_logit_block.h"

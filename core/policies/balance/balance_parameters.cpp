@@ -71,7 +71,7 @@ ParameterTable balanceRoundParameters() {
              {"none", "None", "keys as they are"}},
             Stage::Select,
             "What is subtracted from the keys. The paper reads as the mean of all, the code takes the block's (B9).",
-            "BalanceKV B.3; code: block mean"),
+            "BalanceKV B.5; code: block mean"),
         choiceRow("halving", "Who stays",
                   {{"weighted", "Weighted", "weight 2 up to where one sign reaches n/2, then 1"},
                    {"unweighted", "Minus first", "the −1 tokens, topped up by the earliest +1; each stands for two"},
@@ -132,7 +132,7 @@ ParameterTable balanceStreamParameters() {
         integerRow(
             "levels", "Levels", "T", "levels", {0, 8, 2}, Stage::Select,
             "Merges until a set is left alone: C^T is never reduced and grows with n. 0: exact but for erased values.",
-            "BalanceKV Algorithm 3: log2(n/t)"),
+            "BalanceKV Algorithm 4: log2(n/t)"),
         choiceRow("steps", "Step size",
                   {{"theory", "30 ln(m/δ)", "c of Algorithm 2, m the size of the node's input"},
                    {"manual", "c", "c as given"},

@@ -1,4 +1,4 @@
-// Streaming BalanceKV (Algorithms 1 and 3). Tokens go into trees by the octave of their value norm; every tree halves
+// Streaming BalanceKV (Algorithms 1 and 4). Tokens go into trees by the octave of their value norm; every tree halves
 // its tokens batch by batch and merges two halves into the input of the next level, like a binary counter. The nodes of
 // one level are independent, so a whole stream takes one engine call per level.
 #include "core/policies/balance/balance_tree.h"

@@ -12,7 +12,7 @@ struct BalanceNode {
     std::vector<std::int8_t> signs;
 };
 
-/// MergeAndReduce over a stream of rows (BalanceKV Algorithm 3) with all its nodes. Nodes do not change when tokens are
+/// MergeAndReduce over a stream of rows (BalanceKV Algorithm 4) with all its nodes. Nodes do not change when tokens are
 /// added, so the sets at any cursor can be read from them.
 struct BalanceTree {
     std::int64_t kvHead = 0;

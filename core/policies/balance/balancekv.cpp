@@ -5,6 +5,7 @@
 #include "core/policies/balance/balance_needle.h"
 #include "core/policies/balance/balance_parameters.h"
 #include "core/policies/balance/balance_rounds.h"
+#include "core/policies/citations.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 
@@ -29,9 +30,7 @@ PolicyCard makeCard() {
         .id = "balancekv",
         .name = "BalanceKV",
         .summary = "Halves the tokens by signs that balance keys and values, in blocks; the kept half stands for all.",
-        .paper =
-            "Han et al., BalanceKV: KV Cache Compression through Discrepancy Theory (2025), section 4 and appendix "
-            "B; the authors' code",
+        .paper = citation("BalanceKV", "section 4 and appendix B; the authors' code"),
         .needs = {Need::Keys, Need::Values},
         .variants =
             {

@@ -2,6 +2,7 @@
 // for the keys of the denominator and one for every octave of value norms.
 #include "core/policies/balance/balance_parameters.h"
 #include "core/policies/balance/balance_tree.h"
+#include "core/policies/citations.h"
 
 #include <algorithm>
 #include <cmath>
@@ -16,7 +17,7 @@ PolicyCard makeCard() {
             .name = "BalanceKV, streaming",
             .summary =
                 "The algorithm of BalanceKV's theorems: trees of balanced halves, separate for values and denominator.",
-            .paper = "Han et al., BalanceKV: KV Cache Compression through Discrepancy Theory (2025), Algorithms 1 to 3",
+            .paper = citation("BalanceKV", "Algorithms 1, 2 and 4"),
             .needs = {Need::Keys, Need::Values},
             .variants =
                 {

@@ -1,4 +1,5 @@
 // Keeps every token: the reference of every measure, with error 0 and retained mass 1.
+#include "core/policies/citations.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 
@@ -13,7 +14,7 @@ PolicyCard makeCard() {
     return {.id = "exact",
             .name = "Exact",
             .summary = "Keeps every token: the uncompressed cache.",
-            .paper = "Vaswani et al., Attention Is All You Need (NeurIPS 2017), Eq. 1",
+            .paper = citation("Vaswani", "Eq. 1"),
             .variants = {{"all", "Everything", "no parameter, no budget", {}}},
             .parameters = std::make_shared<const ParameterTable>(),
             .usesBudget = false,

@@ -2,6 +2,7 @@
 // not yet accumulated any.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/citations.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
@@ -43,8 +44,7 @@ PolicyCard makeCard() {
         .id = "h2o",
         .name = "H2O",
         .summary = "Keeps the tokens that received most attention so far (heavy hitters) and the most recent ones.",
-        .paper = "Zhang et al., H2O: Heavy-Hitter Oracle for Efficient Generative Inference of LLMs (NeurIPS 2023), "
-                 "Algorithm 1",
+        .paper = citation("H2O", "Algorithm 1"),
         .needs = {Need::Keys, Need::Queries},
         .variants = {{"paper", "Paper", "accumulated sum, half of the budget recent", {}},
                      {"keydiff", "KeyDiff's runs", "accumulated sum, nothing recent", {{"recent_share", "0"}}},

@@ -2,6 +2,7 @@
 // layers concentrate it and get few.
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/baselines/pyramid_budgets.h"
+#include "core/policies/citations.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/fraction_removed.h"
@@ -52,29 +53,28 @@ ParameterTable ownParameters() {
 }
 
 PolicyCard makeCard() {
-    return {
-        .id = "pyramidkv",
-        .name = "PyramidKV",
-        .summary = "SnapKV's scores with a budget per layer: many tokens in the first layers, few in the last.",
-        .paper = "Cai et al., PyramidKV: Dynamic KV Cache Compression based on Pyramidal Information Funneling (2024), "
-                 "section 4",
-        .needs = {Need::Keys, Need::Queries},
-        .variants = {{"original", "Authors' code", "window 8, maximum of 7, integer budgets", {}},
-                     {"original_layers",
-                      "Authors' code, slope over L",
-                      "copies that divide the slope by the number of layers",
-                      {{"slope", "layers"}}},
-                     {"kvpress",
-                      "kvpress",
-                      "window 64, average of 5, budgets rounded once",
-                      {{"window", "64"},
-                       {"pool", "average"},
-                       {"pool_width", "5"},
-                       {"schedule", "real"},
-                       {"rounding", "round"}}}},
-        .parameters = withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::Protection),
-        .blockRefusal = "the budgets of its layers follow from the length of the whole prompt",
-        .scoreLabel = "score: pooled attention of the window"};
+    return {.id = "pyramidkv",
+            .name = "PyramidKV",
+            .summary = "SnapKV's scores with a budget per layer: many tokens in the first layers, few in the last.",
+            .paper = citation("PyramidKV", "section 4"),
+            .needs = {Need::Keys, Need::Queries},
+            .variants = {{"original", "Authors' code", "window 8, maximum of 7, integer budgets", {}},
+                         {"original_layers",
+                          "Authors' code, slope over L",
+                          "copies that divide the slope by the number of layers",
+                          {{"slope", "layers"}}},
+                         {"kvpress",
+                          "kvpress",
+                          "window 64, average of 5, budgets rounded once",
+                          {{"window", "64"},
+                           {"pool", "average"},
+                           {"pool_width", "5"},
+                           {"schedule", "real"},
+                           {"rounding", "round"}}}},
+            .parameters =
+                withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::Protection),
+            .blockRefusal = "the budgets of its layers follow from the length of the whole prompt",
+            .scoreLabel = "score: pooled attention of the window"};
 }
 
 PyramidShape shapeOf(int numLayers, std::int64_t rows, const ParameterValues& values, double mean) {

@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/citations.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/keep_best.h"
@@ -69,8 +70,7 @@ PolicyCard makeCard() {
         .id = "snapkv",
         .name = "SnapKV",
         .summary = "Keeps what the last queries of the prompt attend to, smoothed, and their window.",
-        .paper = "Li et al., SnapKV: LLM Knows What You are Looking for Before Generation (NeurIPS 2024), section 4, "
-                 "Listing 1",
+        .paper = citation("SnapKV", "section 4, Listing 1"),
         .needs = {Need::Keys, Need::Queries},
         .variants = {{"paper", "Authors' code", "window 32, average of 5; as in its listing, one set per KV head", {}},
                      kvpressVariant("window 64, average of 5, group mean, budget rounded down", {{"window", "64"}}),

@@ -1,6 +1,7 @@
 // StreamingLLM: keeps the first tokens (attention sinks) and the most recent ones. It looks at positions only.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/citations.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
@@ -21,7 +22,7 @@ PolicyCard makeCard() {
         .id = "streaming_llm",
         .name = "StreamingLLM",
         .summary = "Keeps the first tokens (attention sinks) and the most recent ones; looks at positions only.",
-        .paper = "Xiao et al., Efficient Streaming Language Models with Attention Sinks (ICLR 2024), section 3.2",
+        .paper = citation("StreamingLLM", "section 3.2"),
         .variants =
             {{"gaps", "Gaps kept", "4 sinks; kept keys stay turned to where they stood, as in most comparisons", {}},
              {"paper", "Paper", "4 sinks; positions re-assigned inside the cache", {{"positions", "rerotated"}}},

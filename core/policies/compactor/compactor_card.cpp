@@ -1,5 +1,6 @@
 // The parameters of Compactor, and the settings of its paper and of two public codes.
 #include "core/policies/compactor/compactor_card.h"
+#include "core/policies/citations.h"
 
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common/policy_tools.h"
@@ -24,14 +25,14 @@ ParameterTable attentionRows() {
         tokensRow("chunk", "Attention chunk", "C", {1, 1 << 20, 256}, Stage::Features,
                   "Every query sees all keys of its own chunk, before and after it, and no others. C = n is the full "
                   "non-causal map. Chunks are cut after the skipped first tokens.",
-                  "Compactor 3.2: 256, searched 64 to 512; kvpress 256; compactor-vllm 128"),
+                  "Compactor 3.3: 256, searched 64 to 512; kvpress 256; compactor-vllm 128"),
         choiceRow(
             "logit_scale", "Logits",
             {{"one", "Unscaled", "q·k, as the paper's formula and both codes have it"},
              {"model", "Scaled", "the model's factor, 1/√d as a rule"}},
             Stage::Features,
             "Unscaled logits make rows of the softmax nearly one-hot: the score almost counts how often a key wins.",
-            "Compactor 3.2; compactor-vllm passes 1.0"),
+            "Compactor 3.3; compactor-vllm passes 1.0"),
         choiceRow(
             "last_chunk", "Short last chunk",
             {{"exact", "Exact", "a shorter chunk, nothing else"},
@@ -47,11 +48,11 @@ ParameterTable scoreRows() {
                                "Compactor: not stated; kvpress mean; compactor-vllm sum"),
             flagRow("value_norm", "Times value norm", true, Stage::Combine,
                     "Multiplies the attention part by the length of the value, before pooling.",
-                    "Compactor 3.2 and kvpress: yes; compactor-vllm: no"),
+                    "Compactor 3.3 and kvpress: yes; compactor-vllm: no"),
             integerRow("pool_width", "Pooling width", "", "tokens", {1, 15, 3, 2}, Stage::Combine,
                        "Average of the attention part along the tokens, zero-padded and divided by the full width at "
                        "the edges. Odd; 1 leaves it as it is.",
-                       "Compactor 3.2: mean, width not stated; kvpress 3; compactor-vllm none")};
+                       "Compactor 3.3: mean, width not stated; kvpress 3; compactor-vllm none")};
 }
 
 ParameterTable standardiseRows() {
@@ -63,7 +64,7 @@ ParameterTable standardiseRows() {
               "of all KV heads together: a head with a wide spread weighs its parts differently (C11)"}},
             Stage::Combine,
             "Over what the two parts are standardised before they are added. Changes the ranking inside heads (C11).",
-            "Compactor 3.3: per head; kvpress and compactor-vllm: all heads"),
+            "Compactor 3.4: per head; kvpress and compactor-vllm: all heads"),
         flagRow("z_chunks", "z-score in token chunks", false, Stage::Combine,
                 "Standardises leverage inside every token chunk instead of over all tokens.",
                 "compactor-vllm: chunks of 512"),
@@ -150,8 +151,7 @@ PolicyCard compactorCard() {
             .name = "Compactor",
             .summary = "Keeps tokens whose keys stick out before RoPE or are attended to inside their chunk, in both "
                        "directions of time; no question needed.",
-            .paper = "Chari and Van Durme, Compactor: Calibrated Query-Agnostic KV Cache Compression with Approximate "
-                     "Leverage Scores (2025), Algorithm 1, sections 3.1 to 3.3",
+            .paper = citation("Compactor", "Algorithm 1, sections 3.1 to 3.4"),
             .needs = {Need::Keys, Need::Values, Need::Queries, Need::PreRopeKeys},
             .variants = variants(),
             .parameters = withCommonParameters(ownParameters(), CommonParameters::All),

@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/citations.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/compactor/compactor_log.h"
@@ -41,7 +42,7 @@ PolicyCard makeCard() {
             .name = "Leverage",
             .summary =
                 "Keeps tokens whose keys stick out of the others before RoPE: Compactor without its attention part.",
-            .paper = "Chari and Van Durme, Compactor (2025), section 3.1, Algorithm 1, Theorems 1 and 2",
+            .paper = citation("Compactor", "sections 3.1 and 3.2, Algorithm 1, Theorems 1 and 2"),
             .needs = {Need::Keys, Need::PreRopeKeys},
             .variants =
                 {{"paper", "Paper", "Gaussian sketch of 64 columns, best tokens", {}},

@@ -25,7 +25,7 @@ ParameterSpec sketchRow() {
                      Stage::Features,
                      "The random matrix that the keys are multiplied by before leverage is computed. Below the rank of "
                      "the keys it compresses all scores: they add up to k, not to the rank (C7).",
-                     "Compactor 3.1, Algorithm 1, Table 4; both codes: Gaussian", "Φ");
+                     "Compactor 3.2, Algorithm 1, Table 4; both codes: Gaussian", "Φ");
 }
 
 ParameterSpec sketchSizeRow() {
@@ -64,7 +64,7 @@ ParameterSpec routeRow() {
         Stage::Features,
         "How the scores are computed. All four agree to rounding on well-conditioned keys; everything runs in double "
         "precision, where the codes use float or less (C6).",
-        "Compactor Algorithm 1 and Table 4; kvpress: Cholesky; compactor-vllm: SVD of KᵀK");
+        "Compactor Algorithm 1 and Table 3; kvpress: Cholesky; compactor-vllm: SVD of KᵀK");
 }
 
 ParameterTable regulariserRows() {

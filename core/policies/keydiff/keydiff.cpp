@@ -2,6 +2,7 @@
 // attention weights are needed.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/citations.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
@@ -40,26 +41,24 @@ ParameterTable ownParameters() {
 }
 
 PolicyCard makeCard() {
-    return {
-        .id = "keydiff",
-        .name = "KeyDiff",
-        .summary = "Keeps the keys least similar to the mean key; no queries, values or attention weights.",
-        .paper =
-            "Park et al., KeyDiff: Key Similarity-Based KV Cache Eviction (2025), Eqs. 7 and 8, sections 2.4 and 3.2",
-        .needs = {Need::Keys},
-        .variants =
-            {
-                {"paper", "Paper", "mean of the keys, cosine", {}},
-                kvpressVariant("mean of the unit keys, budget rounded down", {{"anchor", "normalised_mean"}}),
-                {"pairwise", "Pairwise (Eq. 7)", "summed cosine to all keys", {{"anchor", "pairwise"}}},
-                {"sliding_window",
-                 "With sliding window",
-                 "a fifth of the budget is recent (Table 13, Math-500)",
-                 {{"window_share", "0.2"}}},
-            },
-        .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
-        .family = PolicyFamily::KeyDiff,
-        .scoreLabel = "score −cos(μ, k)"};
+    return {.id = "keydiff",
+            .name = "KeyDiff",
+            .summary = "Keeps the keys least similar to the mean key; no queries, values or attention weights.",
+            .paper = citation("KeyDiff", "Eqs. 7 and 8, sections 2.4 and 3.2"),
+            .needs = {Need::Keys},
+            .variants =
+                {
+                    {"paper", "Paper", "mean of the keys, cosine", {}},
+                    kvpressVariant("mean of the unit keys, budget rounded down", {{"anchor", "normalised_mean"}}),
+                    {"pairwise", "Pairwise (Eq. 7)", "summed cosine to all keys", {{"anchor", "pairwise"}}},
+                    {"sliding_window",
+                     "With sliding window",
+                     "a fifth of the budget is recent (Table 13, Math-500)",
+                     {{"window_share", "0.2"}}},
+                },
+            .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+            .family = PolicyFamily::KeyDiff,
+            .scoreLabel = "score −cos(μ, k)"};
 }
 
 SimilarityMetric metricOf(const ParameterValues& values) {

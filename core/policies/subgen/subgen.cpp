@@ -2,6 +2,7 @@
 // denominator; a second reservoir samples pairs by their squared value norm for the numerator.
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/citations.h"
 #include "core/policies/subgen/subgen_log.h"
 
 #include "core/base/error.h"
@@ -56,7 +57,7 @@ PolicyCard makeCard() {
         .name = "SubGen",
         .summary =
             "Streaming clusters with uniform samples for the denominator, a norm-weighted reservoir for the numerator.",
-        .paper = "Zandieh et al., SubGen: Token Generation in Sublinear Time and Memory (2024), Algorithm 1, Theorem 1",
+        .paper = citation("SubGen", "Algorithm 1, Theorem 1"),
         .needs = {Need::Keys, Need::Values},
         .variants = {{"paper", "Paper", "radius as a quantile of pairwise distances", {}},
                      {"given", "Given radius", "radius as typed", {{"delta_rule", "given"}}},

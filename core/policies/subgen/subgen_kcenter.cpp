@@ -3,6 +3,7 @@
 #include "core/engine/clusters.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/citations.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
@@ -35,25 +36,24 @@ ParameterTable ownParameters() {
 }
 
 PolicyCard makeCard() {
-    return {
-        .id = "subgen_kcenter",
-        .name = "SubGen k-center",
-        .summary = "Keeps the most recent tokens and greedy k-center representatives of the other keys; no weights.",
-        .paper = "Zandieh et al., SubGen: Token Generation in Sublinear Time and Memory (2024), section 3.2; greedy "
-                 "k-center: Gonzalez 1985",
-        .needs = {Need::Keys},
-        .variants =
-            {{"paper", "Paper", "first centre: token 0", {}},
-             {"far_start",
-              "Far start",
-              "first centre: farthest from the mean key",
-              {{"first_centre", "farthest_from_mean"}}},
-             {"random_start", "Random start", "first centre drawn with the seed", {{"first_centre", "seeded"}}}},
-        .parameters =
-            withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing),
-        .family = PolicyFamily::Centres,
-        .usesSeed = true,
-        .scoreLabel = "no score: farthest-first order"};
+    return {.id = "subgen_kcenter",
+            .name = "SubGen k-center",
+            .summary =
+                "Keeps the most recent tokens and greedy k-center representatives of the other keys; no weights.",
+            .paper = citation("SubGen", "section 3.2; greedy k-center: Gonzalez 1985"),
+            .needs = {Need::Keys},
+            .variants =
+                {{"paper", "Paper", "first centre: token 0", {}},
+                 {"far_start",
+                  "Far start",
+                  "first centre: farthest from the mean key",
+                  {{"first_centre", "farthest_from_mean"}}},
+                 {"random_start", "Random start", "first centre drawn with the seed", {{"first_centre", "seeded"}}}},
+            .parameters =
+                withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing),
+            .family = PolicyFamily::Centres,
+            .usesSeed = true,
+            .scoreLabel = "no score: farthest-first order"};
 }
 
 std::vector<TokenIndex> firstCentres(const PolicyInput& input, const Tensor& rest, const std::string& rule) {
