@@ -28,6 +28,9 @@ Json numberJson(double value) {
 TableRow columnsOf(const RunRequest& request, const TheoryRow& row, const TheoryAsked& asked) {
     const bool bound = row.kind == TheoryRow::Kind::Bound, demand = row.kind == TheoryRow::Kind::AtLeast;
     const double limit = row.demanded;
+    const auto ratio = [&](double value) {
+        return bound && row.hasMargin() && !row.isSigned ? numberJson(value / limit) : Json(nullptr);
+    };
     return {{"capture", request.capture->info().fileName},
             {"layer", request.layer.value},
             {"kv_head", row.kvHead},
@@ -47,11 +50,18 @@ TableRow columnsOf(const RunRequest& request, const TheoryRow& row, const Theory
             {"bound", bound ? numberJson(limit) : Json(nullptr)},
             {"measured", numberJson(row.measured)},
             {"worst", numberJson(row.worst)},
-            {"measured_over_bound",
-             bound && row.hasMargin() && limit > 0 ? numberJson(row.measured / limit) : Json(nullptr)},
+            {"measured_over_bound", ratio(row.measured)},
+            {"worst_over_bound", ratio(row.worst)},
+            {"measurements", bound ? Json(std::max<std::int64_t>(1, row.count)) : Json(nullptr)},
+            {"share_beyond", numberJson(row.beyond)},
+            {"may_fail", numberJson(row.mayFail)},
             {"epsilon", asked.epsilon},
             {"delta", asked.delta},
-            {"formula", row.formula}};
+            {"formula", row.formula},
+            {"unit", row.unit},
+            {"caveat", row.caveat},
+            {"violation_means", row.ifBroken},
+            {"paper", row.paper()}};
 }
 
 class TheoryCommand final : public Command {

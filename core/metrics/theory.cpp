@@ -2,6 +2,8 @@
 // often exceed any memory at the norms of real models (B1, C5).
 #include "core/metrics/theory.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cassert>
 #include <cmath>
@@ -15,40 +17,61 @@ constexpr double kWalkConstant = 30; // of the self-balancing walk: c = 30 ln(m 
 /// e^{2 r^2 / sqrt d}
 double balanceFactor(const TheoryNorms& norms) { return std::exp(2 * norms.radius() * norms.radius() * norms.scaling); }
 
+/// "constant 1", and that there are not as many tokens where there are not.
+std::string hidden(const std::string& constants, double demanded, std::int64_t tokens) {
+    const std::string more = fmt::format("; the prompt has only {} tokens", tokens);
+    return constants + (demanded > static_cast<double>(tokens) ? more : "");
+}
+
 void addBalance(const TheoryNorms& norms, const TheoryTargets& targets, std::vector<TheoryDemand>& demands) {
     const auto n = static_cast<double>(norms.tokens);
     const double batch = std::sqrt(static_cast<double>(norms.valueDim)) * balanceFactor(norms) / targets.epsilon;
+    demands.push_back({"BalanceKV Thm 3.4", "batch t", "√s e^{2r²/√d} / ε", batch, targets.batch,
+                       hidden("constants and logarithms are 1", batch, norms.tokens)});
+    demands.push_back({.theorem = "BalanceKV Thm 3.4",
+                       .quantity = "levels T",
+                       .formula = "log₂(n / t); 0 or less means no compression",
+                       .demanded = std::log2(n / batch),
+                       .isSetting = false});
     demands.push_back(
-        {"BalanceKV Thm 3.4", "batch t", "√s e^{2r²/√d} / ε, constants and logarithms 1", batch, targets.batch});
-    demands.push_back(
-        {"BalanceKV Thm 3.4", "levels T", "log₂(n / t); 0 or less means no compression", std::log2(n / batch)});
-    demands.push_back({"BalanceKV Thm 3.3", "c", "30 ln(m / δ), m = n", kWalkConstant * std::log(n / targets.delta)});
+        {"BalanceKV Algorithm 2", "c", "30 ln(m / δ), m = n", kWalkConstant * std::log(n / targets.delta)});
     const bool applies = norms.radius() * norms.radius() <= static_cast<double>(norms.keyDim);
-    demands.push_back({"BalanceKV Thm 3.2", "memory, at least",
-                       applies ? "min(1/ε², d e^{2r²/√d}), constant 1" : "no statement: r² > d",
-                       applies ? std::min(1 / (targets.epsilon * targets.epsilon),
-                                          static_cast<double>(norms.keyDim) * balanceFactor(norms))
-                               : 0});
+    demands.push_back({.theorem = "BalanceKV Thm 3.2",
+                       .quantity = "memory of any algorithm",
+                       .formula = applies ? "min(1/ε², d e^{2r²/√d})" : "no statement: r² > d",
+                       .demanded = applies ? std::min(1 / (targets.epsilon * targets.epsilon),
+                                                      static_cast<double>(norms.keyDim) * balanceFactor(norms))
+                                           : 0,
+                       .caveat = applies ? "at least so many bits, constant 1; the worst input, not this one" : "",
+                       .isSetting = false,
+                       .unit = " bits"});
 }
 
 void addSubGen(const TheoryNorms& norms, const TheoryTargets& targets, std::vector<TheoryDemand>& demands) {
     const double squared = targets.epsilon * targets.epsilon, r = norms.queryNorm * norms.scaling;
-    demands.push_back(
-        {"SubGen Thm 1", "slots t", "ε⁻² e^{2δr} ln n, r of the scaled query, constant 1",
-         std::exp(2 * targets.clusterDiameter * r) * std::log(static_cast<double>(norms.tokens)) / squared,
-         targets.clusterSlots});
-    demands.push_back({"SubGen Thm 1", "reservoir s", "ε⁻² d, constant 1", static_cast<double>(norms.keyDim) / squared,
-                       targets.reservoir});
+    const double slots =
+                     std::exp(2 * targets.clusterDiameter * r) * std::log(static_cast<double>(norms.tokens)) / squared,
+                 reservoir = static_cast<double>(norms.keyDim) / squared;
+    demands.push_back({"SubGen Thm 1", "slots t", "ε⁻² e^{2δr} ln n, r of the scaled query", slots,
+                       targets.clusterSlots, hidden("constant 1", slots, norms.tokens)});
+    demands.push_back({"SubGen Thm 1", "reservoir s", "ε⁻² d", reservoir, targets.reservoir,
+                       hidden("constant 1", reservoir, norms.tokens)});
 }
 
 void addCompactor(const TheoryNorms& norms, const TheoryTargets& targets, std::vector<TheoryDemand>& demands) {
-    const double squared = targets.epsilon * targets.epsilon;
     const auto d = static_cast<double>(norms.keyDim);
-    const double rank = std::min(d, static_cast<double>(norms.tokens));
-    demands.push_back({"Compactor Thm 1", "sampled rows k", "d ln(d / δ) / ε², constant 1",
-                       d * std::log(d / targets.delta) / squared});
-    demands.push_back({"Compactor Thm 2", "sketch k", "12 ε⁻² (rank ln(42/ε) + ln(2/δ)), rank ≤ min(n, d)",
-                       sketchColumnsDemanded(rank, targets.epsilon, targets.delta), targets.sketch});
+    const double rows = d * std::log(d / targets.delta) / (targets.epsilon * targets.epsilon),
+                 columns = sketchColumnsDemanded(std::min(d, static_cast<double>(norms.tokens)), targets.epsilon,
+                                                 targets.delta);
+    demands.push_back({.theorem = "Compactor Thm 1",
+                       .quantity = "sampled rows k",
+                       .formula = "d ln(d / δ) / ε²",
+                       .demanded = rows,
+                       .caveat = hidden("constant C = 1", rows, norms.tokens)});
+    demands.push_back(
+        {"Compactor Thm 2", "sketch k", "12 ε⁻² (rank ln(42/ε) + ln(2/δ)), rank ≤ min(n, d)", columns, targets.sketch,
+         columns > d ? fmt::format("more columns than the keys' d = {}, where a sketch is exact (C5)", norms.keyDim)
+                     : ""});
 }
 
 } // namespace

@@ -27,20 +27,24 @@ struct TheoryTargets {
     double sketch = std::numeric_limits<double>::quiet_NaN();       ///< k of Compactor
 };
 
-/// One row of the comparison of a theorem's requirement with the measured value.
+/// What a theorem asks for at given norms, beside what is set.
 struct TheoryDemand {
     std::string theorem, quantity, formula;
-    double demanded = 0;
+    double demanded = 0; ///< infinity beyond the double range
     double set = std::numeric_limits<double>::quiet_NaN();
+    std::string caveat = {}; ///< constants set to 1, a regime that is empty at these sizes; empty: none
+    bool isSetting = true;   ///< false: a number that the theorem speaks of, which nothing that is set must reach
+    std::string unit = {};   ///< behind the number: " bits"
 
-    bool met() const { return set >= demanded; }
+    bool met() const { return isSetting && set >= demanded; }
 };
 
-/// The requirements of BalanceKV (Thms 3.1-3.4), SubGen (Thm 1) and Compactor (Thms 1, 2). Constants inside O() are
-/// taken as 1, and the formulas say so. A requirement beyond the double range is infinity.
+/// The requirements of BalanceKV (Thms 3.2 and 3.4, Algorithm 2), SubGen (Thm 1) and Compactor (Thms 1, 2). Constants
+/// inside O() are taken as 1, and the caveats say so.
 std::vector<TheoryDemand> theoryDemands(const TheoryNorms& norms, const TheoryTargets& targets);
 
-/// KeyDiff Lemma 3.1: least cos(k*, q) of a unit query for a key with attention weight w < 1 and ||k||^2 < M.
+/// KeyDiff Theorem C.1 (Lemma 3.1 is its limit for many tokens): least cos(k*, q) of a unit query for a key with
+/// attention weight w < 1 and ||k||^2 < M.
 double leastCosineOfWeight(double weight, std::int64_t tokens, double squaredNorm);
 /// KeyDiff Thm 3.2: largest cos(mean key, k*) given a = cos(mean key, q) and b = cos(k*, q).
 double largestCosineToMean(double a, double b);

@@ -1,4 +1,5 @@
 // The margin of a row of the theory table, and the grid of epsilons.
+#include "core/policies/citations.h"
 #include "core/studies/theory_table.h"
 
 #include <cmath>
@@ -7,15 +8,16 @@ namespace kvscope {
 
 bool TheoryRow::hasMargin() const {
     return kind == Kind::AtLeast ? !std::isnan(set)
-                                 : kind == Kind::Bound && !std::isnan(measured) && !std::isnan(demanded);
+                                 : kind == Kind::Bound && !std::isnan(worst) && !std::isnan(demanded);
 }
 
 double TheoryRow::marginAgainst(double otherDemand) const {
     if (!hasMargin()) return std::numeric_limits<double>::quiet_NaN();
     if (kind == Kind::AtLeast) return set / otherDemand;
-    // A bound on a signed number (a cosine) has no ratio: the margin is 1 plus the difference.
-    return measured > 0 && otherDemand > 0 ? otherDemand / measured : 1 + otherDemand - measured;
+    return isSigned ? 1 + otherDemand - worst : otherDemand / worst;
 }
+
+std::string TheoryRow::paper() const { return std::string(citedPaper(theorem.substr(0, theorem.find(' '))).reference); }
 
 const std::vector<double>& theoryEpsilons() {
     static const std::vector<double> values = [] {

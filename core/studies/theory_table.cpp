@@ -27,12 +27,15 @@ using Kind = TheoryRow::Kind;
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Mean and largest of a per-query measure over the query heads of a KV head, NaN left out.
-struct MeanAndWorst {
+/// What was measured against a bound: mean, largest, how many, and the share above the bound.
+struct Measured {
     double mean = kNaN, worst = kNaN;
+    std::int64_t count = 0;
+    double beyond = kNaN;
 };
 
-MeanAndWorst overGroup(const MeasureValues& values, const std::vector<std::int32_t>& gqaGroupOf, int kvHead) {
+/// A per-query measure over the query heads of a KV head, NaN left out.
+Measured overGroup(const MeasureValues& values, const std::vector<std::int32_t>& gqaGroupOf, int kvHead, double bound) {
     std::vector<double> all;
     const std::int64_t w = values.perQuery.shape[1];
     for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
@@ -41,8 +44,12 @@ MeanAndWorst overGroup(const MeasureValues& values, const std::vector<std::int32
                 !std::isnan(x))
                 all.push_back(static_cast<double>(x));
     if (all.empty()) return {};
-    return {meanOfNumbers(all), *std::max_element(all.begin(), all.end())};
+    const auto above = std::count_if(all.begin(), all.end(), [&](double x) { return x > bound; });
+    return {meanOfNumbers(all), *std::max_element(all.begin(), all.end()), std::ssize(all),
+            static_cast<double>(above) / static_cast<double>(all.size())};
 }
+
+Measured oneNumber(double x) { return {.mean = x, .worst = x}; }
 
 /// The rows of one layer under construction.
 class TheoryTable {
@@ -94,28 +101,27 @@ private:
         return targets;
     }
 
-    /// The requirements of the theorems whose names begin with `paper`; BalanceKV's T is only described.
+    /// The requirements of the theorems whose names begin with `paper`.
     void addDemands(int head, const TheoryTargets& targets, const std::string& paper) {
         const std::vector<TheoryDemand> demands = theoryDemands(norms(head), targets);
         for (std::size_t i = 0; i < demands.size(); ++i) {
             const TheoryDemand& demand = demands[i];
             if (!demand.theorem.starts_with(paper)) continue;
-            TheoryRow row{.kind = demand.quantity == "levels T" ? Kind::Describes : Kind::AtLeast,
+            TheoryRow row{.kind = demand.isSetting && demand.demanded > 0 ? Kind::AtLeast : Kind::Describes,
                           .theorem = demand.theorem,
                           .quantity = demand.quantity,
                           .formula = demand.formula,
                           .kvHead = head,
                           .demanded = demand.demanded,
                           .set = demand.set,
-                          .overEpsilon = demandOverEpsilon(head, targets, i)};
+                          .overEpsilon = demandOverEpsilon(head, targets, i),
+                          .unit = demand.unit,
+                          .caveat = demand.caveat};
             if (demand.quantity == "levels T")
                 row.set = setByHand(m_family == PolicyFamily::BalanceRounds ? "rounds" : "levels");
             if (demand.quantity == "c" && values().has("c") && values().choice("steps") == "manual")
                 row.set = parameter("c");
-            if (demand.quantity == "memory, at least") row.set = static_cast<double>(keptOf(head));
             if (demand.quantity == "sampled rows k") row.set = static_cast<double>(keptOf(head));
-            if (row.kind == Kind::AtLeast && demand.demanded <= 0)
-                row.kind = Kind::Describes; // no statement at these norms
             m_rows.push_back(std::move(row));
         }
     }
@@ -138,7 +144,7 @@ private:
     }
 
     TheoryRow& addBound(int head, std::string theorem, std::string quantity, std::string formula, double bound,
-                        MeanAndWorst measured) {
+                        Measured measured) {
         return m_rows.emplace_back(TheoryRow{.kind = Kind::Bound,
                                              .theorem = std::move(theorem),
                                              .quantity = std::move(quantity),
@@ -146,49 +152,48 @@ private:
                                              .kvHead = head,
                                              .demanded = bound,
                                              .measured = measured.mean,
-                                             .worst = measured.worst});
+                                             .worst = measured.worst,
+                                             .count = measured.count,
+                                             .beyond = measured.beyond});
     }
 
-    void addErrors(const char* measure, const char* theorem, const char* quantity, const Checkpoint& checkpoint) {
+    /// Error bounds that hold for every query, each with probability 1 - mayFail.
+    void addErrors(const char* measure, const char* theorem, const char* quantity, double mayFail,
+                   const std::string& ifBroken, const Checkpoint& checkpoint) {
         const std::string id = measure;
         const auto measured = m_runner.measure(*m_result, std::span(&id, 1), checkpoint);
-        for (int head = 0; head < heads(); ++head)
-            addBound(head, theorem, quantity, measureById(id).help, m_asked.epsilon,
-                     overGroup(measured.front(), gqaGroupOf(), head))
-                .overEpsilon = theoryEpsilons();
+        for (int head = 0; head < heads(); ++head) {
+            TheoryRow& row = addBound(head, theorem, quantity, measureById(id).help, m_asked.epsilon,
+                                      overGroup(measured.front(), gqaGroupOf(), head, m_asked.epsilon));
+            row.overEpsilon = theoryEpsilons();
+            row.mayFail = mayFail;
+            row.ifBroken = ifBroken;
+        }
     }
 
     void balance(const Checkpoint& checkpoint) {
+        const bool streaming = m_family == PolicyFamily::BalanceTree;
         TheoryTargets wanted = targets();
-        wanted.batch = m_family == PolicyFamily::BalanceRounds ? parameter("block") : parameter("batch");
+        if (streaming) wanted.batch = parameter("batch");
         for (int head = 0; head < heads(); ++head) addDemands(head, wanted, "BalanceKV");
-        if (m_family == PolicyFamily::BalanceTree) addDiscrepancies();
-        addErrors("eps_f", "BalanceKV (2)", "error, Frobenius", checkpoint);
-    }
-
-    /// Theorem 3.3 in units of R, with the query's factor cancelled: sqrt(Q_m) / R <= sqrt(s) 30 ln(m s / delta).
-    void addDiscrepancies() {
-        const auto log = std::dynamic_pointer_cast<const BalanceLog>(m_result->log);
-        const bool inUnits = values().choice("steps") != "gain"; // else M is unscaled
-        for (int head = 0; log && head < heads(); ++head) {
-            double margin = std::numeric_limits<double>::infinity(), measured = kNaN, bound = kNaN;
-            for (const BalanceWalkLog& walk : log->walks) {
-                if (walk.kvHead != head || walk.tokens.empty()) continue;
-                const TheoryNorms& n = norms(head);
-                const double s = walk.tree == 1 ? static_cast<double>(n.valueDim) : 1;
-                const double radius =
-                    inUnits ? 1 : std::exp(n.keyNorm * n.keyNorm * n.scaling / 2) * (walk.tree == 1 ? n.valueNorm : 1);
-                const double most =
-                    std::sqrt(s) * 30 * std::log(static_cast<double>(walk.tokens.size()) * s / m_asked.delta);
-                const double got = walk.discrepancy() / radius;
-                if (got <= 0 || most / got >= margin) continue;
-                margin = most / got;
-                measured = got;
-                bound = most;
+        if (streaming)
+            for (TheoryRow& row : discrepancyRows(m_runner, *m_result, m_asked.delta, checkpoint.part(0, 0.6)))
+                m_rows.push_back(std::move(row));
+        addErrors("eps_f", "BalanceKV (2)", "error, Frobenius", m_asked.delta,
+                  streaming ? "nothing: BalanceKV Thm 3.1 hides its constants"
+                            : "nothing: BalanceKV Thm 3.1 is about the streaming form",
+                  checkpoint.part(0.6, 1));
+        for (TheoryRow& row : m_rows) {
+            if (!streaming && row.theorem == "BalanceKV Thm 3.4") {
+                row.kind = Kind::Describes;
+                row.caveat = "about MergeAndReduce, not the blocks of this form; " + row.caveat;
             }
-            if (!std::isnan(bound))
-                addBound(head, "BalanceKV Thm 3.3", "discrepancy, worst node",
-                         "√Q_m / R ≤ √s 30 ln(m s / δ), R = e^{r²/(2√d)} r_val", bound, {measured, measured});
+            const std::string nothing = nothingBalanced(*m_result, row.kvHead);
+            if (nothing.empty()) continue;
+            row.caveat = nothing;
+            if (row.kind != Kind::Bound) continue;
+            row.kind = Kind::Describes;
+            row.formula = "no statement: " + nothing;
         }
     }
 
@@ -201,7 +206,8 @@ private:
             wanted.reservoir = parameter("value_slots");
             addDemands(head, wanted, "SubGen");
         }
-        addErrors("eps_op", "SubGen (3)", "error, operator norm", checkpoint);
+        addErrors("eps_op", "SubGen (3)", "error, operator norm", 0.01,
+                  "nothing: SubGen Thm 1 hides the constants of t and s", checkpoint);
     }
 
     /// A separate leverage run at the same budget.
@@ -224,20 +230,24 @@ private:
             if (sketched) wanted.sketch = std::min(parameter("sketch_size"), static_cast<double>(norms(head).keyDim));
             addDemands(head, wanted, "Compactor");
             const auto h = static_cast<std::size_t>(head);
-            if (!drawn->distortion.empty())
-                addBound(head, "Compactor Thm 1", "distortion of drawn rows",
-                         "‖(KᵀK)^-½ K̂ᵀK̂ (KᵀK)^-½ − I‖₂ ≤ ε, as many draws as tokens are kept", m_asked.epsilon,
-                         {drawn->distortion[h], drawn->distortion[h]})
-                    .overEpsilon = theoryEpsilons();
+            if (!drawn->distortion.empty()) {
+                TheoryRow& row = addBound(head, "Compactor Thm 1", "distortion of drawn rows",
+                                          "‖(KᵀK)^-½ K̂ᵀK̂ (KᵀK)^-½ − I‖₂ ≤ ε, as many draws as tokens are kept",
+                                          m_asked.epsilon, oneNumber(drawn->distortion[h]));
+                row.overEpsilon = theoryEpsilons();
+                row.mayFail = m_asked.delta;
+                row.caveat = "one draw; speaks of at least as many rows as the line above asks for";
+                row.ifBroken = "nothing: the theorem hides its constant C";
+            }
             if (sketched && !values().flag("centred") && values().integer("token_chunk") == 0)
-                addRatio(head, *exact, *used);
+                addRatio(head, wanted.sketch, *exact, *used);
         }
     }
 
-    /// Theorem 2: the largest factor between sketched and exact leverage, in either direction.
-    void addRatio(int head, const LeverageLog& exact, const LeverageLog& sketched) {
-        const std::int64_t width = exact.leverage.shape[1], columns = exact.spectrum.shape[1];
-        const float* spectrum = exact.spectrum.data.data() + head * columns;
+    /// Compactor's Theorem 2: the largest factor between sketched and exact leverage, in either direction.
+    void addRatio(int head, double columns, const LeverageLog& exact, const LeverageLog& sketched) {
+        const std::int64_t width = exact.leverage.shape[1];
+        const float* spectrum = exact.spectrum.data.data() + head * exact.spectrum.shape[1];
         const std::int64_t rank = exact.rank[static_cast<std::size_t>(head)];
         double worst = 1;
         for (std::int64_t i = 0; i < width; ++i) {
@@ -251,9 +261,18 @@ private:
                                        epsilon)
                 .high;
         };
-        addBound(head, "Compactor Thm 2", "sketched over exact leverage",
-                 "at most κ (1 + ε)/(1 − ε), κ = (s_max/s_min)², or its inverse", most(m_asked.epsilon), {worst, worst})
-            .overEpsilon = overEpsilon(most);
+        TheoryRow& row = addBound(head, "Compactor Thm 2", "sketched over exact leverage",
+                                  "at most κ (1 + ε)/(1 − ε), κ = (s_max/s_min)², or its inverse",
+                                  most(m_asked.epsilon), oneNumber(worst));
+        const double asked = sketchColumnsDemanded(static_cast<double>(rank), m_asked.epsilon, m_asked.delta);
+        row.overEpsilon = overEpsilon(most);
+        row.mayFail = m_asked.delta;
+        if (columns >= static_cast<double>(norms(head).keyDim))
+            row.caveat = "a sketch as wide as the keys is exact: the ratio is 1 by construction";
+        else if (columns < asked)
+            row.caveat = "the theorem speaks of wider sketches only";
+        row.ifBroken = columns < asked ? "nothing: the sketch has fewer columns than the theorem asks for"
+                                       : "news: the theorem's constants are explicit";
     }
 
     /// The points of all query heads of a GQA group, over the evaluation queries.
@@ -280,19 +299,24 @@ private:
         return points;
     }
 
-    /// Lemma 3.1 as an angle, at the evaluation query closest to the bound.
+    /// KeyDiff's Theorem C.1 as an angle, at the evaluation query closest to the bound.
     void addLeastCosine(int head, const Checkpoint& checkpoint) {
-        constexpr double kDegrees = 180 / std::numbers::pi;
+        constexpr double kDegrees = 180 / std::numbers::pi, kVacuousAngle = 170;
         const auto angle = [](double cosine) { return kDegrees * std::acos(std::clamp(cosine, -1.0, 1.0)); };
         TheoryRow row{.kind = Kind::Describes,
-                      .theorem = "KeyDiff Lemma 3.1",
+                      .theorem = "KeyDiff Thm C.1",
                       .quantity = "angle of k* and q",
                       .formula = "no statement: the bound is 180 degrees for every evaluation query",
                       .kvHead = head,
                       .demanded = kNaN};
-        for (const TheoremPoint& point : pointsOf(head, checkpoint)) {
+        const std::vector<TheoremPoint> points = pointsOf(head, checkpoint);
+        std::int64_t beyond = 0;
+        for (const TheoremPoint& point : points) {
             const double most = angle(point.leastCosKey), got = angle(point.cosKey);
-            if (point.leastCosKey <= -1 || (row.kind == Kind::Bound && most / got >= row.margin())) continue;
+            if (point.leastCosKey <= -1) continue;
+            ++row.count;
+            beyond += got > most ? 1 : 0;
+            if (row.kind == Kind::Bound && most / got >= row.margin()) continue;
             row.kind = Kind::Bound;
             row.formula = "arccos((ln(n/(n + 1)) − ln(1 − w)) / (2 M) − 1) degrees, w = the largest weight; the query "
                           "with the least room";
@@ -300,11 +324,20 @@ private:
             row.measured = row.worst = got;
             row.unit = "°";
         }
+        if (row.kind == Kind::Bound) {
+            row.beyond = static_cast<double>(beyond) / static_cast<double>(row.count);
+            row.mayFail = 0;
+            row.caveat = row.demanded > kVacuousAngle
+                             ? fmt::format("vacuous: excludes only angles above {:.4g}°; M is taken as 1 at least (K6)",
+                                           row.demanded)
+                             : "M is taken as 1 at least (K6)";
+            row.ifBroken = "possible only where cos(k*, q) < 0: a step of the proof needs it positive (K6)";
+        }
         m_rows.push_back(std::move(row));
     }
 
-    /// Theorem 3.2 with q = the mean evaluation query of each query head and k* = the key farthest in angle from the
-    /// mean key.
+    /// KeyDiff's Theorem 3.2 with q = the mean query of each query head (cos_means) and k* = the key farthest in angle
+    /// from the mean key.
     void keydiff(const Checkpoint& checkpoint) {
         const std::vector<std::string> ids = {"cos_means", "cos_distinct"};
         const auto measured = m_runner.measure(*m_result, ids, checkpoint);
@@ -323,15 +356,19 @@ private:
                 if (gqaGroupOf()[q] == head && a < 0 && b > 0) bound = std::fmin(bound, largestCosineToMean(a, b));
             }
             const bool speaks = !std::isnan(bound);
-            m_rows.push_back({.kind = speaks ? Kind::Bound : Kind::Describes,
-                              .theorem = "KeyDiff Thm 3.2",
-                              .quantity = "cos(k̄, k*)",
-                              .formula = speaks ? "1 − (a − b)²/2 with a = cos(k̄, q̄) < 0 < b = cos(k*, q̄)"
-                                                : "no statement: needs cos(k̄, q̄) < 0 < cos(k*, q̄)",
-                              .kvHead = head,
-                              .demanded = bound,
-                              .measured = farthest,
-                              .worst = farthest});
+            m_rows.push_back(
+                {.kind = speaks ? Kind::Bound : Kind::Describes,
+                 .theorem = "KeyDiff Thm 3.2",
+                 .quantity = "cos(k̄, k*)",
+                 .formula = speaks ? "1 − (a − b)²/2 with a = cos(k̄, q̄) < 0 < b = cos(k*, q̄)"
+                                   : "no statement: needs cos(k̄, q̄) < 0 < cos(k*, q̄)",
+                 .kvHead = head,
+                 .demanded = bound,
+                 .measured = farthest,
+                 .worst = farthest,
+                 .isSigned = true,
+                 .caveat = speaks ? "for the mean query; the margin is 1 plus the difference" : "",
+                 .ifBroken = speaks ? "an error of this program: the inequality holds for all vectors" : ""});
             addLeastCosine(head, checkpoint);
         }
     }

@@ -14,7 +14,7 @@ struct TheoryRow {
     enum class Kind {
         AtLeast,   ///< `set` must be at least `demanded` for the theorem to hold
         Describes, ///< a number that the theorem uses
-        Bound      ///< the theorem promises that `measured` is at most `demanded`
+        Bound      ///< the theorem promises that every measurement is at most `demanded`
     };
     Kind kind = Kind::AtLeast;
     std::string theorem, quantity, formula;
@@ -22,12 +22,20 @@ struct TheoryRow {
     double demanded = 0; ///< the requirement or the bound; infinity beyond the double range
     double set = std::numeric_limits<double>::quiet_NaN();      ///< current value of the parameter, if any
     double measured = std::numeric_limits<double>::quiet_NaN(); ///< mean over queries where there are many
-    double worst = std::numeric_limits<double>::quiet_NaN();    ///< maximum over them
+    double worst = std::numeric_limits<double>::quiet_NaN();    ///< maximum over them; what a bound is compared with
     std::vector<double> overEpsilon = {}; ///< `demanded` at theoryEpsilons(); empty where ε does not occur
     std::string unit = {};                ///< behind a number: "°"
+    std::int64_t count = 0;               ///< measurements; 0: one
+    double beyond = std::numeric_limits<double>::quiet_NaN();  ///< share of them above the bound
+    double mayFail = std::numeric_limits<double>::quiet_NaN(); ///< share that the theorem allows above it
+    bool isSigned = false;                                     ///< cosines: a ratio to the bound means nothing
+    std::string caveat = {};   ///< constants set to 1, vacuous bounds, empty regimes, nothing balanced; empty: none
+    std::string ifBroken = {}; ///< of a bound: what a measurement above it would mean
 
+    /// The paper with its version, from the table of citations.
+    std::string paper() const;
     bool hasMargin() const;
-    /// Set over demanded, or bound over measured: at least 1 where the theorem's requirement or promise holds.
+    /// Set over demanded, or bound over worst: at least 1 where the theorem's requirement or promise holds.
     double margin() const { return marginAgainst(demanded); }
     double marginAgainst(double otherDemand) const;
 };
@@ -47,5 +55,14 @@ std::vector<TheoryRow> theoryRows(const LayerRunner& runner, const RunRequest& r
 
 /// The norms of one KV head that the theorems use: keys and values before the cut, and the evaluation queries.
 std::vector<TheoryNorms> theoryNorms(const LayerRunner& runner, const RunResult& result, const Checkpoint& checkpoint);
+
+/// BalanceKV's Theorem 3.3 at fixed queries, a row for each KV head that walked, from a run with steps: the measured
+/// ||sum eta_i e^{s<k_i,q>} v_i|| in units of R e^{s|q|^2/2}, R = max e^{s|k|^2/2} max|v| over the walk's tokens, is at
+/// most the number of these tokens. At most 64 evaluation queries of each query head, evenly spread, are used.
+std::vector<TheoryRow> discrepancyRows(const LayerRunner& runner, const RunResult& result, double delta,
+                                       const Checkpoint& checkpoint);
+
+/// Why no walk of BalanceKV ran in a KV head of a run with steps; empty where one did.
+std::string nothingBalanced(const RunResult& result, int kvHead);
 
 } // namespace kvscope

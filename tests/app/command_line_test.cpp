@@ -123,7 +123,13 @@ private slots:
         expectDone({"theory", kSample, "--policy", "keydiff@0.25", "--out", "t.json"});
         const QJsonObject all = QJsonDocument::fromJson(contentOf(at("t.json"))).object();
         QCOMPARE(all["format"].toString(), QString("kvscope-theory"));
-        QCOMPARE(all["rows"].toArray().size(), 24); // Thm 3.2 and Lemma 3.1; six layers of two KV heads
+        QCOMPARE(all["rows"].toArray().size(), 24);     // Thms 3.2 and C.1; six layers of two KV heads
+        for (const auto& row : all["rows"].toArray()) { // cosines have no ratio, angles do
+            const QJsonObject one = row.toObject();
+            const bool angle = one["theorem"].toString() == "KeyDiff Thm C.1" && one["kind"].toString() == "bound";
+            QCOMPARE(one["measured_over_bound"].isNull(), !angle);
+            QVERIFY(one["paper"].toString().contains("KeyDiff"));
+        }
         const Outcome refused = run({"theory", kSample, "--policy", "snapkv@0.25", "--out", "no.csv"});
         QVERIFY(refused.code == 2 && refused.error.contains("no theorem of the papers speaks about policy snapkv") &&
                 !written().contains("no.csv"));

@@ -38,7 +38,7 @@ double dot(const float* a, const float* b) {
     return sum;
 }
 
-/// Lemma 3.1 at one query.
+/// KeyDiff's Theorem C.1 at one query.
 struct Statement {
     double bound = 0, angle = 0; ///< degrees
     bool speaks = false;
@@ -74,7 +74,7 @@ TheoryRow rowOf(const std::vector<TheoryRow>& rows, int head, const std::string&
     return {};
 }
 
-TheoryRow lemmaOf(const std::vector<TheoryRow>& rows, int head) { return rowOf(rows, head, "KeyDiff Lemma 3.1"); }
+TheoryRow lemmaOf(const std::vector<TheoryRow>& rows, int head) { return rowOf(rows, head, "KeyDiff Thm C.1"); }
 
 using Vector = std::vector<float>;
 
@@ -150,7 +150,9 @@ private slots:
                                             .arg(row.demanded)
                                             .arg(tightest.angle)
                                             .arg(tightest.bound)));
-                    QVERIFY(row.measured <= row.demanded);
+                    QVERIFY(row.measured <= row.demanded && row.beyond == 0 && row.count > 0 && row.mayFail == 0);
+                    QCOMPARE(row.caveat.starts_with("vacuous"), row.demanded > 170);
+                    QVERIFY(row.ifBroken.find("proof needs it positive") != std::string::npos);
                     QVERIFY(std::abs(row.margin() - row.demanded / row.measured) < 1e-9);
                 }
             }
@@ -184,6 +186,10 @@ private slots:
                     QCOMPARE(row.kind == TheoryRow::Kind::Bound, std::isfinite(bound));
                     QVERIFY(!opposed || std::isfinite(bound));
                     (std::isfinite(bound) ? bounds : silent) += 1;
+                    QCOMPARE(row.isSigned, true); // no ratio: the margin is 1 plus the difference
+                    QVERIFY(!std::isfinite(bound) ||
+                            std::abs(row.margin() - (1 + row.demanded - row.measured)) < 1e-12);
+                    QCOMPARE(row.ifBroken.starts_with("an error of this program"), std::isfinite(bound));
                     if (std::isfinite(bound))
                         QVERIFY(std::abs(row.demanded - bound) < 1e-5 && row.measured <= row.demanded + 1e-6);
                 }
@@ -217,7 +223,17 @@ private slots:
             QVERIFY2(std::abs(row.measured - worst) < 1e-4 * worst,
                      qPrintable(QString("%1, not %2").arg(row.measured).arg(worst)));
             QVERIFY(std::abs(row.demanded - 3 * condition * condition) < 1e-4 * row.demanded);
+            QCOMPARE(row.caveat, std::string("the theorem speaks of wider sketches only"));
+            QVERIFY(row.ifBroken.starts_with("nothing: the sketch has fewer columns"));
         }
+    }
+
+    // A square Gaussian sketch has the same range as the keys: its leverage is the exact one, which tells nothing.
+    void aSketchAsWideAsTheKeysIsExact() {
+        const auto rows = theoryRows(m_runner, requestOf(someCapture(5, 1), "compactor,sketch_size=6"), {}, {});
+        const TheoryRow row = rowOf(rows, 0, "Compactor Thm 2", "sketched over exact leverage");
+        QVERIFY(std::abs(row.worst - 1) < 1e-4);
+        QVERIFY2(row.caveat.starts_with("a sketch as wide as the keys is exact"), row.caveat.c_str());
     }
 
     // Equal keys: every weight is 1 / (j + 1), and ln(n/(n + 1)) - ln(1 - w) is 0 for all of them.

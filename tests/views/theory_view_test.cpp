@@ -9,6 +9,8 @@
 #include "views/theory/theory_data.h"
 #include "views/view.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -64,7 +66,7 @@ private slots:
             const std::vector<std::string> texts =
                 textsOf(scene); // a bound that is not kept is not written as "1.39 ≤ 0.5"
             const std::string bound =
-                formatShort(row.measured) + (row.margin() >= 1 ? " ≤ " : " > ") + formatShort(row.demanded);
+                formatShort(row.worst) + (row.margin() >= 1 ? " ≤ " : " > ") + formatShort(row.demanded);
             QVERIFY(row.kind != TheoryRow::Kind::Bound || std::find(texts.begin(), texts.end(), bound) != texts.end());
             const PickId wanted{PickId::Kind::Cell, static_cast<std::int64_t>(i)};
             for (const Drawable& item : scene.items) {
@@ -79,7 +81,7 @@ private slots:
         QCOMPARE(marks, 4); // two demands, two bounds
         const std::string finding = m_view.finding(in, m_options);
         QVERIFY2(finding.starts_with("0 of 2 demands of the theorems are met (sketch k asks ") &&
-                     finding.find("of 2 measured errors") != std::string::npos,
+                     finding.find("of 2 bounds hold at their worst measurement") != std::string::npos,
                  finding.c_str());
     }
 
@@ -184,6 +186,36 @@ private slots:
                  std::string("No theorem about KeyDiff asks for a setting; the one measured value lies within its "
                              "bound; one theorem says nothing at this head (needs cos(k̄, q̄) < 0 < cos(k*, q̄))"));
         QVERIFY(std::find(texts.begin(), texts.end(), "needs cos(k̄, q̄) < 0 < cos(k*, q̄)") != texts.end());
+    }
+
+    // The share beyond a bound stands behind its worst measurement, in the sentence and in the table.
+    void theShareOfQueriesBeyondABoundIsWritten() {
+        const ViewInput in = input("balancekv_stream@0.25");
+        const auto data = dataAs<TheoryData>(in);
+        const auto error = std::find_if(data->rows.begin(), data->rows.end(), [](const TheoryRow& row) {
+            return row.kvHead == kHead && row.theorem == "BalanceKV (2)";
+        });
+        QVERIFY(error != data->rows.end() && error->beyond > 0 && error->worst > 0.5 && error->measured < 0.5);
+        const std::string share = fmt::format("{:.2g} %", 100 * error->beyond);
+        const std::vector<std::string> texts = textsOf(m_view.buildScene(in, m_options, viewport(1280, 800, m_text)));
+        const std::string number = formatShort(error->worst) + " > 0.5, " + share + " beyond";
+        QVERIFY2(std::find(texts.begin(), texts.end(), number) != texts.end(), number.c_str());
+        const std::string finding = m_view.finding(in, m_options),
+                          part = share + " of 132 measurements lie beyond BalanceKV (2), which allows 1 %";
+        QVERIFY2(finding.find(part) != std::string::npos, finding.c_str());
+        const ViewTable table = m_view.table(in, m_options);
+        QCOMPARE(table.cell(error - data->rows.begin(), 13), error->ifBroken);
+    }
+
+    void aRunThatBalancedNothingHasNoMarks() {
+        const ViewInput in = input("balancekv@0.25");
+        const Scene scene = m_view.buildScene(in, m_options, viewport(1280, 800, m_text));
+        for (const Drawable& item : scene.items) {
+            const auto* circle = std::get_if<CircleItem>(&item);
+            QVERIFY(!circle || circle->pick.kind != PickId::Kind::Cell);
+        }
+        const std::string finding = m_view.finding(in, m_options);
+        QVERIFY2(finding.find("nothing was balanced") != std::string::npos, finding.c_str());
     }
 
     void stripesLieBehindTheLines() {

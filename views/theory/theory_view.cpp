@@ -18,7 +18,7 @@ namespace {
 
 using Kind = TheoryRow::Kind;
 
-constexpr double kDecades = 6, kHeader = 22, kLeastRow = 14, kMostRow = 44;
+constexpr double kDecades = 6, kHeader = 22, kLeastRow = 14, kMostRow = 52;
 constexpr double kTickRow = 20, kTitleRow = 16, kTitleHeight = 150; ///< lower pictures have no title
 constexpr double kOtherRadius = 2.6;
 const TextStyle kPlain{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 10};
@@ -49,15 +49,18 @@ std::string whySilent(const TheoryRow& row) {
     return row.formula.starts_with(kWhy) ? row.formula.substr(kWhy.size()) : "";
 }
 
+std::string shareText(double share) { return fmt::format("{:.2g} %", 100 * share); }
+
 std::string numbersOf(const TheoryRow& row) {
     const auto number = [&](double value) { return formatShort(value) + row.unit; };
-    if (row.kind == Kind::Bound)
-        return std::isnan(row.measured) ? "not measured"
-                                        : fmt::format("{} {} {}", number(row.measured),
-                                                      row.measured > row.demanded ? ">" : "≤", number(row.demanded));
+    if (row.kind == Kind::Bound) {
+        if (std::isnan(row.worst)) return "not measured";
+        const std::string beyond = row.beyond > 0 ? fmt::format(", {} beyond", shareText(row.beyond)) : "";
+        return fmt::format("{} {} {}{}", number(row.worst), row.worst > row.demanded ? ">" : "≤", number(row.demanded),
+                           beyond);
+    }
     if (isSilent(row)) return "no statement";
-    if (row.kind == Kind::Describes && row.demanded <= 0)
-        return number(row.demanded) + ": no compression"; // BalanceKV's T
+    if (row.quantity == "levels T" && row.demanded <= 0) return number(row.demanded) + ": no compression";
     const std::string set = std::isnan(row.set) ? "" : ", set " + number(row.set);
     return fmt::format("{}{}{}", row.kind == Kind::AtLeast ? "asks " : "", number(row.demanded), set);
 }
@@ -130,6 +133,13 @@ void drawWhySilent(SceneBuilder& builder, const std::string& why, const Layout& 
     builder.text({x, y}, why, kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
 }
 
+/// What limits the statement, below its mark where the row is high enough.
+void drawCaveat(SceneBuilder& builder, const TheoryRow& row, const Layout& layout, double y, const Theme& theme) {
+    if (row.caveat.empty() || isSilent(row) || layout.rowHeight < 46) return;
+    builder.text({layout.plot.x + 4, y + 18}, builder.elide(row.caveat, kPlain, layout.plot.width - 8), kPlain,
+                 theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+}
+
 /// A filled mark for the current head; hollow at an edge: beyond it. A row without a statement has no marks.
 void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y,
                const Theme& theme) {
@@ -187,7 +197,7 @@ void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) 
                      HorizontalAlign::Centre, VerticalAlign::Top);
     }
     if (!layout.title) return;
-    const std::string full = "margin = bound ÷ measured, or setting ÷ demand: at 1 or more the theorem holds",
+    const std::string full = "margin = bound ÷ worst measurement, or setting ÷ demand: at 1 or more the theorem holds",
                       brief = "margin; it holds at 1 or more";
     builder.text({layout.plot.x + layout.plot.width / 2, layout.plot.bottom() + 19},
                  builder.width(full, kPlain) <= layout.plot.width + 60
@@ -201,6 +211,7 @@ struct Tally {
     int demands = 0, comparable = 0, met = 0, bounds = 0, within = 0, silent = 0;
     const TheoryRow* widest = nullptr; ///< the demand that is missed by most
     const TheoryRow* quiet = nullptr;  ///< the last one that makes no statement
+    const TheoryRow* broken = nullptr; ///< the bound with the largest share of measurements beyond it
 };
 
 Tally tallyOf(const TheoryData& data, int kvHead) {
@@ -209,6 +220,7 @@ Tally tallyOf(const TheoryData& data, int kvHead) {
         const TheoryRow& row = data.rows[i];
         if (isSilent(row)) ++tally.silent, tally.quiet = &row;
         tally.demands += row.kind == Kind::AtLeast;
+        if (row.beyond > 0 && (!tally.broken || row.beyond > tally.broken->beyond)) tally.broken = &row;
         if (!row.hasMargin()) continue;
         (row.kind == Kind::Bound ? tally.bounds : tally.comparable) += 1;
         (row.kind == Kind::Bound ? tally.within : tally.met) += holds(row) ? 1 : 0;
@@ -218,9 +230,11 @@ Tally tallyOf(const TheoryData& data, int kvHead) {
     return tally;
 }
 
-/// Why the only theorem without a statement has none.
+/// Why the only theorem without a statement has none, or all of them if nothing was balanced.
 std::string reasonOf(const Tally& tally) {
-    return tally.silent == 1 && !whySilent(*tally.quiet).empty() ? fmt::format(" ({})", whySilent(*tally.quiet)) : "";
+    const std::string why = whySilent(*tally.quiet);
+    return !why.empty() && (tally.silent == 1 || why.starts_with("nothing was balanced")) ? fmt::format(" ({})", why)
+                                                                                          : "";
 }
 
 class TheoryView final : public View {
@@ -229,8 +243,7 @@ public:
         : View({.id = "theory",
                 .name = "Theory",
                 .summary = "What the theorems demand at this head's norms, and measured errors over their bounds",
-                .paper =
-                    "BalanceKV Thms 3.2-3.4, (2); SubGen Thm 1, (3); Compactor Thms 1, 2; KeyDiff Lemma 3.1, Thm 3.2",
+                .paper = "BalanceKV Thms 3.1-3.4; SubGen Thm 1; Compactor Thms 1, 2; KeyDiff Thms 3.2, C.1",
                 .help = std::string(viewExplanation("theory_view")),
                 .options = makeOptions(),
                 .data = "theory"}) {}
@@ -256,6 +269,7 @@ public:
             const double y = layout.yOf(i);
             drawNames(builder, data->rows[rows[i]], layout, y, theme);
             drawMarks(builder, *data, rows[i], layout, y, theme);
+            drawCaveat(builder, data->rows[rows[i]], layout, y, theme);
         }
         drawScale(builder, layout, theme);
         const double below = layout.plot.bottom() + layout.axis + 8;
@@ -284,7 +298,10 @@ public:
         if (tally.bounds == 1)
             text += fmt::format("; the one measured value lies {} its bound", tally.within == 1 ? "within" : "beyond");
         else if (tally.bounds > 1)
-            text += fmt::format("; {} of {} measured errors lie within their bounds", tally.within, tally.bounds);
+            text += fmt::format("; {} of {} bounds hold at their worst measurement", tally.within, tally.bounds);
+        if (const TheoryRow* row = tally.broken)
+            text += fmt::format("; {} of {} measurements lie beyond {}, which allows {}", shareText(row->beyond),
+                                formatCount(row->count), row->theorem, shareText(row->mayFail));
         if (tally.silent > 0)
             text += fmt::format("; {} at this head{}",
                                 tally.silent == 1 ? "one theorem says nothing"
@@ -301,11 +318,12 @@ public:
                 const bool bound = row.kind == Kind::Bound;
                 rows.push_back({std::to_string(row.kvHead), row.theorem, row.quantity,
                                 bound ? "" : number(row.demanded), number(row.set), bound ? number(row.demanded) : "",
-                                number(row.measured), number(row.worst), number(row.margin()), row.formula});
+                                number(row.measured), number(row.worst), number(row.margin()), row.formula,
+                                number(row.beyond), number(row.mayFail), row.caveat, row.ifBroken, row.paper()});
             }
-        return tableOf(
-            {"kv_head", "theorem", "quantity", "demanded", "set", "bound", "measured", "worst", "margin", "formula"},
-            std::move(rows));
+        return tableOf({"kv_head", "theorem", "quantity", "demanded", "set", "bound", "measured", "worst", "margin",
+                        "formula", "share_beyond", "may_fail", "caveat", "violation_means", "paper"},
+                       std::move(rows));
     }
 
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
@@ -321,10 +339,16 @@ public:
             facts.rows.push_back({"measured", number(row.measured)});
             facts.rows.push_back({"worst", number(row.worst)});
             facts.rows.push_back({"bound", number(row.demanded)});
+            if (row.count > 1)
+                facts.rows.push_back({"beyond", fmt::format("{} of {}; {} may be", shareText(row.beyond),
+                                                            formatCount(row.count), shareText(row.mayFail))});
+            facts.rows.push_back({"a violation means", row.ifBroken});
         } else {
             facts.rows.push_back({"demanded", number(row.demanded)});
             facts.rows.push_back({"set", std::isnan(row.set) ? "not a parameter here" : number(row.set)});
         }
+        if (!row.caveat.empty()) facts.rows.push_back({"note", row.caveat});
+        facts.rows.push_back({"paper", row.paper()});
         facts.layer = input.layer.value;
         facts.kvHead = row.kvHead;
         return facts;
