@@ -71,12 +71,13 @@ struct Viewport {
 /// A pure function from results to a scene. What a view cannot do stays as it is here: it does nothing.
 class View {
 public:
-    explicit View(ViewCard card) : m_card(std::move(card)) {}
+    /// The card gets the options, and as its help the view's ID_view.md.
+    explicit View(ViewCard card, ParameterTable options = {});
     virtual ~View() = default;
 
     const ViewCard& card() const { return m_card; }
     /// Why there is nothing to draw, in one sentence; empty: there is a picture.
-    virtual std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const = 0;
+    virtual std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const;
     /// The picture, or that sentence.
     Scene buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const;
     /// One computed sentence: "14 of 16 needle tokens evicted at 10 %". Never empty.

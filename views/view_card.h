@@ -38,14 +38,16 @@ enum class TeachingRole { None, Steps, StepsFirst, Detail, DetailFirst };
 /// What a view says about itself. The program offers, draws and explains a view by its card alone.
 struct ViewCard {
     std::string id, name, summary;
-    std::string paper; ///< which figures it reproduces
-    std::string help;  ///< Markdown from the view's .md
-    /// Rows of stage Features make other data, rows of stage Combine look at the same data elsewhere (the old data stay
-    /// until the new ones are there); all others change only the drawing, unless the maker of the data names them.
-    std::shared_ptr<const ParameterTable> options = std::make_shared<const ParameterTable>();
+    std::string paper;     ///< which figures it reproduces
+    std::string help = {}; ///< Markdown, set from the view's .md
+    /// Set by the view. Rows of stage Features make other data, rows of stage Combine look at the same data elsewhere
+    /// (the old data stay until the new ones are there); all others change only the drawing, unless the maker of the
+    /// data names them.
+    std::shared_ptr<const ParameterTable> options = {};
     std::vector<OptionNeed> needs = {}; ///< options that wait for others
     bool perPane = false;               ///< drawn once per pane (pane index in the input) or once for all
     std::string data = {};              ///< kind of ViewData that it shows ("projection"); empty: none
+    std::string waiting = {};           ///< what is said until the first data are there
     ViewPlace place = ViewPlace::Tabs;
     TeachingRole teaching = TeachingRole::None;
     int leastHeight = 128; ///< design pixels in which the view can still be read

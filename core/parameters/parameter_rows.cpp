@@ -55,11 +55,11 @@ ParameterSpec flagRow(std::string id, std::string label, bool on, Stage stage, s
     return spec;
 }
 
-ParameterSpec textRow(std::string id, std::string label, std::string text, std::string help, std::string source,
-                      void (*check)(std::string_view)) {
-    ParameterSpec spec =
-        realRow(std::move(id), std::move(label), {}, {}, Stage::Features, std::move(help), std::move(source));
+ParameterSpec textRow(std::string id, std::string label, std::string text, Stage stage, std::string help,
+                      std::string source, void (*check)(std::string_view), std::string unit) {
+    ParameterSpec spec = realRow(std::move(id), std::move(label), {}, {}, stage, std::move(help), std::move(source));
     spec.kind = ParameterKind::Text;
+    spec.unit = std::move(unit);
     spec.defaultText = std::move(text);
     spec.check = check;
     return spec;

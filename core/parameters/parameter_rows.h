@@ -13,7 +13,7 @@ struct NumberRange {
     bool logarithmic = false;
 };
 
-/// Rows of parameter tables, one function a kind.
+/// Rows of the tables of policies' parameters and views' options, one function a kind.
 ParameterSpec integerRow(std::string id, std::string label, std::string symbol, std::string unit, NumberRange range,
                          Stage stage, std::string help, std::string source);
 /// Whole tokens; the slider ends at the number of tokens seen.
@@ -25,8 +25,8 @@ ParameterSpec realRow(std::string id, std::string label, std::string symbol, Num
 ParameterSpec choiceRow(std::string id, std::string label, std::vector<ParameterChoice> choices, Stage stage,
                         std::string help, std::string source, std::string symbol = {});
 ParameterSpec flagRow(std::string id, std::string label, bool on, Stage stage, std::string help, std::string source);
-/// `check` throws Error where the text cannot be one.
-ParameterSpec textRow(std::string id, std::string label, std::string text, std::string help, std::string source,
-                      void (*check)(std::string_view) = nullptr);
+/// `check` throws Error where the text cannot be one; null: any text will do.
+ParameterSpec textRow(std::string id, std::string label, std::string text, Stage stage, std::string help,
+                      std::string source, void (*check)(std::string_view) = nullptr, std::string unit = {});
 
 } // namespace kvscope

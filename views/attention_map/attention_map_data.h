@@ -40,6 +40,10 @@ struct AttentionMapData : ViewData {
     std::string heads;                              ///< "query head 4", "mean of query heads 4-7"
     std::shared_ptr<const MapNeighbourhood> locked; ///< null: no cell is locked, or it is none of this map's
     Memo memo; ///< caches pictures of the cells, which every step of panning needs again
+
+    const char* valueName() const {
+        return isWeight ? "weight" : isDifference ? "difference" : rowsAreKeys ? "cosine" : "logit";
+    }
 };
 
 } // namespace kvscope

@@ -1,4 +1,5 @@
 // The attention map as a view: options, layout, finding, facts.
+#include "core/parameters/parameter_rows.h"
 #include "views/attention_map/map_cell.h"
 #include "views/attention_map/map_facts.h"
 #include "views/attention_map/map_inset.h"
@@ -6,7 +7,6 @@
 #include "views/common/chart.h"
 #include "views/common/option_needs.h"
 #include "views/common/view_options.h"
-#include "views/explanations.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -27,52 +27,48 @@ ParameterTable dataOptions() {
     const ParameterChoice causal{"causal", "Causal", "softmax over the keys before the query"};
     const ParameterChoice nonCausal{"non_causal", "Non-causal", "softmax over all keys"};
     const ParameterChoice chunks{"chunks", "Chunks", "softmax over the keys of the query's chunk of C tokens"};
-    ParameterSpec chunk = integerOption("chunk", "Chunk", "Tokens that see each other in the map of chunks.",
-                                        "Compactor 3.3: C = 256", 2, 4096, 256, Stage::Features);
-    chunk.symbol = "C";
-    chunk.unit = "tokens";
-    chunk.logarithmic = true;
-    chunk.maxIsTokens = true;
-    return {choiceOption("map", "Map", "What a cell holds.", kSource,
-                         {causal,
-                          nonCausal,
-                          chunks,
-                          {"logits", "Logits", "before the softmax, causal"},
-                          {"cosine", "Cosine of keys", "key against key, no query"}},
-                         Stage::Features),
-            chunk,
-            choiceOption("heads", "Heads", "Which query heads of the KV head are seen.", kSource,
-                         {{"one", "The query head", "as chosen in the bar above"},
-                          {"mean", "Mean of the group", "cell by cell over the heads that read this KV head"},
-                          {"max", "Largest of the group", "cell by cell"}},
-                         Stage::Features),
-            choiceOption(
-                "minus", "Minus",
-                "Subtracts another map of weights from the causal, non-causal or chunked map; each is pooled first.",
-                kSource, {{"nothing", "Nothing", "the map itself"}, causal, nonCausal, chunks}, Stage::Features)};
+    return {
+        choiceRow("map", "Map",
+                  {causal,
+                   nonCausal,
+                   chunks,
+                   {"logits", "Logits", "before the softmax, causal"},
+                   {"cosine", "Cosine of keys", "key against key, no query"}},
+                  Stage::Features, "What a cell holds.", kSource),
+        tokensRow("chunk", "Chunk", "C", {2, 4096, 256, 1, true}, Stage::Features,
+                  "Tokens that see each other in the map of chunks.", "Compactor 3.3: C = 256"),
+        choiceRow("heads", "Heads",
+                  {{"one", "The query head", "as chosen in the bar above"},
+                   {"mean", "Mean of the group", "cell by cell over the heads that read this KV head"},
+                   {"max", "Largest of the group", "cell by cell"}},
+                  Stage::Features, "Which query heads of the KV head are seen.", kSource),
+        choiceRow("minus", "Minus", {{"nothing", "Nothing", "the map itself"}, causal, nonCausal, chunks},
+                  Stage::Features,
+                  "Subtracts another map of weights from the causal, non-causal or chunked map; each is pooled first.",
+                  kSource)};
 }
 
 ParameterTable drawingOptions() {
-    ParameterSpec floor = integerOption("floor", "Floor", "The weight below which the logarithmic scale ends.",
-                                        "the map's own scale", -9, -1, -4);
-    floor.unit = "log10";
-    return {choiceOption("scale", "Scale", "How weights become colours.", "the map's own scale",
-                         {{"log", "Logarithmic", "powers of ten, from the floor to 1"},
-                          {"linear", "Linear", "0 to the largest weight shown"},
-                          {"row", "By row", "each row divided by its largest weight"},
-                          {"rank", "Rank", "equal steps of the sorted cells"}}),
-            floor,
+    return {choiceRow("scale", "Scale",
+                      {{"log", "Logarithmic", "powers of ten, from the floor to 1"},
+                       {"linear", "Linear", "0 to the largest weight shown"},
+                       {"row", "By row", "each row divided by its largest weight"},
+                       {"rank", "Rank", "equal steps of the sorted cells"}},
+                      Stage::Select, "How weights become colours.", "the map's own scale"),
+            integerRow("floor", "Floor", "", "log10", {-9, -1, -4}, Stage::Select,
+                       "The weight below which the logarithmic scale ends.", "the map's own scale"),
             valueRangeOption(checkMapRange),
             mapCellOption(),
             mapAroundOption(),
             colourMapOption(),
-            flagOption("invert", "Invert colours", "Exchanges the ends of the colour map.", "the map's own scale")};
+            flagRow("invert", "Invert colours", false, Stage::Select, "Exchanges the ends of the colour map.",
+                    "the map's own scale")};
 }
 
-std::shared_ptr<const ParameterTable> makeOptions() {
+ParameterTable makeOptions() {
     ParameterTable options = dataOptions();
     for (ParameterSpec& row : drawingOptions()) options.push_back(std::move(row));
-    return std::make_shared<const ParameterTable>(std::move(options));
+    return options;
 }
 
 /// One of the options that choose a map: "non-causal".
@@ -124,9 +120,8 @@ void drawCaption(SceneBuilder& builder, std::vector<std::string> lines, const Bo
     const auto most = std::max<std::size_t>(1, static_cast<std::size_t>(box.height / kCaptionPitch));
     for (std::size_t i = most; i < lines.size(); ++i) lines[most - 1] += " " + lines[i];
     for (std::size_t i = 0; i < std::min(most, lines.size()); ++i)
-        builder.text({box.x, box.y + kCaptionPitch * (static_cast<double>(i) + 0.5)},
-                     builder.elide(lines[i], kCaption, box.width), kCaption, theme.text2, HorizontalAlign::Left,
-                     VerticalAlign::Middle);
+        builder.label({box.x, box.y + kCaptionPitch * (static_cast<double>(i) + 0.5)},
+                      builder.elide(lines[i], kCaption, box.width), kCaption, theme.text2);
 }
 
 /// Gives the caption two rows where it needs them, and the magnified cells their width where they would cover others.
@@ -157,12 +152,12 @@ std::vector<OptionNeed> optionNeeds() {
     const std::vector<std::string> weights{"causal", "non_causal", "chunks"};
     const OptionIs noDifference{"minus", {"nothing"}};
     return {{"chunk", {{"map", {"chunks"}}, {"minus", {"chunks"}}}},
-            {"heads", {{"map", choicesBut(*makeOptions(), "map", {"cosine"})}}},
+            {"heads", {{"map", choicesBut(makeOptions(), "map", {"cosine"})}}},
             {"scale", {{"map", weights}}}, // logits, cosines and differences have the scales that suit them
             {"scale", {noDifference}},
             {"floor", {{"scale", {"log"}}}},
             {"around", {{"cell", {}}}},
-            {"colours", {{"map", choicesBut(*makeOptions(), "map", {"cosine"})}}}, // signed values are blue and red
+            {"colours", {{"map", choicesBut(makeOptions(), "map", {"cosine"})}}}, // signed values are blue and red
             {"colours", {noDifference}}};
 }
 
@@ -173,17 +168,13 @@ public:
                 .name = "Attention map",
                 .summary = "Which query gives which key how much weight, and which of the keys are kept",
                 .paper = "Compactor Figs. 2 and 8, KeyDiff Fig. 2",
-                .help = std::string(viewExplanation("attention_map_view")),
-                .options = makeOptions(),
                 .needs = optionNeeds(),
                 .data = "attention_map",
+                .waiting = "Computing the attention map…",
                 .place = ViewPlace::BesidePane,
                 .teaching = TeachingRole::Steps,
-                .leastHeight = 220}) {}
-
-    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        return whyNoData<AttentionMapData>(input, "Computing the attention map…");
-    }
+                .leastHeight = 220},
+               makeOptions()) {}
 
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
         const auto data = dataAs<AttentionMapData>(input);
@@ -208,10 +199,7 @@ public:
         }
         drawLockedCell(builder, layout, *data, scale, input, viewport);
         drawProvenance(builder, input, viewport);
-        scene.plot = layout.frame.plot;
-        scene.xMin = layout.frame.x.low, scene.xMax = layout.frame.x.high;
-        scene.yMin = layout.frame.y.high, scene.yMax = layout.frame.y.low;
-        scene.yDown = true;
+        setDataRange(scene, layout.frame);
         return scene;
     }
 
@@ -258,8 +246,7 @@ public:
     }
 
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
-        const auto data = dataAs<AttentionMapData>(input);
-        return data ? mapFactsAt(input, *data, scene, at) : PointFacts{};
+        return mapFactsAt(input, *dataAs<AttentionMapData>(input), scene, at);
     }
 
     std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,

@@ -3,7 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/number_text.h"
-#include "views/common/view_options.h"
+#include "core/parameters/parameter_rows.h"
 
 #include <fmt/format.h>
 
@@ -51,16 +51,14 @@ std::optional<MapCell> MapCell::parse(std::string_view text) {
 std::string MapCell::text() const { return spanText(firstQuery, lastQuery) + "," + spanText(firstKey, lastKey); }
 
 ParameterSpec mapCellOption() {
-    return textOption("cell", "Cell", "QUERY,KEY of the cell whose neighbourhood is shown large, like 920,615; none.",
-                      "a click on the map", "none", check, Stage::Combine);
+    return textRow("cell", "Cell", "none", Stage::Combine,
+                   "QUERY,KEY of the cell whose neighbourhood is shown large, like 920,615; none.",
+                   "a click on the map", check);
 }
 
 ParameterSpec mapAroundOption() {
-    ParameterSpec spec = integerOption("around", "Neighbourhood", "Cells across the neighbourhood of the locked cell.",
-                                       "the magnified neighbourhood", 9, 15, 11, Stage::Combine);
-    spec.unit = "cells";
-    spec.step = 2;
-    return spec;
+    return integerRow("around", "Neighbourhood", "", "cells", {9, 15, 11, 2}, Stage::Combine,
+                      "Cells across the neighbourhood of the locked cell.", "the magnified neighbourhood");
 }
 
 } // namespace kvscope

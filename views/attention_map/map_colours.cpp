@@ -75,9 +75,8 @@ std::string keyOf(const ParameterValues& options) {
 }
 
 std::string quantityOf(const AttentionMapData& data, const ParameterValues& options) {
-    if (!data.isWeight) return data.isDifference ? "difference" : data.rowsAreKeys ? "cosine" : "logit";
     const std::string& scale = options.choice("scale");
-    return scale == "row" || scale == "rank" ? scale : "weight";
+    return data.isWeight && (scale == "row" || scale == "rank") ? scale : data.valueName();
 }
 
 } // namespace

@@ -96,8 +96,7 @@ PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, const M
     if (const std::string rank = std::isnan(value) ? "" : rankInRow(input, data, cells); !rank.empty())
         facts.rows.emplace_back("rank in its row, from 1", rank);
     for (const PaneData& pane : input.panes)
-        if (pane.result)
-            facts.rows.emplace_back(fmt::format("{} {}", pane.letter, pane.policyName), decisionText(input, pane, key));
+        if (pane.result) facts.rows.emplace_back(letteredName(pane), decisionText(input, pane, key));
     return facts;
 }
 
@@ -112,27 +111,22 @@ void addLock(PointFacts& facts, const AttentionMapData& data, const MapCell& cel
 } // namespace
 
 PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, const Scene& scene, Point at) {
-    const char* name = data.isWeight       ? "weight"
-                       : data.isDifference ? "difference"
-                       : data.rowsAreKeys  ? "cosine"
-                                           : "logit";
     if (const auto cell = magnifiedCellAt(data, scene, at)) {
         const auto [query, key] = *cell;
         const float value = data.locked->at(query, key);
         const MapCell cells{query, query, key, key};
-        PointFacts facts = factsOf(input, data, cells, query, key, name, value);
+        PointFacts facts = factsOf(input, data, cells, query, key, data.valueName(), value);
         addLock(facts, data, cells, value);
         return facts;
     }
-    if (isOnInset(scene, at)) return {};
-    if (!scene.plot.contains(at)) return {};
-    const double key = scene.dataAt(at).x;
-    const double row = scene.dataAt(at).y;
+    if (isOnInset(scene, at) || !scene.plot.contains(at)) return {};
+    const auto [key, row] = scene.dataAt(at);
     const auto pixel = pixelAt(data, key, row);
     if (!pixel) return {};
     const float value = data.cells.data[indexOf(data, *pixel)];
-    PointFacts facts = factsOf(input, data, *pixel, static_cast<TokenIndex>(row), static_cast<TokenIndex>(key),
-                               std::string(name) + (isSingle(*pixel) ? "" : ", largest of the pixel"), value);
+    PointFacts facts =
+        factsOf(input, data, *pixel, static_cast<TokenIndex>(row), static_cast<TokenIndex>(key),
+                std::string(data.valueName()) + (isSingle(*pixel) ? "" : ", largest of the pixel"), value);
     addLock(facts, data, *pixel, value);
     return facts;
 }

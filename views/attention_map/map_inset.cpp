@@ -167,10 +167,10 @@ void drawCells(SceneBuilder& builder, const Inset& inset, const AttentionMapData
     for (std::int64_t y = 0; y < rows && inset.cell >= kCellWithNumber; ++y)
         for (std::int64_t x = 0; x < columns; ++x)
             if (const float cell = around.at(around.rowBegin + y, around.keyBegin + x); !std::isnan(cell))
-                builder.text({inset.grid.x + inset.cell * (static_cast<double>(x) + 0.5),
-                              inset.grid.y + inset.cell * (static_cast<double>(y) + 0.5)},
-                             shortNumber(cell), number, textOn(colours[static_cast<std::size_t>(y * columns + x)]),
-                             HorizontalAlign::Centre, VerticalAlign::Middle);
+                builder.label({inset.grid.x + inset.cell * (static_cast<double>(x) + 0.5),
+                               inset.grid.y + inset.cell * (static_cast<double>(y) + 0.5)},
+                              shortNumber(cell), number, textOn(colours[static_cast<std::size_t>(y * columns + x)]),
+                              HorizontalAlign::Centre);
     builder.rectangle(inset.grid, kTransparent, {theme.axis, 1, {}}, 0, kGrid);
     const Box own{inset.grid.x + inset.cell * static_cast<double>(around.key - around.keyBegin),
                   inset.grid.y + inset.cell * static_cast<double>(around.query - around.rowBegin), inset.cell,
@@ -195,19 +195,15 @@ void drawTokenTexts(SceneBuilder& builder, const Inset& inset, const MapNeighbou
     for (std::int64_t y = 0; y < around.cells.shape[0]; ++y) {
         const auto query = static_cast<TokenIndex>(around.rowBegin + y);
         const TextStyle style = styleOf(query == around.query);
-        builder.text({inset.grid.x - 4, inset.grid.y + inset.cell * (static_cast<double>(y) + 0.5)},
-                     builder.elide(displayText(tokens.textOf(query)), style, kQueryTexts - 8), style,
-                     query == around.query ? theme.text1 : theme.text2, HorizontalAlign::Right, VerticalAlign::Middle);
+        builder.label({inset.grid.x - 4, inset.grid.y + inset.cell * (static_cast<double>(y) + 0.5)},
+                      builder.elide(displayText(tokens.textOf(query)), style, kQueryTexts - 8), style,
+                      query == around.query ? theme.text1 : theme.text2, HorizontalAlign::Right);
     }
 }
 
 std::string valueWords(const AttentionMapData& data) {
     const MapNeighbourhood& around = *data.locked;
-    const char* name = data.isWeight       ? "weight"
-                       : data.isDifference ? "difference"
-                       : data.rowsAreKeys  ? "cosine"
-                                           : "logit";
-    std::string words = std::string(name) + " " + cellText(around.value());
+    std::string words = std::string(data.valueName()) + " " + cellText(around.value());
     if (around.rank > 0) words += fmt::format(" · rank {} of {}", formatCount(around.rank), formatCount(around.seen));
     return words;
 }
@@ -257,10 +253,7 @@ const RectangleItem* boxOf(const Scene& scene, PickId pick) {
 } // namespace
 
 SettingChange lockOf(const std::optional<MapCell>& cell) {
-    SettingChange settingChange;
-    settingChange.options = {{"cell", cell ? cell->text() : "none"}};
-    settingChange.step = cell ? "Lock cell" : "Release cell";
-    return settingChange;
+    return {.options = {{"cell", cell ? cell->text() : "none"}}, .step = cell ? "Lock cell" : "Release cell"};
 }
 
 std::string cellText(float value) { return std::isnan(value) ? "masked" : formatShort(static_cast<double>(value)); }
@@ -295,10 +288,10 @@ void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const Attent
     builder.rectangle(inset.ground, theme.raised, {theme.control, 1, {}}, 4, kGround);
     for (std::size_t line = 0; line < inset.mode.headings; ++line) {
         const TextStyle style{FontFace::Interface, 11, line == 0 ? FontWeight::SemiBold : FontWeight::Regular};
-        builder.text(
+        builder.label(
             {inset.ground.x + kPadding, inset.ground.y + kPadding + kHeading * (static_cast<double>(line) + 0.5)},
             builder.elide(headings[line], style, inset.ground.width - 2 * kPadding), style,
-            line == 0 ? theme.text1 : theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+            line == 0 ? theme.text1 : theme.text2);
     }
     drawCells(builder, inset, data, scale, theme);
     if (inset.mode.texts) drawTokenTexts(builder, inset, *data.locked, input, theme);

@@ -29,7 +29,6 @@ void setAxes(MapLayout& layout, const ViewInput& input, const AttentionMapData& 
     layout.frame.x = {range.xMin, range.xMax, AxisScale::Position, "Key position (0-based)"};
     layout.frame.y = {range.yMax, range.yMin, AxisScale::Position,
                       data.rowsAreKeys ? "Key position (0-based)" : "Query position (0-based)"};
-    layout.axes.grid = false;
     layout.axes.titles = viewport.height >= 240 && viewport.width >= 260;
     layout.axes.forPaper = viewport.theme == ThemeId::Paper;
 }

@@ -124,14 +124,13 @@ void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vect
 
 void drawMap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
              double pixelScale, const Theme& theme) {
-    const PlotFrame& frame = layout.frame;
-    builder.rectangle(frame.plot, theme.masked);
-    builder.pushClip(frame.plot);
+    const Box& plot = layout.frame.plot;
+    builder.rectangle(plot, theme.masked);
+    builder.pushClip(plot);
     builder.scene().items.push_back(imageOf(data, scale, mapImageOf(layout, data, pixelScale), theme));
     builder.popClip();
     // Around the map: upon it the line would hide the first key, where the sink is.
-    builder.rectangle({frame.plot.x - 1, frame.plot.y - 1, frame.plot.width + 2, frame.plot.height + 2}, kTransparent,
-                      {theme.axis, 1, {}});
+    builder.rectangle(plot.grown(1), kTransparent, {theme.axis, 1, {}});
 }
 
 void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& input, const Theme& theme) {
@@ -143,8 +142,8 @@ void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& 
         const PaneIdentity identity = identityOf(input, pane, theme.id);
         const Box rail{layout.rails.x, y, layout.rails.width, layout.railHeight};
         if (layout.railLetters)
-            builder.text({rail.x - 5, y + rail.height / 2}, std::string(1, pane.letter), letter, theme.text2,
-                         HorizontalAlign::Right, VerticalAlign::Middle);
+            builder.label({rail.x - 5, y + rail.height / 2}, std::string(1, pane.letter), letter, theme.text2,
+                          HorizontalAlign::Right);
         y += layout.railHeight + layout.railGap;
         if (!pane.result) continue;
         const auto along = static_cast<std::size_t>(std::max(1.0, rail.width));
@@ -183,21 +182,13 @@ void drawMarginal(SceneBuilder& builder, const MapLayout& layout, const Attentio
 void drawMarks(SceneBuilder& builder, const MapLayout& layout, const ViewInput& input, const Theme& theme) {
     const PlotFrame& frame = layout.frame;
     builder.pushClip(frame.plot);
-    const auto vertical = [&](double token, const Stroke& stroke) {
-        const double x = frame.toPixels(token, 0).x;
-        builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, stroke);
-    };
-    const auto horizontal = [&](double token, const Stroke& stroke) {
-        const double y = frame.toPixels(0, token).y;
-        builder.line({frame.plot.x, y}, {frame.plot.right(), y}, stroke);
-    };
     for (const Stroke& stroke : {Stroke{theme.casing, 3, {}}, Stroke{theme.ink, 1, {5, 3}}}) {
-        vertical(static_cast<double>(input.cut.token), stroke);
-        horizontal(static_cast<double>(input.cut.token), stroke);
+        drawUpright(builder, frame, input.cut.token, stroke);
+        drawAcross(builder, frame, input.cut.token, stroke);
     }
     if (input.focus.hovered >= 0)
         for (const Stroke& stroke : {Stroke{theme.casing, 3, {}}, Stroke{theme.ink, 1, {}}})
-            vertical(static_cast<double>(input.focus.hovered) + 0.5, stroke);
+            drawUpright(builder, frame, input.focus.hovered + 0.5, stroke);
     builder.popClip();
     // Selected tokens: ink ticks between rails and map, as wide as their cells but never invisible.
     builder.pushClip({frame.plot.x, frame.plot.y - 5, frame.plot.width, 5});

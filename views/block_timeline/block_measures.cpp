@@ -20,8 +20,6 @@ Colour colourOf(const PaneData& pane, const Viewport& viewport) {
     return policyStyle(pane.policyId, viewport.theme).colour;
 }
 
-std::string nameOf(const PaneData& pane) { return fmt::format("{} {}", pane.letter, pane.policyName); }
-
 PointCloudItem marksOf(std::vector<Point> points, const PaneData& pane, const Viewport& viewport, const char* name) {
     PointCloudItem marks;
     marks.points = std::make_shared<const std::vector<Point>>(std::move(points));
@@ -44,7 +42,7 @@ Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, con
     const double low = std::max(-1.0, least - 0.08 * (1 - least) - 1e-4);
     const auto n = static_cast<double>(pane.result->visible);
     Chart chart(viewport,
-                {{nameOf(pane) + ": cache and block",
+                {{letteredName(pane) + ": cache and block",
                   policyStyle(pane.policyId, viewport.theme).marker,
                   colour,
                   {colour, 1.6, {}},
@@ -55,8 +53,7 @@ Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, con
                 {low, 1 + 0.06 * (1 - low), AxisScale::Linear, "cos(its mean key, mean of all keys)"});
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
-    const double one = chart.frame.toPixels(0, 1).y;
-    builder.line({chart.frame.plot.x, one}, {chart.frame.plot.right(), one}, {theme.text2, 1, {5, 3}});
+    drawAcross(builder, chart.frame, 1, {theme.text2, 1, {5, 3}});
     std::vector<Point> line;
     for (const auto& step : data.drift)
         if (!input.cursor || step.end <= *input.cursor)
@@ -79,7 +76,7 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
         smallest = size.block > 0 && smallest == 1 ? static_cast<double>(size.block) : smallest;
     }
     Chart chart(viewport,
-                {{nameOf(pane) + ", simulated",
+                {{letteredName(pane) + ", simulated",
                   policyStyle(pane.policyId, viewport.theme).marker,
                   colour,
                   {colour, 1.6, {}},
@@ -93,14 +90,14 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
     drawGrid(builder, chart.frame, theme);
     std::vector<Point> line;
     for (const auto& size : data.sizes) {
-        const double y = chart.frame.toPixels(chart.frame.x.low, size.error).y;
-        if (size.block == 0)
-            builder.line({chart.frame.plot.x, y}, {chart.frame.plot.right(), y}, {theme.text2, 1, {5, 3}});
-        else
-            line.push_back(chart.frame.toPixels(static_cast<double>(size.block), size.error));
-        if (size.block > 0) // powers of two, which the axis does not name
-            builder.text({line.back().x, line.back().y - 7}, formatCount(size.block), {FontFace::Monospace, 10},
-                         theme.text2, HorizontalAlign::Centre);
+        if (size.block == 0) {
+            drawAcross(builder, chart.frame, size.error, {theme.text2, 1, {5, 3}});
+            continue;
+        }
+        line.push_back(chart.frame.toPixels(static_cast<double>(size.block), size.error));
+        // Powers of two, which the axis does not name.
+        builder.text({line.back().x, line.back().y - 7}, formatCount(size.block), {FontFace::Monospace, 10},
+                     theme.text2, HorizontalAlign::Centre);
     }
     if (line.size() > 1) builder.polyline(line, {colour, 1.6, {}});
     builder.points(marksOf(std::move(line), pane, viewport, "block sizes"));
@@ -114,7 +111,7 @@ std::string driftFinding(const BlockTimelineData& data, const PaneData& pane) {
     return fmt::format("{}: the mean key of cache and block leaves that of all keys down to a cosine of {} (after {} "
                        "tokens); it is {} at the last of {} steps, where "
                        "its length is {} times theirs",
-                       nameOf(pane), formatFixed(worst->cosine, 3), formatCount(worst->end),
+                       letteredName(pane), formatFixed(worst->cosine, 3), formatCount(worst->end),
                        formatFixed(data.drift.back().cosine, 3), data.drift.size(),
                        formatFixed(data.drift.back().ratio, 2));
 }
@@ -126,7 +123,7 @@ std::string sizesFinding(const BlockTimelineData& data, const PaneData& pane) {
     const auto& smallest = data.sizes[1];
     return fmt::format("{} errs by {} at once, {} in blocks of {} (Jaccard {} with the tokens chosen at once) and "
                        "least, {}, in blocks of {}",
-                       nameOf(pane), formatShort(data.sizes.front().error), formatShort(smallest.error),
+                       letteredName(pane), formatShort(data.sizes.front().error), formatShort(smallest.error),
                        formatCount(smallest.block), formatFixed(smallest.overlap, 2), formatShort(best->error),
                        formatCount(best->block));
 }

@@ -46,7 +46,7 @@ TokenIndex blockBegin(const RunResult& result, const BlockStep& step) {
 
 StepSequence blockStepSequence(const ViewInput& input, const PaneData& pane) {
     StepSequence sequence;
-    sequence.title = fmt::format("{} {}: the prompt in blocks", pane.letter, pane.policyName);
+    sequence.title = letteredName(pane) + ": the prompt in blocks";
     for (const BlockStep& step : pane.result->steps) {
         sequence.events.push_back(step.end);
         if (common(evictedIn(step, input), input.focus.selected) > 0) sequence.milestones.push_back(step.end);

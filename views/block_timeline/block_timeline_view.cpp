@@ -1,16 +1,14 @@
 // Block prompt processing as a picture: time runs to the right in blocks, a token is a line for as long as it stays in
 // the cache.
+#include "core/parameters/parameter_rows.h"
 #include "core/policies/policy.h"
 #include "views/block_timeline/block_measures.h"
 #include "views/block_timeline/block_step_sequence.h"
 #include "views/common/chart.h"
-#include "views/common/gathered_marks.h"
 #include "views/common/pane_offers.h"
 #include "views/common/policy_style.h"
 #include "views/common/step_cursor.h"
 #include "views/common/view_facts.h"
-#include "views/common/view_options.h"
-#include "views/explanations.h"
 
 #include <fmt/format.h>
 
@@ -23,13 +21,13 @@ namespace {
 
 constexpr std::size_t kMostLines = 4'000;
 
-std::shared_ptr<const ParameterTable> makeOptions() {
-    return std::make_shared<const ParameterTable>(ParameterTable{choiceOption(
-        "picture", "Picture", "Which plot.", "KeyDiff 2.4, Tables 9 and 10",
-        {{"timeline", "Timeline", "when each token leaves"},
-         {"drift", "Anchor drift", "mean key of the cache against that of all keys, step by step"},
-         {"block_size", "Error against block size", "the same policy and budget in blocks of other sizes"}},
-        Stage::Features)});
+ParameterTable makeOptions() {
+    return {
+        choiceRow("picture", "Picture",
+                  {{"timeline", "Timeline", "when each token leaves"},
+                   {"drift", "Anchor drift", "mean key of the cache against that of all keys, step by step"},
+                   {"block_size", "Error against block size", "the same policy and budget in blocks of other sizes"}},
+                  Stage::Features, "Which plot.", "KeyDiff 2.4, Tables 9 and 10")};
 }
 
 bool readsInBlocks(const PaneData& pane) {
@@ -132,8 +130,7 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
     const auto n = static_cast<double>(result.visible);
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, 0, n});
     const std::vector<LegendEntry> legend = {
-        areaEntry(fmt::format("{} {}, simulated", pane.letter, pane.policyName),
-                  policyStyle(pane.policyId, viewport.theme).colour),
+        areaEntry(letteredName(pane) + ", simulated", policyStyle(pane.policyId, viewport.theme).colour),
         {input.cursor ? "in the cache" : "in the cache to the end",
          Marker::Circle,
          colourOf(false, theme),
@@ -148,19 +145,13 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
     std::vector<Life> lives = livesOf(input, result);
     if (input.cursor) lives = livesUntil(std::move(lives), *input.cursor);
     builder.pushClip(chart.frame.plot);
-    for (const BlockStep& step : result.steps) {
-        const double x = chart.frame.toPixels(step.end, 0).x;
-        builder.line({x, chart.frame.plot.y}, {x, chart.frame.plot.bottom()}, {theme.grid, 1, {}});
-    }
+    for (const BlockStep& step : result.steps) drawUpright(builder, chart.frame, step.end, {theme.grid, 1, {}});
     drawLives(builder, lives, chart.frame, theme);
     drawFocus(builder, input, lives, chart.frame, theme);
     if (input.cursor) drawStepCursor(builder, chart.frame, theme, *input.cursor);
     builder.popClip();
     drawEvictions(builder, lives, chart.frame, theme);
-    Scene scene = finishChart(chart, input, viewport, true);
-    scene.yMin = chart.frame.y.high, scene.yMax = chart.frame.y.low;
-    scene.yDown = true;
-    return scene;
+    return finishChart(chart, input, viewport, true);
 }
 
 /// Steps with the drift of the anchor, or block sizes.
@@ -186,10 +177,9 @@ public:
                 .name = "Block timeline",
                 .summary = "When each token leaves the cache while the prompt is processed in blocks",
                 .paper = "KeyDiff 2.4 and Fig. 1",
-                .help = std::string(viewExplanation("block_timeline_view")),
-                .options = makeOptions(),
                 .data = "block_timeline",
-                .teaching = TeachingRole::Steps}) {}
+                .teaching = TeachingRole::Steps},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
         const std::string& picture = options.choice("picture");
@@ -197,7 +187,7 @@ public:
         const bool anySize = picture == "block_size" && pane && whyEmpty(input, *pane).empty() && readsInBlocks(*pane);
         if (const std::string why = anySize ? "" : whyNoTimeline(input); !why.empty() || picture == "timeline")
             return why;
-        if (const std::string why = whyNoData<BlockTimelineData>(input, kMeasuring); !why.empty()) return why;
+        if (const std::string why = whyNoData(input, kMeasuring); !why.empty()) return why;
         const auto data = dataAs<BlockTimelineData>(input);
         return (picture == "drift" ? data->drift.empty() : data->sizes.empty()) ? kMeasuring : "";
     }
@@ -247,10 +237,8 @@ public:
         if (!input.capture || (pane && !ready && pane->error.empty()) || (ready && pane->result->simulated))
             return std::nullopt;
         if (ready && readsInBlocks(*pane)) {
-            if (options.choice("picture") == "block_size") // runs any size itself
-                return std::nullopt;
-            return PaneOffer{.spec = {},
-                             .settingChange = {.pane = input.activePane,
+            if (options.choice("picture") == "block_size") return std::nullopt; // runs any size itself
+            return PaneOffer{.settingChange = {.pane = input.activePane,
                                                .values = {{"prompt_block", "128"}},
                                                .step = "Prompt block"},
                              .label = "Set its prompt block to 128"};

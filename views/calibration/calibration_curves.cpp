@@ -2,7 +2,6 @@
 #include "views/calibration/calibration_curves.h"
 
 #include "core/calibration/calibration.h"
-#include "views/common/gathered_marks.h"
 #include "views/common/pane_identity.h"
 
 #include <fmt/format.h>

@@ -3,6 +3,7 @@
 #include "core/metrics/calibration.h"
 #include "views/view_data.h"
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,10 @@ struct CalibrationViewData : ViewData {
     std::vector<CalibrationSeries> series; ///< by pane; of a pane the own context first
     std::vector<CalibrationFailure> failures;
     double weight = 1; ///< w of the fits
+
+    bool anyProxy() const {
+        return std::any_of(series.begin(), series.end(), [](const CalibrationSeries& one) { return one.proxy; });
+    }
 };
 
 } // namespace kvscope

@@ -2,6 +2,7 @@
 // retention at which each policy meets tau. Proxies are hollow and labelled.
 #include "core/calibration/calibration.h"
 #include "core/metrics/measure_values.h"
+#include "core/parameters/parameter_rows.h"
 #include "views/calibration/calibration_curves.h"
 #include "views/calibration/needed_marks.h"
 #include "views/calibration/series_list.h"
@@ -9,7 +10,6 @@
 #include "views/common/option_needs.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
-#include "views/explanations.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,31 +22,25 @@ namespace kvscope {
 
 namespace {
 
-std::shared_ptr<const ParameterTable> makeOptions() {
+ParameterTable makeOptions() {
     constexpr const char* source = "Compactor 3.5, Figs. 6 and 7";
-    ParameterTable rows = {
-        choiceOption(
-            "source", "Points", "Where the points come from.", source,
-            {{"best", "Measured, else proxy", "the capture's rows where it has some of the policy and variant"},
-             {"measured", "Measured", "the capture's rows (/calibration), losses of the model"},
-             {"proxy", "Proxy", "1 − relative output error on a grid of retentions; no model's losses"},
-             {"table", "Table", "a CSV of triples, several contexts"},
-             {"given", "Given k", "a curvature by hand"}},
-            Stage::Features),
-        realOption("tau", "τ", "The quality to keep: NLL(full) / NLL(compressed).", source, 0.5, 1, 0.95,
-                   Stage::Select),
-        realOption("weight", "w", "How much more a curve above a point weighs than one below it.", source, 1, 20,
-                   kCalibrationWeight, Stage::Features),
-        realOption("k", "k", "The curvature of points = given.", source, -20, 5, -5, Stage::Select)};
-    rows.push_back(namingOption("table", "Table of triples",
-                                "FILE.csv for points = table: retention, quality or nll_full and nll_compressed, "
-                                "nll_context, context, policy, variant.",
-                                source, kTableFileUnit));
-    return std::make_shared<const ParameterTable>(std::move(rows));
-}
-
-bool anyProxy(const CalibrationViewData& data) {
-    return std::any_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& s) { return s.proxy; });
+    return {
+        choiceRow("source", "Points",
+                  {{"best", "Measured, else proxy", "the capture's rows where it has some of the policy and variant"},
+                   {"measured", "Measured", "the capture's rows (/calibration), losses of the model"},
+                   {"proxy", "Proxy", "1 − relative output error on a grid of retentions; no model's losses"},
+                   {"table", "Table", "a CSV of triples, several contexts"},
+                   {"given", "Given k", "a curvature by hand"}},
+                  Stage::Features, "Where the points come from.", source),
+        realRow("tau", "τ", "", {0.5, 1, 0.95}, Stage::Select, "The quality to keep: NLL(full) / NLL(compressed).",
+                source),
+        realRow("weight", "w", "", {1, 20, kCalibrationWeight}, Stage::Features,
+                "How much more a curve above a point weighs than one below it.", source),
+        realRow("k", "k", "", {-20, 5, -5}, Stage::Select, "The curvature of points = given.", source),
+        textRow("table", "Table of triples", "", Stage::Features,
+                "FILE.csv for points = table: retention, quality or nll_full and nll_compressed, "
+                "nll_context, context, policy, variant.",
+                source, nullptr, kTableFileUnit)};
 }
 
 /// The longest title that is no longer than the axis; none where even one word is.
@@ -56,8 +50,8 @@ std::string qualityTitle(const CalibrationViewData& data, double height, const T
     const std::vector<std::string> titles =
         all ? std::vector<std::string>{"Proxy quality: 1 − relative output error", "Proxy quality: 1 − error",
                                        "Proxy quality"}
-            : std::vector<std::string>{anyProxy(data) ? "Quality = NLL(full) / NLL(compressed); hollow: proxy"
-                                                      : "Quality = NLL(full) / NLL(compressed)",
+            : std::vector<std::string>{data.anyProxy() ? "Quality = NLL(full) / NLL(compressed); hollow: proxy"
+                                                       : "Quality = NLL(full) / NLL(compressed)",
                                        "Quality = NLL(full) / NLL(compressed)", "Quality"};
     for (const std::string& title : titles)
         if (text.measure(title, {FontFace::Interface, 11}).width <= height) return title;
@@ -117,12 +111,10 @@ Arrangement arrange(const CalibrationViewData& data, const ParameterValues& opti
     return {chartFor(data, options, SeriesNames::Legend, viewport), false};
 }
 
-std::string percent(double share) { return formatFixed(100 * share, 1) + " %"; }
-
 std::string neededText(const CalibrationViewData& data, const CalibrationSeries& series,
                        const ParameterValues& options) {
     const NeededRetention needed = neededBy(series, options);
-    std::string text = fmt::format("{} {} {}", series.letter, series.policyName, percent(needed.retention));
+    std::string text = letteredName(series) + " " + formatPercent(needed.retention);
     if (!std::isnan(needed.band.low))
         text +=
             fmt::format(" ({} to {})", formatFixed(100 * needed.band.low, 1), formatFixed(100 * needed.band.high, 1));
@@ -156,12 +148,6 @@ std::vector<std::string> rowOf(const CalibrationViewData& data, const Calibratio
             number(misfit.explained())};
 }
 
-std::vector<OptionNeed> optionNeeds() {
-    return {{"weight", {{"source", choicesBut(*makeOptions(), "source", {"given"})}}},
-            {"k", {{"source", {"given"}}}},
-            {"table", {{"source", {"table"}}}}};
-}
-
 class CalibrationView final : public View {
 public:
     CalibrationView()
@@ -169,15 +155,16 @@ public:
                 .name = "Calibration",
                 .summary = "Quality against retention, and the retention that each policy needs",
                 .paper = "Compactor Figs. 6, 7",
-                .help = std::string(viewExplanation("calibration_view")),
-                .options = makeOptions(),
-                .needs = optionNeeds(),
+                .needs = {{"weight", {{"source", choicesBut(makeOptions(), "source", {"given"})}}},
+                          {"k", {{"source", {"given"}}}},
+                          {"table", {{"source", {"table"}}}}},
                 .data = "calibration",
-                .teaching = TeachingRole::Steps}) {}
+                .teaching = TeachingRole::Steps},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         constexpr const char* measuring = "Measuring what compression costs…";
-        if (const std::string why = whyNoData<CalibrationViewData>(input, measuring); !why.empty()) return why;
+        if (const std::string why = whyNoData(input, measuring); !why.empty()) return why;
         const auto data = dataAs<CalibrationViewData>(input);
         if (!data->series.empty()) return "";
         return data->failures.empty() ? measuring : data->failures.front().sentence;
@@ -238,11 +225,11 @@ public:
         const auto data = dataAs<CalibrationViewData>(input);
         const PickId pick = pickAt(scene, at, 3);
         const bool isPoint = pick.kind == PickId::Kind::Cell;
-        if (!data || (!isPoint && pick.kind != PickId::Kind::Handle)) return {};
+        if (!isPoint && pick.kind != PickId::Kind::Handle) return {};
         const auto index = static_cast<std::size_t>(isPoint ? pick.index / kPointsPerSeries : pick.index);
         const CalibrationSeries& series = data->series.at(index);
         PointFacts facts;
-        facts.rows = {{"policy", fmt::format("{} {}, {}", series.letter, series.policyName, series.variant)},
+        facts.rows = {{"policy", letteredName(series) + ", " + series.variant},
                       {"context", series.context},
                       {"points", kindOf(series)}};
         if (isPoint) {

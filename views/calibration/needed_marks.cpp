@@ -14,7 +14,7 @@ const TextStyle kTauStyle{FontFace::Interface, 11, FontWeight::SemiBold};
 
 bool coversAPoint(const Box& box, const PlotFrame& frame, const CalibrationViewData& data) {
     constexpr double kMark = 4;
-    const Box around{box.x - kMark, box.y - kMark, box.width + 2 * kMark, box.height + 2 * kMark};
+    const Box around = box.grown(kMark);
     return std::any_of(data.series.begin(), data.series.end(), [&](const CalibrationSeries& series) {
         return std::any_of(series.triples.begin(), series.triples.end(), [&](const CalibrationTriple& triple) {
             return around.contains(frame.toPixels(triple.retention, triple.quality));
@@ -34,8 +34,7 @@ Point ringPlace(const PlotFrame& frame, const CalibrationSeries& series, const P
 } // namespace
 
 void drawTau(SceneBuilder& builder, const PlotFrame& frame, double tau, const Theme& theme) {
-    const double y = frame.toPixels(0, tau).y;
-    builder.line({frame.plot.x, y}, {frame.plot.right(), y}, {theme.ink, 1, {4, 3}});
+    drawAcross(builder, frame, tau, {theme.ink, 1, {4, 3}});
 }
 
 void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, double tau,

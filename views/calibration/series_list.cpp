@@ -73,10 +73,6 @@ void appendSeries(std::vector<LegendEntry>& legend, const CalibrationViewData& d
                                    {theme.text3, 1.2, {}}));
 }
 
-LegendEntry wordsAlone(std::string words) {
-    return {std::move(words), Marker::Circle, kTransparent, {kTransparent, 0, {}}, 0};
-}
-
 /// "A, C poor fits", once for all.
 void appendPoor(std::vector<LegendEntry>& legend, const CalibrationViewData& data, const ParameterValues& options) {
     std::vector<std::string> poor;
@@ -89,7 +85,7 @@ void appendPoor(std::vector<LegendEntry>& legend, const CalibrationViewData& dat
         }
     if (poor.empty()) return;
     const std::string who = poor.size() == named && named > 1 ? "all" : fmt::format("{}", fmt::join(poor, ", "));
-    legend.push_back(wordsAlone(fmt::format("{} {}{}", who, kPoor, poor.size() > 1 ? "s" : "")));
+    legend.push_back(wordsEntry(fmt::format("{} {}{}", who, kPoor, poor.size() > 1 ? "s" : "")));
 }
 
 /// The marks of each series with points, and after the last of a kind what they are: "B," "C proxy".
@@ -135,10 +131,8 @@ std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const Paramet
     if (names != SeriesNames::List) appendSeries(legend, data, options, wording, theme);
     if (names != SeriesNames::List && wording >= Wording::PoorOnce) appendPoor(legend, data, options);
     if (names == SeriesNames::List || wording != Wording::Letters) appendMarks(legend, data, theme);
-    const bool anyProxy =
-        std::any_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& one) { return one.proxy; });
-    if (names != SeriesNames::List && wording == Wording::Full && anyProxy)
-        legend.push_back(wordsAlone("proxy: not losses of the model"));
+    if (names != SeriesNames::List && wording == Wording::Full && data.anyProxy())
+        legend.push_back(wordsEntry("proxy: not losses of the model"));
     if (room == Room::Panel || (room == Room::LowPanel && wording <= Wording::Plain))
         legend.push_back(lineEntry("k = 0: incompressible", {theme.text3, 1, {1, 3}}));
     for (const CalibrationFailure& failure : data.failures)
@@ -202,8 +196,7 @@ void SeriesList::draw(SceneBuilder& builder, Point topLeft, const Theme& theme) 
     };
     double y = topLeft.y + kRowPitch / 2;
     eachColumn([&](int column, double right) {
-        if (*kHeads[column])
-            builder.text({right, y}, kHeads[column], kHead, theme.text2, HorizontalAlign::Right, VerticalAlign::Middle);
+        if (*kHeads[column]) builder.label({right, y}, kHeads[column], kHead, theme.text2, HorizontalAlign::Right);
     });
     for (const Row& row : m_rows) {
         y += kRowPitch;
@@ -215,13 +208,11 @@ void SeriesList::draw(SceneBuilder& builder, Point topLeft, const Theme& theme) 
             mark.points = std::make_shared<std::vector<Point>>(1, Point{topLeft.x + kLine + 9, y});
             builder.points(std::move(mark));
         }
-        builder.text({topLeft.x + kMark, y}, builder.elide(row.name, kName, m_names), kName, theme.text1,
-                     HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.label({topLeft.x + kMark, y}, builder.elide(row.name, kName, m_names), kName, theme.text1);
         eachColumn([&](int column, double right) {
             if (!row.cells[column].empty())
-                builder.text({right, y}, row.cells[column], column == Verdict ? kName : kNumber,
-                             column == Verdict ? theme.warning : theme.text1, HorizontalAlign::Right,
-                             VerticalAlign::Middle);
+                builder.label({right, y}, row.cells[column], column == Verdict ? kName : kNumber,
+                              column == Verdict ? theme.warning : theme.text1, HorizontalAlign::Right);
         });
     }
 }

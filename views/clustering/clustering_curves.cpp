@@ -1,7 +1,6 @@
 // The contents of the reservoirs with a test of their distribution, and two curves independent of policies: clusters
 // against the radius, and the covering radius against the number of greedy centres.
 #include "views/clustering/clustering_pictures.h"
-#include "views/common/gathered_marks.h"
 
 #include <fmt/format.h>
 
@@ -70,21 +69,17 @@ PlotFrame ClusteringPainter::cover(const Box& area) {
     const SubPlot plot(m_viewport, area, {1, count, AxisScale::Logarithmic, "Greedy centres k"},
                        {low / 1.1, high * 1.1, AxisScale::Logarithmic, "Covering radius"});
     plot.open(m_builder, m_theme);
-    if (m_data.centres && !m_data.centres->order.empty()) {
-        const double x = plot.frame.toPixels(static_cast<double>(m_data.centres->order.size()), high).x;
-        m_builder.line({x, plot.frame.plot.y}, {x, plot.frame.plot.bottom()}, {m_theme.ink, 1, {5, 3}});
-    }
+    const auto chosen = m_data.centres ? std::ssize(m_data.centres->order) : 0;
+    if (chosen > 0) drawUpright(m_builder, plot.frame, static_cast<double>(chosen), {m_theme.ink, 1, {5, 3}});
     std::vector<Point> line;
     for (std::size_t k = 0; k < m_data.coverRadius.size(); ++k)
         if (m_data.coverRadius[k] > 0)
             line.push_back(plot.frame.toPixels(static_cast<double>(k + 1), m_data.coverRadius[k]));
     if (line.size() > 1) m_builder.polyline(std::move(line), {m_colour, 1.8, {}});
     m_builder.popClip();
-    if (m_data.centres && !m_data.centres->order.empty())
+    if (chosen > 0)
         note(plot.frame,
-             fmt::format("k = {}: radius {}", formatCount(std::ssize(m_data.centres->order)),
-                         formatShort(m_data.centres->radius.back())),
-             true);
+             fmt::format("k = {}: radius {}", formatCount(chosen), formatShort(m_data.centres->radius.back())), true);
     m_builder.rectangle(plot.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, -3});
     drawAxes(m_builder, plot.frame, plot.style, m_theme);
     return plot.frame;
@@ -116,8 +111,8 @@ PlotFrame ClusteringPainter::reservoir(const Box& area) {
             const double x = frame.toPixels(token + 0.5, 0).x;
             m_builder.line({x, rail.y}, {x, rail.bottom()}, {withAlpha(m_colour, 0.6), 1, {}});
         }
-    m_builder.text({rail.x - 4, rail.y + kRail / 2}, "M", {FontFace::Monospace, 10, FontWeight::Bold}, m_theme.text2,
-                   HorizontalAlign::Right, VerticalAlign::Middle);
+    m_builder.label({rail.x - 4, rail.y + kRail / 2}, "M", {FontFace::Monospace, 10, FontWeight::Bold}, m_theme.text2,
+                    HorizontalAlign::Right);
     drawAxes(m_builder, frame, plot.style, m_theme);
     return frame;
 }

@@ -3,7 +3,6 @@
 #include "views/clustering/clustering_pictures.h"
 
 #include "core/policies/policy.h"
-#include "views/common/gathered_marks.h"
 #include "views/common/policy_style.h"
 #include "views/common/token_marks.h"
 #include "views/common/voronoi_tint.h"
@@ -54,14 +53,12 @@ void ClusteringPainter::note(const PlotFrame& frame, const std::string& text, bo
     const std::string shown = m_builder.elide(text, style, frame.plot.width - 14);
     const double width = m_builder.width(shown, style), y = top ? frame.plot.y + 11 : frame.plot.bottom() - 11;
     m_builder.rectangle({frame.plot.right() - width - 10, y - 8, width + 8, 16}, withAlpha(m_theme.canvas, 0.93));
-    m_builder.text({frame.plot.right() - 6, y}, shown, style, m_theme.text1, HorizontalAlign::Right,
-                   VerticalAlign::Middle);
+    m_builder.label({frame.plot.right() - 6, y}, shown, style, m_theme.text1, HorizontalAlign::Right);
 }
 
 void ClusteringPainter::cursorLine(const PlotFrame& frame) {
     if (!m_input.cursor) return;
-    const double x = frame.toPixels(m_state.read, frame.y.low).x;
-    m_builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, {m_theme.ink, 1, {5, 3}});
+    drawUpright(m_builder, frame, m_state.read, {m_theme.ink, 1, {5, 3}});
 }
 
 Colour ClusteringPainter::ballColour() const {
@@ -147,7 +144,7 @@ PlotFrame ClusteringPainter::plane(const Box& area) {
     range = m_viewport.range.value_or(
         Viewport::Range{range.xMin - margin, range.xMax + margin, range.yMin - margin, range.yMax + margin});
     const auto title = [&](int axis) {
-        return fmt::format("PC {} ({} % of variance)", axis + 1, formatFixed(100 * m_data.explained[axis], 1));
+        return fmt::format("PC {} ({} of variance)", axis + 1, formatPercent(m_data.explained[axis]));
     };
     SubPlot plot(m_viewport, area, {range.xMin, range.xMax, AxisScale::Linear, title(0)},
                  {range.yMin, range.yMax, AxisScale::Linear, title(1)});
@@ -228,8 +225,7 @@ PlotFrame ClusteringPainter::radii(const Box& area) {
                        {0.8, 1.4 * std::max(2.0, most), AxisScale::Logarithmic, "Tokens of the cluster"},
                        {0, std::max(1e-6, 1.1 * stream.delta), AxisScale::Linear, "Radius max ‖k − x‖"});
     plot.open(m_builder, m_theme);
-    const double limit = plot.frame.toPixels(1, stream.delta).y;
-    m_builder.line({plot.frame.plot.x, limit}, {plot.frame.plot.right(), limit}, {m_theme.ink, 1, {5, 3}});
+    drawAcross(m_builder, plot.frame, stream.delta, {m_theme.ink, 1, {5, 3}});
     GatheredMarks marks;
     for (std::size_t c = 0; c < m_state.clusters; ++c)
         marks.add(plot.frame.toPixels(static_cast<double>(m_state.counts[c]), m_state.radii[c]),

@@ -1,9 +1,8 @@
 // SubGen promises sublinear memory if keys form few clusters. The view shows the clusters, their growth with the stream
 // and with the radius, and the reservoirs.
+#include "core/parameters/parameter_rows.h"
 #include "views/clustering/clustering_pictures.h"
 #include "views/common/pane_offers.h"
-#include "views/common/view_options.h"
-#include "views/explanations.h"
 
 #include <fmt/format.h>
 
@@ -14,31 +13,32 @@ namespace kvscope {
 
 namespace {
 
-std::shared_ptr<const ParameterTable> makeOptions() {
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("picture", "Picture", "Which plot. The last two need no policy.",
-                     "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1",
-                     {{"overview", "Overview", "clusters on two principal axes, m over time, sizes"},
-                      {"births", "m over time", "clusters opened while the stream is read"},
-                      {"sizes", "Sizes and radii", "tokens and width of every cluster"},
-                      {"reservoir", "Reservoirs", "what every slot holds, and how old it is"},
-                      {"sampling", "Sampling", "realised against ideal counts of the value reservoir"},
-                      {"delta", "m against δ", "clusters at other radii: keys, keys before RoPE, values"},
-                      {"radius", "Radius against k", "covering radius of k greedy centres"}},
-                     Stage::Features),
-        choiceOption("balls", "Circles", "What is drawn around a representative in the overview.", "SubGen Algorithm 1",
-                     {{"plane", "Members in the plane", "as far as its members lie in this plane"},
-                      {"head", "Radius in the head",
-                       "max ‖k − x‖, which holds all its members: in many dimensions most of the picture"},
-                      {"none", "None", "representatives alone"}}),
-        flagOption("tint", "Voronoi tint",
-                   "Tints the overview's plane by the representative or centre that is nearest in it, which need not "
-                   "be the nearest in the head.",
-                   "SubGen Fig. 1"),
-        choiceOption("delta_scale", "δ in", "Unit of the radius in the picture m against δ.", "this program's",
-                     {{"relative", "Median distances",
-                       "of the pairwise distances of the same vectors, so that keys and values compare"},
-                      {"absolute", "Own units", "as the policy takes it"}})});
+ParameterTable makeOptions() {
+    return {choiceRow("picture", "Picture",
+                      {{"overview", "Overview", "clusters on two principal axes, m over time, sizes"},
+                       {"births", "m over time", "clusters opened while the stream is read"},
+                       {"sizes", "Sizes and radii", "tokens and width of every cluster"},
+                       {"reservoir", "Reservoirs", "what every slot holds, and how old it is"},
+                       {"sampling", "Sampling", "realised against ideal counts of the value reservoir"},
+                       {"delta", "m against δ", "clusters at other radii: keys, keys before RoPE, values"},
+                       {"radius", "Radius against k", "covering radius of k greedy centres"}},
+                      Stage::Features, "Which plot. The last two need no policy.",
+                      "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1"),
+            choiceRow("balls", "Circles",
+                      {{"plane", "Members in the plane", "as far as its members lie in this plane"},
+                       {"head", "Radius in the head",
+                        "max ‖k − x‖, which holds all its members: in many dimensions most of the picture"},
+                       {"none", "None", "representatives alone"}},
+                      Stage::Select, "What is drawn around a representative in the overview.", "SubGen Algorithm 1"),
+            flagRow("tint", "Voronoi tint", false, Stage::Select,
+                    "Tints the overview's plane by the representative or centre that is nearest in it, which need not "
+                    "be the nearest in the head.",
+                    "SubGen Fig. 1"),
+            choiceRow("delta_scale", "δ in",
+                      {{"relative", "Median distances",
+                        "of the pairwise distances of the same vectors, so that keys and values compare"},
+                       {"absolute", "Own units", "as the policy takes it"}},
+                      Stage::Select, "Unit of the radius in the picture m against δ.", "this program's")};
 }
 
 /// The overview: clusters on the left, two plots stacked on the right; in little room the clusters alone.
@@ -198,12 +198,6 @@ std::vector<std::vector<std::string>> curveRows(const ClusteringData& data) {
     return rows;
 }
 
-std::vector<OptionNeed> optionNeeds() {
-    return {{"balls", {{"picture", {"overview"}}}},
-            {"tint", {{"picture", {"overview"}}}},
-            {"delta_scale", {{"picture", {"delta"}}}}};
-}
-
 class ClusteringView final : public View {
 public:
     ClusteringView()
@@ -211,15 +205,13 @@ public:
                 .name = "Clustering",
                 .summary = "SubGen's clusters, reservoirs and greedy centres, and how their number grows",
                 .paper = "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1",
-                .help = std::string(viewExplanation("clustering_view")),
-                .options = makeOptions(),
-                .needs = optionNeeds(),
+                .needs = {{"balls", {{"picture", {"overview"}}}},
+                          {"tint", {{"picture", {"overview"}}}},
+                          {"delta_scale", {{"picture", {"delta"}}}}},
                 .data = "clustering",
-                .teaching = TeachingRole::Steps}) {}
-
-    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        return whyNoData<ClusteringData>(input, "Computing the clusters…");
-    }
+                .waiting = "Computing the clusters…",
+                .teaching = TeachingRole::Steps},
+               makeOptions()) {}
 
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
         const auto data = dataAs<ClusteringData>(input);
@@ -232,10 +224,7 @@ public:
         drawTopLegend(builder, viewport, legend, frame.plot.x);
         drawProvenance(builder, input, viewport);
         scene.plot = frame.plot;
-        if (picture == "overview") { // two linear axes: worth zooming
-            scene.xMin = frame.x.low, scene.xMax = frame.x.high;
-            scene.yMin = frame.y.low, scene.yMax = frame.y.high;
-        }
+        if (picture == "overview") setDataRange(scene, frame); // two linear axes: worth zooming
         return scene;
     }
 
@@ -275,8 +264,7 @@ public:
 
     std::optional<PaneOffer> offer(const ViewInput& input, const ParameterValues& options) const override {
         const std::string& picture = options.choice("picture");
-        if (picture == "delta" || picture == "radius") // of the keys, whatever the policy
-            return std::nullopt;
+        if (picture == "delta" || picture == "radius") return std::nullopt; // of the keys, whatever the policy
         if (picture == "reservoir" || picture == "sampling" || picture == "births")
             return offerPolicy(input, {PolicyFamily::Clusters});
         return offerPolicy(input, {PolicyFamily::Clusters, PolicyFamily::Centres});
@@ -296,7 +284,7 @@ public:
                        Point at) const override {
         const auto data = dataAs<ClusteringData>(input);
         const PickId pick = pickAt(scene, at, 4);
-        if (!data || pick.kind == PickId::Kind::None) return {};
+        if (pick.kind == PickId::Kind::None) return {};
         if (pick.kind == PickId::Kind::Token) return tokenFacts(*data, static_cast<TokenIndex>(pick.index));
         if (pick.index == -3 && scene.plot.width > 0 && options.choice("picture") == "radius") {
             const double last = std::max<double>(2, static_cast<double>(data->coverRadius.size()));

@@ -25,8 +25,6 @@ TokenIndex lastBefore(const std::vector<TokenIndex>& accepted, TokenIndex end) {
     return at == accepted.begin() ? -1 : *(at - 1);
 }
 
-std::string quoted(const ViewInput& input, TokenIndex token) { return quotedToken(input, token); }
-
 std::int64_t slotsTaken(const std::vector<std::vector<TokenIndex>>& histories, TokenIndex token) {
     return std::count_if(histories.begin(), histories.end(), [&](const auto& accepted) {
         return std::binary_search(accepted.begin(), accepted.end(), token);
@@ -96,11 +94,12 @@ std::string streamCaption(const ViewInput& input, const SubgenLog::Head& stream)
     if (stream.representatives[c] == token)
         return fmt::format("Token {} is farther than δ = {} from all {} representatives and opens cluster {}; all {} "
                            "slots hold it. {}.",
-                           quoted(input, token), formatShort(stream.delta), formatCount(static_cast<std::int64_t>(c)),
-                           formatCount(static_cast<std::int64_t>(c) + 1), stream.clusterHistory[c].size(), value);
+                           quotedToken(input, token), formatShort(stream.delta),
+                           formatCount(static_cast<std::int64_t>(c)), formatCount(static_cast<std::int64_t>(c) + 1),
+                           stream.clusterHistory[c].size(), value);
     return fmt::format(
         "Token {} joins the cluster of {}, {} ≤ δ = {} away: n = {}, and {} of {} slots take it (chance 1/{}). {}.",
-        quoted(input, token), quoted(input, stream.representatives[c]), formatShort(stream.distances[i]),
+        quotedToken(input, token), quotedToken(input, stream.representatives[c]), formatShort(stream.distances[i]),
         formatShort(stream.delta), formatCount(state.counts[c]), slots, stream.clusterHistory[c].size(),
         state.counts[c], value);
 }

@@ -93,10 +93,7 @@ Scene finishChart(Chart& chart, const ViewInput& input, const Viewport& viewport
     drawAxes(builder, chart.frame, chart.style, theme);
     drawTopLegend(builder, viewport, chart.legend, chart.frame.plot.x);
     drawProvenance(builder, input, viewport, wholeModel);
-    if (!zoomable) return std::move(chart.scene);
-    chart.scene.plot = chart.frame.plot;
-    chart.scene.xMin = chart.frame.x.low, chart.scene.xMax = chart.frame.x.high;
-    chart.scene.yMin = chart.frame.y.low, chart.scene.yMax = chart.frame.y.high;
+    if (zoomable) setDataRange(chart.scene, chart.frame);
     return std::move(chart.scene);
 }
 

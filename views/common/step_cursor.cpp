@@ -13,13 +13,12 @@ void drawChip(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme,
     const double width = builder.width(label, style) + 2 * kChipPad;
     const double left = std::clamp(x - width / 2, frame.plot.x, std::max(frame.plot.x, frame.plot.right() - width));
     builder.rectangle({left, frame.plot.y, width, kChipHeight}, theme.ink, {}, 3);
-    builder.text({left + width / 2, frame.plot.y + kChipHeight / 2}, label, style, theme.paper, HorizontalAlign::Centre,
-                 VerticalAlign::Middle);
+    builder.label({left + width / 2, frame.plot.y + kChipHeight / 2}, label, style, theme.paper,
+                  HorizontalAlign::Centre);
     const TextStyle plain{FontFace::Interface, 11};
     const std::string rest = "not read yet";
     if (left + width + 8 + builder.width(rest, plain) < frame.plot.right())
-        builder.text({left + width + 8, frame.plot.y + kChipHeight / 2}, rest, plain, theme.text2,
-                     HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.label({left + width + 8, frame.plot.y + kChipHeight / 2}, rest, plain, theme.text2);
 }
 
 } // namespace

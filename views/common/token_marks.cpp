@@ -1,8 +1,6 @@
 // One way of drawing tokens where a view has given them a place: the same marks, the same order, the same rings.
 #include "views/common/token_marks.h"
 
-#include "views/common/gathered_marks.h"
-
 #include <algorithm>
 #include <cmath>
 

@@ -3,7 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/base/number_text.h"
-#include "views/common/view_options.h"
+#include "core/parameters/parameter_rows.h"
 
 #include <fmt/format.h>
 
@@ -57,9 +57,9 @@ std::string ValueRange::text() const {
 }
 
 ParameterSpec valueRangeOption(void (*check)(std::string_view)) {
-    return textOption(kValueRangeOption, "Colour range",
-                      "Values at the ends of the colours, like 0.001..0.2; auto: as the scale has them.",
-                      "the handles of the colour column", "auto", check);
+    return textRow(kValueRangeOption, "Colour range", "auto", Stage::Select,
+                   "Values at the ends of the colours, like 0.001..0.2; auto: as the scale has them.",
+                   "the handles of the colour column", check);
 }
 
 void checkValueRange(std::string_view text, std::span<const std::string_view> known, const char* whose) {

@@ -2,8 +2,18 @@
 // other.
 #include "views/common/colour_scale.h"
 #include "views/common/view_facts.h"
+#include "views/explanations.h"
 
 namespace kvscope {
+
+View::View(ViewCard card, ParameterTable options) : m_card(std::move(card)) {
+    m_card.help = viewExplanation(m_card.id + "_view");
+    m_card.options = std::make_shared<const ParameterTable>(std::move(options));
+}
+
+std::string View::whyNoPicture(const ViewInput& input, const ParameterValues&) const {
+    return whyNoData(input, m_card.waiting);
+}
 
 Scene View::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
     const std::string why = whyNoPicture(input, options);

@@ -97,9 +97,7 @@ std::string selectionWord(const TokenFocus& focus) {
 
 std::string keptShare(const RunResult& result, KvHeadIndex head) {
     const HeadSelection& chosen = headOf(result, head);
-    const auto percent = [&](double tokens) {
-        return formatFixed(100 * tokens / static_cast<double>(result.visible), 1) + " %";
-    };
+    const auto percent = [&](double tokens) { return formatPercent(tokens / static_cast<double>(result.visible)); };
     const std::string own = percent(chosen.attendedTokens());
     return chosen.queryHeads.empty()
                ? own
@@ -183,10 +181,16 @@ Scene emptyScene(const std::string& sentence, const Viewport& viewport) {
     const auto lines = builder.wrap(sentence, style, viewport.width - 32);
     double y = viewport.height / 2 - 9 * (static_cast<double>(lines.size()) - 1);
     for (const std::string& line : lines) {
-        builder.text({viewport.width / 2, y}, line, style, theme.text2, HorizontalAlign::Centre, VerticalAlign::Middle);
+        builder.label({viewport.width / 2, y}, line, style, theme.text2, HorizontalAlign::Centre);
         y += 18;
     }
     return scene;
+}
+
+std::string whyNoData(const ViewInput& input, const std::string& waiting) {
+    if (!input.capture) return kNoCapture;
+    if (!input.data.error.empty()) return input.data.error;
+    return input.data.value ? "" : waiting;
 }
 
 std::string whyEmpty(const ViewInput& input, const PaneData& pane) {

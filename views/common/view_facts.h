@@ -51,8 +51,12 @@ std::string selectionWord(const TokenFocus& focus);
 /// "25.0 %": kept share of the tokens before the cut.
 std::string keptShare(const RunResult& result, KvHeadIndex head);
 
-/// "A  KeyDiff, kvpress".
+/// "KeyDiff, kvpress".
 std::string paneTitle(const PaneData& pane);
+/// "A KeyDiff": of a pane, or of what was computed for one.
+template <class Owner> std::string letteredName(const Owner& owner) {
+    return std::string(1, owner.letter) + " " + owner.policyName;
+}
 
 /// "layer 3, KV head 1 (0-based) · cut: end of context, 995", with "simulated ..." and "fast arithmetic" where that is
 /// so. `wholeModel`: a picture of all heads names none.
@@ -80,13 +84,9 @@ Scene blankScene(const Viewport& viewport);
 /// A scene that says in one sentence why there is nothing to see.
 Scene emptyScene(const std::string& sentence, const Viewport& viewport);
 
-/// Why a view of Data is empty: no capture, the reason for missing data, or `waiting`; an empty text when there are
+/// Why a view of data is empty: no capture, the reason for missing data, or `waiting`; an empty text when there are
 /// data.
-template <class Data> std::string whyNoData(const ViewInput& input, const char* waiting) {
-    if (!input.capture) return kNoCapture;
-    if (!input.data.error.empty()) return input.data.error;
-    return dataAs<Data>(input) ? "" : waiting;
-}
+std::string whyNoData(const ViewInput& input, const std::string& waiting);
 
 /// Why this pane has no result; empty when it has one.
 std::string whyEmpty(const ViewInput& input, const PaneData& pane);

@@ -4,9 +4,9 @@
 
 #include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
-#include "views/common/gathered_marks.h"
 #include "views/common/measure_options.h"
 #include "views/common/pane_identity.h"
+#include "views/common/view_facts.h"
 #include "views/curves/end_labels.h"
 #include "views/curves/present_line.h"
 
@@ -70,7 +70,7 @@ std::string legendNote(const CurvesData& data, const Curve& curve) {
 }
 
 std::string labelOf(const CurvesData& data, const Curve& curve) {
-    return std::string(1, curve.letter) + " " + curve.policyName + legendNote(data, curve);
+    return letteredName(curve) + legendNote(data, curve);
 }
 
 /// The line as it is drawn, with its marker; a level has no marks and a single point no line.
@@ -89,8 +89,7 @@ std::vector<LegendEntry> legendOf(const CurvesData& data, const ViewInput& input
     std::vector<LegendEntry> legend;
     for (const Curve& curve : data.curves)
         if (named) legend.push_back(legendEntry(data, curve, identityOf(input, curve.letter, curve.policyId, theme)));
-    if (data.captures > 1)
-        legend.push_back({"thin: one capture; band: 95 % interval of the mean", Marker::Circle, kTransparent, {}, 0});
+    if (data.captures > 1) legend.push_back(wordsEntry("thin: one capture; band: 95 % interval of the mean"));
     return legend;
 }
 
@@ -174,8 +173,8 @@ void drawCurve(SceneBuilder& builder, const PlotFrame& frame, const CurvesData& 
     auto id = static_cast<std::int64_t>(index) * kMostPoints;
     for (const CurvePoint& point : curve.points) marks.add(frame.toPixels(xOf(point, options), point.mean), id++);
     if (marks.points().size() > 1) builder.polyline(marks.points(), {identity.colour(), 1.6, identity.dash()});
-    builder.points(marks.as(std::string(1, curve.letter) + " " + curve.policyName, PickId::Kind::Node,
-                            identity.marker(), kMarkRadius, identity.colour(), {}));
+    builder.points(
+        marks.as(letteredName(curve), PickId::Kind::Node, identity.marker(), kMarkRadius, identity.colour(), {}));
 }
 
 constexpr double kLabelPitch = 14, kLeader = 16;
@@ -240,8 +239,7 @@ void drawEndLabels(SceneBuilder& builder, const PlotFrame& frame, const CurvesDa
         const Point end = endOf(frame, data, curve, options);
         builder.polyline({{end.x + 4, end.y}, {frame.plot.right() + 6, heights[i]}, {left - 3, heights[i]}},
                          {colour, 1, {}});
-        builder.text({left, heights[i]}, labelOf(data, curve), kEndLabel, colour, HorizontalAlign::Left,
-                     VerticalAlign::Middle);
+        builder.label({left, heights[i]}, labelOf(data, curve), kEndLabel, colour);
     }
 }
 

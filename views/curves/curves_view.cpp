@@ -1,11 +1,11 @@
 // A measure at every budget, or at every value of a parameter: one curve per pane. Budgets are drawn at the realised
 // retention.
+#include "core/parameters/parameter_rows.h"
 #include "core/policies/policy.h"
 #include "views/common/measure_options.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 #include "views/curves/curves_painter.h"
-#include "views/explanations.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>
@@ -16,30 +16,30 @@ namespace kvscope {
 
 namespace {
 
-std::shared_ptr<const ParameterTable> makeOptions() {
+ParameterTable makeOptions() {
     constexpr const char* source = "BalanceKV Fig. 1, KeyDiff Tables 9 to 13";
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("measure", "Measure", "What the curves show.", source, measureChoices(), Stage::Features),
-        choiceOption(
-            "heads", "Heads", "Over which heads the mean runs.", source,
+    return {
+        choiceRow("measure", "Measure", measureChoices(), Stage::Features, "What the curves show.", source),
+        choiceRow(
+            "heads", "Heads",
             {{"kv_head", "This KV head", "with the query heads that read it"}, {"layer", "The layer", "all heads"}},
-            Stage::Features),
-        integerOption("seeds", "Seeds", "Runs of a policy that draws random numbers; the band shows their extremes.",
-                      source, 1, 10, 5, Stage::Features),
-        namingOption("vary", "Vary",
-                     "A number among the policies' parameters that runs along the curves, each pane at its own "
-                     "budget, as id or id=v1,v2; empty: the budget.",
-                     "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.4", kNumberUnit),
-        namingOption(
-            "captures", "Further captures",
-            "FILE.h5;FILE.h5: the curves become means over these and the open one, each prompt a thin line; the "
-            "same layer and KV head of each.",
-            source, kCaptureFilesUnit),
-        choiceOption("against", "Against", "The horizontal axis while the budget varies.", source,
-                     {{"retention", "Retention", "realised share of tokens kept"},
-                      {"bytes", "Bytes", "stored keys and values of the layer"}}),
-        choiceOption("scale", "Scale", "Of both axes.", source,
-                     {{"log", "Logarithmic", ""}, {"linear", "Linear", ""}})});
+            Stage::Features, "Over which heads the mean runs.", source),
+        integerRow("seeds", "Seeds", "", "", {1, 10, 5}, Stage::Features,
+                   "Runs of a policy that draws random numbers; the band shows their extremes.", source),
+        textRow("vary", "Vary", "", Stage::Features,
+                "A number among the policies' parameters that runs along the curves, each pane at its own "
+                "budget, as id or id=v1,v2; empty: the budget.",
+                "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.4", nullptr, kNumberUnit),
+        textRow("captures", "Further captures", "", Stage::Features,
+                "FILE.h5;FILE.h5: the curves become means over these and the open one, each prompt a thin line; the "
+                "same layer and KV head of each.",
+                source, nullptr, kCaptureFilesUnit),
+        choiceRow("against", "Against",
+                  {{"retention", "Retention", "realised share of tokens kept"},
+                   {"bytes", "Bytes", "stored keys and values of the layer"}},
+                  Stage::Select, "The horizontal axis while the budget varies.", source),
+        choiceRow("scale", "Scale", {{"log", "Logarithmic", ""}, {"linear", "Linear", ""}}, Stage::Select,
+                  "Of both axes.", source)};
 }
 
 /// The point of a curve for the same budget or value; a level has it everywhere. Null: it was refused there.
@@ -85,7 +85,7 @@ Contest contestOf(const CurvesData& data) {
 std::string nameOf(const CurvesData& data, const Curve& curve) {
     const auto same = std::count_if(data.curves.begin(), data.curves.end(),
                                     [&](const Curve& other) { return other.policyId == curve.policyId; });
-    return same > 1 ? std::string(1, curve.letter) + " " + curve.policyName : curve.policyName;
+    return same > 1 ? letteredName(curve) : curve.policyName;
 }
 
 std::string overCaptures(const CurvesData& data) {
@@ -155,8 +155,6 @@ std::vector<std::string> rowOf(const CurvesData& data, const Curve& curve, const
             curve.simulated ? "yes" : "no"};
 }
 
-std::vector<OptionNeed> optionNeeds() { return {{"against", {{"vary", {"", "budget"}}}}}; }
-
 class CurvesView final : public View {
 public:
     CurvesView()
@@ -164,16 +162,15 @@ public:
                 .name = "Budget curves",
                 .summary = "A measure against the budget or against a parameter, for all panes",
                 .paper = "BalanceKV Fig. 1; KeyDiff Tables 9, 10, 12",
-                .help = std::string(viewExplanation("curves_view")),
-                .options = makeOptions(),
-                .needs = optionNeeds(),
+                .needs = {{"against", {{"vary", {"", "budget"}}}}},
                 .data = "curves",
                 .place = ViewPlace::ModelSide,
-                .teaching = TeachingRole::Detail}) {}
+                .teaching = TeachingRole::Detail},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         constexpr const char* running = "Running the policies through the budgets…";
-        if (const std::string why = whyNoData<CurvesData>(input, running); !why.empty()) return why;
+        if (const std::string why = whyNoData(input, running); !why.empty()) return why;
         const auto data = dataAs<CurvesData>(input);
         if (std::any_of(data->curves.begin(), data->curves.end(), [](const Curve& c) { return !c.points.empty(); }))
             return "";
@@ -219,14 +216,14 @@ public:
 
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<CurvesData>(input);
-        const auto mark = data ? curveMarkAt(*data, scene, at) : std::nullopt;
+        const auto mark = curveMarkAt(*data, scene, at);
         if (!mark) return {};
         const Curve& curve = data->curves[mark->curve];
         const CurvePoint& point = curve.points[mark->point];
         PointFacts facts;
-        facts.rows = {{"policy", fmt::format("{} {}", curve.letter, curve.policyName)}};
+        facts.rows = {{"policy", letteredName(curve)}};
         if (!point.setting.empty()) facts.rows.emplace_back(data->parameter, point.setting);
-        facts.rows.emplace_back("kept", fmt::format("{} %", formatFixed(100 * point.retention, 1)));
+        facts.rows.emplace_back("kept", formatPercent(point.retention));
         const MeasureCard& measure = measureById(data->measure);
         facts.rows.emplace_back(measureWords(measure), formatShort(point.mean) + unitBehind(measure.unit));
         addSpread(facts, curve, point);

@@ -50,7 +50,7 @@ std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput
     }
     if (variesBudget(data)) {
         const double share = keptShareOf(result, input.kvHead);
-        return PresentPlace{100 * share, fmt::format("now {} %", formatFixed(100 * share, 1))};
+        return PresentPlace{100 * share, "now " + formatPercent(share)};
     }
     const ParameterValues& values = result.request.policy.values;
     if (result.request.recorded || !values.has(data.parameter)) return {};
@@ -76,14 +76,12 @@ void namePresentLine(SceneBuilder& builder, const PlotFrame& frame, const Presen
     for (const Point corner : corners) {
         const Box plate{corner.x, corner.y, width, kHeight};
         const bool inside = plate.x >= frame.plot.x + 2 && plate.right() <= frame.plot.right();
-        const int crossed =
-            crossings({plate.x - kMark, plate.y - kMark, plate.width + 2 * kMark, plate.height + 2 * kMark}, lines);
+        const int crossed = crossings(plate.grown(kMark), lines);
         if (inside && crossed < fewest) best = plate, fewest = crossed;
     }
     if (best.width <= 0) return; // a plot narrower than the words
     builder.rectangle(best, withAlpha(theme.canvas, 0.85));
-    builder.text({best.x + 3, best.y + kHeight / 2}, place.words, kStyle, theme.text1, HorizontalAlign::Left,
-                 VerticalAlign::Middle);
+    builder.label({best.x + 3, best.y + kHeight / 2}, place.words, kStyle, theme.text1);
 }
 
 } // namespace kvscope

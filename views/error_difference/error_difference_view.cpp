@@ -1,9 +1,9 @@
 // Two panes query by query: where one is better than the other, in the winner's colour.
+#include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/pane_identity.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
-#include "views/explanations.h"
 
 #include <fmt/format.h>
 
@@ -15,27 +15,30 @@ namespace kvscope {
 namespace {
 
 ParameterSpec paneOption(const char* id, const char* label, const char* help, int standard) {
-    ParameterSpec option = choiceOption(
-        id, label, help, "BalanceKV B.1, per query",
-        {{"A", "A", "first pane"}, {"B", "B", "second pane"}, {"C", "C", "third pane"}, {"D", "D", "fourth pane"}});
+    ParameterSpec option = choiceRow(
+        id, label,
+        {{"A", "A", "first pane"}, {"B", "B", "second pane"}, {"C", "C", "third pane"}, {"D", "D", "fourth pane"}},
+        Stage::Select, help, "BalanceKV B.1, per query");
     option.defaultValue = standard;
     return option;
 }
 
-std::shared_ptr<const ParameterTable> makeOptions() {
-    return std::make_shared<const ParameterTable>(ParameterTable{
+ParameterTable makeOptions() {
+    return {
         paneOption("above", "Above", "The pane whose advantage points up.", 0),
         paneOption("below", "Below", "The pane whose advantage points down.", 1),
-        choiceOption("measure", "Measure", "What is compared.", "BalanceKV B.1",
-                     {{"output_error", "Output error", "relative, smaller is better"},
-                      {"retained_mass", "Retained mass", "share of the attention on kept tokens, larger is better"}}),
-        choiceOption("heads", "Heads", "Which query heads are looked at.", "BalanceKV B.1",
-                     {{"one", "The query head", "as chosen in the bar above"},
-                      {"mean", "Mean of the group", "over the query heads that read this KV head"}}),
-        choiceOption(
-            "shown", "Shown", "Where the vertical axis ends.", "this program's",
-            {{"most", "Most queries", "a few that lie far beyond the others run out of the picture, with a mark"},
-             {"all", "All", "up to the largest"}})});
+        choiceRow("measure", "Measure",
+                  {{"output_error", "Output error", "relative, smaller is better"},
+                   {"retained_mass", "Retained mass", "share of the attention on kept tokens, larger is better"}},
+                  Stage::Select, "What is compared.", "BalanceKV B.1"),
+        choiceRow("heads", "Heads",
+                  {{"one", "The query head", "as chosen in the bar above"},
+                   {"mean", "Mean of the group", "over the query heads that read this KV head"}},
+                  Stage::Select, "Which query heads are looked at.", "BalanceKV B.1"),
+        choiceRow("shown", "Shown",
+                  {{"most", "Most queries", "a few that lie far beyond the others run out of the picture, with a mark"},
+                   {"all", "All", "up to the largest"}},
+                  Stage::Select, "Where the vertical axis ends.", "this program's")};
 }
 
 const PaneData* paneOf(const ViewInput& input, const std::string& letter) {
@@ -135,7 +138,7 @@ std::string meanWords(const Comparison& c) {
 std::vector<LegendEntry> legendOf(const ViewInput& input, const Comparison& c, ThemeId theme) {
     const auto entry = [&](const PaneData& pane, bool above) {
         return identityOf(input, pane, theme)
-            .legend(fmt::format("{} {} better: {} queries", pane.letter, pane.policyName, formatCount(c.wins(above))));
+            .legend(fmt::format("{} better: {} queries", letteredName(pane), formatCount(c.wins(above))));
     };
     std::vector<LegendEntry> legend = {entry(*c.above, true), entry(*c.below, false)};
     legend.push_back(lineEntry(meanWords(c), meanStroke(themeOf(theme))));
@@ -187,7 +190,7 @@ void writeBeyond(SceneBuilder& builder, const Comparison& c, const PlotFrame& fr
                       style, frame.plot.width - 16);
     const double width = builder.width(words, style), y = c.mean() > 0 ? frame.plot.bottom() - 12 : frame.plot.y + 12;
     builder.rectangle({frame.plot.right() - width - 10, y - 9, width + 8, 18}, withAlpha(theme.canvas, 0.93));
-    builder.text({frame.plot.right() - 6, y}, words, style, theme.text2, HorizontalAlign::Right, VerticalAlign::Middle);
+    builder.label({frame.plot.right() - 6, y}, words, style, theme.text2, HorizontalAlign::Right);
 }
 
 class ErrorDifferenceView final : public View {
@@ -197,9 +200,8 @@ public:
                 .name = "Error per query",
                 .summary = "Which of two panes serves each evaluation query better",
                 .paper = "BalanceKV B.1, before the mean is taken",
-                .help = std::string(viewExplanation("error_difference_view")),
-                .options = makeOptions(),
-                .place = ViewPlace::BesideRow}) {}
+                .place = ViewPlace::BesideRow},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
         if (!input.capture) return kNoCapture;
@@ -237,10 +239,9 @@ public:
         drawGrid(builder, chart.frame, theme);
         builder.pushClip(chart.frame.plot);
         drawBars(builder, input, c, chart.frame, viewport);
-        const double zero = chart.frame.toPixels(first, 0).y, mean = chart.frame.toPixels(first, c.mean()).y;
-        builder.line({chart.frame.plot.x, zero}, {chart.frame.plot.right(), zero}, {theme.axis, 1, {}});
+        drawAcross(builder, chart.frame, 0, {theme.axis, 1, {}});
         for (const Stroke& stroke : {Stroke{theme.casing, 1, {}}, meanStroke(theme)}) // visible on bars of every colour
-            builder.line({chart.frame.plot.x, mean}, {chart.frame.plot.right(), mean}, stroke);
+            drawAcross(builder, chart.frame, c.mean(), stroke);
         builder.rectangle(chart.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0}); // the whole plot answers
         const std::int64_t beyond = drawBeyond(builder, c, chart.frame, theme);
         writeBeyond(builder, c, chart.frame, beyond, theme);
@@ -256,8 +257,8 @@ public:
             return fmt::format("{} and {} serve every query alike", c.above->letter, c.below->letter);
         const bool mass = options.choice("measure") == "retained_mass";
         const bool onAverage = first ? c.mean() > 0 : c.mean() < 0;
-        return fmt::format("{} {} is better on {} of {} queries of {}, {} {} {} on average", winner.letter,
-                           winner.policyName, formatCount(c.wins(first)), formatCount(std::ssize(c.advantage)), c.heads,
+        return fmt::format("{} is better on {} of {} queries of {}, {} {} {} on average", letteredName(winner),
+                           formatCount(c.wins(first)), formatCount(std::ssize(c.advantage)), c.heads,
                            onAverage ? "by" : "yet worse by", formatShort(std::abs(c.mean())),
                            mass ? "of mass" : "of error");
     }
@@ -289,11 +290,9 @@ public:
         const auto value = [](double v) { return std::isnan(v) ? std::string("skipped") : formatShort(v); };
         PointFacts facts;
         facts.token = query;
-        facts.rows = {
-            {"query", quotedToken(input, query)},
-            {fmt::format("{} {}", c.above->letter, c.above->policyName), value(c.ofAbove[static_cast<std::size_t>(i)])},
-            {fmt::format("{} {}", c.below->letter, c.below->policyName),
-             value(c.ofBelow[static_cast<std::size_t>(i)])}};
+        facts.rows = {{"query", quotedToken(input, query)},
+                      {letteredName(*c.above), value(c.ofAbove[static_cast<std::size_t>(i)])},
+                      {letteredName(*c.below), value(c.ofBelow[static_cast<std::size_t>(i)])}};
         return facts;
     }
 };

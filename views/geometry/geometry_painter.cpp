@@ -4,7 +4,6 @@
 #include "core/metrics/measure_values.h"
 #include "core/metrics/theory.h"
 #include "views/common/chart.h"
-#include "views/common/gathered_marks.h"
 #include "views/common/pane_identity.h"
 #include "views/common/view_facts.h"
 
@@ -234,10 +233,7 @@ Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const 
     SceneBuilder builder = chart.builder(viewport);
     drawGrid(builder, chart.frame, theme);
     builder.pushClip(chart.frame.plot);
-    if (data.isSigned && explained) {
-        const double zero = chart.frame.toPixels(0, 0).x;
-        builder.line({zero, chart.frame.plot.y}, {zero, chart.frame.plot.bottom()}, {theme.axis, 1, kZeroDash});
-    }
+    if (data.isSigned && explained) drawUpright(builder, chart.frame, 0, {theme.axis, 1, kZeroDash});
     for (std::size_t i = 0; i < data.series.size(); ++i) {
         const Look look = lookOf(input, data, i, viewport.theme);
         drawSteps(builder, chart.frame, data.series[i].histogram, look, viewport);

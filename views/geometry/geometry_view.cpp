@@ -1,8 +1,7 @@
 // Cosines and norms of keys and queries as distributions, and two statements of KeyDiff held against every query.
+#include "core/parameters/parameter_rows.h"
 #include "views/common/option_needs.h"
 #include "views/common/view_facts.h"
-#include "views/common/view_options.h"
-#include "views/explanations.h"
 #include "views/geometry/geometry_painter.h"
 #include "views/scene/axes.h"
 
@@ -15,24 +14,23 @@ namespace kvscope {
 
 namespace {
 
-std::shared_ptr<const ParameterTable> makeOptions() {
+ParameterTable makeOptions() {
     constexpr const char* source = "KeyDiff Figs. 12 to 16, Lemma 3.1, Thm 3.2; BalanceKV Table 3";
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("figure", "Figure", "Which statistics are shown.", source,
-                     {{"cosines", "Cosine to the mean", "KeyDiff Fig. 13, every token"},
-                      {"means", "Mean key, mean query", "KeyDiff Fig. 14, every query head"},
-                      {"norms", "Norms", "KeyDiff Fig. 15, every token"},
-                      {"distinct", "Most distinct key", "KeyDiff Fig. 16, every query head"},
-                      {"log_det", "log det of kept keys", "KeyDiff Fig. 12, every KV head, all panes"},
-                      {"table3", "BalanceKV Table 3", "norms of queries, shifted keys and values"},
-                      {"lemma", "Lemma 3.1", "KeyDiff: weight against cosine, with the bound"},
-                      {"theorem", "Theorem 3.2", "KeyDiff: cosine of mean and top key, with the bound"}},
-                     Stage::Features),
-        choiceOption("scope", "Scope", "Whose vectors are counted; the two theorems look at one query head.", source,
-                     {{"model", "All layers", "of the capture, one by one"},
-                      {"layer", "The layer", "all its heads"},
-                      {"head", "This head", "the KV head and the query heads that read it"}},
-                     Stage::Features)});
+    return {choiceRow("figure", "Figure",
+                      {{"cosines", "Cosine to the mean", "KeyDiff Fig. 13, every token"},
+                       {"means", "Mean key, mean query", "KeyDiff Fig. 14, every query head"},
+                       {"norms", "Norms", "KeyDiff Fig. 15, every token"},
+                       {"distinct", "Most distinct key", "KeyDiff Fig. 16, every query head"},
+                       {"log_det", "log det of kept keys", "KeyDiff Fig. 12, every KV head, all panes"},
+                       {"table3", "BalanceKV Table 3", "norms of queries, shifted keys and values"},
+                       {"lemma", "Lemma 3.1", "KeyDiff: weight against cosine, with the bound"},
+                       {"theorem", "Theorem 3.2", "KeyDiff: cosine of mean and top key, with the bound"}},
+                      Stage::Features, "Which statistics are shown.", source),
+            choiceRow("scope", "Scope",
+                      {{"model", "All layers", "of the capture, one by one"},
+                       {"layer", "The layer", "all its heads"},
+                       {"head", "This head", "the KV head and the query heads that read it"}},
+                      Stage::Features, "Whose vectors are counted; the two theorems look at one query head.", source)};
 }
 
 std::string scatterFinding(const GeometryData& data) {
@@ -86,10 +84,6 @@ std::vector<std::vector<std::string>> pointRows(const ViewInput& input, const Ge
     return rows;
 }
 
-std::vector<OptionNeed> optionNeeds() {
-    return {{"scope", {{"figure", choicesBut(*makeOptions(), "figure", {"lemma", "theorem"})}}}};
-}
-
 class GeometryView final : public View {
 public:
     GeometryView()
@@ -97,20 +91,18 @@ public:
                 .name = "Geometry statistics",
                 .summary = "Where keys and queries point and how long they are, and two bounds held against them",
                 .paper = "KeyDiff Figs. 12 to 16, Lemma 3.1, Theorem 3.2; BalanceKV Table 3",
-                .help = std::string(viewExplanation("geometry_view")),
-                .options = makeOptions(),
-                .needs = optionNeeds(),
-                .data = "geometry"}) {}
+                .needs = {{"scope", {{"figure", choicesBut(makeOptions(), "figure", {"lemma", "theorem"})}}}},
+                .data = "geometry"},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         constexpr const char* measuring = "Measuring the first layer…";
-        if (const std::string why = whyNoData<GeometryData>(input, measuring); !why.empty()) return why;
+        if (const std::string why = whyNoData(input, measuring); !why.empty()) return why;
         const auto data = dataAs<GeometryData>(input);
         if (!data->isScatter() && data->series.empty()) return measuring;
         if (data->isScatter() && data->points.empty())
             return "Every evaluation query of this head gives one key all of its weight up to rounding: the bound has "
-                   "no "
-                   "point. Choose another query head.";
+                   "no point. Choose another query head.";
         return "";
     }
 
@@ -160,7 +152,7 @@ public:
 
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<GeometryData>(input);
-        if (!data || !scene.plot.contains(at)) return {};
+        if (!scene.plot.contains(at)) return {};
         if (data->isScatter()) return scatterFacts(input, *data, scene, at);
         const double value = scene.dataAt(at).x;
         PointFacts facts;

@@ -1,11 +1,11 @@
 // The whole model as a table of colours: layers down, heads across. A cell is a head; a click goes there.
+#include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/colour_scale.h"
 #include "views/common/measure_options.h"
 #include "views/common/option_needs.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
-#include "views/explanations.h"
 #include "views/head_grid/head_grid_data.h"
 
 #include <fmt/format.h>
@@ -31,11 +31,10 @@ const std::vector<ParameterChoice>& quantities() {
 
 void checkRange(std::string_view text) { checkValueRange(text, idsOf(quantities()), "the grid"); }
 
-std::shared_ptr<const ParameterTable> makeOptions() {
-    return std::make_shared<const ParameterTable>(
-        ParameterTable{choiceOption("quantity", "Quantity", "What a cell holds.", "KeyDiff Figs. 13-16", quantities(),
-                                    Stage::Features),
-                       colourMapOption(), valueRangeOption(checkRange)});
+ParameterTable makeOptions() {
+    return {
+        choiceRow("quantity", "Quantity", quantities(), Stage::Features, "What a cell holds.", "KeyDiff Figs. 13-16"),
+        colourMapOption(), valueRangeOption(checkRange)};
 }
 
 /// Of the cells that are there, as far as the data have come.
@@ -124,16 +123,16 @@ void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridDat
     const int rowStep = step(layout.cellHeight, 13), columnStep = step(layout.cellWidth, 20);
     for (std::size_t row = 0; row < data.rows.size(); row += static_cast<std::size_t>(rowStep)) {
         const Box cell = layout.cell(row, 0);
-        builder.text({cell.x - 5, cell.y + cell.height / 2}, std::to_string(data.rows[row].layer), label, theme.text3,
-                     HorizontalAlign::Right, VerticalAlign::Middle);
+        builder.label({cell.x - 5, cell.y + cell.height / 2}, std::to_string(data.rows[row].layer), label, theme.text3,
+                      HorizontalAlign::Right);
     }
     for (int column = 0; column < data.columns; column += columnStep) {
         const Box cell = layout.cell(0, column);
         builder.text({cell.x + cell.width / 2, cell.y - 5}, std::to_string(column), label, theme.text3,
                      HorizontalAlign::Centre);
     }
-    builder.text({layout.grid.x, layout.grid.y - 30}, builder.elide(titleOf(data), title, layout.grid.width), title,
-                 theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.label({layout.grid.x, layout.grid.y - 30}, builder.elide(titleOf(data), title, layout.grid.width), title,
+                  theme.text2);
     const Box last = layout.cell(data.rows.size() - 1, 0);
     const TextStyle note{FontFace::Interface, 10};
     builder.text({layout.grid.x, last.bottom() + 12},
@@ -160,8 +159,8 @@ void drawBudgets(SceneBuilder& builder, const HeadGridData& data, const Layout& 
         const double height = std::min(12.0, cell.height), length = std::max(1.0, kLongest * kept / budgets.most->kept);
         builder.rectangle({left, cell.y + (cell.height - height) / 2, length, height}, theme.kept);
         if (row % step == 0)
-            builder.text({left + length + 4, cell.y + cell.height / 2}, formatCount(std::llround(kept)), number,
-                         theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+            builder.label({left + length + 4, cell.y + cell.height / 2}, formatCount(std::llround(kept)), number,
+                          theme.text2);
     }
 }
 
@@ -171,9 +170,8 @@ void drawPresent(SceneBuilder& builder, const ViewInput& input, const HeadGridDa
     for (std::size_t row = 0; row < data.rows.size(); ++row) {
         if (data.rows[row].layer != input.layer.value) continue;
         const Box cell = layout.cell(row, data.perQueryHead ? input.queryHead.value : input.kvHead.value);
-        builder.rectangle({cell.x - 2, cell.y - 2, cell.width + 4, cell.height + 4}, kTransparent,
-                          {theme.casing, 3, {}});
-        builder.rectangle({cell.x - 1, cell.y - 1, cell.width + 2, cell.height + 2}, kTransparent, {theme.ink, 2, {}});
+        builder.rectangle(cell.grown(2), kTransparent, {theme.casing, 3, {}});
+        builder.rectangle(cell.grown(1), kTransparent, {theme.ink, 2, {}});
     }
 }
 
@@ -184,7 +182,7 @@ std::string headName(const HeadGridData& data, const HeadGridData::Row& row, std
 std::vector<OptionNeed> optionNeeds() {
     std::vector<std::string> withMiddle{"error_difference", "mean_cosine"}; // blue and red, whatever the map
     for (const std::string& measure : signedMeasures()) withMiddle.push_back(measure);
-    return {{"colours", {{"quantity", choicesBut(*makeOptions(), "quantity", withMiddle)}}}};
+    return {{"colours", {{"quantity", choicesBut(makeOptions(), "quantity", withMiddle)}}}};
 }
 
 class HeadGridView final : public View {
@@ -194,15 +192,11 @@ public:
                 .name = "Layer × head grid",
                 .summary = "One number for every head of the model",
                 .paper = "KeyDiff Fig. 14; the span tracker follows BalanceKV's needle task",
-                .help = std::string(viewExplanation("head_grid_view")),
-                .options = makeOptions(),
                 .needs = optionNeeds(),
                 .data = "head_grid",
-                .place = ViewPlace::Model}) {}
-
-    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        return whyNoData<HeadGridData>(input, "Computing the first layer…");
-    }
+                .waiting = "Computing the first layer…",
+                .place = ViewPlace::Model},
+               makeOptions()) {}
 
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
         const auto data = dataAs<HeadGridData>(input);
@@ -241,10 +235,7 @@ public:
                 if (std::isnan(value)) continue;
                 const bool worse = !worstRow || (data->higherIsBetter ? value < worstRow->values[worst]
                                                                       : value > worstRow->values[worst]);
-                if (worse) {
-                    worstRow = &row;
-                    worst = column;
-                }
+                if (worse) worstRow = &row, worst = column;
             }
         }
         if (!worstRow)
@@ -284,7 +275,7 @@ public:
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<HeadGridData>(input);
         const PickId pick = pickAt(scene, at, 0);
-        if (!data || pick.kind != PickId::Kind::Cell || data->columns == 0) return {};
+        if (pick.kind != PickId::Kind::Cell || data->columns == 0) return {};
         const auto row = static_cast<std::size_t>(pick.index / data->columns),
                    column = static_cast<std::size_t>(pick.index % data->columns);
         if (row >= data->rows.size()) return {};

@@ -12,12 +12,6 @@ namespace kvscope {
 
 namespace {
 
-double distanceToSegment(Point p, Point a, Point b) {
-    const double dx = b.x - a.x, dy = b.y - a.y, squared = dx * dx + dy * dy;
-    const double along = squared > 0 ? std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / squared, 0.0, 1.0) : 0.0;
-    return std::hypot(p.x - a.x - along * dx, p.y - a.y - along * dy);
-}
-
 /// A mark as its distance function; negative inside.
 class Shape {
 public:

@@ -1,12 +1,10 @@
 // How often each token is kept when only the seed changes.
 #include "core/metrics/statistics.h"
+#include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
-#include "views/common/gathered_marks.h"
 #include "views/common/policy_style.h"
 #include "views/common/token_marks.h"
 #include "views/common/view_facts.h"
-#include "views/common/view_options.h"
-#include "views/explanations.h"
 #include "views/keep_probability/keep_probability_data.h"
 
 #include <fmt/format.h>
@@ -21,16 +19,12 @@ namespace {
 
 constexpr std::int64_t kMostMarks = 20'000;
 
-std::shared_ptr<const ParameterTable> makeOptions() {
+ParameterTable makeOptions() {
     constexpr const char* source = "BalanceKV B.1 (10 seeds), Compactor (20 sketches)";
-    ParameterSpec smooth = integerOption("smooth", "Running mean", "Neighbouring tokens in the running mean.",
-                                         "the view's own", 1, 1025, 33);
-    smooth.unit = "tokens";
-    smooth.step = 2;
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        integerOption("seeds", "Seeds", "Runs of the active pane's policy, from the present seed upwards.", source, 2,
-                      200, 20, Stage::Features),
-        smooth});
+    return {integerRow("seeds", "Seeds", "", "", {2, 200, 20}, Stage::Features,
+                       "Runs of the active pane's policy, from the present seed upwards.", source),
+            integerRow("smooth", "Running mean", "", "tokens", {1, 1025, 33, 2}, Stage::Select,
+                       "Neighbouring tokens in the running mean.", "the view's own")};
 }
 
 struct Counts {
@@ -118,8 +112,7 @@ void drawMeans(SceneBuilder& builder, const KeepProbabilityData& data, const Plo
                const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
     const double share = expectedCount(data) / static_cast<double>(data.visible);
-    const double y = frame.toPixels(frame.x.low, share).y;
-    builder.line({frame.plot.x, y}, {frame.plot.right(), y}, {theme.text2, 1, {5, 3}});
+    drawAcross(builder, frame, share, {theme.text2, 1, {5, 3}});
     if (!data.drawsRandomNumbers) return;
     const std::vector<double> means = runningMean(data, width);
     const auto step = std::max<std::size_t>(1, means.size() / static_cast<std::size_t>(2 * frame.plot.width + 1));
@@ -134,19 +127,16 @@ std::vector<LegendEntry> legendOf(const KeepProbabilityData& data, std::int64_t 
     const Counts counts = countsOf(data);
     const Colour identity = policyStyle(data.policyId, viewport.theme).colour;
     std::vector<LegendEntry> legend = {
-        areaEntry(fmt::format("{} {}, {} of {} seeds", data.letter, data.policyName, data.seeds(), data.seedsAsked),
-                  identity),
+        areaEntry(fmt::format("{}, {} of {} seeds", letteredName(data), data.seeds(), data.seedsAsked), identity),
         {"always " + formatCount(counts.always), Marker::Circle, theme.kept, {}, 3},
         {"sometimes " + formatCount(counts.sometimes), Marker::Circle, theme.text3, {}, 3},
         ringEntry("never " + formatCount(counts.never), {theme.evicted, 1.2, {}})};
     if (!data.drawsRandomNumbers)
-        legend.front().label = fmt::format("{} {}, the same for every seed", data.letter, data.policyName);
+        legend.front().label = letteredName(data) + ", the same for every seed";
     else
         legend.push_back({fmt::format("mean of {} neighbours", width), Marker::Square, identity, {}, 3, true});
-    legend.push_back(
-        lineEntry(fmt::format("kept on average {} %",
-                              formatFixed(100 * expectedCount(data) / static_cast<double>(data.visible), 1)),
-                  {theme.text2, 1, {5, 3}}));
+    const double share = expectedCount(data) / static_cast<double>(data.visible);
+    legend.push_back(lineEntry("kept on average " + formatPercent(share), {theme.text2, 1, {5, 3}}));
     if (strideOf(data) > 1) legend.push_back(wordsEntry(fmt::format("1 of {} tokens drawn", strideOf(data))));
     return legend;
 }
@@ -172,14 +162,13 @@ public:
                 .name = "Keep probability",
                 .summary = "How often the active pane's policy keeps each token over seeds",
                 .paper = "BalanceKV B.1 and its uniform baseline; Compactor's drawings of the sketch",
-                .help = std::string(viewExplanation("keep_probability_view")),
-                .options = makeOptions(),
-                .data = "keep_probability"}) {}
+                .data = "keep_probability"},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         if (input.capture && input.panes.empty()) return kNoPane;
         constexpr const char* running = "Running the first seed…";
-        if (const std::string why = whyNoData<KeepProbabilityData>(input, running); !why.empty()) return why;
+        if (const std::string why = whyNoData(input, running); !why.empty()) return why;
         return dataAs<KeepProbabilityData>(input)->seeds() > 0 ? "" : running;
     }
 
@@ -247,7 +236,7 @@ public:
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<KeepProbabilityData>(input);
         const PickId pick = pickAt(scene, at, 4);
-        if (!data || pick.kind != PickId::Kind::Token || pick.index >= data->visible) return {};
+        if (pick.kind != PickId::Kind::Token || pick.index >= data->visible) return {};
         const auto times = data->times[static_cast<std::size_t>(pick.index)];
         PointFacts facts;
         facts.token = static_cast<TokenIndex>(pick.index);

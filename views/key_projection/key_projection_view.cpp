@@ -1,7 +1,7 @@
 // Keys of one head on two of their principal axes, or unfolded by t-SNE. One picture and one range serve all panes, so
 // that what differs between two of them is the policy and nothing else.
+#include "core/parameters/parameter_rows.h"
 #include "views/common/view_options.h"
-#include "views/explanations.h"
 #include "views/key_projection/projection_crowd.h"
 #include "views/key_projection/projection_frame.h"
 
@@ -14,67 +14,66 @@ namespace kvscope {
 
 namespace {
 
-std::shared_ptr<const ParameterTable> makeOptions() {
+ParameterTable makeOptions() {
     constexpr const char *axes = "KeyDiff Figs. 4, 5", *marks = "KeyDiff Figs. 5, 8-11";
     constexpr const char* unfolding = "SubGen Fig. 1; van der Maaten and Hinton, JMLR 9 (2008)";
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("method", "Method",
-                     "How tokens find their places. t-SNE keeps neighbours together and nothing else: no axes, no "
-                     "distances, no densities.",
-                     unfolding,
-                     {{"pca", "principal axes", "a plane through the vectors, with the variance that it holds"},
-                      {"tsne", "t-SNE", "up to 8,192 tokens; takes seconds"}},
-                     Stage::Features),
-        realOption("perplexity", "t-SNE perplexity", "How many neighbours a token looks at, about.", unfolding, 2, 200,
-                   30, Stage::Features),
-        integerOption(
-            "iterations", "t-SNE iterations",
-            "Steps of the descent; the first third of them, 250 at most, pull neighbours together twelvefold.",
-            unfolding, 50, 5000, 750, Stage::Features),
-        integerOption("tsne_seed", "t-SNE seed",
-                      "Of the random start. What changes with it is the method's doing, not the data's.", unfolding, 0,
-                      9999, 0, Stage::Features),
-        integerOption("x_component", "Horizontal component", "Principal component along x; t-SNE has none.", axes, 1, 5,
-                      1),
-        integerOption("y_component", "Vertical component", "Principal component along y; t-SNE has none.", axes, 1, 5,
-                      2),
-        choiceOption(
+    return {
+        choiceRow("method", "Method",
+                  {{"pca", "principal axes", "a plane through the vectors, with the variance that it holds"},
+                   {"tsne", "t-SNE", "up to 8,192 tokens; takes seconds"}},
+                  Stage::Features,
+                  "How tokens find their places. t-SNE keeps neighbours together and nothing else: no axes, no "
+                  "distances, no densities.",
+                  unfolding),
+        realRow("perplexity", "t-SNE perplexity", "", {2, 200, 30}, Stage::Features,
+                "How many neighbours a token looks at, about.", unfolding),
+        integerRow("iterations", "t-SNE iterations", "", "", {50, 5000, 750}, Stage::Features,
+                   "Steps of the descent; the first third of them, 250 at most, pull neighbours together twelvefold.",
+                   unfolding),
+        integerRow("tsne_seed", "t-SNE seed", "", "", {0, 9999, 0}, Stage::Features,
+                   "Of the random start. What changes with it is the method's doing, not the data's.", unfolding),
+        integerRow("x_component", "Horizontal component", "", "", {1, 5, 1}, Stage::Select,
+                   "Principal component along x; t-SNE has none.", axes),
+        integerRow("y_component", "Vertical component", "", "", {1, 5, 2}, Stage::Select,
+                   "Principal component along y; t-SNE has none.", axes),
+        choiceRow(
             "source", "Source",
-            "Keys as attention reads them, or before the rotary embedding, where content is not mixed with position.",
-            "KeyDiff Figs. 4, 11",
             {{"keys", "keys after RoPE", "as attention reads them"},
              {"keys_pre_rope", "keys before RoPE", "content alone"},
              {"values", "values", "of the KV head (SubGen Fig. 1)"},
              {"queries", "queries", "of the query head, where all were captured"}},
-            Stage::Features),
-        choiceOption("colour_by", "Colour", "What the colour of a mark says; fill always says kept, a ring evicted.",
-                     "KeyDiff Figs. 4, 5",
-                     {{"state", "State", "kept blue, evicted orange"},
-                      {"position", "Position", "in the prompt"},
-                      {"score", "Score", "of this pane's policy"},
-                      {"norm", "Norm", "of the projected vector"},
-                      {"cluster", "Cluster", "the nearest of the greedy centres, which are marked (SubGen Fig. 1)"},
-                      {"panes", "Panes", "how many panes keep the token"}}),
-        integerOption(
-            "centres", "Centres",
-            "Greedy k-centers of the vectors in the head, the first token first; colour by cluster shows them.",
-            "SubGen section 3.2, Fig. 1", 2, 64, 16),
-        flagOption("tint", "Voronoi tint",
-                   "With colour by cluster: tints the plane by the centre that is nearest in it.", "SubGen Fig. 1"),
-        choiceOption(
-            "crowd", "Crowds", "How many tokens are drawn.", marks,
+            Stage::Features,
+            "Keys as attention reads them, or before the rotary embedding, where content is not mixed with position.",
+            "KeyDiff Figs. 4, 11"),
+        choiceRow("colour_by", "Colour",
+                  {{"state", "State", "kept blue, evicted orange"},
+                   {"position", "Position", "in the prompt"},
+                   {"score", "Score", "of this pane's policy"},
+                   {"norm", "Norm", "of the projected vector"},
+                   {"cluster", "Cluster", "the nearest of the greedy centres, which are marked (SubGen Fig. 1)"},
+                   {"panes", "Panes", "how many panes keep the token"}},
+                  Stage::Select, "What the colour of a mark says; fill always says kept, a ring evicted.",
+                  "KeyDiff Figs. 4, 5"),
+        integerRow("centres", "Centres", "", "", {2, 64, 16}, Stage::Select,
+                   "Greedy k-centers of the vectors in the head, the first token first; colour by cluster shows them.",
+                   "SubGen section 3.2, Fig. 1"),
+        flagRow("tint", "Voronoi tint", false, Stage::Select,
+                "With colour by cluster: tints the plane by the centre that is nearest in it.", "SubGen Fig. 1"),
+        choiceRow(
+            "crowd", "Crowds",
             {{"auto", "density where crowded",
               "marks, and where more than 20,000 lie in the range (fewer in a small picture) their density; zoom in "
               "for marks"},
              {"density", "density", "evicted tokens counted in cells, a 200th of the range a side; many kept ones too"},
-             {"marks", "marks", "every kept token; of a crowd of evicted ones every so many-th"}}),
-        flagOption("retained_only", "Kept tokens only", "Hides evicted tokens, so that only what is left is seen.",
-                   marks),
-        flagOption("show_queries", "Queries", "Shows the query head's captured queries on the axes of the keys.",
-                   marks),
-        flagOption("show_after_cut", "Tokens after the cut",
-                   "Shows the keys that no policy has seen as small grey dots.", marks),
-        valueRangeOption(checkShadeRange)});
+             {"marks", "marks", "every kept token; of a crowd of evicted ones every so many-th"}},
+            Stage::Select, "How many tokens are drawn.", marks),
+        flagRow("retained_only", "Kept tokens only", false, Stage::Select,
+                "Hides evicted tokens, so that only what is left is seen.", marks),
+        flagRow("show_queries", "Queries", false, Stage::Select,
+                "Shows the query head's captured queries on the axes of the keys.", marks),
+        flagRow("show_after_cut", "Tokens after the cut", false, Stage::Select,
+                "Shows the keys that no policy has seen as small grey dots.", marks),
+        valueRangeOption(checkShadeRange)};
 }
 
 /// How far the picture may be believed.
@@ -124,11 +123,10 @@ public:
                 .name = "Key projection",
                 .summary = "Keys of one head on two principal axes or by t-SNE, kept against evicted",
                 .paper = "KeyDiff Figs. 4, 5, 8-11; SubGen Fig. 1",
-                .help = std::string(viewExplanation("key_projection_view")),
-                .options = makeOptions(),
                 .needs = optionNeeds(),
                 .perPane = true,
-                .data = "projection"}) {}
+                .data = "projection"},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
         const PaneData* pane = activePane(input);
@@ -153,9 +151,7 @@ public:
         frame.drawBehind();
         drawMarks(builder, frame.plot(), input, pane, marks, theme);
         frame.drawAround();
-        const PlotFrame& plot = frame.plot();
-        scene.plot = plot.plot;
-        scene.xMin = plot.x.low, scene.xMax = plot.x.high, scene.yMin = plot.y.low, scene.yMax = plot.y.high;
+        setDataRange(scene, frame.plot());
         return scene;
     }
 

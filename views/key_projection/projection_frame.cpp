@@ -24,7 +24,7 @@ AxisSpec axisOf(const ProjectionData& projection, int component, double low, dou
     const auto& shares = projection.axes.explainedVariance;
     const auto index = static_cast<std::size_t>(component);
     const std::string share =
-        index < shares.size() ? fmt::format(" ({} % of variance)", formatFixed(100 * shares[index], 1)) : "";
+        index < shares.size() ? fmt::format(" ({} of variance)", formatPercent(shares[index])) : "";
     return {low, high, AxisScale::Linear, fmt::format("PC {}{}", component + 1, share)};
 }
 
@@ -59,8 +59,7 @@ void drawNotes(SceneBuilder& builder, const PlotFrame& frame, const std::string&
     const std::string shown = builder.elide(notes, kNote, frame.plot.width - 8);
     const double w = builder.width(shown, kNote);
     builder.rectangle({frame.plot.right() - w - 8, frame.plot.y, w + 8, 15}, withAlpha(theme.canvas, 0.93));
-    builder.text({frame.plot.right() - 4, frame.plot.y + 8}, shown, kNote, theme.text3, HorizontalAlign::Right,
-                 VerticalAlign::Middle);
+    builder.label({frame.plot.right() - 4, frame.plot.y + 8}, shown, kNote, theme.text3, HorizontalAlign::Right);
 }
 
 ColourColumnSpec columnOf(const ProjectionMarks& marks) {
@@ -132,7 +131,6 @@ void ProjectionFrame::setAxes(const Viewport::Range& range) {
 
 /// Notes under the plot: thinning, tokens beyond the range, and the figure's provenance.
 std::vector<std::string> ProjectionFrame::notes() const {
-    const PlotFrame& frame = m_frame;
     std::vector<std::string> notes;
     if (const auto& run = projectionOf(m_input).tsne) notes.push_back(tsneNote(*run));
     if (const std::string& source = projectionOf(m_input).source; source == "values" || source == "queries")
@@ -145,7 +143,8 @@ std::vector<std::string> ProjectionFrame::notes() const {
     std::int64_t beyond = 0;
     for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
         const Point p = keyPoint(projectionOf(m_input), m_marks, static_cast<TokenIndex>(i));
-        const bool inside = p.x >= frame.x.low && p.x <= frame.x.high && p.y >= frame.y.low && p.y <= frame.y.high;
+        const bool inside =
+            p.x >= m_frame.x.low && p.x <= m_frame.x.high && p.y >= m_frame.y.low && p.y <= m_frame.y.high;
         beyond += !inside && m_marks.states[i] != TokenState::AfterCut;
     }
     if (beyond > 0) notes.push_back(fmt::format("{} tokens beyond the range", formatCount(beyond)));
@@ -186,8 +185,7 @@ void ProjectionFrame::drawSharedRow() {
     if (rows > 1 && m_builder.width(lines.front(), kNote) > width) lines = {axes, range};
     for (const std::string& whole : lines) {
         const std::string line = m_builder.elide(whole, kNote, width);
-        m_builder.text({kRowEdge + width, y}, line, kNote, m_theme.text3, HorizontalAlign::Right,
-                       VerticalAlign::Middle);
+        m_builder.label({kRowEdge + width, y}, line, kNote, m_theme.text3, HorizontalAlign::Right);
         y += kLegendPitch;
     }
 }

@@ -2,7 +2,6 @@
 // hovered tokens and centres.
 #include "views/key_projection/projection_marks.h"
 
-#include "views/common/gathered_marks.h"
 #include "views/common/token_marks.h"
 #include "views/scene/theme.h"
 
@@ -141,7 +140,8 @@ public:
 
     void drawAnchor() {
         if (const auto anchor = anchorMark(m_input, m_pane, m_marks))
-            m_builder.star(m_frame.toPixels(anchor->at.x, anchor->at.y), 7, m_theme.anchor, {m_theme.text1, 1, {}});
+            m_builder.mark(m_frame.toPixels(anchor->at.x, anchor->at.y), Marker::Star, 7, m_theme.anchor,
+                           {m_theme.text1, 1, {}});
     }
 
     void drawHover() {
@@ -224,8 +224,7 @@ private:
             return;
         taken.push_back(box);
         m_builder.rectangle(box, withAlpha(m_theme.canvas, 0.8), {}, 3);
-        m_builder.text({x + width / 2, at.y}, name, style, m_theme.text1, HorizontalAlign::Centre,
-                       VerticalAlign::Middle);
+        m_builder.label({x + width / 2, at.y}, name, style, m_theme.text1, HorizontalAlign::Centre);
     }
 
     void drawStep(const GatheredMarks& points, TokenState state, Colour colour) {

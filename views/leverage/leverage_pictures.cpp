@@ -3,7 +3,6 @@
 #include "views/leverage/leverage_pictures.h"
 
 #include "core/policies/policy.h"
-#include "views/common/gathered_marks.h"
 #include "views/common/policy_style.h"
 #include "views/common/token_marks.h"
 
@@ -68,8 +67,6 @@ std::vector<int> binned(const std::vector<float>& scores, const AxisSpec& axis) 
     }
     return counts;
 }
-
-std::string percent(double share) { return formatFixed(100 * share, 1) + " %"; }
 
 } // namespace
 
@@ -144,8 +141,7 @@ void LeveragePainter::label(const PlotFrame& frame, const std::vector<std::strin
     double y = corner == Corner::BottomLeft || corner == Corner::BottomRight ? plot.bottom() - height - 4 : plot.y + 4;
     m_builder.rectangle({left, y, width + 8, height}, withAlpha(m_theme.canvas, 0.93));
     for (const auto& [text, style] : rows) {
-        m_builder.text({left + 4, y + kNoteRow / 2}, text, style, m_theme.text1, HorizontalAlign::Left,
-                       VerticalAlign::Middle);
+        m_builder.label({left + 4, y + kNoteRow / 2}, text, style, m_theme.text1);
         y += kNoteRow;
     }
 }
@@ -163,7 +159,7 @@ PlotFrame LeveragePainter::sorted(const Box& area) {
     if (m_choice.budget > 0)
         label(plot.frame,
               {fmt::format("top {} hold {} of the sum", formatCount(m_choice.budget),
-                           percent(m_choice.shareOfBest(m_choice.budget)))},
+                           formatPercent(m_choice.shareOfBest(m_choice.budget)))},
               Corner::BottomLeft);
     m_builder.popClip();
     m_builder.rectangle(plot.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, 0});
@@ -184,7 +180,7 @@ PlotFrame LeveragePainter::cumulative(const Box& area) {
     const auto half = std::find_if(exact.begin(), exact.end(), [](const Point& p) { return p.y >= 50; });
     const char* words =
         plot.frame.plot.width < 400 ? "half lies on {} of the tokens" : "half of the sum lies on {} of the tokens";
-    label(plot.frame, {fmt::format(fmt::runtime(words), half == exact.end() ? "none" : percent(half->x / 100))},
+    label(plot.frame, {fmt::format(fmt::runtime(words), half == exact.end() ? "none" : formatPercent(half->x / 100))},
           Corner::BottomRight);
     return plot.close(m_builder, m_theme);
 }
@@ -267,19 +263,15 @@ PlotFrame LeveragePainter::tokens(const Box& area) {
     std::vector<Point> places;
     for (std::size_t i = 0; i < m_data.exact.scores.size(); ++i)
         places.push_back({static_cast<double>(i) + 0.5, static_cast<double>(m_data.exact.scores[i])});
-    const auto level = [&](double value, const std::vector<double>& dash) {
-        const double y = plot.frame.toPixels(0, value).y;
-        m_builder.line({plot.frame.plot.x, y}, {plot.frame.plot.right(), y}, {m_theme.ink, 1, dash});
-    };
     clouds(plot.frame, places);
     std::vector<std::string> lines = {fmt::format("mean {} = rank {} / {}", formatShort(m_data.exact.sum / n),
                                                   formatCount(m_data.exact.rank), formatCount(std::llround(n)))};
-    level(m_data.exact.sum / n, {1, 3});
+    drawAcross(m_builder, plot.frame, m_data.exact.sum / n, {m_theme.ink, 1, {1, 3}});
     if (m_choice.budget > 0) {
         const double last = static_cast<double>(
             m_data.exact
                 .scores[static_cast<std::size_t>(m_data.exact.order[static_cast<std::size_t>(m_choice.budget) - 1])]);
-        level(last, {5, 3});
+        drawAcross(m_builder, plot.frame, last, {m_theme.ink, 1, {5, 3}});
         lines.insert(lines.begin(),
                      fmt::format("rank {}: l ≥ {} stays", formatCount(m_choice.budget), formatShort(last)));
     }

@@ -1,6 +1,5 @@
 // Leverage of each key, exact and sketched: concentration on the left, agreement on the right, or a single plot.
-#include "views/common/view_options.h"
-#include "views/explanations.h"
+#include "core/parameters/parameter_rows.h"
 #include "views/leverage/leverage_pictures.h"
 
 #include <fmt/format.h>
@@ -12,31 +11,31 @@ namespace kvscope {
 
 namespace {
 
-std::shared_ptr<const ParameterTable> makeOptions() {
+ParameterTable makeOptions() {
     constexpr const char* paper = "Compactor 3.1";
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption(
-            "picture", "Picture", "Which plot.", paper,
-            {{"overview", "Overview", "sorted and cumulative leverage and the scatter, as far as there is room"},
-             {"sorted", "Sorted", "leverage over rank, both logarithmic"},
-             {"cumulative", "Cumulative", "share of the sum on the best tokens"},
-             {"histogram", "Histogram", "tokens per bin of leverage"},
-             {"tokens", "Along the prompt", "leverage of every token with the line of the budget"},
-             {"spectrum", "Spectrum", "singular values of the keys"},
-             {"scatter", "Exact against sketched", "token by token, with the band of Theorem 2"}}),
-        choiceOption("sketch", "Sketch", "The random matrix that the keys are multiplied by.", "Compactor Table 4",
-                     {{"gaussian", "Gaussian", "entries N(0, 1/k)"},
-                      {"srht", "SRHT", "random signs, Walsh-Hadamard, k random columns"}},
-                     Stage::Features),
-        integerOption("sketch_size", "Sketch columns",
-                      "Columns k of the sketch, at most the width of a key; 0: half that width, the paper's "
-                      "64 of 128.",
-                      "Compactor 4: 64; both codes 48", 0, 256, 0, Stage::Features),
-        flagOption("centred", "Centre keys", "Takes the mean key away first. Not in the paper, but in both codes (C2).",
-                   "kvpress, compactor-vllm", false, Stage::Features),
-        realOption("epsilon", "ε of Theorem 2",
-                   "Sets the width of the band, κ (1 + ε) / (1 − ε), and what k the theorem asks for.",
-                   "Compactor Theorem 2", 0.01, 0.99, 0.5)});
+    return {
+        choiceRow("picture", "Picture",
+                  {{"overview", "Overview", "sorted and cumulative leverage and the scatter, as far as there is room"},
+                   {"sorted", "Sorted", "leverage over rank, both logarithmic"},
+                   {"cumulative", "Cumulative", "share of the sum on the best tokens"},
+                   {"histogram", "Histogram", "tokens per bin of leverage"},
+                   {"tokens", "Along the prompt", "leverage of every token with the line of the budget"},
+                   {"spectrum", "Spectrum", "singular values of the keys"},
+                   {"scatter", "Exact against sketched", "token by token, with the band of Theorem 2"}},
+                  Stage::Select, "Which plot.", paper),
+        choiceRow("sketch", "Sketch",
+                  {{"gaussian", "Gaussian", "entries N(0, 1/k)"},
+                   {"srht", "SRHT", "random signs, Walsh-Hadamard, k random columns"}},
+                  Stage::Features, "The random matrix that the keys are multiplied by.", "Compactor Table 4"),
+        integerRow("sketch_size", "Sketch columns", "", "", {0, 256, 0}, Stage::Features,
+                   "Columns k of the sketch, at most the width of a key; 0: half that width, the paper's "
+                   "64 of 128.",
+                   "Compactor 4: 64; both codes 48"),
+        flagRow("centred", "Centre keys", false, Stage::Features,
+                "Takes the mean key away first. Not in the paper, but in both codes (C2).", "kvpress, compactor-vllm"),
+        realRow("epsilon", "ε of Theorem 2", "", {0.01, 0.99, 0.5}, Stage::Select,
+                "Sets the width of the band, κ (1 + ε) / (1 − ε), and what k the theorem asks for.",
+                "Compactor Theorem 2")};
 }
 
 /// The picture for the option, as far as the room allows.
@@ -96,8 +95,6 @@ std::vector<std::pair<std::string, std::string>> factsOf(const LeverageData& dat
             {fmt::format("sketched, k = {}", data.columns), words(data.sketched)}};
 }
 
-std::vector<OptionNeed> optionNeeds() { return {{"epsilon", {{"picture", {"overview", "scatter"}}}}}; }
-
 class LeverageView final : public View {
 public:
     LeverageView()
@@ -105,15 +102,11 @@ public:
                 .name = "Leverage",
                 .summary = "How concentrated the leverage of the keys is, and what a sketch changes",
                 .paper = "Compactor 3.1 and 3.2, Table 4, Theorem 2",
-                .help = std::string(viewExplanation("leverage_view")),
-                .options = makeOptions(),
-                .needs = optionNeeds(),
+                .needs = {{"epsilon", {{"picture", {"overview", "scatter"}}}}},
                 .data = "leverage",
-                .teaching = TeachingRole::Steps}) {}
-
-    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        return whyNoData<LeverageData>(input, "Computing leverage…");
-    }
+                .waiting = "Computing leverage…",
+                .teaching = TeachingRole::Steps},
+               makeOptions()) {}
 
     Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
         Scene scene = blankScene(viewport);
@@ -129,10 +122,7 @@ public:
         drawTopLegend(builder, viewport, legend, frame.plot.x);
         drawProvenance(builder, input, viewport);
         scene.plot = frame.plot;
-        if (picture == "tokens") { // the only picture with two linear axes worth zooming
-            scene.xMin = frame.x.low, scene.xMax = frame.x.high;
-            scene.yMin = frame.y.low, scene.yMax = frame.y.high;
-        }
+        if (picture == "tokens") setDataRange(scene, frame); // the only one with two linear axes worth zooming
         return scene;
     }
 
@@ -145,12 +135,12 @@ public:
                                formatShort(data.exact.sum / n),
                                formatShort(static_cast<double>(
                                    data.exact.scores[static_cast<std::size_t>(data.exact.order.front())])));
-        return fmt::format("The best {} of {} tokens ({} %) hold {} % of the leverage; a sketch of {} of {} columns "
-                           "picks {} % of them",
+        return fmt::format("The best {} of {} tokens ({}) hold {} of the leverage; a sketch of {} of {} columns picks "
+                           "{} of them",
                            formatCount(choice.budget), formatCount(std::llround(n)),
-                           formatFixed(100 * static_cast<double>(choice.budget) / n, 1),
-                           formatFixed(100 * choice.shareOfBest(choice.budget), 1), data.columns, data.keyDim,
-                           formatFixed(100 * choice.overlap(), 1));
+                           formatPercent(static_cast<double>(choice.budget) / n),
+                           formatPercent(choice.shareOfBest(choice.budget)), data.columns, data.keyDim,
+                           formatPercent(choice.overlap()));
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
@@ -179,7 +169,7 @@ public:
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<LeverageData>(input);
         const PickId pick = pickAt(scene, at, 4);
-        if (!data || data->exact.order.empty()) return {};
+        if (data->exact.order.empty()) return {};
         PointFacts facts;
         if (pick.kind == PickId::Kind::Token && pick.index < std::ssize(data->exact.scores)) {
             facts.rows = factsOf(*data, static_cast<TokenIndex>(pick.index));

@@ -1,12 +1,11 @@
 // Streaming BalanceKV as a tree that grows with the stream: every full batch is halved, and two halves are halved
 // again.
+#include "core/parameters/parameter_rows.h"
 #include "core/policies/policy.h"
 #include "views/common/balance_words.h"
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
-#include "views/common/view_options.h"
-#include "views/explanations.h"
 #include "views/merge_tree/tree_painter.h"
 #include "views/merge_tree/tree_words.h"
 #include "views/scene/axes.h"
@@ -19,17 +18,17 @@ namespace kvscope {
 
 namespace {
 
-std::shared_ptr<const ParameterTable> makeOptions() {
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("tree", "Tree", "Which of the head's trees is drawn.", "BalanceKV Algorithm 1",
-                     {{"keys", "Denominator", "all keys, values of 1"},
-                      {"fullest", "Fullest octave", "the octave of value norms with the most tokens"},
-                      {"octave", "One octave", "the one numbered below"}},
-                     Stage::Features),
-        integerOption("octave", "Octave", "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.",
-                      "BalanceKV Algorithm 1", -150, 128, 0, Stage::Features),
-        integerOption("query", "Query", "Token whose query the discrepancies are for; −1: the last one before the cut.",
-                      "BalanceKV Algorithm 4", -1, 10'000'000, -1, Stage::Features)});
+ParameterTable makeOptions() {
+    return {choiceRow("tree", "Tree",
+                      {{"keys", "Denominator", "all keys, values of 1"},
+                       {"fullest", "Fullest octave", "the octave of value norms with the most tokens"},
+                       {"octave", "One octave", "the one numbered below"}},
+                      Stage::Features, "Which of the head's trees is drawn.", "BalanceKV Algorithm 1"),
+            integerRow("octave", "Octave", "", "", {-150, 128, 0}, Stage::Features,
+                       "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.", "BalanceKV Algorithm 1"),
+            integerRow("query", "Query", "", "", {-1, 10'000'000, -1}, Stage::Features,
+                       "Token whose query the discrepancies are for; −1: the last one before the cut.",
+                       "BalanceKV Algorithm 4")};
 }
 
 std::string octavesThatHold(const MergeTreeData& data) {
@@ -97,7 +96,7 @@ void drawParts(SceneBuilder& builder, const MergeTreeData& data, const Theme& th
     const TextStyle words{FontFace::Interface, 11}, percent{FontFace::Interface, 11, FontWeight::SemiBold};
     const auto write = [&](double x, const std::string& text, const TextStyle& style, Colour colour) {
         const std::string fits = builder.elide(text, style, builder.scene().width - x - 10);
-        return x + builder.text({x, y}, fits, style, colour, HorizontalAlign::Left, VerticalAlign::Middle);
+        return x + builder.label({x, y}, fits, style, colour);
     };
     drawImbalance(builder, theme, {20, y}, 8, 0.7);
     const double x = write(34, "sign imbalance", words, theme.text2) + 14;
@@ -116,8 +115,7 @@ void drawHead(SceneBuilder& builder, const MergeTreeData& data, const Viewport& 
         const std::string words = standInWords("No pane streams BalanceKV", data.source, [&](const std::string& text) {
             return builder.width(text, note) <= viewport.width - 20;
         });
-        builder.text({10, y}, builder.elide(words, note, viewport.width - 20), note, theme.warning,
-                     HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.label({10, y}, builder.elide(words, note, viewport.width - 20), note, theme.warning);
         y += kHeadRow;
     }
     drawTopLegend(builder, viewport, all.legend, 10, y);
@@ -147,8 +145,6 @@ Spot spotAt(const MergeTreeData& data, const TreeState& state, const Scene& scen
     return spot;
 }
 
-std::vector<OptionNeed> optionNeeds() { return {{"octave", {{"tree", {"octave"}}}}}; }
-
 class MergeTreeView final : public View {
 public:
     MergeTreeView()
@@ -156,17 +152,14 @@ public:
                 .name = "Merge-and-reduce tree",
                 .summary = "The sets that streaming BalanceKV keeps in memory, as the stream goes by",
                 .paper = "BalanceKV Fig. 2, Algorithms 1 and 4",
-                .help = std::string(viewExplanation("merge_tree_view")),
-                .options = makeOptions(),
-                .needs = optionNeeds(),
+                .needs = {{"octave", {{"tree", {"octave"}}}}},
                 .data = "merge_tree",
                 .teaching = TeachingRole::StepsFirst,
-                .leastHeight = 200}) {}
+                .leastHeight = 200},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        if (const std::string why = whyNoData<MergeTreeData>(input, "Streaming BalanceKV over the prompt…");
-            !why.empty())
-            return why;
+        if (const std::string why = whyNoData(input, "Streaming BalanceKV over the prompt…"); !why.empty()) return why;
         const auto data = dataAs<MergeTreeData>(input);
         if (!data->shown())
             return fmt::format("No value norm lies in octave {} ({}). Choose another octave, or the fullest one.",

@@ -99,8 +99,7 @@ Box TreeLayout::boxOf(const TreeState& state, std::int64_t level, std::int64_t p
         return {begin, centre.y - leafHeight / 2, std::max(1.0, end - begin),
                 leafHeight}; // a gap would take ticks out of their batch
     }
-    const auto size =
-        state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)].output.size();
+    const auto size = state.node(level, place).output.size();
     const double full = fullWidth(state, level);
     const double share = std::min(1.0, 2 * static_cast<double>(size) / static_cast<double>(state.tree().batch));
     const double least = isNumbered(level) ? numberWidth(size) : kNarrowNode;

@@ -75,18 +75,16 @@ void paintImbalance(SceneBuilder& b, const TreePicture& p, const BalanceNode& no
 
 void paintNodeWords(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::int64_t place, const Box& box,
                     bool live) {
-    const BalanceNode& node =
-        p.state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)];
+    const BalanceNode& node = p.state.node(level, place);
     const TextStyle size{FontFace::Monospace, p.layout.numberSize, live ? FontWeight::Bold : FontWeight::Regular};
-    const Point centre{box.x + box.width / 2, box.y + box.height / 2};
+    const Point centre = box.centre();
     if (p.layout.isNumbered(level))
-        b.text(centre, std::to_string(node.output.size()), size, live ? p.onPolicy : p.theme.text3,
-               HorizontalAlign::Centre, VerticalAlign::Middle);
+        b.label(centre, std::to_string(node.output.size()), size, live ? p.onPolicy : p.theme.text3,
+                HorizontalAlign::Centre);
     const TextStyle percent{FontFace::Interface, 11, FontWeight::SemiBold};
     if (!live || p.data.query < 0 || !p.layout.showsParts()) return;
     constexpr double kAboveFrame = 7; // that of a selected token's set
-    const double share = p.data.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)].discrepancy;
-    const std::string words = fmt::format("{:.0f} %", 100 * share);
+    const std::string words = fmt::format("{:.0f} %", 100 * p.data.numbersOf(level, place).discrepancy);
     if (level < p.state.levels() || b.width(words, percent) + 4 <= p.layout.pitchOf(p.state, level)) {
         const double half = b.width(words, percent) / 2,
                      x = std::clamp(centre.x, p.layout.plot.x + half, p.layout.plot.right() - half);
@@ -101,9 +99,7 @@ void paintNode(SceneBuilder& b, const TreePicture& p, std::int64_t level, std::i
     b.rectangle(box, look.fill, look.stroke, std::min(4.0, box.width / 4), {PickId::Kind::Node, nodeId(level, place)});
     if (state == NodeState::Future) return;
     paintNodeWords(b, p, level, place, box, state == NodeState::Live);
-    if (p.layout.showsParts() && box.width >= 8)
-        paintImbalance(b, p, p.state.tree().nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)],
-                       box);
+    if (p.layout.showsParts() && box.width >= 8) paintImbalance(b, p, p.state.node(level, place), box);
 }
 
 /// Neighbours too close to be drawn one by one: one box for all that are in the same state.
@@ -233,8 +229,7 @@ void paintPathEnds(SceneBuilder& b, const TreePicture& p) {
     }
     for (const auto& [level, place] : holders) {
         const Box box = p.layout.boxOf(p.state, level, place);
-        b.rectangle({box.x - kFrame, box.y - kFrame, box.width + 2 * kFrame, box.height + 2 * kFrame}, kTransparent,
-                    {p.theme.ink, 2, {}}, 6);
+        b.rectangle(box.grown(kFrame), kTransparent, {p.theme.ink, 2, {}}, 6);
     }
 }
 
@@ -248,10 +243,10 @@ void paintCursor(SceneBuilder& b, const TreePicture& p) {
     const double middle = std::clamp(x, plot.x + width / 2, b.scene().width - width / 2 - 2);
     b.line({x, plot.y + 10}, {x, plot.bottom()}, {p.theme.ink, 2, {}});
     b.rectangle({middle - width / 2, plot.y - 8, width, 20}, p.theme.ink, {}, 3);
-    b.text({middle, plot.y + 2}, words, tag, p.theme.paper, HorizontalAlign::Centre, VerticalAlign::Middle);
+    b.label({middle, plot.y + 2}, words, tag, p.theme.paper, HorizontalAlign::Centre);
     const double noteX = middle + width / 2 + 8;
     if (noteX + b.width("not read yet", note) < plot.right())
-        b.text({noteX, plot.y + 3}, "not read yet", note, p.theme.text3, HorizontalAlign::Left, VerticalAlign::Middle);
+        b.label({noteX, plot.y + 3}, "not read yet", note, p.theme.text3);
 }
 
 void paintLabels(SceneBuilder& b, const TreePicture& p) {
@@ -262,11 +257,8 @@ void paintLabels(SceneBuilder& b, const TreePicture& p) {
         const auto live = std::ssize(p.state.sets()[level]);
         const std::string weight = fmt::format("weight {}", std::int64_t{1} << level);
         if (!p.layout.twoLineLabels) {
-            if (p.layout.pitch >= 13)
-                b.text({8, y}, setName(static_cast<std::int64_t>(level)), words, p.theme.text1, HorizontalAlign::Left,
-                       VerticalAlign::Middle);
-            if (p.layout.oneLineLabels)
-                b.text({38, y}, weight, small, p.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+            if (p.layout.pitch >= 13) b.label({8, y}, setName(static_cast<std::int64_t>(level)), words, p.theme.text1);
+            if (p.layout.oneLineLabels) b.label({38, y}, weight, small, p.theme.text2);
             continue;
         }
         b.text({10, y - 2}, setName(static_cast<std::int64_t>(level)), name, p.theme.text1);

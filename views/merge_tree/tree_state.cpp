@@ -64,7 +64,7 @@ TreeState::Path TreeState::pathOf(TokenIndex row) const {
     for (std::int64_t level = 1; level <= levels(); ++level) {
         const std::int64_t place = path.batch >> (level - 1);
         if (place >= nodeCount(level) || stateOf(level, place) == NodeState::Future) break;
-        const auto& output = m_tree.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)].output;
+        const auto& output = node(level, place).output;
         if (std::find(output.begin(), output.end(), row) == output.end()) {
             path.droppedAt = level;
             break;

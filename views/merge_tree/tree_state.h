@@ -23,6 +23,9 @@ public:
     std::int64_t levels() const { return static_cast<std::int64_t>(m_tree.nodes.size()); }
     std::int64_t
     nodeCount(std::int64_t level) const; ///< those to come included; level 0: the last one may stay partial
+    const BalanceNode& node(std::int64_t level, std::int64_t place) const { ///< level from 1
+        return m_tree.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)];
+    }
     NodeState stateOf(std::int64_t level, std::int64_t place) const;
     /// Batches [begin, end) below a node.
     std::int64_t firstBatch(std::int64_t level, std::int64_t place) const;

@@ -19,16 +19,6 @@ namespace kvscope {
 
 namespace {
 
-std::string percent(double share) { return fmt::format("{:.1f} %", 100 * share); }
-
-const BalanceNode& nodeOf(const BalanceTree& tree, std::int64_t level, std::int64_t place) {
-    return tree.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)];
-}
-
-const MergeTreeData::Node& numbersOf(const MergeTreeData& data, std::int64_t level, std::int64_t place) {
-    return data.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)];
-}
-
 /// "12, 17, 19 … 127".
 std::string listOf(const std::vector<TokenIndex>& tokens) {
     std::string text;
@@ -76,7 +66,7 @@ std::string treeName(const BalanceTree& tree) {
 std::string treeCaption(const MergeTreeData& data, const TreeState& state) {
     const std::int64_t batches = state.batches();
     if (batches == 0 || state.levels() == 0) return beforeFirstBatch(state);
-    const BalanceNode& first = nodeOf(state.tree(), 1, batches - 1);
+    const BalanceNode& first = state.node(1, batches - 1);
     const auto kept = std::ssize(first.output), gone = std::ssize(first.input) - kept;
     std::string text =
         fmt::format("Batch {} (0-based), the {} of t = {} pairs, is full: SoftmaxBalance signs them one by one and "
@@ -90,42 +80,42 @@ std::string treeCaption(const MergeTreeData& data, const TreeState& state) {
                                       : fmt::format(" {} full batches are an odd number, so nothing merges further.",
                                                     formatCount(batches)));
     for (std::int64_t level = 2; level <= reached; ++level) {
-        const BalanceNode& node = nodeOf(state.tree(), level, (batches >> (level - 1)) - 1);
+        const BalanceNode& node = state.node(level, (batches >> (level - 1)) - 1);
         text += fmt::format(" {} in {} make {} in {}, weight {}{}", std::ssize(node.input), setName(level - 1),
                             std::ssize(node.output), setName(level), std::int64_t{1} << level,
                             level == reached ? "." : ";");
     }
     if (const MergeTreeData::At* at = errorsUntil(data, state.cursor()); at && at->cursor == state.cursor())
-        text += fmt::format(" z is off by {}.", percent(at->errors.output));
+        text += fmt::format(" z is off by {}.", formatPercent(at->errors.output));
     return text;
 }
 
 std::string treeFinding(const MergeTreeData& data, const TreeState& state) {
     const std::int64_t stored = state.stored(), seen = std::max<std::int64_t>(1, state.seen());
     std::string text = data.standIn ? "Example: " : "";
-    text += fmt::format("{} of {} pairs read are in memory ({}) and stand for {}", formatCount(stored),
-                        formatCount(state.seen()), percent(static_cast<double>(stored) / static_cast<double>(seen)),
-                        formatCount(state.weightedCount()));
+    text += fmt::format(
+        "{} of {} pairs read are in memory ({}) and stand for {}", formatCount(stored), formatCount(state.seen()),
+        formatPercent(static_cast<double>(stored) / static_cast<double>(seen)), formatCount(state.weightedCount()));
     if (data.query < 0) return text + "; no discrepancies: " + data.whyNoQuery;
     double worst = -1;
     std::int64_t at = 0;
     for (std::int64_t level = 1; level <= state.levels(); ++level)
         for (std::int64_t place = 0; place < state.nodeCount(level); ++place)
-            if (state.stateOf(level, place) == NodeState::Live && numbersOf(data, level, place).discrepancy > worst) {
-                worst = numbersOf(data, level, place).discrepancy;
+            if (state.stateOf(level, place) == NodeState::Live && data.numbersOf(level, place).discrepancy > worst) {
+                worst = data.numbersOf(level, place).discrepancy;
                 at = level;
             }
-    if (worst >= 0) text += fmt::format("; largest live discrepancy {} in {}", percent(worst), setName(at));
+    if (worst >= 0) text += fmt::format("; largest live discrepancy {} in {}", formatPercent(worst), setName(at));
     if (const MergeTreeData::At* errors = errorsUntil(data, state.cursor()))
         text += fmt::format("; at j = {} z is off by {} for query {}", formatCount(errors->cursor),
-                            percent(errors->errors.output), formatCount(data.query));
+                            formatPercent(errors->errors.output), formatCount(data.query));
     return text;
 }
 
 std::vector<std::string> nodeCells(const MergeTreeData& data, const TreeState& state, std::int64_t level,
                                    std::int64_t place) {
-    const BalanceNode& node = nodeOf(state.tree(), level, place);
-    const MergeTreeData::Node& numbers = numbersOf(data, level, place);
+    const BalanceNode& node = state.node(level, place);
+    const MergeTreeData::Node& numbers = data.numbersOf(level, place);
     const NodeState now = state.stateOf(level, place);
     return {std::to_string(level),
             std::to_string(place),
@@ -144,8 +134,8 @@ std::vector<std::string> nodeCells(const MergeTreeData& data, const TreeState& s
 }
 
 PointFacts nodeFacts(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place) {
-    const BalanceNode& node = nodeOf(state.tree(), level, place);
-    const MergeTreeData::Node& numbers = numbersOf(data, level, place);
+    const BalanceNode& node = state.node(level, place);
+    const MergeTreeData::Node& numbers = data.numbersOf(level, place);
     const auto plus = std::count(node.signs.begin(), node.signs.end(), std::int8_t{1}),
                minus = std::ssize(node.signs) - plus;
     const NodeState now = state.stateOf(level, place);
@@ -162,7 +152,7 @@ PointFacts nodeFacts(const MergeTreeData& data, const TreeState& state, std::int
         "signs", fmt::format("{} +, {} −, Σ η = {}{}", plus, minus, plus < minus ? "−" : "", std::abs(plus - minus)));
     if (data.query >= 0)
         facts.rows.emplace_back(fmt::format("discrepancy, query {}", formatCount(data.query)),
-                                percent(numbers.discrepancy));
+                                formatPercent(numbers.discrepancy));
     facts.rows.emplace_back("largest |1 − 2p|", formatShort(numbers.largest));
     if (numbers.repeats > 0) facts.rows.emplace_back("FAILs before", std::to_string(numbers.repeats));
     facts.rows.emplace_back("members", listOf(node.output));
@@ -173,7 +163,7 @@ std::vector<TokenIndex> membersOf(const MergeTreeData& data, const TreeState& st
                                   std::int64_t place) {
     if (level == kOctaveLevel)
         return data.stream->trees[static_cast<std::size_t>(data.octaves[static_cast<std::size_t>(place)].tree)].rows;
-    if (level > 0) return nodeOf(state.tree(), level, place).output;
+    if (level > 0) return state.node(level, place).output;
     const auto first = state.tree().rows.begin();
     return {first + state.beginOf(place), first + state.beginOf(place + 1)};
 }

@@ -2,7 +2,6 @@
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
-#include "views/explanations.h"
 #include "views/scene/axes.h"
 #include "views/scene/scene_builder.h"
 
@@ -33,9 +32,9 @@ std::vector<std::int64_t> agreement(const ViewInput& input, const std::vector<co
 void drawBadge(SceneBuilder& builder, const PaneData& pane, Point centre, ThemeId theme, double size = 16) {
     const Colour ground = policyStyle(pane.policyId, theme).colour;
     builder.rectangle({centre.x - size / 2, centre.y - size / 2, size, size}, ground, {}, 3);
-    builder.text(centre, std::string(1, pane.letter),
-                 {FontFace::Interface, size < 14 ? 9.0 : 11.0, FontWeight::SemiBold}, textOn(ground),
-                 HorizontalAlign::Centre, VerticalAlign::Middle);
+    builder.label(centre, std::string(1, pane.letter),
+                  {FontFace::Interface, size < 14 ? 9.0 : 11.0, FontWeight::SemiBold}, textOn(ground),
+                  HorizontalAlign::Centre);
 }
 
 /// The overlap in a cell, as large as it fits; nothing where it would be wider than the cell.
@@ -45,8 +44,7 @@ void drawNumber(SceneBuilder& builder, const Box& cell, double overlap, const Th
         const TextStyle style{FontFace::Monospace, size};
         if ((size > 12 && cell.height <= 46) || cell.height < size || builder.width(text, style) > cell.width - 2)
             continue;
-        builder.text({cell.x + cell.width / 2, cell.y + cell.height / 2}, text, style, theme.text1,
-                     HorizontalAlign::Centre, VerticalAlign::Middle);
+        builder.label(cell.centre(), text, style, theme.text1, HorizontalAlign::Centre);
         return;
     }
 }
@@ -103,13 +101,11 @@ double drawAgreement(SceneBuilder& builder, const std::vector<std::int64_t>& cou
         const double y = box.y + pitch * (static_cast<double>(i) + 0.5);
         const double width = std::max(1.0, (box.width - label - number) * static_cast<double>(counts[keepCount]) /
                                                static_cast<double>(most));
-        builder.text({box.x, y}, agreementWord(keepCount, counts.size() - 1), words, theme.text2, HorizontalAlign::Left,
-                     VerticalAlign::Middle);
+        builder.label({box.x, y}, agreementWord(keepCount, counts.size() - 1), words, theme.text2);
         const Stroke outline = keepCount == 0 ? Stroke{theme.text3, 1, {}} : Stroke{};
         builder.rectangle({box.x + label, y - bar / 2, width, bar}, keepCount == 0 ? kTransparent : theme.text3,
                           outline);
-        builder.text({box.x + label + width + 6, y}, formatCount(counts[keepCount]), numbers, theme.text1,
-                     HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.label({box.x + label + width + 6, y}, formatCount(counts[keepCount]), numbers, theme.text1);
     }
     return box.y + pitch * static_cast<double>(counts.size());
 }
@@ -125,8 +121,7 @@ double nameRows(SceneBuilder& builder, const std::vector<const PaneData*>& panes
         if (x > 0 && x + width > box.width) x = 0, y += kNamePitch;
         if (draw) {
             drawBadge(builder, *pane, {box.x + x + 9, box.y + y}, theme);
-            builder.text({box.x + x + 26, box.y + y}, name, kNameStyle, themeOf(theme).text2, HorizontalAlign::Left,
-                         VerticalAlign::Middle);
+            builder.label({box.x + x + 26, box.y + y}, name, kNameStyle, themeOf(theme).text2);
         }
         x += width + kNameGap;
     }
@@ -176,8 +171,8 @@ Layout layoutOf(std::size_t paneCount, double names, double bottom, const Viewpo
 
 void drawHeadings(SceneBuilder& builder, const Layout& layout, const Theme& theme) {
     const auto draw = [&](const char* text, const Box& box, double y) {
-        builder.text({box.x, y}, builder.elide(text, kHeadingStyle, box.width + (layout.bars.x > box.x ? 20 : 0)),
-                     kHeadingStyle, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.label({box.x, y}, builder.elide(text, kHeadingStyle, box.width + (layout.bars.x > box.x ? 20 : 0)),
+                      kHeadingStyle, theme.text2);
     };
     draw("Jaccard overlap of kept lists", layout.matrix, 12);
     if (layout.bars.width > 0)
@@ -192,7 +187,6 @@ public:
                 .name = "Overlap",
                 .summary = "What the kept lists of the panes have in common",
                 .paper = "Jaccard overlap; KeyDiff Table 14 compares variants by outcome, this by list",
-                .help = std::string(viewExplanation("overlap_view")),
                 .place = ViewPlace::BelowPanes,
                 .teaching = TeachingRole::Detail}) {}
 

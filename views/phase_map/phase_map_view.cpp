@@ -1,13 +1,13 @@
 // A policy as a landscape over two of its knobs: where a setting matters, where another policy takes over, and one
 // click to go there.
 #include "core/metrics/measure_values.h"
+#include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/measure_options.h"
 #include "views/common/option_needs.h"
 #include "views/common/pane_identity.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
-#include "views/explanations.h"
 #include "views/phase_map/phase_painter.h"
 
 #include <fmt/format.h>
@@ -27,24 +27,25 @@ void checkRange(std::string_view text) {
     checkValueRange(text, idsOf(measures), "the phase map");
 }
 
-std::shared_ptr<const ParameterTable> makeOptions() {
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        namingOption("x", "Across", "Parameter of the horizontal axis, as id or id=v1,v2; empty: the budget.", kSource,
-                     kParameterUnit),
-        namingOption("y", "Upwards",
-                     "Parameter of the vertical axis, as id or id=v1,v2; empty: the policy's first number.", kSource,
-                     kParameterUnit),
-        choiceOption("colour", "Colour", "What a cell shows.", kSource,
-                     {{"measure", "Measure", "of the active pane's policy"},
-                      {"winner", "Winner", "the pane that does best there"}},
-                     Stage::Features),
-        choiceOption("measure", "Measure", "What is measured.", kSource, measureChoices(), Stage::Features),
-        choiceOption("heads", "Heads", "Over which heads the mean runs.", kSource,
-                     {{"kv_head", "This KV head", "with the query heads that read it"},
-                      {"layer", "The layer", "all query heads"}},
-                     Stage::Features),
-        integerOption("grid", "Grid", "Values along each axis.", "the map's own", 2, 24, 8, Stage::Features),
-        colourMapOption(), valueRangeOption(checkRange)});
+ParameterTable makeOptions() {
+    return {textRow("x", "Across", "", Stage::Features,
+                    "Parameter of the horizontal axis, as id or id=v1,v2; empty: the budget.", kSource, nullptr,
+                    kParameterUnit),
+            textRow("y", "Upwards", "", Stage::Features,
+                    "Parameter of the vertical axis, as id or id=v1,v2; empty: the policy's first number.", kSource,
+                    nullptr, kParameterUnit),
+            choiceRow("colour", "Colour",
+                      {{"measure", "Measure", "of the active pane's policy"},
+                       {"winner", "Winner", "the pane that does best there"}},
+                      Stage::Features, "What a cell shows.", kSource),
+            choiceRow("measure", "Measure", measureChoices(), Stage::Features, "What is measured.", kSource),
+            choiceRow("heads", "Heads",
+                      {{"kv_head", "This KV head", "with the query heads that read it"},
+                       {"layer", "The layer", "all query heads"}},
+                      Stage::Features, "Over which heads the mean runs.", kSource),
+            integerRow("grid", "Grid", "", "", {2, 24, 8}, Stage::Features, "Values along each axis.", "the map's own"),
+            colourMapOption(),
+            valueRangeOption(checkRange)};
 }
 
 std::size_t doneOf(const PhaseMapData& data) {
@@ -72,12 +73,10 @@ std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& inp
     const auto add = [&](const std::string& words) { legend.push_back(wordsEntry(words)); };
     if (data.winners) {
         for (const PhasePane& pane : data.panes)
-            legend.push_back(identityOf(input, pane.letter, pane.policyId, theme.id)
-                                 .legend(fmt::format("{} {}", pane.letter, pane.policyName)));
+            legend.push_back(identityOf(input, pane.letter, pane.policyId, theme.id).legend(letteredName(pane)));
         add(fmt::format("best pane by {}, {}", measureWords(data), data.where));
     } else {
-        add(fmt::format("{} {}, {}, {}", data.panes.front().letter, data.panes.front().policyName, measureWords(data),
-                        data.where));
+        add(fmt::format("{}, {}, {}", letteredName(data.panes.front()), measureWords(data), data.where));
     }
     if (phasePresentPlace(data, input))
         legend.push_back({"now", Marker::Circle, kTransparent, {theme.ink, 1.6, {}}, 4});
@@ -113,8 +112,7 @@ std::string winnersText(const PhaseMapData& data) {
         }
     std::string text;
     for (std::size_t i = 0; i < wins.size(); ++i)
-        text += fmt::format("{}{} {} wins {}", text.empty() ? "" : ", ", data.panes[i].letter, data.panes[i].policyName,
-                            wins[i]);
+        text += fmt::format("{}{} wins {}", text.empty() ? "" : ", ", letteredName(data.panes[i]), wins[i]);
     return fmt::format("{} of {} settings", text, counted);
 }
 
@@ -134,7 +132,7 @@ SettingChange settingChangeOf(const PhaseMapData& data, std::size_t cell) {
 std::vector<OptionNeed> optionNeeds() {
     const OptionIs shaded{"colour", {"measure"}};
     return {{"colours", {shaded}},
-            {"colours", {{"measure", choicesBut(*makeOptions(), "measure", signedMeasures())}}},
+            {"colours", {{"measure", choicesBut(makeOptions(), "measure", signedMeasures())}}},
             {kValueRangeOption, {shaded}}};
 }
 
@@ -145,15 +143,14 @@ public:
                 .name = "Phase map",
                 .summary = "Two parameters against each other, coloured by a measure or by the winning pane",
                 .paper = "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.4",
-                .help = std::string(viewExplanation("phase_map_view")),
-                .options = makeOptions(),
                 .needs = optionNeeds(),
-                .data = "phase_map"}) {}
+                .data = "phase_map"},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         if (input.capture && input.panes.empty()) return kNoPane;
         constexpr const char* running = "Running the first setting…";
-        if (const std::string why = whyNoData<PhaseMapData>(input, running); !why.empty()) return why;
+        if (const std::string why = whyNoData(input, running); !why.empty()) return why;
         return dataAs<PhaseMapData>(input)->cells.empty() ? running : "";
     }
 
@@ -206,7 +203,7 @@ public:
         std::vector<std::string> columns = {data->x.id, data->y.id};
         for (const PhasePane& pane : data->panes)
             for (const std::string& what : {data->measure, std::string("kept")})
-                columns.push_back(fmt::format("{} {} {}", pane.letter, pane.policyName, what));
+                columns.push_back(letteredName(pane) + " " + what);
         columns.emplace_back("winner");
         std::vector<std::vector<std::string>> rows;
         for (std::size_t i = 0; i < data->cells.size(); ++i) {
@@ -235,18 +232,17 @@ public:
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<PhaseMapData>(input);
         const PickId pick = pickAt(scene, at, 0);
-        if (!data || pick.kind != PickId::Kind::Cell || std::cmp_greater_equal(pick.index, data->cells.size()))
-            return {};
+        if (pick.kind != PickId::Kind::Cell || std::cmp_greater_equal(pick.index, data->cells.size())) return {};
         const auto index = static_cast<std::size_t>(pick.index);
         const PhaseCell& cell = data->cells[index];
         PointFacts facts;
         facts.rows = {{"setting", settingOf(*data, index)}};
         for (std::size_t i = 0; i < data->panes.size() && cell.computed; ++i) {
-            const std::string value = std::isnan(cell.values[i])
-                                          ? std::string("refused")
-                                          : fmt::format("{}, {} % kept", valueText(*data, cell.values[i]),
-                                                        formatFixed(100 * cell.kept[i], 1));
-            facts.rows.emplace_back(fmt::format("{} {}", data->panes[i].letter, data->panes[i].policyName), value);
+            const std::string value =
+                std::isnan(cell.values[i])
+                    ? std::string("refused")
+                    : fmt::format("{}, {} kept", valueText(*data, cell.values[i]), formatPercent(cell.kept[i]));
+            facts.rows.emplace_back(letteredName(data->panes[i]), value);
         }
         if (!cell.computed) facts.rows.emplace_back("result", "waiting");
         if (!cell.error.empty()) facts.rows.emplace_back("why", cell.error);

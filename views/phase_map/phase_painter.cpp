@@ -21,9 +21,8 @@ void drawWinner(SceneBuilder& builder, const ViewInput& input, const PhaseMapDat
     identity.drawArea(builder, box, pick);
     const Colour letter = textOn(blend(identity.areaFill(), themeOf(themeId).canvas));
     if (box.width >= 14 && box.height >= 14)
-        builder.text({box.x + box.width / 2, box.y + box.height / 2}, std::string(1, pane.letter),
-                     {FontFace::Interface, 11, FontWeight::SemiBold}, letter, HorizontalAlign::Centre,
-                     VerticalAlign::Middle);
+        builder.label(box.centre(), std::string(1, pane.letter), {FontFace::Interface, 11, FontWeight::SemiBold},
+                      letter, HorizontalAlign::Centre);
 }
 
 /// Stride at which labels fit.
@@ -116,9 +115,9 @@ void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const Phase
                      HorizontalAlign::Centre);
     }
     for (std::size_t y = 0; y < data.y.texts.size(); y += yStep)
-        builder.text({layout.grid.x - 5, layout.centre(0, static_cast<double>(y)).y},
-                     builder.elide(data.y.texts[y], label, layout.grid.x - 8 - (layout.titles ? 18 : 0)), label,
-                     theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+        builder.label({layout.grid.x - 5, layout.centre(0, static_cast<double>(y)).y},
+                      builder.elide(data.y.texts[y], label, layout.grid.x - 8 - (layout.titles ? 18 : 0)), label,
+                      theme.text3, HorizontalAlign::Right);
     if (!layout.titles) return;
     builder.text({layout.grid.x + layout.grid.width / 2, layout.grid.bottom() + 30},
                  builder.elide(data.x.title, kPhaseTitle, layout.grid.width), kPhaseTitle, theme.text2,

@@ -53,6 +53,23 @@ Point PlotFrame::toPixels(double xValue, double yValue) const {
 double PlotFrame::xAt(double pixel) const { return valueAt(x, (pixel - plot.x) / plot.width); }
 double PlotFrame::yAt(double pixel) const { return valueAt(y, (plot.bottom() - pixel) / plot.height); }
 
+void setDataRange(Scene& scene, const PlotFrame& frame) {
+    scene.plot = frame.plot;
+    scene.xMin = frame.x.low, scene.xMax = frame.x.high;
+    scene.yMin = std::min(frame.y.low, frame.y.high), scene.yMax = std::max(frame.y.low, frame.y.high);
+    scene.yDown = frame.y.low > frame.y.high;
+}
+
+void drawAcross(SceneBuilder& builder, const PlotFrame& frame, double y, Stroke stroke) {
+    const double at = frame.toPixels(frame.x.low, y).y;
+    builder.line({frame.plot.x, at}, {frame.plot.right(), at}, std::move(stroke));
+}
+
+void drawUpright(SceneBuilder& builder, const PlotFrame& frame, double x, Stroke stroke) {
+    const double at = frame.toPixels(x, frame.y.low).x;
+    builder.line({at, frame.plot.y}, {at, frame.plot.bottom()}, std::move(stroke));
+}
+
 Box plotBoxFor(const Box& area, const AxisSpec& y, const AxesStyle& style, const TextService& text) {
     const double right = style.tickLabels ? 12 : 2, top = 6; // the last tick label hangs over the right end
     const double bottom =
@@ -79,14 +96,8 @@ void makeAspectEqual(AxisSpec& x, AxisSpec& y, const Box& plot) {
 
 void drawGrid(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme) {
     const Stroke stroke{theme.grid, 1, {}};
-    for (const Tick& tick : xTicks(frame)) {
-        const double x = frame.toPixels(tick.value, frame.y.low).x;
-        builder.line({x, frame.plot.y}, {x, frame.plot.bottom()}, stroke);
-    }
-    for (const Tick& tick : yTicks(frame)) {
-        const double y = frame.toPixels(frame.x.low, tick.value).y;
-        builder.line({frame.plot.x, y}, {frame.plot.right(), y}, stroke);
-    }
+    for (const Tick& tick : xTicks(frame)) drawUpright(builder, frame, tick.value, stroke);
+    for (const Tick& tick : yTicks(frame)) drawAcross(builder, frame, tick.value, stroke);
 }
 
 namespace {
@@ -117,9 +128,8 @@ void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& s
         const double y = frame.toPixels(frame.x.low, tick.value).y;
         builder.line({plot.x - kTickLength, y}, {plot.x, y}, stroke);
         if (style.tickLabels)
-            widest = std::max(widest, builder.text({plot.x - kTickLength - kLabelGap, y}, tick.label,
-                                                   labelStyle(style.forPaper), theme.text3, HorizontalAlign::Right,
-                                                   VerticalAlign::Middle));
+            widest = std::max(widest, builder.label({plot.x - kTickLength - kLabelGap, y}, tick.label,
+                                                    labelStyle(style.forPaper), theme.text3, HorizontalAlign::Right));
     }
     if (!style.titles) return;
     // A title longer than the axis extends below it, never up into a legend.

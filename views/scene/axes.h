@@ -10,7 +10,8 @@ namespace kvscope {
 /// "1,024", "−0.545", "3.1e−6": thin group commas, typographic minus.
 std::string formatCount(std::int64_t value);
 std::string formatFixed(double value, int decimals);
-std::string formatShort(double value); ///< up to three significant digits, exponents beyond 1e−4 and 1e6
+std::string formatPercent(double share); ///< "25.0 %"
+std::string formatShort(double value);   ///< up to three significant digits, exponents beyond 1e−4 and 1e6
 
 struct Tick {
     double value = 0;
@@ -42,8 +43,14 @@ struct PlotFrame {
     double yAt(double pixel) const;
 };
 
+/// The plot of a scene and its ranges, for zooming; upside down where y runs the other way.
+void setDataRange(Scene& scene, const PlotFrame& frame);
+
+/// A line over the whole width of the plot, at a height of the data; one over its whole height.
+void drawAcross(SceneBuilder& builder, const PlotFrame& frame, double y, Stroke stroke);
+void drawUpright(SceneBuilder& builder, const PlotFrame& frame, double x, Stroke stroke);
+
 struct AxesStyle {
-    bool grid = true;
     bool tickLabels = true; ///< dropped before the data in small docks
     bool titles = true;
     bool forPaper = false; ///< Inter for tick labels

@@ -38,8 +38,7 @@ void drawHistogram(SceneBuilder& builder, const Box& bar, const ColourColumnSpec
 void drawLabel(SceneBuilder& builder, const Box& bar, const Tick& tick, Colour colour, const Theme& theme) {
     const double y = bar.bottom() - tick.value * bar.height;
     builder.line({bar.right(), y}, {bar.right() + kTick, y}, {theme.axis, 1, {}});
-    builder.text({bar.right() + kTick + 3, y}, tick.label, {FontFace::Monospace, 10}, colour, HorizontalAlign::Left,
-                 VerticalAlign::Middle);
+    builder.label({bar.right() + kTick + 3, y}, tick.label, {FontFace::Monospace, 10}, colour);
 }
 
 /// The labels of the two ends, moved apart where they would touch.

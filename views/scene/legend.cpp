@@ -18,21 +18,11 @@ const TextStyle kStyle{FontFace::Interface, 11};
 void drawLegendMark(SceneBuilder& builder, const LegendEntry& entry, Point at) {
     if (entry.bar && entry.stroke.colour.a > 0) {
         builder.polyline({{at.x - 8, at.y}, {at.x + 8, at.y}}, entry.stroke);
-        if (entry.fill.a > 0) drawLegendMark(builder, {"", entry.marker, entry.fill, {}, entry.radius}, at);
+        if (entry.fill.a > 0) builder.mark(at, entry.marker, entry.radius, entry.fill, {});
     } else if (entry.bar) {
         builder.rectangle({at.x - 8, at.y - 1.3, 16, 2.6}, entry.fill);
-    } else if (const auto arms = markerArms(entry.marker, entry.radius); !arms.empty()) {
-        for (const auto& [from, to] : arms)
-            builder.line({at.x + from.x, at.y + from.y}, {at.x + to.x, at.y + to.y},
-                         armStroke(entry.stroke, entry.fill));
-    } else if (entry.marker == Marker::Star) {
-        builder.star(at, entry.radius, entry.fill, entry.stroke);
-    } else if (const auto outline = markerOutline(entry.marker, entry.radius); !outline.empty()) {
-        std::vector<Point> points;
-        for (const Point p : outline) points.push_back({p.x + at.x, p.y + at.y});
-        builder.polygon(std::move(points), entry.fill, entry.stroke);
     } else {
-        builder.circle(at, entry.radius, entry.fill, entry.stroke);
+        builder.mark(at, entry.marker, entry.radius, entry.fill, entry.stroke);
     }
 }
 
@@ -126,8 +116,7 @@ double drawLegend(SceneBuilder& builder, Point leftMiddle, double width, const s
             drawLegendMark(builder, entries[i], {x + (frame - kMarkGap) / 2, y});
             const std::string label =
                 packing.labels[i] > longest ? builder.elide(entries[i].label, kStyle, longest) : entries[i].label;
-            x += frame +
-                 builder.text({x + frame, y}, label, kStyle, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+            x += frame + builder.label({x + frame, y}, label, kStyle, theme.text2);
         }
         right = std::max(right, x);
         first = end;

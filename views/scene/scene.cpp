@@ -7,14 +7,14 @@
 
 namespace kvscope {
 
-namespace {
-
 double distanceToSegment(Point p, Point a, Point b) {
     const double dx = b.x - a.x, dy = b.y - a.y;
     const double length = dx * dx + dy * dy;
     const double t = length > 0 ? std::clamp(((p.x - a.x) * dx + (p.y - a.y) * dy) / length, 0.0, 1.0) : 0;
     return std::hypot(p.x - a.x - t * dx, p.y - a.y - t * dy);
 }
+
+namespace {
 
 bool insidePolygon(Point p, const std::vector<Point>& points) {
     bool inside = false;
@@ -31,9 +31,7 @@ struct Probe {
     double tolerance;
 
     PickId operator()(const RectangleItem& item) const {
-        const Box grown{item.box.x - tolerance, item.box.y - tolerance, item.box.width + 2 * tolerance,
-                        item.box.height + 2 * tolerance};
-        return grown.contains(point) ? item.pick : PickId{};
+        return item.box.grown(tolerance).contains(point) ? item.pick : PickId{};
     }
     PickId operator()(const PolylineItem& item) const {
         for (std::size_t i = 1; i < item.points.size(); ++i)

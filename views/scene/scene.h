@@ -22,6 +22,8 @@ struct Box {
     double x = 0, y = 0, width = 0, height = 0;
     double right() const { return x + width; }
     double bottom() const { return y + height; }
+    Point centre() const { return {x + width / 2, y + height / 2}; }
+    Box grown(double by) const { return {x - by, y - by, width + 2 * by, height + 2 * by}; } ///< on every side
     bool contains(Point p) const { return p.x >= x && p.x < right() && p.y >= y && p.y < bottom(); }
 };
 
@@ -135,6 +137,8 @@ struct Scene {
         return {xMin + (pixel.x - plot.x) / plot.width * (xMax - xMin), yDown ? yMin + down : yMax - down};
     }
 };
+
+double distanceToSegment(Point p, Point a, Point b);
 
 /// The topmost drawable within `tolerance` pixels of the point.
 PickId pickAt(const Scene& scene, Point point, double tolerance);

@@ -33,10 +33,16 @@ void SceneBuilder::circle(Point centre, double radius, Colour fill, Stroke strok
     m_scene.items.push_back(CircleItem{centre, radius, fill, std::move(stroke), pick});
 }
 
-void SceneBuilder::star(Point centre, double radius, Colour fill, Stroke stroke) {
-    std::vector<Point> points = markerOutline(Marker::Star, radius);
-    for (Point& p : points) p = {p.x + centre.x, p.y + centre.y};
-    polygon(std::move(points), fill, std::move(stroke));
+void SceneBuilder::mark(Point at, Marker marker, double radius, Colour fill, const Stroke& stroke) {
+    const auto arms = markerArms(marker, radius);
+    for (const auto& [from, to] : arms)
+        line({at.x + from.x, at.y + from.y}, {at.x + to.x, at.y + to.y}, armStroke(stroke, fill));
+    std::vector<Point> outline = markerOutline(marker, radius);
+    for (Point& p : outline) p = {p.x + at.x, p.y + at.y};
+    if (!outline.empty())
+        polygon(std::move(outline), fill, stroke);
+    else if (arms.empty())
+        circle(at, radius, fill, stroke);
 }
 
 double SceneBuilder::text(Point position, std::string text, const TextStyle& style, Colour colour,

@@ -5,7 +5,11 @@
 #include "views/scene/theme.h"
 
 #include <array>
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace kvscope {
 
@@ -19,11 +23,16 @@ public:
     void polyline(std::vector<Point> points, Stroke stroke, bool closed = false);
     void polygon(std::vector<Point> points, Colour fill, Stroke stroke = {});
     void circle(Point centre, double radius, Colour fill, Stroke stroke = {}, PickId pick = {});
-    void star(Point centre, double radius, Colour fill, Stroke stroke);
+    void mark(Point at, Marker marker, double radius, Colour fill, const Stroke& stroke);
     /// Returns the width.
     double text(Point position, std::string text, const TextStyle& style, Colour colour,
                 HorizontalAlign horizontal = HorizontalAlign::Left, VerticalAlign vertical = VerticalAlign::Baseline,
                 double angleDegrees = 0);
+    /// A text whose middle is at the height of the position, as beside a mark. Returns the width.
+    double label(Point position, std::string words, const TextStyle& style, Colour colour,
+                 HorizontalAlign horizontal = HorizontalAlign::Left) {
+        return text(position, std::move(words), style, colour, horizontal, VerticalAlign::Middle);
+    }
     void pushClip(Box box) { m_scene.items.push_back(PushClipItem{box}); }
     void popClip() { m_scene.items.push_back(PopClipItem{}); }
     void points(PointCloudItem cloud) { m_scene.items.push_back(std::move(cloud)); }
@@ -40,6 +49,25 @@ public:
 private:
     Scene& m_scene;
     const TextService& m_text;
+};
+
+/// Marks of one kind that are gathered first and become a point cloud then.
+class GatheredMarks {
+public:
+    void add(Point at, std::int64_t id) {
+        m_points->push_back(at);
+        m_ids->push_back(id);
+    }
+    const std::vector<Point>& points() const { return *m_points; }
+
+    PointCloudItem as(std::string name, PickId::Kind pickKind, Marker marker, double radius, Colour fill,
+                      Stroke stroke) const {
+        return {m_points, m_ids, pickKind, marker, radius, fill, std::move(stroke), std::move(name)};
+    }
+
+private:
+    std::shared_ptr<std::vector<Point>> m_points = std::make_shared<std::vector<Point>>();
+    std::shared_ptr<std::vector<std::int64_t>> m_ids = std::make_shared<std::vector<std::int64_t>>();
 };
 
 /// Corners of a marker of the given radius around the origin; empty for circle, plus and cross.

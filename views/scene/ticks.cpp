@@ -56,6 +56,8 @@ std::string formatFixed(double value, int decimals) {
     return withMinus(text.find_first_not_of("-0.") == std::string::npos && text[0] == '-' ? text.substr(1) : text);
 }
 
+std::string formatPercent(double share) { return formatFixed(100 * share, 1) + " %"; }
+
 std::string formatShort(double value) {
     if (std::isnan(value)) return "n/a";
     if (std::isinf(value)) return value > 0 ? "∞" : "−∞";

@@ -1,11 +1,10 @@
 // Compactor keeps a token for one of two reasons, and here both are axes: a token is kept when it lies beyond the line.
 // Turning lambda turns the line, changing the budget moves it.
+#include "core/parameters/parameter_rows.h"
 #include "core/policies/policy.h"
 #include "views/common/chart.h"
 #include "views/common/pane_offers.h"
 #include "views/common/policy_style.h"
-#include "views/common/view_options.h"
-#include "views/explanations.h"
 #include "views/score_plane/score_plane.h"
 
 #include <fmt/format.h>
@@ -19,12 +18,12 @@ namespace {
 
 constexpr double kTrimmed = 0.005; // of the tokens at each end of an axis, in the range "middle"
 
-std::shared_ptr<const ParameterTable> makeOptions() {
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("shown", "Shown", "What the axes span. How many tokens lie beyond is always stated, by state.",
-                     "no clipping without a count",
-                     {{"middle", "The middle 99 %", "of each score, so that few far tokens do not squeeze the others"},
-                      {"all", "Everything", "every token"}})});
+ParameterTable makeOptions() {
+    return {choiceRow("shown", "Shown",
+                      {{"middle", "The middle 99 %", "of each score, so that few far tokens do not squeeze the others"},
+                       {"all", "Everything", "every token"}},
+                      Stage::Select, "What the axes span. How many tokens lie beyond is always stated, by state.",
+                      "no clipping without a count")};
 }
 
 constexpr PickId kLambdaHandle{PickId::Kind::Handle, 0}, kLine{PickId::Kind::Handle, 1};
@@ -72,7 +71,7 @@ void drawLabel(SceneBuilder& builder, Point leftMiddle, const std::string& text,
                const Theme& theme) {
     const double width = builder.width(text, style);
     builder.rectangle({leftMiddle.x - 4, leftMiddle.y - 9, width + 8, 18}, withAlpha(theme.canvas, 0.93));
-    builder.text(leftMiddle, text, style, theme.text1, HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.label(leftMiddle, text, style, theme.text1);
 }
 
 void drawLine(SceneBuilder& builder, const ScorePlane& plane, const PlotFrame& frame, const Theme& theme) {
@@ -137,9 +136,8 @@ public:
                 .name = "Score plane",
                 .summary = "Compactor's two scores against each other, with the line of its choice",
                 .paper = "Compactor 3.4",
-                .help = std::string(viewExplanation("score_plane_view")),
-                .options = makeOptions(),
-                .teaching = TeachingRole::Steps}) {}
+                .teaching = TeachingRole::Steps},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         return whyNoPlane(input);

@@ -1,9 +1,8 @@
 // Theorems as rows: margin of each requirement and of each measured error against its bound, on one logarithmic axis
 // around 1. To the right of 1 a theorem's requirement or promise holds.
+#include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/view_facts.h"
-#include "views/common/view_options.h"
-#include "views/explanations.h"
 #include "views/theory/theory_data.h"
 #include "views/theory/theory_slider.h"
 
@@ -23,12 +22,11 @@ constexpr double kTickRow = 20, kTitleRow = 16, kTitleHeight = 150; ///< lower p
 constexpr double kOtherRadius = 2.6;
 const TextStyle kPlain{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 10};
 
-std::shared_ptr<const ParameterTable> makeOptions() {
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        realOption("epsilon", "ε", "The error that the theorems are asked for.",
-                   "BalanceKV (2), SubGen (3), Compactor Thms 1 and 2", 0.01, 0.99, 0.5, Stage::Features),
-        realOption("delta", "δ", "The probability of failure that is allowed.",
-                   "BalanceKV Thm 3.3, Compactor Thms 1 and 2", 1e-6, 0.5, 0.01, Stage::Features)});
+ParameterTable makeOptions() {
+    return {realRow("epsilon", "ε", "", {0.01, 0.99, 0.5}, Stage::Features,
+                    "The error that the theorems are asked for.", "BalanceKV (2), SubGen (3), Compactor Thms 1 and 2"),
+            realRow("delta", "δ", "", {1e-6, 0.5, 0.01}, Stage::Features, "The probability of failure that is allowed.",
+                    "BalanceKV Thm 3.3, Compactor Thms 1 and 2")};
 }
 
 /// The rows of one KV head, as indices.
@@ -244,13 +242,9 @@ public:
                 .name = "Theory",
                 .summary = "What the theorems demand at this head's norms, and measured errors over their bounds",
                 .paper = "BalanceKV Thms 3.1-3.4; SubGen Thm 1; Compactor Thms 1, 2; KeyDiff Thms 3.2, C.1",
-                .help = std::string(viewExplanation("theory_view")),
-                .options = makeOptions(),
-                .data = "theory"}) {}
-
-    std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        return whyNoData<TheoryData>(input, "Computing what the theorems demand…");
-    }
+                .data = "theory",
+                .waiting = "Computing what the theorems demand…"},
+               makeOptions()) {}
 
     Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {
         const auto data = dataAs<TheoryData>(input);

@@ -1,11 +1,10 @@
 // What kind of token a policy likes: for every class the share of its tokens that each pane keeps, beside the share of
 // all tokens that the pane keeps.
 #include "core/metrics/measure_values.h"
+#include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/pane_identity.h"
 #include "views/common/view_facts.h"
-#include "views/common/view_options.h"
-#include "views/explanations.h"
 #include "views/token_classes/token_classes_data.h"
 
 #include <fmt/format.h>
@@ -20,17 +19,18 @@ namespace {
 /// Classes below this are drawn but name no finding: a share of a handful of tokens is luck.
 constexpr std::int64_t kEnoughTokens = 10;
 
-std::shared_ptr<const ParameterTable> makeOptions() {
+ParameterTable makeOptions() {
     constexpr const char* source = "Compactor App. B, KeyDiff Fig. 3";
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("classes", "Classes", "What tokens are sorted by.", source,
-                     {{"text", "Text", "words, digits, punctuation, line breaks"},
-                      {"segment", "Segment", "system, context, needle, question, answer"},
-                      {"repeat", "Repeat", "first occurrence or seen before"},
-                      {"position", "Position", "tenths of the tokens before the cut"}}),
-        choiceOption("share", "Share", "What a bar measures.", source,
-                     {{"of_class", "Of the class", "kept tokens of the class over all of its tokens"},
-                      {"of_kept", "Of the kept list", "kept tokens of the class over all kept tokens"}})});
+    return {choiceRow("classes", "Classes",
+                      {{"text", "Text", "words, digits, punctuation, line breaks"},
+                       {"segment", "Segment", "system, context, needle, question, answer"},
+                       {"repeat", "Repeat", "first occurrence or seen before"},
+                       {"position", "Position", "tenths of the tokens before the cut"}},
+                      Stage::Select, "What tokens are sorted by.", source),
+            choiceRow("share", "Share",
+                      {{"of_class", "Of the class", "kept tokens of the class over all of its tokens"},
+                       {"of_kept", "Of the kept list", "kept tokens of the class over all kept tokens"}},
+                      Stage::Select, "What a bar measures.", source)};
 }
 
 /// Kept tokens of every class that has tokens before the cut.
@@ -191,10 +191,9 @@ void drawRow(SceneBuilder& builder, const ViewInput& input, const Tally& tally, 
     const double middle = layout.top(place) + layout.rowPitch / 2;
     const double numberRight = layout.frame.plot.x - 8;
     const std::string count = layout.counts ? formatCount(tally.rows[row].tokens) : "";
-    builder.text({numberRight, middle}, count, kNumber, theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+    builder.label({numberRight, middle}, count, kNumber, theme.text3, HorizontalAlign::Right);
     const double room = numberRight - builder.width(count, kNumber) - 14;
-    builder.text({8, middle}, builder.elide(tally.rows[row].name, kLabel, room), kLabel, theme.text1,
-                 HorizontalAlign::Left, VerticalAlign::Middle);
+    builder.label({8, middle}, builder.elide(tally.rows[row].name, kLabel, room), kLabel, theme.text1);
     for (std::size_t pane = 0; pane < panes; ++pane) {
         const Box bar = layout.bar(place, pane, panes, tally.share(row, pane));
         const PickId pick{PickId::Kind::Cell, static_cast<std::int64_t>(row * panes + pane)};
@@ -223,10 +222,10 @@ void drawScale(SceneBuilder& builder, const Layout& layout, const std::string& t
         builder.text({plot.x + plot.width / 2, plot.bottom() + 30}, builder.elide(title, kLabel, plot.width), kLabel,
                      theme.text2, HorizontalAlign::Centre);
     if (layout.leftOut > 0)
-        builder.text(
+        builder.label(
             {plot.x + 5, plot.bottom() - kLeastRow / 2},
             builder.elide(fmt::format("{} more lie nearer to the tick", layout.leftOut), kLabel, plot.width - 5),
-            kLabel, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+            kLabel, theme.text2);
 }
 
 std::string percent(double share) { return share == 1 ? "100 %" : formatFixed(100 * share, 1) + " %"; }
@@ -238,14 +237,11 @@ public:
                 .name = "Token classes",
                 .summary = "What each pane keeps of words, digits, punctuation, segments, repeats and positions",
                 .paper = "Compactor App. B (separators), KeyDiff Fig. 3 (what stands apart)",
-                .help = std::string(viewExplanation("token_classes_view")),
-                .options = makeOptions(),
-                .data = "token_classes"}) {}
+                .data = "token_classes"},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        if (const std::string why = whyNoData<TokenClassesData>(input, "Sorting the tokens into classes…");
-            !why.empty())
-            return why;
+        if (const std::string why = whyNoData(input, "Sorting the tokens into classes…"); !why.empty()) return why;
         if (!readyPanes(input).empty()) return "";
         return input.panes.empty() ? kNoPane : whyEmpty(input, input.panes.front());
     }
@@ -255,8 +251,7 @@ public:
         const Tally tally = tallyOf(input, options);
         std::vector<LegendEntry> legend;
         for (const PaneData* pane : tally.panes)
-            legend.push_back(
-                identityOf(input, *pane, viewport.theme).legend(fmt::format("{} {}", pane->letter, pane->policyName)));
+            legend.push_back(identityOf(input, *pane, viewport.theme).legend(letteredName(*pane)));
         const Layout layout = layoutOf(tally, legend, viewport);
         Scene scene = blankScene(viewport);
         SceneBuilder builder(scene, *viewport.text);
@@ -267,7 +262,7 @@ public:
         const bool inTitle = layout.title && builder.width(full, kLabel) <= layout.frame.plot.width;
         drawScale(builder, layout, inTitle ? full : axis, theme);
         if (!inTitle && right + builder.width(words, kLabel) <= viewport.width - 8) // otherwise the help explains it
-            builder.text({right, 13}, words, kLabel, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+            builder.label({right, 13}, words, kLabel, theme.text2);
         drawProvenance(builder, input, viewport);
         return scene;
     }
@@ -319,9 +314,8 @@ public:
         PointFacts facts;
         facts.rows = {
             {"class", tally.rows[row].name},
-            {fmt::format("{} {}", tally.panes[pane]->letter, tally.panes[pane]->policyName),
-             fmt::format("{} of {} kept", formatCount(tally.rows[row].kept[pane]),
-                         formatCount(tally.rows[row].tokens))},
+            {letteredName(*tally.panes[pane]), fmt::format("{} of {} kept", formatCount(tally.rows[row].kept[pane]),
+                                                           formatCount(tally.rows[row].tokens))},
             {tally.ofKept ? "share of the kept list" : "kept share", percent(tally.share(row, pane))},
             {tally.ofKept ? "share of all tokens" : "kept share of all tokens", percent(tally.blind(row, pane))}};
         return facts;

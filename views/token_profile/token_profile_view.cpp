@@ -4,7 +4,6 @@
 #include "views/common/policy_style.h"
 #include "views/common/token_marks.h"
 #include "views/common/view_facts.h"
-#include "views/explanations.h"
 
 #include <fmt/format.h>
 
@@ -67,8 +66,7 @@ void drawSegments(SceneBuilder& builder, const ViewInput& input, const PlotFrame
 void drawCutOff(SceneBuilder& builder, const Profile& profile, const PlotFrame& frame, const Theme& theme) {
     if (std::isnan(profile.cutOff)) return;
     const double y = frame.toPixels(frame.x.low, profile.cutOff).y;
-    if (y <= frame.plot.y || y >= frame.plot.bottom()) return;
-    builder.line({frame.plot.x, y}, {frame.plot.right(), y}, {theme.ink, 1, {5, 3}});
+    if (y > frame.plot.y && y < frame.plot.bottom()) drawAcross(builder, frame, profile.cutOff, {theme.ink, 1, {5, 3}});
 }
 
 std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, std::int64_t stride, ThemeId themeId) {
@@ -83,7 +81,7 @@ std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, 
         unscored > 0 ? fmt::format(", {} of them before the last scores", formatCount(unscored)) : "";
     const std::string sampled = stride > 1 ? fmt::format(", one in {} shown", stride) : "";
     std::vector<LegendEntry> legend = {
-        areaEntry(std::string(1, pane.letter) + " " + pane.policyName, policyStyle(pane.policyId, themeId).colour),
+        areaEntry(letteredName(pane), policyStyle(pane.policyId, themeId).colour),
         {"kept " + count(TokenState::Kept), Marker::Circle, theme.kept, {}, 3},
         ringEntry("evicted " + count(TokenState::Evicted) + gone + sampled, {theme.evicted, 1.2, {}})};
     if (std::find(profile.states.begin(), profile.states.end(), TokenState::Protected) != profile.states.end())
@@ -102,7 +100,6 @@ public:
                 .name = "Token profile",
                 .summary = "The active pane's score along the prompt, kept above the line and evicted below it",
                 .paper = "KeyDiff Fig. 3, Compactor Fig. 8",
-                .help = std::string(viewExplanation("token_profile_view")),
                 .teaching = TeachingRole::Detail}) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {

@@ -1,7 +1,7 @@
 // The prompt as text. Only visible lines become drawables, so that 100,000 tokens scroll fast.
+#include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/view_options.h"
-#include "views/explanations.h"
 #include "views/token_strip/strip_painter.h"
 
 #include <fmt/format.h>
@@ -17,20 +17,18 @@ namespace {
 
 constexpr double kLegendHeight = 24, kCaptionHeight = 18, kRightMargin = 14;
 
-std::shared_ptr<const ParameterTable> makeOptions() {
-    ParameterSpec map = colourMapOption();
-    map.id = "colour_map"; // as sessions of the first version call it
-    return std::make_shared<const ParameterTable>(
-        ParameterTable{choiceOption("colour", "Colour by",
-                                    "What bars and grounds show: the panes that keep a token, its state in the active "
-                                    "pane, its score, or what only one of two panes keeps.",
-                                    "KeyDiff Fig. 3, Compactor Fig. 8",
-                                    {{"panes", "kept by pane", "one bar per pane"},
-                                     {"state", "kept or evicted", "active pane"},
-                                     {"score", "score", "rank of the active pane's score"},
-                                     {"only_in_a", "only in A", "first pane against second"},
-                                     {"only_in_b", "only in B", "second pane against first"}}),
-                       map});
+ParameterTable makeOptions() {
+    return {choiceRow("colour", "Colour by",
+                      {{"panes", "kept by pane", "one bar per pane"},
+                       {"state", "kept or evicted", "active pane"},
+                       {"score", "score", "rank of the active pane's score"},
+                       {"only_in_a", "only in A", "first pane against second"},
+                       {"only_in_b", "only in B", "second pane against first"}},
+                      Stage::Select,
+                      "What bars and grounds show: the panes that keep a token, its state in the active "
+                      "pane, its score, or what only one of two panes keeps.",
+                      "KeyDiff Fig. 3, Compactor Fig. 8"),
+            colourMapOption("colour_map")}; // as sessions of the first version call it
 }
 
 double textWidth(const Viewport& viewport) { return std::max(60.0, viewport.width - kStripGutter - kRightMargin); }
@@ -108,24 +106,17 @@ std::vector<LegendEntry> legendOf(const StripScene& strip) {
         entries.push_back(entry);
     };
     if (strip.mode == StripMode::Panes) {
-        for (const PaneData* pane : strip.panes) bar(*pane, fmt::format("{} {}", pane->letter, pane->policyName));
+        for (const PaneData* pane : strip.panes) bar(*pane, letteredName(*pane));
         entries.push_back(wordsEntry("no bar: evicted by that pane"));
     } else if (strip.mode == StripMode::State && strip.active) {
-        entries.push_back({fmt::format("kept by {} {}", strip.active->letter, strip.active->policyName),
-                           Marker::Circle,
-                           strip.theme.kept,
-                           {},
-                           3,
-                           true});
+        entries.push_back({"kept by " + letteredName(*strip.active), Marker::Circle, strip.theme.kept, {}, 3, true});
         entries.push_back({"evicted", Marker::Circle, strip.theme.evicted, {}, 3, true});
     } else if (strip.mode == StripMode::Score && strip.active) {
-        entries.push_back(
-            wordsEntry(fmt::format("rank of the score of {} {}", strip.active->letter, strip.active->policyName)));
+        entries.push_back(wordsEntry("rank of the score of " + letteredName(*strip.active)));
     } else if (strip.panes.size() >= 2) {
         const std::size_t which = strip.mode == StripMode::OnlyInA ? 0 : 1;
-        bar(*strip.panes[which],
-            fmt::format("kept by {} {}, evicted by {} {}", strip.panes[which]->letter, strip.panes[which]->policyName,
-                        strip.panes[1 - which]->letter, strip.panes[1 - which]->policyName));
+        bar(*strip.panes[which], fmt::format("kept by {}, evicted by {}", letteredName(*strip.panes[which]),
+                                             letteredName(*strip.panes[1 - which])));
     } else {
         entries.push_back(wordsEntry("two panes are needed for a difference"));
     }
@@ -145,12 +136,10 @@ double drawRanks(SceneBuilder& builder, const StripScene& strip, double left) {
         pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
     }
     const double y = kLegendHeight / 2;
-    double x =
-        left +
-        builder.text({left, y}, "worst", kSmall, strip.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle) + 6;
+    double x = left + builder.label({left, y}, "worst", kSmall, strip.theme.text2) + 6;
     builder.scene().items.push_back(ImageItem{{x, y - 4, kRankBar, 8}, kColours, 1, std::move(pixels), {}});
     x += kRankBar + 6;
-    return x + builder.text({x, y}, "best", kSmall, strip.theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+    return x + builder.label({x, y}, "best", kSmall, strip.theme.text2);
 }
 
 /// The legend of the scores with their colours behind its first entry. Returns its right end.
@@ -173,8 +162,6 @@ std::string cutSentence(const SceneBuilder& builder, const ViewInput& input, dou
     return {};
 }
 
-std::vector<OptionNeed> optionNeeds() { return {{"colour_map", {{"colour", {"score"}}}}}; }
-
 class TokenStripView final : public View {
 public:
     TokenStripView()
@@ -182,12 +169,11 @@ public:
                 .name = "Token strip",
                 .summary = "The text, coloured by what policies keep",
                 .paper = "KeyDiff Fig. 3, Compactor Fig. 8",
-                .help = std::string(viewExplanation("token_strip_view")),
-                .options = makeOptions(),
-                .needs = optionNeeds(),
+                .needs = {{"colour_map", {{"colour", {"score"}}}}},
                 .place = ViewPlace::Text,
                 .teaching = TeachingRole::Detail,
-                .leastHeight = 82}) {}
+                .leastHeight = 82},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         return input.capture ? "" : kNoCapture;
@@ -218,8 +204,7 @@ public:
             legendEnd = drawTopLegend(builder, viewport, legend, 14, kLegendHeight / 2);
         }
         if (const std::string cut = cutSentence(builder, input, viewport.width - legendEnd - 20); !cut.empty())
-            builder.text({viewport.width - 14, kLegendHeight / 2}, cut, kSmall, theme.text3, HorizontalAlign::Right,
-                         VerticalAlign::Middle);
+            builder.label({viewport.width - 14, kLegendHeight / 2}, cut, kSmall, theme.text3, HorizontalAlign::Right);
 
         builder.pushClip(text);
         for (std::int64_t line = first; line < layout->lineCount(); ++line) {

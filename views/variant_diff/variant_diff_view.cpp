@@ -1,9 +1,8 @@
 // Paper against authors' code against libraries, as lists of tokens at one budget.
+#include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
-#include "views/common/view_options.h"
-#include "views/explanations.h"
 #include "views/variant_diff/variant_facts.h"
 
 #include <fmt/format.h>
@@ -15,13 +14,12 @@ namespace kvscope {
 
 namespace {
 
-std::shared_ptr<const ParameterTable> makeOptions() {
+ParameterTable makeOptions() {
     constexpr const char* source = "KeyDiff Tables 14 and 15, Compactor Tables 2 to 4, BalanceKV Table 6";
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("reference", "Reference", "What the variants are compared with.", source,
-                     {{"first", "First variant", "the paper's or the original's, as the policy's card lists them"},
-                      {"pane", "The pane", "the policy as it is set in the active pane"}},
-                     Stage::Features)});
+    return {choiceRow("reference", "Reference",
+                      {{"first", "First variant", "the paper's or the original's, as the policy's card lists them"},
+                       {"pane", "The pane", "the policy as it is set in the active pane"}},
+                      Stage::Features, "What the variants are compared with.", source)};
 }
 
 /// In low docks two, for which one entry may have to go.
@@ -40,12 +38,12 @@ bool fitsInTwoRows(const std::vector<LegendEntry>& legend, const Viewport& viewp
 /// The policy's name is left out where the colours' entries need the room.
 std::vector<LegendEntry> legendOf(const VariantDiffData& data, const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
-    std::vector<LegendEntry> legend = {areaEntry(fmt::format("{} {} at {}", data.letter, data.policyName, data.budget),
-                                                 policyStyle(data.policyId, viewport.theme).colour),
-                                       {"reference", Marker::Square, theme.text2, {}, 4, true},
-                                       {"kept by both", Marker::Square, keptByBothColour(theme), {}, 4, true},
-                                       {"only here", Marker::Square, theme.kept, {}, 4, true},
-                                       {"only in the reference", Marker::Square, theme.evicted, {}, 4, true}};
+    std::vector<LegendEntry> legend = {
+        areaEntry(letteredName(data) + " at " + data.budget, policyStyle(data.policyId, viewport.theme).colour),
+        {"reference", Marker::Square, theme.text2, {}, 4, true},
+        {"kept by both", Marker::Square, keptByBothColour(theme), {}, 4, true},
+        {"only here", Marker::Square, theme.kept, {}, 4, true},
+        {"only in the reference", Marker::Square, theme.evicted, {}, 4, true}};
     if (isLow(viewport) && !fitsInTwoRows(legend, viewport)) legend.erase(legend.begin());
     return legend;
 }
@@ -67,14 +65,13 @@ public:
                 .name = "Variant diff",
                 .summary = "Paper against authors' code against libraries: which tokens change, and why",
                 .paper = "KeyDiff Tables 14 and 15, Compactor Tables 2 to 4: the same choices by their lists",
-                .help = std::string(viewExplanation("variant_diff_view")),
-                .options = makeOptions(),
-                .data = "variant_diff"}) {}
+                .data = "variant_diff"},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         if (input.capture && input.panes.empty()) return kNoPane;
         constexpr const char* running = "Running the first variant…";
-        if (const std::string why = whyNoData<VariantDiffData>(input, running); !why.empty()) return why;
+        if (const std::string why = whyNoData(input, running); !why.empty()) return why;
         const auto data = dataAs<VariantDiffData>(input);
         return data->lists.empty() ? running : data->lists.front().error; // nothing to compare without a reference
     }
@@ -135,7 +132,7 @@ public:
 
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         const auto data = dataAs<VariantDiffData>(input);
-        const RectangleItem* rail = data ? railAt(*data, scene, at) : nullptr;
+        const RectangleItem* rail = railAt(*data, scene, at);
         if (!rail) return {};
         const auto token =
             static_cast<TokenIndex>((at.x - rail->box.x) / rail->box.width * static_cast<double>(data->visible));

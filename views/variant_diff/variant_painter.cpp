@@ -59,9 +59,8 @@ void drawScale(SceneBuilder& builder, const VariantLayout& layout, std::int64_t 
 void drawName(SceneBuilder& builder, const VariantLayout& layout, const VariantList& list, const ListChange& change,
               bool isReference, const Box& rail, const Theme& theme) {
     if (layout.names > 0) {
-        builder.text({rail.x - layout.names, rail.y + rail.height / 2},
-                     builder.elide(list.label, kTitle, layout.names - 8), kTitle, theme.text1, HorizontalAlign::Left,
-                     VerticalAlign::Middle);
+        builder.label({rail.x - layout.names, rail.y + rail.height / 2},
+                      builder.elide(list.label, kTitle, layout.names - 8), kTitle, theme.text1);
         return;
     }
     const std::string label = builder.elide(list.label, kTitle, 0.4 * rail.width);
@@ -99,10 +98,10 @@ void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const 
             }
     }
     if (layout.notShown > 0)
-        builder.text({layout.plot.x - layout.names, layout.plot.bottom() - 7},
-                     builder.elide(fmt::format("{} more in a higher pane", layout.notShown), kText,
-                                   layout.names + layout.plot.width),
-                     kText, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+        builder.label({layout.plot.x - layout.names, layout.plot.bottom() - 7},
+                      builder.elide(fmt::format("{} more in a higher pane", layout.notShown), kText,
+                                    layout.names + layout.plot.width),
+                      kText, theme.text2);
     drawScale(builder, layout, data.visible, theme);
 }
 

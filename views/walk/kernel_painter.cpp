@@ -75,8 +75,7 @@ void paintKernel(SceneBuilder& b, const WalkPicture& p, const KernelScale& scale
         b.text({map.x + offset, map.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre,
                VerticalAlign::Top);
         b.line({map.x - 4, map.y + offset}, {map.x, map.y + offset}, {p.theme.axis, 1, {}});
-        b.text({map.x - 7, map.y + offset}, tick.label, label, p.theme.text3, HorizontalAlign::Right,
-               VerticalAlign::Middle);
+        b.label({map.x - 7, map.y + offset}, tick.label, label, p.theme.text3, HorizontalAlign::Right);
     }
     const std::string words = fmt::format("M of {}, pairs (0-based)", walkName(p.data, *p.now.walk->log));
     b.text({map.x, map.bottom() + 21}, b.elide(words, title, p.viewport.width - map.x - 8), title, p.theme.text2,

@@ -94,11 +94,11 @@ void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
         b.line({plot.x, y}, {plot.right(), y},
                line == 0 ? Stroke{p.theme.grid, 1, {}} : Stroke{p.theme.errorLine, 1.2, {4, 3}});
         if ((line == 0 ? unit : 2 * unit) >= kLabelPitch)
-            b.text({plot.x - 6, y},
-                   line > 0   ? "+1"
-                   : line < 0 ? "−1"
-                              : "0",
-                   label, p.theme.text3, HorizontalAlign::Right, VerticalAlign::Middle);
+            b.label({plot.x - 6, y},
+                    line > 0   ? "+1"
+                    : line < 0 ? "−1"
+                               : "0",
+                    label, p.theme.text3, HorizontalAlign::Right);
     }
     const auto [begin, end] = shownSteps(p, rows);
     std::vector<Point> line;
@@ -175,8 +175,7 @@ void paintQuadratic(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
         if (above - y < kLabelPitch) continue;
         above = y;
         b.line({plot.x - 4, y}, {plot.x, y}, {p.theme.axis, 1, {}});
-        b.text({plot.x - 7, y}, formatShort(std::abs(tick.value)), label, p.theme.text3, HorizontalAlign::Right,
-               VerticalAlign::Middle);
+        b.label({plot.x - 7, y}, formatShort(std::abs(tick.value)), label, p.theme.text3, HorizontalAlign::Right);
     }
 }
 
@@ -202,8 +201,8 @@ void paintAxis(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     };
     upright("yᵀη / (cR²)", rows.lean.plot);
     upright("Q", rows.quadratic.plot);
-    b.text({rows.signs.x - 6, rows.signs.y + rows.signs.height / 2}, "η", title, p.theme.text2, HorizontalAlign::Right,
-           VerticalAlign::Middle);
+    b.label({rows.signs.x - 6, rows.signs.y + rows.signs.height / 2}, "η", title, p.theme.text2,
+            HorizontalAlign::Right);
 }
 
 } // namespace

@@ -1,11 +1,11 @@
 // One balancing walk, step by step: the sum that decides, the sign, and the growth of the signed sum.
+#include "core/parameters/parameter_rows.h"
 #include "core/policies/policy.h"
 #include "views/common/balance_words.h"
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
-#include "views/explanations.h"
 #include "views/scene/axes.h"
 #include "views/walk/walk_painter.h"
 
@@ -18,32 +18,31 @@ namespace kvscope {
 
 namespace {
 
-std::shared_ptr<const ParameterTable> makeOptions() {
+ParameterTable makeOptions() {
     const char* paper = "BalanceKV Algorithm 2";
-    return std::make_shared<const ParameterTable>(ParameterTable{
-        choiceOption("show", "Show", "What is drawn.", paper,
-                     {{"walk", "Walk", "y, signs and Q"}, {"kernel", "Kernel matrix", "M as a heat map"}}),
-        integerOption("level", "Round or level",
-                      "Round of the blocked algorithm; level that a node of the streaming one moves into; from 1.",
-                      paper, 1, 20, 1, Stage::Features),
-        integerOption("block", "Block",
-                      "Block of the round, node of the level, from 0; −1: the one at the cursor, or the last.", paper,
-                      -1, 100'000, -1, Stage::Features),
-        choiceOption("tree", "Tree", "Whose walks, in the streaming form.", "BalanceKV Algorithm 1",
-                     {{"keys", "Denominator", "all keys, values of 1"},
-                      {"fullest", "Fullest octave", "the octave of value norms with the most tokens"},
-                      {"octave", "One octave", "the one numbered below"}},
-                     Stage::Features),
-        integerOption("octave", "Octave", "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.",
-                      "BalanceKV Algorithm 1", -150, 128, 0, Stage::Features),
-        integerOption("coins", "Coin runs", "Runs of fair coins on the same kernel for the 10–90 % band; 0: none.",
-                      "BalanceKV Algorithm 2", 0, 400, 60, Stage::Features),
-        choiceOption("scale", "Kernel colours", "Of the heat map.", "diverging for signed values",
-                     {{"root", "Signed root", "lifts small entries"}, {"linear", "Linear", "in proportion"}}),
+    return {
+        choiceRow("show", "Show", {{"walk", "Walk", "y, signs and Q"}, {"kernel", "Kernel matrix", "M as a heat map"}},
+                  Stage::Select, "What is drawn.", paper),
+        integerRow("level", "Round or level", "", "", {1, 20, 1}, Stage::Features,
+                   "Round of the blocked algorithm; level that a node of the streaming one moves into; from 1.", paper),
+        integerRow("block", "Block", "", "", {-1, 100'000, -1}, Stage::Features,
+                   "Block of the round, node of the level, from 0; −1: the one at the cursor, or the last.", paper),
+        choiceRow("tree", "Tree",
+                  {{"keys", "Denominator", "all keys, values of 1"},
+                   {"fullest", "Fullest octave", "the octave of value norms with the most tokens"},
+                   {"octave", "One octave", "the one numbered below"}},
+                  Stage::Features, "Whose walks, in the streaming form.", "BalanceKV Algorithm 1"),
+        integerRow("octave", "Octave", "", "", {-150, 128, 0}, Stage::Features,
+                   "i of 2^(i−1) < ‖v‖ ≤ 2^i; read when the tree is one octave.", "BalanceKV Algorithm 1"),
+        integerRow("coins", "Coin runs", "", "", {0, 400, 60}, Stage::Features,
+                   "Runs of fair coins on the same kernel for the 10–90 % band; 0: none.", "BalanceKV Algorithm 2"),
+        choiceRow("scale", "Kernel colours",
+                  {{"root", "Signed root", "lifts small entries"}, {"linear", "Linear", "in proportion"}},
+                  Stage::Select, "Of the heat map.", "diverging for signed values"),
         valueRangeOption([](std::string_view text) {
             constexpr std::array<std::string_view, 1> known{"kernel"};
             checkValueRange(text, known, "the walk");
-        })});
+        })};
 }
 
 std::vector<LegendEntry> legendOf(const WalkData& data, const WalkNow& now, const Theme& theme, Colour policy) {
@@ -79,8 +78,7 @@ void drawHead(SceneBuilder& builder, const WalkPicture& p, const std::vector<Leg
     const TextStyle note{FontFace::Interface, 11};
     const double room = p.viewport.width - 20;
     const auto notice = [&](const std::string& words, double y) {
-        builder.text({10, y}, builder.elide(words, note, room), note, p.theme.warning, HorizontalAlign::Left,
-                     VerticalAlign::Middle);
+        builder.label({10, y}, builder.elide(words, note, room), note, p.theme.warning);
     };
     double y = 13;
     if (p.data.standIn) {
@@ -92,13 +90,6 @@ void drawHead(SceneBuilder& builder, const WalkPicture& p, const std::vector<Leg
     drawTopLegend(builder, p.viewport, legend, 10, y);
 }
 
-std::vector<OptionNeed> optionNeeds() {
-    return {{"octave", {{"tree", {"octave"}}}},
-            {"coins", {{"show", {"walk"}}}},
-            {"scale", {{"show", {"kernel"}}}},
-            {kValueRangeOption, {{"show", {"kernel"}}}}};
-}
-
 class WalkView final : public View {
 public:
     WalkView()
@@ -106,15 +97,17 @@ public:
                 .name = "Self-balancing walk",
                 .summary = "How BalanceKV signs one block, against fair coins",
                 .paper = "BalanceKV Algorithm 2, Theorem 3.3",
-                .help = std::string(viewExplanation("walk_view")),
-                .options = makeOptions(),
-                .needs = optionNeeds(),
+                .needs = {{"octave", {{"tree", {"octave"}}}},
+                          {"coins", {{"show", {"walk"}}}},
+                          {"scale", {{"show", {"kernel"}}}},
+                          {kValueRangeOption, {{"show", {"kernel"}}}}},
                 .data = "walk",
                 .teaching = TeachingRole::DetailFirst,
-                .leastHeight = 200}) {}
+                .leastHeight = 200},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
-        if (const std::string why = whyNoData<WalkData>(input, "BalanceKV signs the prompt…"); !why.empty()) return why;
+        if (const std::string why = whyNoData(input, "BalanceKV signs the prompt…"); !why.empty()) return why;
         return dataAs<WalkData>(input)->whyNone;
     }
 

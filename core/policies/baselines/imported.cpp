@@ -13,7 +13,7 @@ namespace kvscope {
 namespace {
 
 ParameterTable ownParameters() {
-    return {textRow("file", "Scores", "",
+    return {textRow("file", "Scores", "", Stage::Features,
                     "FILE.h5:/path of an array [layers, KV heads, n]: one score per token, larger is kept. Layers are "
                     "those of the capture, in their order.",
                     "your program")};
