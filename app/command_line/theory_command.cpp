@@ -2,7 +2,6 @@
 // one line per KV head and statement.
 #include "app/command_line/command.h"
 #include "app/command_line/table_rows.h"
-#include "core/base/error.h"
 #include "core/capture/open_capture.h"
 #include "core/studies/theory_table.h"
 

@@ -3,7 +3,6 @@
 // in the slowest coordinate pairs, as in real models.
 #include "core/capture/synthetic_capture.h"
 
-#include "core/base/error.h"
 #include "core/base/gaussian.h"
 #include "core/base/parallel.h"
 #include "core/capture/capture_writer.h"

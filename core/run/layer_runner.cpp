@@ -2,7 +2,6 @@
 // evaluation queries, measures. A changed parameter recomputes only the steps that depend on it.
 #include "core/run/run.h"
 
-#include "core/base/error.h"
 #include "core/capture/named_dataset.h"
 #include "core/policies/common_parameters.h"
 #include "core/run/calibrated_budget.h"

@@ -2,7 +2,6 @@
 // else; this file enforces that.
 #include "core/run/layer_work.h"
 
-#include "core/base/error.h"
 #include "core/capture/named_dataset.h"
 #include "core/policies/policy_run.h"
 #include "core/run/cache_positions.h"

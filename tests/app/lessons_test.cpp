@@ -8,7 +8,6 @@
 #include "app/lessons/lesson_quantities.h"
 #include "app/study/sample_path.h"
 #include "app/study/session_file.h"
-#include "core/base/error.h"
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/subgen/subgen_log.h"
 #include "tests/app/manual_workbench.h"

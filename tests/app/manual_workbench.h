@@ -1,8 +1,8 @@
 #pragma once
 
 #include "app/workbench/workbench.h"
-#include "core/engine/engine.h"
 #include "tests/app/sample.h"
+#include "tests/support/cpu_runner.h"
 #include "tests/support/fake_clock.h"
 
 #include <deque>
@@ -48,7 +48,7 @@ struct ManualExecutor {
 
 /// With no view shown.
 inline std::unique_ptr<Workbench> manualWorkbench(ManualExecutor& executor) {
-    static const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(2)));
+    static const auto runner = std::shared_ptr<const LayerRunner>(new LayerRunner(cpuRunner(2)));
     return std::make_unique<Workbench>(
         runner, [&executor](Scheduler::Task task) { executor.tasks.push_back(std::move(task)); },
         [&executor](Scheduler::Task task) { executor.deliveries.push_back(std::move(task)); }, executor.clock);

@@ -11,9 +11,8 @@
 #include "app/report/html.h"
 #include "app/report/report.h"
 #include "app/study/session_file.h"
-#include "core/base/error.h"
 #include "core/capture/open_capture.h"
-#include "core/engine/engine.h"
+#include "tests/support/cpu_runner.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
@@ -26,7 +25,7 @@ namespace {
 const std::string kSample = kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5";
 
 const LayerRunner& runner() {
-    static const LayerRunner shared(std::shared_ptr<const Engine>(makeCpuEngine(2)));
+    static const LayerRunner shared = testing::cpuRunner(2);
     return shared;
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "app/workbench/workbench.h"
-#include "core/engine/engine.h"
+#include "tests/support/cpu_runner.h"
 #include "tests/support/fake_clock.h"
 
 #include <QAbstractEventDispatcher>
@@ -46,7 +46,7 @@ struct SteppedWorkbench {
     /// `machine`: instead of the clock that stands still.
     explicit SteppedWorkbench(int engineThreads, Clock* machine = nullptr)
         : bench(
-              std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(engineThreads))),
+              std::shared_ptr<const LayerRunner>(new LayerRunner(cpuRunner(engineThreads))),
               [this](Scheduler::Task task) { run(std::move(task)); },
               [jobs = jobs](Scheduler::Task task) {
                   {

@@ -1,6 +1,5 @@
 // Atomic files: whole or not at all, and nothing left beside them.
 #include "core/base/atomic_file.h"
-#include "core/base/error.h"
 #include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 

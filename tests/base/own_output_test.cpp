@@ -1,5 +1,4 @@
 // Outputs and inputs that are one file, whatever the two are called.
-#include "core/base/error.h"
 #include "core/base/own_output.h"
 #include "tests/support/error_message.h"
 #include "tests/support/test_program.h"

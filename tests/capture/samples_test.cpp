@@ -1,5 +1,4 @@
 // Opens the sample captures that live in the repository and holds what the reader says against what the files state.
-#include "core/base/error.h"
 #include "core/capture/capture.h"
 #include "core/capture/open_capture.h"
 #include "tests/support/source_dir.h"

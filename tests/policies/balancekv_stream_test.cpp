@@ -1,6 +1,7 @@
 // Streaming BalanceKV: the walk's laws, the binary counter, buckets, the erase line, and the estimator. Oracles are
 // plain sums.
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/policies/balance/balance_tree.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/test_program.h"

@@ -2,6 +2,7 @@
 // and its borders.
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
+#include "core/engine/engine.h"
 #include "core/policies/balance/balance_needle.h"
 #include "core/policies/balance/balance_rounds.h"
 #include "core/policies/policy_spec.h"

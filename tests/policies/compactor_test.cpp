@@ -1,6 +1,5 @@
 // Compactor and leverage against plain loops and against what the paper says, kvpress and
 // compactor-vllm: scores, budgets, protected tokens, joint choice, drawing, refusals.
-#include "core/base/error.h"
 #include "core/capture/open_capture.h"
 #include "core/policies/policy_spec.h"
 #include "tests/policies/compactor_oracle.h"

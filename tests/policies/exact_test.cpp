@@ -1,5 +1,4 @@
 // Exact keeps everything, asks for no budget, and says no to blocks.
-#include "core/base/error.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/test_program.h"
 

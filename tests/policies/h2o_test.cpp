@@ -1,5 +1,4 @@
 // H2O against its formula: sums over all later queries, carried from block to block, masked or as the published copy.
-#include "core/base/error.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/test_program.h"
 

@@ -1,6 +1,7 @@
 // Runs a policy and its oracle on the same numbers.
 #include "tests/policies/policy_bench.h"
 
+#include "core/engine/engine.h"
 #include "core/policies/policy_run.h"
 #include "core/policies/policy_spec.h"
 
@@ -121,6 +122,7 @@ void TestLayer::refresh() {
 }
 
 PolicyBench::PolicyBench(int threads) : m_engine(makeCpuEngine(threads)) {}
+PolicyBench::~PolicyBench() = default;
 
 PolicyOutcome PolicyBench::run(const std::string& spec, const TestLayer& layer, const Checkpoint& checkpoint) const {
     const PolicySpec parsed = PolicySpec::parse(spec);

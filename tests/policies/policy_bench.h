@@ -1,7 +1,6 @@
 #pragma once
 
 #include "core/capture/capture.h"
-#include "core/engine/engine.h"
 #include "core/policies/policy.h"
 #include "core/policies/policy_outcome.h"
 #include "tests/policies/naive_policies.h"
@@ -36,6 +35,7 @@ struct TestLayer {
 class PolicyBench {
 public:
     explicit PolicyBench(int threads = 0);
+    ~PolicyBench();
     PolicyOutcome run(const std::string& spec, const TestLayer& layer, const Checkpoint& checkpoint = {}) const;
     PolicyOutcome run(const Policy& policy, const ParameterValues& values, const Budget& budget, const TestLayer& layer,
                       const Checkpoint& checkpoint = {}) const;

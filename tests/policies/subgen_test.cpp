@@ -3,6 +3,7 @@
 #include "core/base/error.h"
 #include "core/base/random.h"
 #include "core/capture/open_capture.h"
+#include "core/engine/engine.h"
 #include "core/policies/policy_spec.h"
 #include "core/policies/subgen/kcenter_log.h"
 #include "core/policies/subgen/subgen_log.h"

@@ -1,5 +1,4 @@
 // Positions re-assigned inside the cache (trap L6), against loops that start from the rows before rotation.
-#include "core/base/error.h"
 #include "core/capture/memory_capture.h"
 #include "core/capture/rope.h"
 #include "core/engine/engine.h"

@@ -3,7 +3,6 @@
 #include <QtTest>
 
 #include "core/base/atomic_file.h"
-#include "core/base/error.h"
 #include "core/capture/calibration_rows.h"
 #include "core/capture/h5_writer.h"
 #include "core/capture/memory_capture.h"

@@ -1,5 +1,4 @@
 // The runner: what is cached, what a policy may see, which queries evaluate, and that nothing depends on threads.
-#include "core/base/error.h"
 #include "core/capture/memory_capture.h"
 #include "core/policies/policy.h"
 #include "core/run/run.h"

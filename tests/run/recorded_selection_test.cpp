@@ -1,5 +1,4 @@
 // A list out of results, and a list in the place of a policy: the same kept tokens, the same measures.
-#include "core/base/error.h"
 #include "core/capture/memory_capture.h"
 #include "core/engine/engine.h"
 #include "core/policies/policy.h"

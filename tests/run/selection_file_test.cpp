@@ -1,7 +1,6 @@
 // Retained-index lists: what is written reads back, what contradicts itself or the capture is refused, and a failed
 // write leaves nothing.
 #include "core/base/atomic_file.h"
-#include "core/base/error.h"
 #include "core/capture/h5_writer.h"
 #include "core/capture/memory_capture.h"
 #include "core/lists/selection_file.h"

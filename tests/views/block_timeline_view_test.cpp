@@ -1,6 +1,7 @@
 // Block processing as a picture, and what it does to the anchor and to the error, against the steps and runs
 // themselves.
 #include "app/text/qt_text_service.h"
+#include "core/engine/engine.h"
 #include "core/metrics/fidelity.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"

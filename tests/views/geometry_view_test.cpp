@@ -2,6 +2,7 @@
 // words.
 #include "app/export/scene_export.h"
 #include "app/study/makers/geometry_maker.h"
+#include "core/engine/engine.h"
 #include "core/metrics/geometry.h"
 #include "core/metrics/measure_values.h"
 #include "core/metrics/theory.h"

@@ -3,7 +3,6 @@
 #include "app/export/scene_export.h"
 #include "app/study/makers/phase_axis.h"
 #include "app/study/makers/phase_map_maker.h"
-#include "core/base/error.h"
 #include "tests/support/error_message.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"

@@ -3,6 +3,7 @@
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/support/thread_state.h"

@@ -4,8 +4,8 @@
 #include "app/study/makers/projection_maker.h"
 #include "core/capture/memory_capture.h"
 #include "core/capture/open_capture.h"
-#include "core/engine/engine.h"
 #include "core/policies/policy.h"
+#include "tests/support/cpu_runner.h"
 #include "tests/support/source_dir.h"
 #include "views/common/view_facts.h"
 #include "views/key_projection/projection_data.h"
@@ -17,7 +17,7 @@
 namespace kvscope::view_fixture {
 
 inline const LayerRunner& runner() {
-    static const LayerRunner shared(std::shared_ptr<const Engine>(makeCpuEngine(2)));
+    static const LayerRunner shared = testing::cpuRunner(2);
     return shared;
 }
 

@@ -3,7 +3,6 @@
 #include "app/study/makers/merge_tree_maker.h"
 
 #include "app/study/makers/balance_panes.h"
-#include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/policies/policy.h"
 #include "views/merge_tree/merge_tree_data.h"

@@ -1,7 +1,6 @@
 // Finds the axes of a tensor from its shape and reads it as [heads, rows, width] with strides.
 #include "core/capture/import/head_view.h"
 
-#include "core/base/error.h"
 #include "core/capture/widen.h"
 
 #include <fmt/format.h>

@@ -1,6 +1,5 @@
 // Leverage of a row: its squared norm once the rows are whitened (expressed in an orthonormal basis of their column
 // space). The whitening matrix comes from a small d x d problem (whitening.cpp).
-#include "core/base/error.h"
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/double_rows.h"
 #include "core/engine/cpu/whitening.h"

@@ -5,7 +5,6 @@
 #include "core/policies/citations.h"
 #include "core/policies/subgen/subgen_log.h"
 
-#include "core/base/error.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
