@@ -14,4 +14,4 @@ cd "$root"
 # Software OpenGL draws the same picture on every machine.
 export LIBGL_ALWAYS_SOFTWARE=1
 exec xvfb-run --auto-servernum --server-args="-screen 0 1440x900x24 +extension GLX" \
-    ctest --preset "$preset" "$@"
+    ctest --preset "$preset" --parallel 2 "$@"
