@@ -6,7 +6,10 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
 
 namespace kvscope {
 
@@ -30,8 +33,23 @@ std::vector<Disabled> disabledPolicies(const CaptureReader& capture) {
     return disabled;
 }
 
+/// One line for each source, with the facts that came from it.
+void printSources(const CaptureInfo& info) {
+    std::vector<std::pair<std::string, std::vector<std::string>>> lines;
+    for (const auto& [fact, source] : info.sources) {
+        const auto known = std::find_if(lines.begin(), lines.end(), [&](auto& line) { return line.first == source; });
+        if (known == lines.end())
+            lines.push_back({source, {fact}});
+        else
+            known->second.push_back(fact);
+    }
+    for (const auto& [source, facts] : lines) fmt::print("  known from   {}: {}\n", source, fmt::join(facts, ", "));
+}
+
 Json captureJson(const CaptureReader& capture) {
     const CaptureInfo& info = capture.info();
+    Json sources = Json::object();
+    for (const auto& [fact, source] : info.sources) sources[fact] = source;
     Json segments = Json::array(), layers = Json::array();
     for (const Segment& s : capture.tokens().segments)
         segments.push_back({{"kind", std::string(segmentName(s.kind))}, {"begin", s.begin}, {"end", s.end}});
@@ -58,6 +76,7 @@ Json captureJson(const CaptureReader& capture) {
             {"kv_heads", info.numKvHeads},
             {"head_dim", info.headDim},
             {"value_dim", info.valueDim},
+            {"sources", sources},
             {"segments", segments},
             {"layers", layers}};
 }
@@ -71,6 +90,7 @@ void printCapture(const CaptureReader& capture) {
                info.numQueryHeads, info.numKvHeads, info.headDim, info.valueDim,
                static_cast<double>(info.fileBytes) / 1048576, info.hash);
     if (!info.notes.empty()) fmt::print("  notes        {}\n", info.notes);
+    printSources(info);
     for (const Segment& s : capture.tokens().segments)
         fmt::print("  {:<12} tokens {} to {} (end not included)\n", segmentName(s.kind), s.begin, s.end);
     fmt::print("\n  layer  stored  queries  scaling   window  RoPE  o_proj\n");

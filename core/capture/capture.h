@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace kvscope {
@@ -31,6 +32,7 @@ struct RopeInfo {
     double attentionScaling = 1; ///< magnitude factor on rotated keys (YaRN)
     int rotaryDim = 0;
     bool interleaved = false; ///< else halves
+    int rotaryBegin = 0;      ///< first rotated coordinate (DeepSeek rotates the last ones)
 };
 
 /// What one layer of the file holds; read without touching its tensors.
@@ -52,6 +54,8 @@ struct LayerInfo {
 struct CaptureInfo {
     std::string path, fileName;
     std::string modelId, modelRevision, tool, created, notes;
+    /// Imports: fact ("scaling", "rope" ...) and where it came from, in the order in which they are shown.
+    std::vector<std::pair<std::string, std::string>> sources;
     std::string hash; ///< SHA-256 as written in the file, or "size:<bytes>,modified:<unix time>" without one
     bool hasStoredHash = false;
     int numLayers = 0; ///< of the model; the file may hold a subset

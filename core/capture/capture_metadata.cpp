@@ -58,12 +58,26 @@ RopeInfo readRope(const h5::File& file, int headDim) {
                                     : 1.0;
         rope.rotaryDim = json.value("rotary_dim", headDim);
         rope.interleaved = json.value("layout", "half") == "interleaved";
+        rope.rotaryBegin = json.value("rotary_begin", 0);
     } catch (const nlohmann::json::exception&) {
         fail(file, "a member of the attribute has the wrong type", "rope");
     }
     if (rope.rotaryDim < 0 || rope.rotaryDim > headDim || rope.rotaryDim % 2 != 0 || !(rope.attentionScaling > 0))
         fail(file, "rotary_dim must be even and at most head_dim, attention_scaling positive", "rope");
+    if (rope.rotaryBegin < 0 || rope.rotaryBegin > headDim - rope.rotaryDim)
+        fail(file, "rotary_begin + rotary_dim must be at most head_dim", "rope");
     return rope;
+}
+
+void readSources(const h5::File& file, CaptureInfo& info) {
+    const auto text = file.stringAttribute("/", "sources");
+    if (!text) return;
+    const auto json = nlohmann::ordered_json::parse(*text, nullptr, false);
+    if (!json.is_object()) fail(file, "the attribute is not a JSON object", "sources");
+    for (const auto& [fact, source] : json.items()) {
+        if (!source.is_string()) fail(file, "a member of the attribute is no text", "sources");
+        info.sources.emplace_back(fact, source.get<std::string>());
+    }
 }
 
 std::int64_t readQueryCount(const h5::File& file, const CaptureInfo& info, LayerIndex layer) {
@@ -203,6 +217,7 @@ CaptureInfo readCaptureInfo(const h5::File& file) {
     info.valueDim = static_cast<int>(positive(file, "value_dim"));
     readHash(file, info);
     info.rope = readRope(file, info.headDim);
+    readSources(file, info);
     const auto ids = file.info("tokens/ids").shape;
     if (ids.size() != 1 || ids[0] > kMostTokens)
         fail(file,

@@ -52,13 +52,16 @@ void writeRoot(h5::Writer& file, const CaptureInfo& info) {
                                                  {"value_dim", info.valueDim}};
     for (const auto& [name, size] : sizes) file.attribute(root, name, std::int64_t{size});
     const RopeInfo& rope = info.rope;
-    file.attribute(root, "rope",
-                   nlohmann::json{{"type", rope.type},
-                                  {"theta", rope.theta},
-                                  {"attention_scaling", rope.attentionScaling},
-                                  {"rotary_dim", rope.rotaryDim},
-                                  {"layout", rope.interleaved ? "interleaved" : "half"}}
-                       .dump());
+    nlohmann::json json{{"type", rope.type},
+                        {"theta", rope.theta},
+                        {"attention_scaling", rope.attentionScaling},
+                        {"rotary_dim", rope.rotaryDim},
+                        {"layout", rope.interleaved ? "interleaved" : "half"}};
+    if (rope.rotaryBegin > 0) json["rotary_begin"] = rope.rotaryBegin;
+    file.attribute(root, "rope", json.dump());
+    nlohmann::ordered_json sources;
+    for (const auto& [fact, source] : info.sources) sources[fact] = source;
+    if (!sources.empty()) file.attribute(root, "sources", sources.dump());
 }
 
 void writeTokens(h5::Writer& file, const TokenTable& tokens) {

@@ -39,11 +39,11 @@ void rotate(HostTensor& tensor, std::span<const std::int64_t> positions, std::sp
             const RopeInfo& rope, double direction, double factor) {
     const std::int64_t heads = tensor.shape[0], rows = tensor.shape[1], d = tensor.shape[2];
     assert(static_cast<std::int64_t>(positions.size()) == rows);
-    assert(2 * static_cast<std::int64_t>(frequencies.size()) <= d);
+    assert(rope.rotaryBegin + 2 * static_cast<std::int64_t>(frequencies.size()) <= d);
     for (std::int64_t r = 0; r < rows; ++r) {
         const RopeRotation rotation = rotationAt(positions[static_cast<std::size_t>(r)], frequencies, direction);
         for (std::int64_t h = 0; h < heads; ++h)
-            apply(rotation, tensor.data.data() + (h * rows + r) * d, rope.interleaved, factor);
+            apply(rotation, tensor.data.data() + (h * rows + r) * d + rope.rotaryBegin, rope.interleaved, factor);
     }
     tensor.stored = StoredType::Float32;
 }
@@ -66,8 +66,8 @@ RopeRotation rotationBetween(std::int64_t from, std::int64_t to, std::span<const
 }
 
 void rotateRow(std::span<float> row, const RopeRotation& rotation, const RopeInfo& rope) {
-    assert(2 * rotation.cosine.size() <= row.size());
-    apply(rotation, row.data(), rope.interleaved, 1);
+    assert(static_cast<std::size_t>(rope.rotaryBegin) + 2 * rotation.cosine.size() <= row.size());
+    apply(rotation, row.data() + rope.rotaryBegin, rope.interleaved, 1);
 }
 
 void rotateForward(HostTensor& tensor, std::span<const std::int64_t> positions, std::span<const float> frequencies,

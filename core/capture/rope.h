@@ -10,7 +10,7 @@ namespace kvscope {
 
 /// Inverse rotation: k_pre = R(-position) k / attention_scaling. Angles as the model computes them: float32 position
 /// times float32 inverse frequency. tensor [H, rows, d] in place; positions [rows]; inverseFrequencies [rotaryDim / 2];
-/// dimensions beyond rotaryDim stay. The result has all digits of a float.
+/// dimensions outside of [rotaryBegin, rotaryBegin + rotaryDim) stay. The result has all digits of a float.
 void rotateBack(HostTensor& tensor, std::span<const std::int64_t> positions, std::span<const float> inverseFrequencies,
                 const RopeInfo& rope);
 

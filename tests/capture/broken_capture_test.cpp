@@ -132,6 +132,12 @@ private slots:
         setRoot(path, "rope", std::string("{broken"));
         expectRefused(path, "the attribute is not a JSON object", "rope");
         path = sound();
+        setRoot(path, "rope", std::string(R"({"rotary_begin": 2000000000, "rotary_dim": 2})"));
+        expectRefused(path, "rotary_begin + rotary_dim must be at most head_dim", "rope");
+        path = sound();
+        setRoot(path, "sources", std::string(R"({"scaling": 3})"));
+        expectRefused(path, "a member of the attribute is no text", "sources");
+        path = sound();
         setRoot(path, "num_layers", std::int64_t{1});
         expectRefused(path, "the group is no layer below 1", "layers/01");
     }

@@ -69,20 +69,25 @@ private slots:
     void rotationFollowsItsDefinition_data() {
         QTest::addColumn<bool>("interleaved");
         QTest::addColumn<int>("rotaryDim");
-        QTest::newRow("half") << false << 16;
-        QTest::newRow("interleaved") << true << 16;
-        QTest::newRow("half, part of the head") << false << 8;
-        QTest::newRow("interleaved, part of the head") << true << 8;
+        QTest::addColumn<int>("begin");
+        QTest::newRow("half") << false << 16 << 0;
+        QTest::newRow("interleaved") << true << 16 << 0;
+        QTest::newRow("half, part of the head") << false << 8 << 0;
+        QTest::newRow("interleaved, part of the head") << true << 8 << 0;
+        QTest::newRow("half, end of the head") << false << 6 << 10;
+        QTest::newRow("interleaved, middle of the head") << true << 6 << 5;
     }
 
     void rotationFollowsItsDefinition() {
         QFETCH(bool, interleaved);
         QFETCH(int, rotaryDim);
+        QFETCH(int, begin);
         const RopeInfo rope{.type = "yarn",
                             .theta = 10000,
                             .attentionScaling = 1.3,
                             .rotaryDim = rotaryDim,
-                            .interleaved = interleaved};
+                            .interleaved = interleaved,
+                            .rotaryBegin = begin};
         const std::vector<std::int64_t> positions = {0, 1, 17, 100'003};
         std::vector<float> frequencies;
         for (int i = 0; i < rotaryDim / 2; ++i)
@@ -92,17 +97,21 @@ private slots:
         rotateForward(turned, positions, frequencies, rope);
         for (int h = 0; h < 2; ++h)
             for (int r = 0; r < 4; ++r)
-                for (int i = 0; i < 16; ++i) {
+                for (int component = 0; component < 16; ++component) {
+                    const int i = component - begin; // among those that rotate
+                    const float* row = before.data.data() + (h * 4 + r) * 16;
+                    const float found = turned.data[static_cast<std::size_t>((h * 4 + r) * 16 + component)];
+                    if (i < 0 || i >= rotaryDim) {
+                        QVERIFY(std::fabs(found - row[component]) < 1e-6);
+                        continue;
+                    }
                     const int pairs = rotaryDim / 2, pair = interleaved ? i / 2 : i % pairs;
                     const bool first = interleaved ? i % 2 == 0 : i < pairs;
                     const int partner = interleaved ? i ^ 1 : first ? i + pairs : i - pairs;
-                    const float* row = before.data.data() + (h * 4 + r) * 16;
-                    const double angle = i < rotaryDim ? double(float(positions[r]) * frequencies[pair]) : 0;
-                    const double wanted =
-                        i >= rotaryDim
-                            ? row[i]
-                            : 1.3 * (row[i] * std::cos(angle) + (first ? -1 : 1) * row[partner] * std::sin(angle));
-                    QVERIFY(std::fabs(turned.data[(h * 4 + r) * 16 + i] - wanted) < 1e-5);
+                    const double angle = double(float(positions[r]) * frequencies[pair]);
+                    const double wanted = 1.3 * (row[component] * std::cos(angle) +
+                                                 (first ? -1 : 1) * row[begin + partner] * std::sin(angle));
+                    QVERIFY(std::fabs(found - wanted) < 1e-5);
                 }
         rotateBack(turned, positions, frequencies, rope);
         for (std::size_t i = 0; i < before.data.size(); ++i) QVERIFY(std::fabs(turned.data[i] - before.data[i]) < 1e-5);

@@ -100,6 +100,10 @@ private slots:
 
     void optionalTensorsAndLayerAttributesSurvive() {
         auto memory = makeSyntheticCapture(smallSpec(), {});
+        memory->captureInfo.sources = {{"scaling", "m.json, Transformers 5 (X)"}, {"rope", "assumed"}};
+        memory->captureInfo.rope.rotaryDim -= 2;
+        memory->captureInfo.rope.rotaryBegin = 2;
+        memory->frequencies.pop_back();
         LayerInfo& layer = memory->captureInfo.layers[1];
         layer.hasKeysPreRope = layer.hasQueriesPreRope = layer.hasOutputProjection = layer.qkNorm = true;
         layer.softcap = 30;
@@ -123,6 +127,8 @@ private slots:
         QCOMPARE(read->read(one, TensorRole::KeysPreRope, {}).data, marked.data);
         QCOMPARE(read->read(one, TensorRole::OutputProjection, {}).data, projection.data);
         QCOMPARE(read->tokens().nll, memory->tokenTable.nll);
+        QCOMPARE(read->info().rope.rotaryBegin, 2);
+        QVERIFY(read->info().sources == memory->captureInfo.sources);
         QVERIFY(!read->info().layerInfo(LayerIndex(0)).hasKeysPreRope);
     }
 
