@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import pathlib
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -49,10 +50,13 @@ def unpickle(source: pathlib.Path, out: pathlib.Path) -> list[str]:
     try:
         data = torch.load(source, map_location="cpu", weights_only=True)
     except Exception as error:  # torch raises whatever the unpickler meets
+        held = re.search(r"GLOBAL ([\w.]+)", str(error))
+        what = f"it holds a {held[1]}" if held else (str(error).splitlines() or [type(error).__name__])[0]
         raise CaptureError(
-            f"cannot be read as plain tensors ({str(error).splitlines()[0]})",
+            f"cannot be read as plain tensors ({what})",
             str(source),
-            "Save a dictionary of tensors: torch.save({'layers.0.k': k, 'layers.0.v': v}, FILE)",
+            "Save tensors: torch.save([(layer.keys, layer.values) for layer in cache.layers], FILE) for a cache of "
+            "Transformers, torch.save({'layers.0.k': k, 'layers.0.v': v}, FILE) for your own",
         ) from error
     tensors = {name: tensor.contiguous().clone() for name, tensor in named_tensors(data)}
     if not tensors:

@@ -7,6 +7,7 @@ import subprocess
 import pytest
 import torch
 from safetensors.torch import load_file
+from transformers import DynamicCache
 
 from kvscope_capture.unpickle import main, named_tensors, unpickle
 
@@ -30,6 +31,21 @@ def test_a_cache_survives(tmp_path: pathlib.Path) -> None:
     read = load_file(tmp_path / "cache.safetensors")
     assert len(read) == 6
     assert torch.equal(read["past_key_values.2.value"], cache[2][1])
+
+
+def test_a_cache_of_transformers_is_answered_with_the_line_that_saves_it(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cache = DynamicCache()
+    for layer in range(2):
+        cache.update(torch.randn(1, 2, 9, 4), torch.randn(1, 2, 9, 4), layer)
+    torch.save(cache, tmp_path / "cache.pt")
+    assert main([str(tmp_path / "cache.pt"), str(tmp_path / "cache.safetensors")]) == 2
+    message = capsys.readouterr().err
+    assert "DynamicCache" in message and message.count("\n") == 1 and "\x1b" not in message
+    assert "[(layer.keys, layer.values) for layer in cache.layers]" in message
+    torch.save([(layer.keys, layer.values) for layer in cache.layers], tmp_path / "cache.pt")
+    assert main([str(tmp_path / "cache.pt"), str(tmp_path / "cache.safetensors")]) == 0
 
 
 class Evil:
