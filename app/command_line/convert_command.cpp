@@ -29,7 +29,8 @@ public:
             ->check(CLI::IsMember({"auto", "hnd", "nhd"}))
             ->capture_default_str();
         m_command->add_option("--config", m_import.configPath,
-                              "config.json of the model; the one beside the tensors by default");
+                              "what kvscope-describe wrote for the model, or the config.json of a Llama, Mistral, "
+                              "Qwen2 or Qwen3; described_model.json or config.json beside the tensors by default");
         m_command->add_option("--tokens", m_import.tokensPath,
                               R"(JSON file {"ids": [...], "texts": [...], "segments": [[begin, end, "context"]]})");
         m_command->add_option("--deflate", m_write.deflateLevel, "level 0 to 9")

@@ -67,7 +67,7 @@ fi
 if [ "$part" = oldest ] || [ "$part" = all ]; then
     # What depends on Transformers' insides; the rest is the same code.
     PYTHONPATH=$home/oldest${PYTHONPATH:+:$PYTHONPATH} "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider \
-        tests/test_architectures.py tests/test_capture_file.py tests/test_press.py
+        tests/test_architectures.py tests/test_capture_file.py tests/test_describe.py tests/test_press.py
 fi
 if [ "$part" = reference ]; then
     export OMP_NUM_THREADS=1 TQDM_DISABLE=1

@@ -86,10 +86,18 @@ private slots:
         expectRefusal(program, {"convert", "stored", "--out", "x.h5"},
                       {"heads undivided", "tensor kv_cache", "--config", "stored/model.layers.0"});
         writeFile(program.at("config.json").toStdString(),
-                  R"({"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8, "num_hidden_layers": 2})");
+                  R"({"model_type": "llama", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 8,
+                      "num_hidden_layers": 2})");
         const Program::Outcome outcome = program.run({"convert", "stored", "--config", "config.json", "--out", "x.h5"});
         QVERIFY2(outcome.code == 0, outcome.error);
         QVERIFY2(outcome.out.contains("no queries"), outcome.out);
+        const QByteArray shown = program.run({"inspect", "x.h5"}).out;
+        QVERIFY2(shown.contains("known from   config.json, fields of model type llama: heads, scaling, sliding_window, "
+                                "softcap, sinks, rope"),
+                 shown);
+        writeFile(program.at("config.json").toStdString(), R"({"model_type": "gpt2", "n_head": 4, "n_embd": 32})");
+        expectRefusal(program, {"convert", "stored", "--config", "config.json", "--out", "y.h5"},
+                      {"model type gpt2", "kvscope-describe MODEL", "config.json"});
         QVERIFY(program.run({"evict", "x.h5", "--policy", "keydiff@0.25", "--out", "kept.json"}).code == 0);
         expectRefusal(program, {"evict", "x.h5", "--policy", "snapkv@0.25", "--out", "y.json"}, {"queries"});
     }

@@ -132,12 +132,16 @@ private slots:
         const std::string path = safetensors(tensors);
         expectNumbers(*openImported(path, options), 1);
         QVERIFY(refusal(path).sentence.find("(5, 2, 4) does not say which axis") != std::string::npos);
+        const FileTensor square{"0.k", "F32", {2, 2, 4}, std::string(64, '\0')};
+        QVERIFY(refusal(safetensors({square, {"0.v", "F32", {2, 2, 4}, std::string(64, '\0')}}))
+                    .sentence.find("does not say which axis") != std::string::npos);
         for (FileTensor& tensor : tensors) tensor.shape = {kTokens, kHeads * kWidth};
         const std::string flat = safetensors(tensors);
         QVERIFY(refusal(flat).remedy.find("--config") != std::string::npos);
         options.configPath = fresh(".json");
         writeFile(options.configPath,
-                  R"({"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4, "num_hidden_layers": 1})");
+                  R"({"model_type": "llama", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4,
+                      "num_hidden_layers": 1})");
         expectNumbers(*openImported(flat, options), 1);
         std::vector<FileTensor> batch = {headsFirst("0.k", 0, 0), headsFirst("0.v", 0, 1)};
         for (FileTensor& tensor : batch) tensor.shape.insert(tensor.shape.begin(), 1);
@@ -171,8 +175,9 @@ private slots:
             writeFile(path + "/model.layers." + std::to_string(layer) + ".self_attn.attn.safetensors",
                       safetensorsOf({{"kv_cache", "F32", shape, bytesOf(numbers)}}));
         }
-        writeFile(path + "/config.json",
-                  R"({"num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4, "num_hidden_layers": 2,
+        writeFile(
+            path + "/config.json",
+            R"({"model_type": "llama", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4, "num_hidden_layers": 2,
                                             "rope_theta": 10000.0, "_name_or_path": "some/model"})");
         const auto capture = openCapture(path);
         expectNumbers(*capture);
@@ -196,8 +201,9 @@ private slots:
             safetensorsOf({{"k_0", "F32", {kHeads, kTokens, kWidth}, bytesOf(rotated.data)}, headsFirst("v_0", 0, 1)}));
         QVERIFY(refusal(path).sentence == "accepted");
         QVERIFY_THROWS_EXCEPTION(Error, openCapture(path)->read(LayerIndex(0), TensorRole::KeysPreRope, {}));
-        writeFile(path + "/config.json",
-                  R"({"num_attention_heads": 2, "hidden_size": 8, "rope_parameters": {"rope_theta": 10000,
+        writeFile(
+            path + "/config.json",
+            R"({"model_type": "llama", "num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 8, "rope_parameters": {"rope_theta": 10000,
                 "rope_type": "default"}})");
         const HostTensor back = openCapture(path)->read(LayerIndex(0), TensorRole::KeysPreRope, {});
         for (std::size_t i = 0; i < keys.data.size(); ++i) QVERIFY(std::abs(back.data[i] - keys.data[i]) < 1e-5f);
@@ -205,11 +211,12 @@ private slots:
 
     void stretchesLlama3sFrequencies() {
         // Llama 3.1: factor 8, low 1, high 4, trained on 8192 tokens, theta 500,000, d = 128. Values of its module.
-        const std::string path = folder(), wide(2 * 2 * 128 * 4, '\0');
+        const std::string path = folder(), wide(2 * 3 * 128 * 4, '\0');
         writeFile(path + "/a.safetensors",
-                  safetensorsOf({{"0.k", "F32", {2, 2, 128}, wide}, {"0.v", "F32", {2, 2, 128}, wide}}));
+                  safetensorsOf({{"0.k", "F32", {2, 3, 128}, wide}, {"0.v", "F32", {2, 3, 128}, wide}}));
         writeFile(path + "/config.json",
-                  R"({"num_attention_heads": 2, "head_dim": 128, "rope_theta": 500000.0, "rope_scaling": {
+                  R"({"model_type": "llama", "num_hidden_layers": 1, "num_attention_heads": 2, "head_dim": 128,
+                      "rope_theta": 500000.0, "rope_scaling": {
             "rope_type": "llama3", "factor": 8.0, "low_freq_factor": 1.0, "high_freq_factor": 4.0,
                 "original_max_position_embeddings": 8192}})");
         const auto frequencies = openCapture(path)->inverseFrequencies(LayerIndex(0));

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::int64_t kMostTokens = std::int64_t{1} << 24, kLargestSize = 65536;
 constexpr const char* kSayHeads =
-    "Say how many heads there are: --config MODEL/config.json, or lay config.json beside the file";
+    "Say how many heads there are: --config with what kvscope-describe writes for the model";
 constexpr const char* kSayOrder = "Add --layout hnd (heads first) or --layout nhd (tokens first) to kvscope convert";
 
 HeadView headsFirst(const ArchiveTensor& tensor, std::int64_t heads, std::int64_t rows, std::int64_t width) {
@@ -41,10 +41,11 @@ AxisOrder resolve(const ArchiveTensor& tensor, AxisOrder order, std::int64_t fir
     if (heads > 0 && first != heads && second != heads)
         refuseTensor(tensor, fmt::format("neither axis of the shape {} has {} heads", tensor.shapeText(), heads),
                      kSayOrder);
-    if (heads > 0) return first == heads ? AxisOrder::HeadsFirst : AxisOrder::TokensFirst;
-    if (first > second)
+    const bool open = heads > 0 ? first == second : first >= second;
+    if (open)
         refuseTensor(tensor, fmt::format("the shape {} does not say which axis holds the heads", tensor.shapeText()),
                      kSayOrder);
+    if (heads > 0) return first == heads ? AxisOrder::HeadsFirst : AxisOrder::TokensFirst;
     return AxisOrder::HeadsFirst;
 }
 

@@ -20,8 +20,8 @@ struct KeyValueViews {
 };
 
 /// Takes [heads, rows, d], [rows, heads, d], either with a leading batch of one, or [rows, heads * d]. `heads` is 0
-/// when nobody says how many there are: then Auto takes the shorter axis of the two for the heads if it is the first,
-/// and refuses otherwise. Throws Error naming the tensor.
+/// when nobody says how many there are: then Auto takes the shorter axis of the two for the heads if it is the first.
+/// Otherwise, and where both axes are equally long, Auto refuses. Throws Error naming the tensor.
 HeadView headView(const ArchiveTensor& tensor, AxisOrder order, int heads);
 
 /// Keys and values in one tensor: [2, rows, heads * d] and [rows, 2, heads, d] as vLLM's connector wrote them, [rows,

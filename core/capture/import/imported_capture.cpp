@@ -3,7 +3,7 @@
 #include "core/capture/import/imported_capture.h"
 
 #include "core/base/error.h"
-#include "core/capture/import/model_config.h"
+#include "core/capture/import/described_model.h"
 #include "core/capture/import/token_list.h"
 #include "core/capture/rope.h"
 
@@ -14,12 +14,16 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <map>
+#include <optional>
 
 namespace kvscope {
 
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr const char* kOtherModel = "Give --config of the model that wrote the tensors";
 
 std::string lowerExtension(const std::string& path) {
     std::string extension = fs::path(path).extension().string();
@@ -75,7 +79,8 @@ public:
         const NamedTensors named = nameTensors(*m_archive, path, options.templates);
         readConfig(options);
         for (const auto& [layer, tensors] : named.layers) addLayer(layer, tensors, options.order);
-        m_info.numLayers = std::max(m_config.numLayers, m_info.layers.back().layer.value + 1);
+        m_info.numLayers = m_model ? static_cast<int>(m_model->layers.size()) : m_info.layers.back().layer.value + 1;
+        checkModel();
         std::tie(m_info.fileBytes, m_info.hash) = sizeAndTime(*m_archive);
         readTokens(named, options);
         for (const std::string& note : m_assumed) m_info.notes += (m_info.notes.empty() ? "Imported; " : "; ") + note;
@@ -84,8 +89,9 @@ public:
     const CaptureInfo& info() const override { return m_info; }
     const TokenTable& tokens() const override { return m_tokens; }
     const std::vector<float>& inverseFrequencies(LayerIndex layer) const override {
+        static const std::vector<float> kUnknown;
         m_info.layerInfo(layer); // names the layers that are there
-        return m_config.inverseFrequencies;
+        return m_model ? described(layer.value).inverseFrequencies : kUnknown;
     }
 
     HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override {
@@ -115,40 +121,78 @@ private:
         std::string path = options.configPath;
         if (path.empty()) {
             const fs::path at(m_info.path);
-            const fs::path beside = (fs::is_directory(at) ? at : at.parent_path()) / "config.json";
             std::error_code failure;
-            path = fs::exists(beside, failure) ? beside.string() : "";
+            for (const char* const name : {"config.json", "described_model.json"}) {
+                const fs::path beside = (fs::is_directory(at) ? at : at.parent_path()) / name;
+                if (fs::exists(beside, failure)) path = beside.string();
+            }
         }
         if (path.empty()) {
             m_assumed.insert(m_assumed.end(), {"scaling 1/sqrt(head_dim)", "rotation of the keys unknown"});
+            m_info.sources = {{"heads", "shapes of the tensors"},  {"scaling", "assumed: 1/sqrt(head_dim)"},
+                              {"sliding_window", "assumed: none"}, {"softcap", "assumed: none"},
+                              {"sinks", "assumed: none"},          {"rope", "unknown"}};
             return;
         }
-        m_config = readModelConfig(path);
-        m_info.modelId = m_config.modelId;
-        m_info.rope = m_config.rope;
-        if (m_config.rotates && m_config.inverseFrequencies.empty())
-            m_assumed.push_back(fmt::format(
-                "keys before RoPE unknown: rotation '{}' cannot be told from the configuration", m_config.rope.type));
+        m_model = readDescribedModel(path);
+        m_info.modelId = m_model->modelId;
+        m_info.rope = m_model->rope;
+        const std::string source = fs::path(path).filename().string() + ", " + m_model->source;
+        for (const char* fact : {"heads", "scaling", "sliding_window", "softcap", "sinks", "rope"})
+            m_info.sources.emplace_back(fact, source);
     }
 
+    /// What a capture cannot hold is refused, so that no measure is of another model.
+    void checkModel() const {
+        if (!m_model) return;
+        const auto fail = [&](std::string sentence, std::string remedy) {
+            throw Error({.sentence = std::move(sentence), .remedy = std::move(remedy), .path = m_info.path});
+        };
+        if (m_model->promptTokens > 0 && m_model->promptTokens != m_info.numTokens)
+            fail(fmt::format("the model's rotation is described for a prompt of {} tokens, the tensors have {}",
+                             m_model->promptTokens, m_info.numTokens),
+                 fmt::format("Run kvscope-describe with --tokens {}", m_info.numTokens));
+        std::map<std::string, const std::vector<float>*> ofType; // the format keeps frequencies by attention type
+        for (const LayerInfo& layer : m_info.layers) {
+            const DescribedLayer& model = described(layer.layer.value);
+            if (model.sinks)
+                fail(fmt::format("layer {} has attention sinks, which saved tensors do not hold", layer.layer.value),
+                     "Capture the prompt with kvscope-capture");
+            if (model.inverseFrequencies.empty()) continue;
+            const auto* const known = ofType.emplace(model.attentionType, &model.inverseFrequencies).first->second;
+            if (*known != model.inverseFrequencies)
+                fail(fmt::format("layers of type {} rotate by different frequencies", model.attentionType),
+                     "Capture the prompt with kvscope-capture");
+        }
+    }
+
+    const DescribedLayer& described(int layer) const { return m_model->layers[static_cast<std::size_t>(layer)]; }
+    int kvHeads() const { return m_model ? m_model->numKvHeads : 0; }
+
     void addLayer(int number, const LayerTensors& tensors, AxisOrder order) {
+        if (m_model && number >= static_cast<int>(m_model->layers.size()))
+            refuseTensor(*tensors.begin()->second,
+                         fmt::format("layer {} is beyond the model's {} layers", number, m_model->layers.size()),
+                         kOtherModel);
         std::map<TensorRole, HeadView>& views = m_views[LayerIndex(number)];
         if (const auto both = tensors.find(ImportRole::KeysAndValues); both != tensors.end()) {
-            const KeyValueViews pair = keyValueViews(*both->second, m_config.numKvHeads);
+            const KeyValueViews pair = keyValueViews(*both->second, kvHeads());
             views[TensorRole::Keys] = pair.keys;
             views[TensorRole::Values] = pair.values;
         } else {
-            views[TensorRole::Keys] = headView(*tensors.at(ImportRole::Keys), order, m_config.numKvHeads);
-            views[TensorRole::Values] = headView(*tensors.at(ImportRole::Values), order, m_config.numKvHeads);
+            if (!m_model && order == AxisOrder::Auto && m_info.layers.empty())
+                m_info.sources.emplace_back("axes", "assumed: heads before tokens");
+            views[TensorRole::Keys] = headView(*tensors.at(ImportRole::Keys), order, kvHeads());
+            views[TensorRole::Values] = headView(*tensors.at(ImportRole::Values), order, kvHeads());
         }
         const AxisOrder found = views[TensorRole::Keys].headStride > views[TensorRole::Keys].rowStride
                                     ? AxisOrder::HeadsFirst
                                     : AxisOrder::TokensFirst;
         if (const auto pre = tensors.find(ImportRole::KeysPreRope); pre != tensors.end())
-            views[TensorRole::KeysPreRope] = headView(*pre->second, found, m_config.numKvHeads);
+            views[TensorRole::KeysPreRope] = headView(*pre->second, found, kvHeads());
         if (const auto queries = tensors.find(ImportRole::Queries); queries != tensors.end())
             views[TensorRole::Queries] =
-                headView(*queries->second, m_config.numQueryHeads > 0 ? order : found, m_config.numQueryHeads);
+                headView(*queries->second, m_model ? order : found, m_model ? m_model->numQueryHeads : 0);
         if (m_info.layers.empty()) takeSizes(views);
         checkSizes(number, views);
         m_info.layers.push_back(layerInfo(number, views));
@@ -162,18 +206,18 @@ private:
         m_info.valueDim = static_cast<int>(views.at(TensorRole::Values).width);
         const auto queries = views.find(TensorRole::Queries);
         const int fromFile = queries == views.end() ? m_info.numKvHeads : static_cast<int>(queries->second.heads);
-        m_info.numQueryHeads = m_config.numQueryHeads > 0 ? m_config.numQueryHeads : fromFile;
+        m_info.numQueryHeads = m_model ? m_model->numQueryHeads : fromFile;
         if (m_info.numQueryHeads % m_info.numKvHeads != 0)
             refuseTensor(
                 *keys.tensor,
                 fmt::format("{} query heads do not divide among {} KV heads", m_info.numQueryHeads, m_info.numKvHeads),
                 "Save keys and queries of one model");
         if (queries == views.end()) m_assumed.push_back("no queries");
-        if (m_config.headDim > 0 && m_config.headDim != m_info.headDim)
-            refuseTensor(
-                *keys.tensor,
-                fmt::format("the keys have {} numbers, the configuration says {}", m_info.headDim, m_config.headDim),
-                "Give the config.json of the model that wrote the tensors");
+        if (m_model && (m_model->headDim != m_info.headDim || m_model->valueDim != m_info.valueDim))
+            refuseTensor(*keys.tensor,
+                         fmt::format("keys and values have {} and {} numbers, the model's {} and {}", m_info.headDim,
+                                     m_info.valueDim, m_model->headDim, m_model->valueDim),
+                         kOtherModel);
     }
 
     void checkSizes(int layer, const std::map<TensorRole, HeadView>& views) const {
@@ -195,12 +239,17 @@ private:
     LayerInfo layerInfo(int number, const std::map<TensorRole, HeadView>& views) const {
         LayerInfo layer;
         layer.layer = LayerIndex(number);
-        layer.scaling = m_config.scaling > 0 ? m_config.scaling : 1 / std::sqrt(static_cast<double>(m_info.headDim));
-        layer.softcap = m_config.softcap;
-        layer.slidingWindow = m_config.slides(number) ? m_config.slidingWindow : 0;
-        layer.attentionType = m_config.layerType(number);
+        layer.scaling = 1 / std::sqrt(static_cast<double>(m_info.headDim));
+        layer.attentionType = "full_attention";
         layer.stage = "post_qk_norm_post_rope_pre_scale";
-        layer.hasRope = m_config.headDim == 0 || m_config.rotates;
+        if (m_model) {
+            const DescribedLayer& model = described(number);
+            layer.scaling = model.scaling;
+            layer.softcap = model.softcap;
+            layer.slidingWindow = model.slidingWindow;
+            layer.attentionType = model.attentionType;
+            layer.hasRope = !model.inverseFrequencies.empty();
+        }
         layer.hasKeysPreRope = views.contains(TensorRole::KeysPreRope);
         for (int head = 0; head < m_info.numQueryHeads; ++head)
             layer.gqaGroupOf.push_back(head / (m_info.numQueryHeads / m_info.numKvHeads));
@@ -216,12 +265,12 @@ private:
     HostTensor keysRotatedBack(const LayerInfo& layer, const Checkpoint& checkpoint) const {
         HostTensor keys = read(layer.layer, TensorRole::Keys, checkpoint);
         if (!layer.hasRope) return keys;
-        if (m_config.inverseFrequencies.empty())
+        if (!m_model)
             throw Error({.sentence = "keys before RoPE are neither stored nor derivable",
                          .place = "k_pre",
-                         .remedy = "Lay the model's config.json beside the file, or save k_pre",
+                         .remedy = "Give --config what kvscope-describe writes for the model, or save k_pre",
                          .path = m_info.path});
-        rotateBack(keys, m_tokens.positions, m_config.inverseFrequencies, m_info.rope);
+        rotateBack(keys, m_tokens.positions, described(layer.layer.value).inverseFrequencies, m_info.rope);
         return keys;
     }
 
@@ -269,7 +318,7 @@ private:
     std::unique_ptr<const TensorArchive> m_archive;
     CaptureInfo m_info;
     TokenTable m_tokens;
-    ModelConfig m_config;
+    std::optional<DescribedModel> m_model;
     std::map<LayerIndex, std::map<TensorRole, HeadView>> m_views;
     std::vector<std::string> m_assumed;
 };

@@ -13,7 +13,7 @@ namespace kvscope {
 struct ImportOptions {
     std::vector<NameTemplate> templates;
     AxisOrder order = AxisOrder::Auto;
-    std::string configPath; ///< config.json of the model; empty: the one beside the tensors, if there is one
+    std::string configPath; ///< see readDescribedModel; empty: described_model.json or config.json beside the tensors
     std::string tokensPath; ///< ids, texts and segments, see token_list.h
 };
 

@@ -1,0 +1,174 @@
+"""`kvscope-describe MODEL --out FILE.json`: a model's attention as `kvscope convert --config FILE.json` reads it.
+
+Transformers resolves the configuration (defaults, old names, patterns of layers) and runs the model's own code, without
+weights; what its layers tell attention is written down. Nothing is downloaded but the configuration.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import pathlib
+import sys
+from typing import Any
+
+import transformers
+from transformers import AutoConfig
+
+from kvscope_capture.attention import layers_of
+from kvscope_capture.errors import CaptureError
+from kvscope_capture.probe import POSITIONS, ProbedLayer, build_decoder, probe_layers
+from kvscope_capture.rotation import RotaryTable, Rotation, depends_on_length, fit_rotation, rotary_tables
+
+FORMAT, VERSION = "kvscope-described-model", 1
+
+
+def describe(config: Any, model_id: str = "", prompt_tokens: int | None = None) -> dict[str, Any]:
+    """The described model (`resources/schemas/described_model.schema.json`) of a resolved configuration.
+
+    Errors (CaptureError): attention that a capture cannot hold, or that Transformers' own code does not show.
+    """
+    text = config.get_text_config(decoder=True)
+    try:
+        decoder = build_decoder(text)
+        probed = probe_layers(decoder)
+        of_run, depends = rotary_tables(decoder, POSITIONS), depends_on_length(decoder)
+        tables = rotary_tables(decoder, prompt_tokens or POSITIONS)
+    except CaptureError:
+        raise
+    except Exception as error:  # whatever a model's own code raises when it runs without weights
+        raise CaptureError(
+            f"the model's code cannot be run without weights ({type(error).__name__}: {_first_line(error)})",
+            text.model_type,
+            "Capture the prompt with kvscope-capture",
+        ) from error
+    if depends and prompt_tokens is None:
+        raise CaptureError(
+            "the rotation depends on the length of the prompt", "RoPE", "Give the length with --tokens N"
+        )
+    rotations = [_rotation(layer, index, of_run, _layer_type(text, index, layer)) for index, layer in enumerate(probed)]
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "model_id": model_id,
+        "model_type": text.model_type,
+        "config_class": type(text).__name__,
+        "transformers_version": transformers.__version__,
+        "prompt_tokens": prompt_tokens if depends else None,
+        "num_layers": len(layers_of(decoder)),
+        **_heads(probed),
+        "ropes": _ropes(text, tables, rotations),
+        "layers": [
+            {
+                "attn_type": _layer_type(text, index, layer),
+                "scaling": layer.scaling,
+                "softcap": layer.softcap,
+                "sliding_window": layer.sliding_window,
+                "sinks": layer.sinks,
+                "rope": rotation.table if rotation else None,
+            }
+            for index, (layer, rotation) in enumerate(zip(probed, rotations, strict=True))
+        ],
+    }
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or ["no message"])[0]
+
+
+def _layer_type(config: Any, index: int, layer: ProbedLayer) -> str:
+    types = getattr(config, "layer_types", None)
+    return str(types[index]) if types else ("sliding" if layer.sliding_window else "full") + "_attention"
+
+
+def _heads(probed: list[ProbedLayer]) -> dict[str, int]:
+    names = ("num_q_heads", "num_kv_heads", "head_dim", "value_dim")
+    sizes = {(layer.query.shape[0], layer.key.shape[0], layer.key.shape[2], layer.value_dim) for layer in probed}
+    if len(sizes) != 1:
+        raise CaptureError("layers differ in their heads, which no capture holds", ", ".join(names))
+    return dict(zip(names, sizes.pop(), strict=True))
+
+
+def _rotation(layer: ProbedLayer, index: int, tables: dict[str, RotaryTable], kind: str) -> Rotation | None:
+    """The layer's rotation; the table of its own layer type is tried first. Errors: keys and queries differ in it."""
+    own = {name: tables[name] for name in sorted(tables, key=lambda name: name != kind)}
+    try:
+        of_keys, of_queries = fit_rotation(layer.key, own), fit_rotation(layer.query, own)
+    except CaptureError as error:
+        raise CaptureError(error.sentence, f"layer {index}") from error
+    if of_keys != of_queries:
+        raise CaptureError("keys and queries are rotated differently", f"layer {index}")
+    return of_keys
+
+
+def _ropes(config: Any, tables: dict[str, RotaryTable], rotations: list[Rotation | None]) -> dict[str, Any]:
+    parameters = getattr(config, "rope_parameters", None) or {}
+    ropes: dict[str, Any] = {}
+    for rotation in rotations:
+        if rotation is None:
+            continue
+        table, own = tables[rotation.table], parameters.get(rotation.table, parameters)
+        rope = {
+            "type": own.get("rope_type", "default"),
+            "theta": float(own.get("rope_theta", 0.0)),
+            "attention_scaling": table.attention_scaling,
+            "rotary_dim": 2 * len(table.inv_freq),
+            "rotary_begin": rotation.begin,
+            "layout": rotation.layout,
+            "inv_freq": table.inv_freq.tolist(),
+        }
+        if ropes.setdefault(rotation.table, rope) != rope:
+            raise CaptureError("layers rotate different components of a head", "RoPE")
+    return ropes
+
+
+def resolve_config(model: str, revision: str | None = None) -> Any:
+    """The configuration of a folder, a config.json or a Hugging Face model. Errors: unknown or unreadable."""
+    try:
+        return AutoConfig.from_pretrained(model, revision=revision, trust_remote_code=False)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise CaptureError(
+            f"the configuration cannot be read ({_first_line(error)})",
+            model,
+            "Name a model folder, config.json or Hugging Face model",
+        ) from error
+
+
+def _write(out: pathlib.Path, description: dict[str, Any]) -> None:
+    temporary = out.with_name(out.name + ".tmp")
+    try:
+        temporary.write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
+        os.replace(temporary, out)
+    except OSError as error:
+        raise CaptureError(f"cannot be written ({error})", str(out), "Name another file") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit code 0, or 2 with one sentence on stderr."""
+    parser = argparse.ArgumentParser(prog="kvscope-describe", description=__doc__)
+    parser.add_argument("model", help="a folder, a config.json or a name that transformers can load")
+    parser.add_argument("--revision", help="branch, tag or commit of the model")
+    parser.add_argument("--tokens", type=int, help="length of the prompt, where RoPE depends on it (dynamic, longrope)")
+    parser.add_argument("--out", type=pathlib.Path, required=True, help="FILE.json")
+    arguments = parser.parse_args(argv)
+    transformers.logging.set_verbosity_error()
+    try:
+        if arguments.tokens is not None and arguments.tokens < 1:
+            raise CaptureError("must be positive", "--tokens")
+        config = resolve_config(arguments.model, arguments.revision)
+        name = pathlib.Path(arguments.model)
+        known = name.parent.name if name.suffix == ".json" else name.name if name.is_dir() else arguments.model
+        description = describe(config, known, arguments.tokens)
+        _write(arguments.out, description)
+    except CaptureError as error:
+        print(f"kvscope-describe: {error}", file=sys.stderr)
+        return 2
+    print(f"{arguments.out}: {description['model_type']}, {description['num_layers']} layers")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
