@@ -195,8 +195,8 @@ private slots:
                 const double snapkv =
                     perHead("log_det", "snapkv,window=" + data->y.texts[y] + "@" + data->x.texts[x], 3)[1];
                 const double keydiff = perHead("log_det", "keydiff@" + data->x.texts[x], 3)[1];
-                QCOMPARE(data->at(x, y).values, (std::vector<double>{snapkv, keydiff}));
-                QCOMPARE(data->winner(data->at(x, y)), snapkv > keydiff ? 0 : 1);
+                QCOMPARE(data->cells[y * data->x.texts.size() + x].values, (std::vector<double>{snapkv, keydiff}));
+                QCOMPARE(data->winner(data->cells[y * data->x.texts.size() + x]), snapkv > keydiff ? 0 : 1);
             }
         const auto refused = errorMessage([] {
             inputFor(viewById("phase_map"), {"snapkv@0.25"},

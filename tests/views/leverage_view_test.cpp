@@ -4,7 +4,7 @@
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
-#include "views/leverage/leverage_choice.h"
+#include "views/leverage/leverage_pictures.h"
 #include "views/view.h"
 
 #include <algorithm>

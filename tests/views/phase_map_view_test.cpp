@@ -74,11 +74,11 @@ private slots:
         QCOMPARE(data->cells.size(), std::size_t{6});
         for (std::size_t x = 0; x < 2; ++x)
             for (std::size_t y = 0; y < 3; ++y) {
-                QVERIFY(data->at(x, y).computed);
-                QCOMPARE(data->at(x, y).values[0],
+                QVERIFY(data->cells[y * data->x.texts.size() + x].computed);
+                QCOMPARE(data->cells[y * data->x.texts.size() + x].values[0],
                          groupError("snapkv,window=" + data->y.texts[y] + "@" + data->x.texts[x]));
-                QVERIFY(std::abs(data->at(x, y).kept[0] - std::ceil(std::stod(data->x.texts[x]) * 995 - 1e-9) / 995) <
-                        1e-12);
+                QVERIFY(std::abs(data->cells[y * data->x.texts.size() + x].kept[0] -
+                                 std::ceil(std::stod(data->x.texts[x]) * 995 - 1e-9) / 995) < 1e-12);
             }
     }
 
@@ -92,8 +92,8 @@ private slots:
                 // KeyDiff has no window: it stays as it is, and its budget follows.
                 const double snapkv = groupError("snapkv,window=" + data->y.texts[y] + "@" + data->x.texts[x]);
                 const double keydiff = groupError("keydiff@" + data->x.texts[x]);
-                QCOMPARE(data->at(x, y).values, (std::vector<double>{snapkv, keydiff}));
-                QCOMPARE(data->winner(data->at(x, y)), snapkv < keydiff ? 0 : 1);
+                QCOMPARE(data->cells[y * data->x.texts.size() + x].values, (std::vector<double>{snapkv, keydiff}));
+                QCOMPARE(data->winner(data->cells[y * data->x.texts.size() + x]), snapkv < keydiff ? 0 : 1);
             }
         PhaseMapData mass;
         mass.higherIsBetter = true;

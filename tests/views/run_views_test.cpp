@@ -182,6 +182,17 @@ private slots:
         QCOMPARE(
             viewById("curves").finding(input, optionsOf(viewById("curves"))),
             std::string("pyramidkv has the smallest relative output error at 2 of 2 values of window in KV head 1"));
+        // A recorded list has one budget: it neither wins nor loses, and a curve alone wins nothing.
+        data.parameter.clear();
+        data.curves[1].points.resize(1);
+        input.data.value = std::make_shared<const CurvesData>(data);
+        QCOMPARE(viewById("curves").finding(input, optionsOf(viewById("curves"))),
+                 std::string("The relative output error in KV head 1: snapkv 0.1 to 0.5, pyramidkv 0.4"));
+        data.curves.push_back(curve('C', "keydiff", {{1, 0.6}, {2, 0.6}, {3, 0.6}}));
+        input.data.value = std::make_shared<const CurvesData>(data);
+        QCOMPARE(viewById("curves").finding(input, optionsOf(viewById("curves"))),
+                 std::string("snapkv has the smallest relative output error at 3 of 3 budgets in KV head 1; pyramidkv "
+                             "has one budget only"));
     }
 
     void randomPoliciesHaveABandOverTheirSeeds() {

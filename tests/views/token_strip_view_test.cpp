@@ -164,6 +164,14 @@ private slots:
         QCOMPARE(keptShare(*shared.panes[0].result, shared.kvHead), std::string("10.1 %"));
     }
 
+    void aSelectionOfAnotherCutNamesItsOwn() {
+        ViewInput input = needleInput({"snapkv@0.1"});
+        const std::string own = input.cut.label;
+        input.cut = Cut::resolve("500", *input.capture);
+        const std::string said = provenance(input, {&input.panes[0]});
+        QVERIFY2(said.ends_with("cut: " + input.cut.label + " · with its own cut: " + own), said.c_str());
+    }
+
     void differencesShowWhatOnlyOnePaneKeeps() {
         const ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2"});
         const auto &a = input.panes[0].result->selection.heads[1].kept,

@@ -1,9 +1,9 @@
 // Block prompt processing as a picture: time runs to the right in blocks, a token is a line for as long as it stays in
 // the cache.
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/block_processing.h"
 #include "core/policies/policy.h"
 #include "views/block_timeline/block_measures.h"
-#include "views/block_timeline/block_step_sequence.h"
 #include "views/common/chart.h"
 #include "views/common/pane_offers.h"
 #include "views/common/policy_style.h"
@@ -13,7 +13,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace kvscope {
 
@@ -168,6 +167,66 @@ ViewTable measuresTable(const BlockTimelineData& data, bool drift) {
     return drift ? tableOf({"tokens read", "cosine of the means", "ratio of their lengths"}, std::move(rows))
                  : tableOf({"tokens per block (0: at once)", "output error", "Jaccard with at once", "steps"},
                            std::move(rows));
+}
+
+const std::vector<TokenIndex>& evictedIn(const BlockStep& step, const ViewInput& input) {
+    return step.evicted[static_cast<std::size_t>(input.kvHead.value)];
+}
+
+std::int64_t common(const std::vector<TokenIndex>& ascending, const std::vector<TokenIndex>& tokens) {
+    return std::count_if(tokens.begin(), tokens.end(),
+                         [&](TokenIndex t) { return std::binary_search(ascending.begin(), ascending.end(), t); });
+}
+
+/// " Needle: 14 of 16 are still there." about the selected tokens that were read.
+std::string aboutSelection(const ViewInput& input, const RunResult& result, std::size_t events) {
+    const TokenIndex read = result.steps[events - 1].end;
+    std::int64_t seen =
+        std::count_if(input.focus.selected.begin(), input.focus.selected.end(), [&](TokenIndex t) { return t < read; });
+    if (seen == 0) return {};
+    std::int64_t lost = 0;
+    for (std::size_t i = 0; i < events; ++i) lost += common(evictedIn(result.steps[i], input), input.focus.selected);
+    std::string word = selectionWord(input.focus);
+    word.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(word.front())));
+    return fmt::format(" {}: {} of {} still there.", word, seen - lost, seen);
+}
+
+/// First token of the block that ends with a step.
+TokenIndex blockBegin(const RunResult& result, const BlockStep& step) {
+    const auto ends = blockEnds(result.request.policy.values, result.visible, result.requested);
+    const auto own = std::lower_bound(ends.begin(), ends.end(), step.end);
+    return own == ends.begin() ? 0 : *(own - 1);
+}
+
+/// One event per block that evicts. The pane has a result with steps.
+StepSequence blockStepSequence(const ViewInput& input, const PaneData& pane) {
+    StepSequence sequence;
+    sequence.title = letteredName(pane) + ": the prompt in blocks";
+    for (const BlockStep& step : pane.result->steps) {
+        sequence.events.push_back(step.end);
+        if (common(evictedIn(step, input), input.focus.selected) > 0) sequence.milestones.push_back(step.end);
+    }
+    return sequence;
+}
+
+/// Describes the last block at or before the cursor, in at most two lines.
+std::string blockCaption(const ViewInput& input, const PaneData& pane) {
+    const RunResult& result = *pane.result;
+    const StepSequence sequence = blockStepSequence(input, pane);
+    const std::size_t events = eventsUntil(sequence.events, input.cursor);
+    if (events == 0)
+        return fmt::format("Up to token {} the cache holds all: the budget of {} tokens is not exceeded before.",
+                           formatCount(*input.cursor), formatCount(result.requested));
+    const BlockStep& step = result.steps[events - 1];
+    const TokenIndex begin = blockBegin(result, step);
+    const auto& evicted = evictedIn(step, input);
+    const auto leaving = std::ssize(evicted);
+    const auto own = std::count_if(evicted.begin(), evicted.end(), [&](TokenIndex t) { return t >= begin; });
+    return fmt::format("Tokens {} to {} enter, the cache holds {}. It goes back to {}: {} leave, {} of them came in "
+                       "with this block.{}",
+                       formatCount(begin), formatCount(step.end - 1), formatCount(step.cached),
+                       formatCount(step.cached - leaving), formatCount(leaving), formatCount(own),
+                       aboutSelection(input, result, events));
 }
 
 class BlockTimelineView final : public View {

@@ -4,7 +4,6 @@
 #include "core/metrics/measure_values.h"
 #include "core/parameters/parameter_rows.h"
 #include "views/calibration/calibration_curves.h"
-#include "views/calibration/needed_marks.h"
 #include "views/calibration/series_list.h"
 #include "views/common/chart.h"
 #include "views/common/option_needs.h"

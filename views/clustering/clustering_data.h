@@ -6,7 +6,6 @@
 #include "views/view_data.h"
 
 #include <cstdint>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,6 +1,8 @@
 // Words that the pictures of BalanceKV share.
 #include "views/common/balance_words.h"
 
+#include <cstdlib>
+
 namespace kvscope {
 
 std::string setName(std::int64_t level) {
@@ -9,11 +11,10 @@ std::string setName(std::int64_t level) {
     return "C" + ten + kDigits[level % 10];
 }
 
-std::string powerOfTwo(int exponent) {
-    return exponent < 0 ? "2^−" + std::to_string(-exponent) : "2^" + std::to_string(exponent);
+std::string octaveText(int bucket) {
+    const auto power = [](int exponent) { return (exponent < 0 ? "2^−" : "2^") + std::to_string(std::abs(exponent)); };
+    return power(bucket - 1) + " < ‖v‖ ≤ " + power(bucket);
 }
-
-std::string octaveText(int bucket) { return powerOfTwo(bucket - 1) + " < ‖v‖ ≤ " + powerOfTwo(bucket); }
 
 std::string standInWords(const std::string& lacks, const std::string& source,
                          const std::function<bool(const std::string&)>& fits) {

@@ -3,7 +3,6 @@
 #include "views/scene/axes.h"
 #include "views/view.h"
 
-#include <string>
 #include <vector>
 
 namespace kvscope {

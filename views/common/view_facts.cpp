@@ -115,18 +115,17 @@ std::string provenance(const ViewInput& input, const std::vector<const PaneData*
     text += "cut: " + input.cut.label;
     bool fast = false;
     for (const PaneData* pane : panes) {
-        if (pane->result && pane->result->selection.perQueryHead())
-            text += fmt::format(" · {}kept: union of the group's query heads",
-                                panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
-        if (pane->result && pane->result->simulated)
-            text += fmt::format(" · {}simulated on full-attention tensors",
-                                panes.size() > 1 ? std::string(1, pane->letter) + " " : "");
-        if (pane->result && pane->result->calibrated)
-            text +=
-                fmt::format(" · {}{} % kept for tau = {}{}", panes.size() > 1 ? std::string(1, pane->letter) + " " : "",
-                            formatFixed(100 * pane->result->calibrated->retention, 1),
-                            pane->result->calibrated->asked.value, pane->result->calibrated->proxy ? " by proxy" : "");
-        fast |= pane->result && pane->result->arithmetic.starts_with("fast");
+        if (!pane->result) continue;
+        const RunResult& result = *pane->result;
+        const std::string who = panes.size() > 1 ? std::string(1, pane->letter) + " " : "";
+        if (result.request.cut.token != input.cut.token)
+            text += fmt::format(" · {}with its own cut: {}", who, result.request.cut.label);
+        if (result.selection.perQueryHead()) text += fmt::format(" · {}kept: union of the group's query heads", who);
+        if (result.simulated) text += fmt::format(" · {}simulated on full-attention tensors", who);
+        if (result.calibrated)
+            text += fmt::format(" · {}{} kept for tau = {}{}", who, formatPercent(result.calibrated->retention),
+                                result.calibrated->asked.value, result.calibrated->proxy ? " by proxy" : "");
+        fast |= result.arithmetic.starts_with("fast");
     }
     return fast ? text + " · fast arithmetic" : text;
 }

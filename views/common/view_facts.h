@@ -59,7 +59,7 @@ template <class Owner> std::string letteredName(const Owner& owner) {
 }
 
 /// "layer 3, KV head 1 (0-based) · cut: end of context, 995", with "simulated ..." and "fast arithmetic" where that is
-/// so. `wholeModel`: a picture of all heads names none.
+/// so, and the cuts of recorded lists that have another one. `wholeModel`: a picture of all heads names none.
 std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel = false);
 
 /// Capitalises the first letter unless a formula stands there: sentences in pictures begin with words that elsewhere

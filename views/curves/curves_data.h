@@ -2,7 +2,6 @@
 
 #include "views/view_data.h"
 
-#include <cstdint>
 #include <string>
 #include <vector>
 

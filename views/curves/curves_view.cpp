@@ -50,21 +50,34 @@ const CurvePoint* pointFor(const CurvesData& data, const Curve& curve, double as
     return found == curve.points.end() ? nullptr : &*found;
 }
 
+/// With its letter where several panes run the same policy.
+std::string nameOf(const CurvesData& data, const Curve& curve) {
+    const auto same = std::count_if(data.curves.begin(), data.curves.end(),
+                                    [&](const Curve& other) { return other.policyId == curve.policyId; });
+    return same > 1 ? letteredName(curve) : curve.policyName;
+}
+
 /// How many of the shared budgets or values each curve wins.
 struct Contest {
     std::vector<int> wins; ///< per curve
     int shared = 0;
+    std::size_t runners = 0; ///< curves that are compared
+    std::string lonely = {}; ///< those of one budget, which are not
 };
 
 Contest contestOf(const CurvesData& data) {
-    Contest contest{std::vector<int>(data.curves.size(), 0), 0};
+    Contest contest{.wins = std::vector<int>(data.curves.size(), 0)};
     std::vector<std::size_t> runners;
     const Curve* longest = nullptr;
     for (std::size_t i = 0; i < data.curves.size(); ++i) {
         const Curve& curve = data.curves[i];
-        if (curve.points.size() > 1 || isLevel(data, curve)) runners.push_back(i);
+        if (curve.points.size() > 1 || isLevel(data, curve))
+            runners.push_back(i);
+        else if (!curve.points.empty())
+            contest.lonely += (contest.lonely.empty() ? "" : ", ") + nameOf(data, curve);
         if (curve.points.size() > 1 && (!longest || curve.points.size() > longest->points.size())) longest = &curve;
     }
+    contest.runners = runners.size();
     const bool higher = higherWins(measureById(data.measure));
     for (std::size_t p = 0; longest && p < longest->points.size(); ++p) {
         std::size_t best = runners.front();
@@ -81,20 +94,13 @@ Contest contestOf(const CurvesData& data) {
     return contest;
 }
 
-/// With its letter where several panes run the same policy.
-std::string nameOf(const CurvesData& data, const Curve& curve) {
-    const auto same = std::count_if(data.curves.begin(), data.curves.end(),
-                                    [&](const Curve& other) { return other.policyId == curve.policyId; });
-    return same > 1 ? letteredName(curve) : curve.policyName;
-}
-
 std::string overCaptures(const CurvesData& data) {
     if (data.captures < 2) return "";
     return fmt::format(", mean of {} captures{}", data.captures,
                        data.models > 1 ? fmt::format(" of {} models", data.models) : "");
 }
 
-/// The finding of a measure without a direction: its extremes, or that no selection changes it.
+/// The finding of a measure without a direction, or of one curve alone: its extremes, or that no selection changes it.
 std::string rangesText(const CurvesData& data, const MeasureCard& measure) {
     std::string text;
     for (const Curve& curve : data.curves) {
@@ -189,12 +195,16 @@ public:
         if (contest.shared == 0)
             return variesBudget(*data) ? "One budget each: curves need policies that take a budget"
                                        : "No two values of " + data->parameter + " have been run yet";
+        if (contest.runners == 1) return rangesText(*data, measure);
         const auto most =
             static_cast<std::size_t>(std::max_element(contest.wins.begin(), contest.wins.end()) - contest.wins.begin());
-        return fmt::format("{} has the {} {} at {} of {} {} in {}{}", nameOf(*data, data->curves[most]),
+        return fmt::format("{} has the {} {} at {} of {} {} in {}{}{}", nameOf(*data, data->curves[most]),
                            higherWins(measure) ? "largest" : "smallest", measureWords(measure), contest.wins[most],
                            contest.shared, variesBudget(*data) ? "budgets" : "values of " + data->parameter,
-                           data->where, overCaptures(*data));
+                           data->where, overCaptures(*data),
+                           contest.lonely.empty() ? ""
+                                                  : fmt::format("; {} has one {} only", contest.lonely,
+                                                                variesBudget(*data) ? "budget" : "value"));
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {

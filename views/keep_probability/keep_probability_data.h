@@ -13,7 +13,7 @@ namespace kvscope {
 /// differs: coins, samples and sketches.
 struct KeepProbabilityData : ViewData {
     char letter = 'A';
-    std::string policyId, policyName, variant;
+    std::string policyId, policyName;
     bool drawsRandomNumbers = false; ///< otherwise one list stands for every seed
     std::int64_t visible = 0;        ///< tokens before the cut
     std::uint64_t firstSeed = 0;

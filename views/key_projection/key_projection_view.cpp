@@ -2,8 +2,8 @@
 // that what differs between two of them is the policy and nothing else.
 #include "core/parameters/parameter_rows.h"
 #include "views/common/view_options.h"
-#include "views/key_projection/projection_crowd.h"
 #include "views/key_projection/projection_frame.h"
+#include "views/key_projection/projection_marks.h"
 
 #include <fmt/format.h>
 

@@ -1,6 +1,6 @@
 // Where too many tokens lie in the range for single marks, they are counted in cells and drawn as a density; zooming in
 // shows the marks again. A few kept tokens among many evicted ones keep their marks.
-#include "views/key_projection/projection_crowd.h"
+#include "views/key_projection/projection_marks.h"
 
 #include "views/scene/axes.h"
 #include "views/scene/theme.h"
@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 namespace kvscope {
 

@@ -3,7 +3,7 @@
 
 #include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
-#include "views/key_projection/projection_crowd.h"
+#include "views/key_projection/projection_marks.h"
 #include "views/scene/colour_column.h"
 
 #include <fmt/format.h>
@@ -149,7 +149,11 @@ std::vector<std::string> ProjectionFrame::notes() const {
     }
     if (beyond > 0) notes.push_back(fmt::format("{} tokens beyond the range", formatCount(beyond)));
     if (m_pane.result->simulated && !m_room.caption) notes.push_back("simulated on full-attention tensors");
-    if (m_room.caption) notes.push_back(provenance(m_input, {&m_pane}));
+    if (m_room.caption) {
+        ViewInput own = m_input;
+        own.cut = m_pane.result->request.cut; // a recorded list's is its own
+        notes.push_back(provenance(own, {&m_pane}));
+    }
     return notes;
 }
 

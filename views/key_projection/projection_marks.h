@@ -8,6 +8,7 @@
 #include "views/scene/axes.h"
 
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace kvscope {
@@ -79,5 +80,12 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
 /// For all panes together, coloured by state: without the counts, in which they differ, and with every mark that one of
 /// them has.
 std::vector<LegendEntry> sharedLegend(const ViewInput& input, const ProjectionMarks& marks, const Theme& theme);
+
+/// How the tokens of this range are drawn in a picture of this size; `choice` is the view's option "crowd".
+Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport& viewport,
+              const Viewport::Range& range, const std::string& choice);
+
+/// Note about the density; empty where every token has a mark.
+std::string crowdNote(const ProjectionMarks& marks);
 
 } // namespace kvscope

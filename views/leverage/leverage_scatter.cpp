@@ -1,11 +1,13 @@
 // Exact against sketched, token by token, with what Theorem 2 promises about their ratio; and the singular values that
 // both start from.
+#include "core/metrics/theory.h"
 #include "views/leverage/leverage_pictures.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace kvscope {
 
@@ -24,6 +26,15 @@ double conditionOf(const LeverageData::Scores& scores) {
     if (scores.rank == 0) return 1;
     return static_cast<double>(scores.spectrum.front()) /
            static_cast<double>(scores.spectrum[static_cast<std::size_t>(scores.rank) - 1]);
+}
+
+constexpr double kTheoremDelta = 0.01;
+
+std::vector<char> bestMask(const LeverageData::Scores& scores, std::int64_t count) {
+    std::vector<char> mask(scores.scores.size(), 0);
+    for (std::size_t rank = 0; rank < scores.order.size() && static_cast<std::int64_t>(rank) < count; ++rank)
+        mask[static_cast<std::size_t>(scores.order[rank])] = 1;
+    return mask;
 }
 
 } // namespace
@@ -118,6 +129,49 @@ std::vector<LegendEntry> LeveragePainter::markLegend() const {
     return {{"both keep " + formatCount(m_choice.common), Marker::Circle, m_theme.kept, {}, 3},
             ringEntry("one keeps " + formatCount(2 * (m_choice.budget - m_choice.common)), {m_theme.ink, 1.2, {}}),
             ringEntry("neither", {m_theme.evicted, 1.2, {}})};
+}
+
+double LeverageChoice::shareOfBest(std::int64_t count) const {
+    double sum = 0;
+    for (std::size_t rank = 0; rank < data->exact.order.size() && static_cast<std::int64_t>(rank) < count; ++rank)
+        sum += static_cast<double>(data->exact.scores[static_cast<std::size_t>(data->exact.order[rank])]);
+    return data->exact.sum > 0 ? sum / data->exact.sum : 0;
+}
+
+LeverageChoice leverageChoice(const ViewInput& input) {
+    LeverageChoice choice;
+    choice.data = dataAs<LeverageData>(input);
+    const PaneData* pane = activePane(input);
+    if (pane && pane->result)
+        choice.budget = std::ssize(pane->result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept);
+    choice.budget = std::min<std::int64_t>(choice.budget, std::ssize(choice.data->exact.scores));
+    choice.exact = bestMask(choice.data->exact, choice.budget);
+    choice.sketched = bestMask(choice.data->sketched, choice.budget);
+    for (std::size_t i = 0; i < choice.exact.size(); ++i) {
+        choice.common += choice.exact[i] && choice.sketched[i] ? 1 : 0;
+        choice.withoutLeverage += choice.data->exact.scores[i] <= 0 || choice.data->sketched.scores[i] <= 0 ? 1 : 0;
+    }
+    return choice;
+}
+
+SketchTheorem sketchTheorem(const LeverageData& data, double epsilon) {
+    SketchTheorem theorem;
+    theorem.epsilon = epsilon;
+    const auto& exact = data.exact;
+    if (exact.rank > 0)
+        theorem.factor =
+            leverageRatioBounds(static_cast<double>(exact.spectrum.front()),
+                                static_cast<double>(exact.spectrum[static_cast<std::size_t>(exact.rank) - 1]), epsilon)
+                .high;
+    theorem.demanded = sketchColumnsDemanded(static_cast<double>(exact.rank), epsilon, kTheoremDelta);
+    theorem.measuredLow = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < exact.scores.size(); ++i) {
+        if (exact.scores[i] <= 0) continue;
+        const double ratio = static_cast<double>(data.sketched.scores[i]) / static_cast<double>(exact.scores[i]);
+        theorem.measuredLow = std::min(theorem.measuredLow, ratio);
+        theorem.measuredHigh = std::max(theorem.measuredHigh, ratio);
+    }
+    return theorem;
 }
 
 } // namespace kvscope

@@ -3,8 +3,6 @@
 #include "views/merge_tree/tree_painter.h"
 #include "views/scene/axes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 

@@ -34,7 +34,6 @@ struct TreeLayout {
     bool hasNumbers() const;
 
     double xOf(double token) const { return plot.x + (token - xLow) / (xHigh - xLow) * plot.width; }
-    double tokenAt(double x) const { return xLow + (x - plot.x) / plot.width * (xHigh - xLow); }
     /// Stream positions [begin, end) of batches [first, last).
     double beginOf(const TreeState& state, std::int64_t batch) const;
     /// Centre of a node or batch.

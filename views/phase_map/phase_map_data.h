@@ -18,7 +18,7 @@ struct PhaseAxis {
 
 struct PhasePane {
     char letter = 'A';
-    std::string policyId, policyName, variant;
+    std::string policyId, policyName;
 };
 
 /// One pair of values. NaN: the pane's policy refused it or is still to run.
@@ -39,9 +39,6 @@ struct PhaseMapData : ViewData {
     std::vector<PhasePane> panes;
     std::vector<PhaseCell> cells; ///< [y][x]
 
-    const PhaseCell& at(std::size_t xIndex, std::size_t yIndex) const {
-        return cells[yIndex * x.texts.size() + xIndex];
-    }
     /// Index into `panes` of the best value; -1 where none has one.
     int winner(const PhaseCell& cell) const {
         int best = -1;

@@ -19,7 +19,6 @@ struct ColourColumnSpec {
     std::string lowLabel = {}, highLabel = {}; ///< of these two; they take the place of ticks beside them
 };
 
-constexpr double kColourColumnWidth = 66;   ///< with histogram and labels
 constexpr double kLabelledColumnWidth = 82; ///< with labels of low and high too
 
 /// `box`: left edge and height of the whole; the bar stands behind the histogram, labels to its right.

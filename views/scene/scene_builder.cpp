@@ -3,7 +3,6 @@
 
 #include "core/metrics/measure_values.h"
 
-#include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <sstream>

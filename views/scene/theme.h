@@ -3,7 +3,6 @@
 #include "views/scene/scene.h"
 
 #include <cstddef>
-#include <string>
 #include <string_view>
 
 namespace kvscope {

@@ -3,7 +3,6 @@
 #include "views/variant_diff/variant_facts.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>

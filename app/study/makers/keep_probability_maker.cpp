@@ -31,7 +31,6 @@ ViewDataMaker::Value makeKeepProbabilityData(const LayerRunner& runner, const Vi
     const PolicyIdentity identity = policyIdentityOf(run);
     data.policyId = identity.policyId;
     data.policyName = identity.policyName;
-    data.variant = identity.variant;
     data.drawsRandomNumbers = !run.recorded && policyById(data.policyId).card().usesSeed;
     data.firstSeed = run.seed;
     data.seedsAsked = data.drawsRandomNumbers ? static_cast<int>(request.options.integer("seeds")) : 1;

@@ -91,8 +91,7 @@ private:
         RunRequest run = resolvePane(m_request.panes[pane]);
         run.measure = true;
         const PolicyIdentity identity = policyIdentityOf(run);
-        m_data.panes.push_back(
-            {static_cast<char>('A' + pane), identity.policyId, identity.policyName, identity.variant});
+        m_data.panes.push_back({static_cast<char>('A' + pane), identity.policyId, identity.policyName});
         m_runs.push_back(std::move(run));
     }
 
