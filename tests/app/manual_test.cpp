@@ -1,6 +1,7 @@
-// The manual keeps its word: every command in it that needs nothing but the samples runs, every picture is what the
-// command above it draws (KVSCOPE_UPDATE_MANUAL=1 or resources/dev/manual_pictures.sh makes them again), and every link
-// leads somewhere.
+// What the program prints works: every command in the manual, the README, an explanation, a help text or the list of
+// reproductions that needs nothing but the samples runs, and so does the command that its file carries. Every picture
+// of the manual is what the command above it draws (KVSCOPE_UPDATE_MANUAL=1 or resources/dev/manual_pictures.sh makes
+// them again), and every link leads somewhere.
 #include <QTest>
 
 #include "tests/app/program.h"
@@ -34,17 +35,40 @@ QStringList anchorsOf(const QString& page) {
 
 QStringList pages() { return QDir(kManual).entryList({"*.md"}, QDir::Files, QDir::Name); }
 
-/// Lines inside ``` that start with the program's name.
-QStringList commandsOf(const QString& page) {
+/// Commands in a text, without the program's name: lines that start with it, `kvscope ...` and [kvscope ...].
+QStringList commandsIn(const QString& text) {
+    static const QRegularExpression kCommand(
+        R"re((?:^|\n) *kvscope ([^\n]+)|`kvscope ([^`\n]+)`|kvscope ([^\]\n]+)\])re");
     QStringList commands;
-    bool code = false;
-    for (const QString& line : textOf(kManual + page).split('\n')) {
-        if (line.startsWith("```"))
-            code = !code;
-        else if (code && line.startsWith("kvscope "))
-            commands << line.mid(8);
+    auto found = kCommand.globalMatch(text);
+    while (found.hasNext()) {
+        const auto match = found.next();
+        commands << match.captured(match.lastCapturedIndex()).replace("CAPTURE", "sample_data/needle-1k.h5");
     }
     return commands;
+}
+
+/// Place and text of everything in which the program or its manual prints commands.
+QList<std::pair<QString, QString>> printedTexts() {
+    QList<std::pair<QString, QString>> texts = {{"README.md", textOf(kRoot + "/README.md")}};
+    for (const QString& page : pages()) texts.append({page, textOf(kManual + page)});
+    for (const char* top : {"/core/policies", "/views", "/resources/lessons"}) {
+        QDirIterator files(kRoot + top, {"*.md", "*.kvscope"}, QDir::Files, QDirIterator::Subdirectories);
+        while (files.hasNext()) {
+            const QString path = files.next();
+            texts.append({QFileInfo(path).fileName(), textOf(path)});
+        }
+    }
+    const Program program;
+    texts.append({"reproduce --list", QString::fromUtf8(program.run({"reproduce", "--list"}).out)});
+    const QString help = QString::fromUtf8(program.run({"--help"}).out);
+    static const QRegularExpression kSubcommand(R"re(\n  ([a-z]+) )re");
+    auto found = kSubcommand.globalMatch(help);
+    while (found.hasNext()) {
+        const QString name = found.next().captured(1);
+        texts.append({name + " --help", QString::fromUtf8(program.run({name, "--help"}).out)});
+    }
+    return texts;
 }
 
 /// Words as a shell would give them; the manual quotes with '...' and "..." only.
@@ -59,12 +83,26 @@ QStringList wordsOf(const QString& command) {
     return words;
 }
 
-/// A command that the samples are enough for; `kvscope FILE` would open a window.
+/// A command that the samples are enough for; `kvscope FILE` would open a window, and FILE or SPEC stand for others.
 bool needsOnlySamples(const QStringList& words) {
-    static const QStringList kCommands = {"plot",      "evict",   "measure",  "sweep",    "synth",
-                                          "reproduce", "inspect", "policies", "measures", "views"};
-    return kCommands.contains(words.value(0)) && !words.contains("...") &&
-           (words.contains("synth") || words.size() == 1 || words.filter("sample_data/").size() > 0);
+    static const QStringList kCommands = {"plot",      "evict",     "measure",  "sweep",    "synth",
+                                          "reproduce", "inspect",   "policies", "measures", "views",
+                                          "theory",    "calibrate", "report",   "convert"};
+    static const QRegularExpression kPlaceholder(R"re(^[A-Z_]{3,})re");
+    return kCommands.contains(words.value(0)) && !words.contains("...") && words.filter(kPlaceholder).isEmpty() &&
+           words.filter(QRegularExpression("cuda|scores.h5")).isEmpty() &&
+           (words.contains("synth") || words.contains("--help") || words.contains("--list") || words.size() == 1 ||
+            words.filter("sample_data/").size() > 0);
+}
+
+/// The command that a figure or a table carries; empty: none.
+QString commandOf(const QByteArray& file) {
+    static const QRegularExpression kCommand(R"re((?:<desc>|# command: )kvscope ([^<\n]+))re");
+    QString command = kCommand.match(QString::fromUtf8(file)).captured(1);
+    const std::pair<const char*, const char*> marks[] = {{"&quot;", "\""}, {"&apos;", "'"}, {"&#39;", "'"},
+                                                         {"&lt;", "<"},    {"&gt;", ">"},   {"&amp;", "&"}};
+    for (const auto& [escaped, mark] : marks) command.replace(escaped, mark);
+    return command;
 }
 
 } // namespace
@@ -75,10 +113,16 @@ class ManualTest : public QObject {
 private slots:
     void everyCommandRuns_data() {
         QTest::addColumn<QString>("command");
-        for (const QString& page : pages())
-            for (const QString& command : commandsOf(page))
-                if (needsOnlySamples(wordsOf(command)))
-                    QTest::addRow("%s: %s", qPrintable(page), qPrintable(command.left(60))) << command;
+        QSet<QString> seen;
+        int listed = 0;
+        for (const auto& [place, text] : printedTexts())
+            for (const QString& command : commandsIn(text)) {
+                if (seen.contains(command) || !needsOnlySamples(wordsOf(command))) continue;
+                seen << command;
+                listed += place == "reproduce --list" ? 1 : 0;
+                QTest::addRow("%s: %s", qPrintable(place), qPrintable(command.left(60))) << command;
+            }
+        QVERIFY2(listed >= 12 && seen.size() >= 40, qPrintable(QString("%1, %2").arg(listed).arg(seen.size())));
     }
 
     void everyCommandRuns() {
@@ -90,9 +134,14 @@ private slots:
         const Program::Outcome outcome = program.run(words);
         QVERIFY2(outcome.code == 0, command.toUtf8() + "\n" + outcome.error);
         const qsizetype out = words.indexOf("--out") + 1;
-        if (out == 0 || !words.value(out).startsWith("pictures/")) return;
+        const QByteArray drawn = out > 0 ? program.content(words[out]) : QByteArray();
+        if (const QString carried = commandOf(drawn); !carried.isEmpty()) {
+            const Program::Outcome again = program.run(wordsOf(carried));
+            QVERIFY2(again.code == 0, carried.toUtf8() + "\n" + again.error);
+            QVERIFY2(program.content(words[out]) == drawn, qPrintable("another file: " + carried));
+        }
+        if (!words.value(out).startsWith("pictures/")) return;
         const QString committed = kManual + words[out];
-        const QByteArray drawn = program.content(words[out]);
         QVERIFY(drawn.startsWith("<?xml") || drawn.startsWith("<svg"));
         if (qEnvironmentVariableIsSet("KVSCOPE_UPDATE_MANUAL")) {
             QFile file(committed);
