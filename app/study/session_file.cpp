@@ -95,6 +95,13 @@ std::string absoluteFrom(const fs::path& folder, const std::string& path) {
     return (folder / path).lexically_normal().string();
 }
 
+/// The text of a view's option; a file that lies beside the session becomes its path.
+std::string optionFrom(const fs::path& folder, const std::string& text) {
+    std::error_code none;
+    const fs::path file = fs::path(text).is_relative() ? (folder / text).lexically_normal() : fs::path();
+    return fs::path(text).has_extension() && fs::is_regular_file(file, none) ? file.string() : text;
+}
+
 fs::path folderOf(const std::string& path) { return fs::absolute(path).lexically_normal().parent_path(); }
 
 /// Unknown keys first, overwritten by known ones.
@@ -276,6 +283,8 @@ Session fromJson(Json json, const std::string& path) {
     readPanes(reader, session, path);
     reader.with("layout", [&](const Json& v) { session.layout = valueOf(kLayouts, v.get<std::string>()); });
     reader.take("view_options", session.viewOptions);
+    for (auto& [view, options] : session.viewOptions)
+        for (auto& [option, text] : options) text = optionFrom(folderOf(path), text);
     reader.with("look", [&](const Json& v) { session.look = readLook(v, path); });
     reader.with("lesson", [&](const Json& v) { session.lesson = v.dump(); });
     session.unknownKeys = reader.rest();

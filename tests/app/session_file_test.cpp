@@ -70,6 +70,20 @@ private slots:
         QCOMPARE(readSession(path("moved/a.kvscope")).capturePath, session.capturePath);
     }
 
+    // A session moves with the files that its options name, as it does with its capture.
+    void filesOfOptionsLieBesideTheSession() {
+        QVERIFY(QDir(m_folder.path()).mkpath("tables"));
+        write("tables/t.csv", "retention,quality\n");
+        write("a.json", json("{'format': 'kvscope-session', 'version': 1, 'view_options': {'calibration': {'table': "
+                             "'tables/t.csv', 'source': 'tables', 'tau': '0.9'}, 'curves': {'captures': "
+                             "'tables/none.h5'}}}"));
+        const Session session = readSession(path("a.json"));
+        QCOMPARE(session.viewOptions.at("calibration").at("table"), path("tables/t.csv"));
+        QCOMPARE(session.viewOptions.at("calibration").at("source"), std::string("tables"));
+        QCOMPARE(session.viewOptions.at("calibration").at("tau"), std::string("0.9"));
+        QCOMPARE(session.viewOptions.at("curves").at("captures"), std::string("tables/none.h5"));
+    }
+
     void unknownKeysAreKept() {
         write("a.json", json("{'format': 'kvscope-session', 'version': 1, 'capture': 'x.h5', 'from_the_future': {'a': "
                              "[1, 2]}, 'panes': [{'policy': 'keydiff', 'glow': true}]}"));

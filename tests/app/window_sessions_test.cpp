@@ -7,15 +7,18 @@
 #include "app/window/actions/window_actions.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
 #include <QAction>
 #include <QDir>
 #include <QFile>
 #include <QLineEdit>
+#include <QMessageBox>
 #include <QPushButton>
 #include <QSettings>
 #include <QTemporaryDir>
+#include <QTimer>
 
 using namespace kvscope;
 using kvscope::testing::answerFileDialog;
@@ -23,6 +26,25 @@ using kvscope::testing::kSample;
 using kvscope::testing::OpenWindow;
 
 namespace {
+
+const QString kLesson = QString::fromStdString(kvscope::testing::sourceDir() + "/resources/lessons/balancing.kvscope");
+
+QByteArray contentOf(const QString& path) {
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+}
+
+/// Says yes to the dialog's question whether a file is to be replaced.
+void agreeToReplace() {
+    auto* timer = new QTimer(qApp);
+    QObject::connect(timer, &QTimer::timeout, qApp, [timer] {
+        const auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+        if (!box) return;
+        timer->deleteLater();
+        QTest::mouseClick(box->button(QMessageBox::Yes), Qt::LeftButton);
+    });
+    timer->start(30);
+}
 
 /// A window on a session of its own, changed since it was opened: layer 4 instead of 2.
 struct ChangedSession : OpenWindow {
@@ -97,6 +119,50 @@ private slots:
         QTRY_VERIFY(open.window.windowTitle().contains("work"));
         open.window.actions()->byName("save")->trigger();
         QTRY_COMPARE(open.stored(), LayerIndex(4));
+    }
+
+    // However a lesson's file is opened and left, the program does not write it: saving asks for another name.
+    void aLessonsFileIsNeverWritten() {
+        OpenWindow open;
+        QTemporaryDir folder;
+        const QString file = folder.filePath("lesson.kvscope"), own = folder.filePath("own.kvscope");
+        writeSession(file.toStdString(), readSession(kLesson.toStdString()));
+        const QByteArray before = contentOf(file);
+        open.window.openPath(file);
+        QTRY_VERIFY(!open.bench.session().lesson.empty() && open.bench.capture());
+        const LayerIndex layer = open.bench.session().layer;
+        QTest::keyClick(&open.window, Qt::Key_BracketLeft); // another head
+        open.bench.change([](Session& s) { s.layer = LayerIndex(s.layer.value == 1 ? 2 : 1); }, "Layer");
+        QVERIFY(open.bench.session().layer != layer && !open.bench.history().isSaved());
+        answerFileDialog(own);
+        QTest::keyClick(&open.window, Qt::Key_S, Qt::ControlModifier);
+        QTRY_VERIFY(QFile::exists(own));
+        QCOMPARE(readSession(own.toStdString()).layer, open.bench.session().layer);
+        open.bench.change([](Session& s) { s.layer = LayerIndex(4); }, "Layer");
+        QTest::keyClick(&open.window, Qt::Key_S, Qt::ControlModifier); // one's own file is not asked for again
+        QTRY_COMPARE(readSession(own.toStdString()).layer, LayerIndex(4));
+        open.window.openPath(file);
+        QTRY_COMPARE(open.bench.session().layer, layer);
+        open.bench.change([](Session& s) { s.layer = LayerIndex(5); }, "Layer");
+        open.window.openPath(QString::fromStdString(kSample)); // leaving it saves nothing
+        QTRY_VERIFY(open.bench.session().lesson.empty());
+        QCOMPARE(contentOf(file), before);
+    }
+
+    void anInstalledLessonIsNotOverwritten() {
+        OpenWindow open;
+        const QByteArray before = contentOf(kLesson);
+        open.window.openPath(kLesson);
+        QTRY_VERIFY(!open.bench.session().lesson.empty());
+        open.bench.change([](Session& s) { s.seed = 7; }, "Seed");
+        answerFileDialog(kLesson);
+        agreeToReplace();
+        QTest::keyClick(&open.window, Qt::Key_S, Qt::ControlModifier | Qt::ShiftModifier);
+        QTRY_VERIFY(open.window.notices().messages().join(' ').contains("choose another name"));
+        const QByteArray after = contentOf(kLesson);
+        if (QFile file(kLesson); after != before && file.open(QIODevice::WriteOnly)) file.write(before);
+        QCOMPARE(after, before);
+        QVERIFY(!open.window.windowTitle().contains("balancing"));
     }
 
     void escapeLeavesTheFieldOfFind() {

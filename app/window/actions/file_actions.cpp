@@ -1,11 +1,13 @@
 // Opening of files from the menu, the command line, drag and drop and the recent list.
 #include "app/window/actions/file_actions.h"
 
+#include "app/study/sample_path.h"
 #include "app/study/session_file.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
 #include "core/base/error.h"
 
+#include <QCoreApplication>
 #include <QDir>
 #include <QFile>
 #include <QFileDialog>
@@ -20,6 +22,13 @@ namespace {
 constexpr int kRecentFiles = 10;
 constexpr const char* kRecentKey = "recentFiles";
 constexpr std::chrono::milliseconds kSlowOpening{500};
+
+bool isInstalledLesson(const QString& path) {
+    const std::string folder = findLessonFolder(QCoreApplication::applicationDirPath().toStdString());
+    const QString file = QFileInfo(path).canonicalFilePath(); // empty for a new file
+    return !folder.empty() && !file.isEmpty() &&
+           QFileInfo(file).path() == QFileInfo(fromUtf8(folder)).canonicalFilePath();
+}
 
 /// Distinguishes recorded lists from captures, which may both be HDF5, by the root attribute near the start of the
 /// file.
@@ -124,32 +133,19 @@ void FileActions::openBeside(const QString& path) {
 void FileActions::openSession(const QString& path) {
     try {
         Session session = readSession(path.toStdString());
-        m_sessionPath = path;
-        remember(path);
+        const bool isLesson = !session.lesson.empty();
+        if (isLesson) {
+            const LookState& now = m_workbench.session().look;
+            session.look.theme = now.theme;
+            session.look.scale = now.scale;
+            session.look.compact = now.compact;
+        } else {
+            remember(path);
+        }
+        m_sessionPath = isLesson ? QString() : path; // a lesson is saved under another name
         emit sessionFileChanged();
         const std::string capture = session.capturePath;
         m_workbench.openCapture(capture, std::move(session));
-    } catch (const Error& error) {
-        report(fromUtf8(error.what()));
-    }
-}
-
-void FileActions::openLesson(const QString& path) {
-    m_notices.dismiss("error");
-    leaveSession([this, path] { showLesson(path); });
-}
-
-void FileActions::showLesson(const QString& path) {
-    try {
-        Session lesson = readSession(path.toStdString());
-        const LookState& now = m_workbench.session().look;
-        lesson.look.theme = now.theme;
-        lesson.look.scale = now.scale;
-        lesson.look.compact = now.compact;
-        m_sessionPath.clear();
-        emit sessionFileChanged();
-        const std::string capture = lesson.capturePath;
-        m_workbench.openCapture(capture, std::move(lesson));
     } catch (const Error& error) {
         report(fromUtf8(error.what()));
     }
@@ -196,6 +192,10 @@ void FileActions::reload() {
 bool FileActions::save() { return m_sessionPath.isEmpty() ? saveAs() : saveTo(m_sessionPath); }
 
 bool FileActions::saveTo(const QString& path) {
+    if (isInstalledLesson(path)) {
+        report(tr("%1 is a lesson of the program and is not overwritten: choose another name.").arg(path));
+        return false;
+    }
     try {
         writeSession(path.toStdString(), m_workbench.session());
     } catch (const Error& error) {

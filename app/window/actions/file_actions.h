@@ -23,14 +23,13 @@ class FileActions : public QObject {
 public:
     FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* parent);
 
+    /// A session with a lesson is opened without its file: the program never writes it, Save asks for another name.
     void open(const QString& path);
     /// A capture or session in a window of its own, beside this one; a recorded list as a further pane here.
     void openBeside(const QString& path);
     void openWithDialog();
     void openBesideWithDialog();
     void addRecordedWithDialog();
-    /// Opens a copy of a lesson's session: the lesson's file is never written. A session with a file is saved first.
-    void openLesson(const QString& path);
     void reload();
     bool save(); ///< to the session's file, asking for one the first time; false when cancelled or failed
     bool saveAs();
@@ -50,7 +49,6 @@ signals:
 
 private:
     void openSession(const QString& path);
-    void showLesson(const QString& path);
     void leaveSession(const std::function<void()>& then);
     bool saveTo(const QString& path);
     void addRecorded(const QString& path);

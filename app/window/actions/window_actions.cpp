@@ -212,7 +212,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     QMenu* lessons = help->addMenu(tr("&Lessons"));
     for (const LessonFile& file : m_commands.lessons())
         lessons->addAction(QString("%1  %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)), this,
-                           [this, path = fromUtf8(file.path)] { m_files.openLesson(path); });
+                           [this, path = fromUtf8(file.path)] { m_files.open(path); });
     fill(help, {"manual", "tour", "keys", "about"});
     fillRecent();
     follow();
