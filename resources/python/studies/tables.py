@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import collections
 import csv
-import dataclasses
 import math
 import os
 import pathlib
@@ -92,60 +91,97 @@ def triples(trials: list[Row]) -> list[Row]:
     return found
 
 
-def wilson(right: int, count: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson's score interval)."""
-    share, z2 = right / count, Z * Z
-    middle = (share + z2 / (2 * count)) / (1 + z2 / count)
-    half = Z / (1 + z2 / count) * math.sqrt(share * (1 - share) / count + z2 / (4 * count * count))
-    return max(0.0, middle - half), min(1.0, middle + half)
-
-
-def student(freedom: int) -> float:
+def student(freedom: float) -> float:
     """The 97.5 % quantile of Student's t, by Cornish and Fisher: within 0.2 % from 5 degrees of freedom on."""
     terms = (Z, (Z**3 + Z) / 4, (5 * Z**5 + 16 * Z**3 + 3 * Z) / 96, (3 * Z**7 + 19 * Z**5 + 17 * Z**3 - 15 * Z) / 384)
-    return sum((term / float(freedom) ** power for power, term in enumerate(terms)), 0.0)
+    return sum((term / freedom**power for power, term in enumerate(terms)), 0.0)
 
 
-@dataclasses.dataclass(frozen=True)
-class Pooled:
-    """All prompts of some cells: how many, how many right, by how much the loss rises, in the mean, and deviation."""
-
-    count: int
-    right: int
-    rise: float
-    deviation: float
-
-
-def pooled(cells: list[Row]) -> Pooled:
-    """Sums of cells, as if their prompts had been one cell."""
-    counts = [int(cell["prompts"]) for cell in cells]
-    rises = [float(cell["nll"]) - float(cell["nll_full"]) for cell in cells]
-    total = sum(counts)
-    mean = sum(n * rise for n, rise in zip(counts, rises, strict=True)) / total
-    within = sum((n - 1) * float(cell["rise_sd"]) ** 2 for n, cell in zip(counts, cells, strict=True))
-    between = sum(n * (rise - mean) ** 2 for n, rise in zip(counts, rises, strict=True))
-    return Pooled(
-        total, sum(int(cell["right"]) for cell in cells), mean, math.sqrt((within + between) / max(total - 1, 1))
-    )
-
-
-def accuracy(cells: list[Row]) -> str:
-    """`0.86 (0.71–0.94)`: share of right answers with its interval."""
-    answers = pooled(cells)
-    low, high = wilson(answers.right, answers.count)
-    return f"{answers.right / answers.count:.2f} ({low:.2f}–{high:.2f})"
-
-
-def rise(cells: list[Row]) -> str:
-    """`1.58 ± 0.31`: how many nats a token the loss is above the full cache's, with the half width of its interval."""
-    losses = pooled(cells)
-    half = student(losses.count - 1) * losses.deviation / math.sqrt(losses.count) if losses.count > 1 else math.inf
-    return f"{round(losses.rise, 2) + 0.0:.2f} ± {half:.2f}"  # + 0.0: never -0.00
+def right(cells: list[Row]) -> str:
+    """`14, 18, 17`: right answers at every depth, from the beginning of the prompt to its end."""
+    depths = sorted({float(cell["depth"]) for cell in cells})
+    return ", ".join(str(sum(int(cell["right"]) for cell in cells if float(cell["depth"]) == d)) for d in depths)
 
 
 def share(cells: list[Row]) -> str:
     """`5/6`: right answers."""
-    return f"{pooled(cells).right}/{pooled(cells).count}"
+    return f"{sum(int(cell['right']) for cell in cells)}/{sum(int(cell['prompts']) for cell in cells)}"
+
+
+def rise(cells: list[Row]) -> str:
+    """`1.58 ± 0.31`: how many nats a token the loss is above the full cache's, with the half width of its 95 % interval.
+
+    The mean over the prompts. Lengths and depths are chosen, not drawn: the interval comes from the prompts within each,
+    with Welch and Satterthwaite's degrees of freedom.
+    """
+    counts = [int(cell["prompts"]) for cell in cells]
+    total = sum(counts)
+    mean = sum(n * (float(cell["nll"]) - float(cell["nll_full"])) for n, cell in zip(counts, cells, strict=True)) / total
+    parts = [n * (float(cell["rise_sd"]) / total) ** 2 for n, cell in zip(counts, cells, strict=True)]
+    spread = sum(part * part / (n - 1) for n, part in zip(counts, parts, strict=True))
+    half = student(sum(parts) ** 2 / spread) * math.sqrt(sum(parts)) if spread > 0 else 0.0
+    return f"{round(mean, 2) + 0.0:.2f} ± {half:.2f}"  # + 0.0: never -0.00
+
+
+def mcnemar(only_first: int, only_second: int) -> float:
+    """Exact two-sided p of McNemar's test: prompts that one of two policies answers and the other does not."""
+    count = only_first + only_second
+    tail = sum(math.comb(count, i) for i in range(min(only_first, only_second) + 1)) / 2**count
+    return min(1.0, 2 * tail)
+
+
+def paired(first: list[Row], second: list[Row]) -> tuple[float, float]:
+    """Smallest and largest McNemar p that the cells of two policies on the same prompts allow.
+
+    A cell holds how many prompts each policy answers, not which: the answers agree as far as they can, or as little.
+    """
+    by_place = {(cell["tokens"], cell["depth"]): cell for cell in second}
+    agree, differ = [0, 0], [0, 0]
+    for cell in first:
+        other = by_place[cell["tokens"], cell["depth"]]
+        count, mine, theirs = int(cell["prompts"]), int(cell["right"]), int(other["right"])
+        for found, both in ((agree, min(mine, theirs)), (differ, max(0, mine + theirs - count))):
+            found[0] += mine - both
+            found[1] += theirs - both
+    ends = (mcnemar(*agree), mcnemar(*differ))
+    return min(ends), max(ends)
+
+
+def paired_lines(lines: list[Row], first: str = "keydiff", retention: str = "0.25") -> list[str]:
+    """Markdown: right answers of every policy that has any, and the p of its difference from `first`."""
+    of = {name: [c for c in lines if c["policy"] == name and c["retention"] == retention] for name in _policies(lines)}
+    rows = [f"| kept {percent(retention)} | right | p against {first} |", "|---|---|---|"]
+    for name, cells in of.items():
+        if cells and share(cells)[0] != "0":
+            low, high = paired(of[first], cells)
+            between = f"{low:.3f}" if low == high else f"{low:.3f} to {high:.3f}"
+            p = "" if name == first else "below 0.001" if high < 0.001 else between
+            rows.append(f"| {NAMES.get(name, name)} | {share(cells)} | {p} |")
+    return rows
+
+
+def paired_story(triples_: list[Row], against: str = "streaming_llm") -> list[str]:
+    """Markdown: by how much the loss lies above that of `against`, on the same passages; Student's 95 % interval."""
+    found = {(row["policy"], row["context"], round(float(row["retention"]), 2)): row for row in triples_}
+    kept = sorted({key[2] for key in found})
+    lines = [f"| kept | {' | '.join(percent(str(r)) for r in kept)} |", "|---|" + "---|" * len(kept)]
+    for policy in (name for name in _policies(triples_) if name != against):
+        parts = []
+        for r in kept:
+            both = [(row, found.get((against, *key[1:]))) for key, row in found.items() if key[::2] == (policy, r)]
+            rises = [
+                float(mine["nll_compressed"]) - float(theirs["nll_compressed"])
+                for mine, theirs in both
+                if theirs and mine["context"].startswith("story")
+            ]
+            half = student(len(rises) - 1) * statistics.stdev(rises) / math.sqrt(len(rises))
+            parts.append(f"{round(statistics.fmean(rises), 2) + 0.0:+.2f} ± {half:.2f}")
+        lines.append(f"| {policy} | {' | '.join(parts)} |")
+    return lines
+
+
+def _policies(rows: list[Row]) -> list[str]:
+    return list(dict.fromkeys(row["policy"] for row in rows))
 
 
 Columns = dict[str, dict[str, str]]  # what a column's head says, and what its cells have in common
@@ -154,7 +190,7 @@ Show = Callable[[list[Row]], str]
 
 def table(cells: list[Row], first: str, columns: Columns, show: Show) -> list[str]:
     """Markdown: a line for each policy, the full cache first; cells pooled over all that a column leaves open."""
-    policies = list(dict.fromkeys(cell["policy"] for cell in cells))
+    policies = _policies(cells)
     lines = [f"| {first} | " + " | ".join(columns) + " |", "|---|" + "---|" * len(columns)]
     for policy in policies:
         own = [cell for cell in cells if cell["policy"] == policy]
@@ -195,13 +231,15 @@ def tables(folder: pathlib.Path) -> dict[str, list[str]]:
         for d in _values(needle, "depth")
     }
     return {
-        "needle accuracy": table(needle, "kept", _retentions(needle), accuracy),
+        "needle accuracy": table(needle, "kept", _retentions(needle), right),
         "needle loss": table(needle, "kept", _retentions(needle), rise),
         "needle by place": table(needle, "tokens, depth", places, share),
-        "question": table(seen, "kept, question", questions, accuracy),
-        "tried": table(tried, "kept, question", questions, accuracy),
-        "lines": table(lines, "tokens, kept", lengths, accuracy),
+        "question": table(seen, "kept, question", questions, right),
+        "tried": table(tried, "kept, question", questions, right),
+        "lines": table(lines, "tokens, kept", lengths, right),
+        "lines paired": paired_lines(lines),
         "story": table(story, "kept", _retentions(story), rise),
+        "story paired": paired_story(read(folder / "calibration.csv")),
         "heads": _plain(read(folder / "heads.csv")),
     }
 

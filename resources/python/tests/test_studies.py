@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 import sys
 from typing import Any
@@ -103,27 +104,56 @@ def test_the_digits_go_from_the_named_heads_only(tokenizer: Any) -> None:
     assert selection.heads[0, 0].kept.tolist() == list(range(cut)) and selection.cut == cut
 
 
-def test_intervals_are_those_of_the_books() -> None:
-    assert tables.wilson(8, 10) == pytest.approx((0.4902, 0.9433), abs=1e-4)
-    assert tables.wilson(0, 12) == pytest.approx((0, 0.2425), abs=1e-4)
+def test_quantiles_are_those_of_the_books() -> None:
     assert [tables.student(n) for n in (5, 11, 35)] == pytest.approx([2.5706, 2.2010, 2.0301], rel=2e-3)
 
 
-def test_cells_add_up_to_what_their_prompts_would_give() -> None:
+def cell(right: int, depth: str = "0.5", tokens: str = "8", **more: str) -> dict[str, str]:
+    return {"tokens": tokens, "depth": depth, "prompts": "6", "right": str(right)} | more
+
+
+def test_mcnemar_is_the_sign_test_of_the_prompts_that_differ() -> None:
+    # Two-sided sums of the binomial distribution with p = 1/2, from its definition.
+    for first, second in ((10, 1), (9, 2), (3, 3), (0, 0), (2, 0), (0, 7)):
+        outcomes = [sum(signs) for signs in itertools.product((0, 1), repeat=first + second)]
+        extreme = abs(first - second)
+        expected = sum(abs(2 * plus - (first + second)) >= extreme for plus in outcomes) / len(outcomes)
+        assert tables.mcnemar(first, second) == pytest.approx(expected), (first, second)
+
+
+def test_bounds_of_p_hold_for_every_way_in_which_the_answers_can_fall() -> None:
+    counts = [(5, 2), (3, 4), (6, 1)]
+    mine = [cell(a, tokens=str(i)) for i, (a, _) in enumerate(counts)]
+    theirs = [cell(b, tokens=str(i)) for i, (_, b) in enumerate(counts)]
+    low, high = tables.paired(mine, theirs)
+    both = [range(max(0, a + b - 6), min(a, b) + 1) for a, b in counts]
+    possible = [
+        tables.mcnemar(sum(a for a, _ in counts) - sum(agreed), sum(b for _, b in counts) - sum(agreed))
+        for agreed in itertools.product(*both)
+    ]
+    assert (low, high) == pytest.approx((min(possible), max(possible))) and low < high
+
+
+def test_answers_are_counted_by_depth() -> None:
+    cells = [cell(1, "0.9"), cell(6, "0.1"), cell(2, "0.9", "16"), cell(0, "0.1", "16")]
+    assert tables.right(cells) == "6, 3" and tables.share(cells) == "9/24"
+
+
+def test_the_interval_of_a_rise_is_of_the_prompts_within_cells() -> None:
     trials = [
         {"task": "needle", "question_seen": "0", "policy": "p", "retention": "0.1", "tokens": tokens, "depth": "0.5"}
         | {"prompt": str(i), "kept": "0.1", "right": str(i % 2), "nll": str(nll), "nll_full": "1", "nll_context": "3"}
-        for i, (tokens, nll) in enumerate([("8", 2.0), ("8", 4.0), ("8", 3.5), ("16", 9.0), ("16", 1.5)])
+        for i, (tokens, nll) in enumerate([("8", 2.0), ("8", 4.0), ("8", 3.6), ("16", 9.0), ("16", 8.0), ("16", 8.2)])
     ]
     assert tables.once([*trials, trials[1] | {"nll": "7"}]) == trials
     cells = tables.summary(trials)
-    assert [(cell["tokens"], cell["prompts"], cell["right"]) for cell in cells] == [("8", "3", "1"), ("16", "2", "1")]
-    rises = [1.0, 3.0, 2.5, 8.0, 0.5]
-    deviation = (sum((rise - 3) ** 2 for rise in rises) / 4) ** 0.5
-    together = tables.pooled(cells)
-    assert (together.count, together.right) == (5, 2)
-    assert (together.rise, together.deviation) == pytest.approx((3.0, deviation), abs=1e-3)
-    assert tables.accuracy(cells) == "0.40 (0.12–0.77)" and tables.share(cells) == "2/5"
+    assert [(c["tokens"], c["prompts"], c["right"]) for c in cells] == [("8", "3", "1"), ("16", "3", "2")]
+    # By hand: means 2.2 and 7.4; variances 1.12 and 0.28; (1.12 + 0.28) / 3 / 4 = 0.11667;
+    # freedom 0.11667^2 / ((1.12 / 12)^2 / 2 + (0.28 / 12)^2 / 2) = 2.941.
+    expected = f"4.80 ± {tables.student(2.941) * 0.11667**0.5:.2f}"
+    assert tables.rise(cells) == expected
+    apart = [c | {"nll": str(float(c["nll"]) + 50 * (c["tokens"] == "16"))} for c in cells]
+    assert tables.rise(apart).split("±")[1] == expected.split("±")[1]  # lengths are chosen, not drawn
 
 
 def test_the_manual_shows_the_stored_numbers() -> None:
