@@ -95,9 +95,23 @@ private:
                 fmt::print(" (bootstrap 5-95 %: {:.4f} to {:.4f})", context.band.low, context.band.high);
             fmt::print("\n");
         }
+        if (!c.given) printMisfit(c);
         if (c.fit.atEdge)
             fmt::print("a k lies at the end of the searched range, {} to {}\n", -kMostCurvature, kMostCurvature);
         for (const std::string& note : c.data.notes) fmt::print("{}\n", note);
+    }
+
+    /// How far the points lie from the curves, and why the retentions may say little.
+    static void printMisfit(const Calibration& c) {
+        constexpr std::int64_t kFew = 5; // a context
+        const CalibrationMisfit misfit = misfitOf(c);
+        fmt::print("residual {:.3f}\n", misfit.rms);
+        if (misfit.isPoor())
+            fmt::print("POOR FIT: the curve misses its points, so the retention says little; look at the points with "
+                       "kvscope plot calibration\n");
+        if (c.fit.triples < kFew * c.fit.contexts)
+            fmt::print("FEW ROWS: {} between 0 and 1 for {} contexts; another row may move the retention far\n",
+                       c.fit.triples, c.fit.contexts);
     }
 
     RunOptions m_options;

@@ -62,6 +62,8 @@ struct Calibration {
 };
 /// Fits, and bootstraps the band of every context's retention from `resamples` (seed 0).
 Calibration calibrate(const PolicySpec& policy, CalibrationData data, double tau, double weight, int resamples = 500);
+/// Of all contexts, each with its own k; NaN for a given k.
+CalibrationMisfit misfitOf(const Calibration& calibration);
 /// A curve with a given k.
 Calibration calibrationOfK(const PolicySpec& policy, double k, double tau);
 

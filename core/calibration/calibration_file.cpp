@@ -181,6 +181,14 @@ Calibration calibrate(const PolicySpec& policy, CalibrationData data, double tau
     return c;
 }
 
+CalibrationMisfit misfitOf(const Calibration& calibration) {
+    const auto curvature = [&](const std::string& name) {
+        const auto isNamed = [&](const CalibratedContext& context) { return context.name == name; };
+        return std::find_if(calibration.contexts.begin(), calibration.contexts.end(), isNamed)->k;
+    };
+    return misfitOf(calibration.data.triples, curvature, calibration.fit.weight);
+}
+
 Calibration calibrationOfK(const PolicySpec& policy, double k, double tau) {
     Calibration c = begin(policy, tau);
     c.given = true;

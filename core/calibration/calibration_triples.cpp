@@ -23,6 +23,8 @@ namespace kvscope {
 
 namespace {
 
+constexpr double kTinyLoss = 0.01; // nats a token; tau = 0.95 then allows a rise below 0.0006
+
 std::string remedyFor(const std::vector<CalibrationRows>& all, const PolicySpec& policy) {
     std::vector<std::string> variants, others;
     for (const CalibrationRows& rows : all)
@@ -175,6 +177,12 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
                                  ? unstatedParameters(data.origin, policy)
                                  : otherParameters(data.origin, policy.values, statedIn(at->parameters));
     if (!note.empty()) data.notes.push_back(note);
+    double full = 0;
+    for (const CalibrationRow& row : at->rows) full = std::max(full, row.fullNll);
+    if (full < kTinyLoss)
+        data.notes.push_back(fmt::format("{}: the loss through the full cache is at most {:.2g} nats a token, and a "
+                                         "quality is a ratio to it",
+                                         data.origin, full));
     return data;
 }
 

@@ -29,6 +29,24 @@ class CalibrationCommandTest : public testing::CommandTest {
     QJsonObject json(const QString& name) const { return QJsonDocument::fromJson(m_program.content(name)).object(); }
 
 private slots:
+    // The fitted k says nothing about whether the curve passes its points: the command does.
+    void aPoorFitAndFewRowsAreSaid() {
+        const auto poor = m_program.run({"calibrate", kSample, "--policy", "compactor:kvpress", "--out", "poor.json"});
+        QVERIFY2(poor.code == 0, poor.error);
+        QVERIFY2(poor.out.contains("POOR FIT") && poor.out.contains("a ratio to it"), poor.out);
+        QVERIFY2(!poor.out.contains("FEW ROWS"), poor.out);
+        QVERIFY(write("good.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n0.7,0.7\n0.9,0.9\n"));
+        const auto good =
+            m_program.run({"calibrate", "--triples", "good.csv", "--policy", "snapkv", "--out", "good.json"});
+        QVERIFY2(good.code == 0, good.error);
+        QVERIFY2(good.out.contains("residual 0.000") && !good.out.contains("POOR") && !good.out.contains("FEW"),
+                 good.out);
+        QVERIFY(write("few.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n0.7,0.7\n1,1\n"));
+        const auto few =
+            m_program.run({"calibrate", "--triples", "few.csv", "--policy", "snapkv", "--out", "few.json"});
+        QVERIFY2(few.out.contains("FEW ROWS: 4 "), few.out);
+    }
+
     void measuredRowsOfTwoCaptures() {
         const auto outcome = m_program.run(
             {"calibrate", kSample, kRecords, "--policy", "compactor:kvpress", "--tau", "0.9", "--out", "two.json"});
