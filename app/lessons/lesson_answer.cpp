@@ -13,7 +13,7 @@ LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const Vie
     const auto pane = static_cast<std::size_t>(lesson.pane);
     const LessonQuantity& deciding = lessonQuantityById(lesson.quantity);
     LessonAnswer answer;
-    answer.value = deciding.compute(runner, request, pane, checkpoint);
+    answer.value = deciding.compute({runner, request, pane, checkpoint});
     answer.valueText = quantityText(deciding, answer.value);
     const auto falls = std::find_if(lesson.choices.begin(), lesson.choices.end(),
                                     [&](const LessonChoice& c) { return answer.value < c.below; });
@@ -22,7 +22,7 @@ LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const Vie
         if (name == "value") return answer.valueText;
         const auto [id, whose] = namedQuantity(name, pane);
         const LessonQuantity& other = lessonQuantityById(id);
-        return quantityText(other, other.compute(runner, request, whose, checkpoint));
+        return quantityText(other, other.compute({runner, request, whose, checkpoint}));
     });
     return answer;
 }

@@ -2,20 +2,23 @@
 // is a function and a row.
 #include "app/lessons/lesson_quantities.h"
 
+#include "app/lessons/theorem_quantities.h"
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
+#include "core/engine/engine.h"
+#include "core/metrics/measure_values.h"
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/block_processing.h"
 #include "core/policies/subgen/subgen_log.h"
 #include "core/run/head_means.h"
 #include "views/scene/axes.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <functional>
+#include <numeric>
+#include <span>
 
 namespace kvscope {
 
@@ -23,75 +26,117 @@ namespace {
 
 using Result = std::shared_ptr<const RunResult>;
 
-Result runOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane, const Checkpoint& checkpoint,
-             bool steps = false) {
-    if (pane >= request.panes.size())
-        throw Error({.sentence = fmt::format("the question is about pane {}, which is not there",
-                                             static_cast<char>('A' + pane)),
-                     .remedy = "Open the lesson again"});
-    RunRequest run = resolvePane(request.panes[pane]);
-    run.recordSteps = steps;
-    return runner.run(run, checkpoint);
-}
-
-std::size_t headOf(const ViewDataRequest& request) { return static_cast<std::size_t>(request.kvHead.value); }
-
-const std::vector<TokenIndex>& keptBy(const RunResult& result, const ViewDataRequest& request) {
-    return result.selection.heads[headOf(request)].kept;
+const std::vector<TokenIndex>& keptBy(const RunResult& result, const LessonAsked& asked) {
+    return result.selection.heads[headOf(asked)].kept;
 }
 
 double share(double part, double whole) { return whole > 0 ? part / whole : 0; }
 
-double keptShare(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
-                 const Checkpoint& checkpoint) {
-    return keptShareOf(*runOf(runner, request, pane, checkpoint), request.kvHead);
+double keptShare(const LessonAsked& asked) { return keptShareOf(*runOf(asked), asked.request.kvHead); }
+
+double keptSelected(const LessonAsked& asked) {
+    const Result result = runOf(asked);
+    const auto& kept = keptBy(*result, asked);
+    return static_cast<double>(
+        std::count_if(asked.request.selected.begin(), asked.request.selected.end(),
+                      [&](TokenIndex t) { return std::binary_search(kept.begin(), kept.end(), t); }));
 }
 
-double keptSelected(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
-                    const Checkpoint& checkpoint) {
-    const Result result = runOf(runner, request, pane, checkpoint);
-    const auto& kept = keptBy(*result, request);
-    return static_cast<double>(std::count_if(request.selected.begin(), request.selected.end(), [&](TokenIndex t) {
-        return std::binary_search(kept.begin(), kept.end(), t);
-    }));
+double outputErrorOf(const LessonAsked& asked) {
+    return meanOverHeads(requireFidelity(*runOf(asked)).meanOutputError, layerOf(asked), asked.request.kvHead);
 }
 
-double outputErrorOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
-                     const Checkpoint& checkpoint) {
-    return meanOverHeads(requireFidelity(*runOf(runner, request, pane, checkpoint)).meanOutputError,
-                         request.capture->info().layerInfo(request.layer), request.kvHead);
+/// [n] mean attention of the evaluation queries on each token, over the query heads of the KV head.
+std::vector<double> laterAttention(const LessonAsked& asked, const Fidelity& fidelity) {
+    const HostTensor sums = asked.runner.engine().attentionColumnSums({evaluationQueries(asked, fidelity),
+                                                                       tensorOf(asked, TensorRole::Keys),
+                                                                       fidelity.firstQuery,
+                                                                       {},
+                                                                       ruleOf(layerOf(asked))},
+                                                                      asked.checkpoint);
+    std::vector<double> mean(static_cast<std::size_t>(sums.shape[1]));
+    const auto heads = queryHeadsOf(asked);
+    const double count = static_cast<double>(heads.size()) * static_cast<double>(fidelity.queryCount);
+    for (const std::size_t q : heads)
+        for (std::size_t i = 0; i < mean.size(); ++i) mean[i] += double{sums.data[q * mean.size() + i]} / count;
+    return mean;
 }
 
-double retainedMassOf(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
-                      const Checkpoint& checkpoint) {
-    return meanOverHeads(requireFidelity(*runOf(runner, request, pane, checkpoint)).meanRetainedMass,
-                         request.capture->info().layerInfo(request.layer), request.kvHead);
+double keptMass(const LessonAsked& asked) {
+    const Result result = runOf(asked);
+    const std::vector<double> attention = laterAttention(asked, requireFidelity(*result));
+    double mass = 0;
+    for (const TokenIndex token : keptBy(*result, asked)) mass += attention[static_cast<std::size_t>(token)];
+    return mass;
+}
+
+double massAfterCut(const LessonAsked& asked) {
+    const Result result = runOf(asked);
+    const std::vector<double> attention = laterAttention(asked, requireFidelity(*result));
+    return std::accumulate(attention.begin() + result->visible, attention.end(), 0.0);
+}
+
+/// Mean key against mean query of the whole prompt (KeyDiff Fig. 14), for the shown query head.
+double cosineOfMeans(const LessonAsked& asked) {
+    const auto meanOf = [&](TensorRole role) {
+        return asked.runner.engine().anchor(tensorOf(asked, role), AnchorKind::Mean, asked.checkpoint);
+    };
+    const HostTensor keys = meanOf(TensorRole::Keys), queries = meanOf(TensorRole::Queries);
+    const float* k = keys.data.data() + asked.request.kvHead.value * keys.shape[1];
+    const float* q = queries.data.data() + asked.request.queryHead.value * queries.shape[1];
+    double product = 0, kk = 0, qq = 0;
+    for (std::int64_t c = 0; c < keys.shape[1]; ++c) {
+        product += double{k[c]} * double{q[c]};
+        kk += double{k[c]} * double{k[c]};
+        qq += double{q[c]} * double{q[c]};
+    }
+    return product / std::sqrt(kk * qq);
+}
+
+/// Later attention on k*, the key least like the mean key.
+double attentionOnDistinct(const LessonAsked& asked) {
+    const Engine& engine = asked.runner.engine();
+    const Tensor keys = rowsBeforeCut(asked, TensorRole::Keys);
+    const HostTensor cosines = engine.similarity(keys, engine.anchor(keys, AnchorKind::Mean, asked.checkpoint),
+                                                 SimilarityMetric::Cosine, asked.checkpoint);
+    const auto begin = cosines.data.begin() + asked.request.kvHead.value * cosines.shape[1];
+    const auto least = std::min_element(begin, begin + cosines.shape[1]) - begin;
+    return laterAttention(asked, requireFidelity(*runOf(asked)))[static_cast<std::size_t>(least)];
+}
+
+/// Of a measure per query: the largest number of the KV head's query heads.
+double worstOf(const LessonAsked& asked, const std::string& measure) {
+    const auto values = asked.runner.measure(*runOf(asked), std::span(&measure, 1), asked.checkpoint);
+    const HostTensor& table = values.front().perQuery;
+    const auto width = static_cast<std::size_t>(table.shape[1]);
+    double worst = 0;
+    for (const std::size_t q : queryHeadsOf(asked))
+        for (std::size_t j = 0; j < width; ++j) worst = std::fmax(worst, double{table.data[q * width + j]});
+    return worst;
 }
 
 /// The smallest measured retention (for the KV head, with rounding) from which on the error stays within a tenth.
-double neededRetention(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
-                       const Checkpoint& checkpoint) {
+double neededRetention(const LessonAsked& asked) {
     constexpr double kTolerated = 0.1;
     double needed = 1;
     for (int twentieths = 20; twentieths >= 1; --twentieths) {
-        ViewDataRequest at = request;
-        at.panes[pane].run.budget = {Budget::Unit::Fraction, twentieths / 20.0};
-        if (outputErrorOf(runner, at, pane, checkpoint) > kTolerated) break;
+        ViewDataRequest at = asked.request;
+        at.panes[asked.pane].run.budget = {Budget::Unit::Fraction, twentieths / 20.0};
+        if (outputErrorOf({asked.runner, at, asked.pane, asked.checkpoint}) > kTolerated) break;
         needed = twentieths / 20.0;
     }
     return needed;
 }
 
 /// Share of the tokens evicted in blocks that were evicted with the block in which they arrived.
-double sameBlockEvictions(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
-                          const Checkpoint& checkpoint) {
-    const Result result = runOf(runner, request, pane, checkpoint);
+double sameBlockEvictions(const LessonAsked& asked) {
+    const Result result = runOf(asked);
     const auto ends = blockEnds(result->request.policy.values, result->visible, result->requested);
     double evicted = 0, own = 0;
     for (const BlockStep& step : result->steps) {
         const auto block = std::lower_bound(ends.begin(), ends.end(), step.end);
         const TokenIndex begin = block == ends.begin() ? 0 : *(block - 1);
-        const auto& tokens = step.evicted[headOf(request)];
+        const auto& tokens = step.evicted[headOf(asked)];
         evicted += static_cast<double>(tokens.size());
         own +=
             static_cast<double>(std::count_if(tokens.begin(), tokens.end(), [&](TokenIndex t) { return t >= begin; }));
@@ -100,52 +145,44 @@ double sameBlockEvictions(const LayerRunner& runner, const ViewDataRequest& requ
 }
 
 /// Share of the pane's kept tokens that the next pane keeps too.
-double sharedWithNext(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
-                      const Checkpoint& checkpoint) {
-    const Result mine = runOf(runner, request, pane, checkpoint), next = runOf(runner, request, pane + 1, checkpoint);
-    const auto &a = keptBy(*mine, request), &b = keptBy(*next, request);
+double sharedWithNext(const LessonAsked& asked) {
+    const Result mine = runOf(asked), next = runOf({asked.runner, asked.request, asked.pane + 1, asked.checkpoint});
+    const auto &a = keptBy(*mine, asked), &b = keptBy(*next, asked);
     std::vector<TokenIndex> both;
     std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
     return share(static_cast<double>(both.size()), static_cast<double>(a.size()));
 }
 
-template <class Log> std::shared_ptr<const Log> logOf(const Result& result) {
-    auto log = std::dynamic_pointer_cast<const Log>(result->log);
-    if (!log)
-        throw Error({.sentence = "this pane's policy wrote down no steps of the kind that the question is about",
-                     .remedy = "Open the lesson again"});
-    return log;
-}
-
 /// Squared discrepancy of the head's walks over its expectation under fair coins.
-double coinRatio(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
-                 const Checkpoint& checkpoint) {
-    const auto log = logOf<BalanceLog>(runOf(runner, request, pane, checkpoint, true));
+double coinRatio(const LessonAsked& asked) {
+    const auto log = logOf<BalanceLog>(runOf(asked, true));
     double walked = 0, coins = 0;
     for (const BalanceWalkLog& walk : log->walks)
-        if (walk.kvHead == request.kvHead.value && !walk.quadratic.empty()) {
+        if (walk.kvHead == asked.request.kvHead.value && !walk.quadratic.empty()) {
             walked += walk.quadratic.back();
             coins += walk.fairCoins.back();
         }
     return share(walked, coins);
 }
 
-const SubgenLog::Head& clustersOf(const std::shared_ptr<const SubgenLog>& log, const ViewDataRequest& request) {
-    return log->heads[headOf(request)];
+double panesBelowCoins(const LessonAsked& asked) {
+    constexpr double kBelow = 0.95;
+    double count = 0;
+    for (std::size_t pane = 0; pane < asked.request.panes.size(); ++pane)
+        count += coinRatio({asked.runner, asked.request, pane, asked.checkpoint}) < kBelow ? 1 : 0;
+    return count;
 }
 
-double clusterCount(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
-                    const Checkpoint& checkpoint) {
-    const auto log = logOf<SubgenLog>(runOf(runner, request, pane, checkpoint, true));
-    return static_cast<double>(clustersOf(log, request).representatives.size());
+double clusterCount(const LessonAsked& asked) {
+    const auto log = logOf<SubgenLog>(runOf(asked, true));
+    return static_cast<double>(log->heads[headOf(asked)].representatives.size());
 }
 
 /// Number of clusters opened in the second half of the stream.
-double lateClusters(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
-                    const Checkpoint& checkpoint) {
-    const Result result = runOf(runner, request, pane, checkpoint, true);
+double lateClusters(const LessonAsked& asked) {
+    const Result result = runOf(asked, true);
     const auto log = logOf<SubgenLog>(result);
-    const auto& opened = clustersOf(log, request).representatives;
+    const auto& opened = log->heads[headOf(asked)].representatives;
     const auto late =
         std::count_if(opened.begin(), opened.end(), [&](TokenIndex t) { return t >= result->visible / 2; });
     return share(static_cast<double>(late), static_cast<double>(opened.size()));
@@ -176,8 +213,18 @@ const std::vector<LessonQuantity>& lessonQuantities() {
         {"kept_share", "tokens kept, of those before the cut", Form::Percent, &keptShare},
         {"kept_selected", "selected tokens that are kept", Form::Count, &keptSelected},
         {"output_error", "relative output error, mean over the KV head's queries", Form::Decimal, &outputErrorOf},
-        {"retained_mass", "attention mass on kept tokens, mean over the KV head's queries", Form::Percent,
-         &retainedMassOf},
+        {"kept_mass", "later attention on the kept tokens, mean over the KV head's queries", Form::Percent, &keptMass},
+        {"mass_after_cut", "later attention on tokens after the cut", Form::Percent, &massAfterCut},
+        {"cosine_of_means", "mean key against mean query of the prompt, for the query head", Form::Decimal,
+         &cosineOfMeans},
+        {"attention_on_distinct", "later attention on the key least like the mean key", Form::Percent,
+         &attentionOnDistinct},
+        {"worst_output_error", "relative output error of the worst query", Form::Magnitude,
+         [](const LessonAsked& a) { return worstOf(a, "output_error"); }},
+        {"worst_numerator_error", "numerator error of the worst query, as in the theorem", Form::Magnitude,
+         [](const LessonAsked& a) { return worstOf(a, "numerator_error"); }},
+        {"worst_denominator_error", "relative error of the denominator for the worst query", Form::Magnitude,
+         [](const LessonAsked& a) { return worstOf(a, "denominator_error"); }},
         {"needed_retention", "smallest retention, in steps of 5 %, from which on the error is at most 0.1",
          Form::Percent, &neededRetention},
         {"same_block_evictions", "evicted tokens that left with the block they came in", Form::Percent,
@@ -185,6 +232,30 @@ const std::vector<LessonQuantity>& lessonQuantities() {
         {"shared_with_next", "kept tokens that the next pane keeps too", Form::Percent, &sharedWithNext},
         {"coin_ratio", "squared discrepancy of all balancing walks, over that of fair coins", Form::Percent,
          &coinRatio},
+        {"panes_below_coins", "panes whose discrepancy is below 95 % of that of fair coins", Form::Count,
+         &panesBelowCoins},
+        {"worst_halving_error", "change of the signed sum by one halving, worst query", Form::Percent,
+         [](const LessonAsked& a) { return halvingOf(a).worst; }},
+        {"mean_halving_error", "the same, mean over the queries", Form::Percent,
+         [](const LessonAsked& a) { return halvingOf(a).mean; }},
+        {"scaled_discrepancy", "the same, worst query, in units of Theorem 3.3", Form::Magnitude,
+         [](const LessonAsked& a) { return halvingOf(a).scaled; }},
+        {"discrepancy_bound", "what Theorem 3.3 allows, with the constant of Algorithm 2", Form::Magnitude,
+         [](const LessonAsked& a) { return halvingOf(a).bound; }},
+        {"drawn_distortion", "spectral distortion of drawn rows, mean over ten seeds", Form::Decimal,
+         [](const LessonAsked& a) { return distortionOf(a, true); }},
+        {"top_distortion", "spectral distortion of as many best rows", Form::Decimal,
+         [](const LessonAsked& a) { return distortionOf(a, false); }},
+        {"demanded_rows", "draws that Compactor's Theorem 1 asks for", Form::Count, &demandedRows},
+        {"demanded_slots", "samples per cluster that SubGen's Theorem 1 asks for", Form::Magnitude, &demandedSlots},
+        {"least_subgen_memory", "tokens that SubGen's Theorem 1 asks for at the best of nine radii", Form::Count,
+         &leastSubgenMemory},
+        {"needed_by_stories", "retention that the case study's narratives need", Form::Percent,
+         [](const LessonAsked& a) { return retentionNeededBy(a, "story"); }},
+        {"needed_by_copies", "retention that its repeated random words need", Form::Percent,
+         [](const LessonAsked& a) { return retentionNeededBy(a, "copy"); }},
+        {"fit_residual", "root mean square distance of the fitted curves from their points", Form::Decimal,
+         &fitResidual},
         {"cluster_count", "clusters at the end of the stream", Form::Count, &clusterCount},
         {"late_clusters", "clusters that the second half of the stream opened", Form::Percent, &lateClusters},
     };
@@ -202,6 +273,7 @@ const LessonQuantity& lessonQuantityById(std::string_view id) {
 
 std::string quantityText(const LessonQuantity& quantity, double value) {
     if (quantity.form == LessonQuantity::Form::Percent) return formatFixed(100 * value, 1) + " %";
+    if (quantity.form == LessonQuantity::Form::Magnitude) return formatShort(value);
     return quantity.form == LessonQuantity::Form::Count ? formatCount(std::llround(value)) : formatFixed(value, 3);
 }
 

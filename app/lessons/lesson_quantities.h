@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/study/makers/view_data_maker.h"
+#include "app/lessons/lesson_asked.h"
 
 #include <cstddef>
 #include <functional>
@@ -11,15 +11,13 @@
 
 namespace kvscope {
 
-/// A number that a lesson may use, of one pane of a request.
+/// A number that a lesson may use.
 struct LessonQuantity {
-    enum class Form { Percent, Count, Decimal };
-    using Compute = double (*)(const LayerRunner& runner, const ViewDataRequest& request, std::size_t pane,
-                               const Checkpoint& checkpoint);
+    enum class Form { Percent, Count, Decimal, Magnitude };
 
     std::string id, help;
     Form form = Form::Decimal;
-    Compute compute = nullptr;
+    double (*compute)(const LessonAsked& asked) = nullptr;
 };
 
 const std::vector<LessonQuantity>& lessonQuantities();

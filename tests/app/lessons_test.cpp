@@ -1,6 +1,7 @@
 // Every lesson is opened and its answer computed: what the text explains must be what comes out. The numbers themselves
 // are counted again from the policies' results.
 #include <QFile>
+#include <QFileInfo>
 #include <QTemporaryDir>
 #include <QTest>
 
@@ -10,46 +11,19 @@
 #include "app/study/session_file.h"
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/subgen/subgen_log.h"
-#include "tests/app/manual_workbench.h"
+#include "tests/app/open_lesson.h"
 #include "tests/support/error_message.h"
-#include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
 #include <cmath>
 #include <set>
 
 using namespace kvscope;
-using kvscope::testing::ManualExecutor;
+using kvscope::testing::OpenLesson;
 
 namespace {
 
-const std::string kFolder = kvscope::testing::sourceDir() + "/resources/lessons";
-
-struct OpenLesson {
-    ManualExecutor executor;
-    std::unique_ptr<Workbench> bench = kvscope::testing::manualWorkbench(executor);
-    Lesson lesson;
-
-    explicit OpenLesson(const std::string& path) {
-        Session session = readSession(path);
-        lesson = *lessonOf(session);
-        const std::string capture = session.capturePath;
-        bench->openCapture(capture, std::move(session));
-        executor.runAll();
-    }
-    explicit OpenLesson(int number) : OpenLesson(lessonsIn(kFolder).at(static_cast<std::size_t>(number - 1)).path) {}
-
-    LessonAnswer answer() const { return answerOf(lesson, bench->runner(), *bench->request(), {}); }
-    double quantity(const char* id, std::size_t pane = 0) const {
-        return lessonQuantityById(id).compute(bench->runner(), *bench->request(), pane, {});
-    }
-    std::shared_ptr<const RunResult> result(std::size_t pane, bool steps = false) const {
-        RunRequest request = bench->request()->panes[pane].run;
-        request.recordSteps = steps;
-        return bench->runner().run(request, {});
-    }
-    std::size_t head() const { return static_cast<std::size_t>(bench->session().kvHead.value); }
-};
+const std::string kFolder = kvscope::testing::lessonFolder();
 
 } // namespace
 
@@ -57,12 +31,12 @@ class LessonsTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void thereAreFiveAndTheProgramFindsThem() {
+    void thereAreTwelveAndTheProgramFindsThem() {
         const auto lessons = lessonsIn(kFolder);
-        QCOMPARE(lessons.size(), std::size_t{5});
+        QCOMPARE(lessons.size(), std::size_t{12});
         for (std::size_t i = 0; i < lessons.size(); ++i) QCOMPARE(lessons[i].lesson.number, static_cast<int>(i) + 1);
         QCOMPARE(lessonsIn(findLessonFolder(QCoreApplication::applicationDirPath().toStdString())).size(),
-                 std::size_t{5});
+                 std::size_t{12});
         QVERIFY(lessonsIn("/nowhere").empty());
     }
 
@@ -73,7 +47,7 @@ private slots:
     }
     void theComputedAnswerIsTheOneThatTheTextExplains() {
         QFETCH(QString, path);
-        const OpenLesson open(path.toStdString());
+        const OpenLesson open(QFileInfo(path).baseName().toStdString());
         QVERIFY(open.bench->capture());
         for (const PaneData& pane : open.bench->viewInput().panes) QVERIFY2(pane.result, pane.error.c_str());
         const LessonAnswer answer = open.answer();
@@ -86,7 +60,7 @@ private slots:
     void everyStopCanBeGoneTo_data() { theComputedAnswerIsTheOneThatTheTextExplains_data(); }
     void everyStopCanBeGoneTo() {
         QFETCH(QString, path);
-        OpenLesson open(path.toStdString());
+        OpenLesson open(QFileInfo(path).baseName().toStdString());
         QVERIFY(!open.lesson.stops.empty());
         for (const LessonStop& stop : open.lesson.stops) {
             open.bench->change([&](Session& s) { applyStop(s, stop); }, "Stop");
@@ -97,7 +71,7 @@ private slots:
     }
 
     void blockEvictionsAreCountedAsTheyHappened() {
-        const OpenLesson open(5);
+        const OpenLesson open("blocks");
         const auto result = open.result(0);
         std::set<TokenIndex> cache;
         double left = 0, own = 0;
@@ -122,7 +96,7 @@ private slots:
     }
 
     void neededRetentionIsWhereTheErrorComesDownForGood() {
-        OpenLesson open(4);
+        OpenLesson open("compactor");
         const double needed = open.quantity("needed_retention");
         const auto errorAt = [&](double retention) {
             open.bench->change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, retention}); }, "Budget");
@@ -137,7 +111,7 @@ private slots:
     }
 
     void clustersAndWalksAreThoseOfTheLogs() {
-        const OpenLesson subgen(2);
+        const OpenLesson subgen("subgen");
         const auto clusters =
             std::dynamic_pointer_cast<const SubgenLog>(subgen.result(0, true)->log)->heads[subgen.head()];
         std::set<std::int32_t> firstHalf, all;
@@ -149,7 +123,7 @@ private slots:
         QCOMPARE(subgen.quantity("late_clusters"),
                  static_cast<double>(all.size() - firstHalf.size()) / static_cast<double>(all.size()));
 
-        const OpenLesson balance(1);
+        const OpenLesson balance("balancing");
         const auto walks = std::dynamic_pointer_cast<const BalanceLog>(balance.result(1, true)->log)->walks;
         double walked = 0, coins = 0;
         for (const BalanceWalkLog& walk : walks)
@@ -162,7 +136,7 @@ private slots:
     }
 
     void anotherSettingHasAnotherAnswer() {
-        OpenLesson open(2);
+        OpenLesson open("subgen");
         const double before = open.answer().value;
         open.bench->change([&](Session& s) { applyStop(s, open.lesson.stops[2]); }, "Stop");
         QVERIFY(open.answer().value != before);
@@ -170,9 +144,9 @@ private slots:
     }
 
     void aPaneThatWasRemovedIsNamed() {
-        OpenLesson open(5);
+        OpenLesson open("blocks");
         open.bench->change([](Session& s) { removePane(s, 1); }, "Remove pane");
-        QVERIFY(errorMessage([&] { open.answer(); }).find("pane B") != std::string::npos);
+        QVERIFY(errorMessage([&] { open.answer(); }).find("pane C") != std::string::npos);
         open.bench->change([](Session& s) { s.panes[0].policy = PolicySpec::parse("keydiff"); }, "Policy");
         open.lesson.answer = "{value}";
         open.lesson.quantity = "coin_ratio";
@@ -180,7 +154,7 @@ private slots:
     }
 
     void theNumberDecidesTheChoiceAtItsBounds() {
-        OpenLesson open(5);
+        OpenLesson open("blocks");
         const double value = open.answer().value;
         open.lesson.choices = {{"below", value}, {"from here on", INFINITY}};
         QCOMPARE(open.answer().choice, 1);

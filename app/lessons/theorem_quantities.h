@@ -1,0 +1,33 @@
+#pragma once
+
+#include "app/lessons/lesson_asked.h"
+
+#include <string_view>
+
+namespace kvscope {
+
+/// One halving as the evaluation queries of the KV head see it: the first node of its fullest numerator tree, with
+/// signs eta. Throws Error where the pane streams no values.
+struct Halving {
+    double mean = 0, worst = 0; ///< over the queries: || sum eta e^l v || / || sum e^l v ||
+    double scaled = 0; ///< largest || sum eta e^l v || / (e^(|q|^2 / 2 sqrt d) R), R = e^(r^2 / 2 sqrt d) r_val
+    double bound = 0;  ///< of `scaled` by BalanceKV Theorem 3.3: sqrt s 30 ln(m s / delta), delta = 0.01
+};
+Halving halvingOf(const LessonAsked& asked);
+
+/// || (K^T K)^-1/2 Khat^T Khat (K^T K)^-1/2 - I ||_2 of the pane's drawn rows (Compactor Theorem 1), mean over ten
+/// seeds, or of as many best rows.
+double distortionOf(const LessonAsked& asked, bool drawn);
+
+// What theorems ask for at the head's norms with epsilon 0.5, delta 0.01 and the constants of O() as 1.
+double demandedRows(const LessonAsked& asked);  ///< draws, Compactor Theorem 1
+double demandedSlots(const LessonAsked& asked); ///< samples per cluster at the pane's radius, SubGen Theorem 1
+/// The least m t + s of SubGen Theorem 1 over nine radii from 0 to twice the pane's, m as the keys form them.
+double leastSubgenMemory(const LessonAsked& asked);
+
+/// Of the case study's table, which lies beside the sample captures, with the pane's policy and tau = 0.95: the mean
+/// retention that contexts of a kind ("story", "copy") need, and the curves' root mean square distance from the points.
+double retentionNeededBy(const LessonAsked& asked, std::string_view kind);
+double fitResidual(const LessonAsked& asked);
+
+} // namespace kvscope
