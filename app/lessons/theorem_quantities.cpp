@@ -9,10 +9,8 @@
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/compactor/compactor_log.h"
 #include "core/policies/subgen/subgen_log.h"
-#include "core/studies/theory_table.h"
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <span>
@@ -34,27 +32,6 @@ const BalanceNode& firstHalving(const LessonAsked& asked, const BalanceLog& log)
     if (!fullest || fullest->nodes.front().empty())
         throw Error({.sentence = "this pane has halved no values", .remedy = "Open the lesson again"});
     return fullest->nodes.front().front();
-}
-
-double squareOf(const HostTensor& rows, std::int64_t row) {
-    const float* x = rows.data.data() + row * rows.shape[1];
-    double square = 0;
-    for (std::int64_t c = 0; c < rows.shape[1]; ++c) square += double{x[c]} * double{x[c]};
-    return square;
-}
-
-/// ln || sum eta e^l v || over the node's rows.
-double logOfSignedSum(const BalanceNode& node, const QuerySight& sight) {
-    double top = -std::numeric_limits<double>::infinity(), square = 0;
-    for (const TokenIndex row : node.input) top = std::max(top, sight.logits[static_cast<std::size_t>(row)]);
-    std::vector<double> sum(static_cast<std::size_t>(sight.values.shape[1]));
-    for (std::size_t i = 0; i < node.input.size(); ++i) {
-        const auto row = static_cast<std::size_t>(node.input[i]);
-        const double weight = node.signs[i] * std::exp(sight.logits[row] - top);
-        for (std::size_t c = 0; c < sum.size(); ++c) sum[c] += weight * double{sight.values.data[row * sum.size() + c]};
-    }
-    for (const double x : sum) square += x * x;
-    return top + std::log(square) / 2;
 }
 
 TheoryNorms normsOf(const LessonAsked& asked) {
@@ -87,17 +64,9 @@ Halving halvingOf(const LessonAsked& asked) {
     const auto log = logOf<BalanceLog>(result);
     const BalanceNode& node = firstHalving(asked, *log);
     const Engine& engine = asked.runner.engine();
-    const AttentionRule rule = ruleOf(layerOf(asked));
     const HostTensor keys = downloadHead(engine, tensorOf(asked, TensorRole::Keys), asked.request.kvHead.value);
     QuerySight sight{{}, downloadHead(engine, tensorOf(asked, TensorRole::Values), asked.request.kvHead.value)};
-    double key = 0, value = 0; // largest squares of the node
-    for (const TokenIndex row : node.input) {
-        key = std::max(key, squareOf(keys, row));
-        value = std::max(value, squareOf(sight.values, row));
-    }
-    const auto s = static_cast<double>(sight.values.shape[1]);
     Halving halving;
-    halving.bound = std::sqrt(s) * 30 * std::log(static_cast<double>(node.input.size()) * s / kDelta);
     double count = 0;
     const Tensor queries = evaluationQueries(asked, requireFidelity(*result));
     for (const std::size_t head : queryHeadsOf(asked)) {
@@ -105,16 +74,20 @@ Halving halvingOf(const LessonAsked& asked) {
         for (std::int64_t j = 0; j < rows.shape[0]; ++j, ++count) {
             asked.checkpoint.stopPoint();
             const std::span query(rows.data.data() + j * rows.shape[1], static_cast<std::size_t>(rows.shape[1]));
-            sight.logits = queryLogits(query, keys, rule);
+            sight.logits = queryLogits(query, keys, ruleOf(layerOf(asked)));
             const double error = halvingDiscrepancy(node, true, sight);
             halving.mean += error;
             halving.worst = std::max(halving.worst, error);
-            const double logScaled = logOfSignedSum(node, sight) - rule.scaling / 2 * (squareOf(rows, j) + key);
-            halving.scaled = std::max(halving.scaled, std::exp(logScaled) / std::sqrt(value));
         }
     }
     halving.mean /= count;
     return halving;
+}
+
+TheoryRow discrepancyOf(const LessonAsked& asked) {
+    for (TheoryRow& row : discrepancyRows(asked.runner, *runOf(asked, true), kDelta, asked.checkpoint))
+        if (row.kvHead == asked.request.kvHead.value) return std::move(row);
+    throw Error({.sentence = "this pane has walked no pairs", .remedy = "Open the lesson again"});
 }
 
 double distortionOf(const LessonAsked& asked, bool drawn) {

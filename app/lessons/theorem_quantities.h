@@ -1,19 +1,20 @@
 #pragma once
 
 #include "app/lessons/lesson_asked.h"
+#include "core/studies/theory_table.h"
 
 #include <string_view>
 
 namespace kvscope {
 
-/// One halving as the evaluation queries of the KV head see it: the first node of its fullest numerator tree, with
-/// signs eta. Throws Error where the pane streams no values.
+/// || sum eta e^l v || / || sum e^l v || over the evaluation queries of the KV head, for the first node of its fullest
+/// numerator tree, with signs eta. Throws Error where the pane streams no values.
 struct Halving {
-    double mean = 0, worst = 0; ///< over the queries: || sum eta e^l v || / || sum e^l v ||
-    double scaled = 0; ///< largest || sum eta e^l v || / (e^(|q|^2 / 2 sqrt d) R), R = e^(r^2 / 2 sqrt d) r_val
-    double bound = 0;  ///< of `scaled` by BalanceKV Theorem 3.3: sqrt s 30 ln(m s / delta), delta = 0.01
+    double mean = 0, worst = 0;
 };
 Halving halvingOf(const LessonAsked& asked);
+/// The walk with the least room under BalanceKV's Theorem 3.3, delta = 0.01: its worst query and the bound.
+TheoryRow discrepancyOf(const LessonAsked& asked);
 
 /// || (K^T K)^-1/2 Khat^T Khat (K^T K)^-1/2 - I ||_2 of the pane's drawn rows (Compactor Theorem 1), mean over ten
 /// seeds, or of as many best rows.

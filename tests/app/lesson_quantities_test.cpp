@@ -74,6 +74,18 @@ struct Loops {
             }
         return mean;
     }
+    /// || sum eta e^l v || and || sum e^l v || over a node's tokens.
+    std::pair<double, double> sums(const BalanceNode& node, std::int64_t q, std::int64_t j) const {
+        std::vector<double> whole(static_cast<std::size_t>(layer.values.shape[2])), change(whole);
+        for (std::size_t i = 0; i < node.input.size(); ++i) {
+            const double e = std::exp(layer.logit(q, j, node.input[i]));
+            const float* v = layer.row(layer.values, head, node.input[i]);
+            for (std::size_t c = 0; c < whole.size(); ++c) whole[c] += e * v[c], change[c] += node.signs[i] * e * v[c];
+        }
+        double square = 0, all = 0;
+        for (std::size_t c = 0; c < whole.size(); ++c) square += change[c] * change[c], all += whole[c] * whole[c];
+        return {std::sqrt(square), std::sqrt(all)};
+    }
     std::vector<double> meanOf(const HostTensor& rows, std::int64_t h, std::int64_t count) const {
         std::vector<double> mean(static_cast<std::size_t>(d()));
         for (std::int64_t i = 0; i < count; ++i)
@@ -169,34 +181,26 @@ private slots:
                 (!fullest || tree.rows.size() > fullest->rows.size()))
                 fullest = &tree;
         QVERIFY(fullest);
-        const BalanceNode& node = fullest->nodes[0][0];
-        QCOMPARE(node.input.size(), std::size_t{256});
         const std::int64_t dv = loops.layer.values.shape[2];
-        double mean = 0, worst = 0, scaled = 0, key = 0, value = 0;
-        for (const TokenIndex token : node.input) {
-            key = std::max(key, norm(loops.key(token), loops.d()));
-            value = std::max(value, norm(loops.layer.row(loops.layer.values, loops.head, token), dv));
-        }
-        for (const std::int64_t q : loops.queryHeads())
-            for (std::int64_t j = 0; j < loops.width(); ++j) {
-                std::vector<double> sum(static_cast<std::size_t>(dv)), change(sum);
-                for (std::size_t i = 0; i < node.input.size(); ++i) {
-                    const double e = std::exp(loops.layer.logit(q, j, node.input[i]));
-                    const float* v = loops.layer.row(loops.layer.values, loops.head, node.input[i]);
-                    for (std::size_t c = 0; c < sum.size(); ++c) {
-                        sum[c] += e * v[c];
-                        change[c] += node.signs[i] * e * v[c];
-                    }
-                }
-                double length = 0, whole = 0;
-                for (std::size_t c = 0; c < sum.size(); ++c) length += change[c] * change[c], whole += sum[c] * sum[c];
-                const double error = std::sqrt(length / whole),
-                             query = norm(loops.layer.row(loops.layer.queries, q, j), loops.d());
-                mean += error / static_cast<double>(loops.queryHeads().size() * loops.width());
-                worst = std::max(worst, error);
-                const double half = loops.layer.rule.scaling / 2; // 1 / (2 sqrt d)
-                scaled = std::max(scaled, std::sqrt(length) / (std::exp(half * (query * query + key * key)) * value));
+        double mean = 0, worst = 0, scaled = 0;
+        for (const BalanceNode& node : fullest->nodes[0]) {
+            QCOMPARE(node.input.size(), std::size_t{256});
+            double key = 0, value = 0;
+            for (const TokenIndex token : node.input) {
+                key = std::max(key, norm(loops.key(token), loops.d()));
+                value = std::max(value, norm(loops.layer.row(loops.layer.values, loops.head, token), dv));
             }
+            for (const std::int64_t q : loops.queryHeads())
+                for (std::int64_t j = 0; j < loops.width(); ++j) {
+                    const double query = norm(loops.layer.row(loops.layer.queries, q, j), loops.d());
+                    const auto [change, whole] = loops.sums(node, q, j);
+                    const double half = loops.layer.rule.scaling / 2; // 1 / (2 sqrt d)
+                    scaled = std::max(scaled, change / (std::exp(half * (query * query + key * key)) * value));
+                    if (&node != &fullest->nodes[0][0]) continue;
+                    mean += change / whole / static_cast<double>(loops.queryHeads().size() * loops.width());
+                    worst = std::max(worst, change / whole);
+                }
+        }
         QVERIFY(near(open.quantity("mean_halving_error"), mean, 1e-6));
         QVERIFY(near(open.quantity("worst_halving_error"), worst, 1e-6));
         QVERIFY(near(open.quantity("scaled_discrepancy"), scaled, 1e-6));
