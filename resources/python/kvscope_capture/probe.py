@@ -109,6 +109,8 @@ def _probed(module: Any, query: Any, key: Any, value: Any, mask: Any, scaling: A
     """Errors: what the arguments say cannot be told by scaling, soft cap, window and sinks."""
     place = f"layer {module.layer_idx}"
     window = getattr(mask, "kvscope_window", None)
+    if isinstance(window, CaptureError):
+        raise CaptureError(window.sentence, place)
     if window is None or not getattr(module, "is_causal", True):
         raise CaptureError("attention does not use the causal mask of Transformers", place)
     if others.get("sliding_window") and others["sliding_window"] != window:
@@ -140,7 +142,10 @@ def probe_layers(decoder: Any) -> list[ProbedLayer]:
 
     def make_mask(mask_function: Any, **_: Any) -> torch.Tensor:
         mask = torch.zeros(1, 1, POSITIONS, POSITIONS)
-        mask.kvscope_window = visible_window(mask_function)  # type: ignore[attr-defined]
+        try:
+            mask.kvscope_window = visible_window(mask_function)  # type: ignore[attr-defined]
+        except CaptureError as error:  # some models make masks that no layer uses
+            mask.kvscope_window = error  # type: ignore[attr-defined]
         return mask
 
     def visit(index: int, forward: Any) -> Any:

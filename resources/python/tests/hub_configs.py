@@ -45,6 +45,7 @@ HUB: dict[str, dict[str, Any]] = {
     "mixtral": hub("mixtral", sliding_window=None, num_local_experts=4, num_experts_per_tok=2),
     "qwen2": hub("qwen2", use_sliding_window=False, sliding_window=7, max_window_layers=1),
     "qwen2-window": hub("qwen2", use_sliding_window=True, sliding_window=7, max_window_layers=1),
+    "qwen2-moe": hub("qwen2_moe", num_experts=4, shared_expert_intermediate_size=16, sliding_window=7, **EXPERTS),
     "qwen3": hub("qwen3", head_dim=16, use_sliding_window=False, sliding_window=None),
     "qwen3-moe": hub("qwen3_moe", head_dim=16, num_experts=4, **EXPERTS),
     "gemma2": hub("gemma2", **GEMMA, sliding_window=7, attn_logit_softcapping=2.0, final_logit_softcapping=3.0),
