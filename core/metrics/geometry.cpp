@@ -97,7 +97,7 @@ std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput
     const HostTensor mean = engine.anchor(engine.rows(input.keys, 0, input.meanOver), AnchorKind::Mean, checkpoint);
     const HostTensor norms = engine.rowNorms(input.keys, checkpoint);
     const float* kbar = mean.data.data() + kvHead * d;
-    const float* longest = std::max_element(norms.data.data() + kvHead * n, norms.data.data() + (kvHead + 1) * n);
+    const float* lengths = norms.data.data() + kvHead * n;
     std::vector<TheoremPoint> points;
     for (std::int64_t row = 0; row < rows; ++row) {
         const float* p = weights.data.data() + row * n;
@@ -113,7 +113,9 @@ std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput
         point.cosKey = cosine(k, q, d);
         point.cosMean = cosine(kbar, q, d);
         point.cosMeanKey = cosine(kbar, k, d);
-        point.squaredNorm = std::pow(input.rule.scaling * static_cast<double>(*longest), 2) * dot(q, q, d);
+        const auto longest =
+            static_cast<double>(*std::max_element(lengths, lengths + point.query + 1)); // of those seen
+        point.squaredNorm = std::pow(input.rule.scaling * longest, 2) * dot(q, q, d);
         point.leastCosKey = leastCosineOfWeight(point.weight, point.query, point.squaredNorm);
         point.mostCosMeanKey = largestCosineToMean(point.cosMean, point.cosKey);
         points.push_back(point);

@@ -157,12 +157,14 @@ private slots:
         const auto points = theoremPoints(engine, input, {});
         QVERIFY(points.size() > 20);
         const auto kbar = meanOf(keys, 1, 995);
-        double longest = 0;
-        for (std::int64_t i = 0; i < 1028; ++i) longest = std::max(longest, dot(row(keys, 1, i), row(keys, 1, i)));
         for (const TheoremPoint& point : points) {
             const auto q = row(queries, 5, point.query);
             std::vector<double> logits;
-            for (std::int64_t i = 0; i <= point.query; ++i) logits.push_back(layer.scaling * dot(q, row(keys, 1, i)));
+            double longest = 0; // of the keys that the query sees
+            for (std::int64_t i = 0; i <= point.query; ++i) {
+                logits.push_back(layer.scaling * dot(q, row(keys, 1, i)));
+                longest = std::max(longest, dot(row(keys, 1, i), row(keys, 1, i)));
+            }
             const auto top = std::max_element(logits.begin(), logits.end());
             double sum = 0;
             for (const double logit : logits) sum += std::exp(logit - *top);
