@@ -19,6 +19,11 @@ public:
     const char* what() const noexcept override { return "this primitive has no code for the device"; }
 };
 
+/// Attention sinks have no device code: the CPU engine computes a layer that has them.
+inline void requireNoSinks(const AttentionRule& rule) {
+    if (!rule.sinks.empty()) throw NoDeviceCode();
+}
+
 /// An engine whose primitives run on a device and may fail because of it. ResidentEngine wraps it: it decides which
 /// tensors are resident and what happens after a failure. A primitive that is not overridden throws NoDeviceCode.
 class DeviceEngine : public ForwardedPrimitives<DeviceEngine> {

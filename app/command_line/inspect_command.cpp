@@ -59,11 +59,21 @@ Json captureJson(const CaptureReader& capture) {
                           {"scaling", l.scaling},
                           {"softcap", l.softcap},
                           {"sliding_window", l.slidingWindow},
+                          {"sinks", !l.sinks.empty()},
                           {"rope", l.hasRope},
                           {"queries", l.queryCount},
                           {"stored", std::string(storedTypeName(l.storedType))},
                           {"k_pre", l.hasKeysPreRope},
                           {"o_proj", l.hasOutputProjection}});
+    Json checks = Json::array();
+    for (const CaptureCheck& c : info.checks)
+        checks.push_back({{"name", c.name},
+                          {"outcome", c.outcome},
+                          {"difference", c.difference},
+                          {"tolerance", c.tolerance},
+                          {"unit", c.unit},
+                          {"rows", c.rows},
+                          {"note", c.note}});
     return {{"file", info.path},
             {"hash", info.hash},
             {"hash_stored", info.hasStoredHash},
@@ -78,7 +88,8 @@ Json captureJson(const CaptureReader& capture) {
             {"value_dim", info.valueDim},
             {"sources", sources},
             {"segments", segments},
-            {"layers", layers}};
+            {"layers", layers},
+            {"self_check", checks}};
 }
 
 void printCapture(const CaptureReader& capture) {

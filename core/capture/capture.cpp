@@ -28,6 +28,20 @@ std::string_view storedTypeName(StoredType type) {
     return "unknown";
 }
 
+std::string checkText(const CaptureCheck& check) {
+    const std::string note = check.note.empty() ? "" : "; " + check.note;
+    if (check.outcome == "not made") return check.name + " not compared" + note;
+    return fmt::format("{} {}: differs from the model by {:.2g} of at most {:.2g} ({}, {} rows){}", check.name,
+                       check.outcome, check.difference, check.tolerance, check.unit, check.rows, note);
+}
+
+std::string CaptureInfo::checkWarning() const {
+    std::string failed;
+    for (const CaptureCheck& check : checks)
+        if (check.outcome == "failed") failed += (failed.empty() ? "" : ", ") + check.name;
+    return failed.empty() ? "" : "the capture failed its self-check (" + failed + ")";
+}
+
 const LayerInfo& CaptureInfo::layerInfo(LayerIndex layer) const {
     std::string there;
     for (const LayerInfo& info : layers) {

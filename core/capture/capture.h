@@ -49,7 +49,19 @@ struct LayerInfo {
     std::int64_t queryCount = 0;          ///< queries stored: n, or w of `q_window`, or 0
     bool hasKeysPreRope = false, hasQueriesPreRope = false, hasOutputProjection = false;
     StoredType storedType = StoredType::Bfloat16;
+    std::vector<float> sinks = {}; ///< [Hq] logit of each query head's attention sink; empty: none
 };
+
+/// One comparison that the capturing tool made between the capture and the model.
+struct CaptureCheck {
+    std::string name;    ///< "attention", "rotation", "loss"
+    std::string outcome; ///< "passed", "failed", "not made"
+    double difference = 0, tolerance = 0;
+    std::string unit;      ///< of both: "relative", "nat per token"
+    std::int64_t rows = 0; ///< compared in each layer
+    std::string note;      ///< what was compared, and where the difference is largest
+};
+std::string checkText(const CaptureCheck& check); ///< "attention passed: differs by 2e-06 of at most 0.001 ..."
 
 struct CaptureInfo {
     std::string path, fileName;
@@ -64,10 +76,15 @@ struct CaptureInfo {
     std::int64_t numTokens = 0;
     std::uint64_t fileBytes = 0;
     RopeInfo rope;
-    std::vector<LayerInfo> layers; ///< ascending
+    std::vector<LayerInfo> layers;    ///< ascending
+    std::string selfCheck;            ///< the attribute `self_check` as written; empty: the tool made no check
+    std::vector<CaptureCheck> checks; ///< read from it
 
     /// Throws Error naming the layers that are there.
     const LayerInfo& layerInfo(LayerIndex layer) const;
+    /// "the capture failed its self-check (attention, loss)"; empty unless a check failed. Results and figures carry
+    /// it.
+    std::string checkWarning() const;
 };
 
 /// The tokens of the prompt: a few bytes each, so they are read when the capture opens.

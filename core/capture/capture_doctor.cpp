@@ -113,6 +113,25 @@ void checkHeads(const CaptureInfo& info, Findings& findings) {
                             "Lists name the file's size and time instead"});
 }
 
+void checkAgainstModel(const CaptureInfo& info, Findings& findings) {
+    for (const CaptureCheck& check : info.checks) {
+        const bool made = check.outcome != "not made", failed = check.outcome == "failed";
+        findings.push_back(
+            {failed ? Severity::Error
+             : made ? Severity::Ok
+                    : Severity::Note,
+             checkText(check), "self_check",
+             failed ? "Every figure and list says so; capture again with a tool that knows the model" : ""});
+    }
+    if (info.checks.empty() && info.tool.starts_with("kvscope_capture"))
+        findings.push_back({Severity::Note, "the tool did not compare the capture with its model", "self_check",
+                            "Capture the prompt again with this version of kvscope-capture"});
+    const auto sinks = layersWhere(info, [](const LayerInfo& l) { return !l.sinks.empty(); });
+    if (!sinks.empty())
+        findings.push_back({Severity::Note, layerList(sinks) + " have attention sinks", "layers/*/sinks",
+                            "They are part of every softmax; the CPU computes these layers on all engines"});
+}
+
 void checkHash(const CaptureReader& capture, const Checkpoint& checkpoint, Findings& findings) {
     if (!capture.info().hasStoredHash) return;
     if (capture.computeHash(checkpoint) == capture.info().hash)
@@ -179,6 +198,7 @@ std::vector<CaptureFinding> examineCapture(const CaptureReader& capture, const E
     checkQueries(capture.info(), findings);
     checkRope(capture, findings);
     checkHeads(capture.info(), findings);
+    checkAgainstModel(capture.info(), findings);
     if (options.readEverything) {
         readAll(capture, checkpoint, findings);
         checkHash(capture, checkpoint, findings);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 
 namespace kvscope {
@@ -80,6 +81,25 @@ void readSources(const h5::File& file, CaptureInfo& info) {
     }
 }
 
+/// The result of the capturing tool's comparison with the model.
+void readSelfCheck(const h5::File& file, CaptureInfo& info) {
+    info.selfCheck = file.stringAttribute("/", "self_check").value_or("");
+    if (info.selfCheck.empty()) return;
+    const auto json = nlohmann::json::parse(info.selfCheck, nullptr, false);
+    try {
+        for (const auto& check : json.at("checks"))
+            info.checks.push_back({.name = check.at("name"),
+                                   .outcome = check.at("outcome"),
+                                   .difference = check.value("difference", 0.0),
+                                   .tolerance = check.value("tolerance", 0.0),
+                                   .unit = check.value("unit", ""),
+                                   .rows = check.value("rows", std::int64_t{0}),
+                                   .note = check.value("note", "")});
+    } catch (const nlohmann::json::exception&) {
+        fail(file, "the attribute is no list of checks", "self_check");
+    }
+}
+
 std::int64_t readQueryCount(const h5::File& file, const CaptureInfo& info, LayerIndex layer) {
     const std::string all = layerPath(layer, "q"), window = layerPath(layer, "q_window");
     if (file.exists(all)) {
@@ -119,6 +139,12 @@ void readOptionalTensors(const h5::File& file, const CaptureInfo& info, LayerInf
     layer.hasOutputProjection = file.exists(projection);
     if (layer.hasKeysPreRope) requireShape(file, keys, {info.numKvHeads, info.numTokens, info.headDim});
     if (layer.hasQueriesPreRope) requireShape(file, queries, {info.numQueryHeads, layer.queryCount, info.headDim});
+    if (const std::string sinks = layerPath(layer.layer, "sinks"); file.exists(sinks)) {
+        requireShape(file, sinks, {info.numQueryHeads});
+        layer.sinks = file.read<float>(sinks);
+        if (!std::all_of(layer.sinks.begin(), layer.sinks.end(), [](float x) { return std::isfinite(x); }))
+            fail(file, "the logit of an attention sink is not finite", sinks);
+    }
     if (!layer.hasOutputProjection) return;
     const auto shape = file.info(projection).shape;
     if (shape.size() != 3 || shape[0] > kLargestSize)
@@ -218,6 +244,7 @@ CaptureInfo readCaptureInfo(const h5::File& file) {
     readHash(file, info);
     info.rope = readRope(file, info.headDim);
     readSources(file, info);
+    readSelfCheck(file, info);
     const auto ids = file.info("tokens/ids").shape;
     if (ids.size() != 1 || ids[0] > kMostTokens)
         fail(file,

@@ -38,11 +38,10 @@ void writeRoot(h5::Writer& file, const CaptureInfo& info) {
     const std::string root = "/";
     file.attribute(root, "format", std::string("kvscope-capture"));
     file.attribute(root, "version", std::int64_t{1});
-    const std::pair<const char*, const std::string*> texts[] = {{"model_id", &info.modelId},
-                                                                {"model_revision", &info.modelRevision},
-                                                                {"tool", &info.tool},
-                                                                {"created", &info.created},
-                                                                {"notes", &info.notes}};
+    const std::pair<const char*, const std::string*> texts[] = {
+        {"model_id", &info.modelId}, {"model_revision", &info.modelRevision},
+        {"tool", &info.tool},        {"created", &info.created},
+        {"notes", &info.notes},      {"self_check", &info.selfCheck}};
     for (const auto& [name, text] : texts)
         if (!text->empty()) file.attribute(root, name, *text);
     const std::pair<const char*, int> sizes[] = {{"num_layers", info.numLayers},
@@ -87,6 +86,7 @@ void writeLayerAttributes(h5::Writer& file, const LayerInfo& layer) {
     file.attribute(group, "attn_type", layer.attentionType);
     file.attribute(group, "stage", layer.stage);
     file.attribute(group, "kv_of_q", std::span<const std::int32_t>(layer.gqaGroupOf));
+    if (!layer.sinks.empty()) file.put(group + "/sinks", layer.sinks);
 }
 
 std::vector<std::uint16_t> narrowed(std::span<const float> values, StoredType type) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <vector>
 
 namespace kvscope {
@@ -11,6 +12,15 @@ struct AttentionRule {
     double softcap = 0;                   ///< logit -> softcap tanh(logit / softcap); 0: none
     std::int64_t slidingWindow = 0;       ///< query j sees i > j - slidingWindow; 0: all
     std::vector<std::int32_t> gqaGroupOf; ///< [Hq] KV head of each query head
+    /// [Hq] logit of each query head's attention sink (gpt-oss): a further term e^sink of every softmax denominator,
+    /// with value 0, weight 1 and no key, seen by every query. Empty: none.
+    std::vector<float> sinks = {};
+
+    /// -infinity without a sink.
+    double sinkOf(std::int64_t queryHead) const {
+        return sinks.empty() ? -std::numeric_limits<double>::infinity()
+                             : double{sinks[static_cast<std::size_t>(queryHead)]};
+    }
 };
 
 /// How the numbers of a GQA group's query heads are combined.

@@ -16,7 +16,7 @@ using RowPositions = std::vector<std::vector<TokenIndex>>; ///< H lists of m asc
 
 /// Causal attention of queries [Hq, w, d] (query r is at time position firstQuery + r) to keys [Hkv, m, d]: with the
 /// logit l_ij = softcap(scaling q_i.k_j), the weight of key j for query i is p_ij = e^(l_ij) / sum over the keys j'
-/// that i sees of e^(l_ij').
+/// that i sees of e^(l_ij'), plus e^sink where the rule has attention sinks.
 struct AttentionInput {
     Tensor queries, keys;
     TokenIndex firstQuery = 0;
@@ -35,7 +35,7 @@ struct WeightedSet {
 
 /// Attention of the queries j >= firstQuery over a kept set of [0, cut) and all of [cut, j]. With numerator weights x
 /// and denominator weights y (1 from the cut on, 0 outside of a sample) the output is
-///   z_j = sum_i x_i e^(l_ij) v_i / sum_i y_i e^(l_ij).
+///   z_j = sum_i x_i e^(l_ij) v_i / (e^sink + sum_i y_i e^(l_ij)), e^sink = 0 for a rule without attention sinks.
 struct WeightedAttentionInput {
     Tensor queries; ///< [Hq, w, d]
     Tensor keys;    ///< [Hkv, n, d], all tokens
@@ -55,7 +55,7 @@ struct WeightedAttentionInput {
 
 struct WeightedAttention {
     HostTensor output;         ///< [Hq, w, dv] z; zero where a query sees nothing
-    HostTensor logDenominator; ///< [Hq, w]: log of the (weighted) sum of e^logit; -infinity where nothing is seen
+    HostTensor logDenominator; ///< [Hq, w]: log of the denominator; -infinity where nothing is seen
     /// [Hq, w]: log of the Euclidean norm of the numerator's weighted e^logit; over everything, e^(logNorm -
     /// logDenominator) is ||p||_2. -infinity where nothing is seen.
     HostTensor logNorm;

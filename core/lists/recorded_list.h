@@ -34,6 +34,7 @@ struct RecordedHead {
 struct RecordedSelection {
     std::string captureFile, captureHash; ///< empty when unknown
     std::int64_t captureTokens = 0;       ///< 0: unknown
+    std::string captureWarning;           ///< "the capture failed its self-check ..."; empty unless it did
     std::string cut;                      ///< as typed
     TokenIndex cutToken = 0;              ///< 0: unknown, then `cut` says it
     std::string policy, variant;          ///< free text when somebody else made it

@@ -327,7 +327,8 @@ std::string selectionCsv(const RecordedSelection& selection, const TokenTable& t
     };
     add("format", kSelectionFormat);
     add("version", std::to_string(kSelectionVersion));
-    for (const SelectionField& field : selectionFields()) add(field.key(), field.text(selection));
+    for (const SelectionField& field : selectionFields())
+        if (!field.isAbsent(selection)) add(field.key(), field.text(selection));
     for (const auto& [id, value] : selection.parameters) add(std::string(kParameterPrefix) + id, value);
     for (const RecordedHead& head : selection.heads)
         text += fmt::format("# {}{}.{}: {}\n", kMarginPrefix, head.layer, head.kvHead, shortest(head.margin));

@@ -15,10 +15,11 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::array<SelectionField, 16> kFields = {{
+constexpr std::array<SelectionField, 17> kFields = {{
     {"capture", "file", &RecordedSelection::captureFile},
     {"capture", "hash", &RecordedSelection::captureHash},
     {"capture", "tokens", &RecordedSelection::captureTokens},
+    {"capture", "warning", &RecordedSelection::captureWarning},
     {"", "cut", &RecordedSelection::cut},
     {"", "cut_token", &RecordedSelection::cutToken},
     {"", "policy", &RecordedSelection::policy},

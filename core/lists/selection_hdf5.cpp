@@ -27,6 +27,7 @@ void writeMetadata(h5::Writer& file, const RecordedSelection& selection) {
     file.attribute("/", "format", std::string(kSelectionFormat));
     file.attribute("/", "version", std::int64_t{kSelectionVersion});
     for (const SelectionField& field : selectionFields()) {
+        if (field.isAbsent(selection)) continue;
         const auto write = [&](const auto& value) {
             using T = std::decay_t<decltype(value)>;
             if constexpr (std::is_same_v<T, double>)

@@ -74,7 +74,7 @@ Json metadataJson(const RecordedSelection& s) {
             json["parameters"] = Json::object();
             for (const auto& [id, value] : s.parameters) json["parameters"][id] = value;
         }
-        if (field.name == "origin" && s.budgetOrigin.empty()) continue;
+        if ((field.name == "origin" && s.budgetOrigin.empty()) || field.isAbsent(s)) continue;
         Json& object = field.group.empty() ? json : json[std::string(field.group)];
         std::visit([&](auto member) { write(object[std::string(field.name)], s.*member); }, field.member);
     }

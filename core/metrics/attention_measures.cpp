@@ -178,7 +178,8 @@ MeasureValues sinkMass(MeasureWork& work) {
         first.numerator.push_back(i);
     const std::vector<WeightedSet> sinks(static_cast<std::size_t>(work.kvHeads()), first);
     FidelityInput only = work.input().attention;
-    only.cut = static_cast<TokenIndex>(only.keys.size(1)); // only the sinks are seen
+    only.cut = static_cast<TokenIndex>(only.keys.size(1)); // only these tokens are seen
+    only.rule.sinks.clear();                               // a learned sink is no token
     const WeightedAttention seen = keptAttention(work.engine(), only, sinks, work.checkpoint());
     HostTensor mass = seen.logDenominator;
     for (std::size_t i = 0; i < mass.data.size(); ++i)
@@ -249,8 +250,8 @@ std::vector<MeasureEntry> attentionMeasures() {
          numeratorError},
         {{"denominator_error", "Denominator error", "", "|τ̂ − τ| / τ with τ = Σ_i e^{logit}.", PerQuery},
          denominatorError},
-        {{"retained_mass", "Retained attention mass", "", "Σ of p_ji over the tokens that are left.", PerQuery,
-          LargerIsBetter},
+        {{"retained_mass", "Retained attention mass", "",
+          "Σ of p_ji over the tokens that are left, and over an attention sink.", PerQuery, LargerIsBetter},
          retainedMass},
         {{"largest_loss", "Largest lost token", "",
           "The largest mean attention of the evaluation queries on any evicted token.", PerQueryHead},
@@ -259,8 +260,10 @@ std::vector<MeasureEntry> attentionMeasures() {
           Neither, Nothing, Layer},
          attentionNorm},
         {{"entropy", "Attention entropy", "nat",
-          "−Σ_i p_ji ln p_ji of the exact attention (Shannon): 0 on one token, ln j where it is uniform.", PerQuery,
-          Neither, Nothing, Layer},
+          "−Σ_i p_ji ln p_ji of the exact attention (Shannon), an attention sink counting as a token: 0 on one token, "
+          "ln j "
+          "where it is uniform.",
+          PerQuery, Neither, Nothing, Layer},
          entropy},
         {{"effective_tokens", "Tokens attended to, effective", "tokens",
           "e^entropy of the exact attention, its perplexity: so many tokens with equal shares have the same entropy.",

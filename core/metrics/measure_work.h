@@ -28,7 +28,7 @@ public:
     const HostTensor& frobeniusNorms(); ///< [Hkv, w] ||V_j||_F of the first j rows
     const HostTensor& operatorNorms();  ///< [Hkv, w] ||V_j||_op
     const HostTensor& futureMass();     ///< [Hq, n] mean attention of the evaluation queries
-    const HostTensor& entropies();      ///< [Hq, w] of the exact attention, in nat
+    const HostTensor& entropies();      ///< [Hq, w] of the exact attention with its sink, in nat
     /// [Hkv] union of both samples, ascending; with sets per query head, the union over the GQA group.
     const std::vector<std::vector<TokenIndex>>& keptTokens();
     std::vector<TokenIndex> attendedTokens(std::int64_t queryHead); ///< kept list of one query head, ascending

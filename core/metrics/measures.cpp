@@ -49,9 +49,9 @@ void checkNeed(const MeasureCard& card, const MeasureInput& input) {
                      .remedy = "Capture them, or what the rotation needs (positions and inverse frequencies)"});
 }
 
-/// Entropy in nat; NaN (a key that the query does not see) counts as 0.
-double entropyOf(std::span<const float> weights) {
-    double entropy = 0;
+/// Entropy in nat; NaN (a key that the query does not see) counts as 0. `sink`: the weight of the attention sink.
+double entropyOf(std::span<const float> weights, double sink) {
+    double entropy = sink > 0 ? -sink * std::log(sink) : 0;
     for (const double p : weights) entropy -= p > 0 ? p * std::log(p) : 0;
     return entropy;
 }
@@ -150,7 +150,8 @@ const HostTensor& MeasureWork::entropies() {
             const HostTensor weights = engine().attentionMap(map, m_checkpoint).cells;
             for (std::int64_t r = 0; r < map.height; ++r)
                 m_entropies->data[static_cast<std::size_t>(h * queryCount() + first + r)] = static_cast<float>(
-                    entropyOf({weights.data.data() + r * map.width, static_cast<std::size_t>(map.width)}));
+                    entropyOf({weights.data.data() + r * map.width, static_cast<std::size_t>(map.width)},
+                              std::exp(in.rule.sinkOf(h) - double{logSums[first + r]})));
         }
     }
     return *m_entropies;

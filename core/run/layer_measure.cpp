@@ -3,6 +3,7 @@
 #include "core/lists/selection_file.h"
 #include "core/metrics/measures.h"
 #include "core/policies/common_parameters.h"
+#include "core/run/attention_rule.h"
 #include "core/run/cache_positions.h"
 #include "core/run/layer_work.h"
 
@@ -89,7 +90,7 @@ FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& chec
     input.firstQuery = evaluation.firstQuery;
     input.cut = cut.token;
     input.seenQueries = cut.evaluatedOnSeen;
-    input.rule = attentionRule();
+    input.rule = attentionRuleOf(m_layer);
     return input;
 }
 

@@ -82,6 +82,8 @@ std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request,
     result->engine = m_engine->name();
     result->arithmetic = m_engine->arithmetic();
     work.choose(*result, request.measure ? checkpoint.part(0, 0.5) : checkpoint);
+    if (const std::string warning = request.capture->info().checkWarning(); !warning.empty())
+        result->notes.push_back(warning);
     if (const std::string notice = m_engine->state().notice; !notice.empty()) result->notes.push_back(notice);
     if (!request.measure) {
         if (partial) partial(result);

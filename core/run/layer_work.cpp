@@ -4,6 +4,7 @@
 
 #include "core/capture/named_dataset.h"
 #include "core/policies/policy_run.h"
+#include "core/run/attention_rule.h"
 #include "core/run/cache_positions.h"
 
 #include <fmt/format.h>
@@ -77,10 +78,6 @@ LayerWork::LayerWork(const Engine& engine, StageCache& cache, const std::string&
     : m_engine(engine), m_cache(cache), m_ofCapture(prefix), m_prefix(prefix + std::to_string(layer.value) + "|"),
       m_capture(capture), m_layer(capture.info().layerInfo(layer)) {}
 
-AttentionRule LayerWork::attentionRule() const {
-    return {m_layer.scaling, m_layer.softcap, m_layer.slidingWindow, m_layer.gqaGroupOf};
-}
-
 Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* milliseconds) const {
     const std::string key = fmt::format("{}tensor|{}", m_prefix, static_cast<int>(role));
     const auto make = [&] {
@@ -120,7 +117,7 @@ PolicyInput LayerWork::policyInput(const RunResult& result, const Checkpoint& ch
                        .end = cut.token,
                        .positions = {},
                        .carried = {},
-                       .attention = attentionRule(),
+                       .attention = attentionRuleOf(m_layer),
                        .layer = m_layer.layer,
                        .numLayers = m_capture.info().numLayers,
                        .seed = result.request.seed,

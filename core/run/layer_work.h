@@ -66,7 +66,6 @@ private:
     FidelityInput fidelityInput(RunResult& result, const Checkpoint& checkpoint) const;
     /// Adds the moved cache when the result uses positions in the cache.
     FidelityInput left(FidelityInput input, const RunResult& result, const Checkpoint& checkpoint) const;
-    AttentionRule attentionRule() const;
     std::string keyOf(const char* step, const RunRequest& request, Stage stage) const;
 
     const Engine& m_engine;

@@ -118,6 +118,7 @@ RecordedSelection describe(const RunResult& result, const RecordFilter& filter) 
     list.captureFile = request.capture->info().fileName;
     list.captureHash = request.capture->info().hash;
     list.captureTokens = request.capture->info().numTokens;
+    list.captureWarning = request.capture->info().checkWarning();
     list.cut = request.cut.text;
     list.cutToken = request.cut.token;
     list.policy = request.policy.policy;

@@ -12,6 +12,7 @@
 #include "core/policies/compactor/compactor_log.h"
 #include "core/policies/policy.h"
 #include "core/policies/subgen/subgen_log.h"
+#include "core/run/attention_rule.h"
 
 #include <fmt/format.h>
 
@@ -288,7 +289,7 @@ private:
         in.keys = m_runner.tensor(run.capture, run.layer, TensorRole::Keys, checkpoint);
         in.firstQuery = fidelity.firstQuery;
         in.meanOver = run.cut.token;
-        in.rule = {layer.scaling, layer.softcap, layer.slidingWindow, layer.gqaGroupOf};
+        in.rule = attentionRuleOf(layer);
         std::vector<TheoremPoint> points;
         for (std::size_t q = 0; q < layer.gqaGroupOf.size(); ++q) {
             if (layer.gqaGroupOf[q] != head) continue;
@@ -406,6 +407,13 @@ void checkAsked(const RunRequest& request, const TheoryAsked& asked) {
 std::vector<TheoryRow> theoryRows(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
                                   const Checkpoint& checkpoint) {
     checkAsked(request, asked);
+    if (!request.capture->info().layerInfo(request.layer).sinks.empty())
+        throw Error({.sentence = fmt::format("the theorems are about softmax without an attention sink, and layer {} "
+                                             "has sinks",
+                                             request.layer.value),
+                     .place = fmt::format("layers/{:02d}/sinks", request.layer.value),
+                     .remedy = "Use the measures, which include the sinks",
+                     .path = request.capture->info().path});
     return TheoryTable(runner, request, asked, checkpoint).rows();
 }
 

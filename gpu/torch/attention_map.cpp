@@ -152,6 +152,7 @@ private:
 } // namespace
 
 AttentionMap TorchEngine::attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const {
+    requireNoSinks(input.rule);
     assert(!input.queryHeads.empty() && input.rowBegin < input.rowEnd && input.keyBegin < input.keyEnd);
     assert(input.rowBegin >= input.firstQuery && input.rowEnd <= input.firstQuery + input.queries.size(1));
     if constexpr (KVSCOPE_HAS_KERNELS)

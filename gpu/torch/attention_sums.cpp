@@ -69,6 +69,7 @@ at::Tensor chunkSums(const at::Tensor& queries, const at::Tensor& keys, const At
 } // namespace
 
 HostTensor TorchEngine::attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const {
+    requireNoSinks(input.rule);
     const std::int64_t w = input.queries.size(1), m = input.keys.size(1), d = input.keys.size(2);
     assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == input.queries.size(0));
     const auto type = m_arithmetic == Arithmetic::Fast ? at::kFloat : at::kDouble;
@@ -107,6 +108,7 @@ HostTensor TorchEngine::attentionColumnSums(const AttentionInput& input, const C
 }
 
 HostTensor TorchEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const {
+    requireNoSinks(input.rule);
     const std::int64_t n = input.keys.size(1), d = input.keys.size(2),
                        size = std::min(input.chunk, std::max<std::int64_t>(1, n));
     assert(input.queries.size(1) == n && input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);

@@ -96,6 +96,7 @@ Part attend(at::Tensor logits, const at::Tensor& hidden, const TermTensors& term
 
 WeightedAttention TorchEngine::weightedAttention(const WeightedAttentionInput& input,
                                                  const Checkpoint& checkpoint) const {
+    requireNoSinks(input.rule);
     const at::Tensor queries = numbersOf(input.queries), keys = numbersOf(input.keys), values = numbersOf(input.values);
     const std::int64_t heads = queries.size(0), w = queries.size(1), d = queries.size(2), dv = values.size(2);
     assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads && input.firstQuery + w <= keys.size(1));

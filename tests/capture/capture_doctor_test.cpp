@@ -54,6 +54,15 @@ private slots:
         capture->captureInfo.layers[0].stage = "pre_rope";
         QVERIFY(finds(*capture, Severity::Error, "stage"));
         capture = sound();
+        capture->captureInfo.checks = {{"attention", "failed", 0.4, 1e-3, "relative", 16, "largest in layer 1"}};
+        QVERIFY(finds(*capture, Severity::Error, "self_check"));
+        capture = sound();
+        capture->captureInfo.checks = {{"attention", "passed", 1e-6, 1e-3, "relative", 16, "largest in layer 1"}};
+        QVERIFY(finds(*capture, Severity::Ok, "self_check"));
+        capture = sound();
+        capture->captureInfo.layers[0].sinks = {1, 2, 3, 4};
+        QVERIFY(finds(*capture, Severity::Note, "layers/*/sinks"));
+        capture = sound();
         capture->captureInfo.layers[0].gqaGroupOf.assign(8, 0);
         QVERIFY(finds(*capture, Severity::Warning, "layers/00/kv_of_q"));
     }

@@ -109,6 +109,9 @@ private slots:
         layer.softcap = 30;
         layer.slidingWindow = 64;
         layer.scaling = 0.07;
+        layer.sinks = {0.5f, -3, 1e-3f, 7};
+        memory->captureInfo.selfCheck =
+            R"({"checks": [{"name": "loss", "outcome": "failed", "difference": 2.5, "tolerance": 0.001}]})";
         const LayerIndex one(1);
         HostTensor marked = memory->read(one, TensorRole::Keys, {});
         marked.data[5] = 42;
@@ -124,6 +127,16 @@ private slots:
         QCOMPARE(back.softcap, 30.0);
         QCOMPARE(back.slidingWindow, std::int64_t(64));
         QCOMPARE(back.scaling, 0.07);
+        QCOMPARE(back.sinks, layer.sinks);
+        QCOMPARE(read->info().checks.at(0).difference, 2.5);
+        QCOMPARE(read->info().checkWarning(), std::string("the capture failed its self-check (loss)"));
+        const LayerIndex zero(0); // whose keys before RoPE are derived, from coordinate 2 on
+        QCOMPARE(read->read(zero, TensorRole::KeysPreRope, {}).data,
+                 memory->read(zero, TensorRole::KeysPreRope, {}).data);
+        const HostTensor keys = read->read(zero, TensorRole::Keys, {});
+        const HostTensor plain = read->read(zero, TensorRole::KeysPreRope, {});
+        for (std::size_t c = 0; c < 16; ++c) // of token 9
+            QCOMPARE(plain.data[9 * 16 + c] == keys.data[9 * 16 + c], c < 2);
         QCOMPARE(read->read(one, TensorRole::KeysPreRope, {}).data, marked.data);
         QCOMPARE(read->read(one, TensorRole::OutputProjection, {}).data, projection.data);
         QCOMPARE(read->tokens().nll, memory->tokenTable.nll);

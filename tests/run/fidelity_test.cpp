@@ -151,6 +151,8 @@ private slots:
         QTest::newRow("softcap") << 0.3 << false << 1.5 << 0;
         QTest::newRow("sliding window over the cut") << 0.3 << false << 0.0 << 20;
         QTest::newRow("sliding window after the cut") << 0.3 << true << 0.0 << 3;
+        QTest::newRow("none kept, sinks") << 0.0 << false << 0.0 << -3;
+        QTest::newRow("weighted, sinks") << 0.3 << true << 1.5 << -20;
     }
 
     void againstNaiveLoops() {
@@ -162,7 +164,8 @@ private slots:
             qInfo() << "seed" << seed;
             Case c = makeCase(seed, 60, 45, 13); // two queries after the cut were not captured
             c.layer.rule.softcap = softcap;
-            c.layer.rule.slidingWindow = window;
+            c.layer.rule.slidingWindow = std::abs(window);
+            if (window < 0) c.layer.rule.sinks = {0.5F, 3, -4, 6};
             keepRandomly(c, seed, share, weighted);
             compareWithNaive(*m_engine, c);
         }

@@ -25,7 +25,8 @@ Truth truthOf(const Fixture& fixture, int head, int query) {
     Truth t;
     std::vector<double> e = fixture.weights(head, query), left = e;
     for (int i = 0; i < kTokens; ++i) left[std::size_t(i)] *= fixture.isKept(fixture.kvOf(head), i);
-    double all = 0, some = 0, squares = 0;
+    const double sink = std::exp(fixture.layer.rule.sinkOf(head)); // a token of value 0 that nothing evicts
+    double all = sink, some = sink, squares = 0;
     for (int i = 0; i < kTokens; ++i) {
         all += e[std::size_t(i)];
         some += left[std::size_t(i)];
@@ -46,6 +47,7 @@ Truth truthOf(const Fixture& fixture, int head, int query) {
     t.mass = some / all;
     t.denominatorError = std::abs(some - all) / all;
     t.sink /= all;
+    e.push_back(sink);
     for (const double x : e) t.entropy -= x > 0 ? x / all * std::log(x / all) : 0;
     return t;
 }
@@ -100,7 +102,16 @@ private:
 
 private slots:
     void perQueryByFormula() {
-        const Fixture fixture;
+        perQueryByFormula(Fixture());
+        Fixture fixture;
+        fixture.layer.rule.sinks = fixture.capture->captureInfo.layers.front().sinks = {1.5F, -3, 4, 0};
+        fixture.run("keydiff@0.3");
+        perQueryByFormula(fixture);
+        expectPerQuery(fixture, "entropy", [](const Truth& t, int, int) { return t.entropy; });
+    }
+
+private:
+    void perQueryByFormula(const Fixture& fixture) {
         expectPerQuery(fixture, "output_error",
                        [](const Truth& t, int, int) { return naive::distance(t.z, t.a) / naive::norm(t.a); });
         expectPerQuery(fixture, "retained_mass", [](const Truth& t, int, int) { return t.mass; });
@@ -119,6 +130,7 @@ private slots:
         });
     }
 
+private slots:
     // With a softcap the logit is no linear function of the key; a window hides the early tokens.
     void entropyFollowsTheRuleOfTheLayer() {
         for (const auto& [softcap, window] :

@@ -46,7 +46,10 @@ inline Outcome attend(const Layer& layer, std::int64_t queryHead, std::int64_t q
     const std::int64_t dv = layer.values.shape[2];
     const auto width = static_cast<std::size_t>(dv);
     Outcome out{std::vector<double>(width), std::vector<double>(width), std::vector<double>(width), 0, true};
-    double all = 0, left = 0, keptMass = 0, evictedMass = 0;
+    // An attention sink is a token of value 0 that nothing evicts.
+    const double sink = std::exp(layer.rule.sinkOf(queryHead));
+    double all = sink, left = sink, keptMass = sink, evictedMass = 0;
+    out.nothingLeft = sink == 0;
     const auto j = static_cast<TokenIndex>(layer.firstQuery + query);
     for (TokenIndex i = 0; i <= j; ++i) {
         if (!layer.sees(j, i)) continue;

@@ -114,6 +114,28 @@ private slots:
         }
     }
 
+    // A capture that failed its comparison with the model marks every result and every list.
+    void aFailedSelfCheckIsCarriedByEveryForm() {
+        const auto failed = makeRandomCapture(1, 100, 1, 4, 2, 8);
+        failed->captureInfo.checks = {{"loss", "failed", 2, 1e-3, "nat per token", 99, ""}};
+        const std::string warning = failed->info().checkWarning();
+        RunRequest request;
+        request.capture = failed;
+        request.policy = PolicySpec::parse("keydiff@0.2");
+        request.budget = *request.policy.budget;
+        request.cut = Cut::resolve("75", *failed);
+        const auto result = m_runner.run(request, {});
+        QVERIFY(std::count(result->notes.begin(), result->notes.end(), warning) == 1);
+        QTemporaryDir folder;
+        for (const char* name : {"list.json", "list.csv", "list.h5"}) {
+            const std::string path = folder.filePath(name).toStdString();
+            writeSelection(path, recordSelection(std::vector{result}, {}), failed->tokens());
+            QCOMPARE(readSelection(path).captureWarning, warning);
+            writeSelection(path, recordSelection(run("keydiff", {0}), {}), m_capture->tokens());
+            QCOMPARE(readSelection(path).captureWarning, std::string());
+        }
+    }
+
     void weightsAreHonoured() {
         RecordedSelection list = recordSelection(run("keydiff", {0}), {});
         const auto plain = m_runner.run(replay(list, 0), {});

@@ -33,6 +33,20 @@ class RunViewsTest : public QObject {
 private slots:
     void initTestCase() { m_text = std::make_unique<QtTextService>(); }
 
+    void everyPictureOfACaptureThatFailedItsSelfCheckSaysSo() {
+        const auto capture = makeRandomCapture(3, 80, 2, 4, 2, 8);
+        for (const bool failed : {false, true}) {
+            if (failed) capture->captureInfo.checks = {{"attention", "failed", 0.4, 1e-3, "relative", 16, ""}};
+            const ViewInput input = makeInput(capture, {"keydiff@0.25"}, 1, 0);
+            for (const View* view : allViews()) {
+                const ParameterValues options(view->card().options);
+                const std::string text =
+                    paintSceneAsText(view->buildScene(input, options, viewport(600, 400, *m_text)));
+                QCOMPARE(text.find("The capture failed its self-check (attention)") != std::string::npos, failed);
+            }
+        }
+    }
+
     void curvePointsAreTheRunsOfTheirBudget() {
         const ParameterValues options = optionsOf(viewById("curves"), {{"seeds", "3"}});
         const ViewInput input = inputFor(viewById("curves"), kPanes, options);

@@ -3,8 +3,23 @@
 #include "views/common/colour_scale.h"
 #include "views/common/view_facts.h"
 #include "views/explanations.h"
+#include "views/scene/scene_builder.h"
 
 namespace kvscope {
+
+namespace {
+
+void drawWarning(Scene& scene, const std::string& warning, const Viewport& viewport) {
+    SceneBuilder builder(scene, *viewport.text);
+    const Theme& theme = themeOf(viewport.theme);
+    const TextStyle style{FontFace::Interface, 10, FontWeight::SemiBold};
+    const std::string text = builder.elide(asSentence(warning), style, viewport.width - 16);
+    const double width = builder.width(text, style) + 8;
+    builder.rectangle({viewport.width - width - 4, 2, width, 16}, theme.warningGround, {theme.warningLine}, 2);
+    builder.text({viewport.width - 8, 10}, text, style, theme.warning, HorizontalAlign::Right, VerticalAlign::Middle);
+}
+
+} // namespace
 
 View::View(ViewCard card, ParameterTable options) : m_card(std::move(card)) {
     m_card.help = viewExplanation(m_card.id + "_view");
@@ -15,9 +30,14 @@ std::string View::whyNoPicture(const ViewInput& input, const ParameterValues&) c
     return whyNoData(input, m_card.waiting);
 }
 
+// Whatever the view draws, on screen and on paper, says that the capture failed its self-check.
 Scene View::buildScene(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const {
     const std::string why = whyNoPicture(input, options);
-    return why.empty() ? draw(input, options, viewport) : emptyScene(why, viewport);
+    Scene scene = why.empty() ? draw(input, options, viewport) : emptyScene(why, viewport);
+    if (input.capture)
+        if (const std::string warning = input.capture->info().checkWarning(); !warning.empty())
+            drawWarning(scene, warning, viewport);
+    return scene;
 }
 
 std::string View::finding(const ViewInput& input, const ParameterValues& options) const {

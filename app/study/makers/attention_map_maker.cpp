@@ -6,6 +6,7 @@
 #include "app/study/makers/row_log_sum_exps.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
+#include "core/run/attention_rule.h"
 #include "core/run/stage_cache.h"
 #include "views/attention_map/attention_map_data.h"
 
@@ -110,7 +111,7 @@ Source sourceOf(const LayerRunner& runner, const ViewDataRequest& request, const
     } else {
         source.input.queries = runner.tensor(request.capture, request.layer, TensorRole::Queries, checkpoint);
         source.input.keys = runner.tensor(request.capture, request.layer, TensorRole::Keys, checkpoint);
-        source.input.rule = {layer.scaling, layer.softcap, layer.slidingWindow, layer.gqaGroupOf};
+        source.input.rule = attentionRuleOf(layer);
         chooseHeads(request, layer, source);
     }
     chooseRectangle(request, info.numTokens, firstRow, source);

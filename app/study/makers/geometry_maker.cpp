@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/metrics/measure_values.h"
+#include "core/run/attention_rule.h"
 #include "views/geometry/geometry_data.h"
 
 #include <algorithm>
@@ -212,11 +213,12 @@ private:
                            m_runner.tensor(m_request.capture, layer, TensorRole::Keys, checkpoint.silent()),
                            static_cast<TokenIndex>(judging),
                            m_request.cut.token,
-                           {about.scaling, about.softcap, about.slidingWindow, about.gqaGroupOf},
+                           attentionRuleOf(about),
                            m_request.queryHead.value};
-        if (about.softcap > 0)
-            throw Error({"the bounds are about plain dot products, and layer " + std::to_string(layer.value) +
-                             " caps its logits",
+        if (about.softcap > 0 || !about.sinks.empty())
+            throw Error({"the bounds are about plain softmax of dot products, and layer " +
+                             std::to_string(layer.value) +
+                             (about.softcap > 0 ? " caps its logits" : " has attention sinks"),
                          {},
                          "Choose another figure",
                          info.path});

@@ -5,6 +5,7 @@
 #include "app/study/makers/balance_panes.h"
 #include "core/engine/engine.h"
 #include "core/policies/policy.h"
+#include "core/run/attention_rule.h"
 #include "views/merge_tree/merge_tree_data.h"
 
 #include <fmt/format.h>
@@ -56,6 +57,10 @@ void chooseTree(MergeTreeData& data, const ParameterValues& options) {
 std::int64_t findQuery(MergeTreeData& data, const ViewDataRequest& request, std::int64_t wanted) {
     const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
     const std::int64_t n = request.capture->info().numTokens, first = n - layer.queryCount;
+    if (!layer.sinks.empty()) {
+        data.whyNoQuery = "the errors of a query are defined without attention sinks, and the layer has them";
+        return -1;
+    }
     const std::int64_t token = wanted < 0 ? data.stream->tokens - 1 : wanted;
     if (token < first || token >= n) {
         data.whyNoQuery =
@@ -79,8 +84,8 @@ QuerySight sightOf(const LayerRunner& runner, const ViewDataRequest& request, co
     const HostTensor keys = downloadHead(engine, rows(TensorRole::Keys), data.kvHead);
     const HostTensor query =
         downloadHead(engine, engine.rows(tensor(TensorRole::Queries), queryRow, queryRow + 1), data.queryHead);
-    const AttentionRule rule{.scaling = layer.scaling, .softcap = layer.softcap, .slidingWindow = 0, .gqaGroupOf = {}};
-    return {queryLogits(query.data, keys, rule), downloadHead(engine, rows(TensorRole::Values), data.kvHead)};
+    return {queryLogits(query.data, keys, attentionRuleOf(layer)),
+            downloadHead(engine, rows(TensorRole::Values), data.kvHead)};
 }
 
 /// Reads signs and statistics of the shown tree's nodes from the step log.

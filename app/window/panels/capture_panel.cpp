@@ -31,6 +31,7 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
     m_dim = addFact(facts, tr("Head dim d"));
     m_stored = addFact(facts, tr("Stored as"));
     m_size = addFact(facts, tr("File"));
+    m_check = addFact(facts, tr("Self-check"));
     column->addLayout(facts);
     column->addSpacing(px(4));
     column->addWidget(separatorLine(this));
@@ -90,7 +91,7 @@ void CapturePanel::refreshFacts() {
     if (!capture) {
         m_name->setFullText(tr("No capture is open"));
         m_model->setFullText(tr("Open one with Ctrl+O, or drop a file here"));
-        for (QLabel* label : {m_tokens, m_layers, m_heads, m_dim, m_stored, m_size}) label->setText("–");
+        for (QLabel* label : {m_tokens, m_layers, m_heads, m_dim, m_stored, m_size, m_check}) label->setText("–");
         return;
     }
     const CaptureInfo& info = capture->info();
@@ -106,6 +107,10 @@ void CapturePanel::refreshFacts() {
     m_stored->setText(info.layers.empty() ? QString()
                                           : QString::fromUtf8(storedTypeName(info.layers.front().storedType).data()));
     m_size->setText(bytesText(static_cast<double>(info.fileBytes)));
+    QStringList checks;
+    for (const CaptureCheck& check : info.checks) checks += fromUtf8(checkText(check));
+    m_check->setText(checks.isEmpty() ? tr("none") : info.checkWarning().empty() ? tr("passed") : tr("FAILED"));
+    m_check->setToolTip(checks.isEmpty() ? tr("This capture was not compared with its model") : checks.join('\n'));
 }
 
 } // namespace kvscope

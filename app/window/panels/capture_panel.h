@@ -28,7 +28,7 @@ private:
     Workbench& m_workbench;
     ElidedLabel *m_name, *m_model;
     ChoiceBox* m_measure;
-    QLabel *m_tokens, *m_layers, *m_heads, *m_dim, *m_stored, *m_size;
+    QLabel *m_tokens, *m_layers, *m_heads, *m_dim, *m_stored, *m_size, *m_check;
 };
 
 } // namespace kvscope

@@ -64,7 +64,8 @@ private:
         const std::int64_t d = m_input.keys.size(2);
         std::vector<QueryLane> lanes;
         for (std::int64_t j = first; j < first + count; ++j) // at the end of time: all keys are visible
-            lanes.push_back({viewOf(m_input.queries).head(head) + j * d, m_reach > 0 ? j - keys.begin : keys.terms});
+            lanes.push_back({viewOf(m_input.queries).head(head) + j * d, m_reach > 0 ? j - keys.begin : keys.terms,
+                             m_rule.sinkOf(head)});
         if (FastLogitBlock::pays(m_fast, lanes.size()))
             addSoftmaxColumns(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms), keys, count,
                               scratch.sums);

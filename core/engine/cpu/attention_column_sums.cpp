@@ -78,7 +78,7 @@ private:
         std::vector<QueryLane> lanes; // head by head, so that each head is a run of lanes
         for (std::int64_t h : group.queryHeads)
             for (std::int64_t j = begin; j < end; ++j)
-                lanes.push_back({queries.head(h) + j * d, m_input.firstQuery + j});
+                lanes.push_back({queries.head(h) + j * d, m_input.firstQuery + j, m_input.rule.sinkOf(h)});
         const KeyTerms keys =
             visibleKeys(m_input, group.kvHead, m_input.firstQuery + begin, m_input.firstQuery + end - 1);
         double* to = sums + keys.first;

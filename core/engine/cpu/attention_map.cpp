@@ -165,7 +165,8 @@ private:
             for (std::size_t head = part.first; head < part.first + part.count; ++head)
                 lanes.push_back(
                     {viewOf(m_input.queries).head(m_input.queryHeads[head]) + (row.position - m_input.firstQuery) * d,
-                     m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : n});
+                     m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : n,
+                     m_rule.sinkOf(m_input.queryHeads[head])});
         const std::int32_t kvHead = m_input.rule.gqaGroupOf[static_cast<std::size_t>(m_input.queryHeads.front())];
         const auto run = [&](auto&& logits) {
             logits.append({.rows = viewOf(m_input.keys).head(kvHead),

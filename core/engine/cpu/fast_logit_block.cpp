@@ -1,8 +1,11 @@
 // The three passes over a block of logits as in logit_block.cpp, in float and on the keys as stored.
 #include "core/engine/cpu/fast_logit_block.h"
 
+#include "core/base/portable_math.h"
+
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -21,7 +24,9 @@ FastLogitBlock::FastLogitBlock(const Kernels& kernels, const AttentionRule& rule
     for (std::size_t lane = 0; lane < queries.size(); ++lane)
         for (std::int64_t c = 0; c < d; ++c)
             m_lanes[static_cast<std::size_t>(c * kMaxLanes) + lane] = queries[lane].row[c];
-    m_rowMaxima.fill(-std::numeric_limits<float>::infinity());
+    m_sinks.fill(-std::numeric_limits<double>::infinity());
+    std::transform(queries.begin(), queries.end(), m_sinks.begin(), [](const QueryLane& query) { return query.sink; });
+    std::transform(m_sinks.begin(), m_sinks.end(), m_rowMaxima.begin(), [](double x) { return static_cast<float>(x); });
 }
 
 void FastLogitBlock::append(const KeyTerms& terms, Progress& progress) {
@@ -52,6 +57,8 @@ const std::array<double, kMaxLanes>& FastLogitBlock::exponentiate() {
     for (float& shift : shifts) // a query that sees no key: all its terms become 0
         shift = std::max(shift, std::numeric_limits<float>::lowest());
     m_kernels.fastExponentials(m_values, m_terms, shifts.data(), m_totals.data());
+    for (std::size_t lane = 0; lane < m_sinks.size(); ++lane)
+        if (std::isfinite(m_sinks[lane])) m_totals[lane] += portableExp(m_sinks[lane] - double{shifts[lane]});
     return m_totals;
 }
 

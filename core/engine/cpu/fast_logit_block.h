@@ -34,7 +34,7 @@ private:
     std::int64_t m_terms = 0;
     float* m_values;
     std::array<float, kMaxLanes> m_rowMaxima;
-    std::array<double, kMaxLanes> m_totals{};
+    std::array<double, kMaxLanes> m_sinks, m_totals{};
 };
 
 } // namespace kvscope::cpu

@@ -2,7 +2,10 @@
 // exponentials in one pass.
 #include "core/engine/cpu/logit_block.h"
 
+#include "core/base/portable_math.h"
+
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -25,7 +28,9 @@ LogitBlock::LogitBlock(const Kernels& kernels, const AttentionRule& rule, const 
     : m_kernels(kernels), m_rule(rule), m_lanes(rowsOf(queries), d), m_panel(kernels, d),
       m_mask(queries, m_lanes.lanes(), rule.slidingWindow),
       m_values(scratch.exact.atLeast(capacity * m_lanes.lanes())) {
-    m_rowMaxima.fill(-std::numeric_limits<double>::infinity());
+    m_sinks.fill(-std::numeric_limits<double>::infinity());
+    std::transform(queries.begin(), queries.end(), m_sinks.begin(), [](const QueryLane& query) { return query.sink; });
+    m_rowMaxima = m_sinks;
 }
 
 void LogitBlock::append(const KeyTerms& terms, Progress& progress) {
@@ -49,6 +54,8 @@ void LogitBlock::append(const KeyTerms& terms, Progress& progress) {
 const std::array<double, kMaxLanes>& LogitBlock::exponentiate(const double* weights) {
     m_totals.fill(0.0);
     m_kernels.exponentials(m_values, m_terms, lanes(), m_rowMaxima.data(), weights, m_totals.data());
+    for (std::size_t lane = 0; lane < m_sinks.size(); ++lane)
+        if (std::isfinite(m_sinks[lane])) m_totals[lane] += portableExp(m_sinks[lane] - m_rowMaxima[lane]);
     return m_totals;
 }
 

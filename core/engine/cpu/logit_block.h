@@ -44,7 +44,8 @@ public:
     void append(const KeyTerms& terms, Progress& progress);
 
     /// Turns logits l into e^(l - rowMax) with each lane's largest logit (X4: no overflow, the shift cancels).
-    /// Returns the sum of weights[term] e^(l - rowMax) of each lane; no weights: 1.
+    /// Returns the sum of weights[term] e^(l - rowMax) of each lane; no weights: 1. The lane's attention sink counts as
+    /// one more term of weight 1, in the sum and in the largest logit.
     const std::array<double, kMaxLanes>& exponentiate(const double* weights = nullptr);
 
     /// best[lane] = the largest of best[lane] and the values of terms [first, first + count).
@@ -66,7 +67,7 @@ private:
     LogitMask m_mask;
     std::int64_t m_terms = 0;
     double* m_values;
-    std::array<double, kMaxLanes> m_rowMaxima, m_totals{};
+    std::array<double, kMaxLanes> m_sinks, m_rowMaxima, m_totals{};
 };
 
 } // namespace kvscope::cpu

@@ -10,10 +10,11 @@
 
 namespace kvscope::cpu {
 
-/// A query of a block: its vector and time position.
+/// A query of a block: its vector, its time position and the logit of its head's attention sink (-infinity: none).
 struct QueryLane {
     const float* row;
     std::int64_t position;
+    double sink;
 };
 
 /// Rows of keys [*, d] for a block, in order: rows first .. first + count - 1, or indices[0 .. count - 1].

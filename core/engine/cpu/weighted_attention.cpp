@@ -66,7 +66,8 @@ public:
         const auto count = static_cast<std::int64_t>(terms.tokens.size());
         std::vector<QueryLane> lanes;
         for (std::int64_t j = queries.begin; j < queries.end; ++j)
-            lanes.push_back({viewOf(m_input.queries).head(queries.head) + j * d, m_input.firstQuery + j});
+            lanes.push_back({viewOf(m_input.queries).head(queries.head) + j * d, m_input.firstQuery + j,
+                             m_input.rule.sinkOf(queries.head)});
         LogitBlock block(m_kernels, m_input.rule, lanes, d, scratch, count);
         block.append({viewOf(m_input.keys).head(kv), 0, count, terms.tokens.data()}, m_progress);
         const auto rowSums = block.exponentiate(terms.denominator.data());

@@ -17,12 +17,14 @@ from typing import Any
 import torch
 from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
-from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
+from transformers.masking_utils import AttentionMaskInterface, eager_mask, sdpa_mask
+from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from kvscope_capture.errors import CaptureError
 
 NAME = "kvscope_capture"
-SOFTCAP_ROWS = 512
+OWN = "kvscope_own"
+BLOCK_ROWS = 512
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,7 +32,8 @@ class AttentionCall:
     """One call of attention. `query` [Hq, n, d], `key` [Hkv, n, d], `value` [Hkv, n, dv]; unscaled.
 
     `sliding_window` 0: all earlier tokens; w: token i sees i - w < j <= i. `softcap` 0: none.
-    `unrotated`: query and key before RoPE, None for models without.
+    `sinks` [Hq]: logits of a further term of each head's softmax denominator, None for models without.
+    `unrotated`: the arguments of the rotation (RoPE), None for a layer that does not rotate.
     """
 
     module: torch.nn.Module
@@ -41,7 +44,31 @@ class AttentionCall:
     scaling: float
     sliding_window: int
     softcap: float
+    sinks: torch.Tensor | None
     unrotated: tuple[torch.Tensor, torch.Tensor] | None
+
+    @classmethod
+    def of(
+        cls, module: Any, query: Any, key: Any, value: Any, unrotated: Any, scaling: Any, kwargs: Any
+    ) -> AttentionCall:
+        """From the arguments of an attention function, of which the batch has one row."""
+        return cls(
+            module=module,
+            layer=int(module.layer_idx),
+            query=query[0],
+            key=key[0],
+            value=value[0],
+            scaling=resolve_scaling(module, scaling, query.shape[-1]),
+            sliding_window=int(kwargs.get("sliding_window") or 0),
+            softcap=float(kwargs.get("softcap") or 0.0),
+            sinks=None if kwargs.get("s_aux") is None else kwargs["s_aux"].reshape(-1),
+            unrotated=unrotated,
+        )
+
+    def in_double(self) -> AttentionCall:
+        """The same call in float64, for a comparison."""
+        wide = {name: getattr(self, name).double() for name in ("query", "key", "value")}
+        return dataclasses.replace(self, sinks=None if self.sinks is None else self.sinks.double(), **wide)
 
 
 def decoder_of(model: Any) -> Any:
@@ -58,8 +85,48 @@ def layers_of(model: Any) -> torch.nn.ModuleList:
 
 
 def attention_of(layer: torch.nn.Module) -> Any:
-    """The attention module of a decoder layer; GPT-2 calls it `attn`."""
-    return getattr(layer, "self_attn", None) or layer.attn
+    """The attention module of a decoder layer; GPT-2 calls it `attn`, GPT-NeoX `attention`."""
+    return _first_of(layer, ("self_attn", "attn", "attention"))
+
+
+def projection_of(attention: torch.nn.Module) -> Any:
+    """The output projection W_o of an attention module."""
+    return _first_of(attention, ("o_proj", "c_proj", "dense", "out_proj"))
+
+
+def _first_of(module: torch.nn.Module, names: tuple[str, ...]) -> Any:
+    for name in names:
+        if hasattr(module, name):
+            return getattr(module, name)
+    raise CaptureError(
+        f"{type(module).__name__} has none of {', '.join(names)}", "model", "This architecture cannot be captured"
+    )
+
+
+class _DecoderResult(BaseModelOutputWithPast):  # type: ignore[misc]
+    """The last hidden states; what else a model asks its decoder for (router logits, cross attentions) is None."""
+
+    def __getattr__(self, name: str) -> None:
+        return None
+
+
+def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
+    """Logits [n, vocabulary], float32, of last hidden states [n, hidden], by the model's own code.
+
+    The decoder is replaced by its result, so that whatever the model does to its logits (cap, scale) is in them.
+    """
+    decoder = decoder_of(model)
+    result = _DecoderResult(last_hidden_state=hidden[None])
+    before = vars(decoder).get("forward")
+    decoder.forward = lambda *args, **kwargs: result
+    try:
+        ids = torch.zeros((1, hidden.shape[0]), dtype=torch.int64, device=hidden.device)
+        logits: torch.Tensor = model(input_ids=ids, use_cache=False).logits[0]
+    finally:
+        del decoder.forward
+        if before is not None:
+            decoder.forward = before
+    return logits.float()
 
 
 def resolve_scaling(module: Any, scaling: float | None, head_dim: int) -> float:
@@ -79,47 +146,58 @@ def resolve_scaling(module: Any, scaling: float | None, head_dim: int) -> float:
     return float(head_dim**-0.5)
 
 
-def softcapped_attention(call: AttentionCall) -> torch.Tensor:
-    """softmax(cap tanh(s q.k / cap)) v with the causal (and sliding) mask, in blocks of rows; [Hq, n, dv].
+def attention_rows(call: AttentionCall, rows: torch.Tensor) -> torch.Tensor:
+    """softmax(cap tanh(s q.k / cap)) v of some rows with the causal (and sliding) mask and the sinks; [Hq, r, dv].
 
-    The fused kernels have no soft cap, and the plain one needs n x n logits for all heads at once.
+    From the numbers of `call` alone: what a capture holds.
     """
-    heads, n, _ = call.query.shape
-    group = heads // call.key.shape[0]
+    group = call.query.shape[0] // call.key.shape[0]
     key, value = call.key.repeat_interleave(group, 0), call.value.repeat_interleave(group, 0)
-    out = torch.empty((heads, n, value.shape[2]), dtype=value.dtype, device=value.device)
-    columns = torch.arange(n, device=key.device)
-    for begin in range(0, n, SOFTCAP_ROWS):
-        rows = columns[begin : begin + SOFTCAP_ROWS, None]
-        logits = torch.matmul(call.query[:, begin : begin + SOFTCAP_ROWS], key.transpose(1, 2)) * call.scaling
+    columns = torch.arange(key.shape[1], device=key.device)
+    logits = torch.matmul(call.query[:, rows], key.transpose(1, 2)) * call.scaling
+    if call.softcap:
         logits = torch.tanh(logits / call.softcap) * call.softcap
-        hidden = columns > rows
-        if call.sliding_window:
-            hidden = hidden | (columns <= rows - call.sliding_window)
-        weights = torch.softmax(logits.masked_fill(hidden, -torch.inf), dim=-1, dtype=torch.float32)
-        out[:, begin : begin + SOFTCAP_ROWS] = torch.matmul(weights.to(value.dtype), value)
-    return out
+    hidden = columns > rows[:, None]
+    if call.sliding_window:
+        hidden = hidden | (columns <= rows[:, None] - call.sliding_window)
+    logits = logits.masked_fill(hidden, -torch.inf)
+    if call.sinks is not None:
+        logits = torch.cat([logits, call.sinks.to(logits)[:, None, None].expand(-1, len(rows), 1)], dim=-1)
+    wide = torch.promote_types(logits.dtype, torch.float32)
+    weights = torch.softmax(logits, dim=-1, dtype=wide)[..., : key.shape[1]]
+    return torch.matmul(weights.to(value.dtype), value)
+
+
+def blockwise_attention(call: AttentionCall) -> torch.Tensor:
+    """All rows of `attention_rows`, [Hq, n, dv], in blocks.
+
+    The fused kernels have no soft cap and no sinks, and the plain one needs n x n logits for all heads at once.
+    """
+    rows = torch.arange(call.query.shape[1], device=call.query.device)
+    return torch.cat([attention_rows(call, block) for block in rows.split(BLOCK_ROWS)], dim=1)
 
 
 @contextlib.contextmanager
 def _unrotated_inputs(model: Any) -> Iterator[dict[str, tuple[torch.Tensor, torch.Tensor]]]:
-    """Keeps the arguments of the latest `apply_rotary_pos_emb` call under "latest"."""
+    """Keeps the arguments of the latest call of a rotation (`apply_rotary_...`) under "latest"."""
     module = sys.modules[type(attention_of(layers_of(model)[0])).__module__]
-    original = getattr(module, "apply_rotary_pos_emb", None)
+    originals = {name: f for name, f in vars(module).items() if name.startswith("apply_") and "rot" in name}
     seen: dict[str, tuple[torch.Tensor, torch.Tensor]] = {}
-    if original is None:
-        yield seen
-        return
 
-    def rotate(q: torch.Tensor, k: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
-        seen["latest"] = (q[0], k[0])
-        return original(q, k, *args, **kwargs)
+    def watched(original: Any) -> Any:
+        def rotate(q: torch.Tensor, k: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+            seen["latest"] = (q[0], k[0])
+            return original(q, k, *args, **kwargs)
 
-    module.apply_rotary_pos_emb = rotate  # type: ignore[attr-defined]
+        return rotate
+
+    for name, original in originals.items():
+        setattr(module, name, watched(original))
     try:
         yield seen
     finally:
-        module.apply_rotary_pos_emb = original  # type: ignore[attr-defined]
+        for name, original in originals.items():
+            setattr(module, name, original)
 
 
 @contextlib.contextmanager
@@ -135,8 +213,13 @@ def attention_implementation(model: Any, name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def observed_attention(model: Any, observe: Callable[[AttentionCall], None]) -> Iterator[None]:
-    """While open, every attention layer of `model` (batch 1, whole prompt, no cache) shows its inputs to `observe`."""
+def observed_attention(
+    model: Any, observe: Callable[[AttentionCall], None], outcome: Callable[[AttentionCall, Any], None] | None = None
+) -> Iterator[None]:
+    """While open, every attention layer of `model` (batch 1, whole prompt, no cache) shows its inputs to `observe`.
+
+    `outcome` receives them again with the attention output [n, Hq, dv].
+    """
     with _unrotated_inputs(model) as unrotated:
 
         def attend(
@@ -148,25 +231,48 @@ def observed_attention(model: Any, observe: Callable[[AttentionCall], None]) -> 
             scaling: Any = None,
             **kwargs: Any,
         ) -> tuple[torch.Tensor, None]:
-            call = AttentionCall(
-                module=module,
-                layer=int(module.layer_idx),
-                query=query[0],
-                key=key[0],
-                value=value[0],
-                scaling=resolve_scaling(module, scaling, query.shape[-1]),
-                sliding_window=int(kwargs.get("sliding_window") or 0),
-                softcap=float(kwargs.get("softcap") or 0.0),
-                unrotated=unrotated.pop("latest", None),
-            )
+            call = AttentionCall.of(module, query, key, value, unrotated.pop("latest", None), scaling, kwargs)
             observe(call)
-            if call.softcap:
-                return softcapped_attention(call).transpose(0, 1)[None].contiguous(), None
-            kwargs.pop("softcap", None)
-            out, _ = sdpa_attention_forward(module, query, key, value, attention_mask, scaling=call.scaling, **kwargs)
+            if call.softcap or call.sinks is not None:
+                out = blockwise_attention(call).transpose(0, 1)[None].contiguous()
+            else:
+                plain = {name: value for name, value in kwargs.items() if name not in ("softcap", "s_aux")}
+                out, _ = sdpa_attention_forward(
+                    module, query, key, value, attention_mask, scaling=call.scaling, **plain
+                )
+            if outcome:
+                outcome(call, out[0])
             return out, None
 
         AttentionInterface.register(NAME, attend)
         AttentionMaskInterface.register(NAME, sdpa_mask)
         with attention_implementation(model, NAME):
+            yield
+
+
+@contextlib.contextmanager
+def own_attention(model: Any, observe: Callable[[AttentionCall, torch.Tensor], None]) -> Iterator[None]:
+    """While open, the model runs its own eager attention; `observe` receives what enters every output projection.
+
+    The second argument is [n, Hq dv]. Nothing of this tool's attention or masks takes part.
+    """
+    calls: dict[int, AttentionCall] = {}
+    own = sys.modules[type(attention_of(layers_of(model)[0])).__module__].eager_attention_forward  # type: ignore[attr-defined]
+    with _unrotated_inputs(model) as unrotated, contextlib.ExitStack() as stack:
+
+        def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **kwargs: Any) -> Any:
+            latest = unrotated.pop("latest", None)
+            call = AttentionCall.of(module, query, key, value, latest, kwargs.get("scaling"), kwargs)
+            calls[call.layer] = call
+            return own(module, query, key, value, attention_mask, **kwargs)
+
+        def projected(layer: int) -> Callable[[Any, Any], None]:
+            return lambda _module, inputs: observe(calls.pop(layer), inputs[0][0])
+
+        AttentionInterface.register(OWN, attend)
+        AttentionMaskInterface.register(OWN, eager_mask)
+        for index, layer in enumerate(layers_of(model)):
+            handle = projection_of(attention_of(layer)).register_forward_pre_hook(projected(index))
+            stack.callback(handle.remove)
+        with attention_implementation(model, OWN):
             yield

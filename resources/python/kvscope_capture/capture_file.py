@@ -106,6 +106,16 @@ class CaptureFile:
         except (OSError, KeyError):
             return None
 
+    def layer_checks(self) -> dict[int, str]:
+        """The attribute `self_check` of every layer that is finished."""
+        with self._open("a") as file:
+            layers = {number: file[f"layers/{number:02d}"] for number in self.finished_layers}
+            return {number: str(layer.attrs.get("self_check", "{}")) for number, layer in layers.items()}
+
+    def remove(self) -> None:
+        """Deletes what was written so far."""
+        self.path.unlink(missing_ok=True)
+
     def write_root(self, attributes: Mapping[str, Any], arrays: Mapping[str, Array]) -> None:
         """Root attributes and the small data sets under /tokens and /rope; written again on resuming."""
         with self._open("a") as file:
@@ -120,6 +130,9 @@ class CaptureFile:
         with self._open("a") as file:
             group = file.require_group(f"layers/{record.layer:02d}")
             for name, tensor in record.tensors.items():
+                if name == "sinks":  # a few numbers, in the type that the reader asks for
+                    group.create_dataset(name, data=tensor.detach().float().cpu().numpy())
+                    continue
                 data = encode(tensor, self.options.dtype, f"layers/{record.layer:02d}/{name}")
                 node = group.create_dataset(name, data=data, **self._storage(data.shape))
                 if self.options.dtype == "bfloat16":

@@ -41,7 +41,11 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--pre-rope", action="store_true", help="store queries and keys before RoPE too")
     p.add_argument("--compress", action="store_true", help="deflate: smaller, slower to open")
     p.add_argument("--notes", default="", help="a sentence to keep with the capture")
-    p.add_argument("--any-architecture", action="store_true", help="capture models that were never tested")
+    p.add_argument(
+        *("--force", "--any-architecture"),
+        action="store_true",
+        help="write the capture although it fails the comparison with its model; it is marked for good",
+    )
     p.add_argument("--out", type=pathlib.Path, required=True, help="the capture; OUT.partial until it is whole")
     return p
 
@@ -149,9 +153,7 @@ def run(arguments: argparse.Namespace) -> None:
         notes=arguments.notes,
     )
     revision = arguments.revision or getattr(model.config, "_commit_hash", None) or ""
-    digest = capture_prompt(
-        model, prompt, arguments.out, options, arguments.model, revision, show, arguments.any_architecture
-    )
+    digest = capture_prompt(model, prompt, arguments.out, options, arguments.model, revision, show, arguments.force)
     print(f"{arguments.out}: {len(prompt.ids)} tokens, hash {digest}")
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.self_check import Rotation
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +27,7 @@ class RopeFacts:
     attribute: dict[str, Any]
 
 
-def read_rope(decoder: Any) -> RopeFacts | None:
+def read_rope(decoder: Any, rotation: Rotation) -> RopeFacts | None:
     """Facts of the decoder's rotary embedding; None for a model that does not rotate.
 
     Errors: layer types with different magnitudes or rotary dims, which the format cannot hold.
@@ -48,8 +49,10 @@ def read_rope(decoder: Any) -> RopeFacts | None:
         "theta": float(main.get("rope_theta", 0.0)),
         "attention_scaling": scalings.pop(),
         "rotary_dim": 2 * next(iter(frequencies.values())).size,
-        "layout": "half",
+        "layout": rotation.layout,
     }
+    if rotation.begin:
+        attribute["rotary_begin"] = rotation.begin
     for key in ("factor", "low_freq_factor", "high_freq_factor", "original_max_position_embeddings"):
         if main.get(key) is not None:
             attribute[key] = main[key]

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
+import json
 import os
 import pathlib
 import pickle
@@ -19,13 +20,25 @@ import numpy as np
 import torch
 import transformers
 
-from kvscope_capture.attention import AttentionCall, attention_of, decoder_of, layers_of, observed_attention
+from kvscope_capture.attention import (
+    AttentionCall,
+    attention_of,
+    decoder_of,
+    layers_of,
+    logits_of,
+    observed_attention,
+    projection_of,
+)
 from kvscope_capture.capture_file import Array, CaptureFile, CaptureOptions, LayerRecord, json_text
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import Prompt, TokenBytes
 from kvscope_capture.rope import RopeFacts, read_rope
+from kvscope_capture.self_check import Rotation, SelfCheck, require
 
-TESTED = ("llama", "qwen2", "qwen3", "mistral", "gemma2", "gemma3_text", "phi3", "gpt2")
+TESTED = (
+    *("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma2", "gemma3_text", "phi3", "olmo2", "gpt2"),
+    *("gpt_neox", "granite", "cohere", "smollm3", "glm4", "gpt_oss", "deepseek_v3"),
+)
 NLL_ROWS = 512
 Progress = Callable[[str], None]
 
@@ -38,37 +51,49 @@ def capture_prompt(
     model_id: str = "",
     revision: str = "",
     progress: Progress = lambda _: None,
-    any_architecture: bool = False,
+    force: bool = False,
 ) -> str:
     """Writes the capture of `prompt` through `model` to `out`; returns its hash.
 
-    Errors (CaptureError): an architecture that is not tested, layers that the model lacks, values that cannot be
-    stored, a folder that cannot be written. An interrupted run leaves `out`.partial, which the same call continues.
+    The capture is compared with the model (self_check.py); the result is in the file. `force` writes it although a
+    check failed, which then marks it. Errors (CaptureError): a failed check, a model that cannot be watched, layers
+    that it lacks, values that cannot be stored, a folder that cannot be written. An interrupted run leaves
+    `out`.partial, which the same call continues.
     """
     options = options or CaptureOptions()
-    _check(model, prompt, options, any_architecture)
+    _check(model, prompt, options)
+    progress("self-check")
+    check = SelfCheck(model, prompt.ids)
+    require(check, force)
     state = _state(model, prompt, options, model_id, revision)
     file = CaptureFile(out, options, state)
     stream = _ResidualStream(out.with_name(out.name + ".stream.pt"), state)
-    nll, last = _run(model, prompt, options, file, stream, progress)
-    rope = read_rope(decoder_of(model))
-    attributes = _root_attributes(model, last, rope, options, model_id, revision)
+    nll = _run(model, prompt, options, file, stream, progress, check)
+    check.compare_loss(nll)
+
+    def abandon() -> None:
+        stream.remove()
+        file.remove()
+
+    require(check, force, abandon)
+    rope = read_rope(decoder_of(model), check.rotation or Rotation())
+    attributes = _root_attributes(model, check, rope, options, model_id, revision)
     file.write_root(attributes, _token_arrays(prompt, nll) | _rope_arrays(rope))
     digest = file.finish(progress)
     stream.remove()
     return digest
 
 
-def _check(model: Any, prompt: Prompt, options: CaptureOptions, any_architecture: bool) -> None:
-    kind = decoder_of(model).config.model_type
-    if kind not in TESTED and not any_architecture:
-        raise CaptureError(
-            f"the architecture {kind} is not tested",
-            "model",
-            "Add --any-architecture and check what is captured",
-        )
+def _check(model: Any, prompt: Prompt, options: CaptureOptions) -> None:
     if len(prompt.ids) < 2:
         raise CaptureError("the prompt has fewer than two tokens", "--text", "Give it some text")
+    positions = getattr(decoder_of(model).config, "max_position_embeddings", None)
+    if not hasattr(decoder_of(model), "rotary_emb") and positions and len(prompt.ids) > positions:
+        raise CaptureError(
+            f"the prompt has {len(prompt.ids)} tokens, the model has embeddings for {positions} positions",
+            "--max-tokens",
+            f"Ask for at most {positions}",
+        )
     most = len(layers_of(model))
     for layer in options.layers or ():
         if not 0 <= layer < most:
@@ -157,24 +182,27 @@ def _run(
     file: CaptureFile,
     stream: _ResidualStream,
     progress: Progress,
-) -> tuple[Array, dict[str, Any]]:
-    """NLL of the tokens [n] (first NaN), and the shapes that the root attributes name."""
+    check: SelfCheck,
+) -> Array:
+    """NLL of the tokens [n] (first NaN)."""
     layers = layers_of(model)
     wanted = set(options.layers) if options.layers is not None else set(range(len(layers)))
     saved = stream.load()
     done = saved[0] if saved and all(i in file.finished_layers for i in wanted if i <= saved[0]) else -1
-    facts = _static_facts(model)
+    for layer, differences in file.layer_checks().items():
+        check.take(layer, json.loads(differences))
 
     def observe(call: AttentionCall) -> None:
-        index = call.layer
-        progress(f"layer {index + 1} of {len(layers)}")
-        facts.update(head_dim=call.key.shape[2], value_dim=call.value.shape[2])
-        if index in wanted and index not in file.finished_layers:
-            file.write_layer(_record(call, model, options))
+        progress(f"layer {call.layer + 1} of {len(layers)}")
+
+    def finished(call: AttentionCall, output: Any) -> None:
+        check.add(call, output)
+        if call.layer in wanted and call.layer not in file.finished_layers:
+            file.write_layer(_record(call, model, options, check))
 
     ids = torch.tensor([prompt.ids], device=model.device)
     with torch.no_grad(), contextlib.ExitStack() as stack:
-        stack.enter_context(observed_attention(model, observe))
+        stack.enter_context(observed_attention(model, observe, finished))
         stack.enter_context(_saved_stream(model, stream, done, wanted))
         if saved and done >= 0:
             progress(f"continuing after layer {done + 1}")
@@ -182,28 +210,17 @@ def _run(
         positions = torch.arange(ids.shape[1], device=ids.device)[None]
         hidden = decoder_of(model)(input_ids=ids, position_ids=positions, use_cache=False).last_hidden_state[0]
         progress("token losses")
-        return token_nll(model, hidden, ids[0]), facts
+        return token_nll(model, hidden, ids[0])
 
 
-def _static_facts(model: Any) -> dict[str, Any]:
-    """Head sizes from the attention module, for a run that continues behind the last layer."""
-    config = decoder_of(model).config
-    heads = config.num_attention_heads
-    head_dim = getattr(config, "head_dim", None) or config.hidden_size // heads
-    return {
-        "head_dim": head_dim,
-        "value_dim": head_dim,
-        "heads": heads,
-        "kv_heads": getattr(config, "num_key_value_heads", None) or heads,
-    }
-
-
-def _record(call: AttentionCall, model: Any, options: CaptureOptions) -> LayerRecord:
+def _record(call: AttentionCall, model: Any, options: CaptureOptions, check: SelfCheck) -> LayerRecord:
     """The tensors that the options ask for and the layer's attributes."""
     window = options.q_window if 0 < options.q_window < call.query.shape[1] else 0
     tensors = {"q_window" if window else "q": call.query[:, -window:], "k": call.key, "v": call.value}
-    if options.pre_rope and call.unrotated is not None:
-        tensors |= {"q_pre": call.unrotated[0][:, -window:], "k_pre": call.unrotated[1]}
+    if options.pre_rope and call.unrotated is not None and check.rotation is not None:
+        tensors |= {"q_pre": check.rotation.before(call, 0)[:, -window:], "k_pre": check.rotation.before(call, 1)}
+    if call.sinks is not None:
+        tensors["sinks"] = call.sinks
     index = call.layer
     if options.o_proj:
         tensors["o_proj"] = output_projection(layers_of(model)[index], call.query.shape[0])
@@ -216,30 +233,28 @@ def _record(call: AttentionCall, model: Any, options: CaptureOptions) -> LayerRe
         if layer_types
         else ("sliding" if call.sliding_window else "full") + "_attention",
         "sliding_window": call.sliding_window,
-        "has_rope": hasattr(decoder_of(model), "rotary_emb"),
+        "has_rope": call.unrotated is not None,
         "qk_norm": hasattr(call.module, "q_norm"),
         "softcap": call.softcap,
+        "self_check": json_text(check.of_layer(index)),
     }
     return LayerRecord(index, tensors, attributes)
 
 
 def output_projection(layer: torch.nn.Module, heads: int) -> torch.Tensor:
     """W_o as [hidden, Hq, dv]. GPT-2's Conv1D stores it transposed."""
-    attention = attention_of(layer)
-    weight: torch.Tensor = attention.o_proj.weight if hasattr(attention, "o_proj") else attention.c_proj.weight.T
+    projection = projection_of(attention_of(layer))
+    weight: torch.Tensor = projection.weight if isinstance(projection, torch.nn.Linear) else projection.weight.T
     return weight.detach().reshape(weight.shape[0], heads, -1)
 
 
 def token_nll(model: Any, hidden: torch.Tensor, ids: torch.Tensor) -> Array:
     """-log p(token) in nats, [n], the first NaN; in blocks of rows, because n x vocabulary logits may not fit."""
-    head = model.get_output_embeddings()
-    cap = getattr(decoder_of(model).config, "final_logit_softcapping", None)
     parts = [torch.tensor([torch.nan])]
     for begin in range(0, len(ids) - 1, NLL_ROWS):
         target = ids[begin + 1 : begin + 1 + NLL_ROWS]
-        logits = head(hidden[begin : begin + len(target)])
-        logits = torch.tanh(logits / cap) * cap if cap else logits
-        parts.append(torch.nn.functional.cross_entropy(logits.float(), target, reduction="none").cpu())
+        logits = logits_of(model, hidden[begin : begin + len(target)])
+        parts.append(torch.nn.functional.cross_entropy(logits, target, reduction="none").cpu())
     nll: Array = torch.cat(parts).numpy().astype(np.float32)
     return nll
 
@@ -265,7 +280,7 @@ def _rope_arrays(rope: RopeFacts | None) -> dict[str, Array]:
 
 def _root_attributes(
     model: Any,
-    facts: dict[str, Any],
+    check: SelfCheck,
     rope: RopeFacts | None,
     options: CaptureOptions,
     model_id: str,
@@ -281,11 +296,13 @@ def _root_attributes(
         "transformers_version": transformers.__version__,
         "attn_implementation": "sdpa",
         "num_layers": len(layers_of(model)),
-        "num_q_heads": facts["heads"],
-        "num_kv_heads": facts["kv_heads"],
-        "head_dim": facts["head_dim"],
-        "value_dim": facts["value_dim"],
+        "num_q_heads": check.shapes["heads"],
+        "num_kv_heads": check.shapes["kv_heads"],
+        "head_dim": check.shapes["head_dim"],
+        "value_dim": check.shapes["value_dim"],
         "rope": json_text(rope.attribute if rope else {"type": "none", "rotary_dim": 0, "layout": "half"}),
         "config_json": json_text(_published_config(model)),
+        "architecture_tested": decoder_of(model).config.model_type in TESTED,
+        "self_check": json_text({"checks": check.checks(), "model_dtype": str(model.dtype).removeprefix("torch.")}),
     }
     return attributes | ({"notes": options.notes} if options.notes else {})

@@ -16,6 +16,7 @@ import numpy as np
 from kvscope_capture.command import DTYPES, load_model, show
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import SegmentKind
+from kvscope_capture.self_check import SelfCheck
 from kvscope_press.calibration import Row, Setting, add_rows
 from kvscope_press.measuring import Losses, answer_loss, full_nll, generate
 from kvscope_press.pruned_context import PrunedContext, model_heads
@@ -135,7 +136,11 @@ def run(arguments: argparse.Namespace) -> None:
     model, tokenizer = load_model(arguments.model, arguments.revision, arguments.compute_dtype, arguments.device)
     for selection in selections:
         check(selection, tokens, *model_heads(model))
+    model_check = SelfCheck(model, tokens.ids)
     full = full_nll(model, tokens.ids)
+    model_check.compare_loss(full)
+    if sentence := model_check.failure():
+        raise CaptureError(sentence, arguments.model, "Lists cannot be measured on this architecture")
     measured, lines = [], []
     for index, selection in enumerate(selections):
         show(f"list {index + 1} of {len(selections)}")

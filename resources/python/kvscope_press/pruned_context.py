@@ -22,8 +22,8 @@ from kvscope_capture.attention import (
     attention_implementation,
     decoder_of,
     layers_of,
+    logits_of,
     observed_attention,
-    resolve_scaling,
 )
 from kvscope_capture.errors import CaptureError
 from kvscope_press.recorded_selection import HeadSelection, RecordedSelection
@@ -108,13 +108,6 @@ def decode(model: Any, ids: list[int], begin: int, **kwargs: Any) -> torch.Tenso
     return hidden
 
 
-def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
-    """Logits of hidden states, float32, with the model's cap on them."""
-    cap = getattr(decoder_of(model).config, "final_logit_softcapping", None)
-    logits: torch.Tensor = model.get_output_embeddings()(hidden)
-    return (torch.tanh(logits / cap) * cap if cap else logits).float()
-
-
 class ReadContext:
     """The tokens before a cut after one pass through the model, unpruned: what many selections are tried on."""
 
@@ -188,17 +181,7 @@ class PrunedContext:
         def attend(
             module: Any, query: Any, key: Any, value: Any, attention_mask: Any, scaling: Any = None, **kwargs: Any
         ) -> tuple[torch.Tensor, None]:
-            call = AttentionCall(
-                module=module,
-                layer=int(module.layer_idx),
-                query=query[0],
-                key=key[0],
-                value=value[0],
-                scaling=resolve_scaling(module, scaling, query.shape[-1]),
-                sliding_window=int(kwargs.get("sliding_window") or 0),
-                softcap=float(kwargs.get("softcap") or 0.0),
-                unrotated=None,
-            )
+            call = AttentionCall.of(module, query, key, value, None, scaling, kwargs)
             out = attend_behind(self._layers[call.layer], call, self.cut)
             return out.transpose(0, 1)[None].to(query.dtype).contiguous(), None
 
@@ -232,6 +215,10 @@ def attend_behind(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Te
     if call.sliding_window:
         hidden = hidden | (positions[:, None] <= now - call.sliding_window)
     logits = logits.masked_fill(hidden, -torch.inf)
+    if call.sinks is not None:  # a sink is a token of value 0 and weight 1 that nothing evicts
+        sinks = call.sinks.to(logits)[:, None, None].expand(-1, queries, 1)
+        logits, values = torch.cat([logits, sinks], -1), torch.nn.functional.pad(values, (0, 0, 0, 1))
+        numerator, denominator = (torch.nn.functional.pad(w, (0, 1), value=1.0) for w in (numerator, denominator))
     return weighted_attention(logits, values, numerator, denominator, layer.shares_one_set())
 
 

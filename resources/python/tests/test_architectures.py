@@ -14,7 +14,7 @@ import torch
 from tiny_models import CONFIGS, LetterTokenizer, random_ids, tiny_model
 
 from kvscope_capture import CaptureOptions, Prompt, capture_prompt, hash_of_capture
-from kvscope_capture.attention import attention_of, layers_of
+from kvscope_capture.attention import attention_of, layers_of, projection_of
 
 TOKENS = 40
 ROUNDING = 2e-5  # float32 model against double recomputation, relative to the largest output
@@ -23,6 +23,7 @@ ROUNDING = 2e-5  # float32 model against double recomputation, relative to the l
 def naive_attention(q: Any, k: Any, v: Any, group: h5py.Group) -> Any:
     """[n, Hq, dv] by loops over heads and rows in double, from the layer's attributes alone."""
     scaling, window, cap = (float(group.attrs[name]) for name in ("scaling", "sliding_window", "softcap"))
+    sinks = group["sinks"][()].tolist() if "sinks" in group else None
     out = np.zeros((q.shape[1], q.shape[0], v.shape[2]))
     for head, kv_head in enumerate(group.attrs["kv_of_q"]):
         for i in range(q.shape[1]):
@@ -30,17 +31,23 @@ def naive_attention(q: Any, k: Any, v: Any, group: h5py.Group) -> Any:
             logits = [scaling * float(np.dot(q[head, i], k[kv_head, j])) for j in range(first, i + 1)]
             logits = [cap * math.tanh(x / cap) for x in logits] if cap else logits
             weights = np.exp(np.array(logits) - max(logits))
-            out[i, head] = (weights / weights.sum()) @ v[kv_head, first : i + 1]
+            further = math.exp(sinks[head] - max(logits)) if sinks else 0.0
+            out[i, head] = (weights / (weights.sum() + further)) @ v[kv_head, first : i + 1]
     return out
 
 
 def inverse_rotation(keys: Any, inv_freq: Any, rope: dict[str, Any], positions: Any) -> Any:
-    """Pairs (c, c + half) of the first rotary_dim components, turned back and divided by the magnitude."""
-    half = rope["rotary_dim"] // 2
+    """Pairs of the rotary_dim components from rotary_begin on, turned back and divided by the magnitude."""
+    half, begin, scale = rope["rotary_dim"] // 2, rope.get("rotary_begin", 0), rope["attention_scaling"]
     angle = positions[:, None] * inv_freq.astype(np.float64)
-    cos, sin = np.cos(angle), np.sin(angle)
-    a, b, scale = keys[..., :half], keys[..., half : 2 * half], rope["attention_scaling"]
-    return np.concatenate([(a * cos + b * sin) / scale, (b * cos - a * sin) / scale, keys[..., 2 * half :]], -1)
+    turned = keys.copy()
+    for pair in range(half):
+        apart = rope["layout"] == "interleaved"
+        i, j = (begin + 2 * pair, begin + 2 * pair + 1) if apart else (begin + pair, begin + half + pair)
+        cos, sin = np.cos(angle[:, pair]), np.sin(angle[:, pair])
+        turned[..., i] = (keys[..., i] * cos + keys[..., j] * sin) / scale
+        turned[..., j] = (keys[..., j] * cos - keys[..., i] * sin) / scale
+    return turned
 
 
 def model_with_outputs(name: str) -> tuple[Any, dict[int, Any], dict[int, Any]]:
@@ -49,8 +56,7 @@ def model_with_outputs(name: str) -> tuple[Any, dict[int, Any], dict[int, Any]]:
     before: dict[int, Any] = {}
     after: dict[int, Any] = {}
     for index, layer in enumerate(layers_of(model)):
-        attention = attention_of(layer)
-        projection = attention.o_proj if hasattr(attention, "o_proj") else attention.c_proj
+        projection = projection_of(attention_of(layer))
 
         def note(_module: Any, inputs: Any, output: Any, index: int = index) -> None:
             before[index], after[index] = inputs[0][0].double().numpy(), output[0].double().numpy()
@@ -60,8 +66,7 @@ def model_with_outputs(name: str) -> tuple[Any, dict[int, Any], dict[int, Any]]:
 
 
 def bias_of(layer: Any) -> Any:
-    attention = attention_of(layer)
-    bias = attention.o_proj.bias if hasattr(attention, "o_proj") else attention.c_proj.bias
+    bias = projection_of(attention_of(layer)).bias
     return 0.0 if bias is None else bias.detach().double().numpy()
 
 
@@ -98,8 +103,9 @@ def test_keys_before_rope_are_the_inverse_of_the_rotated(name: str, tmp_path: pa
     with h5py.File(tmp_path / "c.h5") as file:
         rope, positions = json.loads(file.attrs["rope"]), file["tokens/position_ids"][()]
         for group in file["layers"].values():
-            assert bool(group.attrs["has_rope"]) == (name != "gpt2") == ("k_pre" in group)
-            if name == "gpt2":
+            rotates = name != "gpt2" and (name, group.name) != ("smollm3", "/layers/01")
+            assert bool(group.attrs["has_rope"]) == rotates == ("k_pre" in group)
+            if not rotates:
                 continue
             own = f"rope/{group.attrs['attn_type']}/inv_freq"
             inv_freq = file[own if own in file else "rope/inv_freq"][()]
@@ -131,6 +137,9 @@ def test_traits_are_recorded(tmp_path: pathlib.Path) -> None:
     assert seen["llama"][1]["type"] == "llama3" and seen["llama"][1]["factor"] == 8.0
     assert seen["llama-yarn"][1]["attention_scaling"] > 1.1
     assert seen["gpt2"][2] == [] and seen["gpt2"][1]["rotary_dim"] == 0
+    assert [seen[name][1]["layout"] for name in ("cohere", "glm4", "llama")] == ["interleaved", "interleaved", "half"]
+    assert seen["deepseek-v3"][1]["rotary_begin"] == 16 and seen["deepseek-v3"][1]["rotary_dim"] == 8
+    assert [bool(layer["has_rope"]) for layer in seen["smollm3"][0]] == [True, False, True]
 
 
 def test_long_prompts_change_the_frequencies_of_longrope(tmp_path: pathlib.Path) -> None:

@@ -144,9 +144,6 @@ def test_refusals_leave_nothing_behind(tmp_path: pathlib.Path) -> None:
         capture_prompt(model, prompt_of(1), tmp_path / "c.h5")
     with pytest.raises(CaptureError, match="the folder does not exist"):
         capture_prompt(model, prompt_of(), tmp_path / "no" / "c.h5")
-    model.config.model_type = "mamba"
-    with pytest.raises(CaptureError, match="mamba is not tested"):
-        capture_prompt(model, prompt_of(), tmp_path / "c.h5")
     assert list(tmp_path.iterdir()) == []
 
 

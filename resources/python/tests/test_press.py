@@ -19,7 +19,7 @@ from kvscope_press.pruned_context import weighted_attention
 from kvscope_press.recorded_selection import whole_selection
 
 TOKENS, CUT, SEED = 30, 19, 4
-MODELS = ["llama", "qwen3", "mistral", "gemma2", "gemma3", "phi3", "gpt2"]
+MODELS = ["llama", "qwen3", "mistral", "gemma2", "gemma3", "phi3", "gpt2", "gpt-oss", "granite", "deepseek-v3"]
 WANTED = list(range(CUT + 1, TOKENS))
 
 
@@ -64,7 +64,9 @@ def dense_logits(model: Any, ids: list[int], selection: RecordedSelection) -> An
                 num, den = torch.zeros(CUT), torch.zeros(CUT)
                 num[chosen.query_heads[head]] = den[chosen.query_heads[head]] = 1
             for i in range(q.shape[2]):
-                above, below = torch.zeros(v.shape[3], dtype=torch.float64), 0.0
+                sinks = kwargs.get("s_aux")
+                above = torch.zeros(v.shape[3], dtype=torch.float64)
+                below = 0.0 if sinks is None else float(sinks[head].double().exp())
                 first = max(0, i - kwargs["sliding_window"] + 1) if kwargs.get("sliding_window") else 0
                 for j in range(first, i + 1):
                     logit = float(scaling) * float(q[0, head, i].double() @ k[0, kv, j].double())
@@ -83,7 +85,7 @@ def dense_logits(model: Any, ids: list[int], selection: RecordedSelection) -> An
 
 
 def heads_of(name: str) -> int:
-    return 4 if name == "gpt2" else 2
+    return 4 if name in ("gpt2", "deepseek-v3") else 2
 
 
 @pytest.mark.parametrize("kind", ["plain", "one_set", "two_sets", "query_heads"])

@@ -78,6 +78,51 @@ CONFIGS: dict[str, Any] = {
         rope_parameters=long_rope(4),
         original_max_position_embeddings=24,
     ),
+    "mixtral": lambda: transformers.MixtralConfig(**COMMON, num_local_experts=4, num_experts_per_tok=2),
+    "qwen3-moe": lambda: transformers.Qwen3MoeConfig(
+        **COMMON, head_dim=16, num_experts=4, num_experts_per_tok=2, moe_intermediate_size=16
+    ),
+    "olmo2": lambda: transformers.Olmo2Config(**COMMON),
+    "granite": lambda: transformers.GraniteConfig(
+        **COMMON, attention_multiplier=0.05, logits_scaling=4.0, residual_multiplier=0.5, embedding_multiplier=2.0
+    ),
+    "cohere": lambda: transformers.CohereConfig(**COMMON, logit_scale=0.25),
+    "smollm3": lambda: transformers.SmolLM3Config(**COMMON, no_rope_layers=[1, 0, 1], use_sliding_window=False),
+    "glm4": lambda: transformers.Glm4Config(**COMMON, head_dim=16, partial_rotary_factor=0.5),
+    "gpt-neox": lambda: transformers.GPTNeoXConfig(
+        vocab_size=VOCABULARY,
+        hidden_size=32,
+        intermediate_size=48,
+        num_hidden_layers=3,
+        num_attention_heads=4,
+        max_position_embeddings=512,
+        rotary_pct=0.5,
+        bos_token_id=0,
+        eos_token_id=0,
+    ),
+    "gpt-oss": lambda: transformers.GptOssConfig(
+        **COMMON,
+        head_dim=16,
+        sliding_window=9,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+        rope_parameters=yarn_rope(),
+    ),
+    "deepseek-v3": lambda: transformers.DeepseekV3Config(
+        **COMMON | dict(num_key_value_heads=4),
+        q_lora_rank=24,
+        kv_lora_rank=16,
+        qk_nope_head_dim=16,
+        qk_rope_head_dim=8,
+        v_head_dim=12,
+        n_routed_experts=4,
+        num_experts_per_tok=2,
+        n_group=1,
+        topk_group=1,
+        moe_intermediate_size=16,
+        first_k_dense_replace=1,
+    ),
     "gpt2": lambda: transformers.GPT2Config(
         vocab_size=VOCABULARY, n_embd=32, n_layer=3, n_head=4, n_positions=512, bos_token_id=0, eos_token_id=0
     ),
@@ -95,6 +140,9 @@ def tiny_model(name: str, seed: int = 0) -> Any:
                 parameter.normal_(std=0.25)
             else:
                 parameter.add_(torch.randn_like(parameter) * 0.1)
+        for name, parameter in model.named_parameters():
+            if name.endswith("sinks"):
+                parameter.normal_(std=2.0)
     return model
 
 

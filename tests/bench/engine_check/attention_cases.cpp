@@ -117,6 +117,12 @@ void addColumnCases(std::vector<EngineCase>& cases) {
     thinned.rule.slidingWindow = 4;
     thinned.firstQuery = 66;
     addColumnCase(cases, "queries-that-see-nothing", thinned);
+    for (const auto& [name, queries] : {std::pair("sinks", 7), std::pair("sinks-many-queries", 33)}) {
+        naive::Attention sinks = attention(queries, 75, 16);
+        sinks.rule.sinks = {0, 2.5F, -30, 8, 40, -1};
+        sinks.rule.slidingWindow = 20;
+        addColumnCase(cases, name, sinks);
+    }
 }
 
 void addWeightedCases(std::vector<EngineCase>& cases) {
@@ -133,6 +139,11 @@ void addWeightedCases(std::vector<EngineCase>& cases) {
     estimator.rule.slidingWindow = 25;
     estimator.rule.softcap = 3;
     cases.push_back(weightedCase("two-samples-sliding-softcap", estimator));
+    naive::Weighted sinks = estimator;
+    sinks.rule.sinks = {0.5F, 7, -40, 30};
+    cases.push_back(weightedCase("sinks", sinks));
+    sinks.kept = {{{}, {}, {}, {}}, {{3}, {}, {}, {}}};
+    cases.push_back(weightedCase("sinks-without-tokens", sinks));
     for (WeightedSet& set : estimator.kept) // one sample, its own weights below the line (B7)
         set.denominator.clear(), set.denominatorWeights.assign(set.numerator.size(), 4.0F);
     cases.push_back(weightedCase("one-sample-two-weights", estimator));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kvscope::check {
 
@@ -75,10 +76,10 @@ EngineCase chunksCaseOf(const std::string& name, const naive::ChunksCase& in) {
 /// With all digits of a float, and as 16-bit captures have them.
 void addChunksCase(std::vector<EngineCase>& cases, const std::string& name, std::int64_t n, std::int64_t chunk,
                    std::int64_t zeroKeys, std::int64_t uniformRows, double softcap, double scaling,
-                   std::int64_t window = 0) {
+                   std::int64_t window = 0, std::vector<float> sinks = {}) {
     naive::ChunksCase in{randomBlock(82, 6, n, 20),
                          randomBlock(83, 2, n, 20, 1, 0.3),
-                         AttentionRule{scaling, softcap, window, {0, 1, 1, 0, 1, 0}},
+                         AttentionRule{scaling, softcap, window, {0, 1, 1, 0, 1, 0}, std::move(sinks)},
                          chunk,
                          zeroKeys,
                          uniformRows};
@@ -118,6 +119,7 @@ std::vector<EngineCase> compactorCases() {
     addChunksCase(cases, "uniform-rows", 101, 32, 0, 27, 2.5, 0.3);
     addChunksCase(cases, "one-chunk", 77, 300, 0, 0, 0, 1);
     addChunksCase(cases, "chunk-of-one", 9, 1, 0, 0, 0, 1);
+    addChunksCase(cases, "sinks", 101, 32, 27, 27, 2.5, 0.3, 9, {0, 3, -2, 20, -50, 1});
     addChunksCase(cases, "one-row", 1, 256, 255, 255, 0, 1);
     addChunksCase(cases, "sliding", 150, 64, 0, 0, 0, 0.3, 20);
     addChunksCase(cases, "sliding-one", 70, 32, 0, 0, 0, 1, 1);

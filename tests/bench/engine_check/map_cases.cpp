@@ -142,6 +142,13 @@ std::vector<EngineCase> mapCases() {
     logits.input.value = MapValue::Logit;
     logits.input.rule.softcap = 6;
     addMapCase(cases, "logits-softcap", logits);
+    for (const std::vector<std::int32_t>& heads : std::vector<std::vector<std::int32_t>>{{3}, {1, 3}}) {
+        naive::Map sinks = mapOf(70, 100, 20);
+        sinks.input.queryHeads = heads;
+        for (int h = 0; h < 6; ++h) sinks.input.rule.sinks.push_back(3.0F - float(h));
+        addMapCase(cases, heads.size() == 1 ? "sinks" : "sinks-group", sinks);
+        addMapCase(cases, heads.size() == 1 ? "sinks-known-sums" : "sinks-group-known-sums", sinks, true);
+    }
     naive::Map one = mapOf(1, 1, 4);
     one.input.height = one.input.width = 1;
     addMapCase(cases, "one-token", one);

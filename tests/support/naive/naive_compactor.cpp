@@ -118,6 +118,7 @@ Numbers attentionChunkSums(const ChunksCase& in) {
             for (const double logit : logits) top = std::max(top, logit);
             for (const double logit : logits) total += std::exp(logit - top);
             total += double(zeros) * std::exp(-top);
+            if (!in.rule.sinks.empty()) total += std::exp(double{in.rule.sinks[std::size_t(h)]} - top);
             for (std::int64_t i = begin; i < end; ++i)
                 sums[std::size_t(h * n + i)] += std::exp(logits[std::size_t(i - begin)] - top) / total;
             if (partial && j == begin)

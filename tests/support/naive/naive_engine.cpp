@@ -103,7 +103,7 @@ Numbers attentionColumnSums(const Attention& in) {
             }
             const double top = *std::max_element(logits.begin(), logits.end());
             if (top == -kInfinity) continue;
-            double denominator = 0;
+            double denominator = in.rule.sinks.empty() ? 0 : std::exp(double{in.rule.sinks[std::size_t(h)]} - top);
             for (double l : logits) denominator += std::exp(l - top);
             for (std::size_t i = 0; i < sums.size(); ++i) sums[i] += std::exp(logits[i] - top) / denominator;
         }
@@ -192,13 +192,15 @@ Numbers weightedAttention(const Weighted& in) {
                     below[std::size_t(lower[i])] +=
                         set.denominatorWeights.empty() ? 1 : double{set.denominatorWeights[i]};
             }
-            double top = -kInfinity, denominator = 0, squares = 0;
+            // A sink is a token of value 0, weight 1 and its own logit, which every query sees.
+            double top = in.rule.sinks.empty() ? -kInfinity : double{in.rule.sinks[std::size_t(h)]}, squares = 0;
             Numbers logits(above.size(), -kInfinity), sum(std::size_t(in.values.width), 0.0);
             for (std::int64_t i = 0; i < in.keys.rows; ++i)
                 if (visible(in.rule, position, i) && (above[std::size_t(i)] != 0 || below[std::size_t(i)] != 0)) {
                     logits[std::size_t(i)] = logitOf(in.rule, dot(in.queries, h, j, in.keys, kv, i));
                     top = std::max(top, logits[std::size_t(i)]);
                 }
+            double denominator = in.rule.sinks.empty() ? 0 : std::exp(double{in.rule.sinks[std::size_t(h)]} - top);
             for (std::size_t i = 0; i < logits.size() && top > -kInfinity; ++i) {
                 const double e = std::exp(logits[i] - top);
                 denominator += below[i] * e;

@@ -38,7 +38,9 @@ Numbers rowOf(const Map& map, std::int64_t head, std::int64_t position) {
     return logits;
 }
 
-double logSumExp(const Numbers& logits) {
+/// Of a row of `head`, its attention sink included.
+double logSumExp(Numbers logits, const AttentionRule& rule, std::int64_t head) {
+    if (!rule.sinks.empty()) logits.push_back(double{rule.sinks[std::size_t(head)]});
     const double top = *std::max_element(logits.begin(), logits.end());
     double sum = 0;
     for (const double x : logits) sum += std::exp(x - top);
@@ -51,7 +53,7 @@ Numbers cellsOf(const Map& map, std::int64_t position) {
     Numbers cells(std::size_t(map.keys.rows), in.combine == GroupRule::Max ? kHidden : 0.0);
     for (const std::int32_t head : in.queryHeads) {
         const Numbers logits = rowOf(map, head, position);
-        const double sum = logSumExp(logits);
+        const double sum = logSumExp(logits, in.rule, head);
         for (std::size_t i = 0; i < cells.size(); ++i) {
             const double cell = in.value == MapValue::Logit ? logits[i] : std::exp(logits[i] - sum);
             cells[i] = in.combine == GroupRule::Max ? std::max(cells[i], cell) : cells[i] + cell;
@@ -94,7 +96,7 @@ Numbers attentionMap(const Map& map) {
                 }
             for (std::size_t h = 0; h < in.queryHeads.size() && in.value == MapValue::Weight; ++h)
                 sums[h * std::size_t(map.queries.rows) + std::size_t(position - in.firstQuery)] =
-                    logSumExp(rowOf(map, in.queryHeads[h], position));
+                    logSumExp(rowOf(map, in.queryHeads[h], position), in.rule, in.queryHeads[h]);
         }
     for (double& cell : cells) cell = cell == kHidden ? -1 : cell;
     cells.insert(cells.end(), columns.begin(), columns.end());
