@@ -20,6 +20,11 @@ Colour colourOf(const PaneData& pane, const Viewport& viewport) {
     return policyStyle(pane.policyId, viewport.theme).colour;
 }
 
+LegendEntry curveEntry(std::string label, const PaneData& pane, const Viewport& viewport) {
+    const PolicyStyle style = policyStyle(pane.policyId, viewport.theme);
+    return {std::move(label), style.marker, style.colour, {style.colour, 1.6, {}}, 3, true};
+}
+
 PointCloudItem marksOf(std::vector<Point> points, const PaneData& pane, const Viewport& viewport, const char* name) {
     PointCloudItem marks;
     marks.points = std::make_shared<const std::vector<Point>>(std::move(points));
@@ -42,12 +47,7 @@ Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, con
     const double low = std::max(-1.0, least - 0.08 * (1 - least) - 1e-4);
     const auto n = static_cast<double>(pane.result->visible);
     Chart chart(viewport,
-                {{letteredName(pane) + ": cache and block",
-                  policyStyle(pane.policyId, viewport.theme).marker,
-                  colour,
-                  {colour, 1.6, {}},
-                  3,
-                  true},
+                {curveEntry(letteredName(pane) + ": cache and block", pane, viewport),
                  lineEntry("no drift", {theme.text2, 1, {5, 3}})},
                 {0, n, AxisScale::Position, "Tokens processed"},
                 {low, 1 + 0.06 * (1 - low), AxisScale::Linear, "cos(its mean key, mean of all keys)"});
@@ -76,12 +76,7 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
         smallest = size.block > 0 && smallest == 1 ? static_cast<double>(size.block) : smallest;
     }
     Chart chart(viewport,
-                {{letteredName(pane) + ", simulated",
-                  policyStyle(pane.policyId, viewport.theme).marker,
-                  colour,
-                  {colour, 1.6, {}},
-                  3,
-                  true},
+                {curveEntry(letteredName(pane) + ", simulated", pane, viewport),
                  lineEntry("the prompt at once", {theme.text2, 1, {5, 3}})},
                 {smallest / 1.3, 1.3 * largest, AxisScale::Logarithmic, "Tokens per block"},
                 {std::max(0.0, low - 0.3 * (high - low) - 1e-6), high + 0.3 * (high - low) + 1e-6, AxisScale::Linear,

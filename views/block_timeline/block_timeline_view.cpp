@@ -130,14 +130,8 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, 0, n});
     const std::vector<LegendEntry> legend = {
         areaEntry(letteredName(pane) + ", simulated", policyStyle(pane.policyId, viewport.theme).colour),
-        {input.cursor ? "in the cache" : "in the cache to the end",
-         Marker::Circle,
-         colourOf(false, theme),
-         {},
-         3,
-         true},
-        {"until it is evicted", Marker::Circle, colourOf(true, theme), {}, 3, true},
-        ringEntry("evicted", {theme.evicted, 1.2, {}})};
+        barEntry(input.cursor ? "in the cache" : "in the cache to the end", colourOf(false, theme)),
+        barEntry("until it is evicted", colourOf(true, theme)), ringEntry("evicted", {theme.evicted, 1.2, {}})};
     Chart chart(viewport, legend, {range.xMin, range.xMax, AxisScale::Position, "Tokens processed"},
                 {range.yMax, range.yMin, AxisScale::Position, "Token position (0-based)"});
     SceneBuilder builder = chart.builder(viewport);
@@ -157,13 +151,9 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
 ViewTable measuresTable(const BlockTimelineData& data, bool drift) {
     std::vector<std::vector<std::string>> rows;
     for (const auto& step : data.drift)
-        if (drift)
-            rows.push_back(
-                {std::to_string(step.end), fmt::format("{:.9g}", step.cosine), fmt::format("{:.9g}", step.ratio)});
+        if (drift) rows.push_back(tableRow(step.end, step.cosine, step.ratio));
     for (const auto& size : data.sizes)
-        if (!drift)
-            rows.push_back({std::to_string(size.block), fmt::format("{:.9g}", size.error),
-                            fmt::format("{:.6f}", size.overlap), std::to_string(size.steps)});
+        if (!drift) rows.push_back(tableRow(size.block, size.error, fmt::format("{:.6f}", size.overlap), size.steps));
     return drift ? tableOf({"tokens read", "cosine of the means", "ratio of their lengths"}, std::move(rows))
                  : tableOf({"tokens per block (0: at once)", "output error", "Jaccard with at once", "steps"},
                            std::move(rows));
@@ -285,8 +275,9 @@ public:
         std::vector<std::vector<std::string>> rows;
         if (whyNoPicture(input, options).empty())
             for (const Life& life : livesOf(input, *activePane(input)->result))
-                rows.push_back({std::to_string(life.token), tokenText(input, life.token),
-                                life.evicted ? std::to_string(life.left) : "", life.evicted ? "evicted" : "kept"});
+                rows.push_back(tableRow(life.token, tokenText(input, life.token),
+                                        life.evicted ? std::to_string(life.left) : "",
+                                        life.evicted ? "evicted" : "kept"));
         return tableOf({"token", "text", "left after token", "state"}, std::move(rows));
     }
 

@@ -129,22 +129,11 @@ std::vector<std::string> rowOf(const CalibrationViewData& data, const Calibratio
     const double k = curvatureOf(series, options);
     const NeededRetention needed = neededBy(series, options);
     const CalibrationMisfit misfit = misfitOf(data, series, options).misfit;
-    return {std::string(1, series.letter),
-            series.policyName,
-            series.variant,
-            series.context,
-            kindOf(series),
-            triple ? number(triple->retention) : "",
-            triple ? number(triple->quality) : "",
-            triple ? number(calibrationCurve(k, triple->retention)) : "",
-            number(k),
-            number(options.real("tau")),
-            number(needed.retention),
-            number(needed.band.low),
-            number(needed.band.high),
-            series.origin,
-            number(misfit.rms),
-            number(misfit.explained())};
+    return tableRow(series.letter, series.policyName, series.variant, series.context, kindOf(series),
+                    triple ? number(triple->retention) : "", triple ? number(triple->quality) : "",
+                    triple ? number(calibrationCurve(k, triple->retention)) : "", number(k),
+                    number(options.real("tau")), number(needed.retention), number(needed.band.low),
+                    number(needed.band.high), series.origin, number(misfit.rms), number(misfit.explained()));
 }
 
 class CalibrationView final : public View {

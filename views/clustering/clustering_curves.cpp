@@ -41,15 +41,8 @@ PlotFrame ClusteringPainter::delta(const Box& area) {
                 line.push_back(plot.frame.toPixels(relative ? curve.radius[p] : curve.radius[p] * curve.median,
                                                    static_cast<double>(curve.clusters[p])));
         if (line.size() > 1) m_builder.polyline(line, strokeOf(i, m_colour, m_theme));
-        auto points = std::make_shared<const std::vector<Point>>(std::move(line));
-        m_builder.points({points,
-                          nullptr,
-                          PickId::Kind::None,
-                          Marker::TriangleDown,
-                          2.6,
-                          strokeOf(i, m_colour, m_theme).colour,
-                          {},
-                          curve.source});
+        m_builder.marks(curve.source, std::move(line), Marker::TriangleDown, 2.6,
+                        strokeOf(i, m_colour, m_theme).colour);
     }
     m_builder.popClip();
     m_builder.rectangle(plot.frame.plot, kTransparent, {}, 0, {PickId::Kind::Cell, -2});
@@ -152,11 +145,8 @@ PlotFrame ClusteringPainter::sampling(const Box& area) {
 std::vector<LegendEntry> ClusteringPainter::legend(const std::string& picture) const {
     std::vector<LegendEntry> entries;
     const auto diamond = [&](std::string label, bool filled) {
-        entries.push_back({std::move(label),
-                           Marker::Diamond,
-                           filled ? m_theme.anchor : kTransparent,
-                           {filled ? m_theme.text1 : ballColour(), 1, {}},
-                           4});
+        entries.push_back(markEntry(std::move(label), Marker::Diamond, filled ? m_theme.anchor : kTransparent, 4,
+                                    {filled ? m_theme.text1 : ballColour(), 1, {}}));
     };
     if (picture == "delta")
         for (std::size_t i = 0; i < m_data.curves.size(); ++i)
@@ -166,11 +156,8 @@ std::vector<LegendEntry> ClusteringPainter::legend(const std::string& picture) c
         diamond("cluster of one", false);
         const std::string& balls = m_options.choice("balls");
         if (balls != "none")
-            entries.push_back({balls == "head" ? "ball of max ‖k − x‖ ≤ δ" : "its members in this plane",
-                               Marker::Circle,
-                               withAlpha(m_colour, 0.1),
-                               {ballColour(), 1.2, {}},
-                               5});
+            entries.push_back(markEntry(balls == "head" ? "ball of max ‖k − x‖ ≤ δ" : "its members in this plane",
+                                        Marker::Circle, withAlpha(m_colour, 0.1), 5, {ballColour(), 1.2, {}}));
     }
     if (picture == "overview" && m_data.centres)
         diamond(fmt::format("{} greedy centres", formatCount(std::ssize(m_data.centres->order))), true);

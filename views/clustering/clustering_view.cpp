@@ -247,17 +247,17 @@ public:
         if (data && data->stream) {
             const StreamState state = streamState(*data->stream, input.cursor);
             for (std::size_t c = 0; c < state.clusters; ++c)
-                rows.push_back({std::to_string(c), std::to_string(data->stream->representatives[c]),
-                                tokenText(input, data->stream->representatives[c]), std::to_string(state.counts[c]),
-                                fmt::format("{:.6g}", state.radii[c]),
-                                fmt::format("{}", fmt::join(state.clusterSlots[c], " "))});
+                rows.push_back(tableRow(c, data->stream->representatives[c],
+                                        tokenText(input, data->stream->representatives[c]), state.counts[c],
+                                        fmt::format("{:.6g}", state.radii[c]),
+                                        fmt::format("{}", fmt::join(state.clusterSlots[c], " "))));
             return tableOf({"cluster", "representative", "text", "tokens", "radius", "slots"}, std::move(rows));
         }
         for (std::size_t i = 0; data && i < data->coverOrder.size(); ++i) {
             const bool inBudget = data->centres && i < data->centres->cellSize.size();
-            rows.push_back({std::to_string(i + 1), std::to_string(data->coverOrder[i]),
-                            tokenText(input, data->coverOrder[i]), fmt::format("{:.6g}", data->coverRadius[i]),
-                            inBudget ? std::to_string(data->centres->cellSize[i]) : "-"});
+            rows.push_back(tableRow(i + 1, data->coverOrder[i], tokenText(input, data->coverOrder[i]),
+                                    fmt::format("{:.6g}", data->coverRadius[i]),
+                                    inBudget ? std::to_string(data->centres->cellSize[i]) : "-"));
         }
         return tableOf({"k", "centre", "text", "radius", "nearest_keys"}, std::move(rows));
     }

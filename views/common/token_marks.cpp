@@ -8,25 +8,16 @@ namespace kvscope {
 
 namespace {
 
-struct CloudStyle {
-    const char* name;
-    TokenState state;
-    Marker marker;
-    double radius;
-    Colour fill;
-    Stroke stroke;
-};
-
-void drawCloud(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, std::int64_t stride,
-               const CloudStyle& style) {
+void drawCloud(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& marks, TokenState state,
+               std::int64_t stride, Marker marker, double radius, Colour fill, Stroke stroke) {
     GatheredMarks cloud;
     std::int64_t seen = 0;
     for (std::size_t i = 0; i < marks.places.size(); ++i) {
         const auto token = static_cast<TokenIndex>(i);
-        if (marks.states[i] != style.state || !marks.hasPlace(token) || seen++ % stride != 0) continue;
+        if (marks.states[i] != state || !marks.hasPlace(token) || seen++ % stride != 0) continue;
         cloud.add(frame.toPixels(marks.places[i].x, marks.places[i].y), token);
     }
-    builder.points(cloud.as(style.name, PickId::Kind::Token, style.marker, style.radius, style.fill, style.stroke));
+    builder.points(cloud.as(stateName(state), PickId::Kind::Token, marker, radius, fill, std::move(stroke)));
 }
 
 RingedMark ringedMark(const TokenMarks& marks, const PlotFrame& frame, TokenIndex token, const Theme& theme) {
@@ -75,22 +66,12 @@ std::int64_t drawTokenMarks(SceneBuilder& builder, const PlotFrame& frame, const
                             const TokenFocus& focus, const Theme& theme) {
     const std::int64_t evicted = countOf(marks, TokenState::Evicted), stride = markStride(marks);
     const double fade = focus.brushing ? 0.25 : 1, keptFade = focus.brushing ? 0.3 : 1;
-    drawCloud(builder, frame, marks, stride,
-              {"evicted",
-               TokenState::Evicted,
-               Marker::Circle,
-               marks.evictedRadius,
-               kTransparent,
-               {withAlpha(theme.evicted, fade), 1, {}}});
-    drawCloud(builder, frame, marks, 1,
-              {"protected",
-               TokenState::Protected,
-               Marker::Square,
-               marks.keptRadius,
-               withAlpha(theme.protectedToken, keptFade),
-               {}});
-    drawCloud(builder, frame, marks, 1,
-              {"kept", TokenState::Kept, Marker::Circle, marks.keptRadius, withAlpha(theme.kept, keptFade), {}});
+    drawCloud(builder, frame, marks, TokenState::Evicted, stride, Marker::Circle, marks.evictedRadius, kTransparent,
+              {withAlpha(theme.evicted, fade), 1, {}});
+    drawCloud(builder, frame, marks, TokenState::Protected, 1, Marker::Square, marks.keptRadius,
+              withAlpha(theme.protectedToken, keptFade), {});
+    drawCloud(builder, frame, marks, TokenState::Kept, 1, Marker::Circle, marks.keptRadius,
+              withAlpha(theme.kept, keptFade), {});
     drawRings(builder, frame, marks, focus, theme);
     return evicted - (evicted + stride - 1) / stride;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace kvscope {
@@ -77,6 +78,16 @@ ViewTable tableOf(std::vector<std::string> columns, std::int64_t rowCount,
                   std::function<std::vector<std::string>(std::int64_t row)> rowAt);
 /// As tables have it: nine digits; empty for NaN.
 std::string tableNumber(double value);
+/// A row of a table: texts as they are, whole numbers in digits, others as `tableNumber`.
+template <class... Cells> std::vector<std::string> tableRow(const Cells&... cells) {
+    const auto text = []<class Cell>(const Cell& cell) -> std::string {
+        if constexpr (std::is_same_v<Cell, char>) return std::string(1, cell);
+        if constexpr (std::is_floating_point_v<Cell>) return tableNumber(static_cast<double>(cell));
+        if constexpr (std::is_integral_v<Cell>) return std::to_string(cell);
+        if constexpr (!std::is_arithmetic_v<Cell>) return std::string(cell);
+    };
+    return {text(cells)...};
+}
 
 /// An empty scene of the viewport's size on its canvas.
 Scene blankScene(const Viewport& viewport);

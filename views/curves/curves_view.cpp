@@ -146,19 +146,9 @@ void addSpread(PointFacts& facts, const Curve& curve, const CurvePoint& point) {
 
 std::vector<std::string> rowOf(const CurvesData& data, const Curve& curve, const std::string& capture,
                                const CurvePoint& p) {
-    return {std::string(1, curve.letter),
-            curve.policyName,
-            curve.variant,
-            capture,
-            p.setting.empty() ? "" : data.parameter,
-            p.setting.empty() ? fmt::format("{}", p.asked) : p.setting,
-            fmt::format("{:.6f}", p.retention),
-            fmt::format("{:.0f}", p.bytes),
-            fmt::format("{:.9g}", p.mean),
-            fmt::format("{:.9g}", p.low),
-            fmt::format("{:.9g}", p.high),
-            std::to_string(p.seeds),
-            curve.simulated ? "yes" : "no"};
+    return tableRow(curve.letter, curve.policyName, curve.variant, capture, p.setting.empty() ? "" : data.parameter,
+                    p.setting.empty() ? fmt::format("{}", p.asked) : p.setting, fmt::format("{:.6f}", p.retention),
+                    fmt::format("{:.0f}", p.bytes), p.mean, p.low, p.high, p.seeds, curve.simulated ? "yes" : "no");
 }
 
 class CurvesView final : public View {

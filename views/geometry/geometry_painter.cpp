@@ -109,19 +109,11 @@ void drawNumbers(SceneBuilder& builder, const PlotFrame& frame, const GeometrySe
     constexpr std::size_t kFew = 30;
     constexpr double kFirst = 13, kPitch = 7; // above the marks of the means
     if (series.numbers.empty() || series.numbers.size() >= kFew) return;
-    auto points = std::make_shared<std::vector<Point>>();
+    const double y = frame.plot.bottom() - kFirst - kPitch * static_cast<double>(row);
+    std::vector<Point> points;
     for (const double number : series.numbers)
-        if (std::isfinite(number))
-            points->push_back(
-                {frame.toPixels(number, 0).x, frame.plot.bottom() - kFirst - kPitch * static_cast<double>(row)});
-    builder.points({points,
-                    nullptr,
-                    PickId::Kind::None,
-                    Marker::Circle,
-                    2.4,
-                    withAlpha(look.colour, 0.75),
-                    {},
-                    "heads of " + series.name});
+        if (std::isfinite(number)) points.push_back({frame.toPixels(number, 0).x, y});
+    builder.marks("heads of " + series.name, std::move(points), Marker::Circle, 2.4, withAlpha(look.colour, 0.75));
 }
 
 /// Adds the source of the vectors where there is room.
@@ -253,17 +245,8 @@ std::vector<LegendEntry> scatterLegend(const GeometryData& data, const Theme& th
     const auto broken = std::count_if(data.points.begin(), data.points.end(),
                                       [&](const TheoremPoint& p) { return !holdsBound(p, lemma); });
     std::vector<LegendEntry> legend = {
-        {fmt::format("query with its top key k*, {}", formatCount(std::ssize(data.points))),
-         Marker::Circle,
-         theme.query,
-         {},
-         3},
-        {lemma ? "Lemma 3.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2",
-         Marker::Square,
-         theme.ink,
-         {},
-         3,
-         true}};
+        markEntry("query with its top key k*, " + formatCount(std::ssize(data.points)), Marker::Circle, theme.query),
+        barEntry(lemma ? "Lemma 3.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", theme.ink)};
     if (broken > 0)
         legend.push_back({formatCount(broken) + " beyond their bound", Marker::Diamond, theme.error, {}, 4});
     return legend;

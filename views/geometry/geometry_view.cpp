@@ -76,11 +76,8 @@ PointFacts scatterFacts(const ViewInput& input, const GeometryData& data, const 
 std::vector<std::vector<std::string>> pointRows(const ViewInput& input, const GeometryData& data) {
     std::vector<std::vector<std::string>> rows;
     for (const TheoremPoint& p : data.points)
-        rows.push_back({std::to_string(p.query), std::to_string(p.key), tokenText(input, p.key),
-                        fmt::format("{:.9g}", p.weight), fmt::format("{:.9g}", p.cosKey),
-                        fmt::format("{:.9g}", p.leastCosKey), fmt::format("{:.9g}", p.cosMean),
-                        fmt::format("{:.9g}", p.cosMeanKey), fmt::format("{:.9g}", p.mostCosMeanKey),
-                        p.premiseHolds() ? "yes" : "no"});
+        rows.push_back(tableRow(p.query, p.key, tokenText(input, p.key), p.weight, p.cosKey, p.leastCosKey, p.cosMean,
+                                p.cosMeanKey, p.mostCosMeanKey, p.premiseHolds() ? "yes" : "no"));
     return rows;
 }
 
@@ -138,13 +135,12 @@ public:
         for (std::size_t s = 0; data && s < data->series.size(); ++s) {
             const GeometrySeries& series = data->series[s];
             const Summary summary = series.histogram.summary();
-            rows.push_back({series.name, "mean and half interval", fmt::format("{:.9g}", summary.mean),
-                            fmt::format("{:.9g}", summary.halfInterval()), std::to_string(summary.count)});
+            rows.push_back(
+                tableRow(series.name, "mean and half interval", summary.mean, summary.halfInterval(), summary.count));
             for (std::size_t bin = 0; bin < series.histogram.counts().size(); ++bin) {
                 const double left = series.histogram.low() + series.histogram.binWidth() * static_cast<double>(bin);
-                rows.push_back({series.name, "bin from, to", fmt::format("{:.9g}", left),
-                                fmt::format("{:.9g}", left + series.histogram.binWidth()),
-                                std::to_string(series.histogram.counts()[bin])});
+                rows.push_back(tableRow(series.name, "bin from, to", left, left + series.histogram.binWidth(),
+                                        series.histogram.counts()[bin]));
             }
         }
         return tableOf({"quantity", "row", "from or mean", "to or half interval", "count"}, std::move(rows));

@@ -260,8 +260,7 @@ public:
         if (data)
             for (const HeadGridData::Row& row : data->rows)
                 for (std::size_t column = 0; column < row.values.size(); ++column)
-                    rows.push_back(
-                        {std::to_string(row.layer), std::to_string(column), tableNumber(row.values[column])});
+                    rows.push_back(tableRow(row.layer, column, row.values[column]));
         return tableOf({"layer", "head", data ? titleOf(*data) : "value"}, std::move(rows));
     }
 

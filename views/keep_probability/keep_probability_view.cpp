@@ -217,18 +217,14 @@ public:
                                                   "share", "interval from", "interval to"};
         const auto data = dataAs<KeepProbabilityData>(input);
         if (!data || data->seeds() == 0) return tableOf(columns, {});
-        return tableOf(columns, data->visible, [data, input](std::int64_t row) -> std::vector<std::string> {
+        return tableOf(columns, data->visible, [data, input](std::int64_t row) {
             const auto i = static_cast<std::size_t>(row);
             const double share = shareOf(*data, i);
             const ShareInterval interval =
                 data->drawsRandomNumbers ? wilsonInterval(data->times[i], data->seeds()) : ShareInterval{share, share};
-            return {std::to_string(row),
-                    tokenText(input, static_cast<TokenIndex>(row)),
-                    std::to_string(data->seeds()),
-                    std::to_string(data->times[i]),
-                    fmt::format("{:.6f}", share),
-                    fmt::format("{:.6f}", interval.low),
-                    fmt::format("{:.6f}", interval.high)};
+            return tableRow(row, tokenText(input, static_cast<TokenIndex>(row)), data->seeds(), data->times[i],
+                            fmt::format("{:.6f}", share), fmt::format("{:.6f}", interval.low),
+                            fmt::format("{:.6f}", interval.high));
         });
     }
 

@@ -173,18 +173,14 @@ public:
         const std::vector<std::string> columns = {"position", "text", "segment", "state", "x", "y", "cluster"};
         if (!whyNoPicture(input, options).empty()) return tableOf(columns, {});
         const ProjectionMarks marks = makeMarks(input, *activePane(input), options);
-        return tableOf(columns, std::ssize(marks.states), [input, marks](std::int64_t row) -> std::vector<std::string> {
+        return tableOf(columns, std::ssize(marks.states), [input, marks](std::int64_t row) {
             const auto token = static_cast<TokenIndex>(row);
             const auto i = static_cast<std::size_t>(row);
             const Point place = keyPoint(projectionOf(input), marks, token);
             const auto& cluster = projectionOf(input).cluster;
-            return {std::to_string(row),
-                    tokenText(input, token),
-                    segmentOf(*input.capture, token),
-                    stateName(marks.states[i]),
-                    fmt::format("{:.6g}", place.x),
-                    fmt::format("{:.6g}", place.y),
-                    cluster.empty() ? "" : std::to_string(cluster[i])};
+            return tableRow(row, tokenText(input, token), segmentOf(*input.capture, token), stateName(marks.states[i]),
+                            fmt::format("{:.6g}", place.x), fmt::format("{:.6g}", place.y),
+                            cluster.empty() ? "" : std::to_string(cluster[i]));
         });
     }
 

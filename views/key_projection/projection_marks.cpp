@@ -169,14 +169,10 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
         entries = {keptEntry(marks, sample), evictedEntry(marks, sample)};
         if (!clusters) entries.push_back(areaEntry("colour: " + shadeTitle(pane, marks), colourMap("viridis", 0.9)));
         if (const ProjectionData& data = projectionOf(input); clusters)
-            entries.push_back({formatCount(static_cast<std::int64_t>(data.centres.size())) +
-                                   " greedy centres, radius " + formatShort(data.radius) +
-                                   (data.centres.size() > kCategoryColours ? "; colours repeat" : ""),
-                               Marker::Diamond,
-                               theme.text2,
-                               {theme.ink, 1.2, {}},
-                               4,
-                               false});
+            entries.push_back(markEntry(formatCount(std::ssize(data.centres)) + " greedy centres, radius " +
+                                            formatShort(data.radius) +
+                                            (data.centres.size() > kCategoryColours ? "; colours repeat" : ""),
+                                        Marker::Diamond, theme.text2, 4, {theme.ink, 1.2, {}}));
         addOverlays(entries, input, marks, theme);
         return entries;
     }

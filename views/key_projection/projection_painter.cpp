@@ -237,25 +237,17 @@ private:
     void drawQueries(double fade) {
         const ProjectionData& projection = projectionOf(m_input);
         if (!m_marks.showQueries || projection.queries.empty()) return;
-        auto points = std::make_shared<std::vector<Point>>();
+        std::vector<Point> points;
         const std::int64_t components = projection.queries.shape[1];
         for (std::int64_t i = 0; i < projection.queries.shape[0]; ++i) {
             const float* row = projection.queries.data.data() + i * components;
-            points->push_back(m_frame.toPixels(row[m_marks.xAxis], row[m_marks.yAxis]));
+            points.push_back(m_frame.toPixels(row[m_marks.xAxis], row[m_marks.yAxis]));
         }
-        PointCloudItem cloud;
-        cloud.points = points;
-        cloud.marker = Marker::TriangleUp;
-        cloud.radius = 2.4;
-        cloud.stroke = {withAlpha(m_theme.query, 0.7 * fade), 1, {}};
-        cloud.name = "queries";
-        m_builder.points(std::move(cloud));
-        GatheredMarks mean;
-        mean.add(m_frame.toPixels(projection.queryMean.data[static_cast<std::size_t>(m_marks.xAxis)],
-                                  projection.queryMean.data[static_cast<std::size_t>(m_marks.yAxis)]),
-                 -1);
-        m_builder.points(
-            mean.as("query mean", PickId::Kind::None, Marker::TriangleUp, 6, m_theme.query, {m_theme.text1, 1, {}}));
+        m_builder.marks("queries", std::move(points), Marker::TriangleUp, 2.4, kTransparent,
+                        {withAlpha(m_theme.query, 0.7 * fade), 1, {}});
+        const float* mean = projection.queryMean.data.data();
+        m_builder.marks("query mean", {m_frame.toPixels(mean[m_marks.xAxis], mean[m_marks.yAxis])}, Marker::TriangleUp,
+                        6, m_theme.query, {m_theme.text1, 1, {}});
     }
 
     RingedMark ownMark(TokenIndex token, double r) const {

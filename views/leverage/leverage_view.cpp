@@ -150,18 +150,13 @@ public:
         const LeverageChoice choice = leverageChoice(input);
         const auto data = choice.data;
         const auto rowAt = [choice, data, input, exact = ranksOf(data->exact.order),
-                            sketched = ranksOf(data->sketched.order)](std::int64_t row) -> std::vector<std::string> {
+                            sketched = ranksOf(data->sketched.order)](std::int64_t row) {
             static const char* const kept[] = {"neither", "exact", "sketched", "both"};
             const auto i = static_cast<std::size_t>(row);
             const auto token = static_cast<TokenIndex>(row);
-            return {std::to_string(row),
-                    tokenText(input, token),
-                    segmentOf(*input.capture, token),
-                    fmt::format("{:.9g}", data->exact.scores[i]),
-                    std::to_string(exact[i]),
-                    fmt::format("{:.9g}", data->sketched.scores[i]),
-                    std::to_string(sketched[i]),
-                    choice.budget == 0 ? "" : kept[choice.exact[i] + 2 * choice.sketched[i]]};
+            return tableRow(row, tokenText(input, token), segmentOf(*input.capture, token), data->exact.scores[i],
+                            exact[i], data->sketched.scores[i], sketched[i],
+                            choice.budget == 0 ? "" : kept[choice.exact[i] + 2 * choice.sketched[i]]);
         };
         return tableOf(columns, std::ssize(data->exact.scores), rowAt);
     }

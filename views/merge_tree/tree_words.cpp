@@ -117,20 +117,14 @@ std::vector<std::string> nodeCells(const MergeTreeData& data, const TreeState& s
     const BalanceNode& node = state.node(level, place);
     const MergeTreeData::Node& numbers = data.numbersOf(level, place);
     const NodeState now = state.stateOf(level, place);
-    return {std::to_string(level),
-            std::to_string(place),
-            std::to_string(state.firstBatch(level, place)),
-            std::to_string(state.lastBatch(level, place) - 1),
-            std::to_string(node.input.size()),
-            std::to_string(node.output.size()),
-            std::to_string(std::int64_t{1} << level),
-            std::to_string(std::accumulate(node.signs.begin(), node.signs.end(), std::int64_t{0})),
-            data.query < 0 ? "" : fmt::format("{:.9g}", numbers.discrepancy),
-            fmt::format("{:.9g}", numbers.largest),
-            now == NodeState::Live     ? "live"
-            : now == NodeState::Future ? "to come"
-                                       : "merged",
-            fmt::format("{}", fmt::join(node.output, " "))};
+    return tableRow(level, place, state.firstBatch(level, place), state.lastBatch(level, place) - 1, node.input.size(),
+                    node.output.size(), std::int64_t{1} << level,
+                    std::accumulate(node.signs.begin(), node.signs.end(), std::int64_t{0}),
+                    data.query < 0 ? "" : tableNumber(numbers.discrepancy), numbers.largest,
+                    now == NodeState::Live     ? "live"
+                    : now == NodeState::Future ? "to come"
+                                               : "merged",
+                    fmt::format("{}", fmt::join(node.output, " ")));
 }
 
 PointFacts nodeFacts(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place) {

@@ -75,7 +75,9 @@ struct LegendEntry {
     bool bar = false; ///< a short horizontal bar instead of a marker; with a stroke, a line of it under a filled marker
 };
 
-/// Entries of the usual shapes: a filled square, a ring, a piece of a line, words alone.
+/// Entries of the usual shapes: a mark, a bar, a filled square, a ring, a piece of a line, words alone.
+LegendEntry markEntry(std::string label, Marker marker, Colour fill, double radius = 3, Stroke stroke = {});
+LegendEntry barEntry(std::string label, Colour fill);
 LegendEntry areaEntry(std::string label, Colour fill);
 LegendEntry ringEntry(std::string label, Stroke stroke);
 LegendEntry lineEntry(std::string label, Stroke stroke);

@@ -75,6 +75,12 @@ private:
 
 } // namespace
 
+LegendEntry markEntry(std::string label, Marker marker, Colour fill, double radius, Stroke stroke) {
+    return {std::move(label), marker, fill, std::move(stroke), radius};
+}
+
+LegendEntry barEntry(std::string label, Colour fill) { return {std::move(label), Marker::Circle, fill, {}, 3, true}; }
+
 LegendEntry areaEntry(std::string label, Colour fill) { return {std::move(label), Marker::Square, fill, {}, 4}; }
 
 LegendEntry ringEntry(std::string label, Stroke stroke) {

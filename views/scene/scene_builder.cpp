@@ -44,6 +44,12 @@ void SceneBuilder::mark(Point at, Marker marker, double radius, Colour fill, con
         circle(at, radius, fill, stroke);
 }
 
+void SceneBuilder::marks(std::string name, std::vector<Point> at, Marker marker, double radius, Colour fill,
+                         Stroke stroke) {
+    points({std::make_shared<const std::vector<Point>>(std::move(at)), nullptr, PickId::Kind::None, marker, radius,
+            fill, std::move(stroke), std::move(name)});
+}
+
 double SceneBuilder::text(Point position, std::string text, const TextStyle& style, Colour colour,
                           HorizontalAlign horizontal, VerticalAlign vertical, double angleDegrees) {
     const double w = width(text, style);

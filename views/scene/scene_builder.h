@@ -35,6 +35,8 @@ public:
     }
     void pushClip(Box box) { m_scene.items.push_back(PushClipItem{box}); }
     void popClip() { m_scene.items.push_back(PopClipItem{}); }
+    /// Marks that nothing picks.
+    void marks(std::string name, std::vector<Point> at, Marker marker, double radius, Colour fill, Stroke stroke = {});
     void points(PointCloudItem cloud) { m_scene.items.push_back(std::move(cloud)); }
 
     double width(std::string_view text, const TextStyle& style) const { return m_text.measure(text, style).width; }

@@ -176,17 +176,12 @@ public:
                                                   "z_attention", "z_leverage", "score",   "rank"};
         if (!whyNoPlane(input).empty()) return tableOf(columns, {});
         const ScorePlane plane = scorePlaneOf(input);
-        const auto rowAt = [plane, ranks = ranksOf(plane.total), input](std::int64_t row) -> std::vector<std::string> {
+        const auto rowAt = [plane, ranks = ranksOf(plane.total), input](std::int64_t row) {
             const auto i = static_cast<std::size_t>(row);
             const auto token = static_cast<TokenIndex>(row);
-            return {std::to_string(row),
-                    tokenText(input, token),
-                    segmentOf(*input.capture, token),
-                    stateName(plane.marks.states[i]),
-                    tableNumber(plane.marks.places[i].x),
-                    tableNumber(plane.marks.places[i].y),
-                    tableNumber(static_cast<double>(plane.total[i])),
-                    ranks[i]};
+            return tableRow(row, tokenText(input, token), segmentOf(*input.capture, token),
+                            stateName(plane.marks.states[i]), plane.marks.places[i].x, plane.marks.places[i].y,
+                            plane.total[i], ranks[i]);
         };
         return tableOf(columns, std::ssize(plane.total), rowAt);
     }

@@ -155,12 +155,11 @@ public:
         const std::vector<std::string> columns = {"token", "text", "score", "state"};
         if (!whyNoPicture(input, options).empty()) return tableOf(columns, {});
         const Profile profile = profileOf(input, *activePane(input));
-        return tableOf(columns, std::ssize(profile.scores),
-                       [profile, input](std::int64_t row) -> std::vector<std::string> {
-                           const auto i = static_cast<std::size_t>(row);
-                           return {std::to_string(row), tokenText(input, static_cast<TokenIndex>(row)),
-                                   tableNumber(static_cast<double>(profile.scores[i])), stateName(profile.states[i])};
-                       });
+        return tableOf(columns, std::ssize(profile.scores), [profile, input](std::int64_t row) {
+            const auto i = static_cast<std::size_t>(row);
+            return tableRow(row, tokenText(input, static_cast<TokenIndex>(row)), profile.scores[i],
+                            stateName(profile.states[i]));
+        });
     }
 };
 

@@ -71,7 +71,7 @@ private:
         const Theme& theme = m_strip.theme;
         Colour fill = kTransparent;
         if (!afterCut(t) && m_strip.mode == StripMode::State && keptByActive(t))
-            fill = withAlpha(theme.kept, m_strip.themeId == ThemeId::Dark ? 0.26 : 0.13);
+            fill = withAlpha(theme.kept, theme.id == ThemeId::Dark ? 0.26 : 0.13);
         else if (!afterCut(t) && m_strip.mode == StripMode::Score &&
                  !std::isnan(m_strip.ranks[static_cast<std::size_t>(t)]))
             fill = colourMap(m_strip.colourMapName, m_strip.ranks[static_cast<std::size_t>(t)]);

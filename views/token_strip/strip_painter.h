@@ -14,15 +14,14 @@ struct StripScene {
     const ViewInput& input;
     const StripLayout& layout;
     StripMode mode;
-    std::vector<const PaneData*> panes;          ///< with results, in pane order
-    std::vector<std::vector<TokenState>> states; ///< of `panes`
-    std::vector<PaneIdentity> identities;        ///< of `panes`
-    const PaneData* active = nullptr;
-    std::vector<TokenState> activeStates;
-    std::vector<float> ranks; ///< [n] 0..1 of the active pane's score; NaN without one
     const Theme& theme;
-    ThemeId themeId;
     std::string colourMapName;
+    std::vector<const PaneData*> panes = {};          ///< with results, in pane order
+    std::vector<std::vector<TokenState>> states = {}; ///< of `panes`
+    std::vector<PaneIdentity> identities = {};        ///< of `panes`
+    const PaneData* active = nullptr;
+    std::vector<TokenState> activeStates = {};
+    std::vector<float> ranks = {}; ///< [n] 0..1 of the active pane's score; NaN without one
 };
 
 /// One line whose text begins at x, y (top of the line).

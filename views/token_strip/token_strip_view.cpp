@@ -62,28 +62,16 @@ std::vector<float> scoreRanks(const ViewInput& input, const PaneData* active) {
 
 StripScene stripSceneOf(const ViewInput& input, const StripLayout& layout, const ParameterValues& options,
                         ThemeId theme) {
-    StripScene strip{input,
-                     layout,
-                     modeOf(options),
-                     {},
-                     {},
-                     {},
-                     nullptr,
-                     {},
-                     {},
-                     themeOf(theme),
-                     theme,
-                     options.choice("colour_map")};
+    StripScene strip{input, layout, modeOf(options), themeOf(theme), options.choice("colour_map")};
     for (const PaneData& pane : input.panes)
         if (pane.result) {
             strip.panes.push_back(&pane);
             strip.states.push_back(tokenStates(input, pane));
             strip.identities.push_back(identityOf(input, pane, theme));
         }
-    const auto active = static_cast<std::size_t>(std::max(0, input.activePane));
-    if (active < input.panes.size() && input.panes[active].result) {
-        strip.active = &input.panes[active];
-        strip.activeStates = tokenStates(input, *strip.active);
+    if (const PaneData* active = activePane(input); active && active->result) {
+        strip.active = active;
+        strip.activeStates = tokenStates(input, *active);
     }
     if (strip.mode == StripMode::Score) strip.ranks = scoreRanks(input, strip.active);
     return strip;
@@ -98,19 +86,16 @@ std::vector<LegendEntry> unseenEntry(const StripScene& strip) {
 std::vector<LegendEntry> legendOf(const StripScene& strip) {
     std::vector<LegendEntry> entries;
     const auto bar = [&](const PaneData& pane, const std::string& words) {
-        const PaneIdentity identity = identityOf(strip.input, pane, strip.themeId);
-        LegendEntry entry;
-        entry.label = words;
-        entry.stroke = {identity.colour(), 2.6, identity.isRepeated() ? identity.dash() : std::vector<double>{}};
-        entry.bar = true;
-        entries.push_back(entry);
+        const PaneIdentity identity = identityOf(strip.input, pane, strip.theme.id);
+        entries.push_back(lineEntry(
+            words, {identity.colour(), 2.6, identity.isRepeated() ? identity.dash() : std::vector<double>{}}));
     };
     if (strip.mode == StripMode::Panes) {
         for (const PaneData* pane : strip.panes) bar(*pane, letteredName(*pane));
         entries.push_back(wordsEntry("no bar: evicted by that pane"));
     } else if (strip.mode == StripMode::State && strip.active) {
-        entries.push_back({"kept by " + letteredName(*strip.active), Marker::Circle, strip.theme.kept, {}, 3, true});
-        entries.push_back({"evicted", Marker::Circle, strip.theme.evicted, {}, 3, true});
+        entries.push_back(barEntry("kept by " + letteredName(*strip.active), strip.theme.kept));
+        entries.push_back(barEntry("evicted", strip.theme.evicted));
     } else if (strip.mode == StripMode::Score && strip.active) {
         entries.push_back(wordsEntry("rank of the score of " + letteredName(*strip.active)));
     } else if (strip.panes.size() >= 2) {
@@ -197,12 +182,9 @@ public:
         scene.contentHeight = furthest > 0 ? viewport.height + furthest : raw;
         const auto first =
             static_cast<std::int64_t>(std::llround(std::clamp(viewport.scroll, 0.0, furthest) / kStripLead));
-        double legendEnd = 0;
-        if (strip.mode == StripMode::Score && strip.active) {
-            legendEnd = drawScoreLegend(builder, strip, legend, viewport.width);
-        } else {
-            legendEnd = drawTopLegend(builder, viewport, legend, 14, kLegendHeight / 2);
-        }
+        const double legendEnd = strip.mode == StripMode::Score && strip.active
+                                     ? drawScoreLegend(builder, strip, legend, viewport.width)
+                                     : drawTopLegend(builder, viewport, legend, 14, kLegendHeight / 2);
         if (const std::string cut = cutSentence(builder, input, viewport.width - legendEnd - 20); !cut.empty())
             builder.label({viewport.width - 14, kLegendHeight / 2}, cut, kSmall, theme.text3, HorizontalAlign::Right);
 

@@ -102,25 +102,17 @@ void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     }
     const auto [begin, end] = shownSteps(p, rows);
     std::vector<Point> line;
-    auto up = std::make_shared<std::vector<Point>>(), down = std::make_shared<std::vector<Point>>();
+    std::vector<Point> up, down;
     for (std::int64_t step = begin; step < end; ++step) {
         const double lean = leanOf(*p.now.walk->log, step);
         line.push_back(rows.lean.toPixels(static_cast<double>(step) + 0.5, std::clamp(lean, -kLeanRange, kLeanRange)));
         if (std::abs(lean) > kLeanRange)
-            (lean > 0 ? up : down)->push_back({line.back().x, line.back().y + (lean > 0 ? 3.0 : -3.0)});
+            (lean > 0 ? up : down).push_back({line.back().x, line.back().y + (lean > 0 ? 3.0 : -3.0)});
     }
     b.pushClip(plot);
     if (line.size() > 1) b.polyline(std::move(line), {p.theme.text1, 1.3, {}});
-    for (const auto& [points, marker, name] :
-         {std::tuple(up, Marker::TriangleUp, "beyond +1"), std::tuple(down, Marker::TriangleDown, "beyond −1")}) {
-        PointCloudItem cloud;
-        cloud.points = points;
-        cloud.marker = marker;
-        cloud.radius = 2.2;
-        cloud.fill = p.theme.error;
-        cloud.name = name;
-        if (!points->empty()) b.points(std::move(cloud));
-    }
+    if (!up.empty()) b.marks("beyond +1", std::move(up), Marker::TriangleUp, 2.2, p.theme.error);
+    if (!down.empty()) b.marks("beyond −1", std::move(down), Marker::TriangleDown, 2.2, p.theme.error);
     b.popClip();
     b.line({plot.x, plot.y}, {plot.x, plot.bottom()}, {p.theme.axis, 1, {}});
 }

@@ -136,13 +136,10 @@ PointFacts stepFacts(const ViewInput& input, const WalkNow& now, std::int64_t st
 std::vector<std::string> stepCells(const ViewInput& input, const WalkData::Walk& shown, std::int64_t step) {
     const BalanceWalkLog& walk = *shown.log;
     const std::size_t i = at(step);
-    const auto number = [](double value) { return fmt::format("{:.9g}", value); };
-    const auto inBand = [&](const auto& ends) { return ends.empty() ? "" : number(ends[i]); };
-    return {std::to_string(step),          std::to_string(walk.tokens[i]), tokenText(input, walk.tokens[i]),
-            number(walk.walk.uniforms[i]), number(walk.products[i]),       number(leanOf(walk, step)),
-            number(walk.probabilities[i]), std::to_string(walk.signs[i]),  std::to_string(walk.imbalance[i]),
-            number(walk.quadratic[i]),     number(walk.fairCoins[i]),      inBand(shown.band.low),
-            inBand(shown.band.high)};
+    const auto inBand = [&](const auto& ends) { return ends.empty() ? "" : tableNumber(ends[i]); };
+    return tableRow(step, walk.tokens[i], tokenText(input, walk.tokens[i]), walk.walk.uniforms[i], walk.products[i],
+                    leanOf(walk, step), walk.probabilities[i], std::to_string(walk.signs[i]), walk.imbalance[i],
+                    walk.quadratic[i], walk.fairCoins[i], inBand(shown.band.low), inBand(shown.band.high));
 }
 
 } // namespace kvscope

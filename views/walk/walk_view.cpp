@@ -47,21 +47,15 @@ ParameterTable makeOptions() {
 
 std::vector<LegendEntry> legendOf(const WalkData& data, const WalkNow& now, const Theme& theme, Colour policy) {
     const std::int64_t outside = now.walk ? stepsOutside(*now.walk->log, now.steps) : 0;
-    std::vector<LegendEntry> legend = {{"Q of this walk", Marker::Circle, policy, {}, 3, true},
+    std::vector<LegendEntry> legend = {barEntry("Q of this walk", policy),
                                        lineEntry("fair coins: E[Q] = Σ Mⱼⱼ", {theme.control, 1.4, {5, 3}})};
     if (now.walk && !now.walk->band.low.empty())
-        legend.push_back({fmt::format("10–90 % of {} coin runs, seed {}", data.coinRuns, data.seed),
-                          Marker::Square,
-                          withAlpha(theme.control, 0.28),
-                          {theme.axis, 1, {}},
-                          5});
+        legend.push_back(markEntry(fmt::format("10–90 % of {} coin runs, seed {}", data.coinRuns, data.seed),
+                                   Marker::Square, withAlpha(theme.control, 0.28), 5, {theme.axis, 1, {}}));
     if (outside > 0)
-        legend.push_back({fmt::format("p outside [0, 1]: {} of {}, {}", outside, now.steps,
-                                      fails(*now.walk->log) ? "FAIL" : "sign certain"),
-                          Marker::TriangleUp,
-                          theme.error,
-                          {},
-                          4});
+        legend.push_back(markEntry(fmt::format("p outside [0, 1]: {} of {}, {}", outside, now.steps,
+                                               fails(*now.walk->log) ? "FAIL" : "sign certain"),
+                                   Marker::TriangleUp, theme.error, 4));
     return legend;
 }
 
