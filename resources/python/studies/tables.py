@@ -109,14 +109,15 @@ def share(cells: list[Row]) -> str:
 
 
 def rise(cells: list[Row]) -> str:
-    """`1.58 ± 0.31`: how many nats a token the loss is above the full cache's, with the half width of its 95 % interval.
+    """`1.58 ± 0.31`: by how many nats a token the loss is above the full cache's, with its 95 % interval's half width.
 
-    The mean over the prompts. Lengths and depths are chosen, not drawn: the interval comes from the prompts within each,
-    with Welch and Satterthwaite's degrees of freedom.
+    The mean over the prompts. Lengths and depths are chosen, not drawn: the interval comes from the prompts within
+    each, with Welch and Satterthwaite's degrees of freedom.
     """
     counts = [int(cell["prompts"]) for cell in cells]
     total = sum(counts)
-    mean = sum(n * (float(cell["nll"]) - float(cell["nll_full"])) for n, cell in zip(counts, cells, strict=True)) / total
+    rises = [float(cell["nll"]) - float(cell["nll_full"]) for cell in cells]
+    mean = sum(n * part for n, part in zip(counts, rises, strict=True)) / total
     parts = [n * (float(cell["rise_sd"]) / total) ** 2 for n, cell in zip(counts, cells, strict=True)]
     spread = sum(part * part / (n - 1) for n, part in zip(counts, parts, strict=True))
     half = student(sum(parts) ** 2 / spread) * math.sqrt(sum(parts)) if spread > 0 else 0.0
@@ -126,8 +127,8 @@ def rise(cells: list[Row]) -> str:
 def mcnemar(only_first: int, only_second: int) -> float:
     """Exact two-sided p of McNemar's test: prompts that one of two policies answers and the other does not."""
     count = only_first + only_second
-    tail = sum(math.comb(count, i) for i in range(min(only_first, only_second) + 1)) / 2**count
-    return min(1.0, 2 * tail)
+    tail = sum(math.comb(count, i) for i in range(min(only_first, only_second) + 1))
+    return min(1.0, tail * 0.5 ** (count - 1))
 
 
 def paired(first: list[Row], second: list[Row]) -> tuple[float, float]:
