@@ -22,7 +22,7 @@ public:
         m_command
             ->add_option("--pattern", m_templates,
                          "ROLE=NAME with {layer} in it and * for any text, like k=blocks.{layer}.key; "
-                         "ROLE is k, v, q, k_pre or kv; may be repeated")
+                         "ROLE is k, v, q, k_pre, kv or sinks; may be repeated")
             ->allow_extra_args(false);
         m_command
             ->add_option("--layout", m_layout, "auto, hnd (heads, tokens, head_dim) or nhd (tokens, heads, head_dim)")
@@ -41,7 +41,7 @@ public:
             "Names of tensors that are understood without --pattern: a layer's number before or behind one of the "
             "words\n"
             "k, key, keys, key_states, key_cache, k_cache; v, value, ...; q, query, queries, query_states, q_window;\n"
-            "k_pre, keys_pre_rope; kv, kv_cache (both in one, as vLLM's connector stores them).");
+            "k_pre, keys_pre_rope; kv, kv_cache (both in one, as vLLM's connector stores them); sinks, s_aux.");
     }
 
     void run(const CommandContext& context) override {

@@ -135,7 +135,8 @@ private slots:
         row("other heads", R"("num_kv_heads": 2)", R"("num_kv_heads": 4)", "");
         row("other width", R"("head_dim": 4)", R"("head_dim": 8)",
             "keys and values have 4 and 4 numbers, the model's 8 and 4");
-        row("sinks", R"("sinks": false, "rope": "r")", R"("sinks": true, "rope": "r")", "layer 1 has attention sinks");
+        row("sinks", R"("sinks": false, "rope": "r")", R"("sinks": true, "rope": "r")",
+            "layer 1 has attention sinks, and no tensor holds them");
         row("other length", R"("prompt_tokens": null)", R"("prompt_tokens": 6)",
             "described for a prompt of 6 tokens, the tensors have 5");
         row("no object", "{", "[{", "not a JSON object");
@@ -155,6 +156,25 @@ private slots:
         QVERIFY2(parts.sentence != "accepted" && parts.sentence.find(sentence) != std::string::npos,
                  parts.sentence.c_str());
         QVERIFY2(!parts.remedy.empty() && !parts.path.empty(), parts.sentence.c_str());
+    }
+
+    void takesSinksWithTheTensors() {
+        ImportOptions options;
+        options.configPath = fresh(".json");
+        std::string text = kDescribed;
+        text.replace(text.rfind("\"sinks\": false"), 14, "\"sinks\": true");
+        writeFile(options.configPath, text);
+        std::vector<FileTensor> tensors = twoLayers();
+        tensors.push_back({"model.layers.1.self_attn.sinks", "F32", {4}, bytesOf({1, -2, 0.5f, 3})});
+        const auto capture = openImported(safetensors(tensors), options);
+        QVERIFY(capture->info().layers[0].sinks.empty());
+        QVERIFY(capture->info().layers[1].sinks == (std::vector<float>{1, -2, 0.5f, 3}));
+        tensors.back().name = "layers.0.sinks";
+        QVERIFY(refusal(safetensors(tensors), options).sentence.find("layer 0 of the model has no attention sinks") !=
+                std::string::npos);
+        tensors.back() = {"layers.1.s_aux", "F32", {3}, bytesOf({1, 2, 3})};
+        QVERIFY(refusal(safetensors(tensors), options).sentence.find("one sink for each of 4 query heads") !=
+                std::string::npos);
     }
 
     // The format keeps frequencies by attention type: two rotations of one type would be mixed up.

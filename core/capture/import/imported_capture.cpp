@@ -155,9 +155,13 @@ private:
         std::map<std::string, const std::vector<float>*> ofType; // the format keeps frequencies by attention type
         for (const LayerInfo& layer : m_info.layers) {
             const DescribedLayer& model = described(layer.layer.value);
-            if (model.sinks)
-                fail(fmt::format("layer {} has attention sinks, which saved tensors do not hold", layer.layer.value),
-                     "Capture the prompt with kvscope-capture");
+            if (model.sinks && layer.sinks.empty())
+                fail(fmt::format("layer {} has attention sinks, and no tensor holds them", layer.layer.value),
+                     fmt::format("Save the model's self_attn.sinks beside the keys as layers.{}.sinks",
+                                 layer.layer.value));
+            if (!model.sinks && !layer.sinks.empty())
+                fail(fmt::format("layer {} of the model has no attention sinks, the tensors have", layer.layer.value),
+                     kOtherModel);
             if (model.inverseFrequencies.empty()) continue;
             const auto* const known = ofType.emplace(model.attentionType, &model.inverseFrequencies).first->second;
             if (*known != model.inverseFrequencies)
@@ -196,6 +200,22 @@ private:
         if (m_info.layers.empty()) takeSizes(views);
         checkSizes(number, views);
         m_info.layers.push_back(layerInfo(number, views));
+        const auto sinks = tensors.find(ImportRole::Sinks);
+        if (sinks == tensors.end()) return;
+        m_info.layers.back().sinks = sinkLogits(*sinks->second);
+        for (auto& [fact, source] : m_info.sources)
+            if (fact == "sinks") source = "the tensors";
+    }
+
+    std::vector<float> sinkLogits(const ArchiveTensor& tensor) const {
+        storedTypeOf(tensor); // refuses what is no number
+        if (tensor.count() != m_info.numQueryHeads)
+            refuseTensor(tensor,
+                         fmt::format("the tensor has shape {}, one sink for each of {} query heads is needed",
+                                     tensor.shapeText(), m_info.numQueryHeads),
+                         kOtherModel);
+        const HeadView view{.tensor = &tensor, .heads = 1, .rows = 1, .width = m_info.numQueryHeads};
+        return gather(view, m_archive->read(tensor), 0).data;
     }
 
     void takeSizes(const std::map<TensorRole, HeadView>& views) {

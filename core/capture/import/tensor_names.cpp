@@ -29,6 +29,7 @@ constexpr RoleWords kTable[] = {
     {ImportRole::Queries, "q", "q|query|queries|query_states|q_window"},
     {ImportRole::KeysPreRope, "k_pre", "k_pre|keys_pre_rope"},
     {ImportRole::KeysAndValues, "kv", "kv|kv_cache"},
+    {ImportRole::Sinks, "sinks", "sinks|s_aux"},
 };
 
 struct Pattern {
@@ -46,8 +47,10 @@ std::vector<Pattern> tablePatterns() {
         patterns.push_back({row.role, compile("(?:.*[^0-9])?" + number + "[._/-]" + words)});
         patterns.push_back({row.role, compile(front + words + "[._/-]?" + number)});
     }
-    // model.layers.3.self_attn.attn.kv_cache: in vLLM's names the layer number does not adjoin the word
+    // model.layers.3.self_attn.attn.kv_cache: in vLLM's names, and in a model's weights, the number does not adjoin the
+    // word
     patterns.push_back({ImportRole::KeysAndValues, compile(front + "layers?[._/-]" + number + "[._/-].*kv_cache")});
+    patterns.push_back({ImportRole::Sinks, compile(front + "layers?[._/-]" + number + "[._/-].*sinks")});
     return patterns;
 }
 
@@ -152,11 +155,10 @@ NameTemplate NameTemplate::parse(const std::string& text) {
         if (role == row.name && pattern.find("{layer}") == pattern.rfind("{layer}") &&
             pattern.find("{layer}") != pattern.npos && pattern.size() <= kLongestName)
             return {row.role, pattern};
-    throw Error(
-        {.sentence = "'" + text + "' is no name template",
-         .place = "--pattern",
-         .remedy =
-             "Write ROLE=NAME with {layer} once in NAME, like k=blocks.{layer}.key; ROLE is k, v, q, k_pre or kv"});
+    throw Error({.sentence = "'" + text + "' is no name template",
+                 .place = "--pattern",
+                 .remedy = "Write ROLE=NAME with {layer} once in NAME, like k=blocks.{layer}.key; ROLE is k, v, q, "
+                           "k_pre, kv or sinks"});
 }
 
 NamedTensors nameTensors(const TensorArchive& archive, const std::string& path,

@@ -8,8 +8,9 @@
 
 namespace kvscope {
 
-/// What an archive's tensor can be. KeysAndValues is one tensor with both, as vLLM's connector writes it.
-enum class ImportRole { Keys, Values, Queries, KeysPreRope, KeysAndValues };
+/// What an archive's tensor can be. KeysAndValues is one tensor with both, as vLLM's connector writes it; Sinks are the
+/// logits of a layer's attention sinks, a weight of the model.
+enum class ImportRole { Keys, Values, Queries, KeysPreRope, KeysAndValues, Sinks };
 
 std::string_view importRoleName(ImportRole role); ///< "k" ..., as templates name it
 

@@ -231,12 +231,14 @@ def some_tensors(described: dict[str, Any], path: pathlib.Path) -> pathlib.Path:
         tensors[f"layers.{layer}.k"] = torch.randn(heads, n, described["head_dim"])
         tensors[f"layers.{layer}.v"] = torch.randn(heads, n, described["value_dim"])
         tensors[f"layers.{layer}.q"] = torch.randn(queries, n, described["head_dim"])
+        if described["layers"][layer]["sinks"]:
+            tensors[f"layers.{layer}.sinks"] = torch.randn(queries)
     save_file(tensors, path)
     return path
 
 
 @needs_program
-@pytest.mark.parametrize("name", [name for name in HUB if name != "gpt-oss"])
+@pytest.mark.parametrize("name", HUB)
 def test_the_program_takes_it(name: str, tmp_path: pathlib.Path) -> None:
     config = config_file(name, tmp_path)
     model = tmp_path / "model.json"
