@@ -85,13 +85,13 @@ QStringList wordsOf(const QString& command) {
 
 /// A command that the samples are enough for; `kvscope FILE` would open a window, and FILE or SPEC stand for others.
 bool needsOnlySamples(const QStringList& words) {
-    static const QStringList kCommands = {"plot",      "evict",     "measure",  "sweep",    "synth",
-                                          "reproduce", "inspect",   "policies", "measures", "views",
-                                          "theory",    "calibrate", "report",   "convert"};
-    static const QRegularExpression kPlaceholder(R"re(^[A-Z_]{3,})re");
-    return kCommands.contains(words.value(0)) && !words.contains("...") && words.filter(kPlaceholder).isEmpty() &&
-           words.filter(QRegularExpression("cuda|scores.h5")).isEmpty() &&
-           (words.contains("synth") || words.contains("--help") || words.contains("--list") || words.size() == 1 ||
+    static const QStringList kCommands = {"plot",    "evict",  "measure",   "sweep",  "synth",  "reproduce",
+                                          "inspect", "theory", "calibrate", "report", "convert"};
+    static const QStringList kAlone = {"policies", "measures", "views"}; // the others' names alone are no commands
+    static const QRegularExpression kPlaceholder(R"re(^[A-Z_]{3,}|^\[|\.\.\.|cuda|scores\.h5)re");
+    if (words.size() == 1) return kAlone.contains(words.front());
+    return kCommands.contains(words.value(0)) && words.filter(kPlaceholder).isEmpty() &&
+           (words.front() == "synth" || words.contains("--help") || words.contains("--list") ||
             words.filter("sample_data/").size() > 0);
 }
 
