@@ -1,5 +1,5 @@
-// The figure of a reproduction: means as marked lines, intervals as bars, with the colours and markers that policies
-// have in views.
+// The figure of a reproduction: means as marked lines, intervals or deviations as bars, with the colours and markers
+// that policies have in views.
 #include "app/command_line/reproduction_figure.h"
 
 #include "views/common/policy_style.h"
@@ -22,6 +22,12 @@ bool isPowerLaw(const Reproduction& reproduction) { return reproduction.method =
 /// Whether x counts categories: values of a parameter, or bins.
 bool hasCategories(const Reproduction& reproduction) {
     return reproduction.axis == ReproductionAxis::Parameter || reproduction.method == ReproductionMethod::Lengths;
+}
+
+/// Half the bar of a point; 0 where it has no spread.
+double halfBar(const Reproduction& reproduction, const ReproducedPoint& point) {
+    if (point.over.empty()) return 0;
+    return reproduction.showDeviation ? point.summary.deviation : point.summary.studentHalfInterval();
 }
 
 /// The range of some numbers with a little room; one number gets room of its own.
@@ -67,8 +73,8 @@ PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& re
         for (const ReproducedPoint& point : series.points) {
             if (!std::isfinite(point.summary.mean)) continue;
             x.push_back(point.x);
-            y.push_back(std::max(lowest, point.summary.mean - point.summary.studentHalfInterval()));
-            y.push_back(std::min(highest, point.summary.mean + point.summary.studentHalfInterval()));
+            y.push_back(std::max(lowest, point.summary.mean - halfBar(reproduction, point)));
+            y.push_back(std::min(highest, point.summary.mean + halfBar(reproduction, point)));
         }
     const bool logarithmic = isPowerLaw(reproduction);
     PlotFrame frame{{}, axisOver(x, result.xTitle, logarithmic), axisOver(y, result.yTitle, logarithmic)};
@@ -167,16 +173,17 @@ void drawPowers(SceneBuilder& builder, const PlotFrame& frame, const std::vector
     }
 }
 
-void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const ReproducedSeries& series,
-                const SeriesStyle& style) {
+void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const Reproduction& reproduction,
+                const ReproducedSeries& series, const SeriesStyle& style) {
     std::vector<Point> line;
     for (const ReproducedPoint& point : series.points) {
         if (!std::isfinite(point.summary.mean)) continue;
         if (frame.y.scale == AxisScale::Logarithmic && point.summary.mean <= 0) continue;
         line.push_back(frame.toPixels(point.x, point.summary.mean));
         const auto end = [&](double y) { return frame.toPixels(point.x, std::clamp(y, frame.y.low, frame.y.high)); };
-        const double half = point.summary.studentHalfInterval();
-        builder.line(end(point.summary.mean - half), end(point.summary.mean + half), {style.colour, 1.2, {}});
+        const double half = halfBar(reproduction, point);
+        if (half > 0)
+            builder.line(end(point.summary.mean - half), end(point.summary.mean + half), {style.colour, 1.2, {}});
     }
     if (series.law)
         drawLaw(builder, frame, series, style);
@@ -264,7 +271,8 @@ Scene drawReproduction(const Reproduction& reproduction, const ReproductionResul
     if (reproduction.method == ReproductionMethod::Lengths)
         drawBars(builder, frame, result, styles);
     else
-        for (std::size_t i = 0; i < styles.size(); ++i) drawSeries(builder, frame, result.series[i], styles[i]);
+        for (std::size_t i = 0; i < styles.size(); ++i)
+            drawSeries(builder, frame, reproduction, result.series[i], styles[i]);
     drawAxes(builder, axes, {}, theme);
     if (categories) drawCategories(builder, frame, result, theme);
     double y = viewport.height - bottom + kLine;

@@ -17,7 +17,12 @@ namespace {
 constexpr double kRidge = 1;        // delta of log_det_ridge, stated in its help
 constexpr std::int64_t kTenth = 10; // of the tokens, in leverage_concentration
 
-std::vector<double> headMeans(const HostTensor& table) { return perQueryValues(table).perHead; }
+/// The numbers of a table [heads, vectors] with each head's mean.
+MeasureValues perVectorValues(HostTensor table) {
+    MeasureValues values = perQueryValues(std::move(table));
+    std::swap(values.perVector, values.perQuery);
+    return values;
+}
 
 std::span<const float> headRow(const HostTensor& table, std::int64_t head) {
     const auto width = static_cast<std::size_t>(table.shape[1]);
@@ -84,29 +89,29 @@ MeasureValues cosineSumMinimum(MeasureWork& work) {
 }
 
 MeasureValues keyNorm(MeasureWork& work) {
-    return perHeadValues(headMeans(work.engine().rowNorms(work.seenKeys(), work.checkpoint())));
+    return perVectorValues(work.engine().rowNorms(work.seenKeys(), work.checkpoint()));
 }
 
 MeasureValues shiftedKeyNorm(MeasureWork& work) {
     const Engine& engine = work.engine();
     const Tensor keys = work.seenKeys();
     const HostTensor mean = engine.anchor(keys, AnchorKind::Mean, work.checkpoint());
-    return perHeadValues(headMeans(engine.similarity(keys, mean, SimilarityMetric::Euclidean, work.checkpoint())));
+    return perVectorValues(engine.similarity(keys, mean, SimilarityMetric::Euclidean, work.checkpoint()));
 }
 
 MeasureValues valueNorm(MeasureWork& work) {
     const Tensor values = work.engine().rows(work.input().attention.values, 0, work.input().attention.cut);
-    return perHeadValues(headMeans(work.engine().rowNorms(values, work.checkpoint())));
+    return perVectorValues(work.engine().rowNorms(values, work.checkpoint()));
 }
 
 MeasureValues queryNorm(MeasureWork& work) {
-    return perHeadValues(headMeans(work.engine().rowNorms(work.input().attention.queries, work.checkpoint())));
+    return perVectorValues(work.engine().rowNorms(work.input().allQueries, work.checkpoint()));
 }
 
 MeasureValues cosineOfMeans(MeasureWork& work) {
     const Engine& engine = work.engine();
     const HostTensor keyMean = engine.anchor(work.seenKeys(), AnchorKind::Mean, work.checkpoint());
-    const HostTensor queryMean = engine.anchor(work.input().attention.queries, AnchorKind::Mean, work.checkpoint());
+    const HostTensor queryMean = engine.anchor(work.input().allQueries, AnchorKind::Mean, work.checkpoint());
     std::vector<double> values;
     for (std::int64_t h = 0; h < work.queryHeads(); ++h)
         values.push_back(cosineOf(headRow(keyMean, work.kvHeadOf(h)), headRow(queryMean, h)));
@@ -118,7 +123,7 @@ MeasureValues cosineOfDistinctKey(MeasureWork& work) {
     const Tensor keys = work.seenKeys();
     const HostTensor toMean = engine.similarity(keys, engine.anchor(keys, AnchorKind::Mean, work.checkpoint()),
                                                 SimilarityMetric::Cosine, work.checkpoint());
-    const HostTensor queryMean = engine.anchor(work.input().attention.queries, AnchorKind::Mean, work.checkpoint());
+    const HostTensor queryMean = engine.anchor(work.input().allQueries, AnchorKind::Mean, work.checkpoint());
     RowPositions distinct;
     for (std::int64_t h = 0; h < work.kvHeads(); ++h) {
         const std::span<const float> row = headRow(toMean, h);
@@ -211,13 +216,16 @@ std::vector<MeasureEntry> keyMeasures() {
         {{"value_norm", "‖v‖", "", "Mean over the tokens before the cut (BalanceKV Table 3).", PerKvHead, Neither,
           Nothing, Layer},
          valueNorm},
-        {{"query_norm", "‖q‖", "", "Mean over the evaluation queries (BalanceKV Table 3).", PerQueryHead, Neither,
+        {{"query_norm", "‖q‖", "", "Mean over all captured queries (BalanceKV Table 3).", PerQueryHead, Neither,
           Nothing, Layer},
          queryNorm},
-        {{"cos_means", "cos(k̄, q̄)", "", "Mean key before the cut against mean evaluation query (KeyDiff Fig. 14).",
-          PerQueryHead, Neither, Nothing, Layer, true},
+        {{"cos_means", "cos(k̄, q̄)", "",
+          "Mean key before the cut against the mean of all captured queries (KeyDiff Fig. 14).", PerQueryHead, Neither,
+          Nothing, Layer, true},
          cosineOfMeans},
-        {{"cos_distinct", "cos(k*, q̄)", "", "k* = the key with the smallest cosine to the mean key (KeyDiff Fig. 16).",
+        {{"cos_distinct", "cos(k*, q̄)", "",
+          "k* = the key before the cut with the smallest cosine to the mean key; q̄ = the mean of all captured queries "
+          "(KeyDiff Fig. 16).",
           PerQueryHead, Neither, Nothing, Layer, true},
          cosineOfDistinctKey},
         {{"leverage_concentration", "Leverage concentration", "",

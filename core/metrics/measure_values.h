@@ -15,6 +15,7 @@ struct MeasureValues {
     std::string id;
     HostTensor perQuery;         ///< [Hq, w] or [1, w]; empty for the shapes without queries. NaN where skipped
     std::vector<double> perHead; ///< [Hq], [Hkv] or [1]: the mean over the queries that count, or the number itself
+    HostTensor perVector = {};   ///< [H, rows] for norms: one number per key, value or query; else empty
 
     double mean() const { return meanOfNumbers(perHead); }
 };
@@ -30,6 +31,7 @@ struct MeasureInput {
         scores; ///< [Hkv, cut] or, chosen by, [Hq, cut]; NaN where unknown; empty: the policy does not score
     const HostTensor& outputProjection; ///< [hidden, Hq, dv] or empty
     Tensor preRopeKeys = {};            ///< [Hkv, n, d] or empty
+    Tensor allQueries = {};             ///< [Hq, w', d] all that were captured, before and after the cut
 };
 
 } // namespace kvscope

@@ -77,11 +77,11 @@ private:
 } // namespace
 
 double Summary::halfInterval() const {
-    return count == 0 ? kNaN : 1.96 * deviation / std::sqrt(static_cast<double>(count));
+    return count < 2 ? kNaN : 1.96 * deviation / std::sqrt(static_cast<double>(count));
 }
 
 double Summary::studentHalfInterval() const {
-    if (count < 2) return count == 0 ? kNaN : 0;
+    if (count < 2) return kNaN;
     return studentQuantile95(count - 1) * deviation / std::sqrt(static_cast<double>(count));
 }
 
@@ -98,6 +98,14 @@ Summary summaryOf(std::span<const double> numbers) {
         squares += std::isnan(number) ? 0 : (number - summary.mean) * (number - summary.mean);
     summary.deviation = summary.count > 1 ? std::sqrt(squares / static_cast<double>(summary.count - 1)) : 0;
     return summary;
+}
+
+Summary merged(const Summary& a, const Summary& b) {
+    if (a.count == 0 || b.count == 0) return a.count == 0 ? b : a;
+    const auto n = static_cast<double>(a.count), m = static_cast<double>(b.count), apart = b.mean - a.mean;
+    const double squares =
+        (n - 1) * a.deviation * a.deviation + (m - 1) * b.deviation * b.deviation + apart * apart * n * m / (n + m);
+    return {a.count + b.count, a.mean + apart * m / (n + m), std::sqrt(squares / (n + m - 1))};
 }
 
 // The first quantiles from a table; beyond them the Cornish-Fisher series around the normal quantile, exact to 2e-4.

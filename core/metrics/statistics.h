@@ -16,13 +16,15 @@ struct Summary {
     double mean = 0;
     double deviation = 0; ///< sample standard deviation, divisor count - 1; 0 for one number
     /// 1.96 deviation / sqrt(count): half the 95 % confidence interval of the mean for large counts (BalanceKV Table
-    /// 3).
+    /// 3). NaN below two numbers, which have no interval.
     double halfInterval() const;
     /// The same by Student's t, for few numbers (captures, seeds, layers): the factor for three numbers is 4.30, not
-    /// 1.96. NaN without numbers, 0 for one.
+    /// 1.96. NaN below two numbers.
     double studentHalfInterval() const;
 };
 Summary summaryOf(std::span<const double> numbers);
+/// Of the numbers of both.
+Summary merged(const Summary& a, const Summary& b);
 
 struct ShareInterval {
     double low = 0, high = 1;

@@ -3,6 +3,8 @@
 #include "core/run/calibration_proxy.h"
 
 #include "core/base/error.h"
+#include "core/metrics/averages.h"
+#include "core/policies/balance/balance_rounds.h"
 #include "core/policies/policy.h"
 #include "core/run/head_means.h"
 #include "core/run/run_grid.h"
@@ -20,7 +22,6 @@ constexpr double kLeastQuality = 1e-6; // a relative error above 1 has no qualit
 /// The triples of one capture: every retention on every layer, then the mean over the layers.
 void addTriples(const LayerRunner& runner, RunRequest run, const Checkpoint& checkpoint, CalibrationData& data) {
     const CaptureInfo& info = run.capture->info();
-    const auto layers = static_cast<double>(info.layers.size());
     const std::vector<double>& grid = proxyBudgetGrid();
     std::vector<GridPoint> points;
     for (const LayerInfo& layer : info.layers)
@@ -29,15 +30,23 @@ void addTriples(const LayerRunner& runner, RunRequest run, const Checkpoint& che
             run.budget = {Budget::Unit::Fraction, retention, {}};
             points.push_back({run});
         }
-    std::vector<double> retentions(grid.size(), 0), errors(grid.size(), 0);
+    std::vector<std::vector<Sample>> retentions(grid.size()), errors(grid.size());
+    double nothing = 0; // balanced up to this retention
     const auto addLayer = [&](std::size_t point, const auto& result, const Checkpoint&) {
-        retentions[point % grid.size()] += keptShareOf(*result) / layers;
-        errors[point % grid.size()] += meanOfNumbers(requireFidelity(*result).meanOutputError) / layers;
+        const std::size_t at = point % grid.size();
+        const std::int32_t layer = result->request.layer.value;
+        retentions[at].push_back(Sample::of(SampleLevel::Layers, layer, keptShareOf(*result)));
+        errors[at].push_back(
+            Sample::of(SampleLevel::Layers, layer, meanOfNumbers(requireFidelity(*result).meanOutputError)));
+        if (balancedNothing(*result)) nothing = std::max(nothing, grid[at]);
     };
     runGrid(runner, points, checkpoint, {addLayer});
+    const auto mean = [](const std::vector<Sample>& samples) { return meanByLevels(samples).summary.mean; };
     for (std::size_t i = 0; i < grid.size(); ++i)
-        data.triples.push_back({info.fileName, retentions[i], contextNllOf(*run.capture, run.cut.token),
-                                std::max(kLeastQuality, 1 - errors[i])});
+        data.triples.push_back({info.fileName, mean(retentions[i]), contextNllOf(*run.capture, run.cut.token),
+                                std::max(kLeastQuality, 1 - mean(errors[i]))});
+    if (nothing > 0)
+        data.notes.push_back(fmt::format("{} up to retention {}: {}", info.fileName, nothing, kNothingBalanced));
 }
 
 } // namespace

@@ -2,7 +2,9 @@
 #include "core/run/head_means.h"
 
 #include "core/metrics/fidelity.h"
+#include "core/policies/balance/balance_rounds.h"
 
+#include <algorithm>
 #include <limits>
 
 namespace kvscope {
@@ -41,6 +43,10 @@ double meanAttendedTokens(const Selection& selection, std::optional<KvHeadIndex>
 
 double keptShareOf(const RunResult& result, std::optional<KvHeadIndex> head) {
     return meanAttendedTokens(result.selection, head) / static_cast<double>(result.visible);
+}
+
+bool balancedNothing(const RunResult& result) {
+    return std::find(result.notes.begin(), result.notes.end(), kNothingBalanced) != result.notes.end();
 }
 
 } // namespace kvscope

@@ -20,4 +20,8 @@ double meanAttendedTokens(const Selection& selection, std::optional<KvHeadIndex>
 /// The same as a share of the tokens before the cut: the realised retention.
 double keptShareOf(const RunResult& result, std::optional<KvHeadIndex> head = {});
 
+/// Whether this is BalanceKV without room to balance: sinks and recents took the whole budget. A note of the result
+/// says so, and whatever shows its numbers has to say it too.
+bool balancedNothing(const RunResult& result);
+
 } // namespace kvscope

@@ -122,7 +122,7 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     if (anyNeeds(MeasureNeed::PreRopeKeys)) preRopeKeys = tensor(TensorRole::KeysPreRope, checkpoint.silent());
     return measureLayer({m_engine, input, *all, fidelity, kept,
                          result.queryHeadScores.empty() ? result.scores : result.queryHeadScores, projection,
-                         preRopeKeys},
+                         preRopeKeys, tensor(TensorRole::Queries, checkpoint.silent())},
                         ids, checkpoint.part(0.3, 1));
 }
 

@@ -1,5 +1,5 @@
-// A reproduction is a sweep whose rows are averaged into points with 95 % intervals, over captures where there are
-// several. Some need only the lengths of the prompts.
+// A reproduction is a sweep whose rows are averaged into points, each with a spread over one level: captures where
+// there are several. Some need only the lengths of the prompts.
 #include "core/studies/reproduction.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
@@ -9,9 +9,11 @@
 #include "core/studies/reproduction_series.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace kvscope {
 
@@ -25,6 +27,7 @@ std::string xTitleOf(const Reproduction& reproduction) {
     case ReproductionAxis::Memory: return "Memory: tokens of an exact KV head";
     case ReproductionAxis::Retention: break;
     }
+    if (reproduction.measures.front().starts_with("spectral_")) return "Rows drawn, as a share of those before the cut";
     if (reproduction.exactFirst > 0)
         return fmt::format("Share kept of the tokens between the first {} and the cut", reproduction.exactFirst);
     return "Retention (fraction kept)";
@@ -73,20 +76,74 @@ SweepRequest besideExactTokens(SweepRequest request, const Reproduction& reprodu
     return request;
 }
 
-std::string lawText(const ReproducedSeries& series) {
+/// The fit with the range it is from, and which of the theory's powers its interval excludes.
+std::string lawText(const ReproducedSeries& series, const std::vector<double>& powers) {
     const PowerLaw& law = *series.law;
     const double low = law.exponent - law.halfInterval, high = law.exponent + law.halfInterval;
-    return fmt::format("fit: {} of {} goes with memory to the power {:.3f} (95 %: {:.3f} to {:.3f}, {} points){}",
-                       series.measure, series.label, law.exponent, low, high, law.points,
-                       high < 0 ? fmt::format(", so memory with 1/{} to the power {:.2f} ({:.2f} to {:.2f})",
-                                              series.measure, -1 / law.exponent, -1 / low, -1 / high)
-                                : "");
+    std::vector<std::string> excluded;
+    for (const double power : powers)
+        if (power < low || power > high) excluded.push_back(shortest(power));
+    return fmt::format("fit: {} of {} goes with memory to the power {:.3f} (95 %: {:.3f} to {:.3f}{}; {} points from "
+                       "{:.0f} to {:.0f} tokens)",
+                       series.measure, series.label, law.exponent, low, high,
+                       excluded.empty() ? "" : fmt::format(", which excludes {}", fmt::join(excluded, " and ")),
+                       law.points, series.points.front().x, series.points.back().x);
+}
+
+/// What the runs of a series say, with the points that say it where it is not all of them.
+void addRunNotes(ReproductionResult& result) {
+    for (const ReproducedSeries& series : result.series) {
+        std::map<std::string, std::vector<std::string>> places; // by note
+        for (const ReproducedPoint& point : series.points)
+            for (const std::string& note : point.notes) places[note].push_back(point.xText);
+        for (const auto& [note, at] : places)
+            result.notes.push_back(
+                fmt::format("{}{}: {}", series.label,
+                            at.size() < series.points.size() ? fmt::format(" at {}", fmt::join(at, ", ")) : "", note));
+    }
+}
+
+/// "bars: 95 % intervals of the mean over layers; averaged are first seeds, then heads, layers and captures"
+std::string spreadText(const Reproduction& reproduction, const ReproductionResult& result) {
+    std::set<std::string> levels;
+    for (const ReproducedSeries& series : result.series)
+        for (const ReproducedPoint& point : series.points)
+            if (!point.over.empty()) levels.insert(point.over);
+    if (levels.empty()) return "no bars: there is one number per point";
+    const std::string over =
+        fmt::format("{} over {}", reproduction.showDeviation ? "standard deviations" : "95 % intervals of the mean",
+                    fmt::join(levels, " or "));
+    if (reproduction.method == ReproductionMethod::KeptShares) return "bars: " + over;
+    return "bars: " + over +
+           (reproduction.over == "vectors" ? ", those of all heads together"
+                                           : "; averaged first over seeds, then over heads, layers and captures");
+}
+
+/// A mean over queries is one over all of the prompt's only where all were captured.
+void checkQueries(ReproductionResult& result, const Reproduction& reproduction, const CaptureInfo& info,
+                  const std::vector<int>& layers) {
+    for (const LayerInfo& layer : info.layers) {
+        if (!layers.empty() && std::count(layers.begin(), layers.end(), layer.layer.value) == 0) continue;
+        if (layer.queryCount == info.numTokens) continue;
+        if (reproduction.allQueries)
+            throw Error({.sentence = fmt::format("'{}' is about the queries of all tokens, and layer {} holds those of "
+                                                 "the last {} of {}",
+                                                 reproduction.id, layer.layer.value, layer.queryCount, info.numTokens),
+                         .place = "queries",
+                         .remedy = "Capture the queries of all tokens",
+                         .path = info.path});
+        result.notes.push_back(fmt::format("queries: {} holds those of the last {} of {} tokens, and measures of "
+                                           "queries are over these",
+                                           info.fileName, layer.queryCount, info.numTokens));
+        return;
+    }
 }
 
 /// Notes on the data and parameters behind the numbers.
 void describe(ReproductionResult& result, const Reproduction& reproduction, const SweepRequest& request) {
     for (const ReproducedSeries& series : result.series)
-        if (series.law) result.notes.push_back(lawText(series));
+        if (series.law) result.notes.push_back(lawText(series, reproduction.powers));
+    addRunNotes(result);
     for (const PolicySpec& spec : request.policies) result.notes.push_back("policy: " + spec.text());
     if (!reproduction.reference.empty())
         result.notes.push_back(
@@ -98,8 +155,8 @@ void describe(ReproductionResult& result, const Reproduction& reproduction, cons
             "data here: {}, {}, {} tokens, {} of {} layers", capture->info().fileName, capture->info().modelId,
             capture->info().numTokens, request.layers.empty() ? capture->info().layers.size() : request.layers.size(),
             capture->info().numLayers));
-    result.notes.push_back(fmt::format("cut: {}; seeds: {}; intervals: 95 % over {}; outputs before W_o",
-                                       reproduction.cut, reproduction.seeds, result.samples));
+    result.notes.push_back(fmt::format("cut: {}; seeds: {}; outputs before W_o", reproduction.cut, reproduction.seeds));
+    result.notes.push_back(spreadText(reproduction, result));
 }
 
 ReproductionResult sweepResult(const LayerRunner& runner, const Reproduction& reproduction,
@@ -107,6 +164,7 @@ ReproductionResult sweepResult(const LayerRunner& runner, const Reproduction& re
                                const std::vector<int>& layers, const Checkpoint& checkpoint) {
     ReproductionResult result;
     const SweepRequest request = sweepOf(reproduction, captures, layers, result.notes);
+    for (const auto& capture : captures) checkQueries(result, reproduction, capture->info(), layers);
     GatheredSeries gathered(runner, reproduction);
     const auto take = [&](const SweepRow& row) { gathered.add(row); };
     if (reproduction.exactFirst == 0) runSweep(runner, request, checkpoint, take);
@@ -117,9 +175,8 @@ ReproductionResult sweepResult(const LayerRunner& runner, const Reproduction& re
         runSweep(runner, besideExactTokens(request, reproduction, captures[i]), checkpoint.part(part(i), part(i + 1)),
                  take);
     }
-    result.series = gathered.series(captures.size() > 1);
+    result.series = gathered.series();
     result.xTitle = xTitleOf(reproduction);
-    result.samples = captures.size() > 1 ? "captures" : reproduction.overHeads ? "heads" : "layers and seeds";
     describe(result, reproduction, request);
     return result;
 }
@@ -140,7 +197,7 @@ ReproductionResult lengthResult(const Reproduction& reproduction,
     const bool shares = reproduction.method == ReproductionMethod::KeptShares;
     result.series = shares ? keptShareSeries(lengths, result.notes) : lengthSeries(lengths, result.notes);
     result.xTitle = shares ? "Cache size N of the paper, tokens" : "Tokens of a prompt";
-    result.samples = "captures";
+    if (shares) result.notes.push_back(spreadText(reproduction, result));
     return result;
 }
 
@@ -177,13 +234,16 @@ std::string reproductionMeasureLabel(const std::string& measure) {
 std::string reproductionCsv(const Reproduction& reproduction, const ReproductionResult& result) {
     std::string text = "# " + reproduction.item + "\n";
     for (const std::string& note : result.notes) text += "# " + note + "\n";
-    text += "series,policy,measure,x,x_text,mean,deviation,half_interval_95,samples\n";
+    text += "series,policy,measure,x,x_text,mean,deviation,half_interval_95,samples,over,notes\n";
     for (const ReproducedSeries& series : result.series)
-        for (const ReproducedPoint& p : series.points)
-            text +=
-                fmt::format("{},{},{},{},{},{},{},{},{}\n", csvField(series.label), series.policyId, series.measure,
-                            shortest(p.x), csvField(p.xText), shortest(p.summary.mean), shortest(p.summary.deviation),
-                            shortest(p.summary.studentHalfInterval()), p.summary.count);
+        for (const ReproducedPoint& p : series.points) {
+            const bool spread = !p.over.empty();
+            text += fmt::format("{},{},{},{},{},{},{},{},{},{},{}\n", csvField(series.label), series.policyId,
+                                series.measure, shortest(p.x), csvField(p.xText), shortest(p.summary.mean),
+                                spread ? shortest(p.summary.deviation) : "",
+                                spread ? shortest(p.summary.studentHalfInterval()) : "", p.summary.count, p.over,
+                                csvField(fmt::format("{}", fmt::join(p.notes, "; "))));
+        }
     return text;
 }
 

@@ -14,17 +14,20 @@ const std::vector<Reproduction>& allReproductions();
 const Reproduction& reproductionById(std::string_view id);
 /// Of a measure of core/metrics, and of those that only reproductions have. "policy_ms": features + combine + select.
 /// "spectral_drawn", "spectral_top": the distortion of Compactor's Theorem 1 over drawn leverage, of the rows drawn and
-/// of as many best ones (per KV head). "overlap": Jaccard of the kept list with that of the reference, everything else
-/// the same. "kept_share": min(1, N / L). "prompts": how many. Throws Error for an unknown id.
+/// of as many best ones (per KV head), at the share of rows drawn. "overlap": Jaccard of the kept list with that of the
+/// reference, everything else the same. "kept_share": min(1, N / L). "prompts": how many. Throws Error for an unknown
+/// id.
 std::string reproductionMeasureLabel(const std::string& measure);
 
-/// `layers` empty: all of the captures. Throws Error (one that runs elsewhere included) or Cancelled.
+/// `layers` empty: all of the captures. Throws Error (one that runs elsewhere, and a capture without the queries that
+/// the paper's quantity needs, included) or Cancelled.
 ReproductionResult reproduce(const LayerRunner& runner, const Reproduction& reproduction,
                              const std::vector<std::shared_ptr<const CaptureReader>>& captures,
                              const std::vector<int>& layers, const Checkpoint& checkpoint);
 
 /// "# key: value" lines of notes, a header and a row per point: series, policy, measure, x, x_text, mean, deviation,
-/// half_interval_95, samples.
+/// half_interval_95, samples, over, notes. Deviation and interval are those of so many samples at the level `over`,
+/// empty where there is but one; notes are those of the runs.
 std::string reproductionCsv(const Reproduction& reproduction, const ReproductionResult& result);
 
 } // namespace kvscope

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/metrics/statistics.h"
+#include "core/metrics/averages.h"
 #include "core/studies/sweep.h"
 
 #include <optional>
@@ -33,7 +33,13 @@ struct Reproduction {
     ReproductionAxis axis = ReproductionAxis::Retention;
     std::string cut = "default";
     int seeds = 1;
-    bool overHeads = false;     ///< a sample is a head, as in BalanceKV Table 3; else the mean over the heads of a run
+    bool overHeads = false; ///< heads are a level of their own; else a sample is the mean over the heads of a run
+    /// What the spread of a point is over, where the paper says: "seeds", or "vectors" (every key, value or query by
+    /// itself, pooled as in BalanceKV Table 3). Empty: the outermost of captures, layers, heads and seeds of which the
+    /// point has several.
+    std::string over = {};
+    bool showDeviation = false; ///< bars are standard deviations and not 95 % intervals of the mean
+    bool allQueries = false;    ///< refuses a capture that holds the queries of a window only
     std::string reference = {}; ///< value of the varied parameter whose lists "overlap" compares with
     ReproductionMethod method = ReproductionMethod::Sweep;
     /// First tokens that every policy of the row keeps exactly: budgets and retentions are shares of the others before
@@ -46,7 +52,9 @@ struct Reproduction {
 struct ReproducedPoint {
     double x = 0;
     std::string xText; ///< the value of a parameter that is no number, else empty
-    Summary summary;   ///< over captures when there are several, else over layers, seeds or heads
+    Summary summary;
+    std::string over = {};               ///< what the summary's spread is over: "layers"; empty: it has none
+    std::vector<std::string> notes = {}; ///< of its runs; of those that differ in numbers alone the first
 };
 
 struct ReproducedSeries {
@@ -57,8 +65,8 @@ struct ReproducedSeries {
 
 struct ReproductionResult {
     std::vector<ReproducedSeries> series;
-    std::string xTitle, yTitle, samples; ///< what the interval is over
-    std::vector<std::string> notes;      ///< parameters used, and how the data differ from the paper's
+    std::string xTitle, yTitle;
+    std::vector<std::string> notes; ///< parameters used, notes of the runs, and how the data differ from the paper's
 };
 
 } // namespace kvscope

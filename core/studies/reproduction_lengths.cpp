@@ -23,10 +23,15 @@ ReproducedSeries emptySeries(const std::string& label, const std::string& measur
 }
 
 std::string scaleNote(const std::vector<std::int64_t>& lengths) {
-    return fmt::format(
-        "scaled: 8K of the paper is {:.0f} tokens here, so that it holds as large a share of these prompts whole as 8K "
-        "of LongBench's ({} of {}, Table 7); 2K, 4K and 6K in proportion",
-        scaledTokens(kPaperTokens.back(), lengths), kPaperWhole, kPaperPrompts);
+    if (lengths.size() == 1) return "not scaled: one prompt has no distribution of lengths to take a share of";
+    const double here = scaledTokens(kPaperTokens.back(), lengths);
+    const auto whole = std::count_if(lengths.begin(), lengths.end(),
+                                     [&](std::int64_t length) { return static_cast<double>(length) <= here; });
+    return fmt::format("scaled: 8K of the paper is {:.0f} tokens here, which hold {} of {} prompts whole ({:.0f} %; 8K "
+                       "of LongBench {} of {}, {:.0f} %, Table 7); 2K, 4K and 6K in proportion",
+                       here, whole, lengths.size(),
+                       100 * static_cast<double>(whole) / static_cast<double>(lengths.size()), kPaperWhole,
+                       kPaperPrompts, 100.0 * kPaperWhole / kPaperPrompts);
 }
 
 std::string sizeText(double paperTokens) { return fmt::format("{:.0f}K", paperTokens / 1024); }
@@ -77,11 +82,13 @@ std::vector<ReproducedSeries> keptShareSeries(const std::vector<std::int64_t>& l
                      scaled = emptySeries("scaled cache sizes", "kept_share");
     for (const double tokens : kPaperTokens) {
         const double here = scaledTokens(tokens, lengths);
-        same.points.push_back({tokens, sizeText(tokens), keptShares(tokens, lengths)});
+        const std::string over = lengths.size() > 1 ? levelName(SampleLevel::Captures) : "";
+        same.points.push_back({tokens, sizeText(tokens), keptShares(tokens, lengths), over});
         scaled.points.push_back(
-            {tokens, fmt::format("{} as {:.0f} tokens", sizeText(tokens), here), keptShares(here, lengths)});
+            {tokens, fmt::format("{} as {:.0f} tokens", sizeText(tokens), here), keptShares(here, lengths), over});
     }
     notes.push_back(scaleNote(lengths));
+    if (lengths.size() == 1) return {same};
     return {same, scaled};
 }
 
@@ -89,6 +96,7 @@ std::vector<ReproducedSeries> lengthSeries(const std::vector<std::int64_t>& leng
     std::vector<double> edges(kPaperTokens.begin(), kPaperTokens.end()), scaled;
     for (const double edge : kPaperTokens) scaled.push_back(scaledTokens(edge, lengths));
     notes.push_back(scaleNote(lengths));
+    if (lengths.size() == 1) return {binned("the paper's edges", edges, lengths)};
     return {binned("the paper's edges", edges, lengths), binned("scaled edges", scaled, lengths)};
 }
 

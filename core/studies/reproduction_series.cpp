@@ -5,6 +5,7 @@
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/policies/compactor/compactor_log.h"
+#include "core/policies/policy.h"
 
 #include <algorithm>
 #include <cassert>
@@ -31,28 +32,10 @@ double memoryInTokens(const SweepRow& row) {
     return static_cast<double>(row.storedBytes) / (width * info.numKvHeads * (info.headDim + info.valueDim));
 }
 
-/// A run without random numbers counts once, whatever the number of seeds.
-std::vector<double> samplesOfCapture(const std::map<int, PointSamples::PerSeed>& layers) {
-    std::vector<double> all;
-    for (const auto& [layer, seeds] : layers) {
-        const bool same =
-            std::all_of(seeds.begin(), seeds.end(), [&](const auto& values) { return values == seeds.front(); });
-        for (std::size_t i = 0; i < (same ? 1 : seeds.size()); ++i)
-            all.insert(all.end(), seeds[i].begin(), seeds[i].end());
-    }
-    return all;
-}
-
-Summary summaryOfPoint(const PointSamples& samples, bool overCaptures) {
-    std::vector<double> all;
-    for (const auto& [capture, layers] : samples.values) {
-        const std::vector<double> values = samplesOfCapture(layers);
-        if (overCaptures)
-            all.push_back(meanOfNumbers(values));
-        else
-            all.insert(all.end(), values.begin(), values.end());
-    }
-    return summaryOf(all);
+/// A note without its numbers: those of many runs differ in nothing else.
+std::string wordsOf(std::string note) {
+    std::erase_if(note, [](char c) { return (c >= '0' && c <= '9') || c == '.' || c == ','; });
+    return note;
 }
 
 PowerLaw lawOf(const ReproducedSeries& series) {
@@ -75,16 +58,15 @@ Budget budgetOf(const Reproduction& reproduction, const std::string& text, std::
 
 void GatheredSeries::add(const SweepRow& row) {
     for (const std::string& measure : m_reproduction.measures)
-        if (const std::vector<double> values = samplesOf(*row.result, measure); !values.empty())
-            addSamples(row, measure, values);
+        if (const std::vector<double> numbers = numbersOf(*row.result, measure); !numbers.empty())
+            addNumbers(row, measure, numbers);
 }
 
-std::vector<ReproducedSeries> GatheredSeries::series(bool overCaptures) const {
+std::vector<ReproducedSeries> GatheredSeries::series() const {
     std::vector<ReproducedSeries> all;
     for (const auto& [key, points] : m_points) {
         ReproducedSeries one{key.second, key.first, m_measureOf.at(key), {}};
-        for (const PointSamples& samples : points)
-            one.points.push_back({samples.x, samples.text, summaryOfPoint(samples, overCaptures)});
+        for (const PointSamples& point : points) one.points.push_back(pointOf(point));
         if (m_reproduction.axis != ReproductionAxis::Parameter)
             std::sort(one.points.begin(), one.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
         if (m_reproduction.method == ReproductionMethod::PowerLaw) one.law = lawOf(one);
@@ -93,7 +75,19 @@ std::vector<ReproducedSeries> GatheredSeries::series(bool overCaptures) const {
     return all;
 }
 
-std::vector<double> GatheredSeries::samplesOf(const RunResult& result, const std::string& measure) const {
+ReproducedPoint GatheredSeries::pointOf(const PointSamples& point) const {
+    ReproducedPoint made{point.x, point.text, point.vectors, overVectors() ? "vectors" : ""};
+    if (!overVectors()) {
+        const LevelledMean mean = meanByLevels(
+            point.samples, m_reproduction.over == "seeds" ? std::optional(SampleLevel::Seeds) : std::nullopt);
+        made.summary = mean.summary;
+        if (mean.over) made.over = levelName(*mean.over);
+    }
+    for (const auto& [words, note] : point.notes) made.notes.push_back(note);
+    return made;
+}
+
+std::vector<double> GatheredSeries::numbersOf(const RunResult& result, const std::string& measure) const {
     const auto perRun = [&](std::vector<double> heads) {
         return m_reproduction.overHeads || heads.empty() ? heads : std::vector<double>{meanOfNumbers(heads)};
     };
@@ -103,7 +97,10 @@ std::vector<double> GatheredSeries::samplesOf(const RunResult& result, const std
     if (measure == "overlap") return perRun(overlaps(result));
     if (!result.fidelity || (measureById(measure).need == MeasureNeed::Scores && result.scores.empty())) return {};
     const std::vector<std::string> ids = {measure};
-    return perRun(m_runner.measure(result, ids, {}).front().perHead);
+    const MeasureValues values = m_runner.measure(result, ids, {}).front();
+    if (!overVectors()) return perRun(values.perHead);
+    assert(!values.perVector.empty());
+    return {values.perVector.data.begin(), values.perVector.data.end()};
 }
 
 /// Jaccard overlap per KV head with the list of the reference value under the same seed.
@@ -119,7 +116,7 @@ std::vector<double> GatheredSeries::overlaps(const RunResult& result) const {
     return heads;
 }
 
-void GatheredSeries::addSamples(const SweepRow& row, const std::string& measure, const std::vector<double>& values) {
+void GatheredSeries::addNumbers(const SweepRow& row, const std::string& measure, const std::vector<double>& numbers) {
     const RunRequest& run = row.result->request;
     const Key key{run.policy.policy, labelOf(run, measure)};
     m_measureOf[key] = measure;
@@ -128,14 +125,22 @@ void GatheredSeries::addSamples(const SweepRow& row, const std::string& measure,
     auto at = std::find_if(points.begin(), points.end(), [&](const PointSamples& s) { return s.text == text; });
     if (at == points.end()) at = points.insert(points.end(), PointSamples{0, 0, text});
     // x is the mean realised budget of the point.
-    at->x = (at->x * static_cast<double>(at->rows) + xOf(row)) / static_cast<double>(at->rows + 1);
+    at->x = (at->x * static_cast<double>(at->rows) + xOf(row, measure)) / static_cast<double>(at->rows + 1);
     at->rows += 1;
-    at->values[run.capture.get()][run.layer.value].push_back(values);
+    for (const std::string& note : row.result->notes) at->notes.try_emplace(wordsOf(note), note);
+    if (row.result->simulated) at->notes.try_emplace("simulated", "simulated on full-attention tensors");
+    if (overVectors()) at->vectors = merged(at->vectors, summaryOf(numbers));
+    const std::int64_t capture = m_captures.try_emplace(run.capture.get(), std::ssize(m_captures)).first->second;
+    for (std::size_t head = 0; head < numbers.size() && !overVectors(); ++head)
+        at->samples.push_back(
+            {{static_cast<std::int64_t>(run.seed), static_cast<std::int64_t>(head), run.layer.value, capture},
+             numbers[head]});
 }
 
 std::string GatheredSeries::labelOf(const RunRequest& run, const std::string& measure) const {
     const VariedParameter& varied = m_reproduction.varied;
     std::string label = run.policy.policy;
+    if (run.policy.variant != policyById(label).card().variants.front().id) label += ":" + run.policy.variant;
     if (m_reproduction.axis == ReproductionAxis::Memory) {
         PolicySpec swept = run.policy;
         swept.budget.reset();
@@ -162,8 +167,10 @@ std::string GatheredSeries::placeOf(const RunRequest& run) const {
     return run.budget.text();
 }
 
-double GatheredSeries::xOf(const SweepRow& row) const {
+double GatheredSeries::xOf(const SweepRow& row, const std::string& measure) const {
     const RunRequest& run = row.result->request;
+    if (measure.starts_with("spectral_")) // rows drawn, of which some are the same
+        return static_cast<double>(row.result->requested) / static_cast<double>(row.result->visible);
     switch (m_reproduction.axis) {
     case ReproductionAxis::Layer: return run.layer.value;
     case ReproductionAxis::Tokens: return static_cast<double>(run.capture->info().numTokens);

@@ -10,14 +10,14 @@
 
 namespace kvscope {
 
-/// Samples of one point.
+/// What one point is made of.
 struct PointSamples {
-    using PerSeed = std::vector<std::vector<double>>;
-
     double x = 0;
     std::int64_t rows = 0;
     std::string text;
-    std::map<const CaptureReader*, std::map<int, PerSeed>> values = {}; ///< separate for each capture and layer
+    std::vector<Sample> samples = {};
+    Summary vectors = {};                          ///< where the spread is over vectors
+    std::map<std::string, std::string> notes = {}; ///< by their words without numbers
 };
 
 /// A budget of the row where so many tokens lie before the cut: in tokens where some are exact, then of the others as
@@ -31,32 +31,36 @@ public:
         : m_runner(runner), m_reproduction(reproduction) {}
 
     void add(const SweepRow& row);
-    /// `overCaptures`: a sample is a capture's mean.
-    std::vector<ReproducedSeries> series(bool overCaptures) const;
+    std::vector<ReproducedSeries> series() const;
 
 private:
     using Key = std::pair<std::string, std::string>; ///< policy, label
 
-    std::vector<double> samplesOf(const RunResult& result, const std::string& measure) const;
+    /// The numbers of a run: one per head, or one; per vector where the row is over vectors.
+    std::vector<double> numbersOf(const RunResult& result, const std::string& measure) const;
     std::vector<double> overlaps(const RunResult& result) const;
-    void addSamples(const SweepRow& row, const std::string& measure, const std::vector<double>& values);
+    void addNumbers(const SweepRow& row, const std::string& measure, const std::vector<double>& numbers);
+    ReproducedPoint pointOf(const PointSamples& point) const;
+    bool overVectors() const { return m_reproduction.over == "vectors"; }
     std::string labelOf(const RunRequest& run, const std::string& measure) const;
     std::string placeOf(const RunRequest& run) const;
-    double xOf(const SweepRow& row) const;
+    double xOf(const SweepRow& row, const std::string& measure) const;
 
     const LayerRunner& m_runner;
     const Reproduction& m_reproduction;
     std::map<Key, std::vector<PointSamples>> m_points;
     std::map<Key, std::string> m_measureOf;
+    std::map<const CaptureReader*, std::int64_t> m_captures; ///< in the order seen
 };
 
 /// Converts a cache size of KeyDiff's Table 7 to these prompts: its 8K hold 1,790 of 4,120 prompts whole, so 8K becomes
-/// the length that as large a share of these prompts does not exceed; other sizes in proportion.
+/// the shortest length of which at least that share of these prompts is; other sizes in proportion.
 double scaledTokens(double paperTokens, std::vector<std::int64_t> lengths);
 /// Tokens up to the answer, or all without a marked answer.
 std::int64_t promptTokens(const CaptureReader& capture);
 
-/// Series that need no run. Notes say how cache sizes and edges were scaled.
+/// Series that need no run, in the paper's sizes and, for several prompts, in scaled ones. Notes say how these were
+/// scaled.
 std::vector<ReproducedSeries> keptShareSeries(const std::vector<std::int64_t>& lengths,
                                               std::vector<std::string>& notes);
 std::vector<ReproducedSeries> lengthSeries(const std::vector<std::int64_t>& lengths, std::vector<std::string>& notes);

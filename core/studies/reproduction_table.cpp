@@ -48,6 +48,9 @@ Reproduction readRow(const nlohmann::json& row) {
     take("cut", made.cut);
     take("seeds", made.seeds);
     take("over_heads", made.overHeads);
+    take("over", made.over);
+    take("show_deviation", made.showDeviation);
+    take("all_queries", made.allQueries);
     take("exact_first", made.exactFirst);
     take("powers", made.powers);
     assert(taken == row.size()); // else a key is misspelt

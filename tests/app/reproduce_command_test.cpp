@@ -38,15 +38,15 @@ private slots:
     void rowsAreWritten() {
         expectDone({"reproduce", "keydiff-table8", kCapture, "--csv", "t8.csv", "--out", "t8.svg"});
         const QByteArray lengths = m_program.content("t8.csv");
-        QVERIFY2(lengths.contains("\nscaled cache sizes,exact,kept_share,4096,4K as ") &&
-                     lengths.contains(",0.5,0,0,1\n"),
+        QVERIFY2(lengths.contains("\n# not scaled: one prompt") &&
+                     lengths.contains("\nthe paper's cache sizes,exact,kept_share,4096,4K,1,,,1,,\n"),
                  lengths);
         QVERIFY(lengths.contains("# command: kvscope reproduce keydiff-table8 "));
         QVERIFY(m_program.content("t8.svg").contains("KeyDiff Table 8"));
         expectDone({"reproduce", "keydiff-table14", kCapture, "--layers", "1", "--csv", "t14.csv", "--out", "t14.png"});
         const QByteArray anchors = m_program.content("t14.csv");
-        QVERIFY2(anchors.contains("\nkeydiff overlap,keydiff,overlap,0,mean,1,0,0,1\n") &&
-                     anchors.contains("overlap with the lists of anchor=mean"),
+        QVERIFY2(anchors.contains("\nkeydiff overlap,keydiff,overlap,0,normalised_mean,1,,,1,,\n") &&
+                     anchors.contains("overlap with the lists of anchor=normalised_mean"),
                  anchors);
         QVERIFY(m_program.content("t14.png").startsWith("\x89PNG"));
     }

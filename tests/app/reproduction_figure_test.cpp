@@ -19,7 +19,7 @@ namespace {
 ReproducedSeries seriesOf(const std::string& policy, const std::string& label, double height) {
     ReproducedSeries series{label, policy, "output_error", {}};
     for (const double x : {0.1, 0.25, 0.5})
-        series.points.push_back({x, {}, summaryOf(std::vector<double>{height - x, height - x + 0.1})});
+        series.points.push_back({x, {}, summaryOf(std::vector<double>{height - x, height - x + 0.1}), "layers"});
     return series;
 }
 
@@ -33,17 +33,30 @@ bool shows(const Scene& scene, const std::string& words) {
 
 Scene drawn(const char* row, std::vector<ReproducedSeries> series, const TextService& text,
             std::vector<std::string> notes = {}) {
-    const ReproductionResult result{std::move(series), "the axis", "its measure", "captures", std::move(notes)};
+    const ReproductionResult result{std::move(series), "the axis", "its measure", std::move(notes)};
     Viewport viewport;
     viewport.text = &text;
     return drawReproduction(reproductionById(row), result, viewport);
 }
 
 Scene figureOf(std::vector<ReproducedSeries> series, const TextService& text) {
-    const ReproductionResult result{std::move(series), "Retention", "Output error", "seeds", {"policy: compactor"}};
+    const ReproductionResult result{std::move(series), "Retention", "Output error", {"policy: compactor"}};
     Viewport viewport;
     viewport.text = &text;
     return drawReproduction(reproductionById("compactor-table4"), result, viewport);
+}
+
+/// Heights of the marks of "keydiff" and of the ends of all bars.
+std::pair<std::vector<double>, std::vector<double>> marksAndBars(const Scene& scene) {
+    std::pair<std::vector<double>, std::vector<double>> found;
+    for (const Drawable& item : scene.items) {
+        if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "keydiff")
+            for (const Point& at : *cloud->points) found.first.push_back(at.y);
+        if (const auto* bar = std::get_if<PolylineItem>(&item);
+            bar && bar->stroke.width == 1.2 && bar->points.size() == 2)
+            for (const Point& at : bar->points) found.second.push_back(at.y);
+    }
+    return found;
 }
 
 /// Marker, colour and fill of each series' marks, by name.
@@ -105,23 +118,32 @@ private slots:
         const QtTextService text;
         ReproducedSeries series{"keydiff", "keydiff", "output_error", {}};
         for (const double mean : {0.5, 0.3, 0.1})
-            series.points.push_back({1 - mean, {}, summaryOf(std::vector<double>{mean - 0.05, mean + 0.05})});
+            series.points.push_back(
+                {1 - mean, {}, summaryOf(std::vector<double>{mean - 0.05, mean + 0.05}), "captures"});
         QVERIFY(series.points[0].summary.studentHalfInterval() > 0.6);
         const Scene scene = drawn("keydiff-table8", {series}, text);
-        std::vector<double> marks, ends;
-        for (const Drawable& item : scene.items) {
-            if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "keydiff")
-                for (const Point& at : *cloud->points) marks.push_back(at.y);
-            if (const auto* bar = std::get_if<PolylineItem>(&item);
-                bar && bar->stroke.width == 1.2 && bar->points.size() == 2)
-                for (const Point& at : bar->points) ends.push_back(at.y);
-        }
+        const auto [marks, ends] = marksAndBars(scene);
         QCOMPARE(marks.size(), std::size_t{3});
         QCOMPARE(ends.size(), std::size_t{6});
         QVERIFY2(marks[2] - marks[0] > 100, std::to_string(marks[2] - marks[0]).c_str());
         QVERIFY(*std::min_element(ends.begin(), ends.end()) > 0 &&
                 *std::max_element(ends.begin(), ends.end()) < scene.height);
         QVERIFY(!shows(scene, "−0.2"));
+    }
+
+    // A point of one sample has no bar; where a row shows deviations these are the bars, not the intervals.
+    void barsAreWhatTheRowSays() {
+        const QtTextService text;
+        ReproducedSeries series{"keydiff", "keydiff", "log_det", {}};
+        series.points.push_back({0, {}, summaryOf(std::vector<double>{300, 320, 340}), "heads"});
+        series.points.push_back({1, {}, summaryOf(std::vector<double>{360})});
+        // Lengths of the bars as shares of the distance of the means, 40: twice the deviation 20, and twice
+        // 4.302653 * 20 / sqrt(3).
+        for (const auto& [row, share] : {std::pair("keydiff-fig12", 1.0), std::pair("keydiff-table8", 2.484138)}) {
+            const auto [marks, ends] = marksAndBars(drawn(row, {series}, text));
+            QCOMPARE(ends.size(), std::size_t{2});
+            QVERIFY2(std::abs((ends[0] - ends[1]) / (marks[0] - marks[1]) - share) < 1e-4, row);
+        }
     }
 
     void manyNotesLeaveThePlotItsRoom() {

@@ -78,8 +78,10 @@ private slots:
         }
     }
 
+    // KeyDiff's and BalanceKV's figures are about the queries of the whole prompt, before and after the cut.
     void directionsByFormula() {
         const Fixture fixture;
+        const HostTensor queries = fixture.capture->read(LayerIndex(0), TensorRole::Queries, {});
         const auto means = fixture.get("cos_means").perHead, distinct = fixture.get("cos_distinct").perHead,
                    norms = fixture.get("query_norm").perHead;
         const auto cosine = [](const std::vector<double>& a, const std::vector<double>& b) {
@@ -90,9 +92,9 @@ private slots:
         for (int h = 0; h < kHeads; ++h) {
             std::vector<double> query(kDim), key(kDim), farthest;
             double length = 0, lowest = 2;
-            for (int j = 0; j < kEvaluationQueries; ++j) {
-                const float* row = fixture.layer.row(fixture.layer.queries, h, j);
-                length += naive::norm({row, row + kDim}) / kEvaluationQueries;
+            for (int j = 0; j < kTokens; ++j) {
+                const float* row = queries.data.data() + (h * kTokens + j) * kDim;
+                length += naive::norm({row, row + kDim}) / kTokens;
                 for (int c = 0; c < kDim; ++c) query[std::size_t(c)] += row[c];
             }
             for (int i = 0; i < kCut; ++i)

@@ -81,11 +81,14 @@ private slots:
         }
     }
 
-    // One prompt: 8K stands for all of it, so the scaled sizes are its quarters.
-    void onePrompt() {
-        const ReproductionResult result = made("keydiff-table8", {1000});
-        QCOMPARE(meansOf(result.series[1]), (std::vector<double>{0.25, 0.5, 0.75, 1}));
-        QCOMPARE(meansOf(result.series[0]), (std::vector<double>{1, 1, 1, 1}));
+    // One prompt has no distribution of lengths: nothing is scaled, and there is no interval.
+    void onePromptIsNotScaled() {
+        const ReproductionResult result = made("keydiff-table8", {3000});
+        QCOMPARE(result.series.size(), 1U);
+        QCOMPARE(meansOf(result.series[0]), (std::vector<double>{2048.0 / 3000, 1, 1, 1}));
+        QVERIFY(result.series[0].points[0].over.empty());
+        QVERIFY(result.notes[1].starts_with("not scaled: one prompt"));
+        QCOMPARE(made("keydiff-fig18", {3000}).series.size(), 1U);
     }
 
     // A prompt ends where the answer begins.
@@ -94,7 +97,8 @@ private slots:
         capture->tokenTable.segments = {
             {0, 700, SegmentKind::Context}, {800, 1000, SegmentKind::Answer}, {700, 800, SegmentKind::Question}};
         const LayerRunner runner(std::shared_ptr<const Engine>(makeCpuEngine(1)));
-        const ReproductionResult result = reproduce(runner, reproductionById("keydiff-table8"), {capture}, {}, {});
+        const ReproductionResult result =
+            reproduce(runner, reproductionById("keydiff-table8"), {capture, ofLength(900)}, {}, {});
         QCOMPARE(result.series[1].points[3].xText, std::string("8K as 800 tokens"));
     }
 
@@ -113,8 +117,12 @@ private slots:
     void theFileSaysHowSizesWereScaled() {
         const QString csv = QString::fromStdString(
             reproductionCsv(reproductionById("keydiff-table8"), made("keydiff-table8", {16384, 1024, 4096})));
-        QVERIFY2(csv.contains("# scaled: 8K of the paper is 4096 tokens here"), qPrintable(csv));
+        QVERIFY2(
+            csv.contains("# scaled: 8K of the paper is 4096 tokens here, which hold 2 of 3 prompts whole (67 %; 8K "
+                         "of LongBench 1790 of 4120, 43 %, Table 7)"),
+            qPrintable(csv));
         QVERIFY(csv.contains("\nscaled cache sizes,exact,kept_share,2048,2K as 1024 tokens,0.4375,"));
+        QVERIFY(csv.contains(",3,captures,\n"));
         QVERIFY(csv.contains("a prompt of 16384 tokens") && csv.contains("0.31, 0.53, 0.67, 0.77"));
     }
 };

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "core/capture/memory_capture.h"
 #include "core/studies/reproduction.h"
+#include "tests/run/reproduction_fixture.h"
 #include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
@@ -10,74 +11,7 @@
 #include <set>
 
 using namespace kvscope;
-
-namespace {
-
-std::vector<std::shared_ptr<const CaptureReader>> captures(int count, TokenIndex tokens = 80) {
-    std::vector<std::shared_ptr<const CaptureReader>> all;
-    for (int i = 0; i < count; ++i)
-        all.push_back(makeRandomCapture(20 + static_cast<std::uint64_t>(i), tokens, 2, 4, 2, 8));
-    return all;
-}
-
-LayerRunner makeRunner() { return LayerRunner(std::shared_ptr<const Engine>(makeCpuEngine(2))); }
-
-/// No policy of the table wants more tokens than this, so no row may refuse.
-constexpr TokenIndex kEnoughForEveryRow = 400;
-
-std::shared_ptr<const RunResult> run(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture,
-                                     int layer, const std::string& policy, std::uint64_t seed = 0) {
-    RunRequest request;
-    request.capture = capture;
-    request.layer = LayerIndex(layer);
-    request.policy = PolicySpec::parse(policy);
-    request.budget = *request.policy.budget;
-    request.cut = Cut::resolve("default", *capture);
-    request.seed = seed;
-    return runner.run(request, {});
-}
-
-/// The mean output error of one run.
-double errorOf(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, int layer,
-               const std::string& policy) {
-    return meanOfNumbers(run(runner, capture, layer, policy)->fidelity->meanOutputError);
-}
-
-bool near(double a, double b) { return std::abs(a - b) <= 1e-9 * std::max(1.0, std::abs(b)); }
-
-std::vector<std::set<TokenIndex>> keptOf(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture,
-                                         int layer, const std::string& policy, std::uint64_t seed) {
-    std::vector<std::set<TokenIndex>> sets;
-    const auto result = run(runner, capture, layer, policy, seed);
-    for (const HeadSelection& head : result->selection.heads) sets.emplace_back(head.kept.begin(), head.kept.end());
-    return sets;
-}
-
-/// Mean over the heads of common over all tokens of two runs, by counting.
-double overlapOf(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture, int layer,
-                 const std::string& policy, const std::string& reference, std::uint64_t seed = 0) {
-    const auto sets = keptOf(runner, capture, layer, policy, seed),
-               others = keptOf(runner, capture, layer, reference, seed);
-    double sum = 0;
-    for (std::size_t h = 0; h < sets.size(); ++h) {
-        std::set<TokenIndex> all = sets[h];
-        all.insert(others[h].begin(), others[h].end());
-        sum += static_cast<double>(sets[h].size() + others[h].size() - all.size()) / static_cast<double>(all.size());
-    }
-    return sum / static_cast<double>(sets.size());
-}
-
-const ReproducedSeries& seriesOf(const ReproductionResult& result, const std::string& measure) {
-    return *std::find_if(result.series.begin(), result.series.end(),
-                         [&](const ReproducedSeries& s) { return s.measure == measure; });
-}
-
-bool isPoint(const ReproducedPoint& point, double x, const std::string& text, const Summary& summary) {
-    return point.x == x && point.xText == text && point.summary.count == summary.count &&
-           near(point.summary.mean, summary.mean) && near(point.summary.deviation, summary.deviation);
-}
-
-} // namespace
+using namespace kvscope::reproduction_fixture;
 
 class ReproductionTest : public QObject {
     Q_OBJECT
@@ -147,31 +81,6 @@ private slots:
         }
         QCOMPARE(seriesOf(result, "overlap").points[0].summary.mean, 1.0); // with itself
         QVERIFY(seriesOf(result, "overlap").points[2].summary.mean < 0.9);
-    }
-
-    // Exact leverage draws nothing, so three seeds are one sample; a sketch is drawn anew, and compared under its own
-    // seed.
-    void seedsThatChangeNothingCountOnce() {
-        const LayerRunner runner = makeRunner();
-        Reproduction row = reproductionById("compactor-table4");
-        row.budgets = {"0.25"};
-        row.policies = {"compactor,sketch_size=2"};
-        const auto capture = captures(1);
-        const ReproductionResult result = reproduce(runner, row, capture, {}, {});
-        for (const ReproducedSeries& series : result.series) {
-            const bool exact = series.label.find("sketch=none") != std::string::npos;
-            QCOMPARE(series.points[0].summary.count, exact ? 2 : 6);
-            if (series.measure != "overlap" || exact) continue;
-            const std::string kind = series.label.find("srht") != std::string::npos ? "srht" : "gaussian";
-            std::vector<double> overlaps;
-            for (const int layer : {0, 1})
-                for (std::uint64_t seed = 0; seed < 3; ++seed)
-                    overlaps.push_back(overlapOf(runner, capture[0], layer,
-                                                 "compactor,sketch_size=2,sketch=" + kind + "@0.25",
-                                                 "compactor,sketch_size=2,sketch=none@0.25", seed));
-            QVERIFY2(isPoint(series.points[0], series.points[0].x, "0.25", summaryOf(overlaps)), series.label.c_str());
-            QVERIFY(series.points[0].summary.mean < 1);
-        }
     }
 
     // Theorems 3.1 and 3.4 where they bite: keys so small that every e^logit is near 1. Balancing then errs in inverse
@@ -251,6 +160,7 @@ private slots:
         Reproduction row = reproductionById("balancekv-fig1");
         row.cut = "default";
         row.seeds = 1;
+        row.over = {};
         std::vector<std::shared_ptr<const CaptureReader>> all = captures(1, kEnoughForEveryRow);
         all.push_back(captures(1, 500).front());
         const ReproductionResult result = reproduce(runner, row, all, {0}, {});
@@ -282,7 +192,7 @@ private slots:
             QCOMPARE(series.points.size(), 3U);
             QCOMPARE(series.policyId, std::string("balancekv"));
             const std::string block = series.label.substr(series.label.find('=') + 1);
-            QCOMPARE(series.label, "balancekv block=" + block);
+            QCOMPARE(series.label, "balancekv:notebook block=" + block);
             const double expected = errorOf(runner, capture[0], 1, spec + ",block=" + block + "@0.25");
             QVERIFY(near(series.points[1].summary.mean, expected));
         }
@@ -299,23 +209,27 @@ private slots:
         QCOMPARE(result.series.size(), 2U);
         for (const ReproducedSeries& series : result.series) {
             QCOMPARE(series.points.size(), 3U);
-            for (const ReproducedPoint& point : series.points)
-                QCOMPARE(point.summary.count,
-                         series.measure == "spectral_drawn" ? 6 : 2); // the best rows are the same for every seed
+            for (std::size_t i = 0; i < 3; ++i) { // over the two heads, seeds averaged
+                QCOMPARE(series.points[i].summary.count, 2);
+                QCOMPARE(series.points[i].over, std::string("heads"));
+                // Drawn rows repeat: x is how many are drawn of the 150 before the cut, not how many differ.
+                QVERIFY(near(series.points[i].x, std::vector<double>{0.1, 0.5, 0.9}[i]));
+            }
             QVERIFY2(series.points[0].summary.mean > series.points[2].summary.mean, series.label.c_str());
         }
         const auto& top = result.series[result.series[0].measure == "spectral_top" ? 0 : 1];
         QVERIFY(top.points[0].summary.mean <= 1 + 1e-9); // a subset of rows never exceeds the whole
     }
 
-    void oneCaptureGivesAnIntervalOverHeads() {
+    void oneLayerGivesASpreadOverHeads() {
         const LayerRunner runner = makeRunner();
-        const ReproductionResult result = reproduce(runner, reproductionById("keydiff-fig15"), captures(1), {}, {});
-        QCOMPARE(result.series.size(), 3U);
+        const ReproductionResult result = reproduce(runner, reproductionById("keydiff-fig14"), captures(1), {}, {});
+        QCOMPARE(result.series.size(), 2U);
         for (const ReproducedSeries& series : result.series) {
             QCOMPARE(series.points.size(), 2U); // layers
             QCOMPARE(series.points[1].x, 1.0);
-            QCOMPARE(series.points[0].summary.count, series.measure == "query_norm" ? 4 : 2);
+            QCOMPARE(series.points[0].summary.count, 4);
+            QCOMPARE(series.points[0].over, std::string("heads"));
         }
     }
 
@@ -327,6 +241,8 @@ private slots:
         QVERIFY(lines.front().startsWith("# KeyDiff Table 13"));
         QVERIFY(!lines.filter("# data of the paper:").isEmpty() && !lines.filter("# cut: default").isEmpty());
         QCOMPARE(lines.filter("keydiff,keydiff,output_error,").size(), 4);
+        for (const QString& line : lines.filter("keydiff,keydiff,output_error,")) // one layer of one capture: no spread
+            QVERIFY2(line.endsWith(",,,1,,"), qPrintable(line));
     }
 };
 

@@ -120,7 +120,18 @@ private slots:
         QVERIFY(std::abs(summary.studentHalfInterval() - 4.302653 * 2 / std::sqrt(3.0)) <
                 1e-3); // two degrees of freedom
         QVERIFY(std::isnan(summaryOf({}).mean) && std::isnan(summaryOf({}).studentHalfInterval()));
-        QCOMPARE(summaryOf(std::vector<double>{3}).studentHalfInterval(), 0.0);
+        const Summary one = summaryOf(std::vector<double>{3});
+        QVERIFY(one.mean == 3 && std::isnan(one.studentHalfInterval()) && std::isnan(one.halfInterval()));
+    }
+
+    // {1, 3} and {8}: mean 4, squares 9 + 1 + 16, deviation sqrt(13).
+    void summariesMergeAsTheirNumbersDo() {
+        const Summary pair = summaryOf(std::vector<double>{1, 3}), one = summaryOf(std::vector<double>{8});
+        for (const Summary& both : {merged(pair, one), merged(one, pair)}) {
+            QCOMPARE(both.count, 3);
+            QVERIFY(std::abs(both.mean - 4) < 1e-12 && std::abs(both.deviation - std::sqrt(13.0)) < 1e-12);
+        }
+        QVERIFY(merged({}, pair).mean == 2 && merged(pair, {}).count == 2);
     }
 
     void tiesGetTheMeanOfTheirRanks() {

@@ -158,7 +158,7 @@ private slots:
             }
     }
 
-    // Theorem 3.2 at the mean evaluation query: a = cos(mean key, q) < 0 < b = cos(k*, q), k* the key farthest in angle
+    // Theorem 3.2 at the mean query: a = cos(mean key, q) < 0 < b = cos(k*, q), k* the key farthest in angle
     // from the mean key. Random captures seldom fulfil the premises, opposed ones always do.
     void keydiffsTheoremHoldsWhereItsPremisesDo() {
         int bounds = 0, silent = 0;
@@ -177,7 +177,7 @@ private slots:
                             farthest = key;
                     double bound = INFINITY;
                     for (std::int64_t q = 2 * head; q < 2 * head + 2; ++q) {
-                        const Vector query = meanRow(queries, q, kCut, kTokens);
+                        const Vector query = meanRow(queries, q, 0, kTokens);
                         const double a = cosine(mean.data(), query.data()), b = cosine(farthest, query.data());
                         if (a < 0 && b > 0) bound = std::min(bound, 1 - (a - b) * (a - b) / 2);
                     }

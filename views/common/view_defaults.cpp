@@ -1,9 +1,12 @@
 // What every view answers in the same way: where there is no picture it says why, and a colour column is read like any
 // other.
+#include "core/run/head_means.h"
 #include "views/common/colour_scale.h"
 #include "views/common/view_facts.h"
 #include "views/explanations.h"
 #include "views/scene/scene_builder.h"
+
+#include <fmt/format.h>
 
 namespace kvscope {
 
@@ -41,8 +44,13 @@ Scene View::buildScene(const ViewInput& input, const ParameterValues& options, c
 }
 
 std::string View::finding(const ViewInput& input, const ParameterValues& options) const {
-    const std::string why = whyNoPicture(input, options);
-    return why.empty() ? conclude(input, options) : why;
+    if (const std::string why = whyNoPicture(input, options); !why.empty()) return why;
+    std::string finding = conclude(input, options);
+    for (const PaneData& pane : input.panes)
+        if (pane.result && balancedNothing(*pane.result))
+            finding += fmt::format(" · {} balanced nothing: its sinks and recents take the whole budget",
+                                   input.panes.size() > 1 ? std::string(1, pane.letter) : pane.policyName);
+    return finding;
 }
 
 PointFacts View::factsAt(const ViewInput& input, const ParameterValues& options, const Scene& scene, Point at) const {

@@ -16,6 +16,7 @@ struct CurvePoint {
     double mean = 0, low = 0,
            high = 0; ///< of the measure; low and high: extremes over seeds, or the interval over captures
     int seeds = 1;
+    bool balancedNothing = false; ///< in a run of this point, see core/run/head_means.h
 };
 
 /// The curve of one of several captures.

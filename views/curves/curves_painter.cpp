@@ -65,6 +65,10 @@ std::string legendNote(const CurvesData& data, const Curve& curve) {
         note = fmt::format(" (has no {})", data.parameter);
     else if (!curve.error.empty())
         note = " (incomplete)";
+    double nothing = 0; // balanced up to this share
+    for (const CurvePoint& point : curve.points)
+        if (point.balancedNothing) nothing = std::max(nothing, 100 * point.retention);
+    if (nothing > 0) note += fmt::format(" (nothing balanced up to {} %)", formatFixed(nothing, 0));
     return curve.simulated ? note + " (simulated)" : note;
 }
 

@@ -1,6 +1,7 @@
 // A measure at every budget, or at every value of a parameter: one curve per pane. Budgets are drawn at the realised
 // retention.
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/balance/balance_rounds.h"
 #include "core/policies/policy.h"
 #include "views/common/measure_options.h"
 #include "views/common/view_facts.h"
@@ -148,7 +149,8 @@ std::vector<std::string> rowOf(const CurvesData& data, const Curve& curve, const
                                const CurvePoint& p) {
     return tableRow(curve.letter, curve.policyName, curve.variant, capture, p.setting.empty() ? "" : data.parameter,
                     p.setting.empty() ? fmt::format("{}", p.asked) : p.setting, fmt::format("{:.6f}", p.retention),
-                    fmt::format("{:.0f}", p.bytes), p.mean, p.low, p.high, p.seeds, curve.simulated ? "yes" : "no");
+                    fmt::format("{:.0f}", p.bytes), p.mean, p.low, p.high, p.seeds, curve.simulated ? "yes" : "no",
+                    p.balancedNothing ? kNothingBalanced : "");
 }
 
 class CurvesView final : public View {
@@ -210,7 +212,7 @@ public:
                 for (const CurvePoint& point : one.points) rows.push_back(rowOf(*data, curve, one.capture, point));
         }
         return tableOf({"pane", "policy", "variant", "capture", "parameter", "asked", "retention", "bytes", "mean",
-                        "lowest", "highest", "seeds", "simulated"},
+                        "lowest", "highest", "seeds", "simulated", "notes"},
                        std::move(rows));
     }
 
@@ -227,6 +229,7 @@ public:
         const MeasureCard& measure = measureById(data->measure);
         facts.rows.emplace_back(measureWords(measure), formatShort(point.mean) + unitBehind(measure.unit));
         addSpread(facts, curve, point);
+        if (point.balancedNothing) facts.rows.emplace_back("note", kNothingBalanced);
         facts.settingChange = settingChangeOf(input, *data, curve, point);
         if (facts.settingChange)
             facts.rows.emplace_back("click", fmt::format("gives pane {} this {}", curve.letter,

@@ -24,9 +24,10 @@ struct PhasePane {
 /// One pair of values. NaN: the pane's policy refused it or is still to run.
 struct PhaseCell {
     bool computed = false;
-    std::vector<double> values; ///< of the measure, per pane of `panes`
-    std::vector<double> kept;   ///< realised share of tokens, per pane
-    std::string error;          ///< why a pane has no value
+    std::vector<double> values;   ///< of the measure, per pane of `panes`
+    std::vector<double> kept;     ///< realised share of tokens, per pane
+    std::string error;            ///< why a pane has no value
+    bool balancedNothing = false; ///< a pane, see core/run/head_means.h
 };
 
 /// A measure over two parameters: for the active pane, or for all panes where the winner is shown.

@@ -2,6 +2,7 @@
 // click to go there.
 #include "core/metrics/measure_values.h"
 #include "core/parameters/parameter_rows.h"
+#include "core/policies/balance/balance_rounds.h"
 #include "views/common/chart.h"
 #include "views/common/measure_options.h"
 #include "views/common/option_needs.h"
@@ -171,8 +172,11 @@ public:
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const auto data = dataAs<PhaseMapData>(input);
         const std::size_t done = doneOf(*data);
-        const std::string rest =
+        std::string rest =
             done < data->cells.size() ? fmt::format(" ({} of {} settings so far)", done, data->cells.size()) : "";
+        if (const auto nothing = std::count_if(data->cells.begin(), data->cells.end(),
+                                               [](const PhaseCell& cell) { return cell.balancedNothing; }))
+            rest += fmt::format(" · nothing was balanced at {} of {} settings", nothing, data->cells.size());
         if (data->winners) return winnersText(*data) + rest;
         std::size_t best = data->cells.size(), worst = best;
         for (std::size_t i = 0; i < data->cells.size(); ++i) {
@@ -204,7 +208,7 @@ public:
         for (const PhasePane& pane : data->panes)
             for (const std::string& what : {data->measure, std::string("kept")})
                 columns.push_back(letteredName(pane) + " " + what);
-        columns.emplace_back("winner");
+        columns.insert(columns.end(), {"winner", "notes"});
         std::vector<std::vector<std::string>> rows;
         for (std::size_t i = 0; i < data->cells.size(); ++i) {
             const PhaseCell& cell = data->cells[i];
@@ -218,6 +222,7 @@ public:
             const int winner = data->winner(cell);
             rows.back().push_back(winner < 0 ? ""
                                              : std::string(1, data->panes[static_cast<std::size_t>(winner)].letter));
+            rows.back().push_back(cell.balancedNothing ? kNothingBalanced : "");
         }
         return tableOf(std::move(columns), std::move(rows));
     }
@@ -246,6 +251,7 @@ public:
         }
         if (!cell.computed) facts.rows.emplace_back("result", "waiting");
         if (!cell.error.empty()) facts.rows.emplace_back("why", cell.error);
+        if (cell.balancedNothing) facts.rows.emplace_back("note", kNothingBalanced);
         facts.rows.emplace_back("click",
                                 fmt::format("gives both to pane {}", static_cast<char>('A' + data->activePane)));
         facts.settingChange = settingChangeOf(*data, index);

@@ -8,7 +8,7 @@
 #include "app/study/makers/phase_axis.h"
 #include "core/base/error.h"
 #include "core/capture/named_dataset.h"
-#include "core/metrics/statistics.h"
+#include "core/metrics/averages.h"
 #include "core/policies/policy.h"
 #include "core/run/head_means.h"
 #include "core/run/run_grid.h"
@@ -69,16 +69,18 @@ std::vector<CurvePoint> meanOf(const std::vector<CaptureCurve>& captures, bool l
     for (const auto& [asked, points] : byAsked) {
         if (points.size() + (lastIsRunning ? 1 : 0) < captures.size()) continue;
         CurvePoint mean{.asked = asked, .setting = points.front()->setting, .seeds = points.front()->seeds};
-        std::vector<double> values;
+        std::vector<Sample> samples;
         for (const CurvePoint* point : points) {
-            values.push_back(point->mean);
+            samples.push_back(Sample::of(SampleLevel::Captures, std::ssize(samples), point->mean));
             mean.retention += point->retention / static_cast<double>(points.size());
             mean.bytes += point->bytes / static_cast<double>(points.size());
+            mean.balancedNothing |= point->balancedNothing;
         }
-        const Summary summary = summaryOf(values);
+        const Summary summary = meanByLevels(samples).summary;
+        const double half = summary.count > 1 ? summary.studentHalfInterval() : 0;
         mean.mean = summary.mean;
-        mean.low = summary.mean - summary.studentHalfInterval();
-        mean.high = summary.mean + summary.studentHalfInterval();
+        mean.low = summary.mean - half;
+        mean.high = summary.mean + half;
         means.push_back(mean);
     }
     return means;
@@ -184,17 +186,21 @@ private:
         const double value = meanOverHeads(m_runner, result, m_measure, m_head, checkpoint);
         const std::size_t setting = point / plan.seeds, seed = point % plan.seeds;
         const auto seeds = static_cast<double>(plan.seeds);
-        if (seed == 0)
+        if (seed == 0) {
             m_point = {.asked = plan.varies ? m_axis.numbers[setting] : result.request.budget.value,
                        .setting = plan.varies ? m_axis.texts[setting] : "",
                        .low = INFINITY,
                        .high = -INFINITY,
                        .seeds = static_cast<int>(plan.seeds)};
-        m_point.mean += value / seeds;
+            m_samples.clear();
+        }
+        m_samples.push_back(Sample::of(SampleLevel::Seeds, static_cast<std::int64_t>(seed), value));
+        m_point.mean = meanByLevels(m_samples).summary.mean;
         m_point.low = std::min(m_point.low, value);
         m_point.high = std::max(m_point.high, value);
         m_point.retention += keptShareOf(result, m_head) / seeds;
         m_point.bytes += static_cast<double>(storedBytes(result)) / seeds;
+        m_point.balancedNothing |= balancedNothing(result);
         curve().simulated |= result.simulated;
         if (seed + 1 < plan.seeds) return;
         curve().captures.back().points.push_back(m_point);
@@ -214,6 +220,7 @@ private:
     std::vector<Plan> m_plans;
     double m_done = 0, m_total = 0;
     CurvePoint m_point; ///< over the seeds that have run
+    std::vector<Sample> m_samples;
 };
 
 } // namespace

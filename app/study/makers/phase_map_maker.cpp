@@ -54,7 +54,7 @@ public:
             if (m_data.winners || std::cmp_equal(pane, request.activePane)) addPane(pane);
         chooseAxes(shown.run.policy);
         const PhaseCell empty{
-            false, std::vector<double>(m_runs.size(), kNaN), std::vector<double>(m_runs.size(), kNaN), {}};
+            false, std::vector<double>(m_runs.size(), kNaN), std::vector<double>(m_runs.size(), kNaN), {}, false};
         m_data.cells.assign(m_data.x.texts.size() * m_data.y.texts.size(), empty);
     }
 
@@ -76,6 +76,7 @@ public:
             PhaseCell& cell = m_data.cells[cellOf[point]];
             cell.values[pane] = meanOverHeads(m_runner, *result, m_measure, m_head, rest);
             cell.kept[pane] = keptShareOf(*result, m_head);
+            cell.balancedNothing |= balancedNothing(*result);
             end(point);
         };
         const auto failed = [&](std::size_t point, const Error& error) {

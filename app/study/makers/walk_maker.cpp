@@ -6,6 +6,7 @@
 #include "core/engine/engine.h"
 #include "core/policies/balance/balance_tree.h"
 #include "core/policies/policy.h"
+#include "core/run/head_means.h"
 #include "views/common/balance_words.h"
 #include "views/walk/walk_data.h"
 
@@ -45,7 +46,7 @@ void describe(WalkData& data, bool values, int bucket) {
                                 values ? "values with " + octaveText(bucket) : "keys of the denominator");
 }
 
-void pickWalks(WalkData& data, const ViewDataRequest& request) {
+void pickWalks(WalkData& data, const RunResult& result, const ViewDataRequest& request) {
     const std::int64_t head = request.kvHead.value;
     const bool values = data.streaming && request.options.choice("tree") != "keys";
     const int bucket = values ? bucketFor(data, request.options, head) : 0;
@@ -69,12 +70,15 @@ void pickWalks(WalkData& data, const ViewDataRequest& request) {
     else if (levels > 0)
         data.whyNone = fmt::format("There is no {}: the last one is {}. Choose a smaller {}.", data.what, levels,
                                    data.streaming ? "level" : "round");
-    else
+    else if (data.streaming)
         data.whyNone =
-            data.streaming
-                ? "No batch of this tree is full, so nothing is balanced. Choose a smaller batch t, or another tree."
-                : "The budget holds every token, or sinks and recents take all of it: nothing is balanced. Choose "
-                  "another budget, or fewer sinks and recents.";
+            "No batch of this tree is full, so nothing is balanced. Choose a smaller batch t, or another tree.";
+    else if (balancedNothing(result))
+        data.whyNone = fmt::format("Sinks and recents take the whole budget of {} tokens: nothing was balanced. Choose "
+                                   "a larger budget, or fewer sinks and recents.",
+                                   result.requested);
+    else
+        data.whyNone = "The budget holds every token: nothing is balanced. Choose a smaller budget.";
 }
 
 /// The entry of largest magnitude in each of at most kMostCells x kMostCells cells, and the colour range.
@@ -139,7 +143,7 @@ ViewDataMaker::Value makeWalkData(const LayerRunner& runner, const ViewDataReque
     data->end = static_cast<TokenIndex>(result->visible);
     data->coinRuns = static_cast<int>(request.options.integer("coins"));
     data->seed = shown.run.seed;
-    pickWalks(*data, request);
+    pickWalks(*data, *result, request);
     std::size_t entries = 0;
     for (const WalkData::Walk& walk : data->walks) entries += walk.log->tokens.size() * walk.log->tokens.size();
     if (entries > kMostEntries)

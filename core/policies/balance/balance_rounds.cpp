@@ -264,7 +264,7 @@ std::vector<Survivors> balanceInRounds(const PolicyInput& input, const RoundSett
     for (std::int64_t round = 0; round < full; ++round) // each round takes half of the work of the one before
         state.halveAll(input.checkpoint.part(1 - std::pow(0.5, double(round)), 1 - std::pow(0.5, double(round) + 1)));
     if (nothing)
-        selection.notes.push_back("the protected first and last tokens take the whole budget: nothing was balanced");
+        selection.notes.emplace_back(kNothingBalanced);
     else if (!rounds && state.left() > target)
         state.halveUntil(target, input.checkpoint.silent());
     for (std::size_t h = 0; h < state.survivors().size(); ++h)

@@ -42,9 +42,13 @@ Half halve(std::span<const std::int8_t> signs, Halving halving);
 /// first, then +, then -, with weights 1, 2, 0 (B18).
 Half halveGuarded(std::span<const std::int8_t> signs);
 
+/// The note of a choice whose budget leaves no place between the protected tokens: a prefix and a suffix of the prompt.
+inline constexpr const char* kNothingBalanced =
+    "the protected first and last tokens take the whole budget: nothing was balanced";
+
 /// Halves the tokens [first, rows - last) of every head until `target` of them are left per head, with a partial last
-/// round where needed, or `rounds` times. When the budget leaves no place for any of them, no walk runs and a note says
-/// that the margin is unknown. `guarded` [Hkv][middle] may be empty.
+/// round where needed, or `rounds` times. When the budget leaves no place for any of them, no walk runs, and the
+/// selection's notes hold kNothingBalanced. `guarded` [Hkv][middle] may be empty.
 std::vector<Survivors> balanceInRounds(const PolicyInput& input, const RoundSettings& settings,
                                        const Protection& protection, std::int64_t target,
                                        std::optional<std::int64_t> rounds,
