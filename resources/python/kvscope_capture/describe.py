@@ -19,7 +19,7 @@ from transformers import AutoConfig
 from kvscope_capture.attention import layers_of
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.probe import POSITIONS, ProbedLayer, build_decoder, probe_layers
-from kvscope_capture.rotation import RotaryTable, Rotation, depends_on_length, fit_rotation, rotary_tables
+from kvscope_capture.rotation import LayerRotation, RotaryTable, depends_on_length, fit_rotation, rotary_tables
 
 FORMAT, VERSION = "kvscope-described-model", 1
 
@@ -90,7 +90,7 @@ def _heads(probed: list[ProbedLayer]) -> dict[str, int]:
     return dict(zip(names, sizes.pop(), strict=True))
 
 
-def _rotation(layer: ProbedLayer, index: int, tables: dict[str, RotaryTable], kind: str) -> Rotation | None:
+def _rotation(layer: ProbedLayer, index: int, tables: dict[str, RotaryTable], kind: str) -> LayerRotation | None:
     """The layer's rotation; the table of its own layer type is tried first. Errors: keys and queries differ in it."""
     own = {name: tables[name] for name in sorted(tables, key=lambda name: name != kind)}
     try:
@@ -102,7 +102,7 @@ def _rotation(layer: ProbedLayer, index: int, tables: dict[str, RotaryTable], ki
     return of_keys
 
 
-def _ropes(config: Any, tables: dict[str, RotaryTable], rotations: list[Rotation | None]) -> dict[str, Any]:
+def _ropes(config: Any, tables: dict[str, RotaryTable], rotations: list[LayerRotation | None]) -> dict[str, Any]:
     parameters = getattr(config, "rope_parameters", None) or {}
     ropes: dict[str, Any] = {}
     for rotation in rotations:
@@ -114,8 +114,8 @@ def _ropes(config: Any, tables: dict[str, RotaryTable], rotations: list[Rotation
             "theta": float(own.get("rope_theta", 0.0)),
             "attention_scaling": table.attention_scaling,
             "rotary_dim": 2 * len(table.inv_freq),
-            "rotary_begin": rotation.begin,
-            "layout": rotation.layout,
+            "rotary_begin": rotation.form.begin,
+            "layout": rotation.form.layout,
             "inv_freq": table.inv_freq.tolist(),
         }
         if ropes.setdefault(rotation.table, rope) != rope:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import torch
 
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.self_check import Rotation
 
 FAR = 1 << 24  # a prompt beyond every trained length
 ROUNDING = 1e-4  # float32 sines of float32 angles, relative to the largest component
@@ -22,12 +24,11 @@ class RotaryTable:
 
 
 @dataclasses.dataclass(frozen=True)
-class Rotation:
-    """Where a head is rotated: components begin .. begin + 2 pairs, of table `table`, `half` or `interleaved`."""
+class LayerRotation:
+    """How a layer rotates: by the frequencies of table `table`."""
 
     table: str
-    begin: int
-    layout: str
+    form: Rotation
 
 
 def depends_on_length(decoder: Any) -> bool:
@@ -53,35 +54,19 @@ def rotary_tables(decoder: Any, tokens: int) -> dict[str, RotaryTable]:
     return tables
 
 
-def fit_rotation(rows: torch.Tensor, tables: dict[str, RotaryTable]) -> Rotation | None:
+def fit_rotation(rows: torch.Tensor, tables: dict[str, RotaryTable]) -> LayerRotation | None:
     """The rotation that makes rows [H, n, d] of equal tokens at positions 0 .. n - 1 out of the first; None: none.
 
     Errors: none of the tables does it.
     """
-    rows = rows.double()
+    first, positions = rows[:, :1].repeat(1, rows.shape[1], 1), torch.arange(rows.shape[1])
     tolerance = ROUNDING * float(rows.abs().max())
-    if float((rows - rows[:, :1]).abs().max()) < tolerance:
+    if float((rows - first).abs().max()) < tolerance:
         return None
-    width = rows.shape[2]
     for name, table in tables.items():
-        span = 2 * len(table.inv_freq)
-        for begin in {0, width - span} if span <= width else ():
-            for layout in ("half", "interleaved"):
-                if (
-                    float((rotated(rows[:, 0], table.inv_freq, begin, layout, rows.shape[1]) - rows).abs().max())
-                    < tolerance
-                ):
-                    return Rotation(name, begin, layout)
+        rest = rows.shape[2] - 2 * len(table.inv_freq)
+        for begin, layout in itertools.product({0, rest} if rest >= 0 else (), ("half", "interleaved")):
+            form = Rotation(layout, begin)
+            if float((form.rotated(first, positions, table.inv_freq, 1.0) - rows).abs().max()) < tolerance:
+                return LayerRotation(name, form)
     raise CaptureError("the keys or queries change with the position by no rotation that is known", "RoPE")
-
-
-def rotated(first: torch.Tensor, inv_freq: torch.Tensor, begin: int, layout: str, positions: int) -> torch.Tensor:
-    """Rows [H, d] turned by 0 .. positions - 1: [H, positions, d]."""
-    pairs = len(inv_freq)
-    angle = (torch.arange(positions, dtype=torch.float32)[:, None] * inv_freq).double()
-    one = torch.arange(pairs) * (2 if layout == "interleaved" else 1) + begin
-    two = one + (1 if layout == "interleaved" else pairs)
-    out = first[:, None].repeat(1, positions, 1)
-    a, b = first[:, None, one], first[:, None, two]
-    out[..., one], out[..., two] = a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()
-    return out
