@@ -2,7 +2,8 @@
 # Formats (checks only), types and tests resources/python, at both ends of the supported range of Transformers.
 # The environment (torch and all, some 5 GB) lies in a per-user cache and is shared by every clone with the same
 # requirements. Exit code 77 and one line: it cannot be installed here. KVSCOPE_PYTHON=skip says so at once.
-# Usage: resources/dev/python_tests.sh [newest | oldest | style | reference] (default: the first three).
+# Usage: resources/dev/python_tests.sh [newest | oldest | style | papers [FILE] | reference] (default: the first four).
+# papers compares what the program writes with loops from the papers' text (tests/papers), of one file or of all.
 # reference compares with kvpress itself; its environment is made only when KVSCOPE_REFERENCE=install asks for it.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
@@ -57,8 +58,8 @@ export HF_HUB_OFFLINE=1 HF_HUB_DISABLE_TELEMETRY=1
 [ ! -x "$root/build/release/bin/kvscope" ] || export KVSCOPE_PROGRAM=${KVSCOPE_PROGRAM:-$root/build/release/bin/kvscope}
 [ ! -d "$root/build/release/python" ] || export PYTHONPATH=$root/build/release/python${PYTHONPATH:+:$PYTHONPATH}
 if [ "$part" = style ] || [ "$part" = all ]; then
-    "$home/venv/bin/ruff" check --no-cache . ../../sample_data
-    "$home/venv/bin/ruff" format --no-cache --check . ../../sample_data
+    "$home/venv/bin/ruff" check --no-cache . ../../sample_data ../../tests/papers
+    "$home/venv/bin/ruff" format --no-cache --check . ../../sample_data ../../tests/papers
     "$home/venv/bin/mypy" --cache-dir "$home/mypy"
 fi
 if [ "$part" = newest ] || [ "$part" = all ]; then
@@ -68,6 +69,11 @@ if [ "$part" = oldest ] || [ "$part" = all ]; then
     # What depends on Transformers' insides; the rest is the same code.
     PYTHONPATH=$home/oldest${PYTHONPATH:+:$PYTHONPATH} "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider \
         tests/test_architectures.py tests/test_capture_file.py tests/test_describe.py tests/test_press.py
+fi
+if [ "$part" = papers ] || [ "$part" = all ]; then
+    [ -n "${KVSCOPE_PROGRAM:-}" ] || skip "the program is not built"
+    OPENBLAS_NUM_THREADS=1 "$home/venv/bin/python" -m pytest -q -p no:cacheprovider -c pyproject.toml \
+        --rootdir "$root/tests/papers" "$root/tests/papers/${2:-}"
 fi
 if [ "$part" = reference ]; then
     export OMP_NUM_THREADS=1 TQDM_DISABLE=1
