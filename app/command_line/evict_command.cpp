@@ -44,11 +44,10 @@ public:
         const Checkpoint progress = context.checkpoint("evict");
         std::vector<std::shared_ptr<const RunResult>> results;
         for (const LayerIndex layer : layers) {
-            const auto total = static_cast<double>(layers.size()), from = static_cast<double>(results.size());
             RunRequest request = makeRequest(capture, layer, specs[0], cut, m_options.seed, false);
             request.random = random;
             request.recordSteps = !m_steps.empty();
-            results.push_back(runner->run(request, progress.part(from / total, (from + 1) / total)));
+            results.push_back(runner->run(request, progress.step(results.size(), layers.size())));
         }
         if (!m_steps.empty()) writeFileAtomically(m_steps, stepsText(results));
         m_random.finish();

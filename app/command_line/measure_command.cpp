@@ -148,11 +148,10 @@ public:
         const auto runner = m_options.makeRunner();
         const Checkpoint progress = context.checkpoint("measure");
         std::vector<TableRow> rows;
-        std::size_t done = 0;
-        for (RunRequest& request : requests) {
-            const auto total = static_cast<double>(requests.size()), from = static_cast<double>(done++);
+        for (std::size_t i = 0; i < requests.size(); ++i) {
+            RunRequest& request = requests[i];
             request.random = random;
-            const Group group = measured(*runner, request, seeds, progress.part(from / total, (from + 1) / total));
+            const Group group = measured(*runner, request, seeds, progress.step(i, requests.size()));
             const auto& gqaGroupOf = capture->info().layerInfo(request.layer).gqaGroupOf;
             for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
                 if (heads.empty() || std::binary_search(heads.begin(), heads.end(), gqaGroupOf[q]))
@@ -173,10 +172,9 @@ private:
         const std::size_t count = draws && !seeds.empty() ? seeds.size() : 1;
         for (std::size_t i = 0; i < count; ++i) {
             if (!seeds.empty() && !request.recorded) request.seed = static_cast<std::uint64_t>(seeds[i]);
-            const auto total = static_cast<double>(count), from = static_cast<double>(i);
-            group.results.push_back(runner.run(request, progress.part(from / total, (from + 0.5) / total)));
-            group.measures.push_back(runner.measure(*group.results.back(), m_metrics,
-                                                    progress.part((from + 0.5) / total, (from + 1) / total)));
+            const Checkpoint part = progress.step(i, count);
+            group.results.push_back(runner.run(request, part.part(0, 0.5)));
+            group.measures.push_back(runner.measure(*group.results.back(), m_metrics, part.part(0.5, 1)));
         }
         if (m_work) group.work = policyWork(runner, group.results.front()->request, progress.silent());
         return group;

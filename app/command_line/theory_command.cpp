@@ -86,17 +86,15 @@ public:
         const Cut cut = Cut::resolve(m_options.cut, *capture);
         const auto runner = m_options.makeRunner();
         const Checkpoint progress = context.checkpoint("theory");
-        const auto total = static_cast<double>(specs.size() * layers.size());
-        double done = 0;
+        std::size_t done = 0;
         std::vector<TableRow> rows;
         for (const PolicySpec& spec : specs)
             for (const LayerIndex layer : layers) {
                 const RunRequest request = makeRequest(capture, layer, spec, cut, m_options.seed, true);
-                for (const TheoryRow& row :
-                     theoryRows(*runner, request, m_asked, progress.part(done / total, (done + 1) / total)))
+                const Checkpoint part = progress.step(done++, specs.size() * layers.size());
+                for (const TheoryRow& row : theoryRows(*runner, request, m_asked, part))
                     if (heads.empty() || std::binary_search(heads.begin(), heads.end(), row.kvHead))
                         rows.push_back(columnsOf(request, row, m_asked));
-                done += 1;
             }
         writeRows(m_out, "kvscope-theory", rows, context.commandLine());
     }

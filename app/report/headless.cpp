@@ -2,7 +2,7 @@
 #include "app/report/headless.h"
 
 #include "app/export/figure.h"
-#include "app/study/makers/all_makers.h"
+#include "app/study/makers/view_data_maker.h"
 #include "app/study/session_requests.h"
 #include "core/base/error.h"
 
@@ -33,10 +33,9 @@ ViewInput headlessInput(const Session& session, std::shared_ptr<const CaptureRea
     const Cut cut = Cut::resolve(session.cut, *capture);
     ViewInput input = viewInputOf(session, capture, cut);
     for (std::size_t pane = 0; pane < session.panes.size(); ++pane) {
-        const auto total = static_cast<double>(session.panes.size()), from = static_cast<double>(pane);
         input.panes.push_back(runPane(session, pane, paneRequestOf(session, pane, capture, cut, random),
                                       onlyPane.value_or(pane) == pane, runner,
-                                      checkpoint.part(from / total, (from + 1) / total)));
+                                      checkpoint.step(pane, session.panes.size())));
     }
     input.activePane = static_cast<int>(onlyPane.value_or(static_cast<std::size_t>(session.activePane)));
     return input;

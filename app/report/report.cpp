@@ -137,12 +137,9 @@ std::string reportPage(const Session& session, const std::shared_ptr<const Captu
                   .original = session,
                   .figures = {},
                   .missing = {}};
-    const double parts = static_cast<double>(views.size()) + 1;
-    writer.input = headlessInput(session, capture, {}, runner, checkpoint.part(0, 1 / parts));
-    for (std::size_t i = 0; i < views.size(); ++i) {
-        const double from = static_cast<double>(i) + 1;
-        addFigure(writer, *views[i], checkpoint.part(from / parts, (from + 1) / parts));
-    }
+    writer.input = headlessInput(session, capture, {}, runner, checkpoint.step(0, views.size() + 1));
+    for (std::size_t i = 0; i < views.size(); ++i)
+        addFigure(writer, *views[i], checkpoint.step(i + 1, views.size() + 1));
     const std::string title =
         fmt::format("{}, layer {}, KV head {}", capture->info().fileName, session.layer.value, session.kvHead.value);
     std::string body =

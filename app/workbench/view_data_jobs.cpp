@@ -2,7 +2,6 @@
 // equal keys are the same data, equal identities other parts of the same.
 #include "app/workbench/view_data_jobs.h"
 
-#include "app/study/makers/all_makers.h"
 #include "app/study/session_requests.h"
 #include "views/common/view_facts.h"
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -44,6 +45,12 @@ public:
         return Checkpoint(m_stop, [report = m_report, from, to](double done, double total) {
             report(from + (to - from) * (total > 0 ? done / total : 1), 1);
         });
+    }
+
+    /// The same for one of `count` equal steps.
+    Checkpoint step(std::size_t index, std::size_t count) const {
+        const auto whole = static_cast<double>(count);
+        return part(static_cast<double>(index) / whole, static_cast<double>(index + 1) / whole);
     }
 
 private:

@@ -71,12 +71,10 @@ CalibrationData proxyTriples(const LayerRunner& runner, const ProxyRequest& requ
     run.policy.budget.reset();
     run.seed = request.seed;
     run.random = request.random;
-    const auto captures = static_cast<double>(request.captures.size());
     for (std::size_t i = 0; i < request.captures.size(); ++i) {
         run.capture = request.captures[i];
         run.cut = Cut::resolve(request.cut, *run.capture);
-        const auto done = static_cast<double>(i);
-        addTriples(runner, run, checkpoint.part(done / captures, (done + 1) / captures), data);
+        addTriples(runner, run, checkpoint.step(i, request.captures.size()), data);
     }
     return data;
 }

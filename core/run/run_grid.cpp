@@ -98,12 +98,11 @@ private:
 
 void runGrid(const LayerRunner& runner, std::span<const GridPoint> points, const Checkpoint& checkpoint,
              const GridSink& sink) {
-    const auto total = static_cast<double>(points.size());
     ReadAhead ahead(runner, checkpoint);
     int brokenGroup = -1;
     for (std::size_t i = 0; i < points.size(); ++i) {
         const GridPoint& point = points[i];
-        const Checkpoint part = checkpoint.part(static_cast<double>(i) / total, static_cast<double>(i + 1) / total);
+        const Checkpoint part = checkpoint.step(i, points.size());
         part.at(0, 1);
         if (i == 0 || !sameLayer(point, points[i - 1]))
             if (const Points next = points.subspan(i + firstLayer(points.subspan(i)).size()); !next.empty())
@@ -118,7 +117,7 @@ void runGrid(const LayerRunner& runner, std::span<const GridPoint> points, const
             brokenGroup = point.group;
         }
     }
-    checkpoint.at(total, total);
+    checkpoint.at(1, 1);
 }
 
 } // namespace kvscope

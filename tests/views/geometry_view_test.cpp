@@ -1,7 +1,6 @@
 // Geometry statistics: histograms and theorem points against plain loops in double, the figures' series, bounds and
 // words.
 #include "app/export/scene_export.h"
-#include "app/study/makers/geometry_maker.h"
 #include "core/engine/engine.h"
 #include "core/metrics/geometry.h"
 #include "core/metrics/measure_values.h"

@@ -1,7 +1,6 @@
 // Keep probability: counts against the runs themselves, certainty told from luck, and a sentence for policies without
 // any.
 #include "app/export/scene_export.h"
-#include "app/study/makers/keep_probability_maker.h"
 #include "core/metrics/statistics.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
@@ -187,8 +186,8 @@ private slots:
         std::stop_source stop;
         std::vector<int> seeds;
         const auto cancelAfterFour = [&] {
-            makeKeepProbabilityData(
-                runner(), request, Checkpoint(stop.get_token()), [&](const ViewDataMaker::Value& value) {
+            makerFor(viewById("keep_probability"))
+                ->make(runner(), request, Checkpoint(stop.get_token()), [&](const ViewDataMaker::Value& value) {
                     seeds.push_back(std::dynamic_pointer_cast<const KeepProbabilityData>(value)->seeds());
                     if (seeds.size() == 4) stop.request_stop();
                 });

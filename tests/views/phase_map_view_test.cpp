@@ -2,7 +2,6 @@
 // picture.
 #include "app/export/scene_export.h"
 #include "app/study/makers/phase_axis.h"
-#include "app/study/makers/phase_map_maker.h"
 #include "tests/support/error_message.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
@@ -55,7 +54,8 @@ ViewDataRequest requestFor(const ParameterValues& options, const std::string& sp
 }
 
 std::string refusalOf(const ParameterValues& options, const std::string& spec) {
-    return errorMessage([&] { makePhaseMapData(runner(), requestFor(options, spec), {}, [](const auto&) {}); });
+    return errorMessage(
+        [&] { makerFor(viewById("phase_map"))->make(runner(), requestFor(options, spec), {}, [](const auto&) {}); });
 }
 
 } // namespace
@@ -139,12 +139,13 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"grid", "5"}});
         std::vector<std::size_t> done;
         std::shared_ptr<const PhaseMapData> fourth;
-        makePhaseMapData(runner(), requestFor(options, "keydiff@0.25"), {}, [&](const ViewDataMaker::Value& value) {
-            const auto data = std::dynamic_pointer_cast<const PhaseMapData>(value);
-            done.push_back(static_cast<std::size_t>(
-                std::count_if(data->cells.begin(), data->cells.end(), [](const PhaseCell& c) { return c.computed; })));
-            if (done.size() == 4) fourth = data;
-        });
+        makerFor(viewById("phase_map"))
+            ->make(runner(), requestFor(options, "keydiff@0.25"), {}, [&](const ViewDataMaker::Value& value) {
+                const auto data = std::dynamic_pointer_cast<const PhaseMapData>(value);
+                done.push_back(static_cast<std::size_t>(std::count_if(data->cells.begin(), data->cells.end(),
+                                                                      [](const PhaseCell& c) { return c.computed; })));
+                if (done.size() == 4) fourth = data;
+            });
         QCOMPARE(done.size(), std::size_t{25});
         for (std::size_t i = 0; i < done.size(); ++i) QCOMPARE(done[i], i + 1);
         QVERIFY(fourth->at(0, 0).computed && fourth->at(4, 0).computed && fourth->at(0, 4).computed &&
@@ -152,10 +153,10 @@ private slots:
         std::stop_source stop;
         int parts = 0;
         const auto cancelAfterThree = [&] {
-            makePhaseMapData(runner(), requestFor(options, "keydiff@0.25"), Checkpoint(stop.get_token()),
-                             [&](const auto&) {
-                                 if (++parts == 3) stop.request_stop();
-                             });
+            makerFor(viewById("phase_map"))
+                ->make(runner(), requestFor(options, "keydiff@0.25"), Checkpoint(stop.get_token()), [&](const auto&) {
+                    if (++parts == 3) stop.request_stop();
+                });
         };
         QVERIFY_EXCEPTION_THROWN(cancelAfterThree(), Cancelled);
         QCOMPARE(parts, 3);

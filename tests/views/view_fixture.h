@@ -1,7 +1,6 @@
 #pragma once
 
-#include "app/study/makers/all_makers.h"
-#include "app/study/makers/projection_maker.h"
+#include "app/study/makers/view_data_maker.h"
 #include "core/capture/memory_capture.h"
 #include "core/capture/open_capture.h"
 #include "core/policies/policy.h"

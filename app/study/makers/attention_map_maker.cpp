@@ -1,6 +1,6 @@
 // Turns the options of the attention map into engine calls: rows, keys and heads to compute, and whether a sampled
 // picture comes first. The lse of computed rows is cached for the next part.
-#include "app/study/makers/attention_map_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "app/study/makers/map_neighbourhood.h"
 #include "app/study/makers/row_log_sum_exps.h"
@@ -14,6 +14,8 @@
 #include <cmath>
 
 namespace kvscope {
+
+ViewDataMaker attentionMapMaker();
 
 namespace {
 
@@ -45,12 +47,12 @@ void checkDifference(const ParameterValues& options) {
 }
 
 /// Keys divided by their norms, so that products are cosines; a zero key stays zero.
-Tensor unitKeys(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
-    const Engine& engine = runner.engine();
-    HostTensor keys = engine.download(runner.tensor(request.capture, request.layer, TensorRole::Keys, checkpoint));
+Tensor unitKeys(const ViewDataWork& work) {
+    const Engine& engine = work.runner.engine();
+    HostTensor keys = engine.download(work.tensor(TensorRole::Keys, work.checkpoint));
     const std::int64_t n = keys.shape[1], d = keys.shape[2];
     HostTensor unit{{1, n, d}, {}};
-    const float* row = keys.data.data() + request.kvHead.value * n * d;
+    const float* row = keys.data.data() + work.request.kvHead.value * n * d;
     for (std::int64_t i = 0; i < n; ++i, row += d) {
         double square = 0;
         for (std::int64_t c = 0; c < d; ++c) square += static_cast<double>(row[c]) * row[c];
@@ -89,33 +91,33 @@ void chooseRectangle(const ViewDataRequest& request, std::int64_t n, std::int64_
     in.height = std::clamp<std::int64_t>(request.height, 1, in.rowEnd - in.rowBegin);
 }
 
-Source sourceOf(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint) {
-    const CaptureInfo& info = request.capture->info();
-    const LayerInfo& layer = info.layerInfo(request.layer);
-    checkDifference(request.options);
+Source sourceOf(const ViewDataWork& work) {
+    const CaptureInfo& info = work.request.capture->info();
+    const LayerInfo& layer = info.layerInfo(work.request.layer);
+    checkDifference(work.request.options);
     Source source{{}, std::make_shared<AttentionMapData>()};
-    const bool cosines = request.options.choice("map") == "cosine";
+    const bool cosines = work.request.options.choice("map") == "cosine";
     if (!cosines && layer.queryCount == 0)
         throw Error(
-            {"the attention map needs queries, and layer " + std::to_string(request.layer.value) + " holds none",
+            {"the attention map needs queries, and layer " + std::to_string(work.request.layer.value) + " holds none",
              {},
              "Capture queries too, or show the cosine similarity of keys",
              info.path});
     const std::int64_t firstRow = cosines ? 0 : info.numTokens - layer.queryCount;
     source.data->firstQuery = source.input.firstQuery = static_cast<TokenIndex>(firstRow);
     if (cosines) {
-        source.input.queries = source.input.keys = unitKeys(runner, request, checkpoint);
+        source.input.queries = source.input.keys = unitKeys(work);
         source.input.rule = {1, 0, 0, {0}};
         source.input.queryHeads = {0};
-        source.data->heads = "KV head " + std::to_string(request.kvHead.value);
+        source.data->heads = "KV head " + std::to_string(work.request.kvHead.value);
     } else {
-        source.input.queries = runner.tensor(request.capture, request.layer, TensorRole::Queries, checkpoint);
-        source.input.keys = runner.tensor(request.capture, request.layer, TensorRole::Keys, checkpoint);
+        source.input.queries = work.tensor(TensorRole::Queries, work.checkpoint);
+        source.input.keys = work.tensor(TensorRole::Keys, work.checkpoint);
         source.input.rule = attentionRuleOf(layer);
-        chooseHeads(request, layer, source);
+        chooseHeads(work.request, layer, source);
     }
-    chooseRectangle(request, info.numTokens, firstRow, source);
-    source.input.chunk = request.options.integer("chunk");
+    chooseRectangle(work.request, info.numTokens, firstRow, source);
+    source.input.chunk = work.request.options.integer("chunk");
     return source;
 }
 
@@ -128,12 +130,11 @@ void setKind(AttentionMapInput& input, const std::string& map) {
 
 /// The engine's map, using the row lse known from earlier parts. Logits have no lse, and a map of all keys does not use
 /// it: it sums its rows in double, while the cached lse is a float, about 1e-6 of a weight.
-AttentionMap mapOf(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input,
-                   const Checkpoint& checkpoint) {
-    if (input.value == MapValue::Logit) return runner.engine().attentionMap(input, checkpoint);
-    const auto sums = rowLogSumExpsOf(runner, request.capture, request.layer, input, checkpoint);
+AttentionMap mapOf(const ViewDataWork& work, AttentionMapInput input, const Checkpoint& checkpoint) {
+    if (input.value == MapValue::Logit) return work.runner.engine().attentionMap(input, checkpoint);
+    const auto sums = rowLogSumExpsOf(work.runner, work.request.capture, work.request.layer, input, checkpoint);
     if (input.keyBegin > 0 || input.keyEnd < input.keys.size(1)) input.rowLogSumExps = sums->known();
-    AttentionMap map = runner.engine().attentionMap(input, checkpoint);
+    AttentionMap map = work.runner.engine().attentionMap(input, checkpoint);
     sums->learn(map.rowLogSumExps);
     return map;
 }
@@ -142,13 +143,12 @@ AttentionMap mapOf(const LayerRunner& runner, const ViewDataRequest& request, At
 bool isDifference(const ParameterValues& options) { return options.choice("minus") != "nothing"; }
 
 /// The map for the options, in the input's rectangle. A difference subtracts the pooled cells of two maps.
-AttentionMap chosenMap(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input,
-                       const Checkpoint& checkpoint) {
-    setKind(input, request.options.choice("map"));
-    if (!isDifference(request.options)) return mapOf(runner, request, input, checkpoint);
-    AttentionMap shown = mapOf(runner, request, input, checkpoint.part(0, 0.5));
-    setKind(input, request.options.choice("minus"));
-    const AttentionMap other = mapOf(runner, request, input, checkpoint.part(0.5, 1));
+AttentionMap chosenMap(const ViewDataWork& work, AttentionMapInput input, const Checkpoint& checkpoint) {
+    setKind(input, work.request.options.choice("map"));
+    if (!isDifference(work.request.options)) return mapOf(work, input, checkpoint);
+    AttentionMap shown = mapOf(work, input, checkpoint.part(0, 0.5));
+    setKind(input, work.request.options.choice("minus"));
+    const AttentionMap other = mapOf(work, input, checkpoint.part(0.5, 1));
     for (std::size_t i = 0; i < shown.cells.data.size(); ++i) { // masked in one of the maps: weight 0 there
         float& cell = shown.cells.data[i];
         const float taken = other.cells.data[i];
@@ -165,14 +165,14 @@ HostTensor logsOf(const HostTensor& weights) {
     return logs;
 }
 
-AttentionMapData draw(const LayerRunner& runner, const ViewDataRequest& request, const Source& source,
-                      std::int64_t rowsPerPixel, const Checkpoint& checkpoint) {
+AttentionMapData draw(const ViewDataWork& work, const Source& source, std::int64_t rowsPerPixel,
+                      const Checkpoint& checkpoint) {
     AttentionMapData data = *source.data;
     AttentionMapInput input = source.input;
     input.rowsPerPixel = rowsPerPixel;
-    AttentionMap shown = chosenMap(runner, request, input, checkpoint);
-    const std::string& map = request.options.choice("map");
-    data.isDifference = isDifference(request.options);
+    AttentionMap shown = chosenMap(work, input, checkpoint);
+    const std::string& map = work.request.options.choice("map");
+    data.isDifference = isDifference(work.request.options);
     data.isWeight = map != "logits" && map != "cosine" && !data.isDifference;
     data.rowsAreKeys = map == "cosine";
     if (data.isWeight) data.columnSums = std::move(shown.columnSums);
@@ -184,14 +184,13 @@ AttentionMapData draw(const LayerRunner& runner, const ViewDataRequest& request,
 }
 
 /// Upper bound on the keys computed per row: those of the rectangle where the rows' lse is known or not needed.
-std::int64_t keysPerRow(const LayerRunner& runner, const ViewDataRequest& request, AttentionMapInput input,
-                        const Checkpoint& checkpoint) {
-    const std::string &map = request.options.choice("map"), &minus = request.options.choice("minus");
+std::int64_t keysPerRow(const ViewDataWork& work, AttentionMapInput input) {
+    const std::string &map = work.request.options.choice("map"), &minus = work.request.options.choice("minus");
     bool known = true;
     for (const std::string& kind : {map, minus == "nothing" ? map : minus}) {
         setKind(input, kind);
         known &= input.value == MapValue::Logit ||
-                 rowLogSumExpsOf(runner, request.capture, request.layer, input, checkpoint)
+                 rowLogSumExpsOf(work.runner, work.request.capture, work.request.layer, input, work.checkpoint)
                      ->knows(input.rowBegin - input.firstQuery, input.rowEnd - input.firstQuery);
     }
     return known ? input.keyEnd - input.keyBegin : input.keys.size(1);
@@ -210,39 +209,37 @@ std::string mapKey(const LayerRunner& runner, ViewDataRequest request) {
     return runner.keyOf(request.capture) + "map|" + attentionMapMaker().key(request);
 }
 
-} // namespace
-
-const ViewDataMaker& attentionMapMaker() {
-    using enum DataScope;
-    static const ViewDataMaker maker = {"attention_map", {Layer, KvHead, QueryHead, Frame}, makeAttentionMapData};
-    return maker;
-}
-
-ViewDataMaker::Value makeAttentionMapData(const LayerRunner& runner, const ViewDataRequest& request,
-                                          const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    const Source source = sourceOf(runner, request, checkpoint);
+ViewDataMaker::Value make(const ViewDataWork& work) {
+    const Source source = sourceOf(work);
     const AttentionMapInput& in = source.input;
-    const double perRow = static_cast<double>(keysPerRow(runner, request, in, checkpoint)) *
-                          static_cast<double>(in.keys.size(2)) * static_cast<double>(in.queryHeads.size());
+    const double perRow = static_cast<double>(keysPerRow(work, in)) * static_cast<double>(in.keys.size(2)) *
+                          static_cast<double>(in.queryHeads.size());
     const bool glance =
         perRow * static_cast<double>(in.rowEnd - in.rowBegin) > kGlance && in.height < in.rowEnd - in.rowBegin;
     const auto cell = [&](const Checkpoint& part) {
-        return neighbourhoodOf(in, request.options,
-                               [&](const AttentionMapInput& input) { return chosenMap(runner, request, input, part); });
+        return neighbourhoodOf(in, work.request.options,
+                               [&](const AttentionMapInput& input) { return chosenMap(work, input, part); });
     };
-    const auto map = runner.cache().get<AttentionMapData>(mapKey(runner, request), checkpoint, [&] {
+    const auto map = work.runner.cache().get<AttentionMapData>(mapKey(work.runner, work.request), work.checkpoint, [&] {
         if (glance) {
-            const AttentionMapData first = draw(runner, request, source, 1, checkpoint.part(0, 0.05));
-            partial(withCell(first, nullptr));
-            if (const auto locked = cell(checkpoint.part(0.05, 0.1))) partial(withCell(first, locked));
+            const AttentionMapData first = draw(work, source, 1, work.checkpoint.part(0, 0.05));
+            work.partial(withCell(first, nullptr));
+            if (const auto locked = cell(work.checkpoint.part(0.05, 0.1))) work.partial(withCell(first, locked));
         }
         AttentionMapData exact =
-            draw(runner, request, source, 0, glance ? checkpoint.part(0.1, 0.95) : checkpoint.part(0, 0.95));
+            draw(work, source, 0, glance ? work.checkpoint.part(0.1, 0.95) : work.checkpoint.part(0, 0.95));
         const std::size_t bytes =
             (exact.cells.data.size() + exact.logs.data.size() + exact.columnSums.data.size()) * sizeof(float);
         return StageCache::Made<AttentionMapData>{std::move(exact), bytes};
     });
-    return withCell(*map, cell(checkpoint.part(0.95, 1)));
+    return withCell(*map, cell(work.checkpoint.part(0.95, 1)));
+}
+
+} // namespace
+
+ViewDataMaker attentionMapMaker() {
+    using enum DataScope;
+    return {"attention_map", {Layer, KvHead, QueryHead, Frame}, make};
 }
 
 } // namespace kvscope

@@ -1,6 +1,6 @@
 // Block processing: the mean of the cached keys drifts away from the mean of all keys read, and the final kept set
 // depends on the block size. Both are measured here.
-#include "app/study/makers/block_timeline_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "core/engine/engine.h"
 #include "core/run/head_means.h"
@@ -57,12 +57,13 @@ private:
     TokenIndex m_read = 0;
 };
 
-void addDrift(BlockTimelineData& data, const LayerRunner& runner, const ViewDataRequest& request, RunRequest run,
-              const Checkpoint& checkpoint) {
+void addDrift(BlockTimelineData& data, const ViewDataWork& work, RunRequest run) {
+    const LayerRunner& runner = work.runner;
+    const ViewDataRequest& request = work.request;
     run.measure = false;
-    const auto result = runner.run(run, checkpoint.part(0, 0.5));
+    const auto result = runner.run(run, work.checkpoint.part(0, 0.5));
     if (result->steps.empty()) return;
-    const Tensor keys = runner.tensor(request.capture, request.layer, TensorRole::Keys, checkpoint.part(0.5, 1));
+    const Tensor keys = work.tensor(TensorRole::Keys, work.checkpoint.part(0.5, 1));
     AnchorDrift drift(runner.engine().download(runner.engine().rows(keys, 0, result->visible)), request.kvHead.value);
     for (const BlockStep& step : result->steps) data.drift.push_back(drift.at(step));
 }
@@ -75,8 +76,8 @@ std::vector<std::int64_t> blockSizes(std::int64_t tokens) {
     return sizes;
 }
 
-void addSizes(BlockTimelineData& data, const LayerRunner& runner, const ViewDataRequest& request, RunRequest run,
-              const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+void addSizes(BlockTimelineData& data, const ViewDataWork& work, RunRequest run) {
+    const ViewDataRequest& request = work.request;
     run.measure = true;
     const std::vector<std::int64_t> sizes = blockSizes(run.cut.token);
     std::vector<GridPoint> points;
@@ -93,26 +94,30 @@ void addSizes(BlockTimelineData& data, const LayerRunner& runner, const ViewData
         data.sizes.push_back({sizes[point],
                               meanOverHeads(requireFidelity(*result).meanOutputError, layer, request.kvHead),
                               jaccard(kept, atOnce), std::ssize(result->steps)});
-        partial(std::make_shared<const BlockTimelineData>(data));
+        work.deliver(data);
     };
-    runGrid(runner, points, checkpoint, {finished});
+    runGrid(work.runner, points, work.checkpoint, {finished});
+}
+
+ViewDataMaker::Value make(const ViewDataWork& work) {
+    BlockTimelineData data;
+    const std::string& picture = work.request.options.choice("picture");
+    if (picture != "timeline" && !work.request.panes.empty()) {
+        const RunRequest run = resolvePane(work.request.shownPane());
+        const bool inBlocks = !run.recorded && run.policy.values.has("prompt_block");
+        if (inBlocks && picture == "drift")
+            addDrift(data, work, run);
+        else if (inBlocks)
+            addSizes(data, work, run);
+    }
+    return std::make_shared<const BlockTimelineData>(data);
 }
 
 } // namespace
 
-ViewDataMaker::Value makeBlockTimelineData(const LayerRunner& runner, const ViewDataRequest& request,
-                                           const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    BlockTimelineData data;
-    const std::string& picture = request.options.choice("picture");
-    if (picture != "timeline" && !request.panes.empty()) {
-        const RunRequest run = resolvePane(request.shownPane());
-        const bool inBlocks = !run.recorded && run.policy.values.has("prompt_block");
-        if (inBlocks && picture == "drift")
-            addDrift(data, runner, request, run, checkpoint);
-        else if (inBlocks)
-            addSizes(data, runner, request, run, checkpoint, partial);
-    }
-    return std::make_shared<const BlockTimelineData>(data);
+ViewDataMaker blockTimelineMaker() {
+    using enum DataScope;
+    return {"block_timeline", {Layer, KvHead, Cut, ActivePane, Seed}, make};
 }
 
 } // namespace kvscope

@@ -1,6 +1,6 @@
 // What the calibration view shows: for every pane the triples of its policy, measured where the capture or a table has
 // them, else made from attention outputs, with the fitted curve and its resamples.
-#include "app/study/makers/calibration_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "core/base/error.h"
 #include "core/capture/calibration_rows.h"
@@ -17,13 +17,24 @@ namespace {
 
 constexpr int kResamples = 200;
 
-class CalibrationMaker {
+class CalibrationMaker : ViewDataWork {
 public:
-    CalibrationMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint)
-        : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_source(request.options.choice("source")) {}
+    explicit CalibrationMaker(const ViewDataWork& work)
+        : ViewDataWork(work), m_source(request.options.choice("source")) {}
 
+    ViewDataMaker::Value run() const {
+        CalibrationViewData data;
+        data.weight = request.options.real("weight");
+        for (std::size_t i = 0; i < request.panes.size(); ++i) {
+            addPane(i, data);
+            if (i + 1 < request.panes.size()) deliver(data);
+        }
+        return std::make_shared<const CalibrationViewData>(data);
+    }
+
+private:
     void addPane(std::size_t index, CalibrationViewData& data) const {
-        const PaneRequest& pane = m_request.panes[index];
+        const PaneRequest& pane = request.panes[index];
         const char letter = static_cast<char>('A' + index);
         try {
             if (!pane.recordedPath.empty())
@@ -41,37 +52,31 @@ public:
         }
     }
 
-private:
-    Checkpoint partOf(std::size_t index) const {
-        const auto panes = static_cast<double>(m_request.panes.size());
-        return m_checkpoint.part(static_cast<double>(index) / panes, static_cast<double>(index + 1) / panes);
-    }
-
     CalibrationData proxyOf(std::size_t index) const {
-        const RunRequest& run = m_request.panes[index].run;
-        return proxyTriples(m_runner, {{m_request.capture}, run.policy, m_request.cut.text, m_request.seed, run.random},
-                            partOf(index));
+        const RunRequest& run = request.panes[index].run;
+        return proxyTriples(runner, {{request.capture}, run.policy, request.cut.text, request.seed, run.random},
+                            checkpoint.step(index, request.panes.size()));
     }
 
     bool isMeasured(const PolicySpec& policy) const {
-        const auto all = readCalibration(m_request.capture->info().path);
+        const auto all = readCalibration(request.capture->info().path);
         return std::any_of(all.begin(), all.end(), [&](const CalibrationRows& rows) {
             return rows.policy == policy.policy && rows.variant == policy.variant;
         });
     }
 
     CalibrationData dataOf(std::size_t index) const {
-        const PolicySpec& policy = m_request.panes[index].run.policy;
+        const PolicySpec& policy = request.panes[index].run.policy;
         if (m_source == "measured" || (m_source == "best" && isMeasured(policy)))
-            return measuredTriples(*m_request.capture, policy, m_request.cut.token);
+            return measuredTriples(*request.capture, policy, request.cut.token);
         if (m_source == "proxy" || m_source == "best") return proxyOf(index);
-        if (m_request.options.text("table").empty())
+        if (request.options.text("table").empty())
             throw Error({"no table of triples is named", "option table", "Set table to a FILE.csv", {}});
-        return readTriplesCsv(m_request.options.text("table"), policy.policy, policy.variant);
+        return readTriplesCsv(request.options.text("table"), policy.policy, policy.variant);
     }
 
     CalibrationSeries seriesOf(std::size_t index, char letter) const {
-        const PolicySpec& policy = m_request.panes[index].run.policy;
+        const PolicySpec& policy = request.panes[index].run.policy;
         CalibrationSeries series;
         series.pane = static_cast<int>(index);
         series.letter = letter;
@@ -85,21 +90,21 @@ private:
         CalibrationSeries series = seriesOf(index, letter);
         if (m_source == "given") {
             series.given = series.own = true;
-            series.context = m_request.capture->info().fileName;
+            series.context = request.capture->info().fileName;
             series.origin = "k given by hand";
             data.series.push_back(std::move(series));
             return;
         }
-        const Calibration fitted = calibrate(m_request.panes[index].run.policy, dataOf(index), 0.5, data.weight, 0);
-        const auto resamples = bootstrapCalibration(fitted.data.triples, fitted.fit, kResamples, m_request.seed);
+        const Calibration fitted = calibrate(request.panes[index].run.policy, dataOf(index), 0.5, data.weight, 0);
+        const auto resamples = bootstrapCalibration(fitted.data.triples, fitted.fit, kResamples, request.seed);
         series.proxy = fitted.data.proxy;
         series.origin = fitted.data.origin;
         series.atEdge = fitted.fit.atEdge;
-        series.curve = m_source == "table" ? m_request.options.text("table") : series.proxy ? "proxy" : "";
+        series.curve = m_source == "table" ? request.options.text("table") : series.proxy ? "proxy" : "";
         const auto begin = data.series.size();
         for (const CalibratedContext& context : fitted.contexts) {
             series.context = context.name;
-            series.own = context.name == m_request.capture->info().fileName || fitted.contexts.size() == 1;
+            series.own = context.name == request.capture->info().fileName || fitted.contexts.size() == 1;
             series.k = context.k;
             series.resampledK.clear();
             for (const CalibrationFit& fit : resamples) series.resampledK.push_back(fit.k(context.nll));
@@ -116,13 +121,13 @@ private:
     /// Of a table about other contexts: the open capture on their line, by its own losses.
     void addOpenContext(std::size_t index, CalibrationSeries series, const Calibration& fitted,
                         const std::vector<CalibrationFit>& resamples, CalibrationViewData& data) const {
-        const double nll = contextNllOf(*m_request.capture, m_request.cut.token);
+        const double nll = contextNllOf(*request.capture, request.cut.token);
         const bool there = std::any_of(data.series.begin(), data.series.end(), [&](const CalibrationSeries& s) {
             return s.own && s.pane == static_cast<int>(index);
         });
         if (there || !fitted.fit.slopeKnown || std::isnan(nll)) return;
         series.own = true;
-        series.context = m_request.capture->info().fileName;
+        series.context = request.capture->info().fileName;
         series.triples.clear();
         series.k = fitted.fit.k(nll);
         series.resampledK.clear();
@@ -130,24 +135,14 @@ private:
         data.series.push_back(std::move(series));
     }
 
-    const LayerRunner& m_runner;
-    const ViewDataRequest& m_request;
-    const Checkpoint& m_checkpoint;
     std::string m_source;
 };
 
 } // namespace
 
-ViewDataMaker::Value makeCalibrationData(const LayerRunner& runner, const ViewDataRequest& request,
-                                         const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    const CalibrationMaker maker(runner, request, checkpoint);
-    CalibrationViewData data;
-    data.weight = request.options.real("weight");
-    for (std::size_t i = 0; i < request.panes.size(); ++i) {
-        maker.addPane(i, data);
-        if (i + 1 < request.panes.size()) partial(std::make_shared<const CalibrationViewData>(data));
-    }
-    return std::make_shared<const CalibrationViewData>(data);
+ViewDataMaker calibrationMaker() {
+    using enum DataScope;
+    return {"calibration", {Cut, Policies, Seed}, runMaker<CalibrationMaker>};
 }
 
 } // namespace kvscope

@@ -1,6 +1,6 @@
 // Clusters come from the policies' step logs. Cluster counts over a grid of radii need no policy: the engine runs the
 // same pass over one head's rows, for keys, keys before RoPE and values.
-#include "app/study/makers/clustering_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "core/base/error.h"
 #include "core/engine/engine.h"
@@ -17,28 +17,12 @@ namespace {
 constexpr std::int64_t kMostClusters = 1024, kMostCentres = 1024;
 constexpr double kFirstRadius = 0.3, kLastRadius = 1.3, kRadiusStep = 0.05; // of the median distance
 
-/// One head's rows before the cut, as a tensor of one head.
-Tensor headRows(const LayerRunner& runner, const ViewDataRequest& request, TensorRole role,
-                const Checkpoint& checkpoint) {
-    const Engine& engine = runner.engine();
-    const Tensor seen =
-        engine.rows(runner.tensor(request.capture, request.layer, role, checkpoint), 0, request.cut.token);
-    const HostTensor all = engine.download(seen);
-    const std::int64_t n = all.shape[1], d = all.shape[2];
-    const auto begin = all.data.begin() + request.kvHead.value * n * d;
-    return engine.upload({{1, n, d}, std::vector<float>(begin, begin + n * d), all.stored});
-}
-
-class ClusteringMaker {
+class ClusteringMaker : ViewDataWork {
 public:
-    ClusteringMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
-                    const ViewDataMaker::Partial& partial)
-        : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial) {
-        m_data.cut = request.cut.token;
-    }
+    explicit ClusteringMaker(const ViewDataWork& work) : ViewDataWork(work) { m_data.cut = request.cut.token; }
 
     ViewDataMaker::Value run() {
-        const std::string& picture = m_request.options.choice("picture");
+        const std::string& picture = request.options.choice("picture");
         if (picture == "delta")
             countOverRadii();
         else if (picture == "radius")
@@ -49,11 +33,20 @@ public:
     }
 
 private:
-    std::size_t head() const { return static_cast<std::size_t>(m_request.kvHead.value); }
+    std::size_t head() const { return static_cast<std::size_t>(request.kvHead.value); }
+
+    /// The head's rows before the cut, as a tensor of one head.
+    Tensor headRows(TensorRole role, const Checkpoint& part) const {
+        const Engine& engine = runner.engine();
+        const HostTensor all = engine.download(engine.rows(tensor(role, part), 0, request.cut.token));
+        const std::int64_t n = all.shape[1], d = all.shape[2];
+        const auto begin = all.data.begin() + request.kvHead.value * n * d;
+        return engine.upload({{1, n, d}, std::vector<float>(begin, begin + n * d), all.stored});
+    }
 
     RunRequest paneRun() const {
-        if (m_request.panes.empty()) return {};
-        RunRequest run = resolvePane(m_request.shownPane());
+        if (request.panes.empty()) return {};
+        RunRequest run = resolvePane(request.shownPane());
         run.measure = false;
         run.recordSteps = true;
         return run;
@@ -74,7 +67,7 @@ private:
                                              "\"Sizes\" and \"Radius against k\""
                                            : "Choose SubGen or SubGen k-center in the pane; the pictures \"m against "
                                              "δ\" and \"Radius against k\" need no policy"});
-        const auto result = m_runner.run(run, m_checkpoint.part(0, 0.7));
+        const auto result = runner.run(run, checkpoint.part(0, 0.7));
         if (const auto log = std::dynamic_pointer_cast<const SubgenLog>(result->log))
             m_data.stream = log->heads[head()];
         if (const auto log = std::dynamic_pointer_cast<const KCenterLog>(result->log))
@@ -88,10 +81,10 @@ private:
     }
 
     void project() {
-        const Tensor keys = headRows(m_runner, m_request, TensorRole::Keys, m_checkpoint);
+        const Tensor keys = headRows(TensorRole::Keys, checkpoint);
         const int components = std::min<int>(2, static_cast<int>(std::min(keys.size(1), keys.size(2))));
-        const PrincipalAxes axes = m_runner.engine().principalAxes(keys, 0, components, m_checkpoint.part(0.7, 0.9));
-        m_data.points = m_runner.engine().project(keys, 0, axes);
+        const PrincipalAxes axes = runner.engine().principalAxes(keys, 0, components, checkpoint.part(0.7, 0.9));
+        m_data.points = runner.engine().project(keys, 0, axes);
         for (std::size_t c = 0; c < axes.explainedVariance.size() && c < 2; ++c)
             m_data.explained[c] = axes.explainedVariance[c];
     }
@@ -100,21 +93,21 @@ private:
     void cover() {
         RunRequest run = paneRun();
         if (!isOf(run, PolicyFamily::Centres)) {
-            run = {.capture = m_request.capture,
-                   .layer = m_request.layer,
+            run = {.capture = request.capture,
+                   .layer = request.layer,
                    .policy = PolicySpec::parse(firstOf(PolicyFamily::Centres)),
                    .budget = {},
-                   .cut = m_request.cut,
-                   .seed = m_request.seed,
+                   .cut = request.cut,
+                   .seed = request.seed,
                    .measure = false,
                    .recorded = {},
                    .random = {},
                    .recordSteps = true};
         }
         const std::int64_t budget =
-            std::min<std::int64_t>(m_request.cut.token, kMostCentres + run.policy.values.integer("recent"));
+            std::min<std::int64_t>(request.cut.token, kMostCentres + run.policy.values.integer("recent"));
         run.budget = {Budget::Unit::Tokens, static_cast<double>(budget)};
-        const auto result = m_runner.run(run, m_checkpoint.part(0.9, 1));
+        const auto result = runner.run(run, checkpoint.part(0.9, 1));
         const auto log = std::dynamic_pointer_cast<const KCenterLog>(result->log);
         if (!log) return;
         m_data.coverOrder = log->heads[head()].order;
@@ -125,14 +118,12 @@ private:
         const std::pair<TensorRole, const char*> sources[] = {
             {TensorRole::Keys, "keys"}, {TensorRole::KeysPreRope, "keys before RoPE"}, {TensorRole::Values, "values"}};
         m_data.most = kMostClusters;
-        double from = 0;
-        for (const auto& [role, name] : sources) {
-            const Checkpoint part = m_checkpoint.part(from / 3, (from + 1) / 3);
-            from += 1;
-            if (role == TensorRole::KeysPreRope && !m_request.capture->info().layerInfo(m_request.layer).hasRope)
+        for (std::size_t i = 0; const auto& [role, name] : sources) {
+            const Checkpoint part = checkpoint.step(i++, std::size(sources));
+            if (role == TensorRole::KeysPreRope && !request.capture->info().layerInfo(request.layer).hasRope)
                 continue; // the same keys
             try {
-                countOne(headRows(m_runner, m_request, role, part), name, part);
+                countOne(headRows(role, part), name, part);
             } catch (const Error&) {
                 if (role != TensorRole::KeysPreRope) // which a capture need not hold
                     throw;
@@ -140,35 +131,31 @@ private:
         }
     }
 
-    void countOne(const Tensor& rows, const std::string& name, const Checkpoint& checkpoint) {
-        m_data.curves.push_back({name, distanceQuantiles(m_runner.engine(), rows, 0.5).front(), {}, {}});
+    void countOne(const Tensor& rows, const std::string& name, const Checkpoint& part) {
+        m_data.curves.push_back({name, distanceQuantiles(runner.engine(), rows, 0.5).front(), {}, {}});
         const int steps = static_cast<int>((kLastRadius - kFirstRadius) / kRadiusStep + 1.5);
         for (int step = steps - 1; step >= 0; --step) { // descending radius: each costs more than the one before
             ClusteringData::RadiusCurve& curve = m_data.curves.back();
             const double share = kFirstRadius + kRadiusStep * step, radius = share * curve.median;
-            const double done = static_cast<double>(steps - 1 - step) / steps;
-            const auto clusters = m_runner.engine().streamClusters(rows, std::span(&radius, 1), kMostClusters,
-                                                                   checkpoint.part(done, done + 1.0 / steps));
+            const auto clusters = runner.engine().streamClusters(
+                rows, std::span(&radius, 1), kMostClusters,
+                part.step(static_cast<std::size_t>(steps - 1 - step), static_cast<std::size_t>(steps)));
             curve.radius.insert(curve.radius.begin(), share);
             curve.clusters.insert(curve.clusters.begin(),
                                   clusters.front().full ? 0 : std::ssize(clusters.front().representatives));
-            m_partial(std::make_shared<const ClusteringData>(m_data));
+            deliver(m_data);
             if (clusters.front().full) break;
         }
     }
 
-    const LayerRunner& m_runner;
-    const ViewDataRequest& m_request;
-    const Checkpoint& m_checkpoint;
-    const ViewDataMaker::Partial& m_partial;
     ClusteringData m_data;
 };
 
 } // namespace
 
-ViewDataMaker::Value makeClusteringData(const LayerRunner& runner, const ViewDataRequest& request,
-                                        const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    return ClusteringMaker(runner, request, checkpoint, partial).run();
+ViewDataMaker clusteringMaker() {
+    using enum DataScope;
+    return {"clustering", {Layer, KvHead, Cut, ActivePane, Seed}, runMaker<ClusteringMaker>};
 }
 
 } // namespace kvscope

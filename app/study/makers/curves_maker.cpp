@@ -1,7 +1,7 @@
 // Curves over budgets or over a parameter: the same runs as a sweep makes, for the policies that are on the screen. A
 // policy that draws random numbers runs with several seeds, so that luck is seen as a band. On several captures each
 // gives a curve of its own, and what is said is their mean.
-#include "app/study/makers/curves_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "app/study/makers/further_captures.h"
 #include "app/study/makers/measured_heads.h"
@@ -86,13 +86,10 @@ std::vector<CurvePoint> meanOf(const std::vector<CaptureCurve>& captures, bool l
     return means;
 }
 
-class CurveMaker {
+class CurveMaker : ViewDataWork {
 public:
-    CurveMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
-               const ViewDataMaker::Partial& partial)
-        : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial),
-          m_measure(measureById(request.options.choice("measure"))),
-          m_head(request.options.choice("heads") == "layer" ? std::nullopt : std::optional(request.kvHead)),
+    explicit CurveMaker(const ViewDataWork& work)
+        : ViewDataWork(work), m_measure(measureById(request.options.choice("measure"))), m_head(measuredHead(request)),
           m_captures(capturesWith(request.options.text("captures"), runner, request, checkpoint)) {
         m_data.measure = m_measure.id;
         if (const std::string varied = request.options.text("vary"); !varied.empty() && varied != "budget") {
@@ -100,7 +97,7 @@ public:
             m_data.parameter = m_axis.id;
             m_data.title = m_axis.title;
         }
-        m_data.where = m_head ? "KV head " + std::to_string(m_head->value) : "all heads of the layer";
+        m_data.where = measuredWords(m_head);
         m_data.captures = m_captures.size();
         std::set<std::string> models;
         for (const auto& capture : m_captures) models.insert(capture->info().modelId);
@@ -128,10 +125,10 @@ private:
     std::size_t capturesOf(const PaneRequest& pane) const { return pane.recordedPath.empty() ? m_captures.size() : 1; }
 
     Plan planOf(std::size_t index, std::size_t capture) const {
-        const PaneRequest& pane = m_request.panes[index];
+        const PaneRequest& pane = request.panes[index];
         const bool noParameter = m_data.parameter.empty();
         Plan plan{index, capture, 1, !noParameter && hasParameter(pane, m_data.parameter)};
-        if (drawsRandomNumbers(pane)) plan.seeds = static_cast<std::size_t>(m_request.options.integer("seeds"));
+        if (drawsRandomNumbers(pane)) plan.seeds = static_cast<std::size_t>(request.options.integer("seeds"));
         const auto add = [&](int group, const std::function<void(RunRequest&)>& change) {
             for (std::size_t seed = 0; seed < plan.seeds; ++seed)
                 plan.points.push_back(gridPoint(
@@ -156,7 +153,7 @@ private:
     Curve& curve() { return m_data.curves.back(); }
 
     void addCapture(const Plan& plan) {
-        const PaneRequest& pane = m_request.panes[plan.pane];
+        const PaneRequest& pane = request.panes[plan.pane];
         if (plan.capture == 0) {
             m_data.curves.emplace_back().letter = static_cast<char>('A' + plan.pane);
             const RunRequest& named = pane.recordedPath.empty() ? pane.run : plan.points.front().run;
@@ -171,7 +168,7 @@ private:
         };
         const double before = m_done / m_total;
         m_done += static_cast<double>(plan.points.size());
-        runGrid(m_runner, plan.points, m_checkpoint.part(before, m_done / m_total), {finished, failed});
+        runGrid(runner, plan.points, checkpoint.part(before, m_done / m_total), {finished, failed});
         curve().points = meanOf(curve().captures, false);
         if (capturesOf(pane) == 1) curve().captures.clear();
     }
@@ -182,8 +179,8 @@ private:
         curve().variant = identity.variant;
     }
 
-    void addRun(const Plan& plan, std::size_t point, const RunResult& result, const Checkpoint& checkpoint) {
-        const double value = meanOverHeads(m_runner, result, m_measure, m_head, checkpoint);
+    void addRun(const Plan& plan, std::size_t point, const RunResult& result, const Checkpoint& rest) {
+        const double value = meanOverHeads(runner, result, m_measure, m_head, rest);
         const std::size_t setting = point / plan.seeds, seed = point % plan.seeds;
         const auto seeds = static_cast<double>(plan.seeds);
         if (seed == 0) {
@@ -205,13 +202,9 @@ private:
         if (seed + 1 < plan.seeds) return;
         curve().captures.back().points.push_back(m_point);
         curve().points = meanOf(curve().captures, true);
-        m_partial(std::make_shared<const CurvesData>(m_data));
+        deliver(m_data);
     }
 
-    const LayerRunner& m_runner;
-    const ViewDataRequest& m_request;
-    const Checkpoint& m_checkpoint;
-    const ViewDataMaker::Partial& m_partial;
     const MeasureCard& m_measure;
     const std::optional<KvHeadIndex> m_head; ///< none: the whole layer
     const std::vector<std::shared_ptr<const CaptureReader>> m_captures;
@@ -223,20 +216,22 @@ private:
     std::vector<Sample> m_samples;
 };
 
-} // namespace
-
-std::string curvesDetail(const ViewDataRequest& request) {
-    std::string detail;
+/// The panes' budgets when a parameter varies (curves over budgets do not depend on them), and the file stamps of
+/// further captures.
+std::string detail(const ViewDataRequest& request) {
+    std::string texts;
     if (!request.options.text("vary").empty())
-        for (const PaneRequest& pane : request.panes) detail += pane.run.budget.text() + ";";
+        for (const PaneRequest& pane : request.panes) texts += pane.run.budget.text() + ";";
     for (const std::string& path : filesOf(request.options.text("captures")))
-        detail += path + "@" + pathStamp(path) + ";";
-    return detail;
+        texts += path + "@" + pathStamp(path) + ";";
+    return texts;
 }
 
-ViewDataMaker::Value makeCurvesData(const LayerRunner& runner, const ViewDataRequest& request,
-                                    const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    return CurveMaker(runner, request, checkpoint, partial).run();
+} // namespace
+
+ViewDataMaker curvesMaker() {
+    using enum DataScope;
+    return {"curves", {Layer, KvHead, Cut, Policies, Seed}, runMaker<CurveMaker>, detail};
 }
 
 } // namespace kvscope

@@ -1,6 +1,6 @@
 // Distributions of a capture's vectors. Figures over tokens count every token before the cut; figures over heads use
 // one measure per head from core/metrics.
-#include "app/study/makers/geometry_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "core/base/error.h"
 #include "core/engine/engine.h"
@@ -24,10 +24,9 @@ std::size_t headBins(std::size_t heads) {
     return std::min(kMostHeadBins, static_cast<std::size_t>(std::bit_width(std::max<std::size_t>(1, heads) - 1)) + 1);
 }
 
-class FigureMaker {
+class FigureMaker : ViewDataWork {
 public:
-    FigureMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint)
-        : m_runner(runner), m_request(request), m_checkpoint(checkpoint) {
+    explicit FigureMaker(const ViewDataWork& work) : ViewDataWork(work) {
         m_data.figure = request.options.choice("figure");
         m_data.tokens = request.cut.token;
         const bool wholeModel = m_data.wholeModel = request.options.choice("scope") == "model" && !m_data.isScatter();
@@ -38,29 +37,27 @@ public:
         nameFigure();
     }
 
-    ViewDataMaker::Value run(const ViewDataMaker::Partial& partial) {
-        const auto total = static_cast<double>(m_layers.size());
+    ViewDataMaker::Value run() {
         for (std::size_t i = 0; i < m_layers.size(); ++i) {
-            const Checkpoint part =
-                m_checkpoint.part(static_cast<double>(i) / total, static_cast<double>(i + 1) / total);
+            const Checkpoint part = checkpoint.step(i, m_layers.size());
             part.at(0, 1);
             addLayer(m_layers[i], part);
             m_data.where = m_layers.size() > 1
                                ? std::to_string(i + 1) + " of " + std::to_string(m_layers.size()) + " layers"
                                : whereInLayer();
-            partial(std::make_shared<const GeometryData>(m_data));
+            deliver(m_data);
         }
         return std::make_shared<const GeometryData>(m_data);
     }
 
 private:
     using Role = GeometrySeries::Role;
-    bool headOnly() const { return m_request.options.choice("scope") == "head"; }
+    bool headOnly() const { return request.options.choice("scope") == "head"; }
 
     std::string whereInLayer() const {
-        const std::string layer = "layer " + std::to_string(m_request.layer.value);
-        if (m_data.isScatter()) return layer + ", query head " + std::to_string(m_request.queryHead.value);
-        return headOnly() ? layer + ", KV head " + std::to_string(m_request.kvHead.value) : layer;
+        const std::string layer = "layer " + std::to_string(request.layer.value);
+        if (m_data.isScatter()) return layer + ", query head " + std::to_string(request.queryHead.value);
+        return headOnly() ? layer + ", KV head " + std::to_string(request.kvHead.value) : layer;
     }
 
     void series(Role role, const char* name, double low, double high) {
@@ -93,49 +90,49 @@ private:
         }
     }
 
-    void addLayer(LayerIndex layer, const Checkpoint& checkpoint) {
+    void addLayer(LayerIndex layer, const Checkpoint& part) {
         if (m_data.isScatter())
-            addPoints(layer, checkpoint);
+            addPoints(layer, part);
         else if (m_data.figure == "means")
-            addMeasures(layer, {"cos_means"}, {Role::Keys}, {"cos(mean key, mean query)"}, checkpoint);
+            addMeasures(layer, {"cos_means"}, {Role::Keys}, {"cos(mean key, mean query)"}, part);
         else if (m_data.figure == "distinct")
             addMeasures(layer, {"cos_distinct", "cos_means"}, {Role::Keys, Role::Values},
-                        {"most distinct key k*", "mean key"}, checkpoint);
+                        {"most distinct key k*", "mean key"}, part);
         else if (m_data.figure == "log_det")
-            addLogDeterminants(layer, checkpoint);
+            addLogDeterminants(layer, part);
         else
-            addVectors(layer, checkpoint);
+            addVectors(layer, part);
     }
 
-    Tensor rowsOf(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const {
-        const Tensor all = m_runner.tensor(m_request.capture, layer, role, checkpoint);
-        if (role != TensorRole::Queries) return m_runner.engine().rows(all, 0, m_request.cut.token);
-        const std::int64_t first = m_request.capture->info().numTokens - all.size(1);
-        const std::int64_t seen = m_request.cut.token - first;
+    Tensor rowsOf(LayerIndex layer, TensorRole role, const Checkpoint& part) const {
+        const Tensor all = runner.tensor(request.capture, layer, role, part);
+        if (role != TensorRole::Queries) return runner.engine().rows(all, 0, request.cut.token);
+        const std::int64_t first = request.capture->info().numTokens - all.size(1);
+        const std::int64_t seen = request.cut.token - first;
         if (seen < 1)
             throw Error({"no query before the cut was captured", "layer " + std::to_string(layer.value),
-                         "Choose a later cut, or capture the queries of all tokens", m_request.capture->info().path});
-        return m_runner.engine().rows(all, 0, seen);
+                         "Choose a later cut, or capture the queries of all tokens", request.capture->info().path});
+        return runner.engine().rows(all, 0, seen);
     }
 
     /// Every number of the heads in scope.
     void add(std::size_t which, const HostTensor& table, LayerIndex layer) {
-        const auto& gqaGroupOf = m_request.capture->info().layerInfo(layer).gqaGroupOf;
+        const auto& gqaGroupOf = request.capture->info().layerInfo(layer).gqaGroupOf;
         const bool perQuery = m_data.series[which].role == Role::Queries;
         const std::int64_t width = table.shape[1];
         for (std::int64_t head = 0; head < table.shape[0]; ++head) {
             const std::int32_t kvHead =
                 perQuery ? gqaGroupOf[static_cast<std::size_t>(head)] : static_cast<std::int32_t>(head);
-            if (headOnly() && kvHead != m_request.kvHead.value) continue;
+            if (headOnly() && kvHead != request.kvHead.value) continue;
             for (std::int64_t i = 0; i < width; ++i)
                 m_data.series[which].histogram.add(
                     static_cast<double>(table.data[static_cast<std::size_t>(head * width + i)]));
         }
     }
 
-    void addVectors(LayerIndex layer, const Checkpoint& checkpoint) {
-        const Engine& engine = m_runner.engine();
-        const Checkpoint step = checkpoint.silent();
+    void addVectors(LayerIndex layer, const Checkpoint& part) {
+        const Engine& engine = runner.engine();
+        const Checkpoint step = part.silent();
         const auto norms = [&](const Tensor& rows) { return engine.rowNorms(rows, step); };
         const Tensor keys = rowsOf(layer, TensorRole::Keys, step), queries = rowsOf(layer, TensorRole::Queries, step);
         if (m_data.figure == "cosines") {
@@ -153,68 +150,67 @@ private:
 
     /// Measures of the tensors alone, independent of what is kept.
     std::vector<MeasureValues> measuresOf(RunRequest run, LayerIndex layer, const std::vector<std::string>& ids,
-                                          const Checkpoint& checkpoint) const {
+                                          const Checkpoint& part) const {
         run.layer = layer;
         run.measure = true;
-        const auto result = m_runner.run(run, checkpoint.part(0, 0.7));
-        return m_runner.measure(*result, ids, checkpoint.part(0.7, 1));
+        const auto result = runner.run(run, part.part(0, 0.7));
+        return runner.measure(*result, ids, part.part(0.7, 1));
     }
 
     void addNumbers(GeometrySeries& series, const std::vector<double>& perHead, bool perQuery, LayerIndex layer) {
-        const auto& gqaGroupOf = m_request.capture->info().layerInfo(layer).gqaGroupOf;
+        const auto& gqaGroupOf = request.capture->info().layerInfo(layer).gqaGroupOf;
         for (std::size_t head = 0; head < perHead.size(); ++head)
-            if (!headOnly() ||
-                (perQuery ? gqaGroupOf[head] : static_cast<std::int32_t>(head)) == m_request.kvHead.value)
+            if (!headOnly() || (perQuery ? gqaGroupOf[head] : static_cast<std::int32_t>(head)) == request.kvHead.value)
                 series.numbers.push_back(perHead[head]);
         series.histogram = Histogram::over(series.numbers, headBins(series.numbers.size()));
     }
 
     void addMeasures(LayerIndex layer, const std::vector<std::string>& ids, const std::vector<Role>& roles,
-                     const std::vector<std::string>& names, const Checkpoint& checkpoint) {
+                     const std::vector<std::string>& names, const Checkpoint& part) {
         RunRequest run;
-        run.capture = m_request.capture;
+        run.capture = request.capture;
         run.policy = PolicySpec::parse("exact");
-        run.cut = m_request.cut;
-        const auto values = measuresOf(run, layer, ids, checkpoint);
+        run.cut = request.cut;
+        const auto values = measuresOf(run, layer, ids, part);
         for (std::size_t i = 0; i < ids.size(); ++i) {
             if (m_data.series.size() <= i) m_data.series.push_back({roles[i], names[i], {}, 'A', {}, {}});
             addNumbers(m_data.series[i], values[i].perHead, true, layer);
         }
     }
 
-    void addLogDeterminants(LayerIndex layer, const Checkpoint& checkpoint) {
-        if (m_request.panes.empty())
+    void addLogDeterminants(LayerIndex layer, const Checkpoint& part) {
+        if (request.panes.empty())
             throw Error({"no policy is shown", {}, "Add a pane: log det is that of the keys it keeps", {}});
-        for (std::size_t pane = 0; pane < m_request.panes.size(); ++pane) {
-            const RunRequest run = resolvePane(m_request.panes[pane]);
+        for (std::size_t pane = 0; pane < request.panes.size(); ++pane) {
+            const RunRequest run = resolvePane(request.panes[pane]);
             const PolicyIdentity identity = policyIdentityOf(run);
             if (m_data.series.size() <= pane)
                 m_data.series.push_back(
                     {Role::Policy, identity.policyName, identity.policyId, static_cast<char>('A' + pane), {}, {}});
-            addNumbers(m_data.series[pane], measuresOf(run, layer, {"log_det"}, checkpoint.silent()).front().perHead,
-                       false, layer);
+            addNumbers(m_data.series[pane], measuresOf(run, layer, {"log_det"}, part.silent()).front().perHead, false,
+                       layer);
         }
     }
 
-    void addPoints(LayerIndex layer, const Checkpoint& checkpoint) {
-        const CaptureInfo& info = m_request.capture->info();
+    void addPoints(LayerIndex layer, const Checkpoint& part) {
+        const CaptureInfo& info = request.capture->info();
         const LayerInfo& about = info.layerInfo(layer);
         const std::int64_t first = info.numTokens - about.queryCount,
-                           judging = std::max<std::int64_t>(first, m_request.cut.evaluatedOnSeen ? info.numTokens - 256
-                                                                                                 : m_request.cut.token);
+                           judging = std::max<std::int64_t>(first, request.cut.evaluatedOnSeen ? info.numTokens - 256
+                                                                                               : request.cut.token);
         if (about.queryCount == 0 || judging >= info.numTokens)
             throw Error(
                 {"the bounds need queries, and layer " + std::to_string(layer.value) + " holds none after the cut",
                  {},
                  "Capture queries too, or choose an earlier cut",
                  info.path});
-        const Tensor queries = m_runner.tensor(m_request.capture, layer, TensorRole::Queries, checkpoint.silent());
-        TheoremInput input{m_runner.engine().rows(queries, judging - first, about.queryCount),
-                           m_runner.tensor(m_request.capture, layer, TensorRole::Keys, checkpoint.silent()),
+        const Tensor queries = runner.tensor(request.capture, layer, TensorRole::Queries, part.silent());
+        TheoremInput input{runner.engine().rows(queries, judging - first, about.queryCount),
+                           runner.tensor(request.capture, layer, TensorRole::Keys, part.silent()),
                            static_cast<TokenIndex>(judging),
-                           m_request.cut.token,
+                           request.cut.token,
                            attentionRuleOf(about),
-                           m_request.queryHead.value};
+                           request.queryHead.value};
         if (about.softcap > 0 || !about.sinks.empty())
             throw Error({"the bounds are about plain softmax of dot products, and layer " +
                              std::to_string(layer.value) +
@@ -222,22 +218,19 @@ private:
                          {},
                          "Choose another figure",
                          info.path});
-        m_data.points = theoremPoints(m_runner.engine(), input, checkpoint);
+        m_data.points = theoremPoints(runner.engine(), input, part);
         m_data.leftOut = std::min(input.most, input.queries.size(1)) - std::ssize(m_data.points);
     }
 
-    const LayerRunner& m_runner;
-    const ViewDataRequest& m_request;
-    const Checkpoint& m_checkpoint;
     std::vector<LayerIndex> m_layers;
     GeometryData m_data;
 };
 
 } // namespace
 
-ViewDataMaker::Value makeGeometryData(const LayerRunner& runner, const ViewDataRequest& request,
-                                      const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    return FigureMaker(runner, request, checkpoint).run(partial);
+ViewDataMaker geometryMaker() {
+    using enum DataScope;
+    return {"geometry", {Layer, KvHead, QueryHead, Cut, Panes}, runMaker<FigureMaker>};
 }
 
 } // namespace kvscope

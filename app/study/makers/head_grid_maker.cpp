@@ -1,5 +1,5 @@
 // Runs the active pane's policy layer by layer and gives one number per head of the whole model.
-#include "app/study/makers/head_grid_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "app/study/makers/measured_heads.h"
 #include "core/base/error.h"
@@ -202,10 +202,8 @@ HeadGridData emptyGrid(const Quantity& quantity, const ViewDataRequest& request)
     return data;
 }
 
-} // namespace
-
-ViewDataMaker::Value makeHeadGridData(const LayerRunner& runner, const ViewDataRequest& request,
-                                      const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+ViewDataMaker::Value make(const ViewDataWork& work) {
+    const ViewDataRequest& request = work.request;
     const Quantity quantity = quantityOf(request.options.choice("quantity"));
     HeadGridData data = emptyGrid(quantity, request);
     const std::vector<RunRequest> runs = runsOf(quantity, request);
@@ -221,14 +219,21 @@ ViewDataMaker::Value makeHeadGridData(const LayerRunner& runner, const ViewDataR
         results.push_back(result);
         if (results.size() < runs.size()) return;
         HeadGridData::Row& row = data.rows[point / runs.size()];
-        row.values = quantity.row({runner, request, results, rest});
+        row.values = quantity.row({work.runner, request, results, rest});
         row.computed = true;
         if (quantity.runs == Active) row.kept = meanAttendedTokens(result->selection);
         results.clear();
-        partial(std::make_shared<const HeadGridData>(data));
+        work.deliver(data);
     };
-    runGrid(runner, points, checkpoint, {finished});
+    runGrid(work.runner, points, work.checkpoint, {finished});
     return std::make_shared<const HeadGridData>(data);
+}
+
+} // namespace
+
+ViewDataMaker headGridMaker() {
+    using enum DataScope;
+    return {"head_grid", {Cut, Panes, ActivePane, Selection, Seed}, make};
 }
 
 } // namespace kvscope

@@ -1,6 +1,6 @@
 // Repeats a request with different seeds. Only the select stage is random, so most policies are as fast as a dragged
 // budget.
-#include "app/study/makers/keep_probability_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "core/policies/policy.h"
 #include "core/run/run_grid.h"
@@ -20,10 +20,8 @@ void addList(KeepProbabilityData& data, const RunResult& result, KvHeadIndex hea
     data.lists.push_back(kept);
 }
 
-} // namespace
-
-ViewDataMaker::Value makeKeepProbabilityData(const LayerRunner& runner, const ViewDataRequest& request,
-                                             const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+ViewDataMaker::Value make(const ViewDataWork& work) {
+    const ViewDataRequest& request = work.request;
     RunRequest run = resolvePane(request.shownPane());
     run.measure = false;
     KeepProbabilityData data;
@@ -41,10 +39,17 @@ ViewDataMaker::Value makeKeepProbabilityData(const LayerRunner& runner, const Vi
     }
     const auto finished = [&](std::size_t, const auto& result, const Checkpoint&) {
         addList(data, *result, request.kvHead);
-        partial(std::make_shared<const KeepProbabilityData>(data));
+        work.deliver(data);
     };
-    runGrid(runner, points, checkpoint, {finished});
+    runGrid(work.runner, points, work.checkpoint, {finished});
     return std::make_shared<const KeepProbabilityData>(data);
+}
+
+} // namespace
+
+ViewDataMaker keepProbabilityMaker() {
+    using enum DataScope;
+    return {"keep_probability", {Layer, KvHead, Cut, ActivePane}, make};
 }
 
 } // namespace kvscope

@@ -1,6 +1,6 @@
 // Computes the policy's leverage with and without a sketch for the shown head. The budget is not needed: the view cuts
 // the ranking at the budget.
-#include "app/study/makers/leverage_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "core/policies/compactor/compactor_log.h"
 #include "core/policies/policy.h"
@@ -14,9 +14,9 @@ namespace kvscope {
 
 namespace {
 
-std::shared_ptr<const LeverageLog> runLeverage(const LayerRunner& runner, const ViewDataRequest& request,
-                                               const std::string& sketch, std::int64_t columns,
-                                               const Checkpoint& checkpoint) {
+std::shared_ptr<const LeverageLog> runLeverage(const ViewDataWork& work, const std::string& sketch,
+                                               std::int64_t columns, const Checkpoint& checkpoint) {
+    const ViewDataRequest& request = work.request;
     RunRequest run;
     run.capture = request.capture;
     run.layer = request.layer;
@@ -29,7 +29,7 @@ std::shared_ptr<const LeverageLog> runLeverage(const LayerRunner& runner, const 
     run.policy.values.setText("sketch", sketch);
     run.policy.values.setText("sketch_size", std::to_string(columns));
     run.policy.values.setText("centred", request.options.flag("centred") ? "true" : "false");
-    return std::dynamic_pointer_cast<const LeverageLog>(runner.run(run, checkpoint)->log);
+    return std::dynamic_pointer_cast<const LeverageLog>(work.runner.run(run, checkpoint)->log);
 }
 
 std::vector<float> rowOf(const HostTensor& table, KvHeadIndex head) {
@@ -52,22 +52,27 @@ LeverageData::Scores scoresOf(const LeverageLog& log, KvHeadIndex head) {
     return out;
 }
 
-} // namespace
-
-ViewDataMaker::Value makeLeverageData(const LayerRunner& runner, const ViewDataRequest& request,
-                                      const Checkpoint& checkpoint, const ViewDataMaker::Partial&) {
+ViewDataMaker::Value make(const ViewDataWork& work) {
+    const ViewDataRequest& request = work.request;
     auto data = std::make_shared<LeverageData>();
     const std::int64_t width = request.capture->info().headDim, asked = request.options.integer("sketch_size");
     data->keyDim = width;
     data->columns = asked == 0 ? std::max<std::int64_t>(1, width / 2) : std::min(asked, width);
     data->sketch = request.options.choice("sketch");
     data->centred = request.options.flag("centred");
-    const auto exact = runLeverage(runner, request, "none", data->columns, checkpoint.part(0, 0.5));
-    const auto sketched = runLeverage(runner, request, data->sketch, data->columns, checkpoint.part(0.5, 1));
+    const auto exact = runLeverage(work, "none", data->columns, work.checkpoint.part(0, 0.5));
+    const auto sketched = runLeverage(work, data->sketch, data->columns, work.checkpoint.part(0.5, 1));
     assert(exact && sketched);
     data->exact = scoresOf(*exact, request.kvHead);
     data->sketched = scoresOf(*sketched, request.kvHead);
     return data;
+}
+
+} // namespace
+
+ViewDataMaker leverageMaker() {
+    using enum DataScope;
+    return {"leverage", {Layer, KvHead, Cut, Seed}, make};
 }
 
 } // namespace kvscope

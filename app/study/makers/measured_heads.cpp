@@ -54,6 +54,14 @@ void checkCaptureHas(const CaptureReader& capture, LayerIndex layer, MeasureNeed
                      "Capture the prompt again with inverse frequencies or k_pre", path});
 }
 
+std::optional<KvHeadIndex> measuredHead(const ViewDataRequest& request) {
+    return request.options.choice("heads") == "layer" ? std::nullopt : std::optional(request.kvHead);
+}
+
+std::string measuredWords(std::optional<KvHeadIndex> head) {
+    return head ? "KV head " + std::to_string(head->value) : "all heads of the layer";
+}
+
 double meanOverHeads(const LayerRunner& runner, const RunResult& result, const MeasureCard& measure,
                      std::optional<KvHeadIndex> head, const Checkpoint& checkpoint) {
     const std::vector<double> values = headValues(runner, result, measure, checkpoint);

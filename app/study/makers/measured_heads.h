@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/study/makers/view_data_maker.h"
 #include "core/metrics/measures.h"
 #include "core/run/run.h"
 
@@ -22,6 +23,10 @@ RunRequest wholeCache(const std::shared_ptr<const CaptureReader>& capture, Layer
 /// Throws Error, with a sentence short enough for a narrow panel, where the capture lacks the measure's data. Computes
 /// nothing.
 void checkCaptureHas(const CaptureReader& capture, LayerIndex layer, MeasureNeed need);
+/// What the option `heads` asks for: the shown KV head, or nothing for the whole layer.
+std::optional<KvHeadIndex> measuredHead(const ViewDataRequest& request);
+/// "KV head 1" or "all heads of the layer".
+std::string measuredWords(std::optional<KvHeadIndex> head);
 /// Mean over the heads that a view shows: one KV head with its GQA group, or the whole layer. Throws Error where no
 /// head has a number.
 double meanOverHeads(const LayerRunner& runner, const RunResult& result, const MeasureCard& measure,

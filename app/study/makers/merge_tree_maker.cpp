@@ -1,6 +1,6 @@
 // Runs streaming BalanceKV with its step log and evaluates one query at every node of its trees: the discrepancy of the
 // two halves, and the error of the stored samples along the stream.
-#include "app/study/makers/merge_tree_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "app/study/makers/balance_panes.h"
 #include "core/engine/engine.h"
@@ -73,12 +73,11 @@ std::int64_t findQuery(MergeTreeData& data, const ViewDataRequest& request, std:
     return token - first;
 }
 
-QuerySight sightOf(const LayerRunner& runner, const ViewDataRequest& request, const MergeTreeData& data,
-                   std::int64_t queryRow, const Checkpoint& checkpoint) {
-    const Engine& engine = runner.engine();
-    const auto tensor = [&](TensorRole role) {
-        return runner.tensor(request.capture, request.layer, role, checkpoint);
-    };
+QuerySight sightOf(const ViewDataWork& work, const MergeTreeData& data, std::int64_t queryRow,
+                   const Checkpoint& checkpoint) {
+    const ViewDataRequest& request = work.request;
+    const Engine& engine = work.runner.engine();
+    const auto tensor = [&](TensorRole role) { return work.tensor(role, checkpoint); };
     const auto rows = [&](TensorRole role) { return engine.rows(tensor(role), 0, data.stream->tokens); };
     const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
     const HostTensor keys = downloadHead(engine, rows(TensorRole::Keys), data.kvHead);
@@ -116,12 +115,10 @@ void askQuery(MergeTreeData& data, const QuerySight& sight, const Checkpoint& ch
     for (std::size_t i = 0; i < cursors.size(); ++i) data.errors.push_back({cursors[i], errors[i]});
 }
 
-} // namespace
-
-ViewDataMaker::Value makeMergeTreeData(const LayerRunner& runner, const ViewDataRequest& request,
-                                       const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+ViewDataMaker::Value make(const ViewDataWork& work) {
+    const ViewDataRequest& request = work.request;
     const ShownRun shown = shownRun(request, kFamilies, firstOf(kFamilies.front()) + kStandIn);
-    const auto result = runner.run(shown.run, checkpoint.part(0, 0.5));
+    const auto result = work.runner.run(shown.run, work.checkpoint.part(0, 0.5));
     const auto log = std::dynamic_pointer_cast<const BalanceLog>(result->log);
     auto data = std::make_shared<MergeTreeData>();
     data->policy = shown.run.policy.policy;
@@ -135,10 +132,17 @@ ViewDataMaker::Value makeMergeTreeData(const LayerRunner& runner, const ViewData
     if (data->tree >= 0) readWalks(*data, *log);
     const std::int64_t query = findQuery(*data, request, request.options.integer("query"));
     if (query < 0) return data;
-    partial(std::make_shared<const MergeTreeData>(*data));
-    const QuerySight sight = sightOf(runner, request, *data, query, checkpoint.part(0.5, 0.6));
-    askQuery(*data, sight, checkpoint.part(0.6, 1));
+    work.deliver(*data);
+    const QuerySight sight = sightOf(work, *data, query, work.checkpoint.part(0.5, 0.6));
+    askQuery(*data, sight, work.checkpoint.part(0.6, 1));
     return data;
+}
+
+} // namespace
+
+ViewDataMaker mergeTreeMaker() {
+    using enum DataScope;
+    return {"merge_tree", {Layer, KvHead, QueryHead, Cut, Policies, ActivePolicy, Seed}, make};
 }
 
 } // namespace kvscope

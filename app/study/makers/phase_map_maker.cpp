@@ -1,5 +1,5 @@
 // The output error over two parameters. Cells are computed coarse to fine, so that the shape appears early.
-#include "app/study/makers/phase_map_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "app/study/makers/measured_heads.h"
 #include "app/study/makers/phase_axis.h"
@@ -29,13 +29,10 @@ std::vector<std::pair<std::size_t, std::size_t>> coarseToFine(std::size_t width,
     return order;
 }
 
-class MapMaker {
+class MapMaker : ViewDataWork {
 public:
-    MapMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
-             const ViewDataMaker::Partial& partial)
-        : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial),
-          m_measure(measureById(request.options.choice("measure"))),
-          m_head(request.options.choice("heads") == "layer" ? std::nullopt : std::optional(request.kvHead)) {
+    explicit MapMaker(const ViewDataWork& work)
+        : ViewDataWork(work), m_measure(measureById(request.options.choice("measure"))), m_head(measuredHead(request)) {
         const PaneRequest& shown = request.shownPane();
         if (!shown.recordedPath.empty())
             throw Error(
@@ -49,7 +46,7 @@ public:
                          "Colour by measure, or choose a measure that has a better side",
                          {}});
         m_data.activePane = request.activePane;
-        m_data.where = m_head ? "KV head " + std::to_string(m_head->value) : "all heads of the layer";
+        m_data.where = measuredWords(m_head);
         for (std::size_t pane = 0; pane < request.panes.size(); ++pane)
             if (m_data.winners || std::cmp_equal(pane, request.activePane)) addPane(pane);
         chooseAxes(shown.run.policy);
@@ -69,12 +66,12 @@ public:
         const auto end = [&](std::size_t point) {
             if (point % m_runs.size() + 1 < m_runs.size()) return;
             m_data.cells[cellOf[point]].computed = true;
-            m_partial(std::make_shared<const PhaseMapData>(m_data));
+            deliver(m_data);
         };
         const auto finished = [&](std::size_t point, const auto& result, const Checkpoint& rest) {
             const std::size_t pane = point % m_runs.size();
             PhaseCell& cell = m_data.cells[cellOf[point]];
-            cell.values[pane] = meanOverHeads(m_runner, *result, m_measure, m_head, rest);
+            cell.values[pane] = meanOverHeads(runner, *result, m_measure, m_head, rest);
             cell.kept[pane] = keptShareOf(*result, m_head);
             cell.balancedNothing |= balancedNothing(*result);
             end(point);
@@ -83,13 +80,13 @@ public:
             if (std::string& told = m_data.cells[cellOf[point]].error; told.empty()) told = error.what();
             end(point);
         };
-        runGrid(m_runner, points, m_checkpoint, {finished, failed});
+        runGrid(runner, points, checkpoint, {finished, failed});
         return std::make_shared<const PhaseMapData>(m_data);
     }
 
 private:
     void addPane(std::size_t pane) {
-        RunRequest run = resolvePane(m_request.panes[pane]);
+        RunRequest run = resolvePane(request.panes[pane]);
         run.measure = true;
         const PolicyIdentity identity = policyIdentityOf(run);
         m_data.panes.push_back({static_cast<char>('A' + pane), identity.policyId, identity.policyName});
@@ -97,10 +94,10 @@ private:
     }
 
     void chooseAxes(const PolicySpec& policy) {
-        const auto points = static_cast<std::size_t>(m_request.options.integer("grid"));
+        const auto points = static_cast<std::size_t>(request.options.integer("grid"));
         const PolicyCard& card = policyById(policy.policy).card();
-        const std::string typedX = m_request.options.text("x"), typedY = m_request.options.text("y");
-        const std::int64_t tokens = m_request.cut.token;
+        const std::string typedX = request.options.text("x"), typedY = request.options.text("y");
+        const std::int64_t tokens = request.cut.token;
         m_data.x = phaseAxisOf(typedX.empty() ? standardAxis(card, typedY.substr(0, typedY.find('='))) : typedX, policy,
                                points, tokens);
         m_data.y = phaseAxisOf(typedY.empty() ? standardAxis(card, m_data.x.id) : typedY, policy, points, tokens);
@@ -127,10 +124,6 @@ private:
         return run;
     }
 
-    const LayerRunner& m_runner;
-    const ViewDataRequest& m_request;
-    const Checkpoint& m_checkpoint;
-    const ViewDataMaker::Partial& m_partial;
     const MeasureCard& m_measure;
     const std::optional<KvHeadIndex> m_head; ///< none: the whole layer
     PhaseMapData m_data;
@@ -139,9 +132,9 @@ private:
 
 } // namespace
 
-ViewDataMaker::Value makePhaseMapData(const LayerRunner& runner, const ViewDataRequest& request,
-                                      const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    return MapMaker(runner, request, checkpoint, partial).run();
+ViewDataMaker phaseMapMaker() {
+    using enum DataScope;
+    return {"phase_map", {Layer, KvHead, Cut, Panes, ActivePane}, runMaker<MapMaker>};
 }
 
 } // namespace kvscope

@@ -1,6 +1,6 @@
 // Computes the principal axes once per head and projects every token, or embeds the tokens by t-SNE; all panes share
 // the projection and differ in their kept lists. An embedding is cached with the capture, because it takes seconds.
-#include "app/study/makers/projection_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "core/base/error.h"
 #include "core/engine/clusters.h"
@@ -70,9 +70,9 @@ HostTensor headRows(const HostTensor& all, std::int64_t head) {
 }
 
 /// Cache key of results from one head's rows, shared by other colours and methods.
-std::string placeOf(const LayerRunner& runner, const ViewDataRequest& request, std::int64_t head) {
-    return fmt::format("{}projection|{}|{}|{}", runner.keyOf(request.capture), request.layer.value,
-                       request.options.choice("source"), head);
+std::string placeOf(const ViewDataWork& work, std::int64_t head) {
+    return fmt::format("{}projection|{}|{}|{}", work.runner.keyOf(work.request.capture), work.request.layer.value,
+                       work.request.options.choice("source"), head);
 }
 
 TsneRequest tsneRequest(const ParameterValues& options) {
@@ -91,23 +91,22 @@ std::shared_ptr<ProjectionData> withEmbedding(const ProjectionData& plain, const
 }
 
 /// Affinities and embedding are cached separately: another seed reuses the affinities of the same perplexity.
-ViewDataMaker::Value embed(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows,
-                           std::int64_t head, const ProjectionData& plain, const Checkpoint& checkpoint,
-                           const ViewDataMaker::Partial& partial) {
-    const TsneRequest asked = tsneRequest(request.options);
-    const TsneWorkers workers{runner.engine().state().threads, {}};
-    const std::string place = fmt::format("{}|tsne {}", placeOf(runner, request, head), asked.perplexity);
-    const auto affinities = runner.cache().get<TsneAffinities>(place, checkpoint, [&] {
-        TsneAffinities made = tsneAffinities(headRows(runner.engine().download(rows), head), asked.perplexity, workers,
-                                             checkpoint.part(0, 0.1));
+ViewDataMaker::Value embed(const ViewDataWork& work, const Tensor& rows, std::int64_t head, const ProjectionData& plain,
+                           const Checkpoint& checkpoint) {
+    const TsneRequest asked = tsneRequest(work.request.options);
+    const TsneWorkers workers{work.runner.engine().state().threads, {}};
+    const std::string place = fmt::format("{}|tsne {}", placeOf(work, head), asked.perplexity);
+    const auto affinities = work.runner.cache().get<TsneAffinities>(place, checkpoint, [&] {
+        TsneAffinities made = tsneAffinities(headRows(work.runner.engine().download(rows), head), asked.perplexity,
+                                             workers, checkpoint.part(0, 0.1));
         const std::size_t bytes =
             made.affinity.size() * (sizeof(double) + sizeof(std::int32_t)) + made.nearest.size() * sizeof(std::int32_t);
         return StageCache::Made<TsneAffinities>{std::move(made), bytes};
     });
     const std::string key = fmt::format("{}|{}|{}", place, asked.iterations, asked.seed);
-    const auto embedding = runner.cache().get<Embedding>(key, checkpoint, [&] {
+    const auto embedding = work.runner.cache().get<Embedding>(key, checkpoint, [&] {
         Embedding made = tsne(*affinities, asked, workers, checkpoint.part(0.1, 1),
-                              [&](const Embedding& onItsWay) { partial(withEmbedding(plain, asked, onItsWay)); });
+                              [&](const Embedding& onItsWay) { work.partial(withEmbedding(plain, asked, onItsWay)); });
         const std::size_t bytes = made.points.data.size() * sizeof(float);
         return StageCache::Made<Embedding>{std::move(made), bytes};
     });
@@ -117,12 +116,12 @@ ViewDataMaker::Value embed(const LayerRunner& runner, const ViewDataRequest& req
 bool asksForCentres(const ViewDataRequest& request) { return request.options.choice("colour_by") == "cluster"; }
 
 /// SubGen Fig. 1 marks 16 greedy centres among keys and values.
-std::shared_ptr<const GreedyCenters> centresOf(const LayerRunner& runner, const ViewDataRequest& request,
-                                               const Tensor& rows, std::int64_t head, const Checkpoint& checkpoint) {
-    const std::int64_t wanted = std::min(rows.size(1), request.options.integer("centres"));
-    return runner.cache().get<GreedyCenters>(
-        fmt::format("{}|centres {}", placeOf(runner, request, head), wanted), checkpoint, [&] {
-            const Engine& engine = runner.engine();
+std::shared_ptr<const GreedyCenters> centresOf(const ViewDataWork& work, const Tensor& rows, std::int64_t head,
+                                               const Checkpoint& checkpoint) {
+    const std::int64_t wanted = std::min(rows.size(1), work.request.options.integer("centres"));
+    return work.runner.cache().get<GreedyCenters>(
+        fmt::format("{}|centres {}", placeOf(work, head), wanted), checkpoint, [&] {
+            const Engine& engine = work.runner.engine();
             HostTensor one = headRows(engine.download(rows), head);
             one.shape = {1, one.shape[0], one.shape[1]};
             CentersRequest centres;
@@ -136,15 +135,13 @@ std::shared_ptr<const GreedyCenters> centresOf(const LayerRunner& runner, const 
         });
 }
 
-void addQueries(const LayerRunner& runner, const ViewDataRequest& request, TensorRole role, ProjectionData& data,
-                const Checkpoint& checkpoint) {
-    const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
+void addQueries(const ViewDataWork& work, TensorRole role, ProjectionData& data, const Checkpoint& checkpoint) {
+    const LayerInfo& layer = work.request.capture->info().layerInfo(work.request.layer);
     const bool preRope = role == TensorRole::KeysPreRope, ofKeys = preRope || role == TensorRole::Keys;
     if (!ofKeys || layer.queryCount == 0 || (preRope && !layer.hasQueriesPreRope)) return;
-    const Tensor queries = runner.tensor(request.capture, request.layer,
-                                         preRope ? TensorRole::QueriesPreRope : TensorRole::Queries, checkpoint);
-    data.queries = runner.engine().project(queries, request.queryHead.value, data.axes);
-    data.firstQuery = static_cast<TokenIndex>(request.capture->info().numTokens - queries.size(1));
+    const Tensor queries = work.tensor(preRope ? TensorRole::QueriesPreRope : TensorRole::Queries, checkpoint);
+    data.queries = work.runner.engine().project(queries, work.request.queryHead.value, data.axes);
+    data.firstQuery = static_cast<TokenIndex>(work.request.capture->info().numTokens - queries.size(1));
     data.queryMean = columnMeans(data.queries);
 }
 
@@ -153,42 +150,40 @@ std::size_t bytesOf(const ProjectionData& data) {
 }
 
 /// Principal axes with keys and queries projected on them.
-ProjectionData onPrincipalAxes(const LayerRunner& runner, const ViewDataRequest& request, const Tensor& rows,
-                               const Source& source, const Checkpoint& checkpoint) {
-    const std::string key = fmt::format("{}|plane {}", placeOf(runner, request, source.head), request.queryHead.value);
-    return *runner.cache().get<ProjectionData>(key, checkpoint, [&] {
-        const Engine& engine = runner.engine();
+ProjectionData onPrincipalAxes(const ViewDataWork& work, const Tensor& rows, const Source& source,
+                               const Checkpoint& checkpoint) {
+    const std::string key = fmt::format("{}|plane {}", placeOf(work, source.head), work.request.queryHead.value);
+    return *work.runner.cache().get<ProjectionData>(key, checkpoint, [&] {
+        const Engine& engine = work.runner.engine();
         const int components = std::min<int>(kProjectionComponents, static_cast<int>(rows.size(2)));
         ProjectionData plane;
         plane.axes = engine.principalAxes(rows, source.head, components, checkpoint);
         plane.keys = engine.project(rows, source.head, plane.axes);
-        addQueries(runner, request, source.role, plane, checkpoint.silent());
+        addQueries(work, source.role, plane, checkpoint.silent());
         const std::size_t bytes = bytesOf(plane);
         return StageCache::Made<ProjectionData>{std::move(plane), bytes};
     });
 }
 
-} // namespace
-
-std::string projectionDetail(const ViewDataRequest& request) {
+/// The greedy centres of the head, where the colour needs them: each costs a pass over the keys.
+std::string detail(const ViewDataRequest& request) {
     return asksForCentres(request) ? fmt::format("{} centres", request.options.integer("centres")) : std::string();
 }
 
-ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDataRequest& request,
-                                        const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    assert(request.queryHead.value < request.capture->info().numQueryHeads);
-    const Engine& engine = runner.engine();
-    const Source source = sourceOf(request);
-    if (source.role == TensorRole::Queries) checkQueries(request);
-    const Tensor rows = runner.tensor(request.capture, request.layer, source.role, checkpoint.silent());
-    const bool unfold = request.options.choice("method") == "tsne";
+ViewDataMaker::Value make(const ViewDataWork& work) {
+    assert(work.request.queryHead.value < work.request.capture->info().numQueryHeads);
+    const Engine& engine = work.runner.engine();
+    const Source source = sourceOf(work.request);
+    if (source.role == TensorRole::Queries) checkQueries(work.request);
+    const Tensor rows = work.tensor(source.role, work.checkpoint.silent());
+    const bool unfold = work.request.options.choice("method") == "tsne";
     std::shared_ptr<const GreedyCenters> centres;
-    const double share = !asksForCentres(request) ? 0 : unfold ? 0.05 : 0.5; // of the time, about
-    const Checkpoint rest = checkpoint.part(share, 1);
-    if (share > 0) centres = centresOf(runner, request, rows, source.head, checkpoint.part(0, share));
-    ProjectionData data = unfold ? ProjectionData{} : onPrincipalAxes(runner, request, rows, source, rest);
-    data.source = request.options.choice("source");
-    const HostTensor norms = engine.rowNorms(rows, checkpoint.silent());
+    const double share = !asksForCentres(work.request) ? 0 : unfold ? 0.05 : 0.5; // of the time, about
+    const Checkpoint rest = work.checkpoint.part(share, 1);
+    if (share > 0) centres = centresOf(work, rows, source.head, work.checkpoint.part(0, share));
+    ProjectionData data = unfold ? ProjectionData{} : onPrincipalAxes(work, rows, source, rest);
+    data.source = work.request.options.choice("source");
+    const HostTensor norms = engine.rowNorms(rows, work.checkpoint.silent());
     const auto first = norms.data.begin() + source.head * norms.shape[1];
     data.norms.assign(first, first + norms.shape[1]);
     if (centres) {
@@ -196,8 +191,15 @@ ViewDataMaker::Value makeProjectionData(const LayerRunner& runner, const ViewDat
         data.cluster = centres->centre;
         data.radius = centres->radius.back();
     }
-    if (unfold) return embed(runner, request, rows, source.head, data, rest, partial);
+    if (unfold) return embed(work, rows, source.head, data, rest);
     return std::make_shared<const ProjectionData>(std::move(data));
+}
+
+} // namespace
+
+ViewDataMaker projectionMaker() {
+    using enum DataScope;
+    return {"projection", {Layer, KvHead, QueryHead}, make, detail};
 }
 
 } // namespace kvscope

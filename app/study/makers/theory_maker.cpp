@@ -1,18 +1,26 @@
 // The view shows what the command writes: both ask core/run for the same rows.
-#include "app/study/makers/theory_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "views/theory/theory_data.h"
 
 namespace kvscope {
 
-ViewDataMaker::Value makeTheoryData(const LayerRunner& runner, const ViewDataRequest& request,
-                                    const Checkpoint& checkpoint, const ViewDataMaker::Partial&) {
+namespace {
+
+ViewDataMaker::Value make(const ViewDataWork& work) {
     auto data = std::make_shared<TheoryData>();
-    data->asked = {request.options.real("epsilon"), request.options.real("delta")};
-    const RunRequest run = resolvePane(request.shownPane());
+    data->asked = {work.request.options.real("epsilon"), work.request.options.real("delta")};
+    const RunRequest run = resolvePane(work.request.shownPane());
     data->policyName = policyIdentityOf(run).policyName;
-    data->rows = theoryRows(runner, run, data->asked, checkpoint);
+    data->rows = theoryRows(work.runner, run, data->asked, work.checkpoint);
     return data;
+}
+
+} // namespace
+
+ViewDataMaker theoryMaker() {
+    using enum DataScope;
+    return {"theory", {Layer, Cut, ActivePane, Seed}, make};
 }
 
 } // namespace kvscope

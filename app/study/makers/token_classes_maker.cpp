@@ -1,5 +1,5 @@
 // Token classes depend on the text alone, not on policy, head or cut.
-#include "app/study/makers/token_classes_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "views/token_classes/token_classes_data.h"
 
@@ -7,16 +7,21 @@
 
 namespace kvscope {
 
-ViewDataMaker::Value makeTokenClassesData(const LayerRunner&, const ViewDataRequest& request,
-                                          const Checkpoint& checkpoint, const ViewDataMaker::Partial&) {
-    const TokenTable& tokens = request.capture->tokens();
+namespace {
+
+ViewDataMaker::Value make(const ViewDataWork& work) {
+    const TokenTable& tokens = work.request.capture->tokens();
     auto data = std::make_shared<TokenClassesData>();
     data->text = classesByText(tokens);
-    checkpoint.at(1, 3);
+    work.checkpoint.at(1, 3);
     data->segments = classesBySegment(tokens);
-    checkpoint.at(2, 3);
+    work.checkpoint.at(2, 3);
     data->repeats = classesByRepeat(tokens);
     return data;
 }
+
+} // namespace
+
+ViewDataMaker tokenClassesMaker() { return {"token_classes", {}, make}; }
 
 } // namespace kvscope

@@ -2,6 +2,7 @@
 // so that a change has a cause.
 #include "app/study/makers/variant_diff_maker.h"
 
+#include "app/study/makers/view_data_maker.h"
 #include "core/base/error.h"
 #include "core/policies/policy.h"
 #include "core/run/head_means.h"
@@ -43,11 +44,9 @@ std::vector<std::string> allTraps(const VariantList& list) {
     return {traps.begin(), traps.end()};
 }
 
-class DiffMaker {
+class DiffMaker : ViewDataWork {
 public:
-    DiffMaker(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
-              const ViewDataMaker::Partial& partial)
-        : m_runner(runner), m_request(request), m_checkpoint(checkpoint), m_partial(partial) {
+    explicit DiffMaker(const ViewDataWork& work) : ViewDataWork(work) {
         const PaneRequest& shown = request.shownPane();
         if (!shown.recordedPath.empty())
             throw Error({"a recorded list has no variants", {}, "Make a pane with a policy the active one", {}});
@@ -68,14 +67,14 @@ public:
         for (std::size_t i = 0; i < m_planned.size(); ++i) {
             m_data.lists.push_back(m_planned[i]);
             runList(m_data.lists.back(), m_values[i]);
-            m_partial(std::make_shared<const VariantDiffData>(m_data));
+            deliver(m_data);
             if (!m_data.lists.front().error.empty()) // without the first list there is nothing to compare with
                 return std::make_shared<const VariantDiffData>(m_data);
         }
         for (VariantList& list : m_data.lists)
             for (VariantCause& cause : list.causes) {
                 cause.alone = countAlone(cause);
-                m_partial(std::make_shared<const VariantDiffData>(m_data));
+                deliver(m_data);
             }
         return std::make_shared<const VariantDiffData>(m_data);
     }
@@ -94,7 +93,7 @@ private:
 
     void planLists(const PolicyCard& card) {
         const std::string asSet = std::string("Pane ") + m_data.letter + ", as set";
-        const bool paneFirst = m_request.options.choice("reference") == "pane";
+        const bool paneFirst = request.options.choice("reference") == "pane";
         if (paneFirst) plan("", asSet, "the policy as it is set in the active pane", m_pane);
         bool isVariant = false;
         for (const PolicyVariant& variant : card.variants) {
@@ -109,17 +108,17 @@ private:
         RunRequest run = m_run;
         run.policy.values = values;
         run.measure = measure;
-        const Checkpoint part = m_checkpoint.part(m_done / m_total, (m_done + 1) / m_total);
+        const Checkpoint part = checkpoint.part(m_done / m_total, (m_done + 1) / m_total);
         m_done += 1;
         part.at(0, 1); // cached runs report no progress
-        return m_runner.run(run, part);
+        return runner.run(run, part);
     }
 
     void runList(VariantList& list, const ParameterValues& values) {
         try {
             const auto result = runWith(values, true);
-            list.kept = result->selection.heads[static_cast<std::size_t>(m_request.kvHead.value)].kept;
-            list.outputError = meanErrorOf(*result, *m_request.capture, m_request.kvHead);
+            list.kept = result->selection.heads[static_cast<std::size_t>(request.kvHead.value)].kept;
+            list.outputError = meanErrorOf(*result, *request.capture, request.kvHead);
             m_data.visible = result->visible;
         } catch (const Error& error) {
             list.error = error.what();
@@ -134,7 +133,7 @@ private:
             values.setText(cause.id, cause.to);
             const auto result = runWith(values, false);
             const std::vector<TokenIndex>& kept =
-                result->selection.heads[static_cast<std::size_t>(m_request.kvHead.value)].kept;
+                result->selection.heads[static_cast<std::size_t>(request.kvHead.value)].kept;
             std::vector<TokenIndex> changed;
             const std::vector<TokenIndex>& reference = m_data.lists.front().kept;
             std::set_symmetric_difference(kept.begin(), kept.end(), reference.begin(), reference.end(),
@@ -145,10 +144,6 @@ private:
         }
     }
 
-    const LayerRunner& m_runner;
-    const ViewDataRequest& m_request;
-    const Checkpoint& m_checkpoint;
-    const ViewDataMaker::Partial& m_partial;
     RunRequest m_run;
     ParameterValues m_pane;
     VariantDiffData m_data;
@@ -156,8 +151,6 @@ private:
     std::vector<ParameterValues> m_values; ///< of the planned runs
     double m_done = 0, m_total = 0;
 };
-
-} // namespace
 
 std::vector<std::string> trapsIn(std::string_view text) {
     static const std::regex inParentheses("\\(([^)]*)\\)"), id("(^|[ ,])([XBSKCAL][0-9]{1,2})(?=$|,)");
@@ -170,9 +163,11 @@ std::vector<std::string> trapsIn(std::string_view text) {
     return {traps.begin(), traps.end()};
 }
 
-ViewDataMaker::Value makeVariantDiffData(const LayerRunner& runner, const ViewDataRequest& request,
-                                         const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
-    return DiffMaker(runner, request, checkpoint, partial).run();
+} // namespace
+
+ViewDataMaker variantDiffMaker() {
+    using enum DataScope;
+    return {"variant_diff", {Layer, KvHead, Cut, ActivePane}, runMaker<DiffMaker>};
 }
 
 } // namespace kvscope

@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace kvscope {
@@ -49,25 +48,46 @@ enum class DataScope {
     Frame
 };
 
-/// Computes one kind of data. `partial` delivers an earlier, coarser or incomplete version.
+/// One call of a maker: what it computes from, and who takes an earlier, coarser or incomplete version.
+struct ViewDataWork {
+    const LayerRunner& runner;
+    const ViewDataRequest& request;
+    const Checkpoint& checkpoint;
+    const std::function<void(std::shared_ptr<const ViewData>)>& partial;
+
+    Tensor tensor(TensorRole role, const Checkpoint& part) const {
+        return runner.tensor(request.capture, request.layer, role, part);
+    }
+    template <class Data> void deliver(const Data& data) const { partial(std::make_shared<const Data>(data)); }
+};
+
+/// Computes one kind of data.
 struct ViewDataMaker {
     using Value = std::shared_ptr<const ViewData>;
     using Partial = std::function<void(Value)>;
-    /// Runs on a worker, for windows and headless figures alike. Throws Error or Cancelled.
-    using Make = Value (*)(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
-                           const Partial& partial);
 
     std::string id; ///< as in ViewCard::data
     std::vector<DataScope> scopes;
-    Make make = nullptr;
+    /// Runs on a worker, for windows and headless figures alike. Throws Error or Cancelled.
+    Value (*compute)(const ViewDataWork& work) = nullptr;
     /// Further dependencies as a text in key() but not in identity(): the old data stay visible until data with the new
     /// detail are ready. Null: none.
     std::string (*detail)(const ViewDataRequest& request) = nullptr;
 
+    Value make(const LayerRunner& runner, const ViewDataRequest& request, const Checkpoint& checkpoint,
+               const Partial& partial) const {
+        return compute({runner, request, checkpoint, partial});
+    }
     /// Equal identities: data of the same thing, possibly of another part of it (the range, options of stage Combine).
     std::string identity(const ViewDataRequest& request) const;
     /// Equal keys: the same data.
     std::string key(const ViewDataRequest& request) const;
 };
+
+/// ViewDataMaker::compute of a maker that is a class.
+template <class Maker> ViewDataMaker::Value runMaker(const ViewDataWork& work) { return Maker(work).run(); }
+
+/// The maker of a view's data; null for a view that shows results only.
+const ViewDataMaker* makerFor(const View& view);
 
 } // namespace kvscope

@@ -1,6 +1,6 @@
 // Runs BalanceKV with its step log, selects the requested walks, and computes the band of fair coins on the same
 // kernels for comparison.
-#include "app/study/makers/walk_maker.h"
+#include "app/study/makers/view_data_maker.h"
 
 #include "app/study/makers/balance_panes.h"
 #include "core/engine/engine.h"
@@ -108,12 +108,10 @@ std::vector<float> centreOf(const WalkData& data, std::int64_t head) {
     return {begin, begin + all.shape[1]};
 }
 
-void tossCoins(WalkData& data, const LayerRunner& runner, const ViewDataRequest& request,
-               const Checkpoint& checkpoint) {
-    const Engine& engine = runner.engine();
+void tossCoins(WalkData& data, const ViewDataWork& work, const Checkpoint& checkpoint) {
+    const ViewDataRequest& request = work.request;
     const auto head = [&](TensorRole role) {
-        return downloadHead(engine, runner.tensor(request.capture, request.layer, role, checkpoint.silent()),
-                            request.kvHead.value);
+        return downloadHead(work.runner.engine(), work.tensor(role, checkpoint.silent()), request.kvHead.value);
     };
     const HostTensor keys = head(TensorRole::Keys);
     const bool valuesCount = !data.streaming || request.options.choice("tree") != "keys";
@@ -128,12 +126,10 @@ void tossCoins(WalkData& data, const LayerRunner& runner, const ViewDataRequest&
     }
 }
 
-} // namespace
-
-ViewDataMaker::Value makeWalkData(const LayerRunner& runner, const ViewDataRequest& request,
-                                  const Checkpoint& checkpoint, const ViewDataMaker::Partial& partial) {
+ViewDataMaker::Value make(const ViewDataWork& work) {
+    const ViewDataRequest& request = work.request;
     const ShownRun shown = shownRun(request, kFamilies, firstOf(kFamilies.front()) + kStandIn);
-    const auto result = runner.run(shown.run, checkpoint.part(0, 0.3));
+    const auto result = work.runner.run(shown.run, work.checkpoint.part(0, 0.3));
     auto data = std::make_shared<WalkData>();
     data->policy = shown.run.policy.policy;
     data->source = shown.source;
@@ -150,9 +146,16 @@ ViewDataMaker::Value makeWalkData(const LayerRunner& runner, const ViewDataReque
         data->whyNoKernel =
             fmt::format("{} blocks at once are too many for kernels and coins: choose one block", data->walks.size());
     if (data->walks.empty() || entries > kMostEntries) return data;
-    partial(std::make_shared<const WalkData>(*data));
-    tossCoins(*data, runner, request, checkpoint.part(0.3, 1));
+    work.deliver(*data);
+    tossCoins(*data, work, work.checkpoint.part(0.3, 1));
     return data;
+}
+
+} // namespace
+
+ViewDataMaker walkMaker() {
+    using enum DataScope;
+    return {"walk", {Layer, KvHead, Cut, Panes, ActivePane, Seed}, make};
 }
 
 } // namespace kvscope

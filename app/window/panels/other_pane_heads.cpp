@@ -1,7 +1,7 @@
 // The head grid for a second pane: the same maker with another pane as the active one.
 #include "app/window/panels/other_pane_heads.h"
 
-#include "app/study/makers/all_makers.h"
+#include "app/study/makers/view_data_maker.h"
 #include "core/base/error.h"
 #include "views/view.h"
 
