@@ -46,16 +46,6 @@ double relativeError(const float* z, const float* a, std::int64_t dv) {
     return std::sqrt(norm) < kSmallestOutput ? kNaN : std::sqrt(difference) / std::sqrt(norm);
 }
 
-std::vector<double> rowMeans(const HostTensor& table) {
-    std::vector<double> means;
-    for (std::int64_t row = 0; row < table.shape[0]; ++row) {
-        const auto begin = table.data.begin() + row * table.shape[1];
-        const std::vector<double> values(begin, begin + table.shape[1]);
-        means.push_back(meanOfNumbers(values));
-    }
-    return means;
-}
-
 void fill(Fidelity& result, const HostTensor& output, const HostTensor& logKept, const WeightedAttention& exact) {
     const std::int64_t dv = exact.output.shape[2];
     const std::size_t pairs = result.outputError.data.size();
@@ -124,6 +114,15 @@ Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const
     const std::vector<WeightedSet> sets = plainSets(kept);
     fill(result, left.output, keptAttention(engine, input, sets, checkpoint.part(0.5, 1)).logDenominator, exact);
     return result;
+}
+
+std::vector<double> rowMeans(const HostTensor& table) {
+    std::vector<double> means;
+    for (std::int64_t row = 0; row < table.shape[0]; ++row) {
+        const auto begin = table.data.begin() + row * table.shape[1];
+        means.push_back(meanOfNumbers(std::vector<double>(begin, begin + table.shape[1])));
+    }
+    return means;
 }
 
 double meanOfNumbers(std::span<const double> values) {

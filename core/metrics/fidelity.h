@@ -61,6 +61,8 @@ Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const
 
 /// Mean over the values that are not NaN; NaN without any. Tables show it over the heads of a Fidelity.
 double meanOfNumbers(std::span<const double> values);
+/// The same for each row of a table [rows, w].
+std::vector<double> rowMeans(const HostTensor& table);
 
 /// |A intersect B| / |A union B| of two ascending lists; 1 for two empty ones.
 double jaccard(std::span<const TokenIndex> a, std::span<const TokenIndex> b);

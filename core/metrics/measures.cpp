@@ -30,8 +30,7 @@ const MeasureEntry& entryOf(std::string_view id) {
         if (entry.card.id == id) return entry;
     std::vector<std::string> names;
     for (const MeasureEntry& entry : entries()) names.push_back(entry.card.id);
-    throw Error(
-        {.sentence = "there is no measure '" + std::string(id) + "'", .place = {}, .remedy = suggestName(id, names)});
+    throw Error({.sentence = "there is no measure '" + std::string(id) + "'", .remedy = suggestName(id, names)});
 }
 
 void checkNeed(const MeasureCard& card, const MeasureInput& input) {
@@ -189,12 +188,7 @@ Tensor MeasureWork::seenKeys() const { return engine().rows(m_input.attention.ke
 
 MeasureValues perQueryValues(HostTensor table) {
     MeasureValues values;
-    const std::int64_t w = table.shape[1];
-    for (std::int64_t h = 0; h < table.shape[0]; ++h) {
-        const auto begin = table.data.begin() + h * w;
-        const std::vector<double> row(begin, begin + w);
-        values.perHead.push_back(meanOfNumbers(row));
-    }
+    values.perHead = rowMeans(table);
     values.perQuery = std::move(table);
     return values;
 }
