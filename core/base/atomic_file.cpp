@@ -88,7 +88,7 @@ std::string followed(const std::string& path) {
 
 AtomicFile::AtomicFile(const std::string& path) : m_path(path) {
     std::error_code failed;
-    if (path.empty()) throw Error({"no file name was given", {}, "Give the file to write", {}});
+    if (path.empty()) throw Error({"no file name was given", {}, "Give the file to write"});
     if (fs::is_directory(path, failed)) throw Error({"this is a folder, not a file", {}, "Add a file name", path});
     if (isDeviceOrPipe(path)) // a rename would replace it by a file
         throw Error({"this is a device or a pipe, and what is written here needs a file",

@@ -30,7 +30,7 @@ std::int64_t placeOf(const CaptureInfo& capture, LayerIndex layer) {
 NamedDataset NamedDataset::parse(const std::string& text) {
     const std::size_t colon = text.rfind(":/");
     if (colon == std::string::npos || colon == 0 || colon + 2 == text.size())
-        throw Error({"'" + text + "' does not name a data set", {}, "Write FILE.h5:/path", {}});
+        throw Error({"'" + text + "' does not name a data set", {}, "Write FILE.h5:/path"});
     return {text.substr(0, colon), text.substr(colon + 1)};
 }
 

@@ -84,7 +84,7 @@ private:
 };
 
 void require(bool holds, const char* sentence, const char* field, const std::string& remedy) {
-    if (!holds) throw Error({.sentence = sentence, .place = field, .remedy = remedy, .path = {}});
+    if (!holds) throw Error({.sentence = sentence, .place = field, .remedy = remedy});
 }
 
 } // namespace

@@ -26,9 +26,7 @@ void refuseNaN(const float* scores, std::int64_t m, std::int64_t head) {
         if (std::isnan(scores[i]))
             throw Error({"the score of token " + std::to_string(i) + " in head " + std::to_string(head) +
                              " is not a number (NaN)",
-                         "scores",
-                         "look for NaN or infinity in the capture's keys and queries",
-                         {}});
+                         "scores", "look for NaN or infinity in the capture's keys and queries"});
 }
 
 /// `first` and `last` fit into the count.

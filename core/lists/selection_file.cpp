@@ -30,7 +30,7 @@ std::string extensionOf(const std::string& path) {
 }
 
 [[noreturn]] void misfit(const std::string& why, const std::string& place, const std::string& remedy) {
-    throw Error({"the list does not fit the capture: " + why, place, remedy, {}});
+    throw Error({"the list does not fit the capture: " + why, place, remedy});
 }
 
 /// A capture without a hash is identified by size and modification time, which do not identify a copy.

@@ -134,7 +134,7 @@ private:
 };
 
 void refuse(bool wrong, const std::string& sentence, const std::string& remedy) {
-    if (wrong) throw Error({sentence, "calibration", remedy, {}});
+    if (wrong) throw Error({sentence, "calibration", remedy});
 }
 
 void checkTriple(const CalibrationTriple& triple) {

@@ -4,7 +4,6 @@
 #include "core/metrics/statistics.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>

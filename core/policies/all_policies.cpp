@@ -48,7 +48,7 @@ const Policy& policyById(std::string_view id) {
     if (const Policy* policy = findPolicy(id)) return *policy;
     std::vector<std::string> known;
     for (const Policy* policy : allPolicies()) known.push_back(policy->card().id);
-    throw Error({"unknown policy '" + std::string(id) + "'", {}, suggestName(id, known), {}});
+    throw Error({"unknown policy '" + std::string(id) + "'", {}, suggestName(id, known)});
 }
 
 PolicyFamily familyOf(std::string_view id) {

@@ -144,9 +144,7 @@ std::vector<TokenIndex> blockEnds(const ParameterValues& values, std::int64_t to
     if (decoded >= tokens)
         throw Error({std::to_string(decoded) + " decoded tokens leave no prompt: " + std::to_string(tokens) +
                          " tokens lie before the cut",
-                     "parameter decode_tokens",
-                     "Give at most " + std::to_string(tokens - 1),
-                     {}});
+                     "parameter decode_tokens", "Give at most " + std::to_string(tokens - 1)});
     const std::int64_t prompt = tokens - decoded;
     const std::int64_t block = values.integer("prompt_block") > 0 ? values.integer("prompt_block") : prompt;
     std::vector<TokenIndex> ends;

@@ -42,7 +42,7 @@ Pieces split(const std::string& text) {
         }
     }
     if (inQuotes)
-        throw Error({"'" + text + "' opens a quote and does not close it", "policy", "Add the closing quote", {}});
+        throw Error({"'" + text + "' opens a quote and does not close it", "policy", "Add the closing quote"});
     return pieces;
 }
 
@@ -54,19 +54,17 @@ std::vector<std::string> parameterIds(const PolicyCard& card) {
 
 [[noreturn]] void refuseParameter(const PolicyCard& card, const std::string& id) {
     if (!card.blockRefusal.empty() && isBlockParameter(id))
-        throw Error({card.id + " cannot run in blocks: " + card.blockRefusal, "parameter " + id, "Leave it out", {}});
-    throw Error({"unknown parameter '" + id + "' of " + card.id, {}, suggestName(id, parameterIds(card)), {}});
+        throw Error({card.id + " cannot run in blocks: " + card.blockRefusal, "parameter " + id, "Leave it out"});
+    throw Error({"unknown parameter '" + id + "' of " + card.id, {}, suggestName(id, parameterIds(card))});
 }
 
 /// Assigns one "parameter=value"; returns the parameter's id.
 std::string assign(const PolicyCard& card, ParameterValues& values, const std::string& assignment) {
     const std::size_t equals = assignment.find('=');
     if (equals == std::string::npos || equals == 0)
-        throw Error({"'" + assignment + "' is not parameter=value",
-                     card.id,
+        throw Error({"'" + assignment + "' is not parameter=value", card.id,
                      "Write, for example, " +
-                         (card.parameters->empty() ? card.id : card.id + "," + card.parameters->front().id + "=..."),
-                     {}});
+                         (card.parameters->empty() ? card.id : card.id + "," + card.parameters->front().id + "=...")});
     const std::string id = assignment.substr(0, equals);
     if (!values.has(id)) refuseParameter(card, id);
     values.setText(id, assignment.substr(equals + 1));
@@ -84,7 +82,7 @@ PolicySpec PolicySpec::parse(const std::string& text) {
     const PolicyCard& card = policyById(parts.front().substr(0, colon)).card();
     const std::string afterColon = colon == std::string::npos ? std::string() : parts.front().substr(colon + 1);
     if (colon != std::string::npos && afterColon.empty())
-        throw Error({"'" + text + "' names no variant after the colon", card.id, "Leave the colon out", {}});
+        throw Error({"'" + text + "' names no variant after the colon", card.id, "Leave the colon out"});
     const bool isVariant = card.colonParameter.empty() && colon != std::string::npos;
     spec.policy = card.id;
     spec.variant = isVariant ? afterColon : card.variants.front().id;
@@ -96,7 +94,7 @@ PolicySpec PolicySpec::parse(const std::string& text) {
     for (std::size_t i = 1; i < parts.size(); ++i) {
         const std::string id = assign(card, spec.values, parts[i]);
         if (!named.insert(id).second)
-            throw Error({"'" + text + "' names the parameter " + id + " twice", card.id, "Leave one of them out", {}});
+            throw Error({"'" + text + "' names the parameter " + id + " twice", card.id, "Leave one of them out"});
     }
     return spec;
 }

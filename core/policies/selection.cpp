@@ -17,7 +17,7 @@ constexpr const char* budgetForm = "Give the fraction kept (0.25), tokens (2048t
 
 [[noreturn]] void refuseBudget(const std::string& typed, const std::string& why,
                                const std::string& remedy = budgetForm) {
-    throw Error({"budget '" + typed + "' " + why, "budget", remedy, {}});
+    throw Error({"budget '" + typed + "' " + why, "budget", remedy});
 }
 
 double readBudgetNumber(const std::string& text, std::string_view digits) {
@@ -108,12 +108,10 @@ std::string Budget::text() const {
 }
 
 std::int64_t resolveBudget(const Budget& budget, std::int64_t n, Rounding rounding) {
-    if (n < 1) throw Error({"no token lies before the cut", "cut", "Choose a later cut", {}});
+    if (n < 1) throw Error({"no token lies before the cut", "cut", "Choose a later cut"});
     if (budget.unit == Budget::Unit::Quality)
-        throw Error({"budget '" + budget.text() + "' is a quality, and no curve has made a retention of it",
-                     "budget",
-                     "Give the fraction kept (0.25) or tokens (2048t)",
-                     {}});
+        throw Error({"budget '" + budget.text() + "' is a quality, and no curve has made a retention of it", "budget",
+                     "Give the fraction kept (0.25) or tokens (2048t)"});
     if (budget.unit == Budget::Unit::Tokens) {
         if (!(budget.value >= 1 && budget.value <= static_cast<double>(n)))
             refuseBudget(budget.text(), "does not fit: " + std::to_string(n) + " tokens lie before the cut",

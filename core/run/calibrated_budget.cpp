@@ -22,8 +22,7 @@ double givenCurvature(const Budget& budget) {
     const std::string_view text = std::string_view(budget.curve).substr(kGivenPrefix.size());
     const auto k = parseNumber<double>(text);
     if (!k || !std::isfinite(*k))
-        throw Error(
-            {"budget '" + budget.text() + "' has no number after k=", "budget", "Write it like tau=0.95:k=-5", {}});
+        throw Error({"budget '" + budget.text() + "' has no number after k=", "budget", "Write it like tau=0.95:k=-5"});
     return *k;
 }
 
@@ -74,10 +73,8 @@ Calibration curveOf(const LayerRunner& runner, const RunRequest& request, const 
     if (curve.starts_with(kGivenPrefix)) return calibrationOfK(request.policy, givenCurvature(request.budget), tau);
     if (curve.ends_with(".csv")) return fitted(triplesOf(curve, request.policy));
     if (!curve.ends_with(".json"))
-        throw Error({"budget '" + request.budget.text() + "' names no curve",
-                     "budget",
-                     "After tau=T: write proxy, k=NUMBER, FILE.json of kvscope calibrate or FILE.csv of triples",
-                     {}});
+        throw Error({"budget '" + request.budget.text() + "' names no curve", "budget",
+                     "After tau=T: write proxy, k=NUMBER, FILE.json of kvscope calibrate or FILE.csv of triples"});
     Calibration read = readCalibrationFile(curve);
     checkPolicy(read, request, curve);
     noteOtherParameters(read, request.policy);

@@ -58,10 +58,8 @@ const std::vector<double>& proxyBudgetGrid() {
 
 CalibrationData proxyTriples(const LayerRunner& runner, const ProxyRequest& request, const Checkpoint& checkpoint) {
     if (!policyById(request.policy.policy).card().usesBudget)
-        throw Error({request.policy.policy + " takes no budget: there is nothing to calibrate",
-                     "--policy",
-                     "Choose a policy with a budget",
-                     {}});
+        throw Error({request.policy.policy + " takes no budget: there is nothing to calibrate", "--policy",
+                     "Choose a policy with a budget"});
     CalibrationData data;
     data.proxy = true;
     data.origin = fmt::format("proxy: 1 - relative output error at {} retentions, by the queries after the cut",

@@ -180,7 +180,7 @@ double RecordingRandom::uniform(const RandomKey& key) const {
     const double value = m_source->uniform(key);
     const std::lock_guard lock(m_mutex);
     if (m_drawn.size() == kMostDrawn)
-        throw Error({"too many random numbers were drawn to record them", "--record", kFewerNumbers, {}});
+        throw Error({"too many random numbers were drawn to record them", "--record", kFewerNumbers});
     m_drawn.push_back({key.layer, key.kvHead, key.round, key.token, key.slot, value});
     return value;
 }

@@ -144,10 +144,8 @@ std::vector<int> chosenHeads(const RecordFilter& filter, int count) {
     }
     for (const int head : heads)
         if (head < 0 || head >= count)
-            throw Error({fmt::format("KV head {} does not exist", head),
-                         "kv heads",
-                         fmt::format("The capture has KV heads 0 to {}", count - 1),
-                         {}});
+            throw Error({fmt::format("KV head {} does not exist", head), "kv heads",
+                         fmt::format("The capture has KV heads 0 to {}", count - 1)});
     return heads;
 }
 
@@ -159,16 +157,12 @@ void takeRecorded(RunResult& result) {
     checkAgainst(list, *request.capture);
     const Cut cut = cutOf(list, *request.capture);
     if (cut.token != request.cut.token)
-        throw Error({fmt::format("the list was made with cut {}, the cut is {}", cut.token, request.cut.token),
-                     "cut",
-                     fmt::format("Set the cut to {}", cut.evaluatedOnSeen ? "none" : std::to_string(cut.token)),
-                     {}});
+        throw Error({fmt::format("the list was made with cut {}, the cut is {}", cut.token, request.cut.token), "cut",
+                     fmt::format("Set the cut to {}", cut.evaluatedOnSeen ? "none" : std::to_string(cut.token))});
     const std::vector<const RecordedHead*> heads = headsOf(list, request.layer);
     if (heads.empty())
-        throw Error({fmt::format("the list says nothing about layer {}", request.layer.value),
-                     "layer",
-                     "It has layers " + layersOf(list),
-                     {}});
+        throw Error({fmt::format("the list says nothing about layer {}", request.layer.value), "layer",
+                     "It has layers " + layersOf(list)});
     HeadSelection undecided;
     undecided.margin = std::numeric_limits<float>::infinity();
     result.selection.heads.assign(static_cast<std::size_t>(request.capture->info().numKvHeads), undecided);

@@ -66,7 +66,7 @@ std::string remedyFor(DeviceError::Cause cause) {
 
 DeviceError::DeviceError(int code, const char* text, const char* during)
     : Error({"the GPU reports \"" + std::string(text) + "\" (CUDA error " + std::to_string(code) + ") during " + during,
-             "CUDA device", remedyFor(causeOfCode(code)), ""}),
+             "CUDA device", remedyFor(causeOfCode(code))}),
       m_cause(causeOfCode(code)) {}
 
 } // namespace kvscope::gpu

@@ -101,9 +101,7 @@ BalancingSteps stepsOf(const WalkResults& results, const WalkLists& lists, std::
         throw Error({"the balancing walk of head " + std::to_string(lists.rules[w].head) +
                          " meets a number that is not finite at row " +
                          std::to_string(lists.rows[static_cast<std::size_t>(end)]),
-                     "keys and values",
-                     "look for NaN or infinity in the capture's keys and values",
-                     {}});
+                     "keys and values", "look for NaN or infinity in the capture's keys and values"});
     BalancingSteps steps;
     steps.signs.assign(results.signs.begin() + begin, results.signs.begin() + end);
     steps.products.assign(results.products.begin() + begin, results.products.begin() + end);

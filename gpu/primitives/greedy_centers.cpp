@@ -75,9 +75,7 @@ void refuseInfinite(const std::vector<double>& distances, std::int64_t rows) {
         if (!std::isfinite(distances[i]))
             throw Error({"key " + std::to_string(static_cast<std::int64_t>(i) % rows) +
                              " has no finite distance to another key",
-                         "keys",
-                         "Look for NaN or infinity in the capture's keys",
-                         {}});
+                         "keys", "Look for NaN or infinity in the capture's keys"});
 }
 
 template <class T> std::vector<T> part(const std::vector<T>& all, std::int64_t begin, std::int64_t count) {

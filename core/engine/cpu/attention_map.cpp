@@ -14,7 +14,6 @@
 #include <limits>
 #include <numeric>
 #include <span>
-#include <utility>
 
 namespace kvscope::cpu {
 

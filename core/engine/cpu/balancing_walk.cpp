@@ -161,9 +161,7 @@ private:
                          " meets a number that is not finite "
                          "at row " +
                          std::to_string(walk.rows[static_cast<std::size_t>(i)]),
-                     "keys and values",
-                     "look for NaN or infinity in the capture's keys and values",
-                     {}});
+                     "keys and values", "look for NaN or infinity in the capture's keys and values"});
     }
 
     const Kernels& m_kernels;

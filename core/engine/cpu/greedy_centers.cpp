@@ -62,10 +62,8 @@ public:
         if (m_state.radius.size() == m_state.order.size()) return;
         const Bound farthest = freshTop();
         if (!std::isfinite(farthest.distance))
-            throw Error({"key " + std::to_string(farthest.row) + " has no finite distance to another key",
-                         "keys",
-                         "Look for NaN or infinity in the capture's keys",
-                         {}});
+            throw Error({"key " + std::to_string(farthest.row) + " has no finite distance to another key", "keys",
+                         "Look for NaN or infinity in the capture's keys"});
         m_bounds.pop();
         const double second = m_bounds.empty() ? 0 : std::sqrt(freshTop().distance);
         m_bounds.push(farthest);

@@ -37,10 +37,8 @@ const Kernels& kernelsFor(const std::string& instructionSet) {
     if (instructionSet == "v2") return v2::kKernels;
     if (instructionSet == "v3" && hasV3()) return v3::kKernels;
     if (instructionSet == "v4" && hasV4()) return v4::kKernels;
-    throw Error({"this processor has no instruction set \"" + instructionSet + "\"",
-                 "instruction set",
-                 "use v2, or v3 and v4 where the processor has them",
-                 {}});
+    throw Error({"this processor has no instruction set \"" + instructionSet + "\"", "instruction set",
+                 "use v2, or v3 and v4 where the processor has them"});
 }
 
 } // namespace kvscope::cpu

@@ -28,10 +28,8 @@ public:
         const auto nearest = std::min_element(m_distances.begin(), m_distances.end()); // ties: the first
         const double distance = known > 0 ? std::sqrt(*nearest) : 0;
         if (!std::isfinite(distance))
-            throw Error({"key " + std::to_string(row) + " has no finite distance to another key",
-                         "keys",
-                         "Look for NaN or infinity in the capture's keys",
-                         {}});
+            throw Error({"key " + std::to_string(row) + " has no finite distance to another key", "keys",
+                         "Look for NaN or infinity in the capture's keys"});
         if (known > 0) m_out.margin = std::min(m_out.margin, std::abs(distance - m_radius));
         if (known > 0 && distance <= m_radius) {
             m_out.cluster.push_back(static_cast<std::int32_t>(nearest - m_distances.begin()));

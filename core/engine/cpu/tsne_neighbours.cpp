@@ -31,22 +31,17 @@ struct Neighbour {
 void check(const HostTensor& rows, double perplexity) {
     const std::int64_t n = rows.shape[0], d = rows.shape[1];
     if (n > kMostTsneRows)
-        throw Error({fmt::format("t-SNE takes up to {} points, and these are {}", kMostTsneRows, n),
-                     "method",
-                     "Show the principal axes (method=pca), or a capture of fewer tokens",
-                     {}});
+        throw Error({fmt::format("t-SNE takes up to {} points, and these are {}", kMostTsneRows, n), "method",
+                     "Show the principal axes (method=pca), or a capture of fewer tokens"});
     if (static_cast<double>(n) <= 3 * perplexity)
         throw Error({fmt::format("perplexity {:g} looks at {:g} neighbours, and there are {} points", perplexity,
                                  3 * perplexity, n),
                      "perplexity",
-                     n > 15 ? fmt::format("Lower it below {}", (n + 2) / 3) : "Show the principal axes (method=pca)",
-                     {}});
+                     n > 15 ? fmt::format("Lower it below {}", (n + 2) / 3) : "Show the principal axes (method=pca)"});
     for (std::size_t i = 0; i < rows.data.size(); ++i)
         if (!std::isfinite(rows.data[i]))
-            throw Error({fmt::format("row {} is not finite", static_cast<std::int64_t>(i) / d),
-                         "t-SNE",
-                         "Look for NaN or infinity in the capture",
-                         {}});
+            throw Error({fmt::format("row {} is not finite", static_cast<std::int64_t>(i) / d), "t-SNE",
+                         "Look for NaN or infinity in the capture"});
 }
 
 /// The `count` nearest of all rows to each row of a block of lanes, by (distance, index).

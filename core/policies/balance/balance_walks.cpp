@@ -19,8 +19,7 @@ constexpr std::int64_t kMostRepeats = 8;
     throw Error({std::to_string(walks) +
                      " balancing walks FAIL again and again: |y| exceeds the limit at which p leaves [0, 1]",
                  "layer " + std::to_string(input.layer.value),
-                 "Choose a larger c (or a smaller gamma), or on_overflow=clip",
-                 {}});
+                 "Choose a larger c (or a smaller gamma), or on_overflow=clip"});
 }
 
 } // namespace

@@ -66,15 +66,11 @@ std::vector<std::vector<char>> guardedTokens(const PolicyInput& input, const Par
     if (elsewhere && input.layer != detection) {
         if (!input.keysOfLayer)
             throw Error({"the keys of layer " + std::to_string(detection.value) + " are not at hand",
-                         "parameter needle",
-                         "Choose needle=own_layer",
-                         {}});
+                         "parameter needle", "Choose needle=own_layer"});
         keys = input.keysOfLayer(detection);
         if (keys.size(0) != input.keys.size(0))
             throw Error({"layer " + std::to_string(detection.value) + " has another number of KV heads",
-                         "parameter detection_layer",
-                         "Choose needle=own_layer",
-                         {}});
+                         "parameter detection_layer", "Choose needle=own_layer"});
     }
     NeedleMask mask =
         findNeedles(input.engine, input.engine.rows(keys, protection.first, end), values.integer("block"),

@@ -6,8 +6,6 @@
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 
-#include <cassert>
-
 namespace kvscope {
 
 namespace {
@@ -37,7 +35,7 @@ public:
     // In block processing: the scores of the tokens in the cache; the numbers of the file do not change.
     Features features(const PolicyInput& input, const ParameterValues&) const override {
         if (input.imported.empty())
-            throw Error({"no scores are given", "parameter file", "Write imported,file=FILE.h5:/path", {}});
+            throw Error({"no scores are given", "parameter file", "Write imported,file=FILE.h5:/path"});
         if (input.positions.empty()) return {{"imported", input.imported}};
         return {{"imported", gatherColumns(input.imported, input.positions)}};
     }

@@ -40,10 +40,8 @@ public:
 
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         if (!isOneShot(values) && (values.integer("skip_layers") > 0 || values.integer("only_above") > 0))
-            throw Error({"in blocks every layer and every length is pruned alike",
-                         "parameters skip_layers, only_above",
-                         "Leave them at 0, or choose prompt_block=0 and decode_tokens=0",
-                         {}});
+            throw Error({"in blocks every layer and every length is pruned alike", "parameters skip_layers, only_above",
+                         "Leave them at 0, or choose prompt_block=0 and decode_tokens=0"});
         return {{"norm", input.engine.rowNorms(input.keys, input.checkpoint)}};
     }
 

@@ -114,9 +114,7 @@ void refuseBlocksPerQueryHead(const PolicyInput& input, const ParameterValues& v
     if (storesPerQueryHead(values) && !input.positions.empty())
         throw Error({"query heads that store sets of their own are not processed in blocks: after the first block each "
                      "would score another cache",
-                     "parameter copies",
-                     "Set prompt_block=0 and decode_tokens=0, or copies=kv_head",
-                     {}});
+                     "parameter copies", "Set prompt_block=0 and decode_tokens=0, or copies=kv_head"});
 }
 
 bool seesOthersOnly(const ParameterValues& values) {

@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 namespace kvscope {
@@ -37,8 +36,7 @@ Middle middleOf(const PolicyInput& input, const ParameterValues& values) {
     throw Error({fmt::format("Compactor needs the query of token {}, and none before token {} was captured", first,
                              input.queries.empty() ? std::int64_t{input.end} : std::int64_t{input.firstQuery}),
                  "layer " + std::to_string(input.layer.value),
-                 "Capture the queries of all tokens, or use policy leverage, which needs none",
-                 {}});
+                 "Capture the queries of all tokens, or use policy leverage, which needs none"});
 }
 
 /// [Hq, rows of the middle, d]: the query of every scored row.
@@ -82,9 +80,7 @@ public:
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         if (values.choice("selection") == "joint" && !isOneShot(values))
             throw Error({"a joint choice gives heads caches of different length, which blocks cannot continue",
-                         "parameter selection",
-                         "Choose selection=head, or prompt_block=0 and decode_tokens=0",
-                         {}});
+                         "parameter selection", "Choose selection=head, or prompt_block=0 and decode_tokens=0"});
         const Middle middle = middleOf(input, values);
         if (middle.empty()) return {};
         Features out;

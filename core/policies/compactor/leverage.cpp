@@ -13,7 +13,6 @@
 #include "core/policies/policy_run.h"
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <numeric>
@@ -107,9 +106,7 @@ public:
     Features features(const PolicyInput& input, const ParameterValues& values) const override {
         if (values.choice("choice") == "sample" && !isOneShot(values))
             throw Error({"drawing gives heads caches of different length, which blocks cannot continue",
-                         "parameter choice",
-                         "Choose choice=top, or prompt_block=0 and decode_tokens=0",
-                         {}});
+                         "parameter choice", "Choose choice=top, or prompt_block=0 and decode_tokens=0"});
         return {{"leverage", leverageOf(input, values, 0, input.rowCount(), LeverageParts::Scores).scores}};
     }
 

@@ -175,10 +175,8 @@ Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std
     request.strength = values.real("regulariser_strength");
     const bool hasEigenvalues = request.route == LeverageRoute::Gram || request.route == LeverageRoute::Svd;
     if (request.regulariser == Regulariser::Clamp && !hasEigenvalues)
-        throw Error({"route " + values.choice("route") + " has no eigenvalues to clamp",
-                     "parameter regulariser",
-                     "Choose route=gram or route=svd, or regulariser=ridge",
-                     {}});
+        throw Error({"route " + values.choice("route") + " has no eigenvalues to clamp", "parameter regulariser",
+                     "Choose route=gram or route=svd, or regulariser=ridge"});
     return input.engine.leverage(request, input.checkpoint);
 }
 

@@ -85,10 +85,8 @@ HostTensor chosenTerm(const ScoreFeature& feature, const Scores& scores) {
     std::vector<std::string> known;
     for (const auto& [name, tensor] : scores.parts) known.push_back(name);
     throw Error(
-        {fmt::format("{} has no part '{}'", feature.name, feature.part),
-         fmt::format("character {}", feature.place),
-         known.empty() ? "It has none: write " + feature.name : fmt::format("It has {}", fmt::join(known, ", ")),
-         {}});
+        {fmt::format("{} has no part '{}'", feature.name, feature.part), fmt::format("character {}", feature.place),
+         known.empty() ? "It has none: write " + feature.name : fmt::format("It has {}", fmt::join(known, ", "))});
 }
 
 class Score : public Policy {

@@ -70,9 +70,7 @@ private:
     [[noreturn]] void refuse(const ScoreNode& node, double value, std::size_t i) const {
         throw Error({fmt::format("in the score '{}': '{}' is {} at {}", text,
                                  text.substr(node.begin, node.end - node.begin), value, rowText(i / rows, i % rows)),
-                     fmt::format("character {}", node.begin + 1),
-                     "Keep arguments in range, like log(max(x, 1e-9))",
-                     {}});
+                     fmt::format("character {}", node.begin + 1), "Keep arguments in range, like log(max(x, 1e-9))"});
     }
 
     Numbers compute(const ScoreNode& node) const {
@@ -136,10 +134,8 @@ ScoreExpression ScoreExpression::parse(std::string_view text) {
     tree->text = text;
     tree->root = parseScore(text, tree->features);
     if (tree->features.empty())
-        throw Error({fmt::format("the score '{}' names no feature: all tokens are equal", text),
-                     "character 1",
-                     "Name one, like snapkv, leverage or vnorm",
-                     {}});
+        throw Error({fmt::format("the score '{}' names no feature: all tokens are equal", text), "character 1",
+                     "Name one, like snapkv, leverage or vnorm"});
     return ScoreExpression(std::move(tree));
 }
 

@@ -48,7 +48,7 @@ public:
 private:
     [[noreturn]] void fail(std::size_t at, const std::string& sentence, const std::string& remedy) const {
         throw Error(
-            {fmt::format("in the score '{}': {}", m_text, sentence), fmt::format("character {}", at + 1), remedy, {}});
+            {fmt::format("in the score '{}': {}", m_text, sentence), fmt::format("character {}", at + 1), remedy});
     }
 
     void skipBlanks() {
@@ -241,10 +241,9 @@ private:
             throw Error({name + " has a score that changes with the budget (λ = fraction removed)",
                          {},
                          "Fix it, as in " + name + "[lambda_rule=fixed,lambda=0.75], or take its parts: " + name +
-                             ".z_attention",
-                         {}});
+                             ".z_attention"});
         if (policyById(spec.policy).scoreLabel(spec.values).starts_with("no score"))
-            throw Error({name + " gives tokens no score", {}, "Choose another variant", {}});
+            throw Error({name + " gives tokens no score", {}, "Choose another variant"});
     }
 
     std::size_t indexOf(ScoreFeature feature) {
