@@ -1,5 +1,7 @@
-// `kvscope policies` and `kvscope views`: the cards, as tables for people and as JSON for programs.
+// `kvscope policies` and `kvscope views`: the cards, as tables for people and as JSON for programs. `kvscope measures`:
+// what `measure` and `sweep` can write as columns.
 #include "app/command_line/command.h"
+#include "core/metrics/measures.h"
 #include "core/policies/policy.h"
 #include "views/common/option_needs.h"
 
@@ -106,7 +108,7 @@ void printParameter(const ParameterSpec& spec, const std::string& condition = {}
                condition);
 }
 
-/// Both commands: a list of cards as text or JSON.
+/// A list of cards as text or JSON.
 template <class Item> class CardsCommand final : public Command {
 public:
     using Json1 = Json (*)(const Item&);
@@ -156,6 +158,42 @@ void printView(const View& view) {
     fmt::print("\n");
 }
 
+const char* shapeText(MeasureShape shape) {
+    switch (shape) {
+    case MeasureShape::PerQuery: return "per query and head";
+    case MeasureShape::PerQueryHead: return "per query head";
+    case MeasureShape::PerKvHead: return "per KV head";
+    case MeasureShape::PerLayerQuery: return "per query, whole layer";
+    }
+    return "";
+}
+
+const char* directionText(MeasureDirection direction) {
+    if (direction == MeasureDirection::Neither) return "describes";
+    return direction == MeasureDirection::SmallerIsBetter ? "smaller is better" : "larger is better";
+}
+
+const char* needText(MeasureNeed need) {
+    switch (need) {
+    case MeasureNeed::Nothing: return "";
+    case MeasureNeed::Scores: return "; needs a policy with scores";
+    case MeasureNeed::OutputProjection: return "; needs o_proj in the capture";
+    case MeasureNeed::PreRopeKeys: return "; needs the keys before RoPE, stored or derived";
+    }
+    return "";
+}
+
+class MeasuresCommand final : public Command {
+public:
+    void addTo(CLI::App& app) override { m_command = app.add_subcommand("measures", "list what can be measured"); }
+    void run(const CommandContext&) override {
+        for (const MeasureCard& card : allMeasures())
+            fmt::print("{:<24}{}{}{} ({}, {}{})\n{:24}{}\n", card.id, card.label, card.unit.empty() ? "" : ", ",
+                       card.unit, shapeText(card.shape), directionText(card.better), needText(card.need), "",
+                       card.help);
+    }
+};
+
 } // namespace
 
 std::unique_ptr<Command> makePoliciesCommand() {
@@ -170,5 +208,7 @@ std::unique_ptr<Command> makeViewsCommand() {
     return std::make_unique<CardsCommand<View>>("views", "print what can be drawn, with options", allViews(), viewJson,
                                                 printView);
 }
+
+std::unique_ptr<Command> makeMeasuresCommand() { return std::make_unique<MeasuresCommand>(); }
 
 } // namespace kvscope

@@ -169,12 +169,16 @@ std::vector<LayerIndex> chosenLayers(const std::string& text, const CaptureReade
 
 std::vector<int> chosenKvHeads(const std::string& text, const CaptureReader& capture) {
     const std::vector<int> heads = parseRangeList(text, "--kv-heads");
-    if (!heads.empty() && heads.back() >= capture.info().numKvHeads)
-        throw Error({.sentence = fmt::format("there is no KV head {}", heads.back()),
-                     .place = "--kv-heads",
-                     .remedy = fmt::format("The capture has KV heads 0 to {}", capture.info().numKvHeads - 1),
-                     .path = capture.info().path});
+    if (!heads.empty()) checkHead(heads.back(), capture.info().numKvHeads, "KV head", "--kv-heads", capture.info());
     return heads;
+}
+
+void checkHead(int head, int count, const char* kind, const std::string& option, const CaptureInfo& info) {
+    if (head < 0 || head >= count)
+        throw Error({.sentence = fmt::format("there is no {} {}", kind, head),
+                     .place = option,
+                     .remedy = fmt::format("The capture has {}s 0 to {}", kind, count - 1),
+                     .path = info.path});
 }
 
 RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec,

@@ -85,6 +85,9 @@ std::vector<int> parseRangeList(const std::string& text, const std::string& opti
 std::vector<LayerIndex> chosenLayers(const std::string& text, const CaptureReader& capture);
 std::vector<int> chosenKvHeads(const std::string& text, const CaptureReader& capture);
 
+/// Throws Error, naming the option, unless the capture has this `kind` of head ("KV head", "query head").
+void checkHead(int head, int count, const char* kind, const std::string& option, const CaptureInfo& info);
+
 /// A request for one layer of a spec that has a budget.
 RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec,
                        const Cut& cut, std::uint64_t seed, bool measure);

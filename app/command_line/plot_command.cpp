@@ -16,7 +16,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdio>
 #include <set>
 #include <tuple>
@@ -66,27 +65,199 @@ std::vector<TokenIndex> parseTokens(const std::string& text, const CaptureReader
     return tokens;
 }
 
-void checkHead(int head, int count, const char* kind, const char* option) {
-    if (head < 0 || head >= count)
-        throw Error({.sentence = fmt::format("there is no {} {}", kind, head),
-                     .place = option,
-                     .remedy = fmt::format("The capture has {}s 0 to {}", kind, count - 1)});
-}
-
 class PlotCommand final : public Command {
 public:
-    void addTo(CLI::App& app) override;
-    void run(const CommandContext& context) override;
+    void addTo(CLI::App& app) override {
+        m_command = app.add_subcommand("plot", "draw a view into PNG, SVG or PDF; needs no display");
+        m_command->add_option("view", m_view, "what to draw; `kvscope views` lists them");
+        m_command->add_option("capture", m_capture, "capture file");
+        m_options.addTo(*m_command);
+        m_random.addTo(*m_command, false);
+        m_command->add_option("--layer", m_layer, "layer, 0-based")->check(CLI::NonNegativeNumber);
+        m_command->add_option("--kv-head", m_kvHead, "KV head, 0-based")->check(CLI::NonNegativeNumber);
+        m_command->add_option("--q-head", m_queryHead, "query head, 0-based; the first of the KV head by default")
+            ->check(CLI::NonNegativeNumber);
+        m_command
+            ->add_option("--selection", m_selections,
+                         "a recorded list as a pane, beside those of --policy in the order given; may be repeated")
+            ->allow_extra_args(false);
+        m_command->add_option("--select", m_figure.select,
+                              "tokens to highlight, like 611-626; needle by default where there is one; none");
+        m_command->add_option("--select-name", m_figure.selectName, "what the highlighted tokens are called");
+        m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown; all by default");
+        m_command->add_option("--scroll", m_figure.scroll, "logical pixels from the top of a long view")
+            ->check(CLI::NonNegativeNumber);
+        m_command
+            ->add_option("--cursor", m_figure.cursor, "tokens read, for views with a step sequence; all by default")
+            ->check(CLI::NonNegativeNumber);
+        m_command->add_option("--view-set", m_figure.viewSet, "id=value of a view's option; may be repeated")
+            ->allow_extra_args(false);
+        m_command->add_option("--session", m_session, "a saved session instead of a capture");
+        m_command->add_option("--pane", m_pane, "only this pane, 0-based")->check(CLI::NonNegativeNumber);
+        m_command->add_option("--active", m_active, "the pane that a view of one policy shows, 0-based")
+            ->check(CLI::NonNegativeNumber);
+        m_command->add_option("--size", m_figure.size, "logical pixels, like 900x700");
+        m_command->add_option("--scale", m_figure.scale, "device pixels per logical pixel (PNG)")
+            ->check(CLI::Range(0.25, 16.0));
+        m_command->add_option("--theme", m_figure.theme, "light, dark or paper");
+        m_command->add_flag("--footer", m_figure.footer, "print the command below the figure");
+        m_command->add_option("--out", m_figure.out, "FILE.png, FILE.svg or FILE.pdf")->required();
+    }
+
+    void run(const CommandContext& context) override {
+        checkOptions();
+        Session session = m_session.empty() ? sessionFromOptions() : readSession(m_session);
+        const View& view = m_view.empty() ? *allViews().front() : viewById(m_view);
+        const auto capture = openCapture(session.capturePath);
+        aim(session, *capture);
+        applyLook(session, view);
+        activate(session);
+        const FigureRequest figure = figureOf(session, view);
+
+        const HeadlessApplication application; // text is measured by Qt
+        const QtTextService text;
+        const ViewInput input = figureInput(session, capture, figure, *m_options.makeRunner(session.arithmetic),
+                                            context.checkpoint("plot"), m_random.sourceFor(capture->info()));
+        if (followsSelection(session, view))
+            session.look.stripScroll =
+                view.scrollTo(input, figureViewport(session, figure, text), session.selected.front()).value_or(0);
+        const SessionFigure drawn = drawFigure(session, figure, input, text);
+        exportScene(
+            drawn.scene, figure.outPath,
+            {.scale = figure.scale, .command = context.commandLine(), .title = drawn.title, .footer = m_figure.footer});
+        context.clearProgress();
+        fmt::print("{}\n", drawn.finding);
+    }
 
 private:
-    void checkOptions() const;
-    Session sessionFromOptions() const;
-    void select(Session& session, const CaptureReader& capture) const;
-    FigureRequest figureOf(const Session& session, const View& view) const;
-    void aim(Session& session, const CaptureReader& capture) const;
-    void activate(Session& session) const;
-    void applyLook(Session& session, const View& view) const;
-    bool followsSelection(const Session& session, const View& view) const;
+    /// Throws before any work.
+    void checkOptions() const {
+        checkOutput(m_figure.out, {".png", ".svg", ".pdf"});
+        const auto [width, height] = parseSize(m_figure.size);
+        themeByName(m_figure.theme);
+        checkNumber(m_figure.scale, 0.25, 16, "--scale");
+        checkNumber(m_figure.scroll, -1, 1e9, "--scroll");
+        if (m_figure.out.ends_with(".png")) checkImageSize(width, height, m_figure.scale);
+        if (m_session.empty()) return;
+        const auto refuse = [](const std::string& what) {
+            throw Error({.sentence = "a session holds what " + what + " would say",
+                         .place = "--session, " + what,
+                         .remedy = "Leave one of the two out"});
+        };
+        if (!m_capture.empty()) refuse("the capture " + m_capture);
+        for (const char* option : {"--policy", "--selection", "--retention", "--budget", "--cut", "--seed"})
+            if (m_command->count(option) > 0) refuse(option);
+    }
+
+    Session sessionFromOptions() const {
+        if (m_view.empty() || m_capture.empty())
+            throw Error({.sentence = "plot needs a view and a capture, or a session",
+                         .remedy = "Write kvscope plot VIEW CAPTURE ... or kvscope plot --session FILE ..."});
+        Session session;
+        session.capturePath = m_capture;
+        session.cut = m_options.cut;
+        session.seed = m_options.seed;
+        session.panesLinked = false;
+        const std::vector<PolicySpec> specs =
+            m_options.policies.empty() && !m_selections.empty() ? std::vector<PolicySpec>{} : m_options.specs();
+        // Policies and recorded lists in the order of the command line: the panes' letters follow it.
+        auto spec = specs.begin();
+        auto path = m_selections.begin();
+        for (const CLI::Option* option : m_command->parse_order())
+            if (option->check_name("--policy"))
+                session.panes.push_back({*spec++, {}, {}});
+            else if (option->check_name("--selection"))
+                session.panes.push_back({{}, *path++, {}});
+        return session;
+    }
+
+    void select(Session& session, const CaptureReader& capture) const {
+        if (m_figure.select == "none") {
+            kvscope::select(session, {});
+        } else if (m_figure.select == "needle" || (m_figure.select == "default" && m_session.empty())) {
+            session.selected = tokensOfKind(capture, SegmentKind::Needle);
+            session.selectionName = session.selected.empty() ? "" : "needle";
+        } else if (m_figure.select != "default") {
+            kvscope::select(session, parseTokens(m_figure.select, capture), m_figure.selectName);
+        }
+    }
+
+    FigureRequest figureOf(const Session& session, const View& view) const {
+        const std::size_t panes = session.panes.size();
+        if (panes == 0)
+            throw Error({.sentence = "the session has no pane to draw",
+                         .place = "panes",
+                         .remedy = "Add a policy to it",
+                         .path = m_session});
+        if (m_pane >= 0 && static_cast<std::size_t>(m_pane) >= panes)
+            throw Error({.sentence = fmt::format("there is no pane {}", m_pane),
+                         .place = "--pane",
+                         .remedy = fmt::format("There are {} panes, counted from 0", panes)});
+        FigureRequest figure;
+        figure.viewId = view.card().id;
+        if (m_pane >= 0) figure.pane = static_cast<std::size_t>(m_pane);
+        std::tie(figure.width, figure.height) = parseSize(m_figure.size);
+        figure.scale = m_figure.scale;
+        figure.theme = m_figure.theme;
+        figure.outPath = m_figure.out;
+        return figure;
+    }
+
+    void aim(Session& session, const CaptureReader& capture) const {
+        const CaptureInfo& info = capture.info();
+        if (m_layer >= 0 || m_session.empty()) session.layer = LayerIndex(std::max(0, m_layer));
+        info.layerInfo(session.layer); // throws for a missing layer
+        if (m_kvHead >= 0 || m_queryHead < 0)
+            checkHead(m_kvHead >= 0 ? m_kvHead : session.kvHead.value, info.numKvHeads, "KV head", "--kv-head", info);
+        if (m_kvHead >= 0) chooseKvHead(session, KvHeadIndex(m_kvHead), capture);
+        if (m_queryHead >= 0) {
+            checkHead(m_queryHead, info.numQueryHeads, "query head", "--q-head", info);
+            chooseQueryHead(session, QueryHeadIndex(m_queryHead), capture);
+        }
+        if (m_kvHead >= 0 && session.kvHead.value != m_kvHead)
+            throw Error({.sentence = fmt::format("query head {} reads KV head {}, not {}", m_queryHead,
+                                                 session.kvHead.value, m_kvHead),
+                         .place = "--kv-head, --q-head",
+                         .remedy = "Leave one of the two out"});
+        fitToCapture(session, capture);
+        select(session, capture);
+        if (m_figure.cursor > info.numTokens)
+            throw Error({.sentence = fmt::format("the cursor {} lies behind the last token", m_figure.cursor),
+                         .place = "--cursor",
+                         .remedy = fmt::format("The capture has {} tokens", info.numTokens)});
+        if (m_figure.cursor >= 0) session.look.cursor = m_figure.cursor;
+    }
+
+    void activate(Session& session) const {
+        if (m_active >= static_cast<int>(session.panes.size()))
+            throw Error({.sentence = fmt::format("there is no pane {}", m_active),
+                         .place = "--active",
+                         .remedy = fmt::format("Panes are counted from 0 to {}", session.panes.size() - 1)});
+        if (m_active >= 0) session.activePane = m_active;
+    }
+
+    void applyLook(Session& session, const View& view) const {
+        if (!m_figure.range.empty()) session.look.ranges[view.card().id] = parseRange(m_figure.range);
+        if (m_figure.scroll >= 0) session.look.stripScroll = m_figure.scroll;
+        ParameterValues checked(view.card().options); // refuses unknown values before anything is stored
+        std::set<std::string> named;
+        for (const std::string& set : m_figure.viewSet) {
+            const std::size_t equals = std::min(set.find('='), set.size());
+            const std::string id = set.substr(0, equals), value = equals < set.size() ? set.substr(equals + 1) : "";
+            checked.setText(id, value);
+            if (!named.insert(id).second)
+                throw Error({.sentence = "the option " + id + " is set twice",
+                             .place = "--view-set",
+                             .remedy = "Leave one of them out"});
+            setViewOption(session, view.card().id, id, value);
+        }
+    }
+
+    /// Whether the strip scrolls to the selected tokens, because no scroll position was given.
+    bool followsSelection(const Session& session, const View& view) const {
+        return m_figure.scroll < 0 && m_session.empty() && view.card().place == ViewPlace::Text &&
+               !session.selected.empty();
+    }
 
     RunOptions m_options;
     RandomOptions m_random;
@@ -95,198 +266,6 @@ private:
     std::string m_view, m_capture, m_session;
     int m_layer = -1, m_kvHead = -1, m_queryHead = -1, m_pane = -1, m_active = -1;
 };
-
-void PlotCommand::addTo(CLI::App& app) {
-    m_command = app.add_subcommand("plot", "draw a view into PNG, SVG or PDF; needs no display");
-    m_command->add_option("view", m_view, "what to draw; `kvscope views` lists them");
-    m_command->add_option("capture", m_capture, "capture file");
-    m_options.addTo(*m_command);
-    m_random.addTo(*m_command, false);
-    m_command->add_option("--layer", m_layer, "layer, 0-based")->check(CLI::NonNegativeNumber);
-    m_command->add_option("--kv-head", m_kvHead, "KV head, 0-based")->check(CLI::NonNegativeNumber);
-    m_command->add_option("--q-head", m_queryHead, "query head, 0-based; the first of the KV head by default")
-        ->check(CLI::NonNegativeNumber);
-    m_command
-        ->add_option("--selection", m_selections,
-                     "a recorded list as a pane, beside those of --policy in the order given; may be repeated")
-        ->allow_extra_args(false);
-    m_command->add_option("--select", m_figure.select,
-                          "tokens to highlight, like 611-626; needle by default where there is one; none");
-    m_command->add_option("--select-name", m_figure.selectName, "what the highlighted tokens are called");
-    m_command->add_option("--range", m_figure.range, "xmin,xmax,ymin,ymax of the data shown; all by default");
-    m_command->add_option("--scroll", m_figure.scroll, "logical pixels from the top of a long view")
-        ->check(CLI::NonNegativeNumber);
-    m_command->add_option("--cursor", m_figure.cursor, "tokens read, for views with a step sequence; all by default")
-        ->check(CLI::NonNegativeNumber);
-    m_command->add_option("--view-set", m_figure.viewSet, "id=value of a view's option; may be repeated")
-        ->allow_extra_args(false);
-    m_command->add_option("--session", m_session, "a saved session instead of a capture");
-    m_command->add_option("--pane", m_pane, "only this pane, 0-based")->check(CLI::NonNegativeNumber);
-    m_command->add_option("--active", m_active, "the pane that a view of one policy shows, 0-based")
-        ->check(CLI::NonNegativeNumber);
-    m_command->add_option("--size", m_figure.size, "logical pixels, like 900x700");
-    m_command->add_option("--scale", m_figure.scale, "device pixels per logical pixel (PNG)")
-        ->check(CLI::Range(0.25, 16.0));
-    m_command->add_option("--theme", m_figure.theme, "light, dark or paper");
-    m_command->add_flag("--footer", m_figure.footer, "print the command below the figure");
-    m_command->add_option("--out", m_figure.out, "FILE.png, FILE.svg or FILE.pdf")->required();
-}
-
-/// Throws before any work.
-void PlotCommand::checkOptions() const {
-    checkOutput(m_figure.out, {".png", ".svg", ".pdf"});
-    const auto [width, height] = parseSize(m_figure.size);
-    themeByName(m_figure.theme);
-    checkNumber(m_figure.scale, 0.25, 16, "--scale");
-    checkNumber(m_figure.scroll, -1, 1e9, "--scroll");
-    if (m_figure.out.ends_with(".png")) checkImageSize(width, height, m_figure.scale);
-    if (m_session.empty()) return;
-    const auto refuse = [](const std::string& what) {
-        throw Error({.sentence = "a session holds what " + what + " would say",
-                     .place = "--session, " + what,
-                     .remedy = "Leave one of the two out"});
-    };
-    if (!m_capture.empty()) refuse("the capture " + m_capture);
-    for (const char* option : {"--policy", "--selection", "--retention", "--budget", "--cut", "--seed"})
-        if (m_command->count(option) > 0) refuse(option);
-}
-
-Session PlotCommand::sessionFromOptions() const {
-    if (m_view.empty() || m_capture.empty())
-        throw Error({.sentence = "plot needs a view and a capture, or a session",
-                     .remedy = "Write kvscope plot VIEW CAPTURE ... or kvscope plot --session FILE ..."});
-    Session session;
-    session.capturePath = m_capture;
-    session.cut = m_options.cut;
-    session.seed = m_options.seed;
-    session.panesLinked = false;
-    const std::vector<PolicySpec> specs =
-        m_options.policies.empty() && !m_selections.empty() ? std::vector<PolicySpec>{} : m_options.specs();
-    // Policies and recorded lists in the order of the command line: the panes' letters follow it.
-    auto spec = specs.begin();
-    auto path = m_selections.begin();
-    for (const CLI::Option* option : m_command->parse_order())
-        if (option->check_name("--policy"))
-            session.panes.push_back({*spec++, {}, {}});
-        else if (option->check_name("--selection"))
-            session.panes.push_back({{}, *path++, {}});
-    return session;
-}
-
-void PlotCommand::select(Session& session, const CaptureReader& capture) const {
-    if (m_figure.select == "none") {
-        session.selected.clear();
-        session.selectionName.clear();
-    } else if (m_figure.select == "needle" || (m_figure.select == "default" && m_session.empty())) {
-        session.selected = tokensOfKind(capture, SegmentKind::Needle);
-        session.selectionName = session.selected.empty() ? "" : "needle";
-    } else if (m_figure.select != "default") {
-        session.selected = parseTokens(m_figure.select, capture);
-        session.selectionName = m_figure.selectName;
-    }
-}
-
-FigureRequest PlotCommand::figureOf(const Session& session, const View& view) const {
-    const std::size_t panes = session.panes.size();
-    if (panes == 0)
-        throw Error({.sentence = "the session has no pane to draw",
-                     .place = "panes",
-                     .remedy = "Add a policy to it",
-                     .path = m_session});
-    if (m_pane >= 0 && static_cast<std::size_t>(m_pane) >= panes)
-        throw Error({.sentence = fmt::format("there is no pane {}", m_pane),
-                     .place = "--pane",
-                     .remedy = fmt::format("There are {} panes, counted from 0", panes)});
-    FigureRequest figure;
-    figure.viewId = view.card().id;
-    if (m_pane >= 0) figure.pane = static_cast<std::size_t>(m_pane);
-    std::tie(figure.width, figure.height) = parseSize(m_figure.size);
-    figure.scale = m_figure.scale;
-    figure.theme = m_figure.theme;
-    figure.outPath = m_figure.out;
-    return figure;
-}
-
-void PlotCommand::aim(Session& session, const CaptureReader& capture) const {
-    const CaptureInfo& info = capture.info();
-    if (m_layer >= 0 || m_session.empty()) session.layer = LayerIndex(std::max(0, m_layer));
-    info.layerInfo(session.layer); // throws for a missing layer
-    if (m_kvHead >= 0 || m_queryHead < 0)
-        checkHead(m_kvHead >= 0 ? m_kvHead : session.kvHead.value, info.numKvHeads, "KV head", "--kv-head");
-    if (m_kvHead >= 0) chooseKvHead(session, KvHeadIndex(m_kvHead), capture);
-    if (m_queryHead >= 0) {
-        checkHead(m_queryHead, info.numQueryHeads, "query head", "--q-head");
-        chooseQueryHead(session, QueryHeadIndex(m_queryHead), capture);
-    }
-    if (m_kvHead >= 0 && session.kvHead.value != m_kvHead)
-        throw Error({.sentence = fmt::format("query head {} reads KV head {}, not {}", m_queryHead,
-                                             session.kvHead.value, m_kvHead),
-                     .place = "--kv-head, --q-head",
-                     .remedy = "Leave one of the two out"});
-    fitToCapture(session, capture);
-    select(session, capture);
-    if (m_figure.cursor > info.numTokens)
-        throw Error({.sentence = fmt::format("the cursor {} lies behind the last token", m_figure.cursor),
-                     .place = "--cursor",
-                     .remedy = fmt::format("The capture has {} tokens", info.numTokens)});
-    if (m_figure.cursor >= 0) session.look.cursor = m_figure.cursor;
-}
-
-void PlotCommand::activate(Session& session) const {
-    if (m_active >= static_cast<int>(session.panes.size()))
-        throw Error({.sentence = fmt::format("there is no pane {}", m_active),
-                     .place = "--active",
-                     .remedy = fmt::format("Panes are counted from 0 to {}", session.panes.size() - 1)});
-    if (m_active >= 0) session.activePane = m_active;
-}
-
-void PlotCommand::applyLook(Session& session, const View& view) const {
-    if (!m_figure.range.empty()) session.look.ranges[view.card().id] = parseRange(m_figure.range);
-    if (m_figure.scroll >= 0) session.look.stripScroll = m_figure.scroll;
-    ParameterValues checked(view.card().options); // refuses unknown values before anything is stored
-    std::set<std::string> named;
-    for (const std::string& set : m_figure.viewSet) {
-        const std::size_t equals = std::min(set.find('='), set.size());
-        const std::string id = set.substr(0, equals), value = equals < set.size() ? set.substr(equals + 1) : "";
-        checked.setText(id, value);
-        if (!named.insert(id).second)
-            throw Error({.sentence = "the option " + id + " is set twice",
-                         .place = "--view-set",
-                         .remedy = "Leave one of them out"});
-        setViewOption(session, view.card().id, id, value);
-    }
-}
-
-/// Whether the strip scrolls to the selected tokens, because no scroll position was given.
-bool PlotCommand::followsSelection(const Session& session, const View& view) const {
-    return m_figure.scroll < 0 && m_session.empty() && view.card().place == ViewPlace::Text &&
-           !session.selected.empty();
-}
-
-void PlotCommand::run(const CommandContext& context) {
-    checkOptions();
-    Session session = m_session.empty() ? sessionFromOptions() : readSession(m_session);
-    const View& view = viewById(m_view.empty() ? "key_projection" : m_view);
-    const auto capture = openCapture(session.capturePath);
-    aim(session, *capture);
-    applyLook(session, view);
-    activate(session);
-    const FigureRequest figure = figureOf(session, view);
-
-    const HeadlessApplication application; // text is measured by Qt
-    const QtTextService text;
-    const ViewInput input = figureInput(session, capture, figure, *m_options.makeRunner(session.arithmetic),
-                                        context.checkpoint("plot"), m_random.sourceFor(capture->info()));
-    if (followsSelection(session, view))
-        session.look.stripScroll =
-            view.scrollTo(input, figureViewport(session, figure, text), session.selected.front()).value_or(0);
-    const SessionFigure drawn = drawFigure(session, figure, input, text);
-    exportScene(
-        drawn.scene, figure.outPath,
-        {.scale = figure.scale, .command = context.commandLine(), .title = drawn.title, .footer = m_figure.footer});
-    context.clearProgress();
-    fmt::print("{}\n", drawn.finding);
-}
 
 } // namespace
 

@@ -77,12 +77,10 @@ private:
 
     void aim(Session& session, const CaptureReader& capture) const {
         if (m_layer >= 0) session.layer = capture.info().layerInfo(LayerIndex(m_layer)).layer;
-        if (m_kvHead >= capture.info().numKvHeads)
-            throw Error({.sentence = fmt::format("there is no KV head {}", m_kvHead),
-                         .place = "--kv-head",
-                         .remedy = fmt::format("The capture has KV heads 0 to {}", capture.info().numKvHeads - 1),
-                         .path = capture.info().path});
-        if (m_kvHead >= 0) chooseKvHead(session, KvHeadIndex(m_kvHead), capture);
+        if (m_kvHead >= 0) {
+            checkHead(m_kvHead, capture.info().numKvHeads, "KV head", "--kv-head", capture.info());
+            chooseKvHead(session, KvHeadIndex(m_kvHead), capture);
+        }
         fitToCapture(session, capture);
     }
 
