@@ -86,14 +86,15 @@ std::size_t columnsFor(std::size_t panes, double width, double height) {
     return best;
 }
 
-} // namespace
-
+/// Copies the drawables of `part` into `whole`, moved by an offset.
 void placeScene(Scene& whole, const Scene& part, Point offset) {
     for (Drawable item : part.items) {
         std::visit(Mover{offset}, item);
         whole.items.push_back(std::move(item));
     }
 }
+
+} // namespace
 
 Scene buildFigure(const View& view, ViewInput input, const ParameterValues& options,
                   const std::vector<std::size_t>& panes, const Viewport& viewport) {

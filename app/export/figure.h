@@ -12,7 +12,4 @@ namespace kvscope {
 Scene buildFigure(const View& view, ViewInput input, const ParameterValues& options,
                   const std::vector<std::size_t>& panes, const Viewport& viewport);
 
-/// Copies the drawables of `part` into `whole`, moved by an offset.
-void placeScene(Scene& whole, const Scene& part, Point offset);
-
 } // namespace kvscope

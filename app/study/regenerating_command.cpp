@@ -11,9 +11,6 @@ namespace kvscope {
 
 namespace {
 
-/// The shortest text that reads back to the same number.
-std::string number(double value) { return fmt::format("{}", value); }
-
 /// The pane's policy with its budget, so that one line can mix budgets.
 std::string specOf(const Session& session, std::size_t pane) {
     PolicySpec spec = session.panes[pane].policy;
@@ -40,7 +37,8 @@ void addLook(std::vector<std::string>& words, const Session& session, const View
         words.insert(words.end(),
                      {"--range", fmt::format("{},{},{},{}", range->xMin, range->xMax, range->yMin, range->yMax)});
     if (session.look.cursor) words.insert(words.end(), {"--cursor", std::to_string(*session.look.cursor)});
-    if (view.card().place == ViewPlace::Text) words.insert(words.end(), {"--scroll", number(session.look.stripScroll)});
+    if (view.card().place == ViewPlace::Text)
+        words.insert(words.end(), {"--scroll", fmt::format("{}", session.look.stripScroll)});
 }
 
 } // namespace
@@ -89,8 +87,8 @@ std::string plotCommand(const Session& session, const FigureRequest& figure) {
     if (figure.pane) words.insert(words.end(), {"--pane", std::to_string(*figure.pane)});
     addWhere(words, session);
     addLook(words, session, viewById(figure.viewId));
-    words.insert(words.end(), {"--size", number(figure.width) + "x" + number(figure.height)});
-    if (figure.scale != 1) words.insert(words.end(), {"--scale", number(figure.scale)});
+    words.insert(words.end(), {"--size", fmt::format("{}x{}", figure.width, figure.height)});
+    if (figure.scale != 1) words.insert(words.end(), {"--scale", fmt::format("{}", figure.scale)});
     words.insert(words.end(), {"--theme", figure.theme, "--out", figure.outPath});
     return shellLine(words);
 }

@@ -135,6 +135,11 @@ void setViewOption(Session& session, const std::string& viewId, const std::strin
     session.viewOptions[viewId][option] = text;
 }
 
+void select(Session& session, std::vector<TokenIndex> tokens, std::string name) {
+    session.selected = std::move(tokens);
+    session.selectionName = std::move(name);
+}
+
 void fitToCapture(Session& session, const CaptureReader& capture) {
     const CaptureInfo& info = capture.info();
     const auto known = std::find_if(info.layers.begin(), info.layers.end(),

@@ -82,6 +82,9 @@ ParameterValues viewOptions(const Session& session, const View& view);
 std::optional<Viewport::Range> shownRange(const Session& session, const View& view);
 void setViewOption(Session& session, const std::string& viewId, const std::string& option, const std::string& text);
 
+/// Selects ascending tokens under a name, which may be empty.
+void select(Session& session, std::vector<TokenIndex> tokens, std::string name = {});
+
 /// Clamps layer, heads and selection to what the capture holds; keeps KV head and query head of one group.
 void fitToCapture(Session& session, const CaptureReader& capture);
 /// Chooses a KV head and, with it, the first query head that reads it.

@@ -10,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -81,7 +80,7 @@ template <class Enum, std::size_t N> Enum valueOf(const Word<Enum> (&words)[N], 
         if (word == entry.word) return entry.value;
         choices += (choices.empty() ? "" : ", ") + std::string(entry.word);
     }
-    throw Error({"\"" + word + "\" is not known", "", "choose one of " + choices, ""});
+    throw Error({"\"" + word + "\" is not known", "", "choose one of " + choices});
 }
 
 std::string relativeTo(const fs::path& folder, const std::string& path) {
@@ -130,8 +129,7 @@ std::vector<TokenIndex> fromRuns(const Json& runs) {
         const auto begin = run.at(0).get<std::int64_t>(), end = run.at(1).get<std::int64_t>();
         const std::int64_t after = tokens.empty() ? 0 : tokens.back() + 1;
         if (begin < after || end <= begin || end > kLimit)
-            throw Error(
-                {"The selected tokens are not ascending half-open ranges", "", "write [[begin, end], ...]", ""});
+            throw Error({"The selected tokens are not ascending half-open ranges", "", "write [[begin, end], ...]"});
         for (std::int64_t token = begin; token < end; ++token) tokens.push_back(static_cast<TokenIndex>(token));
     }
     return tokens;
@@ -178,7 +176,7 @@ Viewport::Range readRange(const Json& json) {
     const Viewport::Range range{json.at(0).get<double>(), json.at(1).get<double>(), json.at(2).get<double>(),
                                 json.at(3).get<double>()};
     if (!(range.xMin < range.xMax) || !(range.yMin < range.yMax))
-        throw Error({"A view range is empty", "", "write [x min, x max, y min, y max]", ""});
+        throw Error({"A view range is empty", "", "write [x min, x max, y min, y max]"});
     return range;
 }
 
@@ -189,7 +187,7 @@ LookState readLook(const Json& json, const std::string& path) {
     reader.with("scale", [&](const Json& v) {
         look.scale = v.get<double>();
         if (!(look.scale >= 1 && look.scale <= 2))
-            throw Error({"The interface scale lies outside 1 to 2", "", "use 1, 1.25, 1.5 or 2", ""});
+            throw Error({"The interface scale lies outside 1 to 2", "", "use 1, 1.25, 1.5 or 2"});
     });
     reader.take("compact", look.compact);
     reader.with("head_measure", [&](const Json& v) {
@@ -201,8 +199,7 @@ LookState readLook(const Json& json, const std::string& path) {
     reader.with("cursor", [&](const Json& v) {
         look.cursor = v.get<TokenIndex>();
         if (*look.cursor < 0)
-            throw Error(
-                {"The cursor lies before the first token", "", "give the number of tokens read, at least 0", ""});
+            throw Error({"The cursor lies before the first token", "", "give the number of tokens read, at least 0"});
     });
     reader.with("ranges", [&](const Json& v) {
         for (const auto& [view, range] : v.items()) look.ranges[view] = readRange(range);
@@ -257,7 +254,7 @@ void readPlaceInCapture(ObjectReader& reader, Session& session, const std::strin
 void readPanes(ObjectReader& reader, Session& session, const std::string& path) {
     reader.with("panes", [&](const Json& v) {
         if (v.size() > static_cast<std::size_t>(kMaxPanes))
-            throw Error({"The session has more panes than the window", "", "keep at most four", ""});
+            throw Error({"The session has more panes than the window", "", "keep at most four"});
         for (std::size_t i = 0; i < v.size(); ++i)
             session.panes.push_back(readPane(v.at(i), path, "panes/" + std::to_string(i) + "/"));
     });

@@ -57,9 +57,7 @@ QWidget* CanvasArea::buildEmpty() {
     column->addWidget(button, 0, Qt::AlignHCenter);
     column->addStretch();
     auto* menu = new QMenu(button);
-    fillPolicyMenu(menu, [this](const PolicySpec& spec) {
-        m_workbench.change([&](Session& s) { addPane(s, {spec, {}, {}}); }, tr("Add pane"));
-    });
+    fillPolicyMenu(menu, m_workbench);
     connect(button, &QPushButton::clicked, this, [this, button, menu] {
         if (!m_workbench.capture())
             emit openWanted();
@@ -187,19 +185,17 @@ bool CanvasArea::releaseCells() {
 }
 
 bool CanvasArea::hasLockedCell() const {
-    const auto all = canvases();
-    return std::any_of(all.begin(), all.end(), [](ViewCanvas* canvas) { return canvas->hasLockedCell(); });
+    return std::ranges::any_of(canvases(), [](ViewCanvas* canvas) { return canvas->hasLockedCell(); });
 }
 
 bool CanvasArea::abandonLassos() {
-    const auto all = canvases();
-    return std::count_if(all.begin(), all.end(), [](ViewCanvas* canvas) { return canvas->canvas()->abandonLasso(); }) >
-           0;
+    bool any = false;
+    for (ViewCanvas* canvas : canvases()) any |= canvas->canvas()->abandonLasso();
+    return any;
 }
 
 bool CanvasArea::hasPinnedReadOut() const {
-    const auto all = canvases();
-    return std::any_of(all.begin(), all.end(), [](ViewCanvas* canvas) { return canvas->readOut()->isPinned(); });
+    return std::ranges::any_of(canvases(), [](ViewCanvas* canvas) { return canvas->readOut()->isPinned(); });
 }
 
 } // namespace kvscope

@@ -48,13 +48,7 @@ public:
     const std::vector<LessonFile>& lessons() const override { return m_lessons; }
 
     // Commands, see WindowCommands.
-    void setLayoutTo(WindowLayout layout) override;
-    void exportCurrent() override;
-    void copyCurrent(bool data) override;
-    void showDataOfCurrent() override;
-    void resetCurrent() override;
-    void frameCurrent() override;
-    void armLasso() override;
+    ViewCanvas* currentCanvas() const override;
     void focusFind() override;
     void findNext() override;
     void showGoTo() override;
@@ -68,7 +62,6 @@ public:
     void showManual() override;
     Q_INVOKABLE void followManualLink(const QUrl& link); ///< manual:PAGE#HEADING, from any text of the window
     void showAbout() override;
-    void showRange() override;
 
 signals:
     /// A second window beside this one, with this file.

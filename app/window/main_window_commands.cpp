@@ -4,7 +4,6 @@
 #include "app/window/actions/report_export.h"
 #include "app/window/actions/tour.h"
 #include "app/window/actions/window_actions.h"
-#include "app/window/canvas/view_table_model.h"
 #include "app/window/canvas_area.h"
 #include "app/window/dialogs/data_dialog.h"
 #include "app/window/dialogs/export_dialog.h"
@@ -18,54 +17,21 @@
 #include "app/workbench/step_driver.h"
 #include "core/engine/engine.h"
 
-#include <QClipboard>
 #include <QDateTime>
 #include <QDir>
 #include <QFileDialog>
 #include <QGuiApplication>
 #include <QKeyEvent>
-#include <QMimeData>
 #include <QStandardPaths>
 #include <QTimer>
 
 namespace kvscope {
 
-void MainWindow::setLayoutTo(WindowLayout layout) {
-    m_workbench.change([&](Session& s) { s.layout = layout; }, tr("Layout"));
-}
+ViewCanvas* MainWindow::currentCanvas() const { return m_canvases->currentCanvas(); }
 
-void MainWindow::exportCurrent() { exportCanvas(m_canvases->currentCanvas()); }
+void MainWindow::exportCanvas(ViewCanvas* canvas) { showExportDialog(*this, m_workbench, *canvas, *m_notices); }
 
-void MainWindow::exportCanvas(ViewCanvas* canvas) {
-    if (canvas) showExportDialog(*this, m_workbench, *canvas, *m_notices);
-}
-
-void MainWindow::copyCurrent(bool data) {
-    ViewCanvas* canvas = m_canvases->currentCanvas();
-    if (!canvas) return;
-    auto* content = new QMimeData;
-    content->setText(data ? tableAsTsv(canvas->table()) : canvas->finding());
-    if (!data) content->setImageData(canvas->canvas()->grabFramebuffer());
-    QGuiApplication::clipboard()->setMimeData(content);
-}
-
-void MainWindow::showDataOfCurrent() { showData(m_canvases->currentCanvas()); }
-
-void MainWindow::showData(ViewCanvas* canvas) {
-    if (canvas) (new DataDialog(m_workbench, *canvas, this))->show();
-}
-
-void MainWindow::resetCurrent() {
-    if (ViewCanvas* canvas = m_canvases->currentCanvas()) canvas->resetView();
-}
-
-void MainWindow::frameCurrent() {
-    if (ViewCanvas* canvas = m_canvases->currentCanvas()) canvas->frameSelection();
-}
-
-void MainWindow::showRange() {
-    if (ViewCanvas* canvas = m_canvases->currentCanvas()) canvas->showRange();
-}
+void MainWindow::showData(ViewCanvas* canvas) { (new DataDialog(m_workbench, *canvas, this))->show(); }
 
 void MainWindow::focusFind() { m_topBar->focusFind(); }
 
@@ -91,10 +57,6 @@ void MainWindow::offerTour() {
     });
 }
 
-void MainWindow::armLasso() {
-    if (ViewCanvas* canvas = m_canvases->currentCanvas()) canvas->canvas()->armLasso();
-}
-
 void MainWindow::escape() {
     if (auto* tour = findChild<Tour*>()) return tour->deleteLater();
     if (m_canvases->abandonLassos() || m_topBar->leaveFind()) return;
@@ -110,12 +72,7 @@ void MainWindow::escape() {
     m_canvases->releaseReadOuts();
     m_workbench.setHovered(-1);
     m_workbench.setBrushing(false);
-    m_workbench.change(
-        [](Session& s) {
-            s.selected.clear();
-            s.selectionName.clear();
-        },
-        tr("Clear selection"));
+    m_workbench.change([](Session& s) { select(s, {}); }, tr("Clear selection"));
 }
 
 bool MainWindow::mayStep() const {

@@ -24,7 +24,7 @@ constexpr int kWorkers = 2;
 
 } // namespace
 
-int runWindow(int& argc, char** argv, const WindowOptions& options) {
+int runWindow(int& argc, char** argv, std::string path, int threads, const std::string& engine) {
     QSurfaceFormat format;
     format.setVersion(3, 3);
     format.setProfile(QSurfaceFormat::CoreProfile);
@@ -38,8 +38,7 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
 
     const QtTextService text;
     // The window opens at once on the CPU engine; another engine takes over when it is ready.
-    const auto runner =
-        std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(options.threads)));
+    const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(threads)));
     WorkerPool workers(kWorkers);
     Workbench workbench(
         runner, [&workers](Scheduler::Task task) { workers.run(std::move(task)); },
@@ -52,11 +51,10 @@ int runWindow(int& argc, char** argv, const WindowOptions& options) {
                 "error", NoticeStrip::Tone::Error,
                 MainWindow::tr("A second window cannot be started: open the file here instead. %1").arg(path));
     });
-    window.engines().start({.name = options.engine, .threads = options.threads});
+    window.engines().start({.name = engine, .threads = threads});
     window.show();
     window.offerTour();
-    const std::string path =
-        options.path.empty() ? findSampleCapture(QCoreApplication::applicationDirPath().toStdString()) : options.path;
+    if (path.empty()) path = findSampleCapture(QCoreApplication::applicationDirPath().toStdString());
     if (!path.empty()) window.openPath(QString::fromStdString(path));
     return QApplication::exec();
 }

@@ -23,7 +23,7 @@ std::vector<double> scanLayer(const LayerRunner& runner, const PaneRequest& requ
     const auto result = runner.run(resolvePane(request), checkpoint.part(0, 0.5));
     if (measure.need == MeasureNeed::Scores && result->scores.empty() && result->queryHeadScores.empty())
         throw Error({policyIdentityOf(result->request).policyName + " scores no tokens", "",
-                     "Look at a pane whose policy ranks tokens by a score", ""});
+                     "Look at a pane whose policy ranks tokens by a score"});
     return kvHeadValues(runner, *result, measure, checkpoint.part(0.5, 1));
 }
 

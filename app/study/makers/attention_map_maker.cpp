@@ -36,14 +36,10 @@ void checkDifference(const ParameterValues& options) {
     if (map == "logits" || map == "cosine")
         throw Error({std::string(map == "logits" ? "logits are" : "cosines of keys are") +
                          " no attention weights, so the map of weights named by minus cannot be taken from them",
-                     place,
-                     "Set minus to nothing, or map to causal, non_causal or chunks",
-                     {}});
+                     place, "Set minus to nothing, or map to causal, non_causal or chunks"});
     if (minus == map)
-        throw Error({"a map less itself is 0 in every cell: map and minus are both " + map,
-                     place,
-                     "Set minus to another of the maps, or to nothing",
-                     {}});
+        throw Error({"a map less itself is 0 in every cell: map and minus are both " + map, place,
+                     "Set minus to another of the maps, or to nothing"});
 }
 
 /// Keys divided by their norms, so that products are cosines; a zero key stays zero.

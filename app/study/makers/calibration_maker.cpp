@@ -39,13 +39,12 @@ private:
         try {
             if (!pane.recordedPath.empty())
                 throw Error(
-                    {"a recorded list has one retention: there is nothing to calibrate", {}, "Choose a policy", {}});
+                    {"a recorded list has one retention: there is nothing to calibrate", {}, "Choose a policy"});
             const PolicyCard& card = policyById(pane.run.policy.policy).card();
             if (!card.usesBudget)
                 throw Error({card.name + " takes no budget: there is nothing to calibrate",
                              {},
-                             "Choose a policy with a budget",
-                             {}});
+                             "Choose a policy with a budget"});
             addSeries(index, letter, data);
         } catch (const Error& error) {
             data.failures.push_back({letter, error.what()});
@@ -71,7 +70,7 @@ private:
             return measuredTriples(*request.capture, policy, request.cut.token);
         if (m_source == "proxy" || m_source == "best") return proxyOf(index);
         if (request.options.text("table").empty())
-            throw Error({"no table of triples is named", "option table", "Set table to a FILE.csv", {}});
+            throw Error({"no table of triples is named", "option table", "Set table to a FILE.csv"});
         return readTriplesCsv(request.options.text("table"), policy.policy, policy.variant);
     }
 

@@ -62,7 +62,6 @@ private:
         if (!streams && !(centres && (picture == "overview" || picture == "sizes")))
             throw Error({.sentence = centres ? "k-center has neither a stream of births nor reservoirs"
                                              : "this picture shows SubGen's clusters, and the active pane has none",
-                         .place = {},
                          .remedy = centres ? "Choose SubGen (streaming) in the pane, or the pictures \"Overview\", "
                                              "\"Sizes\" and \"Radius against k\""
                                            : "Choose SubGen or SubGen k-center in the pane; the pictures \"m against "
@@ -74,7 +73,6 @@ private:
             m_data.centres = log->heads[head()];
         if (!m_data.stream && !m_data.centres)
             throw Error({.sentence = "in prompt blocks k-center has no walk over the whole prompt",
-                         .place = {},
                          .remedy = "Set its prompt block and decode tokens to 0"});
         project();
         if (m_data.centres) cover();

@@ -29,12 +29,9 @@ namespace {
 
 constexpr std::array kBudgetGrid = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 0.9};
 
-bool drawsRandomNumbers(const PaneRequest& pane) {
-    return pane.recordedPath.empty() && policyById(pane.run.policy.policy).card().usesSeed;
-}
-
-bool hasBudgets(const PaneRequest& pane) {
-    return pane.recordedPath.empty() && policyById(pane.run.policy.policy).card().usesBudget;
+/// Null for a recorded list.
+const PolicyCard* cardOf(const PaneRequest& pane) {
+    return pane.recordedPath.empty() ? &policyById(pane.run.policy.policy).card() : nullptr;
 }
 
 constexpr std::size_t kValues = 9; // of a parameter, where nobody lists them
@@ -51,10 +48,10 @@ PhaseAxis axisFor(const ViewDataRequest& request, const std::string& typed) {
     for (const PaneRequest& pane : request.panes)
         if (!hasParameter(*owner, id) && hasParameter(pane, id)) owner = &pane;
     if (!owner->recordedPath.empty())
-        throw Error({"a recorded list has no parameters to vary", "curves", "Add a pane with a policy", {}});
+        throw Error({"a recorded list has no parameters to vary", "curves", "Add a pane with a policy"});
     PhaseAxis axis = phaseAxisOf(typed, owner->run.policy, kValues, request.cut.token); // throws where nobody has it
     if (!axis.isNumeric)
-        throw Error({"'" + id + "' is a choice, and a curve needs numbers", "curves", "Show it in the phase map", {}});
+        throw Error({"'" + id + "' is a choice, and a curve needs numbers", "curves", "Show it in the phase map"});
     return axis;
 }
 
@@ -128,7 +125,8 @@ private:
         const PaneRequest& pane = request.panes[index];
         const bool noParameter = m_data.parameter.empty();
         Plan plan{index, capture, 1, !noParameter && hasParameter(pane, m_data.parameter)};
-        if (drawsRandomNumbers(pane)) plan.seeds = static_cast<std::size_t>(request.options.integer("seeds"));
+        const PolicyCard* card = cardOf(pane);
+        if (card && card->usesSeed) plan.seeds = static_cast<std::size_t>(request.options.integer("seeds"));
         const auto add = [&](int group, const std::function<void(RunRequest&)>& change) {
             for (std::size_t seed = 0; seed < plan.seeds; ++seed)
                 plan.points.push_back(gridPoint(
@@ -144,7 +142,7 @@ private:
         // What refuses one budget refuses the others; another value of a parameter may do.
         for (std::size_t i = 0; plan.varies && i < m_axis.texts.size(); ++i)
             add(static_cast<int>(i), [&](RunRequest& run) { run.policy.values.setText(m_axis.id, m_axis.texts[i]); });
-        for (std::size_t i = 0; noParameter && hasBudgets(pane) && i < kBudgetGrid.size(); ++i)
+        for (std::size_t i = 0; noParameter && card && card->usesBudget && i < kBudgetGrid.size(); ++i)
             add(0, [&](RunRequest& run) { run.budget = {Budget::Unit::Fraction, kBudgetGrid[i]}; });
         if (plan.points.empty()) add(0, [](RunRequest&) {});
         return plan;

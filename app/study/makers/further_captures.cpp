@@ -55,10 +55,8 @@ std::vector<Reader> capturesWith(const std::string& files, const LayerRunner& ru
 RunRequest onCapture(const PaneRequest& pane, const Reader& capture) {
     if (capture == pane.run.capture) return resolvePane(pane);
     if (pane.run.random)
-        throw Error({"replayed random numbers belong to one capture",
-                     "captures",
-                     "Draw them (without --uniforms and --sketch), or leave the further captures out",
-                     {}});
+        throw Error({"replayed random numbers belong to one capture", "captures",
+                     "Draw them (without --uniforms and --sketch), or leave the further captures out"});
     PaneRequest there = pane;
     there.run.capture = capture;
     there.run.cut = Cut::resolve(pane.run.cut.text, *capture);

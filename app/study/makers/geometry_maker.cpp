@@ -1,6 +1,6 @@
 // Distributions of a capture's vectors. Figures over tokens count every token before the cut; figures over heads use
 // one measure per head from core/metrics.
-#include "app/study/makers/view_data_maker.h"
+#include "app/study/makers/measured_heads.h"
 
 #include "core/base/error.h"
 #include "core/engine/engine.h"
@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <bit>
-#include <limits>
 #include <memory>
 
 namespace kvscope {
@@ -167,11 +166,7 @@ private:
 
     void addMeasures(LayerIndex layer, const std::vector<std::string>& ids, const std::vector<Role>& roles,
                      const std::vector<std::string>& names, const Checkpoint& part) {
-        RunRequest run;
-        run.capture = request.capture;
-        run.policy = PolicySpec::parse("exact");
-        run.cut = request.cut;
-        const auto values = measuresOf(run, layer, ids, part);
+        const auto values = measuresOf(wholeCache(request.capture, layer, request.cut), layer, ids, part);
         for (std::size_t i = 0; i < ids.size(); ++i) {
             if (m_data.series.size() <= i) m_data.series.push_back({roles[i], names[i], {}, 'A', {}, {}});
             addNumbers(m_data.series[i], values[i].perHead, true, layer);
@@ -180,7 +175,7 @@ private:
 
     void addLogDeterminants(LayerIndex layer, const Checkpoint& part) {
         if (request.panes.empty())
-            throw Error({"no policy is shown", {}, "Add a pane: log det is that of the keys it keeps", {}});
+            throw Error({"no policy is shown", {}, "Add a pane: log det is that of the keys it keeps"});
         for (std::size_t pane = 0; pane < request.panes.size(); ++pane) {
             const RunRequest run = resolvePane(request.panes[pane]);
             const PolicyIdentity identity = policyIdentityOf(run);

@@ -63,8 +63,7 @@ std::vector<TokenIndex> selectedBeforeCut(const Layer& layer) {
     for (const TokenIndex token : layer.request.selected)
         if (token < layer.first().request.cut.token) tokens.push_back(token);
     if (tokens.empty())
-        throw Error(
-            {"no token before the cut is selected", "quantity", "Select a span first, such as the needle (N)", {}});
+        throw Error({"no token before the cut is selected", "quantity", "Select a span first, such as the needle (N)"});
     return tokens;
 }
 
@@ -185,7 +184,7 @@ std::vector<RunRequest> runsOf(const Quantity& quantity, const ViewDataRequest& 
     if (quantity.runs == WholeCache) return {wholeCache(request.capture, request.layer, request.cut)};
     if (quantity.runs == Active) return {resolvePane(request.shownPane())};
     if (request.panes.size() < 2)
-        throw Error({"the quantity compares two panes, and one is shown", "quantity", "Add a second pane", {}});
+        throw Error({"the quantity compares two panes, and one is shown", "quantity", "Add a second pane"});
     return {resolvePane(request.panes[0]), resolvePane(request.panes[1])};
 }
 

@@ -113,7 +113,7 @@ PhaseAxis phaseAxisOf(const std::string& typed, const PolicySpec& policy, std::s
     const std::vector<std::string> values =
         equals < typed.size() ? listed(typed.substr(equals + 1)) : std::vector<std::string>{};
     if (equals < typed.size() && values.empty())
-        throw Error({"the axis '" + id + "' has no values", "axis", "Write " + id + "=v1,v2, or " + id + " alone", {}});
+        throw Error({"the axis '" + id + "' has no values", "axis", "Write " + id + "=v1,v2, or " + id + " alone"});
     if (id == "budget") {
         PhaseAxis axis = budgetAxis(values, points);
         dropRepeats(axis);
@@ -123,7 +123,7 @@ PhaseAxis phaseAxisOf(const std::string& typed, const PolicySpec& policy, std::s
     const ParameterTable& table = policy.values.table();
     const auto spec = std::find_if(table.begin(), table.end(), [&](const ParameterSpec& s) { return s.id == id; });
     if (spec->kind == ParameterKind::Text && values.empty())
-        throw Error({"'" + id + "' is a text and has no range", "axis", "Write " + id + "=v1,v2", {}});
+        throw Error({"'" + id + "' is a text and has no range", "axis", "Write " + id + "=v1,v2"});
     PhaseAxis axis = parameterAxis(*spec, values, policy.values, points, tokens);
     dropRepeats(axis);
     return axis;
@@ -136,10 +136,8 @@ std::string standardAxis(const PolicyCard& card, const std::string& taken) {
             const bool number = spec.kind == ParameterKind::Real || spec.kind == ParameterKind::Integer;
             if (spec.id != taken && spec.kind != ParameterKind::Text && (number || !numbersOnly)) return spec.id;
         }
-    throw Error({card.name + " has nothing that could be varied",
-                 "axis",
-                 "Make a pane with another policy the active one",
-                 {}});
+    throw Error(
+        {card.name + " has nothing that could be varied", "axis", "Make a pane with another policy the active one"});
 }
 
 } // namespace kvscope

@@ -35,16 +35,13 @@ public:
         : ViewDataWork(work), m_measure(measureById(request.options.choice("measure"))), m_head(measuredHead(request)) {
         const PaneRequest& shown = request.shownPane();
         if (!shown.recordedPath.empty())
-            throw Error(
-                {"a recorded list has no parameters to vary", {}, "Make a pane with a policy the active one", {}});
+            throw Error({"a recorded list has no parameters to vary", {}, "Make a pane with a policy the active one"});
         m_data.measure = m_measure.id;
         m_data.higherIsBetter = higherWins(m_measure);
         m_data.winners = request.options.choice("colour") == "winner";
         if (m_data.winners && m_measure.better == MeasureDirection::Neither)
-            throw Error({"nobody wins by '" + m_measure.id + "': neither more nor less of it is better",
-                         "phase_map",
-                         "Colour by measure, or choose a measure that has a better side",
-                         {}});
+            throw Error({"nobody wins by '" + m_measure.id + "': neither more nor less of it is better", "phase_map",
+                         "Colour by measure, or choose a measure that has a better side"});
         m_data.activePane = request.activePane;
         m_data.where = measuredWords(m_head);
         for (std::size_t pane = 0; pane < request.panes.size(); ++pane)
@@ -103,10 +100,10 @@ private:
         m_data.y = phaseAxisOf(typedY.empty() ? standardAxis(card, m_data.x.id) : typedY, policy, points, tokens);
         if (m_data.x.id == m_data.y.id)
             throw Error(
-                {"both axes are '" + m_data.x.id + "'", "phase_map", "Choose another parameter for one of them", {}});
+                {"both axes are '" + m_data.x.id + "'", "phase_map", "Choose another parameter for one of them"});
         for (const PhaseAxis* axis : {&m_data.x, &m_data.y})
             if (axis->id == "budget" && !card.usesBudget)
-                throw Error({card.name + " takes no budget", "phase_map", "Choose a parameter of it for the axis", {}});
+                throw Error({card.name + " takes no budget", "phase_map", "Choose a parameter of it for the axis"});
     }
 
     /// Sets one axis for a pane; a parameter that its policy lacks is ignored.

@@ -49,7 +49,7 @@ public:
     explicit DiffMaker(const ViewDataWork& work) : ViewDataWork(work) {
         const PaneRequest& shown = request.shownPane();
         if (!shown.recordedPath.empty())
-            throw Error({"a recorded list has no variants", {}, "Make a pane with a policy the active one", {}});
+            throw Error({"a recorded list has no variants", {}, "Make a pane with a policy the active one"});
         m_run = shown.run;
         m_pane = m_run.policy.values;
         const PolicyCard& card = policyById(m_run.policy.policy).card();

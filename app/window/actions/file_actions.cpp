@@ -13,7 +13,6 @@
 #include <QFileDialog>
 #include <QFileInfo>
 #include <QSettings>
-#include <QTimer>
 
 namespace kvscope {
 
@@ -59,10 +58,10 @@ FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* pa
         m_notices.show("changed", NoticeStrip::Tone::Notice,
                        tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()), tr("Reload"),
                        [this] { reload(); });
-        // Replacing a file removes the watch, so it is added again.
-        QTimer::singleShot(500, this, [this, path] {
-            if (QFile::exists(path)) m_watcher.addPath(path);
-        });
+    });
+    // A file that is replaced loses its watch; its folder changes when it is there again.
+    connect(&m_watcher, &QFileSystemWatcher::directoryChanged, this, [this] {
+        if (m_workbench.capture()) m_watcher.addPath(fromUtf8(m_workbench.capture()->info().path));
     });
 }
 
@@ -221,10 +220,11 @@ bool FileActions::saveAs() {
 
 void FileActions::watchCapture() {
     if (!m_watcher.files().isEmpty()) m_watcher.removePaths(m_watcher.files());
+    if (!m_watcher.directories().isEmpty()) m_watcher.removePaths(m_watcher.directories());
     m_notices.dismiss("changed");
     if (!m_workbench.capture()) return;
     const QString path = fromUtf8(m_workbench.capture()->info().path);
-    m_watcher.addPath(path);
+    m_watcher.addPaths({path, QFileInfo(path).path()});
     if (m_sessionPath.isEmpty()) remember(path);
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <numeric>
 
 namespace kvscope {
 
@@ -51,13 +52,9 @@ bool selectNextSegment(Workbench& workbench, SegmentKind kind) {
     const TokenIndex after = selected.empty() ? -1 : selected.front();
     auto next = std::find_if(segments.begin(), segments.end(), [&](const Segment& s) { return s.begin > after; });
     if (next == segments.end()) next = segments.begin();
-    workbench.change(
-        [&](Session& s) {
-            s.selected.clear();
-            for (TokenIndex token = next->begin; token < next->end; ++token) s.selected.push_back(token);
-            s.selectionName = segmentName(kind);
-        },
-        QObject::tr("Selection"));
+    std::vector<TokenIndex> tokens(static_cast<std::size_t>(next->end - next->begin));
+    std::iota(tokens.begin(), tokens.end(), next->begin);
+    workbench.change([&](Session& s) { select(s, tokens, std::string(segmentName(kind))); }, QObject::tr("Selection"));
     return true;
 }
 

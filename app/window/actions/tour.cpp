@@ -78,8 +78,7 @@ Tour::Tour(QWidget& window, std::vector<Step> steps)
     column->setContentsMargins(px(16), px(12), px(16), px(12));
     column->setSpacing(px(6));
     m_title = roleLabel({}, "policyTitle", this);
-    m_text = roleLabel({}, "fact", this);
-    m_text->setWordWrap(true);
+    m_text = wrappedLabel({}, "fact", this);
     column->addWidget(m_title);
     column->addWidget(m_text);
     auto* row = new QHBoxLayout;

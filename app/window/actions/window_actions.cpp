@@ -8,11 +8,12 @@
 #include "app/window/actions/token_search.h"
 #include "app/window/actions/window_commands.h"
 #include "app/window/canvas/policy_menu.h"
+#include "app/window/canvas/view_canvas.h"
 #include "app/window/canvas/view_options.h"
 #include "app/window/docks/dock_layout.h"
-#include "app/window/style/interface_scales.h"
 #include "app/window/style/number_text.h"
 #include "app/window/style/system_theme.h"
+#include "app/window/style/window_size.h"
 #include "app/workbench/step_driver.h"
 
 #include <QAction>
@@ -24,6 +25,7 @@
 #include <QSettings>
 
 #include <algorithm>
+#include <functional>
 
 namespace kvscope {
 
@@ -69,6 +71,12 @@ QAction* WindowActions::byName(const QString& name) const {
     return found == m_all.end() ? nullptr : *found;
 }
 
+template <class Command> std::function<void()> WindowActions::onCanvas(Command command) const {
+    return [this, command] {
+        if (ViewCanvas* canvas = m_commands.currentCanvas()) std::invoke(command, *canvas);
+    };
+}
+
 void WindowActions::addFileActions() {
     add("open", tr("&Open…"), {QKeySequence("Ctrl+O")}, [this] { m_files.openWithDialog(); });
     add("openBeside", tr("Open &beside…"), {QKeySequence("Ctrl+Shift+O")}, [this] { m_files.openBesideWithDialog(); });
@@ -76,7 +84,7 @@ void WindowActions::addFileActions() {
     add("save", tr("&Save session"), {QKeySequence("Ctrl+S")}, [this] { m_files.save(); });
     add("saveAs", tr("Save session &as…"), {QKeySequence("Ctrl+Shift+S")}, [this] { m_files.saveAs(); });
     add("addRecorded", tr("Add a recorded &list…"), {}, [this] { m_files.addRecordedWithDialog(); });
-    add("export", tr("&Export…"), {QKeySequence("Ctrl+E")}, [this] { m_commands.exportCurrent(); });
+    add("export", tr("&Export…"), {QKeySequence("Ctrl+E")}, onCanvas(&ViewCanvas::exportWanted));
     add("report", tr("Export re&port…"), {}, [this] { m_commands.exportReport(); });
     add("close", tr("&Close"), {QKeySequence("Ctrl+W")}, [this] { m_files.closeCapture(); });
     add("quit", tr("&Quit"), {QKeySequence("Ctrl+Q")}, [this] { m_window.close(); });
@@ -85,30 +93,28 @@ void WindowActions::addFileActions() {
 void WindowActions::addEditActions() {
     add("undo", tr("&Undo"), {QKeySequence("Ctrl+Z")}, [this] { m_workbench.undo(); });
     add("redo", tr("&Redo"), {QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")}, [this] { m_workbench.redo(); });
-    add("copyImage", tr("&Copy image"), {QKeySequence("Ctrl+C")}, [this] { m_commands.copyCurrent(false); });
-    add("copyData", tr("Copy &data"), {QKeySequence("Ctrl+Shift+C")}, [this] { m_commands.copyCurrent(true); });
+    add("copyImage", tr("&Copy image"), {QKeySequence("Ctrl+C")}, onCanvas(&ViewCanvas::copyImage));
+    add("copyData", tr("Copy &data"), {QKeySequence("Ctrl+Shift+C")}, onCanvas(&ViewCanvas::copyData));
     add("find", tr("&Find token or text"), {QKeySequence("Ctrl+F")}, [this] { m_commands.focusFind(); });
     add("findNext", tr("Find &next"), {QKeySequence("F3")}, [this] { m_commands.findNext(); });
     add("selectNeedle", tr("Select the &needle"), {QKeySequence("N")},
         [this] { selectNextSegment(m_workbench, SegmentKind::Needle); });
     add("selectionBack", tr("Pre&vious selection"), {QKeySequence("Ctrl+[")}, [this] { stepSelection(-1); });
     add("selectionForward", tr("Ne&xt selection"), {QKeySequence("Ctrl+]")}, [this] { stepSelection(1); });
-    add("lasso", tr("Select with a &lasso"), {QKeySequence("L")}, [this] { m_commands.armLasso(); });
+    add("lasso", tr("Select with a &lasso"), {QKeySequence("L")}, onCanvas(&ViewCanvas::armLasso));
     add("clear", tr("Clear the selection"), {QKeySequence("Esc")}, [this] { m_commands.escape(); });
 }
 
 void WindowActions::addViewActions() {
-    add("explore", tr("&Explore head"), {QKeySequence("Ctrl+1")},
-        [this] { m_commands.setLayoutTo(WindowLayout::ExploreHead); });
+    add("explore", tr("&Explore head"), {QKeySequence("Ctrl+1")}, [this] { setLayout(WindowLayout::ExploreHead); });
     add("compare", tr("&Compare policies"), {QKeySequence("Ctrl+2")},
-        [this] { m_commands.setLayoutTo(WindowLayout::ComparePolicies); });
-    add("teach", tr("&Teach"), {QKeySequence("Ctrl+3")}, [this] { m_commands.setLayoutTo(WindowLayout::Teach); });
-    add("wholeModel", tr("&Whole model"), {QKeySequence("Ctrl+4")},
-        [this] { m_commands.setLayoutTo(WindowLayout::WholeModel); });
-    add("data", tr("Show the &data"), {QKeySequence("Ctrl+D")}, [this] { m_commands.showDataOfCurrent(); });
-    add("resetView", tr("&Reset view"), {QKeySequence("Home")}, [this] { m_commands.resetCurrent(); });
-    add("frame", tr("&Frame the selection"), {QKeySequence("F")}, [this] { m_commands.frameCurrent(); });
-    add("range", tr("Ran&ge…"), {}, [this] { m_commands.showRange(); });
+        [this] { setLayout(WindowLayout::ComparePolicies); });
+    add("teach", tr("&Teach"), {QKeySequence("Ctrl+3")}, [this] { setLayout(WindowLayout::Teach); });
+    add("wholeModel", tr("&Whole model"), {QKeySequence("Ctrl+4")}, [this] { setLayout(WindowLayout::WholeModel); });
+    add("data", tr("Show the &data"), {QKeySequence("Ctrl+D")}, onCanvas(&ViewCanvas::dataWanted));
+    add("resetView", tr("&Reset view"), {QKeySequence("Home")}, onCanvas(&ViewCanvas::resetView));
+    add("frame", tr("&Frame the selection"), {QKeySequence("F")}, onCanvas(&ViewCanvas::frameSelection));
+    add("range", tr("Ran&ge…"), {}, onCanvas(&ViewCanvas::showRange));
     add("resetPanels", tr("Reset the arrangement"), {}, [this] { m_commands.docks()->reset(); });
     add("larger", tr("&Larger"), {QKeySequence("Ctrl++"), QKeySequence("Ctrl+=")}, [this] { stepScale(1); });
     add("smaller", tr("&Smaller"), {QKeySequence("Ctrl+-")}, [this] { stepScale(-1); });
@@ -202,9 +208,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     }
     QMenu* policies = bar->addMenu(tr("&Policies"));
     m_policies = policies->addMenu(tr("&Add a pane"));
-    fillPolicyMenu(m_policies, [this](const PolicySpec& spec) {
-        m_workbench.change([&](Session& s) { addPane(s, {spec, {}, {}}); }, tr("Add pane"));
-    });
+    fillPolicyMenu(m_policies, m_workbench);
     fill(policies, {"addRecorded", "removePane"});
     fill(bar->addMenu(tr("&Steps")),
          {"playSteps", "stepBack", "stepForward", "-", "stepFirst", "stepLast", "-", "reducedMotion"});
@@ -316,6 +320,10 @@ void WindowActions::stepScale(int by) {
                                                  static_cast<std::ptrdiff_t>(kInterfaceScales.size()) - 1);
     const double scale = by == 0 ? 1 : kInterfaceScales[static_cast<std::size_t>(next)];
     m_workbench.change([&](Session& s) { s.look.scale = scale; }, tr("Interface scale"));
+}
+
+void WindowActions::setLayout(WindowLayout layout) {
+    m_workbench.change([&](Session& s) { s.layout = layout; }, tr("Layout"));
 }
 
 void WindowActions::setTheme(ThemeChoice choice) {

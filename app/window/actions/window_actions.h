@@ -38,6 +38,8 @@ public:
 private:
     QAction* add(const char* name, const QString& text, const QList<QKeySequence>& keys,
                  const std::function<void()>& run);
+    /// A command on the canvas that commands apply to; without one nothing happens.
+    template <class Command> std::function<void()> onCanvas(Command command) const;
     void addFileActions();
     void addEditActions();
     void addViewActions();
@@ -53,6 +55,7 @@ private:
     void stepSelection(int by);
     void stepScale(int by);
     void setTheme(ThemeChoice choice);
+    void setLayout(WindowLayout layout);
 
     QWidget& m_window;
     WindowCommands& m_commands;

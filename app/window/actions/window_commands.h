@@ -1,13 +1,12 @@
 #pragma once
 
-#include "app/study/session.h"
-
 #include <vector>
 
 namespace kvscope {
 
 class DockLayout;
 class StepDriver;
+class ViewCanvas;
 struct LessonFile;
 
 /// The commands of the window as an interface, so that actions do not depend on the window.
@@ -16,14 +15,7 @@ public:
     virtual DockLayout* docks() const = 0;
     virtual StepDriver* steps() const = 0;
     virtual const std::vector<LessonFile>& lessons() const = 0;
-
-    virtual void setLayoutTo(WindowLayout layout) = 0;
-    virtual void exportCurrent() = 0;
-    virtual void copyCurrent(bool data) = 0;
-    virtual void showDataOfCurrent() = 0;
-    virtual void resetCurrent() = 0;
-    virtual void frameCurrent() = 0;
-    virtual void armLasso() = 0; ///< the next drag over the current view draws a lasso
+    virtual ViewCanvas* currentCanvas() const = 0; ///< that commands apply to; may be null
     virtual void focusFind() = 0;
     virtual void findNext() = 0;
     virtual void showGoTo() = 0;
@@ -34,7 +26,6 @@ public:
     virtual void showKeys() = 0;
     virtual void showManual() = 0;
     virtual void showAbout() = 0;
-    virtual void showRange() = 0;
 
 protected:
     ~WindowCommands() = default;

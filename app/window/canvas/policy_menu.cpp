@@ -2,6 +2,7 @@
 #include "app/window/canvas/policy_menu.h"
 
 #include "app/window/style/number_text.h"
+#include "app/workbench/workbench.h"
 #include "core/policies/policy.h"
 
 #include <QMenu>
@@ -28,25 +29,23 @@ void fillVariantMenu(QMenu* menu, const PolicySpec& current, const std::function
     }
 }
 
-void fillPolicyMenu(QMenu* menu, const std::function<void(const PolicySpec&)>& chosen) {
-    menu->clear();
+void fillPolicyMenu(QMenu* menu, Workbench& workbench) {
     menu->setToolTipsVisible(true);
+    const auto add = [&](QMenu* to, const std::string& name, const PolicySpec& spec) {
+        return to->addAction(fromUtf8(name), menu, [&workbench, spec] {
+            workbench.change([&](Session& s) { addPane(s, {spec, {}, {}}); }, QObject::tr("Add pane"));
+        });
+    };
     for (const Policy* policy : allPolicies()) {
         const PolicyCard& card = policy->card();
         if (card.variants.size() < 2) {
-            QAction* action = menu->addAction(fromUtf8(card.name));
-            action->setToolTip(fromUtf8(card.summary));
-            QObject::connect(action, &QAction::triggered, menu,
-                             [chosen, id = card.id] { chosen(specOfVariant(id, {})); });
+            add(menu, card.name, specOfVariant(card.id, {}))->setToolTip(fromUtf8(card.summary));
             continue;
         }
         QMenu* variants = menu->addMenu(fromUtf8(card.name));
         variants->setToolTip(fromUtf8(card.summary));
-        for (const PolicyVariant& variant : card.variants) {
-            QAction* action = variants->addAction(fromUtf8(variant.label.empty() ? variant.id : variant.label));
-            QObject::connect(action, &QAction::triggered, menu,
-                             [chosen, policy = card.id, id = variant.id] { chosen(specOfVariant(policy, id)); });
-        }
+        for (const PolicyVariant& variant : card.variants)
+            add(variants, variant.label.empty() ? variant.id : variant.label, specOfVariant(card.id, variant.id));
     }
 }
 

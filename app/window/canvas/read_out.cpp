@@ -4,6 +4,7 @@
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
+#include "views/common/view_facts.h"
 
 #include <QGridLayout>
 #include <QHBoxLayout>
@@ -16,17 +17,6 @@
 namespace kvscope {
 
 namespace {
-
-QString segmentOf(const TokenTable& tokens, TokenIndex token) {
-    const Segment* innermost = nullptr;
-    for (const Segment& segment : tokens.segments)
-        if (token >= segment.begin && token < segment.end &&
-            (!innermost || segment.end - segment.begin <= innermost->end - innermost->begin))
-            innermost = &segment;
-    return innermost ? QString::fromUtf8(segmentName(innermost->kind).data(),
-                                         static_cast<qsizetype>(segmentName(innermost->kind).size()))
-                     : QString();
-}
 
 /// The state mark of the design: filled blue circle, hollow orange circle, filled square.
 QPixmap stateMark(const TokenDecision& decision) {
@@ -81,7 +71,7 @@ void ReadOut::fill() {
     const QString head = QString("%1  “%2”").arg(countText(m_token), fromUtf8(displayText(tokens.textOf(m_token))));
     auto* title = roleLabel(head, "strong", m_body);
     m_grid->addWidget(title, 0, 0, 1, 3);
-    const QString segment = segmentOf(tokens, m_token);
+    const QString segment = fromUtf8(segmentOf(*input.capture, m_token));
     m_grid->addWidget(roleLabel(m_pinned ? segment + tr("  pinned, Esc releases") : segment, "quiet", m_body), 1, 0, 1,
                       3);
     m_lines = {head, segment};

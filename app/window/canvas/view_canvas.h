@@ -32,6 +32,9 @@ public:
     void resetView();
     void frameSelection(); ///< shows the selected tokens as large as they fit
     void showRange();      ///< opens the range dialog; views without axes have none
+    void armLasso() { m_canvas->armLasso(); }
+    void copyImage(); ///< and the finding as text
+    void copyData();
     void releaseReadOut();
     bool hasLockedCell() const;
     bool releaseCell(); ///< unlocks the locked cell; false: none was locked
@@ -72,8 +75,6 @@ private:
     void scrollBy(double delta);
     void dragHandle(const PickId& handle, const QPointF& at, bool finished);
     void showMenu(const QPoint& globalPosition);
-    void copyImage();
-    void copyData();
     void nudge(int tokens);
     bool moveLockedCell(int across, int down);
 

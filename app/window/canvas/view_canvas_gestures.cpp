@@ -1,5 +1,4 @@
 // Effects of gestures on the session, which are the same in every view.
-#include "app/window/canvas/help_dialog.h"
 #include "app/window/canvas/range_dialog.h"
 #include "app/window/canvas/range_math.h"
 #include "app/window/canvas/view_canvas.h"
@@ -7,10 +6,14 @@
 #include "app/window/canvas/view_table_model.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/style/trap_links.h"
 
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QMenu>
+#include <QMimeData>
+#include <QTextBrowser>
+#include <QVBoxLayout>
 
 #include <algorithm>
 #include <iterator>
@@ -33,11 +36,22 @@ void select(Workbench& workbench, std::vector<TokenIndex> tokens, const QString&
     makeSet(tokens);
     workbench.change(
         [&](Session& s) {
-            if (s.selected == tokens) return;
-            s.selected = tokens;
-            s.selectionName.clear();
+            if (s.selected != tokens) kvscope::select(s, tokens);
         },
         QObject::tr("Selection"), mergeKey);
+}
+
+/// What the view shows and how to read it. Not modal, so that the page can be read beside the view.
+void showHelp(const View& view, QWidget* window) {
+    auto* dialog = new QDialog(window);
+    dialog->setAttribute(Qt::WA_DeleteOnClose);
+    dialog->setWindowTitle(fromUtf8(view.card().name));
+    dialog->resize(px(520), px(420));
+    auto* page = new QTextBrowser(dialog);
+    page->setOpenExternalLinks(true);
+    page->setMarkdown(withTrapLinks(fromUtf8(view.card().help)));
+    (new QVBoxLayout(dialog))->addWidget(page);
+    dialog->show();
 }
 
 } // namespace
@@ -222,7 +236,12 @@ void ViewCanvas::frameSelection() {
     if (const auto range = rangeAround(scene, selected)) m_workbench.setRange(m_view, range);
 }
 
-void ViewCanvas::copyImage() { QGuiApplication::clipboard()->setImage(m_canvas->grabFramebuffer()); }
+void ViewCanvas::copyImage() {
+    auto* content = new QMimeData;
+    content->setText(finding());
+    content->setImageData(m_canvas->grabFramebuffer());
+    QGuiApplication::clipboard()->setMimeData(content);
+}
 
 void ViewCanvas::copyData() { QGuiApplication::clipboard()->setText(tableAsTsv(table())); }
 
@@ -245,9 +264,7 @@ void ViewCanvas::showMenu(const QPoint& at) {
         addOptionEntries(&menu, m_workbench, m_view);
     }
     menu.addSeparator();
-    menu.addAction(tr("How to read this view…"), this, [this] {
-        (new HelpDialog(fromUtf8(m_view.card().name), fromUtf8(m_view.card().help), window()))->show();
-    });
+    menu.addAction(tr("How to read this view…"), this, [this] { showHelp(m_view, window()); });
     menu.exec(at);
 }
 

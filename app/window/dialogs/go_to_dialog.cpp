@@ -54,9 +54,8 @@ GoToDialog::GoToDialog(Workbench& workbench, QWidget* parent) : QDialog(parent),
     m_layer->setText(QString::number(now.layer.value));
     m_kvHead->setPlaceholderText(QString::number(now.kvHead.value));
     m_queryHead->setPlaceholderText(QString::number(now.queryHead.value));
-    m_why = roleLabel({}, "error", this);
+    m_why = wrappedLabel({}, "error", this);
     m_why->setObjectName("goToWhy");
-    m_why->setWordWrap(true);
     grid->addWidget(m_why, 5, 0, 1, 2);
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Close, this);
     buttons->button(QDialogButtonBox::Ok)->setText(tr("Go"));
@@ -104,10 +103,7 @@ bool GoToDialog::apply() {
             if (layer) s.layer = LayerIndex(*layer);
             if (kvHead) chooseKvHead(s, KvHeadIndex(*kvHead), *capture);
             if (queryHead) chooseQueryHead(s, QueryHeadIndex(*queryHead), *capture);
-            if (key) {
-                s.selected = {static_cast<TokenIndex>(*key)};
-                s.selectionName.clear();
-            }
+            if (key) select(s, {static_cast<TokenIndex>(*key)});
             if (key && query) {
                 s.look.ranges[viewAt(ViewPlace::BesidePane).card().id] = around(*key, *query, info.numTokens);
                 setViewOption(s, viewAt(ViewPlace::BesidePane).card().id, "cell",

@@ -180,12 +180,12 @@ void BudgetBar::applyPlace(QLineEdit* field) {
     const auto capture = m_workbench.capture();
     try {
         if (!whole)
-            throw Error({"A whole number is needed", field->accessibleName().toStdString(), "indices start at 0", ""});
+            throw Error({"A whole number is needed", field->accessibleName().toStdString(), "indices start at 0"});
         if (field == m_layer) info.layerInfo(LayerIndex(value));
         const int limit = field == m_kvHead ? info.numKvHeads : info.numQueryHeads;
         if (field != m_layer && (value < 0 || value >= limit))
             throw Error({"The head is not in this capture", field->accessibleName().toStdString(),
-                         "choose 0 to " + std::to_string(limit - 1), ""});
+                         "choose 0 to " + std::to_string(limit - 1)});
         m_workbench.change(
             [&](Session& s) {
                 if (field == m_layer)

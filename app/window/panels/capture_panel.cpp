@@ -44,8 +44,7 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
     heading->addWidget(makeMeasureBox(), 1);
     headsBox->addLayout(heading);
     headsBox->addWidget(new HeadPicker(workbench, this));
-    auto* scale = roleLabel(tr("rows: layers, columns: KV heads"), "quiet", this);
-    scale->setWordWrap(true);
+    auto* scale = wrappedLabel(tr("rows: layers, columns: KV heads"), "quiet", this);
     headsBox->addWidget(scale);
     column->addLayout(headsBox);
     column->addStretch();

@@ -5,6 +5,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/token_decision.h"
+#include "views/common/view_facts.h"
 
 #include <QVBoxLayout>
 
@@ -25,10 +26,9 @@ DecisionBlock::DecisionBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(px(18), px(10), px(16), px(10));
     column->setSpacing(px(4));
-    m_hint = roleLabel(
+    m_hint = wrappedLabel(
         tr("Point at a token or select one: its rank, its score and the budget at which it flips stand here."), "quiet",
         this);
-    m_hint->setWordWrap(true);
     column->addWidget(m_hint);
     m_verdict = roleLabel({}, "section", this);
     m_verdict->setObjectName("verdict");
@@ -46,8 +46,8 @@ DecisionBlock::DecisionBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
 
 void DecisionBlock::refresh() {
     const ViewInput input = m_workbench.viewInput();
-    const auto active = static_cast<std::size_t>(input.activePane);
-    const PaneData* pane = active < input.panes.size() && input.panes[active].result ? &input.panes[active] : nullptr;
+    const PaneData* pane = activePane(input);
+    if (pane && !pane->result) pane = nullptr;
     TokenIndex token = input.focus.hovered;
     if (token < 0 && !input.focus.selected.empty()) token = input.focus.selected.front();
     m_facts->setVisible(pane && token >= 0);

@@ -68,13 +68,11 @@ ExplanationPanel::ExplanationPanel(Workbench& workbench, StepDriver& steps, QWid
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(px(18), px(12), px(16), px(16));
     column->setSpacing(px(6));
-    m_name = roleLabel({}, "policyTitle", this);
+    m_name = wrappedLabel({}, "policyTitle", this);
     m_name->setObjectName("explanationName");
-    m_name->setWordWrap(true);
     column->addWidget(m_name);
-    m_paper = roleLabel({}, "quiet", this);
+    m_paper = wrappedLabel({}, "quiet", this);
     m_paper->setObjectName("explanationPaper");
-    m_paper->setWordWrap(true);
     column->addWidget(m_paper);
     m_text = new QLabel(this);
     m_text->setObjectName("explanation");

@@ -18,8 +18,7 @@ void FactGrid::show(const Facts& facts) {
     for (int i = 0; i < std::max(m_grid->count() / 2, static_cast<int>(facts.size())); ++i) {
         if (2 * i >= m_grid->count()) {
             const int row = i;
-            QLabel* label = roleLabel({}, "fact", this);
-            label->setWordWrap(true); // beside a long value in a narrow panel
+            QLabel* label = wrappedLabel({}, "fact", this); // beside a long value in a narrow panel
             m_grid->addWidget(label, row, 0);
             m_grid->addWidget(numberLabel(12, QFont::Normal, this), row, 1);
         }

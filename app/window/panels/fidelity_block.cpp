@@ -5,6 +5,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/head_means.h"
+#include "views/common/view_facts.h"
 
 #include <QHBoxLayout>
 #include <QVBoxLayout>
@@ -40,8 +41,7 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     column->addWidget(m_facts);
     m_evaluationNote = roleLabel({}, "quiet", this);
     column->addWidget(m_evaluationNote);
-    m_notes = roleLabel({}, "quiet", this);
-    m_notes->setWordWrap(true);
+    m_notes = wrappedLabel({}, "quiet", this);
     column->addWidget(m_notes);
     column->addStretch();
 
@@ -107,8 +107,8 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
 
 void FidelityBlock::refresh() {
     const ViewInput input = m_workbench.viewInput();
-    const auto active = static_cast<std::size_t>(input.activePane);
-    const PaneData* pane = active < input.panes.size() && input.panes[active].result ? &input.panes[active] : nullptr;
+    const PaneData* pane = activePane(input);
+    if (pane && !pane->result) pane = nullptr;
     const double error =
         pane ? meanErrorOf(*pane->result, *input.capture, input.kvHead) : std::numeric_limits<double>::quiet_NaN();
     m_lead->setText(pane && pane->result->fidelity ? errorText(error) : QString("–"));

@@ -9,8 +9,6 @@
 #include <QSettings>
 #include <QVBoxLayout>
 
-#include <algorithm>
-
 namespace kvscope {
 
 namespace {
@@ -68,9 +66,8 @@ void LessonList::refresh() {
         m_rows->addWidget(rowOf(file, file.lesson.title == open));
     }
     if (m_lessons.empty()) {
-        QLabel* none = roleLabel(tr("The lessons were not found beside the program: they lie in resources/lessons."),
-                                 "quiet", this);
-        none->setWordWrap(true);
+        QLabel* none = wrappedLabel(tr("The lessons were not found beside the program: they lie in resources/lessons."),
+                                    "quiet", this);
         m_rows->addWidget(none);
     }
 }

@@ -18,12 +18,6 @@ namespace {
 
 constexpr const char* kAnswerSlot = "lesson";
 
-QLabel* wrapped(const QString& text, const char* role, QWidget* parent) {
-    QLabel* label = roleLabel(text, role, parent);
-    label->setWordWrap(true);
-    return label;
-}
-
 /// A button with a text of several lines, which push buttons lack.
 QPushButton* stopButton(const QString& text, QWidget* parent) {
     auto* button = new QPushButton(parent);
@@ -33,7 +27,7 @@ QPushButton* stopButton(const QString& text, QWidget* parent) {
     button->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Minimum);
     auto* row = new QHBoxLayout(button);
     row->setContentsMargins(px(10), px(6), px(8), px(6));
-    QLabel* label = wrapped(text, "fact", button);
+    QLabel* label = wrappedLabel(text, "fact", button);
     label->setAttribute(Qt::WA_TransparentForMouseEvents);
     row->addWidget(label);
     return button;
@@ -100,15 +94,15 @@ void LessonPanel::build() {
     auto* column = static_cast<QVBoxLayout*>(m_body->layout());
     if (!m_lesson) {
         column->addWidget(
-            wrapped(tr("No lesson is open. Choose one on the left, or in Help > Lessons."), "fact", m_body));
-        m_verdict = wrapped({}, "error", m_body);
+            wrappedLabel(tr("No lesson is open. Choose one on the left, or in Help > Lessons."), "fact", m_body));
+        m_verdict = wrappedLabel({}, "error", m_body);
         column->addWidget(m_verdict);
         column->addStretch();
         return;
     }
-    column->addWidget(wrapped(fromUtf8(m_lesson->title), "policyTitle", m_body));
-    column->addWidget(wrapped(fromUtf8(m_lesson->paper), "quiet", m_body));
-    auto* text = wrapped(fromUtf8(m_lesson->text), "fact", m_body);
+    column->addWidget(wrappedLabel(fromUtf8(m_lesson->title), "policyTitle", m_body));
+    column->addWidget(wrappedLabel(fromUtf8(m_lesson->paper), "quiet", m_body));
+    auto* text = wrappedLabel(fromUtf8(m_lesson->text), "fact", m_body);
     text->setObjectName("lessonText");
     text->setTextFormat(Qt::MarkdownText);
     text->setTextInteractionFlags(Qt::TextSelectableByMouse);
@@ -139,7 +133,7 @@ void LessonPanel::buildStops() {
 void LessonPanel::buildQuestion() {
     auto* column = static_cast<QVBoxLayout*>(m_body->layout());
     column->addWidget(roleLabel(tr("PREDICT"), "section", m_body));
-    column->addWidget(wrapped(fromUtf8(m_lesson->question), "label", m_body));
+    column->addWidget(wrappedLabel(fromUtf8(m_lesson->question), "label", m_body));
     m_choices = new QButtonGroup(m_body);
     for (int i = 0; i < static_cast<int>(m_lesson->choices.size()); ++i) {
         auto* choice = new QRadioButton(fromUtf8(m_lesson->choices[static_cast<std::size_t>(i)].text), m_body);
@@ -153,9 +147,9 @@ void LessonPanel::buildQuestion() {
     m_show->setEnabled(false);
     m_show->setToolTip(tr("Choose first. The answer is computed from what is shown."));
     column->addWidget(m_show);
-    m_verdict = wrapped({}, "label", m_body);
+    m_verdict = wrappedLabel({}, "label", m_body);
     m_verdict->setObjectName("lessonVerdict");
-    m_answer = wrapped({}, "fact", m_body);
+    m_answer = wrappedLabel({}, "fact", m_body);
     m_answer->setObjectName("lessonAnswer");
     m_answer->setTextInteractionFlags(Qt::TextSelectableByMouse);
     column->addWidget(m_verdict);

@@ -39,16 +39,10 @@ std::vector<std::string> rowOf(const ViewInput& input, const PaneData& pane) {
 } // namespace
 
 ViewTable metricsOf(const ViewInput& input) {
-    ViewTable table;
-    table.columns = {"pane", "error", "mass", "kept", "of seen", "layer stores", "selected"};
-    auto rows = std::make_shared<std::vector<std::vector<std::string>>>();
+    std::vector<std::vector<std::string>> rows;
     if (input.capture)
-        for (const PaneData& pane : input.panes) rows->push_back(rowOf(input, pane));
-    table.rowCount = static_cast<std::int64_t>(rows->size());
-    table.cell = [rows](std::int64_t row, int column) {
-        return (*rows)[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
-    };
-    return table;
+        for (const PaneData& pane : input.panes) rows.push_back(rowOf(input, pane));
+    return tableOf({"pane", "error", "mass", "kept", "of seen", "layer stores", "selected"}, std::move(rows));
 }
 
 MetricsTable::MetricsTable(Workbench& workbench, QWidget* parent)

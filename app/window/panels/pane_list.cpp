@@ -44,9 +44,7 @@ PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_w
     m_add->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
     auto* menu = new QMenu(m_add);
     m_add->setMenu(menu);
-    fillPolicyMenu(menu, [this](const PolicySpec& spec) {
-        m_workbench.change([&](Session& s) { addPane(s, {spec, {}, {}}); }, tr("Add pane"));
-    });
+    fillPolicyMenu(menu, m_workbench);
     column->addWidget(m_add);
     connect(&m_workbench, &Workbench::sessionChanged, this, &PaneList::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, &PaneList::refresh); // who made a recorded list is known now

@@ -51,8 +51,7 @@ ParameterRow::ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidg
         buildText();
     else
         buildNumber();
-    m_message = roleLabel({}, "error", this);
-    m_message->setWordWrap(true);
+    m_message = wrappedLabel({}, "error", this);
     m_message->setVisible(false);
     grid->addWidget(m_message, 2, 1, 1, 3);
     setToolTip(helpText());
@@ -80,9 +79,8 @@ QLabel* ParameterRow::nameLabel() {
     if (!m_spec.symbol.empty())
         name += QString(" <i style='color:%1; font-weight:400'>%2</i>")
                     .arg(qColor(chrome().text3).name(), fromUtf8(m_spec.symbol).toHtmlEscaped());
-    QLabel* label = roleLabel(name, "label", this);
+    QLabel* label = wrappedLabel(name, "label", this);
     label->setTextFormat(Qt::RichText);
-    label->setWordWrap(true);
     return label;
 }
 

@@ -9,8 +9,6 @@
 
 #include <QHBoxLayout>
 
-#include <algorithm>
-
 namespace kvscope {
 
 namespace {
@@ -23,11 +21,10 @@ QString selectionText(const ViewInput& input) {
     if (selected.empty()) return {};
     const QString name = input.focus.selectionName.empty() ? QString() : fromUtf8(input.focus.selectionName) + ", ";
     const QString text = QObject::tr("selected: %1%2 tokens").arg(name, countText(std::ssize(selected)));
-    const auto active = static_cast<std::size_t>(input.activePane);
-    if (active >= input.panes.size() || !input.panes[active].result) return text;
-    const PaneData& pane = input.panes[active];
+    const PaneData* pane = activePane(input);
+    if (!pane || !pane->result) return text;
     return text +
-           QObject::tr(", %1 kept by %2").arg(countText(keptAmong(input, pane, selected))).arg(QChar(pane.letter));
+           QObject::tr(", %1 kept by %2").arg(countText(keptAmong(input, *pane, selected))).arg(QChar(pane->letter));
 }
 
 QString headText(const ViewInput& input) {
@@ -93,15 +90,11 @@ void StatusLine::refresh() {
                             .arg(countText(info.numTokens))
                             .arg(info.headDim)
                             .arg(QString::fromUtf8(storedTypeName(info.layerInfo(input.layer).storedType).data()))};
-    const auto active = static_cast<std::size_t>(input.activePane);
-    if (active < input.panes.size()) {
-        const PaneData& pane = input.panes[active];
-        QString policy =
-            QString("%1 %2 %3").arg(QChar(pane.letter)).arg(fromUtf8(pane.policyName), fromUtf8(pane.variant));
-        if (pane.result) policy += QString(" · N %1").arg(countText(pane.result->requested));
-        left += policy;
-        if (pane.result) {
-            const StageTimes& times = pane.result->times;
+    if (const PaneData* pane = activePane(input)) {
+        left += QString("%1 %2 %3").arg(QChar(pane->letter)).arg(fromUtf8(pane->policyName), fromUtf8(pane->variant));
+        if (pane->result) {
+            left.last() += QString(" · N %1").arg(countText(pane->result->requested));
+            const StageTimes& times = pane->result->times;
             right += tr("features %1%2 · select %3")
                          .arg(milliText(times.featuresMs), times.featuresFromCache ? tr(" (cached)") : QString(),
                               milliText(times.selectMs));

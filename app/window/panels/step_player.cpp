@@ -27,9 +27,8 @@ StepPlayer::StepPlayer(StepDriver& driver, QWidget* parent) : QWidget(parent), m
     m_title = roleLabel({}, "section", this);
     m_title->setObjectName("stepTitle");
     column->addWidget(m_title);
-    m_caption = roleLabel({}, "caption", this);
+    m_caption = wrappedLabel({}, "caption", this);
     m_caption->setObjectName("stepCaption");
-    m_caption->setWordWrap(true);
     m_caption->setAlignment(Qt::AlignLeft | Qt::AlignTop);
     m_caption->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Expanding);
     m_caption->setMinimumHeight(px(42)); // two lines, so that a short caption does not move the buttons

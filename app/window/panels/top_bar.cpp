@@ -100,12 +100,7 @@ void TopBar::findNext() {
         return;
     }
     const std::string name = m_find->text().toStdString();
-    m_workbench.change(
-        [&](Session& s) {
-            s.selected = found;
-            s.selectionName = name;
-        },
-        tr("Find"));
+    m_workbench.change([&](Session& s) { select(s, found, name); }, tr("Find"));
 }
 
 } // namespace kvscope

@@ -6,6 +6,6 @@
 
 namespace kvscope {
 
-QColor qColor(Colour colour);
+inline QColor qColor(Colour colour) { return {colour.r, colour.g, colour.b, colour.a}; }
 
 } // namespace kvscope

@@ -3,7 +3,6 @@
 #include "app/window/style/window_size.h"
 
 #include "app/window/style/appearance.h"
-#include "app/window/style/interface_scales.h"
 
 #include <algorithm>
 

@@ -2,7 +2,11 @@
 
 #include <QSize>
 
+#include <array>
+
 namespace kvscope {
+
+inline constexpr std::array kInterfaceScales = {1.0, 1.25, 1.5, 2.0}; ///< the steps of Ctrl+plus and minus
 
 /// The widths of the design: below 1360, from 1920 on, and between.
 enum class WindowSize { Narrow, Normal, Wide };

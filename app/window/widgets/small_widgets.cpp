@@ -28,6 +28,12 @@ QLabel* roleLabel(const QString& text, const char* role, QWidget* parent) {
     return label;
 }
 
+QLabel* wrappedLabel(const QString& text, const char* role, QWidget* parent) {
+    QLabel* label = roleLabel(text, role, parent);
+    label->setWordWrap(true);
+    return label;
+}
+
 QLabel* numberLabel(double designSize, int weight, QWidget* parent) {
     auto* label = new QLabel(parent);
     label->setTextFormat(Qt::PlainText);

@@ -13,6 +13,8 @@ namespace kvscope {
 
 /// A label styled by its role ("section", "fact", "quiet", "title" ...).
 QLabel* roleLabel(const QString& text, const char* role, QWidget* parent = nullptr);
+/// The same over as many lines as it needs.
+QLabel* wrappedLabel(const QString& text, const char* role, QWidget* parent = nullptr);
 /// A monospaced, right-aligned label for numbers.
 QLabel* numberLabel(double designSize = 12, int weight = QFont::Normal, QWidget* parent = nullptr);
 QFrame* separatorLine(QWidget* parent = nullptr);
