@@ -129,7 +129,7 @@ std::vector<std::string> pathsIn(const std::string& value) {
     return paths;
 }
 
-void checkAgainst(const CLI::Option& output, const std::string& path, const CLI::Option& other) {
+void checkIsOwn(const CLI::Option& output, const std::string& path, const CLI::Option& other) {
     for (const std::string& value : other.results()) {
         if (isOutput(other) && isSameFile(path, value))
             throw Error({.sentence = fmt::format("{} and {} name one file", output.get_name(), other.get_name()),
@@ -146,7 +146,7 @@ void checkOutputsAreOwn(const CLI::App& subcommand) {
     const auto options = subcommand.get_options([](const CLI::Option* option) { return option->count() > 0; });
     for (const CLI::Option* output : options)
         for (const CLI::Option* other : options)
-            if (isOutput(*output) && other != output) checkAgainst(*output, output->results().front(), *other);
+            if (isOutput(*output) && other != output) checkIsOwn(*output, output->results().front(), *other);
 }
 
 } // namespace

@@ -175,7 +175,7 @@ ViewCanvas* CanvasArea::currentCanvas() const {
 }
 
 void CanvasArea::releaseReadOuts() {
-    for (ViewCanvas* canvas : canvases()) canvas->releaseReadOut();
+    for (ViewCanvas* canvas : canvases()) canvas->readOut()->dismiss();
 }
 
 bool CanvasArea::releaseCells() {

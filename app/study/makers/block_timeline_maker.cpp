@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <memory>
+#include <numeric>
 
 namespace kvscope {
 
@@ -17,11 +18,7 @@ namespace {
 
 using Vector = std::vector<double>;
 
-double dot(const Vector& a, const Vector& b) {
-    double sum = 0;
-    for (std::size_t c = 0; c < a.size(); ++c) sum += a[c] * b[c];
-    return sum;
-}
+double dot(const Vector& a, const Vector& b) { return std::inner_product(a.begin(), a.end(), b.begin(), 0.0); }
 
 /// Running sums of the keys of one head: of all that were read, and of those that were not evicted.
 class AnchorDrift {

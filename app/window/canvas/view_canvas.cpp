@@ -158,8 +158,6 @@ void ViewCanvas::resizeEvent(QResizeEvent* event) {
 
 void ViewCanvas::resetView() { m_workbench.setRange(m_view, std::nullopt); }
 
-void ViewCanvas::releaseReadOut() { m_readOut->dismiss(); }
-
 void ViewCanvas::nudge(int tokens) {
     const auto last = static_cast<TokenIndex>(m_workbench.capture()->info().numTokens) - 1;
     const TokenIndex token = std::clamp<TokenIndex>(m_readOut->token() + tokens, 0, last);

@@ -35,7 +35,6 @@ public:
     void armLasso() { m_canvas->armLasso(); }
     void copyImage(); ///< and the finding as text
     void copyData();
-    void releaseReadOut();
     bool hasLockedCell() const;
     bool releaseCell(); ///< unlocks the locked cell; false: none was locked
 

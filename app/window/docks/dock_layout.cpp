@@ -140,15 +140,11 @@ void DockLayout::present(PanelDock* dock) {
 }
 
 bool DockLayout::toggleLeft() {
-    const std::vector<PanelDock*> left = leftDocks();
+    const auto left =
+        m_layout == WindowLayout::Teach ? std::vector{dock("lessons")} : std::vector{dock("capture"), dock("panes")};
     const bool shown = std::all_of(left.begin(), left.end(), [](PanelDock* dock) { return dock->isHidden(); });
     for (PanelDock* dock : left) dock->setVisible(shown);
     return shown;
-}
-
-std::vector<PanelDock*> DockLayout::leftDocks() const {
-    if (m_layout == WindowLayout::Teach) return {dock("lessons")};
-    return {dock("capture"), dock("panes")};
 }
 
 } // namespace kvscope

@@ -71,7 +71,6 @@ private:
     void hideAllBut(const std::vector<PanelDock*>& shown);
     bool hasOneRow() const; ///< whether text, overlap and metrics are tabs of one dock
     bool whyDockIsOnTheRight() const;
-    std::vector<PanelDock*> leftDocks() const; ///< that the rail folds
 
     QMainWindow& m_window;
     std::vector<PanelDock*> m_docks;
