@@ -3,7 +3,7 @@
 #include "app/command_line/command.h"
 #include "core/metrics/measures.h"
 #include "core/policies/policy.h"
-#include "views/common/option_needs.h"
+#include "views/common/view_options.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
-#include "views/common/option_needs.h"
+#include "views/common/view_options.h"
 
 #include <QtTest>
 

@@ -2,7 +2,7 @@
 // side.
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
-#include "views/attention_map/map_painter.h"
+#include "views/attention_map/map_picture.h"
 #include "views/common/pane_identity.h"
 #include "views/common/policy_style.h"
 #include "views/phase_map/phase_map_data.h"

@@ -8,7 +8,7 @@
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
 #include "views/scene/scene_builder.h"
-#include "views/token_strip/strip_layout.h"
+#include "views/token_strip/strip_picture.h"
 #include "views/view.h"
 
 #include <algorithm>

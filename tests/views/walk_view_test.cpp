@@ -6,7 +6,7 @@
 #include "tests/views/view_test.h"
 #include "views/view.h"
 #include "views/walk/walk_data.h"
-#include "views/walk/walk_steps.h"
+#include "views/walk/walk_picture.h"
 
 #include <QtTest>
 

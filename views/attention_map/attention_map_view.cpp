@@ -1,11 +1,8 @@
 // The attention map as a view: options, layout, finding, facts.
 #include "core/parameters/parameter_rows.h"
 #include "views/attention_map/map_cell.h"
-#include "views/attention_map/map_facts.h"
-#include "views/attention_map/map_inset.h"
-#include "views/attention_map/map_painter.h"
+#include "views/attention_map/map_picture.h"
 #include "views/common/chart.h"
-#include "views/common/option_needs.h"
 #include "views/common/view_options.h"
 
 #include <fmt/format.h>

@@ -1,5 +1,5 @@
 // The magnified neighbourhood of the locked cell: single cells, where a pixel of the map is the maximum of many.
-#include "views/attention_map/map_inset.h"
+#include "views/attention_map/map_picture.h"
 
 #include <fmt/format.h>
 

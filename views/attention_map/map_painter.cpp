@@ -1,5 +1,5 @@
 // The parts of the attention map: one image, thin rails of kept tokens along its edges, and lines over it.
-#include "views/attention_map/map_painter.h"
+#include "views/attention_map/map_picture.h"
 
 #include "views/common/pane_identity.h"
 

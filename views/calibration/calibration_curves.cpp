@@ -1,5 +1,5 @@
 // Parts of the calibration picture: measured points, and the fitted curve with its bootstrap band.
-#include "views/calibration/calibration_curves.h"
+#include "views/calibration/calibration_picture.h"
 
 #include "core/calibration/calibration.h"
 #include "core/metrics/measure_values.h"

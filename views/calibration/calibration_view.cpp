@@ -3,10 +3,8 @@
 #include "core/calibration/calibration.h"
 #include "core/metrics/measure_values.h"
 #include "core/parameters/parameter_rows.h"
-#include "views/calibration/calibration_curves.h"
-#include "views/calibration/series_list.h"
+#include "views/calibration/calibration_picture.h"
 #include "views/common/chart.h"
-#include "views/common/option_needs.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 

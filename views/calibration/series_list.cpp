@@ -1,9 +1,8 @@
 // Names and numbers of the series: a list beside the plot if there is room, else the legend. Both use the plot's marks
 // and mark poor fits.
-#include "views/calibration/series_list.h"
 
 #include "core/metrics/measure_values.h"
-#include "views/calibration/calibration_curves.h"
+#include "views/calibration/calibration_picture.h"
 #include "views/common/chart.h"
 
 #include <fmt/format.h>

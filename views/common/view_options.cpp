@@ -1,9 +1,12 @@
-// What the options of several views have in common.
+// What the options of several views have in common, and how one depends on another: a chunk size needs the map of
+// chunks, a floor the logarithmic scale. Menus, `kvscope views` and tests read these dependencies.
 #include "views/common/view_options.h"
 
 #include "core/parameters/parameter_rows.h"
 
 #include <algorithm>
+#include <cassert>
+#include <utility>
 
 namespace kvscope {
 
@@ -27,6 +30,71 @@ ParameterSpec colourMapOption(std::string id) {
                       {"magma", "magma", "dark ground"},
                       {"greys", "greys", "for print"}},
                      Stage::Select, "Sequential colour map.", "viridis is even in lightness");
+}
+
+namespace {
+
+const ParameterSpec& specOf(const ParameterTable& options, std::string_view id) {
+    const auto found =
+        std::find_if(options.begin(), options.end(), [&](const ParameterSpec& spec) { return spec.id == id; });
+    assert(found != options.end());
+    return *found;
+}
+
+/// As menus show it: the label of a choice, "on" or "off", "empty" for a text that holds nothing.
+std::string shownValue(const ParameterSpec& spec, const std::string& value) {
+    if (spec.kind == ParameterKind::Flag) return value == "true" ? "on" : "off";
+    for (const ParameterChoice& choice : spec.choices)
+        if (choice.id == value) return choice.label;
+    return value.empty() ? "empty" : value;
+}
+
+/// "Map is Causal, Non-causal or Chunks". A long list of allowed values is worded by the excluded ones.
+std::string termWords(const ParameterSpec& spec, const OptionIs& term) {
+    if (term.values.empty()) return spec.label + " is set";
+    const bool most = spec.choices.size() > 5 && 2 * term.values.size() > spec.choices.size();
+    std::vector<std::string> listed = term.values;
+    if (most) listed = choicesBut({spec}, spec.id, term.values);
+    std::string words = spec.label + (most ? " is not " : " is ");
+    for (std::size_t i = 0; i < listed.size(); ++i)
+        words += (i == 0 ? "" : i + 1 < listed.size() ? ", " : " or ") + shownValue(spec, listed[i]);
+    return words;
+}
+
+bool holds(const ParameterValues& options, const OptionIs& term) {
+    if (term.values.empty()) return !options.isDefault(term.id);
+    return std::find(term.values.begin(), term.values.end(), options.text(term.id)) != term.values.end();
+}
+
+} // namespace
+
+std::string needWords(const View& view, const OptionNeed& need) {
+    std::string words;
+    for (const OptionIs& term : need.anyOf)
+        words += (words.empty() ? "" : ", or ") + termWords(specOf(*view.card().options, term.id), term);
+    return words;
+}
+
+std::string whyIdle(const View& view, const ParameterValues& options, std::string_view id) {
+    for (const OptionNeed& need : view.card().needs) {
+        if (need.id != id) continue;
+        std::string why = "Matters only while " + needWords(view, need);
+        for (const OptionIs& term : need.anyOf)
+            if (holds(options, term)) {
+                why = whyIdle(view, options, term.id);
+                if (why.empty()) break;
+            }
+        if (!why.empty()) return why;
+    }
+    return {};
+}
+
+std::vector<std::string> choicesBut(const ParameterTable& options, std::string_view id,
+                                    const std::vector<std::string>& left) {
+    std::vector<std::string> ids;
+    for (const ParameterChoice& choice : specOf(options, id).choices)
+        if (std::find(left.begin(), left.end(), choice.id) == left.end()) ids.push_back(choice.id);
+    return ids;
 }
 
 } // namespace kvscope

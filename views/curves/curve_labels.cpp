@@ -2,7 +2,7 @@
 // logarithmic axis is hard to read between ticks. Overlapping labels at the ends are spread: after subtracting its rank
 // times the pitch, each label's position must not decrease, a least-squares problem solved by pooling adjacent
 // violators.
-#include "views/curves/curve_labels.h"
+#include "views/curves/curves_painter.h"
 
 #include "core/run/head_means.h"
 #include "views/common/view_facts.h"

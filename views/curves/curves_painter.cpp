@@ -7,7 +7,6 @@
 #include "views/common/measure_options.h"
 #include "views/common/pane_identity.h"
 #include "views/common/view_facts.h"
-#include "views/curves/curve_labels.h"
 
 #include <fmt/format.h>
 

@@ -1,7 +1,7 @@
 // Cosines and norms of keys and queries as distributions, and two statements of KeyDiff held against every query.
 #include "core/parameters/parameter_rows.h"
-#include "views/common/option_needs.h"
 #include "views/common/view_facts.h"
+#include "views/common/view_options.h"
 #include "views/geometry/geometry_painter.h"
 #include "views/scene/axes.h"
 

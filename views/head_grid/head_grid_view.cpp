@@ -3,7 +3,6 @@
 #include "views/common/chart.h"
 #include "views/common/colour_scale.h"
 #include "views/common/measure_options.h"
-#include "views/common/option_needs.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 #include "views/head_grid/head_grid_data.h"

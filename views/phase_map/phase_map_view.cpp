@@ -5,7 +5,6 @@
 #include "core/policies/balance/balance_rounds.h"
 #include "views/common/chart.h"
 #include "views/common/measure_options.h"
-#include "views/common/option_needs.h"
 #include "views/common/pane_identity.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"

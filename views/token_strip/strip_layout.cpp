@@ -1,5 +1,5 @@
 // Breaks the tokens of a capture into lines. A line break in the text ends the line, otherwise a line takes what fits.
-#include "views/token_strip/strip_layout.h"
+#include "views/token_strip/strip_picture.h"
 
 #include "core/metrics/measure_values.h"
 

@@ -2,7 +2,7 @@
 #include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/view_options.h"
-#include "views/token_strip/strip_painter.h"
+#include "views/token_strip/strip_picture.h"
 
 #include <fmt/format.h>
 

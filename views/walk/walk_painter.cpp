@@ -1,6 +1,6 @@
 // The three rows of a walk. The first one always spans a little more than -1 .. 1, because these two values are its
 // meaning: beyond them a sign is certain, or the walk fails.
-#include "views/walk/walk_painter.h"
+#include "views/walk/walk_picture.h"
 
 #include "views/common/chart.h"
 #include "views/scene/axes.h"

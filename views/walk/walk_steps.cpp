@@ -1,5 +1,5 @@
 // Numbers and texts of a balancing walk: which one is shown, its current step, and the decision of a step.
-#include "views/walk/walk_steps.h"
+#include "views/walk/walk_picture.h"
 
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"

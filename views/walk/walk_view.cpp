@@ -7,7 +7,7 @@
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 #include "views/scene/axes.h"
-#include "views/walk/walk_painter.h"
+#include "views/walk/walk_picture.h"
 
 #include <fmt/format.h>
 

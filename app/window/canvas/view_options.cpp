@@ -4,7 +4,6 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
-#include "views/common/option_needs.h"
 #include "views/common/view_options.h"
 
 #include <QFileDialog>

@@ -1,13 +1,25 @@
 #pragma once
 
 #include "views/attention_map/map_cell.h"
-#include "views/attention_map/map_painter.h"
+#include "views/attention_map/map_colours.h"
+#include "views/attention_map/map_layout.h"
+#include "views/common/view_facts.h"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 
 namespace kvscope {
+
+/// The pixels of the map where their rows and keys lie; everything else inside the plot is masked ground.
+void drawMap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
+             double pixelScale, const Theme& theme);
+/// Share of kept tokens per pixel: every pane above the plot, the active one beside it.
+void drawRails(SceneBuilder& builder, const MapLayout& layout, const ViewInput& input, const Theme& theme);
+void drawMarginal(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const Theme& theme);
+/// The cut, the selected tokens and the token under the pointer.
+void drawMarks(SceneBuilder& builder, const MapLayout& layout, const ViewInput& input, const Theme& theme);
 
 /// The setting change that locks a cell, or unlocks it.
 SettingChange lockOf(const std::optional<MapCell>& cell);
@@ -33,5 +45,12 @@ bool isOnInset(const Scene& scene, Point at);
 std::string lockedSentence(const ViewInput& input, const AttentionMapData& data);
 /// "0.0312", "−3.1", "masked".
 std::string cellText(float value);
+
+/// What is under a point: a pixel of the map or a cell of the magnified neighbourhood. A cell's facts carry the lock
+/// that a click makes, or, on the locked cell, releases.
+PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, const Scene& scene, Point at);
+
+/// A row per cell: the magnified neighbourhood first where a cell is locked, then the pixels. `data` may be null.
+ViewTable mapTable(std::shared_ptr<const AttentionMapData> data);
 
 } // namespace kvscope
