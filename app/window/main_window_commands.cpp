@@ -61,14 +61,10 @@ void MainWindow::escape() {
     if (auto* tour = findChild<Tour*>()) return tour->deleteLater();
     if (m_canvases->abandonLassos() || m_topBar->leaveFind()) return;
     const auto& panes = m_workbench.viewInput().panes;
-    bool cancelled = false;
+    // One step per Esc: the next one clears the selection.
     for (std::size_t pane = 0; pane < panes.size(); ++pane)
-        if (panes[pane].computing && !cancelled) {
-            m_workbench.cancelPane(static_cast<int>(pane));
-            cancelled = true;
-        }
-    if (cancelled || m_canvases->releaseCells()) // one step per Esc: the next one clears the selection
-        return;
+        if (panes[pane].computing) return m_workbench.cancelPane(static_cast<int>(pane));
+    if (m_canvases->releaseCells()) return;
     m_canvases->releaseReadOuts();
     m_workbench.setHovered(-1);
     m_workbench.setBrushing(false);

@@ -10,6 +10,8 @@
 #include "views/common/measure_options.h"
 #include "views/head_grid/head_grid_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -148,8 +150,6 @@ Quantity quantityOf(const MeasureCard& card) {
             true};
 }
 
-constexpr std::string_view kPolicy = "{}";
-
 /// Quantities of the grid that are not measures.
 Quantity quantityOf(const std::string& id) {
     const auto perKvHead = [](const char* what, bool higherIsBetter) {
@@ -173,10 +173,9 @@ Quantity quantityOf(const std::string& id) {
 }
 
 std::string wordsOf(const Quantity& quantity, const ViewDataRequest& request) {
-    std::string words = quantity.about.what;
-    const std::size_t at = words.find(kPolicy);
-    if (at == std::string::npos) return words;
-    return words.replace(at, kPolicy.size(), policyIdentityOf(resolvePane(request.shownPane())).policyName);
+    const std::string& words = quantity.about.what;
+    if (words.find("{}") == std::string::npos) return words;
+    return fmt::format(fmt::runtime(words), policyIdentityOf(resolvePane(request.shownPane())).policyName);
 }
 
 /// The runs of one layer.

@@ -94,15 +94,15 @@ PhaseAxis parameterAxis(const ParameterSpec& spec, const std::vector<std::string
     return axis;
 }
 
-/// Removes values that rounding made equal.
-void dropRepeats(PhaseAxis& axis) {
+/// Without the values that rounding made equal.
+PhaseAxis withoutRepeats(const PhaseAxis& axis) {
     PhaseAxis once{axis.id, axis.title, {}, {}, axis.isNumeric};
     for (std::size_t i = 0; i < axis.texts.size(); ++i)
         if (std::find(once.texts.begin(), once.texts.end(), axis.texts[i]) == once.texts.end()) {
             once.texts.push_back(axis.texts[i]);
             once.numbers.push_back(axis.numbers[i]);
         }
-    axis = std::move(once);
+    return once;
 }
 
 } // namespace
@@ -114,19 +114,13 @@ PhaseAxis phaseAxisOf(const std::string& typed, const PolicySpec& policy, std::s
         equals < typed.size() ? listed(typed.substr(equals + 1)) : std::vector<std::string>{};
     if (equals < typed.size() && values.empty())
         throw Error({"the axis '" + id + "' has no values", "axis", "Write " + id + "=v1,v2, or " + id + " alone"});
-    if (id == "budget") {
-        PhaseAxis axis = budgetAxis(values, points);
-        dropRepeats(axis);
-        return axis;
-    }
+    if (id == "budget") return withoutRepeats(budgetAxis(values, points));
     policy.values.text(id); // throws with the nearest name
     const ParameterTable& table = policy.values.table();
     const auto spec = std::find_if(table.begin(), table.end(), [&](const ParameterSpec& s) { return s.id == id; });
     if (spec->kind == ParameterKind::Text && values.empty())
         throw Error({"'" + id + "' is a text and has no range", "axis", "Write " + id + "=v1,v2"});
-    PhaseAxis axis = parameterAxis(*spec, values, policy.values, points, tokens);
-    dropRepeats(axis);
-    return axis;
+    return withoutRepeats(parameterAxis(*spec, values, policy.values, points, tokens));
 }
 
 std::string standardAxis(const PolicyCard& card, const std::string& taken) {

@@ -38,12 +38,10 @@ int bucketFor(const WalkData& data, const ParameterValues& options, std::int64_t
     return bucket;
 }
 
-void describe(WalkData& data, bool values, int bucket) {
-    if (!data.streaming)
-        data.what = fmt::format("round {}", data.level);
-    else
-        data.what = fmt::format("{} → {}, {}", setName(data.level - 1), setName(data.level),
-                                values ? "values with " + octaveText(bucket) : "keys of the denominator");
+std::string wordsOf(const WalkData& data, bool values, int bucket) {
+    if (!data.streaming) return fmt::format("round {}", data.level);
+    return fmt::format("{} → {}, {}", setName(data.level - 1), setName(data.level),
+                       values ? "values with " + octaveText(bucket) : "keys of the denominator");
 }
 
 void pickWalks(WalkData& data, const RunResult& result, const ViewDataRequest& request) {
@@ -52,7 +50,7 @@ void pickWalks(WalkData& data, const RunResult& result, const ViewDataRequest& r
     const int bucket = values ? bucketFor(data, request.options, head) : 0;
     data.level = request.options.integer("level");
     data.chosen = static_cast<int>(request.options.integer("block"));
-    describe(data, values, bucket);
+    data.what = wordsOf(data, values, bucket);
     std::int64_t levels = 0, blocks = 0;
     for (const BalanceWalkLog& walk : data.log->walks) {
         if (walk.kvHead != head || (walk.tree == 1) != values || walk.bucket != bucket) continue;
