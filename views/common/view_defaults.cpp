@@ -18,7 +18,7 @@ void drawWarning(Scene& scene, const std::string& warning, const Viewport& viewp
     const TextStyle style{FontFace::Interface, 10, FontWeight::SemiBold};
     const std::string text = builder.elide(asSentence(warning), style, viewport.width - 16);
     const double width = builder.width(text, style) + 8;
-    builder.rectangle({viewport.width - width - 4, 2, width, 16}, theme.warningGround, {theme.warningLine}, 2);
+    builder.rectangle({viewport.width - width - 4, 2, width, 16}, theme.warningGround, {theme.warningLine, 1, {}}, 2);
     builder.text({viewport.width - 8, 10}, text, style, theme.warning, HorizontalAlign::Right, VerticalAlign::Middle);
 }
 
