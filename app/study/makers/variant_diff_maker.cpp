@@ -152,6 +152,8 @@ private:
     double m_done = 0, m_total = 0;
 };
 
+} // namespace
+
 std::vector<std::string> trapsIn(std::string_view text) {
     static const std::regex inParentheses("\\(([^)]*)\\)"), id("(^|[ ,])([XBSKCAL][0-9]{1,2})(?=$|,)");
     std::set<std::string> traps;
@@ -162,8 +164,6 @@ std::vector<std::string> trapsIn(std::string_view text) {
     }
     return {traps.begin(), traps.end()};
 }
-
-} // namespace
 
 ViewDataMaker variantDiffMaker() {
     using enum DataScope;
