@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace py = pybind11;
@@ -70,6 +71,17 @@ void numberTokens(MemoryCapture& capture, std::int64_t tokens) {
     }
 }
 
+/// [Hq] logits, or none.
+std::vector<float> sinksOf(const py::object& given, std::int64_t queryHeads) {
+    if (given.is_none()) return {};
+    const auto sinks = py::list(plain(given)).cast<std::vector<float>>();
+    const bool finite = std::all_of(sinks.begin(), sinks.end(), [](float x) { return std::isfinite(x); });
+    if (std::ssize(sinks) != queryHeads || !finite)
+        refuse("sinks", fmt::format("{} query heads need as many finite logits", queryHeads),
+               "Give one for each query head");
+    return sinks;
+}
+
 std::vector<std::int32_t> headMap(const py::object& given, int queryHeads, int kvHeads) {
     std::vector<std::int32_t> map;
     if (!given.is_none()) {
@@ -99,9 +111,13 @@ std::shared_ptr<const CaptureReader> captureOf(const LayerArrays& arrays) {
     layer.layer = LayerIndex(arrays.layer);
     layer.hasRope = !arrays.keysPreRope.is_none(); // without keys before RoPE the layer counts as having none
     layer.hasKeysPreRope = layer.hasRope;
-    layer.attentionType = "full_attention";
+    layer.attentionType = arrays.slidingWindow > 0 ? "sliding_attention" : "full_attention";
     layer.storedType = StoredType::Float32;
     layer.scaling = arrays.scaling.value_or(1 / std::sqrt(static_cast<double>(keys.shape[2])));
+    if (!(arrays.softcap >= 0) || arrays.slidingWindow < 0)
+        refuse(arrays.slidingWindow < 0 ? "sliding_window" : "softcap", "the number is negative", "Give 0 for none");
+    layer.softcap = arrays.softcap;
+    layer.slidingWindow = arrays.slidingWindow;
     std::int64_t queryHeads = heads;
     if (!arrays.queries.is_none()) {
         HostTensor queries = tensorOf(arrays.queries, "q");
@@ -115,6 +131,7 @@ std::shared_ptr<const CaptureReader> captureOf(const LayerArrays& arrays) {
         requireShape(before, keys.shape, "k_pre");
         capture->tensors[{layer.layer, TensorRole::KeysPreRope}] = std::move(before);
     }
+    layer.sinks = sinksOf(arrays.sinks, queryHeads);
     layer.gqaGroupOf = headMap(arrays.gqaGroupOf, static_cast<int>(queryHeads), static_cast<int>(heads));
     info.fileName = info.path = "arrays";
     info.hash = "arrays";

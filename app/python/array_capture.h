@@ -11,9 +11,11 @@ namespace kvscope {
 
 /// Arguments of evict() and measure() besides keys and values. What Python leaves out is None.
 struct LayerArrays {
-    pybind11::object keys, values, queries, keysPreRope, gqaGroupOf;
-    std::optional<double> scaling; ///< 1/sqrt(head_dim) when left out
-    int layer = 0, numLayers = 0;  ///< 0: layer + 1
+    pybind11::object keys, values, queries, keysPreRope, gqaGroupOf, sinks;
+    std::optional<double> scaling;  ///< 1/sqrt(head_dim) when left out
+    double softcap = 0;             ///< 0: none
+    std::int64_t slidingWindow = 0; ///< 0: none
+    int layer = 0, numLayers = 0;   ///< 0: layer + 1
 };
 
 /// One layer of numpy or torch arrays as a capture: keys and values [KV heads, tokens, d], queries [query heads, last w

@@ -264,29 +264,33 @@ void addFunctions(py::module_& module) {
     module.def(
         "evict",
         [](py::object k, py::object v, py::object q, const py::object& policy, const std::string& cut,
-           std::uint64_t seed, Scaling scaling, py::object kPre, py::object gqaGroupOf, int layer, int numLayers,
-           const std::string& uniforms, const std::string& sketch, int threads) {
+           std::uint64_t seed, Scaling scaling, double softcap, std::int64_t slidingWindow, py::object sinks,
+           py::object kPre, py::object gqaGroupOf, int layer, int numLayers, const std::string& uniforms,
+           const std::string& sketch, int threads) {
             return evictArrays({std::move(k), std::move(v), std::move(q), std::move(kPre), std::move(gqaGroupOf),
-                                scaling, layer, numLayers},
+                                std::move(sinks), scaling, softcap, slidingWindow, layer, numLayers},
                                {onePolicy(policy), cut, seed, uniforms, sketch}, threads);
         },
         arg("k"), arg("v"), arg("q") = none(), arg("policy") = "keydiff@0.25", py::kw_only(), arg("cut") = "none",
-        arg("seed") = 0, arg("scaling") = none(), arg("k_pre") = none(), arg("kv_of_q") = none(), arg("layer") = 0,
-        arg("num_layers") = 0, arg("uniforms") = "", arg("sketch") = "", arg("threads") = 0,
+        arg("seed") = 0, arg("scaling") = none(), arg("softcap") = 0, arg("sliding_window") = 0, arg("sinks") = none(),
+        arg("k_pre") = none(), arg("kv_of_q") = none(), arg("layer") = 0, arg("num_layers") = 0, arg("uniforms") = "",
+        arg("sketch") = "", arg("threads") = 0,
         "What `policy` keeps of keys and values [KV heads, tokens, head_dim] and queries [query heads, last tokens, "
-        "head_dim].");
+        "head_dim]. The layer's `softcap`, `sliding_window` and `sinks` (a logit for each query head) as in a "
+        "capture.");
     module.def(
         "measure",
         [](py::object k, py::object v, py::object q, const py::object& policy, const Names& wanted,
-           const std::string& cut, std::uint64_t seed, Scaling scaling, py::object kPre, py::object gqaGroupOf,
-           int layer, int numLayers, int threads) {
+           const std::string& cut, std::uint64_t seed, Scaling scaling, double softcap, std::int64_t slidingWindow,
+           py::object sinks, py::object kPre, py::object gqaGroupOf, int layer, int numLayers, int threads) {
             return measureArrays({std::move(k), std::move(v), std::move(q), std::move(kPre), std::move(gqaGroupOf),
-                                  scaling, layer, numLayers},
+                                  std::move(sinks), scaling, softcap, slidingWindow, layer, numLayers},
                                  {onePolicy(policy), cut, seed, {}, {}}, wanted, threads);
         },
         arg("k"), arg("v"), arg("q"), arg("policy") = "keydiff@0.25", arg("metrics") = metrics, py::kw_only(),
-        arg("cut") = "last:256", arg("seed") = 0, arg("scaling") = none(), arg("k_pre") = none(),
-        arg("kv_of_q") = none(), arg("layer") = 0, arg("num_layers") = 0, arg("threads") = 0,
+        arg("cut") = "last:256", arg("seed") = 0, arg("scaling") = none(), arg("softcap") = 0,
+        arg("sliding_window") = 0, arg("sinks") = none(), arg("k_pre") = none(), arg("kv_of_q") = none(),
+        arg("layer") = 0, arg("num_layers") = 0, arg("threads") = 0,
         "What the selection costs: measures per head, by their ids.");
     module.def("plot", &plot, arg("view"), arg("capture"),
                "Draws a view. Keywords are the options of `kvscope plot`: policy, layer, kv_head, size ...");

@@ -35,6 +35,26 @@ HostTensor byToken(const HostTensor& given, const RowPositions& positions, std::
     return tokens;
 }
 
+/// What a sliding window makes of a budget and of another program's list.
+void noteWindow(RunResult& result, const LayerInfo& layer, bool readsQueries) {
+    const RunRequest& request = result.request;
+    const std::int64_t unseen = request.cut.token - layer.slidingWindow + 1; // tokens before it, by later queries
+    if (layer.slidingWindow == 0 || request.cut.evaluatedOnSeen || unseen <= 0) return;
+    std::int64_t kept = 0, gone = 0;
+    for (const HeadSelection& head : result.selection.heads) {
+        kept += std::ssize(head.kept);
+        gone += std::lower_bound(head.kept.begin(), head.kept.end(), unseen) - head.kept.begin();
+    }
+    if (gone > 0)
+        result.notes.push_back(fmt::format("layer {} has a window of {} tokens: {} of {} kept tokens lie behind it, no "
+                                           "later query sees them",
+                                           layer.layer.value, layer.slidingWindow, gone, kept));
+    if (request.policy.variant == "kvpress" && readsQueries && !request.recorded)
+        result.notes.push_back(fmt::format("kvpress recomputes attention without the window of layer {}: its own list "
+                                           "there may differ from this one",
+                                           layer.layer.value));
+}
+
 std::size_t ownTokens(const HeadSelection& head) {
     std::size_t count = 0;
     for (const QueryHeadSet& own : head.queryHeads) count += own.kept.size();
@@ -258,6 +278,7 @@ void LayerWork::choose(RunResult& result, const Checkpoint& checkpoint) const {
         takeRecorded(result);
     else
         chooseByPolicy(result, checkpoint);
+    noteWindow(result, m_layer, !result.request.recorded && policyNeeds(result.request.policy, Need::Queries));
 }
 
 } // namespace kvscope

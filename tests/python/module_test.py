@@ -100,6 +100,29 @@ class ModuleTest(unittest.TestCase):
         self.assertEqual(arrays["output_error"].shape, (8,))
         self.assertLess(arrays["output_error"].max(), 1e-6)
 
+    def test_softcap_window_and_sinks_of_a_layer_of_arrays(self) -> None:
+        """Against numpy in double: softmax(cap tanh(s q.k / cap)) over the window, with the sink below the line."""
+        rng = np.random.default_rng(3)
+        k, v, q = rng.normal(size=(1, 40, 4)), rng.normal(size=(1, 40, 4)), rng.normal(size=(2, 10, 4)) * 3
+        sinks, cap, window = [0.5, 2.0], 1.5, 12
+        layer = {"cut": "30", "softcap": cap, "sliding_window": window, "sinks": sinks}
+        got = kvscope.measure(k, v, q, "key_norm@0.3", ["output_error"], **layer)["output_error"]
+        kept = kvscope.evict(k, v, q, policy="key_norm@0.3", cut="30").kept[0].tolist()
+        for head in range(2):
+            errors = []
+            for row in range(10):
+                j, out = 30 + row, []
+                for tokens in (range(40), [*kept, *range(30, 40)]):
+                    seen = [i for i in tokens if j - window < i <= j]
+                    e = np.exp(cap * np.tanh(k[0, seen] @ q[head, row] / 2 / cap))
+                    out.append(e @ v[0, seen] / (e.sum() + np.exp(sinks[head])))
+                errors.append(np.linalg.norm(out[1] - out[0]) / np.linalg.norm(out[0]))
+            self.assertAlmostEqual(got[head], np.mean(errors), places=5)
+        for wrong in ({"sinks": [1.0]}, {"softcap": -1.0}, {"sliding_window": -3}):
+            with self.assertRaises(kvscope.Error) as raised:
+                kvscope.measure(k, v, q, cut="30", **wrong)
+            self.assertEqual(raised.exception.place, next(iter(wrong)))
+
     def test_results_are_views_that_outlive_what_they_came_from(self) -> None:
         selection = kvscope.open(SAMPLE).evict(0, "keydiff@0.5")
         kept, scores = selection.kept[0], selection.scores

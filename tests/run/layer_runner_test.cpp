@@ -97,6 +97,33 @@ class LayerRunnerTest : public QObject {
     Q_OBJECT
 
 private slots:
+    // In a layer with a window W, a query at the cut or later sees tokens from cut - W + 1 on.
+    void keptTokensBehindTheWindowAreNamed() {
+        const auto capture = someCapture();
+        const auto noted = [&](const std::string& spec, const std::string& cut) {
+            const auto result = Fixture().run(requestOf(capture, spec, cut));
+            std::string all;
+            for (const std::string& note : result->notes) all += note + "; ";
+            return std::pair(result, all);
+        };
+        QVERIFY(noted("snapkv:kvpress@0.5", "80").second.find("window of") == std::string::npos);
+        capture->captureInfo.layers[0].slidingWindow = 30;
+        const auto [result, notes] = noted("snapkv:kvpress@0.5", "80");
+        std::int64_t behind = 0, kept = 0;
+        for (const HeadSelection& head : result->selection.heads) {
+            kept += std::ssize(head.kept);
+            behind += std::count_if(head.kept.begin(), head.kept.end(), [](TokenIndex i) { return i <= 80 - 30; });
+        }
+        QVERIFY(behind > 0);
+        const std::string words = "window of 30 tokens: " + std::to_string(behind) + " of " + std::to_string(kept);
+        QVERIFY2(notes.find(words) != std::string::npos, notes.c_str());
+        QVERIFY(notes.find("kvpress recomputes attention without the window") != std::string::npos);
+        QVERIFY(noted("keydiff@0.5", "80").second.find("kvpress") == std::string::npos);
+        QVERIFY(noted("keydiff@0.5", "none").second.find("window of") == std::string::npos);
+        capture->captureInfo.layers[0].slidingWindow = 81; // reaches every token before the cut
+        QVERIFY(noted("snapkv:kvpress@0.5", "80").second.find("window of") == std::string::npos);
+    }
+
     void resultsAreWhole_data() {
         QTest::addColumn<QString>("spec");
         for (const std::string& spec : kSpecs) QTest::newRow(spec.c_str()) << QString::fromStdString(spec);

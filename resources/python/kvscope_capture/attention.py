@@ -129,6 +129,14 @@ def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     return logits.float()
 
 
+def sliding_window_of(config: Any, layer: int) -> int:
+    """The window of a layer as its configuration states it; 0: none."""
+    kinds = getattr(config, "layer_types", None)
+    slides = kinds[layer] in ("sliding_attention", "chunked_attention") if kinds else True
+    window = getattr(config, "sliding_window", None) or getattr(config, "attention_chunk_size", None)
+    return int(window) if window and slides else 0
+
+
 def resolve_scaling(module: Any, scaling: float | None, head_dim: int) -> float:
     """The factor on q.k; 1/sqrt(d) where the model passes none.
 
@@ -173,8 +181,10 @@ def blockwise_attention(call: AttentionCall) -> torch.Tensor:
 
     The fused kernels have no soft cap and no sinks, and the plain one needs n x n logits for all heads at once.
     """
-    rows = torch.arange(call.query.shape[1], device=call.query.device)
-    return torch.cat([attention_rows(call, block) for block in rows.split(BLOCK_ROWS)], dim=1)
+    n = call.query.shape[1]
+    rows = torch.arange(n, device=call.query.device)
+    blocks = [attention_rows(call, rows[begin : begin + BLOCK_ROWS]) for begin in range(0, n, BLOCK_ROWS)]
+    return torch.cat(blocks, dim=1)
 
 
 @contextlib.contextmanager
@@ -257,7 +267,7 @@ def own_attention(model: Any, observe: Callable[[AttentionCall, torch.Tensor], N
     The second argument is [n, Hq dv]. Nothing of this tool's attention or masks takes part.
     """
     calls: dict[int, AttentionCall] = {}
-    own = sys.modules[type(attention_of(layers_of(model)[0])).__module__].eager_attention_forward  # type: ignore[attr-defined]
+    own = sys.modules[type(attention_of(layers_of(model)[0])).__module__].eager_attention_forward
     with _unrotated_inputs(model) as unrotated, contextlib.ExitStack() as stack:
 
         def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **kwargs: Any) -> Any:

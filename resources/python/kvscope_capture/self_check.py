@@ -46,7 +46,7 @@ class Rotation:
         after = (call.query, call.key)[which]
         part = call.unrotated[which].expand(after.shape[0], -1, -1)
         if self.deinterleaved:
-            part = part.unflatten(-1, (-1, 2)).transpose(-1, -2).flatten(-2)
+            part = part.reshape(*part.shape[:-1], -1, 2).transpose(-1, -2).flatten(-2)
         whole = after.clone()
         whole[..., self.begin : self.begin + part.shape[2]] = part
         return whole

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import csv
 import dataclasses
+import math
 import os
 import pathlib
 import sys
@@ -71,14 +72,15 @@ def parser() -> argparse.ArgumentParser:
 
 
 def check(selection: RecordedSelection, tokens: CapturedTokens, layers: int, kv_heads: int) -> None:
-    """Errors (CaptureError): a list of another capture, of a part of the heads, or with nothing behind its cut."""
+    """Errors (CaptureError): a list of another capture, of a part of a layer, or with nothing behind its cut."""
     if selection.capture_hash and tokens.capture_hash and selection.capture_hash != tokens.capture_hash:
         raise CaptureError("the list was made from another capture", selection.path, "Evict from this capture")
-    if len(selection.heads) != layers * kv_heads:
+    named = {layer for layer, _ in selection.heads}
+    if set(selection.heads) != {(layer, head) for layer in named for head in range(kv_heads)} or max(named) >= layers:
         raise CaptureError(
-            f"the list covers {len(selection.heads)} of the model's {layers * kv_heads} heads",
+            f"the list covers {len(selection.heads)} heads, which are no whole layers of the model",
             selection.path,
-            "Evict without --layers and --kv-heads, from a capture of all layers",
+            "Evict without --kv-heads",
         )
     if selection.cut > len(tokens.ids) or not tokens.target(selection.cut):
         raise CaptureError("nothing behind the cut can be measured", selection.path, "Cut earlier")
@@ -94,7 +96,7 @@ def measure(
     right = dict(zip(wanted, loss.right.tolist(), strict=True))
     whole = sum(all(right[token] for token in range(begin, end)) for begin, end in ranges)
     row = Row(
-        selection.retention(),
+        selection.retention(math.prod(model_heads(model))),
         float(np.nanmean(full[: selection.cut])),
         float(full[wanted].mean()),
         loss.mean(),
@@ -145,15 +147,19 @@ def run(arguments: argparse.Namespace) -> None:
     for index, selection in enumerate(selections):
         show(f"list {index + 1} of {len(selections)}")
         setting, row, line = measure(model, tokens, selection, full, arguments.context_id)
-        measured.append((selection, setting, row))
+        whole = math.prod(model_heads(model)) - len(selection.heads)
+        if not whole:
+            measured.append((selection, setting, row))
         lines.append(line)
         print("{policy}:{variant} kept {retention:.1%}  NLL {nll_compressed:.4f} (full {nll_full:.4f})  "
               "{right_tokens:.0%} of answer tokens right".format(**line))  # fmt: skip
+        if whole:
+            print(f"  {whole} heads are not in the list and keep everything; no row is stored for calibration")
         if arguments.generate:
             print("  " + repr(continuation(model, tokenizer, tokens, selection, arguments.generate)))
     if arguments.out:
         write_table(arguments.out, lines)
-    if not arguments.dry_run:
+    if measured and not arguments.dry_run:
         add_rows(arguments.capture, measured, arguments.replace)
 
 

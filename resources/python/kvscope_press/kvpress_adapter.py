@@ -3,8 +3,10 @@
     with RecordedPress(read_selection(path))(model):
         model(context_ids, past_key_values=cache)
 
-kvpress keeps a rectangular cache: every head of a layer holds the same number of tokens, and a token counts once. Lists
-with ragged heads or weights need `PrunedContext` instead, and are refused here. Needs kvpress (`pip install kvpress`).
+kvpress keeps a rectangular cache: every head of a layer holds the same number of tokens, and a token counts once; and
+Transformers counts a sliding window by the slots of that cache, not by the positions of its tokens. Lists with ragged
+heads or weights, and models with a window, need `PrunedContext` instead, and are refused here. Needs kvpress
+(`pip install kvpress`).
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import torch
 from kvpress.presses.base_press import BasePress
 
 from kvscope_capture.errors import CaptureError
-from kvscope_press.recorded_selection import HeadSelection, RecordedSelection
+from kvscope_press.recorded_selection import HeadSelection, RecordedSelection, refuse_window
 
 
 def _heads_of_layer(selection: RecordedSelection, layer: int, heads: int) -> list[HeadSelection]:
@@ -67,7 +69,8 @@ class RecordedPress(BasePress):  # type: ignore[misc]
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Keys and values [1, Hkv, m, d] in the order of time.
 
-        Errors (CaptureError): a prompt of another length than the selection's cut, a batch of several prompts.
+        Errors (CaptureError): a prompt of another length than the selection's cut, a batch of several prompts, a layer
+        with a sliding window.
         """
         batch, heads, tokens, _ = keys.shape
         if tokens != self.selection.cut or batch != 1:
@@ -78,4 +81,5 @@ class RecordedPress(BasePress):  # type: ignore[misc]
             )
         layer = int(module.layer_idx)  # type: ignore[arg-type]
         rows = rectangular_rows(self.selection, layer, heads).to(keys.device)[None, :, :, None]
+        refuse_window(module.config, layer, self.selection.path)
         return torch.take_along_dim(keys, rows, dim=2), torch.take_along_dim(values, rows, dim=2)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kvscope_capture.attention import sliding_window_of
 from kvscope_capture.errors import CaptureError
 
 Indices = npt.NDArray[np.int64]
@@ -63,9 +64,28 @@ class RecordedSelection:
     simulated: bool
     heads: Mapping[tuple[int, int], HeadSelection]
 
-    def retention(self) -> float:
-        """Share of the tokens before the cut that a query head attends to, mean over the heads in the list."""
-        return float(np.mean([head.attended() for head in self.heads.values()]) / self.cut)
+    def retention(self, model_heads: int = 0) -> float:
+        """Share of the tokens before the cut that a query head attends to, mean over the heads in the list.
+
+        Over all `model_heads` where that is given: heads that the list does not name keep everything.
+        """
+        whole = max(0, model_heads - len(self.heads))
+        attended = [head.attended() for head in self.heads.values()] + [float(self.cut)] * whole
+        return float(np.mean(attended) / self.cut)
+
+
+def refuse_window(config: Any, layer: int, path: str) -> None:
+    """Errors (CaptureError): a layer whose window is shorter than the model's longest prompt.
+
+    In a cache that was shortened, its tokens' places are no positions: the window would reach tokens beyond it.
+    """
+    window, longest = sliding_window_of(config, layer), getattr(config, "max_position_embeddings", None)
+    if window and (longest is None or window < longest):
+        raise CaptureError(
+            f"layer {layer} has a sliding window of {window} tokens, which a shortened cache counts by its slots",
+            path,
+            "Use kvscope_press.PrunedContext, which masks by positions",
+        )
 
 
 def whole_selection(layers: int, kv_heads: int, cut: int) -> RecordedSelection:

@@ -14,7 +14,7 @@ import torch
 from tiny_models import CONFIGS, LetterTokenizer, random_ids, tiny_model
 
 from kvscope_capture import CaptureOptions, Prompt, capture_prompt, hash_of_capture
-from kvscope_capture.attention import attention_of, layers_of, projection_of
+from kvscope_capture.attention import attention_of, decoder_of, layers_of, projection_of, sliding_window_of
 
 TOKENS = 40
 ROUNDING = 2e-5  # float32 model against double recomputation, relative to the largest output
@@ -84,6 +84,7 @@ def test_capture_recomputes_the_models_attention(name: str, tmp_path: pathlib.Pa
         assert len(file["layers"]) == len(layers_of(model))
         for index, layer in enumerate(layers_of(model)):
             group = file[f"layers/{index:02d}"]
+            assert sliding_window_of(decoder_of(model).config, index) == group.attrs["sliding_window"]
             q, k, v = (group[x][()].astype(np.float64) for x in "qkv")
             out = naive_attention(q, k, v, group)
             flat = out.reshape(TOKENS, -1)

@@ -155,11 +155,34 @@ def test_the_command_writes_rows_and_table(captured: pathlib.Path, tmp_path: pat
     assert capsys.readouterr().out.count("NLL") == 2
 
 
+def test_layers_that_a_list_leaves_out_keep_everything(
+    captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    """The loss lies between that of the whole list and that of the full cache; nothing is stored for calibration."""
+    out, table = tmp_path / "c.h5", tmp_path / "t.csv"
+    out.write_bytes((captured / "c.h5").read_bytes())
+    every = lists_of(captured, tmp_path, [0.3])[0]
+    data = json.loads(pathlib.Path(every).read_text())
+    some = tmp_path / "some.json"
+    some.write_text(json.dumps(data | {"heads": [head for head in data["heads"] if head["layer"] == 1]}))
+    full = tmp_path / "full.json"
+    whole = {"kept": list(range(data["cut_token"]))}
+    full.write_text(json.dumps(data | {"heads": [h if h["layer"] == 1 else h | whole for h in data["heads"]]}))
+    assert main([str(out), str(captured / "model"), "--selections", str(some), "--out", str(table)]) == 0
+    assert "4 heads are not in the list and keep everything" in capsys.readouterr().out
+    assert out.read_bytes() == (captured / "c.h5").read_bytes()
+    arguments = [str(out), str(captured / "model"), "--selections", str(full), "--out", str(tmp_path / "f.csv")]
+    assert main(arguments) == 0
+    found, expected = (next(csv.DictReader(t.open())) for t in (table, tmp_path / "f.csv"))
+    assert float(found["nll_compressed"]) == pytest.approx(float(expected["nll_compressed"]), abs=1e-6)
+    assert float(found["retention"]) == pytest.approx(float(expected["retention"]), abs=1e-9)
+
+
 def test_what_the_command_refuses(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
     good = lists_of(captured, tmp_path, [0.5])[0]
     data = json.loads(pathlib.Path(good).read_text())
     cases = {
-        "the list covers 5 of the model's 6 heads": data | {"heads": data["heads"][1:]},
+        "the list covers 5 heads, which are no whole layers of the model": data | {"heads": data["heads"][1:]},
         "the list was made from another capture": data | {"capture": {"hash": "0" * 64}},
         "nothing behind the cut can be measured": data | {"cut_token": 10_000},
     }

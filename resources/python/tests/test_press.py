@@ -16,7 +16,7 @@ from kvscope_capture import CaptureError
 from kvscope_capture.attention import attention_implementation
 from kvscope_press import HeadSelection, PrunedContext, RecordedSelection, answer_loss, full_nll, generate
 from kvscope_press.pruned_context import weighted_attention
-from kvscope_press.recorded_selection import whole_selection
+from kvscope_press.recorded_selection import refuse_window, whole_selection
 
 TOKENS, CUT, SEED = 30, 19, 4
 MODELS = ["llama", "qwen3", "mistral", "gemma2", "gemma3", "phi3", "gpt2", "gpt-oss", "granite", "deepseek-v3"]
@@ -169,3 +169,15 @@ def test_lists_that_do_not_fit_are_refused() -> None:
     for wanted in ([CUT], [TOKENS], []):
         with pytest.raises(ValueError, match="wanted tokens must lie in 20 .. 29"):
             answer_loss(model, ids, whole_selection(3, 2, CUT), wanted)
+
+
+def test_a_shortened_cache_of_a_sliding_layer_is_refused() -> None:
+    """Its slots are no positions; a window longer than the longest prompt changes nothing."""
+    gemma, mistral = tiny_model("gemma3").config, tiny_model("mistral").config
+    refuse_window(gemma, 1, "list.json")  # a global layer
+    refuse_window(tiny_model("llama").config, 0, "list.json")
+    for config in (gemma, mistral):
+        with pytest.raises(CaptureError, match="layer 0 has a sliding window of . tokens"):
+            refuse_window(config, 0, "list.json")
+    mistral.sliding_window = mistral.max_position_embeddings
+    refuse_window(mistral, 0, "list.json")
