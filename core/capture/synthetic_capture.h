@@ -4,7 +4,6 @@
 #include "core/capture/memory_capture.h"
 #include "core/capture/synthetic_spec.h"
 
-#include <cstdint>
 #include <memory>
 #include <string>
 

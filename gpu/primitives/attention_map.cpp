@@ -9,7 +9,6 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
-#include <numeric>
 
 namespace kvscope::gpu {
 

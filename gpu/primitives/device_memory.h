@@ -3,7 +3,6 @@
 #include "gpu/kernels/device_data.h"
 
 #include <cstddef>
-#include <cstdint>
 #include <memory>
 #include <vector>
 

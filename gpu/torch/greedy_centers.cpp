@@ -15,7 +15,6 @@
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros.h>
 
-#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <limits>

@@ -16,9 +16,6 @@
 #include <dlfcn.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
-#include <memory>
 #include <thread>
 #include <utility>
 #include <vector>

@@ -2,7 +2,6 @@
 
 #include "gpu/torch/torch_device.h"
 
-#include <memory>
 #include <string>
 
 namespace kvscope::gpu {

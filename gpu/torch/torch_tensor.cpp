@@ -3,7 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <algorithm>
 #include <cassert>
 
 namespace kvscope::gpu {

@@ -3,7 +3,6 @@
 #include "core/engine/tensor.h"
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 // LibTorch's headers are included by sources only; here a forward declaration is enough.

@@ -45,15 +45,6 @@ bool coversAPoint(const Box& box, const PlotFrame& frame, const CalibrationViewD
     });
 }
 
-/// Dashed where the fit is poor, so that r* does not look as sure as the others.
-std::vector<double> dashOf(const CalibrationViewData& data, std::size_t index, const ParameterValues& options) {
-    return isPoor(data, data.series[index], options) ? std::vector<double>{3, 3} : std::vector<double>{};
-}
-
-Point ringPlace(const PlotFrame& frame, const CalibrationSeries& series, const ParameterValues& options) {
-    return frame.toPixels(neededBy(series, options).retention, options.real("tau"));
-}
-
 } // namespace
 
 double curvatureOf(const CalibrationSeries& series, const ParameterValues& options) {
@@ -186,9 +177,12 @@ void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationVie
 void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data,
                 const std::vector<std::size_t>& series, const ParameterValues& options, const Theme& theme) {
     for (const std::size_t index : series) {
-        const Point ring = ringPlace(frame, data.series[index], options);
+        const Point ring = frame.toPixels(neededBy(data.series[index], options).retention, options.real("tau"));
         const Colour colour = lookOf(data, index, theme.id).colour;
-        builder.line(ring, {ring.x, frame.plot.bottom()}, {colour, 1.2, dashOf(data, index, options)});
+        // Dashed where the fit is poor, so that r* does not look as sure as the others.
+        const bool poor = isPoor(data, data.series[index], options);
+        builder.line(ring, {ring.x, frame.plot.bottom()},
+                     {colour, 1.2, poor ? std::vector<double>{3, 3} : std::vector<double>{}});
         builder.circle(ring, 5, theme.canvas, {colour, 2, {}},
                        {PickId::Kind::Handle, static_cast<std::int64_t>(index)});
     }

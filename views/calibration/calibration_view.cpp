@@ -76,10 +76,6 @@ Chart chartFor(const CalibrationViewData& data, const ParameterValues& options, 
     return Chart(viewport, legend, std::move(x), std::move(y), listWidth);
 }
 
-void drawDiagonal(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme) {
-    builder.line(frame.toPixels(0, 0), frame.toPixels(1, 1), {theme.text3, 1, {1, 3}});
-}
-
 /// Indices of the open context's series, the least retention last, so that its box stands highest.
 std::vector<std::size_t> ownSeries(const CalibrationViewData& data, const ParameterValues& options) {
     std::vector<std::size_t> own;
@@ -166,7 +162,7 @@ public:
         SceneBuilder builder = chart.builder(viewport);
         drawGrid(builder, chart.frame, theme);
         builder.pushClip(chart.frame.plot);
-        drawDiagonal(builder, chart.frame, theme);
+        builder.line(chart.frame.toPixels(0, 0), chart.frame.toPixels(1, 1), {theme.text3, 1, {1, 3}});
         for (std::size_t i = 0; i < data->series.size(); ++i) {
             const SeriesLook look = lookOf(*data, i, viewport.theme);
             if (data->series[i].own) drawBand(builder, chart.frame, data->series[i], look.colour);

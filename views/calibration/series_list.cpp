@@ -37,16 +37,11 @@ std::string plainName(const CalibrationSeries& series) {
     return fmt::format("{} {}", series.letter, series.own ? series.policyName : series.context);
 }
 
-/// The shortest name: "B proxy".
-std::string letterName(const CalibrationSeries& series) {
-    return series.own ? std::string(1, series.letter) + (series.proxy ? " proxy" : "") : plainName(series);
-}
-
 std::string legendName(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options,
                        Wording wording) {
-    std::string name = wording == Wording::Letters ? letterName(series)
-                       : wording == Wording::Full  ? nameOf(series)
-                                                   : plainName(series);
+    std::string name = wording == Wording::Full ? nameOf(series) : plainName(series);
+    if (wording == Wording::Letters && series.own) // the shortest: "B proxy"
+        name = std::string(1, series.letter) + (series.proxy ? " proxy" : "");
     const bool isShort = wording == Wording::Letters; // the number stands whole where labels are cut
     name.insert(isShort ? 1 : name.size(), (isShort ? " " : " r* ") + neededNumber(data, series, options));
     return wording <= Wording::Plain && isPoor(data, series, options) ? name + ", " + kPoor : name;
@@ -107,20 +102,6 @@ void appendMarks(std::vector<LegendEntry>& legend, const CalibrationViewData& da
     }
 }
 
-} // namespace
-
-std::string nameOf(const CalibrationSeries& series) { return plainName(series) + (series.proxy ? " (proxy)" : ""); }
-
-std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
-    const std::string residual = residualText(data, series, options);
-    const std::size_t contexts = misfitOf(data, series, options).contexts;
-    if (residual.empty()) return "";
-    return fmt::format("residual {}{}{}", residual, contexts > 0 ? fmt::format(" over {} contexts", contexts) : "",
-                       isPoor(data, series, options) ? std::string(": ") + kPoor : "");
-}
-
-namespace {
-
 /// A low picture leaves out entries, so that the others are not cut.
 enum class Room { Dock, LowPanel, Panel };
 
@@ -140,7 +121,22 @@ std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const Paramet
     return legend;
 }
 
+const TextStyle kName{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 11},
+    kHead{FontFace::Interface, 11, FontWeight::SemiBold};
+constexpr double kRowPitch = 17, kLine = 22, kMark = 42, kGap = 12;
+constexpr const char* kHeads[] = {"r*", "residual", ""};
+
 } // namespace
+
+std::string nameOf(const CalibrationSeries& series) { return plainName(series) + (series.proxy ? " (proxy)" : ""); }
+
+std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
+    const std::string residual = residualText(data, series, options);
+    const std::size_t contexts = misfitOf(data, series, options).contexts;
+    if (residual.empty()) return "";
+    return fmt::format("residual {}{}{}", residual, contexts > 0 ? fmt::format(" over {} contexts", contexts) : "",
+                       isPoor(data, series, options) ? std::string(": ") + kPoor : "");
+}
 
 std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options,
                                            SeriesNames names, const Viewport& viewport) {
@@ -153,15 +149,6 @@ std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, cons
     return legendIn(data, options, names, room == Room::Panel ? Wording::Plain : Wording::Letters, room,
                     themeOf(viewport.theme));
 }
-
-namespace {
-
-const TextStyle kName{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 11},
-    kHead{FontFace::Interface, 11, FontWeight::SemiBold};
-constexpr double kRowPitch = 17, kLine = 22, kMark = 42, kGap = 12;
-constexpr const char* kHeads[] = {"r*", "residual", ""};
-
-} // namespace
 
 SeriesList::SeriesList(const CalibrationViewData& data, const ParameterValues& options, const TextService& text)
     : m_data(data) {

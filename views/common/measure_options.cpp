@@ -46,8 +46,7 @@ std::vector<std::string_view> idsOf(const std::vector<ParameterChoice>& choices)
     return ids;
 }
 
-std::string measureWords(const MeasureCard& card) {
-    std::string words = card.label;
+std::string uncapitalised(std::string words) {
     if (words.size() > 1 && static_cast<unsigned char>(words[1]) < 128 &&
         std::islower(static_cast<unsigned char>(words[1])))
         words[0] =

@@ -21,8 +21,10 @@ std::vector<std::string> signedMeasures();
 /// The ids of choices, for checks that want them as they are typed. The views live as long as the choices.
 std::vector<std::string_view> idsOf(const std::vector<ParameterChoice>& choices);
 
+/// Words as they stand within a sentence; a capital that is followed by no small letter stays: "KL".
+std::string uncapitalised(std::string words);
 /// Within a sentence: "retained attention mass", "ε, Frobenius", "‖k‖".
-std::string measureWords(const MeasureCard& card);
+inline std::string measureWords(const MeasureCard& card) { return uncapitalised(card.label); }
 /// As an axis title: "Attention entropy, nat".
 std::string measureTitle(const MeasureCard& card);
 /// " nat" behind a number, or nothing.

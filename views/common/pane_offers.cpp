@@ -18,8 +18,7 @@ bool chooses(const PaneData& pane, const std::vector<PolicyFamily>& families) {
 } // namespace
 
 PaneOffer offerToShow(const ViewInput& input, int pane) {
-    return {.spec = {},
-            .settingChange = {.pane = pane, .values = {}, .step = "Activate pane"},
+    return {.settingChange = {.pane = pane, .step = "Activate pane"},
             .label = std::string("Show pane ") + input.panes[static_cast<std::size_t>(pane)].letter};
 }
 

@@ -43,10 +43,6 @@ AxisSpec axisOver(Extent extent, bool logarithmic, std::string title) {
             AxisScale::Linear, std::move(title)};
 }
 
-bool showsRetention(const CurvesData& data, const ParameterValues& options) {
-    return variesBudget(data) && options.choice("against") == "retention";
-}
-
 std::string yTitle(const CurvesData& data, const Viewport& viewport) {
     const MeasureCard& measure = measureById(data.measure);
     if (data.captures < 2) return measureTitle(measure);
@@ -118,7 +114,7 @@ Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterVa
     const char* budget =
         options.choice("against") == "bytes" ? "KiB stored in the layer" : "Kept, % of the tokens before the cut";
     AxisSpec across = axisOver(x, logarithmic, variesBudget(data) ? budget : data.title);
-    if (showsRetention(data, options))
+    if (variesBudget(data) && options.choice("against") == "retention")
         across.high = std::min(across.high, 100.0); // more than everything cannot be kept
     return Chart(viewport, legendOf(data, input, labels == 0, viewport.theme), std::move(across),
                  axisOver(y, decades, yTitle(data, viewport)), labels);

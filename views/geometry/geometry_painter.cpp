@@ -167,6 +167,33 @@ bool explainMarks(std::vector<LegendEntry>& legend, const GeometryData& data, co
     return true;
 }
 
+/// The axes of the histograms: where the user has not zoomed, with ticks enough to read a value.
+Chart histogramChart(const GeometryData& data, const Viewport& viewport, const std::vector<LegendEntry>& legend) {
+    const Extent extent = extentOf(data);
+    const double margin = 0.02 * (extent.high - extent.low);
+    const Viewport::Range range =
+        viewport.range.value_or(Viewport::Range{extent.low - margin, extent.high + margin, 0, 1.06 * extent.top});
+    const AxisSpec x{range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
+        y{range.yMin, range.yMax, AxisScale::Linear, "Share of " + data.of + ", %"};
+    Chart chart(viewport, legend, x, y);
+    if (viewport.range) return chart;
+    const Box& plot = chart.frame.plot; // the room that the axes count their ticks by
+    return {viewport, legend, withEnoughTicks(x, mostTicks(plot.width, 52)),
+            withEnoughTicks(y, mostTicks(plot.height, 34))};
+}
+
+std::vector<LegendEntry> scatterLegend(const GeometryData& data, const Theme& theme) {
+    const bool lemma = data.figure == "lemma";
+    const auto broken = std::count_if(data.points.begin(), data.points.end(),
+                                      [&](const TheoremPoint& p) { return !holdsBound(p, lemma); });
+    std::vector<LegendEntry> legend = {
+        markEntry("query with its top key k*, " + formatCount(std::ssize(data.points)), Marker::Circle, theme.query),
+        barEntry(lemma ? "Lemma 3.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", theme.ink)};
+    if (broken > 0)
+        legend.push_back({formatCount(broken) + " beyond their bound", Marker::Diamond, theme.error, {}, 4});
+    return legend;
+}
+
 } // namespace
 
 bool holdsBound(const TheoremPoint& point, bool lemma) {
@@ -198,25 +225,6 @@ std::vector<std::string> meanTexts(const GeometryData& data) {
     return texts;
 }
 
-namespace {
-
-/// The axes of the histograms: where the user has not zoomed, with ticks enough to read a value.
-Chart histogramChart(const GeometryData& data, const Viewport& viewport, const std::vector<LegendEntry>& legend) {
-    const Extent extent = extentOf(data);
-    const double margin = 0.02 * (extent.high - extent.low);
-    const Viewport::Range range =
-        viewport.range.value_or(Viewport::Range{extent.low - margin, extent.high + margin, 0, 1.06 * extent.top});
-    const AxisSpec x{range.xMin, range.xMax, AxisScale::Linear, axisTitle(data, viewport)},
-        y{range.yMin, range.yMax, AxisScale::Linear, "Share of " + data.of + ", %"};
-    Chart chart(viewport, legend, x, y);
-    if (viewport.range) return chart;
-    const Box& plot = chart.frame.plot; // the room that the axes count their ticks by
-    return {viewport, legend, withEnoughTicks(x, mostTicks(plot.width, 52)),
-            withEnoughTicks(y, mostTicks(plot.height, 34))};
-}
-
-} // namespace
-
 Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
     std::vector<LegendEntry> legend = histogramLegend(data, input, viewport.theme);
@@ -237,22 +245,6 @@ Scene geometryHistogram(const GeometryData& data, const ViewInput& input, const 
     builder.popClip();
     return finishChart(chart, input, viewport, true, data.wholeModel);
 }
-
-namespace {
-
-std::vector<LegendEntry> scatterLegend(const GeometryData& data, const Theme& theme) {
-    const bool lemma = data.figure == "lemma";
-    const auto broken = std::count_if(data.points.begin(), data.points.end(),
-                                      [&](const TheoremPoint& p) { return !holdsBound(p, lemma); });
-    std::vector<LegendEntry> legend = {
-        markEntry("query with its top key k*, " + formatCount(std::ssize(data.points)), Marker::Circle, theme.query),
-        barEntry(lemma ? "Lemma 3.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", theme.ink)};
-    if (broken > 0)
-        legend.push_back({formatCount(broken) + " beyond their bound", Marker::Diamond, theme.error, {}, 4});
-    return legend;
-}
-
-} // namespace
 
 Scene geometryScatter(const GeometryData& data, const ViewInput& input, const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);

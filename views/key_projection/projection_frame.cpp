@@ -62,10 +62,6 @@ void drawNotes(SceneBuilder& builder, const PlotFrame& frame, const std::string&
     builder.label({frame.plot.right() - 4, frame.plot.y + 8}, shown, kNote, theme.text3, HorizontalAlign::Right);
 }
 
-ColourColumnSpec columnOf(const ProjectionMarks& marks) {
-    return marks.scale ? marks.scale->column() : ColourColumnSpec{"viridis", false, marks.shadeTicks, {}};
-}
-
 } // namespace
 
 std::string tsneLabel(const TsneRun& run) {
@@ -162,9 +158,10 @@ void ProjectionFrame::drawBehind() { drawGrid(m_builder, m_frame, m_theme); }
 void ProjectionFrame::drawAround() {
     drawAxes(m_builder, m_frame, m_room.axes, m_theme);
     if (m_scale)
-        drawColourColumn(m_builder,
-                         {m_frame.plot.right() + 10, m_frame.plot.y, kLabelledColumnWidth, m_frame.plot.height},
-                         columnOf(m_marks), m_theme);
+        drawColourColumn(
+            m_builder, {m_frame.plot.right() + 10, m_frame.plot.y, kLabelledColumnWidth, m_frame.plot.height},
+            m_marks.scale ? m_marks.scale->column() : ColourColumnSpec{"viridis", false, m_marks.shadeTicks, {}},
+            m_theme);
     if (m_room.shared)
         drawSharedRow();
     else

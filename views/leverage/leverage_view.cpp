@@ -44,12 +44,6 @@ std::string shownPicture(const ParameterValues& options, const Box& area) {
     return wanted == "overview" && (area.width < 460 || area.height < 150) ? "sorted" : wanted;
 }
 
-bool showsMarks(const std::string& picture) {
-    return picture == "tokens" || picture == "scatter" || picture == "overview";
-}
-
-bool showsCurves(const std::string& picture) { return picture != "tokens" && picture != "scatter"; }
-
 /// Curve on the left, square scatter on the right, with the cumulative curve above it in the remaining room.
 PlotFrame drawOverview(LeveragePainter& painter, const Box& area) {
     constexpr double kAxes = 22, kGap = 10, kLeastAbove = 104,
@@ -115,8 +109,9 @@ public:
         LeveragePainter painter(builder, input, options, viewport, choice);
         const std::string picture = shownPicture(options, plotArea(viewport, {}));
         std::vector<LegendEntry> legend;
-        if (showsCurves(picture)) legend = painter.legend();
-        if (showsMarks(picture))
+        const bool marksAlone = picture == "tokens" || picture == "scatter";
+        if (!marksAlone) legend = painter.legend();
+        if (marksAlone || picture == "overview")
             for (LegendEntry& entry : painter.markLegend()) legend.push_back(std::move(entry));
         const PlotFrame frame = drawPicture(painter, picture, plotArea(viewport, legend));
         drawTopLegend(builder, viewport, legend, frame.plot.x);

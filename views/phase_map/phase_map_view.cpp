@@ -48,11 +48,6 @@ ParameterTable makeOptions() {
             valueRangeOption(checkRange)};
 }
 
-std::size_t doneOf(const PhaseMapData& data) {
-    return static_cast<std::size_t>(
-        std::count_if(data.cells.begin(), data.cells.end(), [](const PhaseCell& cell) { return cell.computed; }));
-}
-
 std::string measureWords(const PhaseMapData& data) { return measureWords(measureById(data.measure)); }
 
 std::string valueText(const PhaseMapData& data, double value) {
@@ -60,12 +55,7 @@ std::string valueText(const PhaseMapData& data, double value) {
 }
 
 /// "budget", "sliding window w": as the axis is called within a sentence, without its unit.
-std::string nameOf(const PhaseAxis& axis) {
-    std::string name = axis.title.substr(0, axis.title.find(','));
-    if (name.size() > 1 && name[0] >= 'A' && name[0] <= 'Z' && name[1] >= 'a' && name[1] <= 'z')
-        name[0] = static_cast<char>(name[0] - 'A' + 'a');
-    return name;
-}
+std::string nameOf(const PhaseAxis& axis) { return uncapitalised(axis.title.substr(0, axis.title.find(','))); }
 
 /// Of winners the panes with their colours; of a measure its pane in words, because a cell has the colour of its value.
 std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& input, const Theme& theme) {
@@ -170,7 +160,8 @@ public:
 
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const auto data = dataAs<PhaseMapData>(input);
-        const std::size_t done = doneOf(*data);
+        const auto done = static_cast<std::size_t>(
+            std::count_if(data->cells.begin(), data->cells.end(), [](const PhaseCell& cell) { return cell.computed; }));
         std::string rest =
             done < data->cells.size() ? fmt::format(" ({} of {} settings so far)", done, data->cells.size()) : "";
         if (const auto nothing = std::count_if(data->cells.begin(), data->cells.end(),

@@ -44,6 +44,44 @@ std::vector<Tick> ticksOf(AxisSpec axis, double length, double pitch) {
 std::vector<Tick> xTicks(const PlotFrame& frame) { return ticksOf(frame.x, frame.plot.width, 52); }
 std::vector<Tick> yTicks(const PlotFrame& frame) { return ticksOf(frame.y, frame.plot.height, 34); }
 
+void drawXAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& style, const Theme& theme) {
+    const Stroke stroke{theme.axis, 1, {}};
+    const Box& plot = frame.plot;
+    builder.line({plot.x, plot.bottom()}, {plot.right(), plot.bottom()}, stroke);
+    for (const Tick& tick : xTicks(frame)) {
+        const double x = frame.toPixels(tick.value, frame.y.low).x;
+        builder.line({x, plot.bottom()}, {x, plot.bottom() + kTickLength}, stroke);
+        if (style.tickLabels)
+            builder.text({x, plot.bottom() + kTickLength + kLabelGap}, tick.label, labelStyle(style.forPaper),
+                         theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
+    }
+    if (style.titles)
+        builder.text({plot.x + plot.width / 2,
+                      plot.bottom() + kTickLength + (style.tickLabels ? 2 * kLabelGap + kLabelSize : 0) + 3},
+                     frame.x.title, kTitleStyle, theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
+}
+
+void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& style, const Theme& theme) {
+    const Stroke stroke{theme.axis, 1, {}};
+    const Box& plot = frame.plot;
+    builder.line({plot.x, plot.y}, {plot.x, plot.bottom()}, stroke);
+    double widest = 0;
+    for (const Tick& tick : yTicks(frame)) {
+        const double y = frame.toPixels(frame.x.low, tick.value).y;
+        builder.line({plot.x - kTickLength, y}, {plot.x, y}, stroke);
+        if (style.tickLabels)
+            widest = std::max(widest, builder.label({plot.x - kTickLength - kLabelGap, y}, tick.label,
+                                                    labelStyle(style.forPaper), theme.text3, HorizontalAlign::Right));
+    }
+    if (!style.titles) return;
+    // A title longer than the axis extends below it, never up into a legend.
+    constexpr double kBelow = 26;
+    const std::string title = builder.elide(frame.y.title, kTitleStyle, plot.height + kBelow);
+    const double middle = plot.y + std::max(plot.height, builder.width(title, kTitleStyle)) / 2;
+    builder.text({plot.x - kTickLength - (style.tickLabels ? kLabelGap + widest : 0) - 6, middle}, title, kTitleStyle,
+                 theme.text2, HorizontalAlign::Centre, VerticalAlign::Baseline, -90);
+}
+
 } // namespace
 
 Point PlotFrame::toPixels(double xValue, double yValue) const {
@@ -99,48 +137,6 @@ void drawGrid(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme)
     for (const Tick& tick : xTicks(frame)) drawUpright(builder, frame, tick.value, stroke);
     for (const Tick& tick : yTicks(frame)) drawAcross(builder, frame, tick.value, stroke);
 }
-
-namespace {
-
-void drawXAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& style, const Theme& theme) {
-    const Stroke stroke{theme.axis, 1, {}};
-    const Box& plot = frame.plot;
-    builder.line({plot.x, plot.bottom()}, {plot.right(), plot.bottom()}, stroke);
-    for (const Tick& tick : xTicks(frame)) {
-        const double x = frame.toPixels(tick.value, frame.y.low).x;
-        builder.line({x, plot.bottom()}, {x, plot.bottom() + kTickLength}, stroke);
-        if (style.tickLabels)
-            builder.text({x, plot.bottom() + kTickLength + kLabelGap}, tick.label, labelStyle(style.forPaper),
-                         theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
-    }
-    if (style.titles)
-        builder.text({plot.x + plot.width / 2,
-                      plot.bottom() + kTickLength + (style.tickLabels ? 2 * kLabelGap + kLabelSize : 0) + 3},
-                     frame.x.title, kTitleStyle, theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
-}
-
-void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& style, const Theme& theme) {
-    const Stroke stroke{theme.axis, 1, {}};
-    const Box& plot = frame.plot;
-    builder.line({plot.x, plot.y}, {plot.x, plot.bottom()}, stroke);
-    double widest = 0;
-    for (const Tick& tick : yTicks(frame)) {
-        const double y = frame.toPixels(frame.x.low, tick.value).y;
-        builder.line({plot.x - kTickLength, y}, {plot.x, y}, stroke);
-        if (style.tickLabels)
-            widest = std::max(widest, builder.label({plot.x - kTickLength - kLabelGap, y}, tick.label,
-                                                    labelStyle(style.forPaper), theme.text3, HorizontalAlign::Right));
-    }
-    if (!style.titles) return;
-    // A title longer than the axis extends below it, never up into a legend.
-    constexpr double kBelow = 26;
-    const std::string title = builder.elide(frame.y.title, kTitleStyle, plot.height + kBelow);
-    const double middle = plot.y + std::max(plot.height, builder.width(title, kTitleStyle)) / 2;
-    builder.text({plot.x - kTickLength - (style.tickLabels ? kLabelGap + widest : 0) - 6, middle}, title, kTitleStyle,
-                 theme.text2, HorizontalAlign::Centre, VerticalAlign::Baseline, -90);
-}
-
-} // namespace
 
 void drawAxes(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& style, const Theme& theme) {
     drawXAxis(builder, frame, style, theme);

@@ -139,10 +139,6 @@ void placeRows(Layout& layout, const Tally& tally) {
     layout.frame.plot.height = layout.rowPitch * static_cast<double>(layout.rows.size()) + line;
 }
 
-std::string tickWords(const Tally& tally) {
-    return tally.ofKept ? "tick = share of all tokens" : "tick = kept share of all tokens";
-}
-
 Layout layoutOf(const Tally& tally, const std::vector<LegendEntry>& legend, const Viewport& viewport) {
     const TextService& text = *viewport.text;
     double names = 0, highest = 0;
@@ -258,7 +254,9 @@ public:
         const double right = drawTopLegend(builder, viewport, legend, 12);
         for (std::size_t place = 0; place < layout.rows.size(); ++place)
             drawRow(builder, input, tally, place, layout, viewport);
-        const std::string &axis = layout.frame.x.title, words = tickWords(tally), full = axis + "; " + words;
+        const std::string &axis = layout.frame.x.title,
+                          words = tally.ofKept ? "tick = share of all tokens" : "tick = kept share of all tokens",
+                          full = axis + "; " + words;
         const bool inTitle = layout.title && builder.width(full, kLabel) <= layout.frame.plot.width;
         drawScale(builder, layout, inTitle ? full : axis, theme);
         if (!inTitle && right + builder.width(words, kLabel) <= viewport.width - 8) // otherwise the help explains it

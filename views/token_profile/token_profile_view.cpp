@@ -140,12 +140,12 @@ public:
         if (std::isnan(profile.cutOff)) return "No token is kept for its score: protection fills the budget";
         // How much of the prompt's first half is among the kept: policies that follow recency show it here.
         const std::size_t half = profile.scores.size() / 2;
-        const auto early =
-            std::count_if(profile.states.begin(), profile.states.begin() + static_cast<std::ptrdiff_t>(half),
-                          [](TokenState s) { return s == TokenState::Kept || s == TokenState::Protected; });
-        const auto all = std::count_if(profile.states.begin(), profile.states.end(), [](TokenState s) {
-            return s == TokenState::Kept || s == TokenState::Protected;
-        });
+        const auto keptUntil = [&](auto end) {
+            return std::count_if(profile.states.begin(), end,
+                                 [](TokenState s) { return s == TokenState::Kept || s == TokenState::Protected; });
+        };
+        const auto early = keptUntil(profile.states.begin() + static_cast<std::ptrdiff_t>(half)),
+                   all = keptUntil(profile.states.end());
         return fmt::format(
             "Tokens with a score of {} or more are kept; {} of {} kept tokens lie in the first half of the prompt",
             formatShort(profile.cutOff), formatCount(early), formatCount(all));

@@ -11,11 +11,6 @@ namespace kvscope {
 
 namespace {
 
-void replaceAll(std::string& text, std::string_view from, std::string_view to) {
-    for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
-        text.replace(at, from.size(), to);
-}
-
 bool isBlank(char c) { return c == ' ' || c == '\n' || c == '\t' || c == '\r'; }
 
 /// Whether a line may break before the token as between words: white space lies before it, or begins it.
@@ -77,7 +72,9 @@ std::int64_t StripLayout::lineOf(TokenIndex token) const {
 std::string stripText(std::string_view bytes) {
     std::string text = displayText(bytes);
     const bool blank = bytes.find_first_not_of(" \t\r\n") == std::string_view::npos;
-    if (!blank) replaceAll(text, "␣", " ");
+    constexpr std::string_view kSpace = "␣";
+    for (std::size_t at = 0; !blank && (at = text.find(kSpace, at)) != std::string::npos; ++at)
+        text.replace(at, kSpace.size(), " ");
     return text;
 }
 

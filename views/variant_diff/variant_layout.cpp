@@ -15,18 +15,12 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kLine = kVariantLine, kHeading = 19, kRail = 14, kGap = 10, kMostGap = 26;
+constexpr double kHeading = 19, kRail = 14, kGap = 10, kMostGap = 26;
 constexpr double kTickRow = 20, kTitleRow = 14, kTitleHeight = 150; ///< below that height the axis has no title
 constexpr double kLeastPitch = 12, kMostPitch = 30;                 ///< of rows with their names beside them
 constexpr std::size_t kMostTokensNamed = 16, kMostTokenLines = 3;
-const TextStyle kText = kVariantText;
 
 constexpr const char* kBetween = " · ";
-
-std::string changesTokens(std::int64_t count) {
-    return count == 0 ? "it changes no token"
-                      : fmt::format("it changes {} {}", formatCount(count), count == 1 ? "token" : "tokens");
-}
 
 /// One text per cause, the strongest first; the first text explains the numbers.
 std::vector<std::string> causeTexts(const VariantList& list) {
@@ -37,9 +31,11 @@ std::vector<std::string> causeTexts(const VariantList& list) {
     for (const VariantCause& cause : causes) {
         texts.push_back(cause.change());
         if (!cause.traps.empty()) texts.back() += fmt::format(" ({})", fmt::join(cause.traps, ", "));
-        if (cause.alone >= 0)
-            texts.back() += "; on its own " + (texts.size() > 1 ? cause.alone == 0 ? "none" : formatCount(cause.alone)
-                                                                : changesTokens(cause.alone));
+        if (cause.alone < 0) continue;
+        const bool first = texts.size() == 1, none = cause.alone == 0;
+        texts.back() += first ? "; on its own it changes " : "; on its own ";
+        texts.back() += none ? (first ? "no" : "none") : formatCount(cause.alone);
+        if (first) texts.back() += none || cause.alone == 1 ? " token" : " tokens";
     }
     return texts;
 }
@@ -52,13 +48,13 @@ std::vector<std::string> inLines(const SceneBuilder& builder, const std::vector<
         const std::string longer = lines.empty() ? texts[i] : lines.back() + kBetween + texts[i];
         const std::size_t left = texts.size() - i - 1;
         const std::string rest = left > 0 && lines.size() == most ? fmt::format("{}… {} more", kBetween, left) : "";
-        if (!lines.empty() && builder.width(longer + rest, kText) <= width) {
+        if (!lines.empty() && builder.width(longer + rest, kVariantText) <= width) {
             lines.back() = longer;
         } else if (lines.size() < most) {
-            lines.push_back(builder.elide(texts[i], kText, width));
+            lines.push_back(builder.elide(texts[i], kVariantText, width));
         } else {
             const std::string more = fmt::format("{}… {} more", kBetween, left + 1);
-            lines.back() = builder.elide(lines.back(), kText, width - builder.width(more, kText)) + more;
+            lines.back() = builder.elide(lines.back(), kVariantText, width - builder.width(more, kVariantText)) + more;
             break;
         }
     }
@@ -78,21 +74,17 @@ VariantRow rowOf(const SceneBuilder& builder, const VariantDiffData& data, const
     if (i >= data.lists.size() || !data.lists[i].error.empty()) return row;
     const VariantList& list = data.lists[i];
     if (i == 0 && allowed.causes > 0)
-        row.why = builder.wrap(list.summary, kText, width);
+        row.why = builder.wrap(list.summary, kVariantText, width);
     else if (i > 0)
         row.why = inLines(builder, causeTexts(list), width, allowed.causes);
     row.why.resize(std::min(row.why.size(), allowed.causes));
     if (allowed.tokens > 0 && i > 0)
-        row.tokens = builder.wrap(changedTokensText(input, changeOf(data, i)), kText, width);
+        row.tokens = builder.wrap(changedTokensText(input, changeOf(data, i)), kVariantText, width);
     if (row.tokens.size() > allowed.tokens) {
         row.tokens.resize(allowed.tokens);
-        row.tokens.back() = builder.elide(row.tokens.back() + " …", kText, width);
+        row.tokens.back() = builder.elide(row.tokens.back() + " …", kVariantText, width);
     }
     return row;
-}
-
-double heightOf(const VariantRow& row) {
-    return kHeading + row.rail.height + kLine * static_cast<double>(row.why.size() + row.tokens.size());
 }
 
 /// From everything down to a heading and its rail.
@@ -112,7 +104,9 @@ bool namesAbove(VariantLayout& layout, const SceneBuilder& builder, const Varian
         double needed = 0;
         for (std::size_t i = 0; i < data.variants; ++i) {
             layout.rows.push_back(rowOf(builder, data, input, i, layout.plot.width, allowed));
-            needed += heightOf(layout.rows.back());
+            const VariantRow& row = layout.rows.back();
+            needed +=
+                kHeading + row.rail.height + kVariantLine * static_cast<double>(row.why.size() + row.tokens.size());
         }
         gap = (layout.plot.height - needed) / static_cast<double>(std::max<std::size_t>(1, data.variants));
         if (gap >= kGap) break;
@@ -123,7 +117,7 @@ bool namesAbove(VariantLayout& layout, const SceneBuilder& builder, const Varian
     for (VariantRow& row : layout.rows) {
         row.rail.x = layout.plot.x;
         row.rail.y = y + kHeading;
-        y = row.rail.bottom() + kLine * static_cast<double>(row.why.size() + row.tokens.size()) + gap;
+        y = row.rail.bottom() + kVariantLine * static_cast<double>(row.why.size() + row.tokens.size()) + gap;
     }
     layout.plot.height = y - gap + 4 - layout.plot.y;
     return true;

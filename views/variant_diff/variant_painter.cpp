@@ -12,8 +12,6 @@ namespace kvscope {
 
 namespace {
 
-const TextStyle kTitle = kVariantTitle, kText = kVariantText;
-
 /// Tokens of a list as runs of whole pixels on a rail. Touching runs are merged, so that no edge is antialiased twice.
 void drawTokens(SceneBuilder& builder, const Box& rail, const std::vector<TokenIndex>& tokens, std::int64_t visible,
                 Colour colour) {
@@ -51,7 +49,7 @@ void drawScale(SceneBuilder& builder, const VariantLayout& layout, std::int64_t 
             builder.text({x, y + 15}, tick.label, {FontFace::Monospace, 10}, theme.text3, HorizontalAlign::Centre);
     }
     if (layout.axisTitle)
-        builder.text({plot.x + plot.width / 2, y + 29}, "Token position (0-based)", kText, theme.text2,
+        builder.text({plot.x + plot.width / 2, y + 29}, "Token position (0-based)", kVariantText, theme.text2,
                      HorizontalAlign::Centre);
 }
 
@@ -59,14 +57,14 @@ void drawName(SceneBuilder& builder, const VariantLayout& layout, const VariantL
               bool isReference, const Box& rail, const Theme& theme) {
     if (layout.names > 0) {
         builder.label({rail.x - layout.names, rail.y + rail.height / 2},
-                      builder.elide(list.label, kTitle, layout.names - 8), kTitle, theme.text1);
+                      builder.elide(list.label, kVariantTitle, layout.names - 8), kVariantTitle, theme.text1);
         return;
     }
-    const std::string label = builder.elide(list.label, kTitle, 0.4 * rail.width);
-    const double width = builder.text({rail.x, rail.y - 7}, label, kTitle, theme.text1);
+    const std::string label = builder.elide(list.label, kVariantTitle, 0.4 * rail.width);
+    const double width = builder.text({rail.x, rail.y - 7}, label, kVariantTitle, theme.text1);
     builder.text({rail.x + width + 10, rail.y - 7},
-                 builder.elide(headingOf(list, change, isReference), kText, rail.width - width - 10), kText,
-                 theme.text2);
+                 builder.elide(headingOf(list, change, isReference), kVariantText, rail.width - width - 10),
+                 kVariantText, theme.text2);
 }
 
 } // namespace
@@ -92,15 +90,15 @@ void drawVariantLists(SceneBuilder& builder, const VariantLayout& layout, const 
         double y = rail.bottom() + kVariantLine - 2;
         for (const auto& [lines, colour] : {std::pair{&row.why, theme.text2}, {&row.tokens, theme.text3}})
             for (const std::string& line : *lines) {
-                builder.text({rail.x, y}, line, kText, colour);
+                builder.text({rail.x, y}, line, kVariantText, colour);
                 y += kVariantLine;
             }
     }
     if (layout.notShown > 0)
         builder.label({layout.plot.x - layout.names, layout.plot.bottom() - 7},
-                      builder.elide(fmt::format("{} more in a higher pane", layout.notShown), kText,
+                      builder.elide(fmt::format("{} more in a higher pane", layout.notShown), kVariantText,
                                     layout.names + layout.plot.width),
-                      kText, theme.text2);
+                      kVariantText, theme.text2);
     drawScale(builder, layout, data.visible, theme);
 }
 

@@ -71,14 +71,12 @@ void nameLean(std::vector<LegendEntry>& legend, const Viewport& viewport, const 
 void drawHead(SceneBuilder& builder, const WalkPicture& p, const std::vector<LegendEntry>& legend) {
     const TextStyle note{FontFace::Interface, 11};
     const double room = p.viewport.width - 20;
-    const auto notice = [&](const std::string& words, double y) {
-        builder.label({10, y}, builder.elide(words, note, room), note, p.theme.warning);
-    };
     double y = 13;
     if (p.data.standIn) {
-        notice(standInWords("No pane runs BalanceKV", p.data.source,
-                            [&](const std::string& text) { return builder.width(text, note) <= room; }),
-               y);
+        const std::string words = standInWords("No pane runs BalanceKV", p.data.source, [&](const std::string& text) {
+            return builder.width(text, note) <= room;
+        });
+        builder.label({10, y}, builder.elide(words, note, room), note, p.theme.warning);
         y += 18;
     }
     drawTopLegend(builder, p.viewport, legend, 10, y);

@@ -3,7 +3,6 @@
 #include "core/capture/import/tensor_archive.h"
 
 #include <map>
-#include <optional>
 #include <span>
 
 namespace kvscope {

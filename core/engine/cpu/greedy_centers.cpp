@@ -5,7 +5,6 @@
 
 #include "core/base/error.h"
 
-#include <algorithm>
 #include <cassert>
 #include <cmath>
 #include <limits>

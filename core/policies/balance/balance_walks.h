@@ -3,7 +3,6 @@
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/policy.h"
 
-#include <string>
 #include <vector>
 
 namespace kvscope {
