@@ -55,6 +55,25 @@ public:
     CurvesViewTest() : ViewTest(viewById("curves")) {}
 
 private slots:
+    // 256 sinks and 256 recents are 51 % of the 995 tokens before the cut: up to 50 % there is nothing to balance, and
+    // the legend, the table and the finding say so.
+    void pointsThatBalancedNothingSaySo() {
+        const ParameterValues options = optionsOf(m_view, {{"seeds", "1"}});
+        const ViewInput input = inputFor(m_view, {"balancekv@0.25"}, options);
+        const ViewTable table = m_view.table(input, options);
+        QCOMPARE(table.columns.back(), std::string("notes"));
+        QCOMPARE(table.rowCount, std::int64_t{11});
+        for (std::int64_t row = 0; row < table.rowCount; ++row)
+            QCOMPARE(table.cell(row, 13).find("nothing was balanced") != std::string::npos,
+                     std::stod(table.cell(row, 5)) < 0.51);
+        const std::string scene = paintSceneAsText(m_view.buildScene(input, options, viewport(940, 500, m_text)));
+        QVERIFY2(scene.find("nothing balanced up to 50 %") != std::string::npos, scene.c_str());
+        const std::string finding = m_view.finding(input, options);
+        QVERIFY2(finding.find("BalanceKV balanced nothing: its sinks and recents take the whole budget") !=
+                     std::string::npos,
+                 finding.c_str());
+    }
+
     // Exact keeps all: its mark is the end of the axis, whole.
     void theAxisEndsAtAllTokens() {
         for (const char* scale : {"log", "linear"}) {

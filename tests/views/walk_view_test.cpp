@@ -250,9 +250,11 @@ private slots:
                      qPrintable(head));
         }
         const ViewInput full = sampleInput({"balancekv@1.0"}, optionsOf());
-        QVERIFY2(finding(full).contains("nothing is balanced. Choose another budget"), qPrintable(finding(full)));
+        QVERIFY2(finding(full).contains("holds every token: nothing is balanced. Choose a smaller budget"),
+                 qPrintable(finding(full)));
         const ViewInput ends = sampleInput({"balancekv@0.25"}, optionsOf()); // 512 of 249 tokens
-        QVERIFY2(finding(ends).contains("sinks and recents take all of it"), qPrintable(finding(ends)));
+        QVERIFY2(finding(ends).contains("Sinks and recents take the whole budget of 249 tokens: nothing was balanced"),
+                 qPrintable(finding(ends)));
         const ViewInput far = sampleInput({"balancekv,sink=32,recent=32@0.25"}, optionsOf({{"block", "99"}}));
         QVERIFY2(finding(far).contains("round 1 has blocks 0 to "), qPrintable(finding(far)));
         const ViewInput deep = sampleInput({"balancekv,sink=32,recent=32@0.25"}, optionsOf({{"level", "20"}}));

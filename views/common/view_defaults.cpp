@@ -47,7 +47,7 @@ std::string View::finding(const ViewInput& input, const ParameterValues& options
     if (const std::string why = whyNoPicture(input, options); !why.empty()) return why;
     std::string finding = conclude(input, options);
     for (const PaneData& pane : input.panes)
-        if (pane.result && balancedNothing(*pane.result))
+        if (pane.result && balancedNothing(*pane.result) && finding.find("nothing was balanced") == std::string::npos)
             finding += fmt::format(" · {} balanced nothing: its sinks and recents take the whole budget",
                                    input.panes.size() > 1 ? std::string(1, pane.letter) : pane.policyName);
     return finding;
