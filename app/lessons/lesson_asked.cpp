@@ -23,10 +23,6 @@ const LayerInfo& layerOf(const LessonAsked& asked) {
     return asked.request.capture->info().layerInfo(asked.request.layer);
 }
 
-AttentionRule ruleOf(const LayerInfo& layer) {
-    return {layer.scaling, layer.softcap, layer.slidingWindow, layer.gqaGroupOf};
-}
-
 std::vector<std::size_t> queryHeadsOf(const LessonAsked& asked) {
     std::vector<std::size_t> heads;
     const auto& groups = layerOf(asked).gqaGroupOf;

@@ -2,7 +2,6 @@
 
 #include "app/study/makers/view_data_maker.h"
 #include "core/base/error.h"
-#include "core/engine/attention.h"
 
 #include <cstddef>
 #include <memory>
@@ -22,7 +21,6 @@ struct LessonAsked {
 std::shared_ptr<const RunResult> runOf(const LessonAsked& asked, bool steps = false);
 std::size_t headOf(const LessonAsked& asked); ///< the KV head
 const LayerInfo& layerOf(const LessonAsked& asked);
-AttentionRule ruleOf(const LayerInfo& layer);
 /// The query heads that read the KV head.
 std::vector<std::size_t> queryHeadsOf(const LessonAsked& asked);
 

@@ -10,6 +10,7 @@
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/block_processing.h"
 #include "core/policies/subgen/subgen_log.h"
+#include "core/run/attention_rule.h"
 #include "core/run/head_means.h"
 #include "views/scene/axes.h"
 
@@ -52,7 +53,7 @@ std::vector<double> laterAttention(const LessonAsked& asked, const Fidelity& fid
                                                                        tensorOf(asked, TensorRole::Keys),
                                                                        fidelity.firstQuery,
                                                                        {},
-                                                                       ruleOf(layerOf(asked))},
+                                                                       attentionRuleOf(layerOf(asked))},
                                                                       asked.checkpoint);
     std::vector<double> mean(static_cast<std::size_t>(sums.shape[1]));
     const auto heads = queryHeadsOf(asked);

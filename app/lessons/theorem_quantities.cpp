@@ -9,6 +9,7 @@
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/compactor/compactor_log.h"
 #include "core/policies/subgen/subgen_log.h"
+#include "core/run/attention_rule.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -74,7 +75,7 @@ Halving halvingOf(const LessonAsked& asked) {
         for (std::int64_t j = 0; j < rows.shape[0]; ++j, ++count) {
             asked.checkpoint.stopPoint();
             const std::span query(rows.data.data() + j * rows.shape[1], static_cast<std::size_t>(rows.shape[1]));
-            sight.logits = queryLogits(query, keys, ruleOf(layerOf(asked)));
+            sight.logits = queryLogits(query, keys, attentionRuleOf(layerOf(asked)));
             const double error = halvingDiscrepancy(node, true, sight);
             halving.mean += error;
             halving.worst = std::max(halving.worst, error);

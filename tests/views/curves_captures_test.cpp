@@ -7,8 +7,8 @@
 #include "tests/views/view_fixture.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_options.h"
-#include "views/curves/curves_painter.h"
 #include "views/curves/curves_data.h"
+#include "views/curves/curves_painter.h"
 #include "views/scene/axes.h"
 #include "views/view.h"
 
