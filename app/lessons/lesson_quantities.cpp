@@ -77,21 +77,11 @@ double massAfterCut(const LessonAsked& asked) {
     return std::accumulate(attention.begin() + result->visible, attention.end(), 0.0);
 }
 
-/// Mean key against mean query of the whole prompt (KeyDiff Fig. 14), for the shown query head.
+/// Mean key against mean query (KeyDiff Fig. 14), for the shown query head.
 double cosineOfMeans(const LessonAsked& asked) {
-    const auto meanOf = [&](TensorRole role) {
-        return asked.runner.engine().anchor(tensorOf(asked, role), AnchorKind::Mean, asked.checkpoint);
-    };
-    const HostTensor keys = meanOf(TensorRole::Keys), queries = meanOf(TensorRole::Queries);
-    const float* k = keys.data.data() + asked.request.kvHead.value * keys.shape[1];
-    const float* q = queries.data.data() + asked.request.queryHead.value * queries.shape[1];
-    double product = 0, kk = 0, qq = 0;
-    for (std::int64_t c = 0; c < keys.shape[1]; ++c) {
-        product += double{k[c]} * double{q[c]};
-        kk += double{k[c]} * double{k[c]};
-        qq += double{q[c]} * double{q[c]};
-    }
-    return product / std::sqrt(kk * qq);
+    const std::string measure = "cos_means";
+    const auto values = asked.runner.measure(*runOf(asked), std::span(&measure, 1), asked.checkpoint);
+    return values.front().perHead[static_cast<std::size_t>(asked.request.queryHead.value)];
 }
 
 /// Later attention on k*, the key least like the mean key.
@@ -216,7 +206,7 @@ const std::vector<LessonQuantity>& lessonQuantities() {
         {"output_error", "relative output error, mean over the KV head's queries", Form::Decimal, &outputErrorOf},
         {"kept_mass", "later attention on the kept tokens, mean over the KV head's queries", Form::Percent, &keptMass},
         {"mass_after_cut", "later attention on tokens after the cut", Form::Percent, &massAfterCut},
-        {"cosine_of_means", "mean key against mean query of the prompt, for the query head", Form::Decimal,
+        {"cosine_of_means", "mean key before the cut against mean query, for the query head", Form::Decimal,
          &cosineOfMeans},
         {"attention_on_distinct", "later attention on the key least like the mean key", Form::Percent,
          &attentionOnDistinct},
