@@ -1,5 +1,6 @@
 // Block prompt processing: where blocks are cut (K3), what each step evicts, causality, state, and what is refused.
 #include "core/base/error.h"
+#include "core/engine/engine.h"
 #include "core/policies/block_processing.h"
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/policy_spec.h"

@@ -148,8 +148,8 @@ private slots:
             });
         QCOMPARE(done.size(), std::size_t{25});
         for (std::size_t i = 0; i < done.size(); ++i) QCOMPARE(done[i], i + 1);
-        QVERIFY(fourth->at(0, 0).computed && fourth->at(4, 0).computed && fourth->at(0, 4).computed &&
-                fourth->at(4, 4).computed);
+        QVERIFY(fourth->cells[0].computed && fourth->cells[4].computed && fourth->cells[20].computed &&
+                fourth->cells[24].computed); // the corners
         std::stop_source stop;
         int parts = 0;
         const auto cancelAfterThree = [&] {
@@ -227,7 +227,7 @@ private slots:
         auto data = std::make_shared<PhaseMapData>();
         data->x = {"budget", "Budget", {"0.1", "0.2"}, {0.1, 0.2}, true};
         data->y = {"window", "Window", {"8"}, {8}, true};
-        data->panes = {{'A', "snapkv", "SnapKV", ""}};
+        data->panes = {{'A', "snapkv", "SnapKV"}};
         data->cells = {{true, {0.5}, {0.1}, ""}, {true, {NAN}, {NAN}, "the window is too long"}};
         ViewInput input = needleInput({"snapkv@0.25"});
         input.data.value = data;

@@ -75,12 +75,6 @@ struct Norms {
     }
 };
 
-double longestKey(const HostTensor& keys) {
-    double most = 0; // of all heads: the policy's automatic radius
-    for (std::int64_t head = 0; head < keys.shape[0]; ++head) most = std::max(most, longest(keys, head, 0, kCut));
-    return most;
-}
-
 } // namespace
 
 class TheorySampleTest : public QObject {
