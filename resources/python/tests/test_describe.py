@@ -19,8 +19,10 @@ import pytest
 import torch
 from hub_configs import HUB, hub
 from safetensors.torch import save_file
+from tiny_models import LetterTokenizer, random_ids
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from kvscope_capture import CaptureOptions, Prompt, capture_prompt
 from kvscope_capture.describe import describe, main, resolve_config
 from kvscope_capture.errors import CaptureError
 
@@ -283,3 +285,33 @@ def test_a_raw_config_is_read_right_or_not_at_all(name: str, tmp_path: pathlib.P
     assert raw[1] == described[1]
     for name_of_set, values in described[2].items():
         assert raw[2][name_of_set] == pytest.approx(values, rel=3e-7)
+
+
+@needs_program
+@pytest.mark.parametrize("name", ["gemma2", "gemma3", "qwen2-window", "granite", "smollm3", "gpt-oss", "deepseek-v3"])
+def test_an_import_is_the_capture_of_the_same_model(name: str, tmp_path: pathlib.Path) -> None:
+    config = config_file(name, tmp_path)
+    prompt = Prompt(LetterTokenizer())
+    prompt.ids = random_ids(TOKENS, seed=2)
+    captured = tmp_path / "captured.h5"
+    capture_prompt(random_model(AutoConfig.from_pretrained(config)), prompt, captured, CaptureOptions(dtype="float32"))
+    tensors = {}
+    with h5py.File(captured) as file:
+        for number, group in file["layers"].items():
+            for part in {"q", "k", "v", "sinks"} & set(group):
+                tensors[f"layers.{int(number)}.{part}"] = torch.from_numpy(group[part][()])
+    save_file(tensors, tmp_path / "tensors.safetensors")
+    assert main([str(config), "--out", str(tmp_path / "model.json")]) == 0
+    converted(tmp_path / "tensors.safetensors", tmp_path / "model.json")
+    with h5py.File(captured) as one, h5py.File(tmp_path / "tensors.h5") as other:
+        for number, group in one["layers"].items():
+            own = other[f"layers/{number}"]
+            for key in ("scaling", "softcap", "sliding_window", "has_rope", "attn_type", "kv_of_q"):
+                assert np.array_equal(group.attrs[key], own.attrs[key]), (number, key)
+            assert all(np.array_equal(group[part][()], own[part][()]) for part in set(group) | set(own))
+        frequencies: dict[str, Any] = {}
+        one["rope"].visititems(lambda n, d: frequencies.update({n: d[()]}) if isinstance(d, h5py.Dataset) else None)
+        assert all(np.array_equal(values, other[f"rope/{n}"][()]) for n, values in frequencies.items())
+        ropes = [json.loads(file.attrs["rope"]) for file in (one, other)]
+        for key in ("attention_scaling", "rotary_dim", "rotary_begin", "layout"):
+            assert ropes[0].get(key, 0) == ropes[1].get(key, 0)
