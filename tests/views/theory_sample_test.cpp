@@ -3,9 +3,8 @@
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/compactor/compactor_log.h"
 #include "core/policies/subgen/subgen_log.h"
-#include "core/studies/theory_table.h"
 #include "tests/support/test_program.h"
-#include "tests/views/view_fixture.h"
+#include "tests/views/theory_fixture.h"
 
 #include <QtTest>
 
@@ -13,21 +12,10 @@
 #include <cmath>
 
 using namespace kvscope;
+using namespace kvscope::theory_fixture;
 using namespace kvscope::view_fixture;
 
 namespace {
-
-constexpr int kHead = 1, kCut = 995;
-
-RunRequest requestOf(const std::string& spec) {
-    RunRequest request = needleRequest(spec);
-    request.recordSteps = true;
-    return request;
-}
-
-std::vector<TheoryRow> rowsOf(const std::string& spec, TheoryAsked asked = {}) {
-    return theoryRows(runner(), requestOf(spec), asked, {});
-}
 
 TheoryRow find(const std::vector<TheoryRow>& rows, const std::string& theorem, const std::string& quantity) {
     for (const TheoryRow& row : rows)
@@ -54,10 +42,6 @@ double longest(const HostTensor& tensor, std::int64_t head, std::int64_t begin, 
     for (std::int64_t row = begin; row < end; ++row)
         most = std::max(most, std::sqrt(dot(vectorOf(tensor, head, row), vectorOf(tensor, head, row))));
     return most;
-}
-
-bool near(double got, double expected, double tolerance = 1e-5) {
-    return std::abs(got - expected) <= tolerance * std::abs(expected);
 }
 
 struct Norms {

@@ -1,9 +1,9 @@
 // The view of the theory beside the measurement, on the sample.
 #include "app/export/scene_export.h"
 #include "core/metrics/measure_values.h"
-#include "core/studies/theory_table.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
+#include "tests/views/theory_fixture.h"
 #include "tests/views/view_test.h"
 #include "views/scene/axes.h"
 #include "views/theory/theory_data.h"
@@ -16,31 +16,17 @@
 
 using namespace kvscope;
 using namespace kvscope::scene_checks;
+using namespace kvscope::theory_fixture;
 using namespace kvscope::view_fixture;
 
 namespace {
 
-constexpr int kHead = 1, kCut = 995;
 const std::string kPolicies[] = {"balancekv@0.25",
                                  "balancekv_stream@0.25",
                                  "subgen,delta_quantile=0.2@0.25",
                                  "compactor,sketch_size=16@0.25",
                                  "leverage,sketch_size=16@0.25",
                                  "keydiff@0.25"};
-
-RunRequest requestOf(const std::string& spec) {
-    RunRequest request = needleRequest(spec);
-    request.recordSteps = true;
-    return request;
-}
-
-std::vector<TheoryRow> rowsOf(const std::string& spec, TheoryAsked asked = {}) {
-    return theoryRows(runner(), requestOf(spec), asked, {});
-}
-
-bool near(double got, double expected, double tolerance = 1e-5) {
-    return std::abs(got - expected) <= tolerance * std::abs(expected);
-}
 
 } // namespace
 
