@@ -1,6 +1,5 @@
 // Every number of the picture can be read: under the pointer, and as a table.
 
-#include "views/attention_map/map_colours.h"
 #include "views/attention_map/map_picture.h"
 
 #include <fmt/format.h>

@@ -6,7 +6,6 @@
 #include "views/common/policy_style.h"
 #include "views/common/token_marks.h"
 #include "views/common/voronoi_tint.h"
-#include "views/scene/theme.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,6 @@
 #include "views/common/colour_scale.h"
 #include "views/common/view_facts.h"
 #include "views/explanations.h"
-#include "views/scene/scene_builder.h"
 
 #include <fmt/format.h>
 

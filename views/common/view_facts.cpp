@@ -2,7 +2,6 @@
 #include "views/common/view_facts.h"
 
 #include "views/scene/axes.h"
-#include "views/scene/scene_builder.h"
 
 #include <fmt/format.h>
 

@@ -7,7 +7,6 @@
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
 #include "views/curves/curves_painter.h"
-#include "views/scene/axes.h"
 
 #include <fmt/format.h>
 

@@ -4,7 +4,6 @@
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/token_marks.h"
-#include "views/common/view_facts.h"
 #include "views/keep_probability/keep_probability_data.h"
 
 #include <fmt/format.h>

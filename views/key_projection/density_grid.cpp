@@ -1,8 +1,6 @@
 // Counting in cells, and counts as opacity. Row 0 is the top one, as in pictures.
 #include "views/key_projection/density_grid.h"
 
-#include "views/scene/theme.h"
-
 #include <algorithm>
 #include <cmath>
 

@@ -3,7 +3,6 @@
 #include "core/parameters/parameter_rows.h"
 #include "views/common/view_options.h"
 #include "views/key_projection/projection_frame.h"
-#include "views/key_projection/projection_marks.h"
 
 #include <fmt/format.h>
 

@@ -2,9 +2,6 @@
 // shows the marks again. A few kept tokens among many evicted ones keep their marks.
 #include "views/key_projection/projection_marks.h"
 
-#include "views/scene/axes.h"
-#include "views/scene/theme.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -3,8 +3,6 @@
 
 #include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
-#include "views/key_projection/projection_marks.h"
-#include "views/scene/colour_column.h"
 
 #include <fmt/format.h>
 

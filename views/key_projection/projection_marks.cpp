@@ -2,7 +2,6 @@
 #include "views/key_projection/projection_marks.h"
 
 #include "views/common/token_marks.h"
-#include "views/scene/theme.h"
 
 #include <algorithm>
 #include <cassert>

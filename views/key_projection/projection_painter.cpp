@@ -3,7 +3,6 @@
 #include "views/key_projection/projection_marks.h"
 
 #include "views/common/token_marks.h"
-#include "views/scene/theme.h"
 
 #include <algorithm>
 #include <cmath>

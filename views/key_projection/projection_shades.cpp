@@ -1,7 +1,6 @@
 // Colours of the key projection by a value: position, score, norm, or number of panes that keep the token.
 #include "core/policies/policy.h"
 #include "views/key_projection/projection_marks.h"
-#include "views/scene/theme.h"
 
 #include <algorithm>
 #include <array>

@@ -8,7 +8,6 @@
 #include "views/common/view_facts.h"
 #include "views/merge_tree/tree_painter.h"
 #include "views/merge_tree/tree_words.h"
-#include "views/scene/axes.h"
 
 #include <fmt/format.h>
 

@@ -2,8 +2,6 @@
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
-#include "views/scene/axes.h"
-#include "views/scene/scene_builder.h"
 
 #include <fmt/format.h>
 

@@ -3,7 +3,6 @@
 #include "core/metrics/measure_values.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/balance/balance_rounds.h"
-#include "views/common/chart.h"
 #include "views/common/measure_options.h"
 #include "views/common/pane_identity.h"
 #include "views/common/view_facts.h"

@@ -3,7 +3,6 @@
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
 #include "views/common/token_marks.h"
-#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 

@@ -1,8 +1,6 @@
 // Draws one line of the token strip: ground, bars, text and frames, in that order.
 #include "views/token_strip/strip_picture.h"
 
-#include "views/scene/axes.h"
-
 #include <algorithm>
 #include <cmath>
 

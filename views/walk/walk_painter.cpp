@@ -3,7 +3,6 @@
 #include "views/walk/walk_picture.h"
 
 #include "views/common/chart.h"
-#include "views/scene/axes.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,6 @@
 #include "views/walk/walk_picture.h"
 
 #include "views/common/view_facts.h"
-#include "views/scene/axes.h"
 
 #include <fmt/format.h>
 

@@ -6,7 +6,6 @@
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
 #include "views/common/view_options.h"
-#include "views/scene/axes.h"
 #include "views/walk/walk_picture.h"
 
 #include <fmt/format.h>
