@@ -103,7 +103,7 @@ void addRunNotes(ReproductionResult& result) {
     }
 }
 
-/// "bars: 95 % intervals of the mean over layers; averaged are first seeds, then heads, layers and captures"
+/// "bars: 95 % intervals of the mean over layers; averaged first over seeds, then over heads and layers"
 std::string spreadText(const Reproduction& reproduction, const ReproductionResult& result) {
     std::set<std::string> levels;
     for (const ReproducedSeries& series : result.series)
@@ -114,9 +114,10 @@ std::string spreadText(const Reproduction& reproduction, const ReproductionResul
         fmt::format("{} over {}", reproduction.showDeviation ? "standard deviations" : "95 % intervals of the mean",
                     fmt::join(levels, " or "));
     if (reproduction.method == ReproductionMethod::KeptShares) return "bars: " + over;
-    return "bars: " + over +
-           (reproduction.over == "vectors" ? ", those of all heads together"
-                                           : "; averaged first over seeds, then over heads, layers and captures");
+    const char* before = reproduction.over == "vectors" ? ", those of all heads together"
+                         : reproduction.over == "seeds" ? "; each seed averaged over heads, layers and captures"
+                                                        : "; averaged first over seeds, then over heads and layers";
+    return "bars: " + over + before;
 }
 
 /// A mean over queries is one over all of the prompt's only where all were captured.

@@ -65,9 +65,9 @@ private slots:
                                           [](const ReproducedSeries& series) { return series.policyId == "uniform"; });
         QCOMPARE(uniform->points[0].over, std::string("seeds"));
         QVERIFY(isPoint(uniform->points[0], 11.0 / 44, "0.25", summaryOf(seeds)));
-        QVERIFY(std::count(result.notes.begin(), result.notes.end(),
-                           "bars: standard deviations over seeds; averaged first over seeds, then over heads, layers "
-                           "and captures") == 1);
+        QVERIFY(std::count(
+                    result.notes.begin(), result.notes.end(),
+                    "bars: standard deviations over seeds; each seed averaged over heads, layers and captures") == 1);
     }
 
     // BalanceKV Table 3: every vector of every layer and head is a number, queries and keys of the whole prompt.
