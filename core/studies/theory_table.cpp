@@ -50,8 +50,6 @@ Measured overGroup(const MeasureValues& values, const std::vector<std::int32_t>&
             static_cast<double>(above) / static_cast<double>(all.size())};
 }
 
-Measured oneNumber(double x) { return {.mean = x, .worst = x}; }
-
 /// The rows of one layer under construction.
 class TheoryTable {
 public:
@@ -234,10 +232,10 @@ private:
             if (!drawn->distortion.empty()) {
                 TheoryRow& row = addBound(head, "Compactor Thm 1", "distortion of drawn rows",
                                           "‖(KᵀK)^-½ K̂ᵀK̂ (KᵀK)^-½ − I‖₂ ≤ ε, as many draws as tokens are kept",
-                                          m_asked.epsilon, oneNumber(drawn->distortion[h]));
+                                          m_asked.epsilon, {drawn->distortion[h], drawn->distortion[h]});
                 row.overEpsilon = theoryEpsilons();
                 row.mayFail = m_asked.delta;
-                row.caveat = "one draw; speaks of at least as many rows as the line above asks for";
+                row.caveat = "one draw; the theorem speaks of at least the sampled rows k that it asks for";
                 row.ifBroken = "nothing: the theorem hides its constant C";
             }
             if (sketched && !values().flag("centred") && values().integer("token_chunk") == 0)
@@ -264,7 +262,7 @@ private:
         };
         TheoryRow& row = addBound(head, "Compactor Thm 2", "sketched over exact leverage",
                                   "at most κ (1 + ε)/(1 − ε), κ = (s_max/s_min)², or its inverse",
-                                  most(m_asked.epsilon), oneNumber(worst));
+                                  most(m_asked.epsilon), {worst, worst});
         const double asked = sketchColumnsDemanded(static_cast<double>(rank), m_asked.epsilon, m_asked.delta);
         row.overEpsilon = overEpsilon(most);
         row.mayFail = m_asked.delta;
