@@ -248,14 +248,14 @@ private slots:
         for (const std::int64_t q : loops.queryHeads())
             for (std::int64_t j = 0; j < loops.width(); ++j)
                 r = std::max(r, norm(loops.layer.row(loops.layer.queries, q, j), loops.d()) * loops.layer.rule.scaling);
-        const auto slots = [&](double delta) {
+        const auto samplesAt = [&](double delta) {
             return std::exp(2 * delta * r) * std::log(static_cast<double>(loops.cut)) / 0.25;
         };
         double least = INFINITY;
         for (std::size_t pane = 0; pane < 2; ++pane) {
             const auto log = std::dynamic_pointer_cast<const SubgenLog>(open.result(pane, true)->log);
             const double delta = log->heads[open.head()].delta;
-            QVERIFY(near(open.quantity("demanded_slots", pane), slots(delta), 1e-4));
+            QVERIFY(near(open.quantity("demanded_slots", pane), samplesAt(delta), 1e-4));
             for (int quarter = 0; pane == 0 && quarter <= 8; ++quarter) {
                 std::vector<std::int64_t>
                     centres; // the nearest within the radius takes the key, else it opens a cluster
@@ -268,7 +268,8 @@ private slots:
                     });
                     if (!covered) centres.push_back(i);
                 }
-                least = std::min(least, static_cast<double>(centres.size()) * slots(delta * quarter / 4) + 64 / 0.25);
+                least =
+                    std::min(least, static_cast<double>(centres.size()) * samplesAt(delta * quarter / 4) + 64 / 0.25);
             }
         }
         QVERIFY(near(open.quantity("least_subgen_memory"), least, 1e-4));
