@@ -90,16 +90,22 @@ std::string lawText(const ReproducedSeries& series, const std::vector<double>& p
                        law.points, series.points.front().x, series.points.back().x);
 }
 
-/// What the runs of a series say, with the points that say it where it is not all of them.
+/// What the runs of a series say, with the points that say it where it is not all of them. Of notes that differ in
+/// numbers alone the first stands for all.
 void addRunNotes(ReproductionResult& result) {
     for (const ReproducedSeries& series : result.series) {
-        std::map<std::string, std::vector<std::string>> places; // by note
+        std::map<std::string, std::vector<std::pair<std::string, std::string>>> places; // notes with their points
         for (const ReproducedPoint& point : series.points)
-            for (const std::string& note : point.notes) places[note].push_back(point.xText);
-        for (const auto& [note, at] : places)
-            result.notes.push_back(
-                fmt::format("{}{}: {}", series.label,
-                            at.size() < series.points.size() ? fmt::format(" at {}", fmt::join(at, ", ")) : "", note));
+            for (const std::string& note : point.notes) places[wordsOf(note)].emplace_back(note, point.xText);
+        for (const auto& [words, notes] : places) {
+            std::vector<std::string> at;
+            for (const auto& [note, place] : notes) at.push_back(place);
+            const bool same = notes.front().first == notes.back().first;
+            const std::string where = !same ? " at " + at.front() + " (alike at the others)"
+                                      : at.size() < series.points.size() ? fmt::format(" at {}", fmt::join(at, ", "))
+                                                                         : "";
+            result.notes.push_back(series.label + where + ": " + notes.front().first);
+        }
     }
 }
 

@@ -32,12 +32,6 @@ double memoryInTokens(const SweepRow& row) {
     return static_cast<double>(row.storedBytes) / (width * info.numKvHeads * (info.headDim + info.valueDim));
 }
 
-/// A note without its numbers: those of many runs differ in nothing else.
-std::string wordsOf(std::string note) {
-    std::erase_if(note, [](char c) { return (c >= '0' && c <= '9') || c == '.' || c == ','; });
-    return note;
-}
-
 PowerLaw lawOf(const ReproducedSeries& series) {
     std::vector<double> x, y;
     for (const ReproducedPoint& point : series.points) {
@@ -48,6 +42,11 @@ PowerLaw lawOf(const ReproducedSeries& series) {
 }
 
 } // namespace
+
+std::string wordsOf(std::string note) {
+    std::erase_if(note, [](char c) { return (c >= '0' && c <= '9') || c == '.' || c == ','; });
+    return note;
+}
 
 Budget budgetOf(const Reproduction& reproduction, const std::string& text, std::int64_t visible) {
     const Budget share = Budget::parse(text);

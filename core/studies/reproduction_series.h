@@ -20,6 +20,8 @@ struct PointSamples {
     std::map<std::string, std::string> notes = {}; ///< by their words without numbers
 };
 
+/// A note without its numbers: those of many runs differ in nothing else.
+std::string wordsOf(std::string note);
 /// A budget of the row where so many tokens lie before the cut: in tokens where some are exact, then of the others as
 /// many as halving leaves, rounded down and at least one.
 Budget budgetOf(const Reproduction& reproduction, const std::string& budget, std::int64_t visible);
