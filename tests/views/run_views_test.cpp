@@ -40,8 +40,10 @@ private slots:
             const ViewInput input = makeInput(capture, {"keydiff@0.25"}, 1, 0);
             for (const View* view : allViews()) {
                 const ParameterValues options(view->card().options);
+                ViewInput shown = input;
+                if (view != &viewById("key_projection")) shown.data = {}; // it draws its data, the others wait
                 const std::string text =
-                    paintSceneAsText(view->buildScene(input, options, viewport(600, 400, *m_text)));
+                    paintSceneAsText(view->buildScene(shown, options, viewport(600, 400, *m_text)));
                 QCOMPARE(text.find("The capture failed its self-check (attention)") != std::string::npos, failed);
             }
         }
