@@ -135,7 +135,8 @@ private slots:
         const std::vector<double> attention = loops.attention();
         for (std::size_t pane = 0; pane < 3; ++pane) {
             double kept = 0;
-            for (const TokenIndex token : open.result(pane)->selection.heads[open.head()].kept)
+            const auto result = open.result(pane);
+            for (const TokenIndex token : result->selection.heads[open.head()].kept)
                 kept += attention[static_cast<std::size_t>(token)];
             QVERIFY(near(open.quantity("kept_mass", pane), kept, 1e-4));
         }
