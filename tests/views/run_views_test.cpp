@@ -408,8 +408,7 @@ private slots:
             const std::int64_t last = table.rowCount - 1;
             QVERIFY(!table.cell(0, 0).empty() && !table.cell(last, 0).empty());
             const int notes = table.columns.back() == "notes" ? 1 : 0; // which most rows need not have
-            QVERIFY2(!table.cell(last, static_cast<int>(table.columns.size()) - 1 - notes).empty(),
-                     view->card().id.c_str());
+            QVERIFY2(!table.cell(last, int(table.columns.size()) - 1 - notes).empty(), view->card().id.c_str());
         }
     }
 };
