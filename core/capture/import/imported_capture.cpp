@@ -3,7 +3,7 @@
 #include "core/capture/import/imported_capture.h"
 
 #include "core/base/error.h"
-#include "core/capture/import/described_model.h"
+#include "core/capture/import/model_file.h"
 #include "core/capture/import/token_list.h"
 #include "core/capture/rope.h"
 

@@ -1,5 +1,5 @@
 // The described model: what kvscope-describe resolved by Transformers' own classes. The file is untrusted.
-#include "core/capture/import/described_model.h"
+#include "core/capture/import/model_file.h"
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
