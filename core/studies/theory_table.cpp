@@ -271,7 +271,7 @@ private:
         else if (columns < asked)
             row.caveat = "the theorem speaks of wider sketches only";
         row.ifBroken = columns < asked ? "nothing: the sketch has fewer columns than the theorem asks for"
-                                       : "news: the theorem's constants are explicit";
+                                       : "a contradiction of the theorem, whose constants are explicit";
     }
 
     /// The points of all query heads of a GQA group, over the evaluation queries.
