@@ -21,11 +21,14 @@ def test_the_doctor_finds_nothing_wrong(name: str, tmp_path: pathlib.Path) -> No
     prompt = Prompt(LetterTokenizer())
     prompt.ids = random_ids(24, seed=3)
     out = tmp_path / "c.h5"
-    digest = capture_prompt(tiny_model(name), prompt, out, CaptureOptions(o_proj=True, pre_rope=True))
+    model = tiny_model(name)
+    digest = capture_prompt(model, prompt, out, CaptureOptions(o_proj=True, pre_rope=True))
     done = subprocess.run([PROGRAM, "inspect", str(out), "--verify"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     findings = [line.split(maxsplit=1) for line in done.stdout.splitlines() if line.startswith("  ")]
     kinds = [words[0] for words in findings]
     assert "error" not in kinds and "warning" not in kinds, done.stdout
     assert digest in done.stdout and "the hash is that of the data" in done.stdout
-    assert done.stdout.count("rotated k_pre agrees") == (0 if name == "gpt2" else 3)
+    # SmolLM3 leaves the rotation out in some layers; GPT-2 has none.
+    rotating = 0 if name == "gpt2" else sum(getattr(model.config, "no_rope_layers", None) or [1, 1, 1])
+    assert done.stdout.count("rotated k_pre agrees") == rotating
