@@ -85,8 +85,9 @@ void StepPlayer::refresh() {
     const int steps = m_driver.steps(), step = m_driver.step();
     if (steps == 0) {
         m_title->setText(tr("STEPS"));
-        m_caption->setText(tr("No shown view has steps now. Open a lesson from the Help menu, or give a pane steps: "
-                              "KeyDiff with a prompt block in the block timeline, say."));
+        m_caption->setText(
+            tr("No shown view has steps now. Views of steps are Self-balancing walk, Merge-and-reduce tree, "
+               "Clustering, and Block timeline for a pane with a prompt block."));
     } else {
         m_title->setText((step == 0 ? tr("Start") : tr("Step %1").arg(step)).toUpper() + " · " +
                          fromUtf8(m_driver.stepSequence().title).toUpper());
