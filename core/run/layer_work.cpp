@@ -35,24 +35,25 @@ HostTensor byToken(const HostTensor& given, const RowPositions& positions, std::
     return tokens;
 }
 
-/// What a sliding window makes of a budget and of another program's list.
-void noteWindow(RunResult& result, const LayerInfo& layer, bool readsQueries) {
+/// What a sliding window makes of a budget, and window and attention sinks of another program's list.
+void noteWindowAndSinks(RunResult& result, const LayerInfo& layer, bool readsQueries) {
     const RunRequest& request = result.request;
     const std::int64_t unseen = request.cut.token - layer.slidingWindow + 1; // tokens before it, by later queries
-    if (layer.slidingWindow == 0 || request.cut.evaluatedOnSeen || unseen <= 0) return;
+    const bool hides = layer.slidingWindow > 0 && unseen > 0;
     std::int64_t kept = 0, gone = 0;
     for (const HeadSelection& head : result.selection.heads) {
         kept += std::ssize(head.kept);
         gone += std::lower_bound(head.kept.begin(), head.kept.end(), unseen) - head.kept.begin();
     }
-    if (gone > 0)
+    if (hides && gone > 0 && !request.cut.evaluatedOnSeen)
         result.notes.push_back(fmt::format("layer {} has a window of {} tokens: {} of {} kept tokens lie behind it, no "
                                            "later query sees them",
                                            layer.layer.value, layer.slidingWindow, gone, kept));
-    if (request.policy.variant == "kvpress" && readsQueries && !request.recorded)
-        result.notes.push_back(fmt::format("kvpress recomputes attention without the window of layer {}: its own list "
-                                           "there may differ from this one",
-                                           layer.layer.value));
+    if (request.policy.variant != "kvpress" || !readsQueries || (!hides && layer.sinks.empty())) return;
+    const char* ignored = layer.sinks.empty() ? "window" : hides ? "window and the attention sinks" : "attention sinks";
+    result.notes.push_back(fmt::format("kvpress recomputes attention without the {} of layer {}: its own list there "
+                                       "may differ from this one",
+                                       ignored, layer.layer.value));
 }
 
 std::size_t ownTokens(const HeadSelection& head) {
@@ -278,7 +279,7 @@ void LayerWork::choose(RunResult& result, const Checkpoint& checkpoint) const {
         takeRecorded(result);
     else
         chooseByPolicy(result, checkpoint);
-    noteWindow(result, m_layer, !result.request.recorded && policyNeeds(result.request.policy, Need::Queries));
+    noteWindowAndSinks(result, m_layer, !result.request.recorded && policyNeeds(result.request.policy, Need::Queries));
 }
 
 } // namespace kvscope

@@ -118,10 +118,15 @@ private slots:
         const std::string words = "window of 30 tokens: " + std::to_string(behind) + " of " + std::to_string(kept);
         QVERIFY2(notes.find(words) != std::string::npos, notes.c_str());
         QVERIFY(notes.find("kvpress recomputes attention without the window") != std::string::npos);
+        QVERIFY(noted("snapkv:kvpress@0.5", "none").second.find("without the window of") != std::string::npos);
         QVERIFY(noted("keydiff@0.5", "80").second.find("kvpress") == std::string::npos);
         QVERIFY(noted("keydiff@0.5", "none").second.find("window of") == std::string::npos);
         capture->captureInfo.layers[0].slidingWindow = 81; // reaches every token before the cut
         QVERIFY(noted("snapkv:kvpress@0.5", "80").second.find("window of") == std::string::npos);
+        auto& sinks = capture->captureInfo.layers[0].sinks;
+        sinks.assign(capture->captureInfo.layers[0].gqaGroupOf.size(), 1);
+        QVERIFY(noted("snapkv:kvpress@0.5", "80").second.find("without the attention sinks") != std::string::npos);
+        QVERIFY(noted("keydiff:kvpress@0.5", "80").second.find("attention sinks") == std::string::npos);
     }
 
     void resultsAreWhole_data() {
