@@ -89,8 +89,12 @@ private:
     double parameter(const char* id) const { return values().has(id) ? values().real(id) : kNaN; }
     /// NaN where −1 leaves it to the budget.
     double setByHand(const char* id) const { return parameter(id) < 0 ? kNaN : parameter(id); }
-    std::int64_t keptOf(int head) const {
-        return std::ssize(m_result->selection.heads[static_cast<std::size_t>(head)].kept);
+    /// Rows that the policy drew, one drawn twice counted twice; the tokens kept where it draws none.
+    double rowsTaken(int head) const {
+        const auto h = static_cast<std::size_t>(head);
+        const auto log = std::dynamic_pointer_cast<const LeverageLog>(m_result->log);
+        return static_cast<double>(log && !log->draws.empty() ? log->draws[h].size()
+                                                              : m_result->selection.heads[h].kept.size());
     }
 
     TheoryTargets targets() const {
@@ -120,7 +124,7 @@ private:
                 row.set = setByHand(m_family == PolicyFamily::BalanceRounds ? "rounds" : "levels");
             if (demand.quantity == "c" && values().has("c") && values().choice("steps") == "manual")
                 row.set = parameter("c");
-            if (demand.quantity == "sampled rows k") row.set = static_cast<double>(keptOf(head));
+            if (demand.quantity == "sampled rows k") row.set = rowsTaken(head);
             m_rows.push_back(std::move(row));
         }
     }

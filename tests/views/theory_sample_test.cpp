@@ -194,6 +194,8 @@ private slots:
         const TheoryRow k = find(rows, "Compactor Thm 2", "sketch k");
         QVERIFY(k.set == 16 && near(k.demanded, 48 * (64 * std::log(84.0) + std::log(200.0))));
         QCOMPARE(find(rows, "Compactor Thm 1", "sampled rows k").set, 249.0);
+        const double draws = find(rowsOf("leverage:sampling@0.25"), "Compactor Thm 1", "sampled rows k").set;
+        QCOMPARE(draws, static_cast<double>(drawn->draws[1].size())); // repeated rows count, unlike tokens kept
         QVERIFY(std::isnan(
             find(rowsOf("compactor,sketch=none@0.25"), "Compactor Thm 2", "sketch k").set)); // nothing is sketched
     }
