@@ -97,12 +97,7 @@ private:
                                                               : m_result->selection.heads[h].kept.size());
     }
 
-    TheoryTargets targets() const {
-        TheoryTargets targets;
-        targets.epsilon = m_asked.epsilon;
-        targets.delta = m_asked.delta;
-        return targets;
-    }
+    TheoryTargets targets() const { return {.epsilon = m_asked.epsilon, .delta = m_asked.delta}; }
 
     /// The requirements of the theorems whose names begin with `paper`.
     void addDemands(int head, const TheoryTargets& targets, const std::string& paper) {
