@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvscope {
 
@@ -43,8 +44,9 @@ void addTriples(const LayerRunner& runner, RunRequest run, const Checkpoint& che
     runGrid(runner, points, checkpoint, {addLayer});
     const auto mean = [](const std::vector<Sample>& samples) { return meanByLevels(samples).summary.mean; };
     for (std::size_t i = 0; i < grid.size(); ++i)
-        data.triples.push_back({info.fileName, mean(retentions[i]), contextNllOf(*run.capture, run.cut.token),
-                                std::max(kLeastQuality, 1 - mean(errors[i]))});
+        if (const double error = mean(errors[i]); !std::isnan(error)) // no triple without an error
+            data.triples.push_back({info.fileName, mean(retentions[i]), contextNllOf(*run.capture, run.cut.token),
+                                    std::max(kLeastQuality, 1 - error)});
     if (nothing > 0)
         data.notes.push_back(fmt::format("{} up to retention {}: {}", info.fileName, nothing, kNothingBalanced));
 }
