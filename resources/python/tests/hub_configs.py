@@ -4,19 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-SIZES: dict[str, Any] = dict(
-    vocab_size=97,
-    hidden_size=32,
-    intermediate_size=48,
-    num_hidden_layers=3,
-    num_attention_heads=4,
-    num_key_value_heads=2,
-    max_position_embeddings=512,
-    pad_token_id=0,
-    bos_token_id=0,
-    eos_token_id=0,
-    tie_word_embeddings=False,
-)
+from tiny_models import COMMON
+
 EXPERTS = dict(num_experts_per_tok=2, moe_intermediate_size=16)
 LLAMA3 = dict(
     rope_type="llama3",
@@ -31,7 +20,7 @@ GEMMA = dict(head_dim=16, query_pre_attn_scalar=24, hidden_activation="gelu_pyto
 
 def hub(model_type: str, **fields: Any) -> dict[str, Any]:
     """A config.json; fields that are None are left out."""
-    return {"model_type": model_type} | {k: v for k, v in (SIZES | fields).items() if v is not None}
+    return {"model_type": model_type} | {k: v for k, v in (COMMON | fields).items() if v is not None}
 
 
 HUB: dict[str, dict[str, Any]] = {

@@ -19,8 +19,8 @@ import pytest
 import torch
 from hub_configs import HUB, hub
 from safetensors.torch import save_file
-from tiny_models import LetterTokenizer, random_ids
-from transformers import AutoConfig, AutoModelForCausalLM
+from tiny_models import LetterTokenizer, random_ids, random_model
+from transformers import AutoConfig
 
 from kvscope_capture import CaptureOptions, Prompt, capture_prompt
 from kvscope_capture.describe import describe, main, resolve_config
@@ -48,19 +48,6 @@ def config_file(name: str, folder: pathlib.Path) -> pathlib.Path:
     path = folder / "config.json"
     path.write_text(json.dumps(HUB[name]), encoding="utf-8")
     return path
-
-
-def random_model(config: Any) -> Any:
-    """Weights large enough that attention is far from uniform."""
-    torch.manual_seed(3)
-    model = AutoModelForCausalLM.from_config(config, attn_implementation="eager", dtype=torch.float32).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            if parameter.dim() >= 2:
-                parameter.normal_(std=0.25)
-            else:
-                parameter.add_(torch.randn_like(parameter) * 0.1)
-    return model
 
 
 @contextlib.contextmanager
@@ -136,7 +123,7 @@ def test_described_is_what_the_model_does(name: str, tmp_path: pathlib.Path) -> 
     path = config_file(name, tmp_path)
     described = describe(resolve_config(str(path)), prompt_tokens=TOKENS + SHIFT)
     jsonschema.validate(described, SCHEMA)
-    model = random_model(AutoConfig.from_pretrained(path))
+    model = random_model(AutoConfig.from_pretrained(path), seed=3)
     calls, magnitudes = run(model)
     shifted, _ = run(model, SHIFT)
     assert len(calls) == described["num_layers"] == len(described["layers"])
@@ -294,7 +281,9 @@ def test_an_import_is_the_capture_of_the_same_model(name: str, tmp_path: pathlib
     prompt = Prompt(LetterTokenizer())
     prompt.ids = random_ids(TOKENS, seed=2)
     captured = tmp_path / "captured.h5"
-    capture_prompt(random_model(AutoConfig.from_pretrained(config)), prompt, captured, CaptureOptions(dtype="float32"))
+    capture_prompt(
+        random_model(AutoConfig.from_pretrained(config), seed=3), prompt, captured, CaptureOptions(dtype="float32")
+    )
     tensors = {}
     with h5py.File(captured) as file:
         for number, group in file["layers"].items():

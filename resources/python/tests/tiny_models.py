@@ -130,10 +130,15 @@ CONFIGS: dict[str, Any] = {
 
 
 def tiny_model(name: str, seed: int = 0) -> Any:
+    return random_model(CONFIGS[name](), seed)
+
+
+def random_model(config: Any, seed: int) -> Any:
     """A float32 model in eval mode, weights large enough that attention is far from uniform."""
     torch.manual_seed(seed)
-    config = CONFIGS[name]()
-    model = transformers.AutoModelForCausalLM.from_config(config, attn_implementation="eager").eval()
+    model = transformers.AutoModelForCausalLM.from_config(
+        config, attn_implementation="eager", dtype=torch.float32
+    ).eval()
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() >= 2:
