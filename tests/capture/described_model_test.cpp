@@ -1,12 +1,9 @@
 // What an import knows of the model: the described model, the few config.json files that are read without it, and the
 // refusal of all others, which would give numbers of another model.
-#include "core/base/error.h"
-#include "core/capture/import/imported_capture.h"
 #include "core/capture/open_capture.h"
-#include "tests/support/tensor_files.h"
+#include "tests/capture/tensor_folder.h"
 #include "tests/support/test_program.h"
 
-#include <QTemporaryDir>
 #include <QtTest>
 
 #include <cmath>
@@ -43,39 +40,20 @@ std::vector<FileTensor> twoLayers() {
     return {tensor("layers.0.k"), tensor("layers.0.v"), tensor("layers.1.k"), tensor("layers.1.v")};
 }
 
-Error::Parts refusal(const std::string& path, const ImportOptions& options = {}) {
-    try {
-        openImported(path, options);
-    } catch (const Error& error) {
-        return error.parts();
-    }
-    return {.sentence = "accepted"};
-}
-
 } // namespace
 
 class DescribedModelTest : public QObject {
     Q_OBJECT
 
-    QTemporaryDir m_folder;
-    int m_number = 0;
-
-    std::string fresh(const char* extension) {
-        return m_folder.filePath(QString("t%1%2").arg(m_number++).arg(extension)).toStdString();
-    }
-    std::string safetensors(const std::vector<FileTensor>& tensors) {
-        const std::string path = fresh(".safetensors");
-        writeFile(path, safetensorsOf(tensors));
-        return path;
-    }
+    TensorFolder m_folder;
 
 private slots:
     // What a described model says of each layer is what the capture says, and the sources say who said it.
     void takesADescribedModel() {
         ImportOptions options;
-        options.configPath = fresh(".json");
+        options.configPath = m_folder.fresh(".json");
         writeFile(options.configPath, kDescribed);
-        const auto capture = openImported(safetensors(twoLayers()), options);
+        const auto capture = openImported(m_folder.safetensors(twoLayers()), options);
         const CaptureInfo& info = capture->info();
         QCOMPARE(info.numQueryHeads, 4);
         QCOMPARE(info.rope.rotaryBegin, 2);
@@ -104,7 +82,7 @@ private slots:
 
     // Beside the tensors the described model goes before config.json, which may be of a type that is refused.
     void findsTheDescribedModelBesideTheTensors() {
-        const std::string path = fresh("");
+        const std::string path = m_folder.fresh("");
         std::filesystem::create_directory(path);
         writeFile(path + "/a.safetensors", safetensorsOf(twoLayers()));
         writeFile(path + "/config.json", R"({"model_type": "gemma2"})");
@@ -147,12 +125,12 @@ private slots:
         QFETCH(std::string, to);
         QFETCH(std::string, sentence);
         ImportOptions options;
-        options.configPath = fresh(".json");
+        options.configPath = m_folder.fresh(".json");
         std::string text = kDescribed;
         QVERIFY(text.find(from) != std::string::npos);
         text.replace(text.find(from), from.size(), to);
         writeFile(options.configPath, text);
-        const Error::Parts parts = refusal(safetensors(twoLayers()), options);
+        const Error::Parts parts = refusal(m_folder.safetensors(twoLayers()), options);
         QVERIFY2(parts.sentence != "accepted" && parts.sentence.find(sentence) != std::string::npos,
                  parts.sentence.c_str());
         QVERIFY2(!parts.remedy.empty() && !parts.path.empty(), parts.sentence.c_str());
@@ -160,27 +138,27 @@ private slots:
 
     void takesSinksWithTheTensors() {
         ImportOptions options;
-        options.configPath = fresh(".json");
+        options.configPath = m_folder.fresh(".json");
         std::string text = kDescribed;
         text.replace(text.rfind("\"sinks\": false"), 14, "\"sinks\": true");
         writeFile(options.configPath, text);
         std::vector<FileTensor> tensors = twoLayers();
         tensors.push_back({"model.layers.1.self_attn.sinks", "F32", {4}, bytesOf({1, -2, 0.5f, 3})});
-        const auto capture = openImported(safetensors(tensors), options);
+        const auto capture = openImported(m_folder.safetensors(tensors), options);
         QVERIFY(capture->info().layers[0].sinks.empty());
         QVERIFY(capture->info().layers[1].sinks == (std::vector<float>{1, -2, 0.5f, 3}));
         tensors.back().name = "layers.0.sinks";
-        QVERIFY(refusal(safetensors(tensors), options).sentence.find("layer 0 of the model has no attention sinks") !=
-                std::string::npos);
+        QVERIFY(refusal(m_folder.safetensors(tensors), options)
+                    .sentence.find("layer 0 of the model has no attention sinks") != std::string::npos);
         tensors.back() = {"layers.1.s_aux", "F32", {3}, bytesOf({1, 2, 3})};
-        QVERIFY(refusal(safetensors(tensors), options).sentence.find("one sink for each of 4 query heads") !=
+        QVERIFY(refusal(m_folder.safetensors(tensors), options).sentence.find("one sink for each of 4 query heads") !=
                 std::string::npos);
     }
 
     // The format keeps frequencies by attention type: two rotations of one type would be mixed up.
     void refusesTwoRotationsOfOneType() {
         ImportOptions options;
-        options.configPath = fresh(".json");
+        options.configPath = m_folder.fresh(".json");
         std::string text = kDescribed;
         const auto replace = [&](const std::string& from, const std::string& to) {
             text.replace(text.find(from), from.size(), to);
@@ -189,18 +167,18 @@ private slots:
             "rotary_dim": 2, "rotary_begin": 2, "layout": "interleaved", "inv_freq": [0.25]}, )");
         replace(R"("rope": null)", R"("rope": "q")");
         writeFile(options.configPath, text);
-        QCOMPARE(refusal(safetensors(twoLayers()), options).sentence, std::string("accepted"));
+        QCOMPARE(refusal(m_folder.safetensors(twoLayers()), options).sentence, std::string("accepted"));
         replace("sliding_attention", "full_attention");
         writeFile(options.configPath, text);
-        QVERIFY(refusal(safetensors(twoLayers()), options).sentence.find("rotate by different frequencies") !=
+        QVERIFY(refusal(m_folder.safetensors(twoLayers()), options).sentence.find("rotate by different frequencies") !=
                 std::string::npos);
     }
 
     // Conventions that are not known here are left to kvscope-describe; a missing theta is not "no RoPE".
     void readsHubFilesOfKnownTypesOnly() {
         ImportOptions options;
-        options.configPath = fresh(".json");
-        const std::string path = safetensors(twoLayers());
+        options.configPath = m_folder.fresh(".json");
+        const std::string path = m_folder.safetensors(twoLayers());
         const auto with = [&](const std::string& fields) {
             writeFile(options.configPath, R"({"num_attention_heads": 4, "num_key_value_heads": 2, "hidden_size": 16,
                                               "num_hidden_layers": 2, )" +

@@ -1,14 +1,11 @@
 // Tensors of other programs read as captures: the same numbers whatever the container and the order of axes, refusals
 // that name file, tensor and remedy, and files damaged at random, which must be refused or read but never crash.
-#include "core/base/error.h"
-#include "core/capture/import/imported_capture.h"
 #include "core/capture/open_capture.h"
 #include "core/capture/rope.h"
 #include "core/capture/widen.h"
-#include "tests/support/tensor_files.h"
+#include "tests/capture/tensor_folder.h"
 #include "tests/support/test_program.h"
 
-#include <QTemporaryDir>
 #include <QtTest>
 
 #include <cmath>
@@ -52,35 +49,15 @@ std::vector<FileTensor> twoLayers() {
             headsFirst("layers.1.v", 1, 1)};
 }
 
-Error::Parts refusal(const std::string& path, const ImportOptions& options = {}) {
-    try {
-        const auto capture = openImported(path, options);
-        for (const LayerInfo& layer : capture->info().layers)
-            for (const auto role : {TensorRole::Keys, TensorRole::Values}) capture->read(layer.layer, role, {});
-    } catch (const Error& error) {
-        return error.parts();
-    }
-    return {.sentence = "accepted"};
-}
-
 } // namespace
 
 class ImportTest : public QObject {
     Q_OBJECT
 
-    QTemporaryDir m_folder;
-    int m_number = 0;
+    TensorFolder m_folder;
 
-    std::string fresh(const char* extension) {
-        return m_folder.filePath(QString("t%1%2").arg(m_number++).arg(extension)).toStdString();
-    }
-    std::string safetensors(const std::vector<FileTensor>& tensors) {
-        const std::string path = fresh(".safetensors");
-        writeFile(path, safetensorsOf(tensors));
-        return path;
-    }
     std::string folder() {
-        const std::string path = fresh("");
+        const std::string path = m_folder.fresh("");
         std::filesystem::create_directory(path);
         return path;
     }
@@ -98,7 +75,7 @@ class ImportTest : public QObject {
 
 private slots:
     void readsSafetensors() {
-        const auto capture = openCapture(safetensors(twoLayers()));
+        const auto capture = openCapture(m_folder.safetensors(twoLayers()));
         expectNumbers(*capture);
         QCOMPARE(capture->info().numTokens, kTokens);
         QCOMPARE(capture->info().layers[1].scaling, 0.5);
@@ -111,7 +88,7 @@ private slots:
         std::vector<FileTensor> tensors = twoLayers();
         for (FileTensor& tensor : tensors) tensor.type = "<f4";
         for (const bool deflated : {false, true}) {
-            const std::string path = fresh(".npz");
+            const std::string path = m_folder.fresh(".npz");
             writeNpz(path, tensors, deflated);
             expectNumbers(*openCapture(path));
         }
@@ -129,23 +106,23 @@ private slots:
         ImportOptions options;
         options.order = AxisOrder::TokensFirst;
         std::vector<FileTensor> tensors = {tokensFirst("0.k", 0, 0), tokensFirst("0.v", 0, 1)};
-        const std::string path = safetensors(tensors);
+        const std::string path = m_folder.safetensors(tensors);
         expectNumbers(*openImported(path, options), 1);
         QVERIFY(refusal(path).sentence.find("(5, 2, 4) does not say which axis") != std::string::npos);
         const FileTensor square{"0.k", "F32", {2, 2, 4}, std::string(64, '\0')};
-        QVERIFY(refusal(safetensors({square, {"0.v", "F32", {2, 2, 4}, std::string(64, '\0')}}))
+        QVERIFY(refusal(m_folder.safetensors({square, {"0.v", "F32", {2, 2, 4}, std::string(64, '\0')}}))
                     .sentence.find("does not say which axis") != std::string::npos);
         for (FileTensor& tensor : tensors) tensor.shape = {kTokens, kHeads * kWidth};
-        const std::string flat = safetensors(tensors);
+        const std::string flat = m_folder.safetensors(tensors);
         QVERIFY(refusal(flat).remedy.find("--config") != std::string::npos);
-        options.configPath = fresh(".json");
+        options.configPath = m_folder.fresh(".json");
         writeFile(options.configPath,
                   R"({"model_type": "llama", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4,
                       "num_hidden_layers": 1})");
         expectNumbers(*openImported(flat, options), 1);
         std::vector<FileTensor> batch = {headsFirst("0.k", 0, 0), headsFirst("0.v", 0, 1)};
         for (FileTensor& tensor : batch) tensor.shape.insert(tensor.shape.begin(), 1);
-        expectNumbers(*openImported(safetensors(batch)), 1);
+        expectNumbers(*openImported(m_folder.safetensors(batch)), 1);
     }
 
     void readsVllmsStoredCaches_data() {
@@ -235,7 +212,7 @@ private slots:
                                            headsFirst("model/block7/q", 7, 2, 4, 3)};
         const std::int64_t ids[] = {11, 12, 13, 14, 15};
         tensors.push_back({"token_ids", "I64", {5}, std::string(reinterpret_cast<const char*>(ids), sizeof ids)});
-        const std::string path = safetensors(tensors);
+        const std::string path = m_folder.safetensors(tensors);
         QVERIFY(refusal(path).sentence.find("layer 7 has keys but no values") != std::string::npos);
         ImportOptions options;
         options.templates = {NameTemplate::parse("v=*block{layer}/W")};
@@ -245,7 +222,7 @@ private slots:
         QVERIFY((capture->info().layers[0].gqaGroupOf == std::vector<std::int32_t>{0, 0, 1, 1}));
         QCOMPARE(capture->tokens().ids[4], 15);
         QCOMPARE(capture->read(LayerIndex(7), TensorRole::Queries, {}).data[0], numberAt(7, 2, 0, 0, 0));
-        options.tokensPath = fresh(".json");
+        options.tokensPath = m_folder.fresh(".json");
         writeFile(options.tokensPath,
                   R"({"ids": [1,2,3,4,5], "texts": ["a","b","\u00fc","","e"], "segments": [[0, 4,
                 "context"], [1, 2, "needle"]]})");
@@ -268,7 +245,7 @@ private slots:
              {std::tuple("F16", half, StoredType::Float16), std::tuple("BF16", brain, StoredType::Bfloat16),
               std::tuple("F64", twice, StoredType::Float32)}) {
             const auto capture =
-                openImported(safetensors({{"0.k", type, {1, 2, 4}, bytes}, {"0.v", type, {1, 2, 4}, bytes}}));
+                openImported(m_folder.safetensors({{"0.k", type, {1, 2, 4}, bytes}, {"0.v", type, {1, 2, 4}, bytes}}));
             QCOMPARE(capture->read(LayerIndex(0), TensorRole::Values, {}).data, numbers);
             QCOMPARE(capture->info().layers[0].storedType, stored);
         }
@@ -334,7 +311,7 @@ private slots:
     void refusesWhatIsWrong() {
         QFETCH(std::string, content);
         QFETCH(std::string, sentence);
-        const std::string path = fresh(".safetensors");
+        const std::string path = m_folder.fresh(".safetensors");
         writeFile(path, content);
         const Error::Parts parts = refusal(path);
         QVERIFY2(parts.sentence.find(sentence) != std::string::npos, parts.sentence.c_str());
@@ -346,7 +323,7 @@ private slots:
         const std::string zeros(160, '\0');
         const FileTensor good{"0.v", "<f4", {2, 5, 4}, zeros};
         const auto with = [&](const std::string& array) {
-            const std::string path = fresh(".npz");
+            const std::string path = m_folder.fresh(".npz");
             writeZip(path, {{"0.k.npy", array}, {"0.v.npy", npyOf(good)}}, true);
             return refusal(path).sentence;
         };
@@ -358,13 +335,13 @@ private slots:
                 std::string::npos);
         QVERIFY(with("no array").find("no .npy array") != std::string::npos);
         QVERIFY(with(npyOf(good).substr(0, 30)).find("longer than its member") != std::string::npos);
-        const std::string path = fresh(".npz");
+        const std::string path = m_folder.fresh(".npz");
         writeFile(path, "PK\x03\x04 and nothing more");
         QVERIFY(refusal(path).sentence.find("no .npz file") != std::string::npos);
     }
 
     void refusesPicklesWithTheReason() {
-        const std::string path = fresh(".pt");
+        const std::string path = m_folder.fresh(".pt");
         writeFile(path, "anything");
         const Error::Parts parts = refusal(path);
         QVERIFY(parts.sentence.find("pickle") != std::string::npos &&
@@ -384,7 +361,7 @@ private slots:
         std::vector<FileTensor> arrays = twoLayers();
         const std::string tensors = safetensorsOf(arrays);
         for (FileTensor& array : arrays) array.type = "<f4";
-        const std::string packed = fresh(".npz");
+        const std::string packed = m_folder.fresh(".npz");
         writeNpz(packed, arrays, true);
         std::ifstream stream(packed, std::ios::binary);
         const std::string zip((std::istreambuf_iterator<char>(stream)), {});
@@ -399,7 +376,7 @@ private slots:
                 content[random() % most] =
                     static_cast<char>(random() % 4 == 0 ? random() : "0123456789[]{},:\""[random() % 17]);
             if (random() % 5 == 0) content.resize(random() % content.size());
-            const std::string path = m_folder.filePath(npz ? "damaged.npz" : "damaged.safetensors").toStdString();
+            const std::string path = m_folder.fresh(npz ? ".npz" : ".safetensors");
             writeFile(path, content);
             refused += refusal(path).sentence != "accepted";
         }
