@@ -14,12 +14,6 @@ constexpr int kLongestStep = 1600, kShortestStep = 80, kLongestSequence = 40'000
 constexpr int kFrames = 12;
 constexpr std::chrono::milliseconds kFrame{20};
 
-/// Whether the view plays a policy that the open lesson does not run, as a view behind another tab can.
-bool isOutsideLesson(const Session& session, const std::string& policy) {
-    const auto runs = [&](const SessionPane& pane) { return pane.policy.policy == policy; };
-    return !session.lesson.empty() && !policy.empty() && std::none_of(session.panes.begin(), session.panes.end(), runs);
-}
-
 } // namespace
 
 StepDriver::StepDriver(Workbench& workbench)
@@ -56,7 +50,6 @@ void StepDriver::refresh() {
     StepSequence sequence;
     for (const View* view : candidates) {
         const ViewInput input = m_workbench.viewInput(*view);
-        if (view != m_preferred && isOutsideLesson(m_workbench.session(), view->explainedPolicy(input))) continue;
         sequence = view->stepSequence(input, viewOptions(m_workbench.session(), *view));
         if (!sequence.events.empty()) {
             found = view;

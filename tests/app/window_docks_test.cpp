@@ -386,6 +386,30 @@ private slots:
         QTRY_VERIFY(open.window.tabifiedDockWidgets(dock("overlap")).contains(dock("error_difference")));
         QTRY_VERIFY(inFront("overlap") && !inFront("error_difference"));
     }
+
+    // Qt calls a dock behind another tab visible: its view would compute, be explained and be played, and Tab would
+    // reach parameters that nobody sees.
+    void aDockBehindATabIsOutOfSight() {
+        OpenWindow open({1280, 800});
+        const auto isShown = [&](const char* id) {
+            const std::vector<const View*> shown = open.bench.shownViews();
+            return std::find(shown.begin(), shown.end(), &viewById(id)) != shown.end();
+        };
+        const auto reachable = [&](const char* id) {
+            const QList<QWidget*> inside = open.window.docks()->dock(id)->findChildren<QWidget*>();
+            return std::any_of(inside.begin(), inside.end(), [](const QWidget* widget) {
+                return widget->isVisible() && (widget->focusPolicy() & Qt::TabFocus);
+            });
+        };
+        QTRY_VERIFY(isShown("overlap") && !isShown("error_difference"));
+        QVERIFY(reachable("overlap") && !reachable("error_difference"));
+        const int height = open.window.docks()->dock("overlap")->height();
+        open.window.docks()->dock("error_difference")->present();
+        QTRY_VERIFY(isShown("error_difference") && !isShown("overlap"));
+        QVERIFY(reachable("error_difference") && !reachable("overlap"));
+        open.arrange();
+        QCOMPARE(open.window.docks()->dock("error_difference")->height(), height);
+    }
 };
 
 KVSCOPE_WINDOW_TEST(WindowDocksTest)

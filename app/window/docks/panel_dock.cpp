@@ -17,6 +17,7 @@ PanelDock::PanelDock(const QString& id, const QString& title, QWidget* parent) :
     setObjectName(id);
     setFeatures(DockWidgetClosable | DockWidgetMovable | DockWidgetFloatable);
     connect(this, &QDockWidget::topLevelChanged, this, &PanelDock::nameOnce);
+    connect(this, &QDockWidget::visibilityChanged, this, &PanelDock::showContent);
     connect(toggleViewAction(), &QAction::triggered, this, [this](bool shown) {
         if (shown) present();
     });
@@ -27,6 +28,12 @@ void PanelDock::fill(QWidget* body, QWidget* header) {
     addButtons(header);
     setTitleBarWidget(header);
     setWidget(body);
+    for (QWidget* part : {body, header}) {
+        QSizePolicy policy = part->sizePolicy();
+        policy.setRetainSizeWhenHidden(true); // the tabs' area keeps the size that its widest dock needs
+        part->setSizePolicy(policy);
+    }
+    showContent(m_inSight);
     nameOnce();
     for (QWidget* old : {oldBody, oldHeader})
         if (old) {
@@ -70,6 +77,12 @@ void PanelDock::addButtons(QWidget* header) {
     connect(hide, &QToolButton::clicked, this, &QDockWidget::close);
     row->addWidget(floating);
     row->addWidget(hide);
+}
+
+void PanelDock::showContent(bool inSight) {
+    m_inSight = inSight;
+    for (QWidget* part : {widget(), titleBarWidget()})
+        if (part) part->setVisible(inSight);
 }
 
 bool PanelDock::hasTabs() const {

@@ -34,7 +34,12 @@ protected:
 private:
     QWidget* plainHeader();
     void addButtons(QWidget* header);
+    /// Qt leaves a dock behind another tab visible, outside the window. Hidden, its content computes nothing, takes no
+    /// key and is no step of the tab order.
+    void showContent(bool inSight);
     void nameOnce();
+
+    bool m_inSight = true;
 };
 
 } // namespace kvscope
