@@ -12,6 +12,7 @@ from kvscope_capture.capture_file import CaptureOptions
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import question_prompt
 from kvscope_capture.streaming import capture_prompt
+from kvscope_capture.version import add_version
 
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
 TEXT_FIELDS = ("text", "content", "context", "prompt", "document")
@@ -20,6 +21,7 @@ TEXT_FIELDS = ("text", "content", "context", "prompt", "document")
 def parser() -> argparse.ArgumentParser:
     """The command line; every option has its meaning beside it."""
     p = argparse.ArgumentParser(prog="kvscope-capture", description=__doc__)
+    add_version(p)
     p.add_argument("model", help="a folder or a name that transformers can load")
     p.add_argument("--revision", help="branch, tag or commit of the model")
     source = p.add_mutually_exclusive_group(required=True)

@@ -20,6 +20,7 @@ from kvscope_capture.attention import layers_of
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.probe import POSITIONS, ProbedLayer, build_decoder, probe_layers
 from kvscope_capture.rotation import LayerRotation, RotaryTable, depends_on_length, fit_rotation, rotary_tables
+from kvscope_capture.version import add_version
 
 FORMAT, VERSION = "kvscope-described-model", 1
 
@@ -149,6 +150,7 @@ def _write(out: pathlib.Path, description: dict[str, Any]) -> None:
 def main(argv: list[str] | None = None) -> int:
     """Exit code 0, or 2 with one sentence on stderr."""
     parser = argparse.ArgumentParser(prog="kvscope-describe", description=__doc__)
+    add_version(parser)
     parser.add_argument("model", help="a folder, a config.json or a name that transformers can load")
     parser.add_argument("--revision", help="branch, tag or commit of the model")
     parser.add_argument("--tokens", type=int, help="length of the prompt, where RoPE depends on it (dynamic, longrope)")

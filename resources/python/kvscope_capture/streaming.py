@@ -34,6 +34,7 @@ from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import Prompt, TokenBytes
 from kvscope_capture.rope import RopeFacts, read_rope
 from kvscope_capture.self_check import Rotation, SelfCheck, require
+from kvscope_capture.version import VERSION
 
 TESTED = (
     *("llama", "mistral", "mixtral", "qwen2", "qwen3", "qwen3_moe", "gemma2", "gemma3_text", "phi3", "olmo2", "gpt2"),
@@ -290,7 +291,7 @@ def _root_attributes(
         "format": "kvscope-capture",
         "version": 1,
         "created": datetime.date.today().isoformat(),
-        "tool": "kvscope_capture 0.1.0",
+        "tool": f"kvscope_capture {VERSION}",
         "model_id": model_id,
         "model_revision": revision,
         "transformers_version": transformers.__version__,

@@ -18,6 +18,7 @@ import torch
 from safetensors.torch import save_file
 
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.version import add_version
 
 
 def named_tensors(data: Any, name: str = "") -> Iterator[tuple[str, torch.Tensor]]:
@@ -75,6 +76,7 @@ def unpickle(source: pathlib.Path, out: pathlib.Path) -> list[str]:
 def main(argv: list[str] | None = None) -> int:
     """Exit code 0, or 2 with one sentence on stderr."""
     parser = argparse.ArgumentParser(prog="kvscope_capture.unpickle", description=__doc__)
+    add_version(parser)
     parser.add_argument("source", type=pathlib.Path, help="a .pt or .pth file")
     parser.add_argument("out", type=pathlib.Path, help="FILE.safetensors")
     arguments = parser.parse_args(argv)

@@ -18,10 +18,11 @@ import numpy as np
 
 from kvscope_capture.capture_file import json_text
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.version import VERSION
 from kvscope_press.recorded_selection import RecordedSelection
 
 COLUMNS = "retention,nll_context,nll_full,nll_compressed,context_id"
-TOOL = "kvscope_press 0.1.0"
+TOOL = f"kvscope_press {VERSION}"
 COPIED_BYTES = 2 << 30
 
 

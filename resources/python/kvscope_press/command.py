@@ -18,6 +18,7 @@ from kvscope_capture.command import DTYPES, load_model, show
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import SegmentKind
 from kvscope_capture.self_check import SelfCheck
+from kvscope_capture.version import add_version
 from kvscope_press.calibration import Row, Setting, add_rows
 from kvscope_press.measuring import Losses, answer_loss, full_nll, generate
 from kvscope_press.pruned_context import PrunedContext, model_heads
@@ -56,6 +57,7 @@ def read_tokens(path: pathlib.Path) -> CapturedTokens:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="kvscope-evaluate", description=__doc__)
+    add_version(p)
     p.add_argument("capture", type=pathlib.Path, help="the capture that the lists were made from")
     p.add_argument("model", help="the model that was captured: a folder or a name")
     p.add_argument("--selections", type=pathlib.Path, nargs="+", required=True, help="lists of kvscope evict (.json)")

@@ -15,6 +15,7 @@ from tables import write
 
 from kvscope_capture import CaptureError, Prompt, SegmentKind
 from kvscope_capture.command import load_model
+from kvscope_capture.version import add_version
 from kvscope_press import HeadSelection, RecordedSelection, answer_loss
 
 Head = tuple[int, int]
@@ -47,6 +48,7 @@ def without(tokens: set[int], where: set[Head], every: set[Head], cut: int) -> R
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="heads.py", description=__doc__)
+    add_version(p)
     p.add_argument("model", help="a folder or a name")
     p.add_argument("--heads", nargs="+", default=["3.1", "4.1"], help="LAYER.KV_HEAD, from 0")
     p.add_argument("--tokens", type=int, default=1024)

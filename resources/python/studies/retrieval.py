@@ -21,6 +21,7 @@ from prompts import TASKS
 
 from kvscope_capture import CaptureError, Prompt, SegmentKind
 from kvscope_capture.command import load_model, show
+from kvscope_capture.version import add_version
 from kvscope_press import HeadSelection, ReadContext, RecordedSelection, answer_loss, full_nll
 from kvscope_press.recorded_selection import whole_selection
 
@@ -108,6 +109,7 @@ class Asked:
 def parser() -> argparse.ArgumentParser:
     """The command line."""
     p = argparse.ArgumentParser(prog="retrieval.py", description=__doc__)
+    add_version(p)
     p.add_argument("model", help="a folder or a name")
     p.add_argument("--task", choices=TASKS, default="needle")
     p.add_argument("--lengths", nargs="+", default=["512", "1024", "1536"], help="tokens of the prompts")
