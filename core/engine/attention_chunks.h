@@ -16,7 +16,7 @@ struct AttentionChunksInput {
     AttentionRule rule;
     std::int64_t chunk = 256; ///< C
     /// Padding of a short last chunk in the reference codes (C8): so many keys of logit 0 take part in its softmax,
-    /// whatever the window, and so many rows add 1/C to each of its tokens.
+    /// whatever the window, and so many rows of logits 0 add 1/C, or 1/(C + e^sink), to each of its tokens.
     std::int64_t zeroKeys = 0, uniformRows = 0;
 };
 

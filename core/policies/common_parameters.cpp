@@ -34,6 +34,17 @@ ParameterSpec roundingRow() {
                      "Compactor and l2compress: ceil; kvpress: int(n (1 − ratio)); compactor-vllm: round");
 }
 
+ParameterSpec wholeLayersRow() {
+    return choiceRow("whole_layers", "Layers left whole",
+                     {{"none", "None", "every layer is pruned"},
+                      {"sliding", "Sliding", "layers with a sliding window keep every token; the others are pruned"},
+                      {"global", "Global", "layers without a window keep every token; the others are pruned"}},
+                     Stage::Select,
+                     "For models that mix layers with a sliding window and without (Gemma, gpt-oss). The budget is "
+                     "that of the layers that are pruned; kept tokens and bytes count all layers.",
+                     "kvpress 0.5.5: sliding for Gemma3ForConditionalGeneration, none for other models");
+}
+
 ParameterTable blockRows() {
     return {tokensRow(
                 "prompt_block", "Prompt block", "B", {0, maxTokens, 0}, Stage::Features,
@@ -66,6 +77,7 @@ void append(ParameterTable& table, ParameterTable rows) {
 std::shared_ptr<const ParameterTable> withCommonParameters(ParameterTable own, CommonParameters groups) {
     if (includes(groups, CommonParameters::Protection)) append(own, protectionRows());
     if (includes(groups, CommonParameters::Rounding)) append(own, {roundingRow()});
+    append(own, {wholeLayersRow()});
     if (includes(groups, CommonParameters::BlockProcessing)) append(own, blockRows());
     return std::make_shared<const ParameterTable>(std::move(own));
 }
@@ -94,6 +106,10 @@ PolicyVariant kvpressVariant(std::string summary, std::vector<std::pair<std::str
 
 bool reassignsPositions(const ParameterValues& values) {
     return values.has("positions") && values.choice("positions") == "rerotated";
+}
+
+bool leavesWhole(const ParameterValues& values, std::int64_t slidingWindow) {
+    return values.has("whole_layers") && values.choice("whole_layers") == (slidingWindow > 0 ? "sliding" : "global");
 }
 
 Rounding roundingOf(const ParameterValues& values) {

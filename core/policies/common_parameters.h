@@ -12,6 +12,7 @@ namespace kvscope {
 
 /// Groups of parameters that many policies share. A card takes the groups that apply to it.
 enum class CommonParameters {
+    None = 0,
     Rounding = 1,        ///< rounding
     Protection = 2,      ///< protect_first, protect_last
     BlockProcessing = 4, ///< prompt_block, prompt_alignment, decode_tokens, decode_block
@@ -22,7 +23,8 @@ constexpr CommonParameters operator|(CommonParameters a, CommonParameters b) {
     return static_cast<CommonParameters>(static_cast<int>(a) | static_cast<int>(b));
 }
 
-/// `own` followed by the rows of the named groups (a sum of CommonParameters).
+/// `own` followed by the rows of the named groups (a sum of CommonParameters) and by whole_layers, which every policy
+/// with parameters has.
 std::shared_ptr<const ParameterTable> withCommonParameters(ParameterTable own, CommonParameters groups);
 
 /// Whether the id is one of the parameters of block processing.
@@ -38,6 +40,9 @@ PolicyVariant kvpressVariant(std::string summary, std::vector<std::pair<std::str
 
 /// Whether kept keys get positions in the cache (L6). False where the policy has no such parameter.
 bool reassignsPositions(const ParameterValues& values);
+
+/// Whether `whole_layers` leaves a layer with this sliding window (0: none) whole: every KV head keeps all its tokens.
+bool leavesWhole(const ParameterValues& values, std::int64_t slidingWindow);
 
 /// The value of `rounding`, Ceil where the policy has no such parameter.
 Rounding roundingOf(const ParameterValues& values);

@@ -1,9 +1,14 @@
 // Runs the three stages of a policy once: features, scores, choice. block_processing.cpp repeats them.
 #include "core/policies/policy_run.h"
 
+#include "core/base/error.h"
 #include "core/policies/block_processing.h"
 #include "core/policies/common_parameters.h"
 
+#include <fmt/format.h>
+
+#include <limits>
+#include <numeric>
 #include <utility>
 
 namespace kvscope {
@@ -11,6 +16,22 @@ namespace kvscope {
 bool isOneShot(const ParameterValues& values) {
     return integerOrZero(values, "prompt_block") == 0 && integerOrZero(values, "decode_tokens") == 0;
 }
+
+namespace {
+
+/// Every row of every KV head, as `whole_layers` asks for.
+RowSelection everything(const PolicyInput& input) {
+    if (input.recordSteps)
+        throw Error({fmt::format("layer {} is left whole, nothing is decided there", input.layer.value),
+                     "parameter whole_layers", "Choose another layer, or whole_layers=none"});
+    TopKHead all;
+    all.kept.resize(static_cast<std::size_t>(input.rowCount()));
+    std::iota(all.kept.begin(), all.kept.end(), 0);
+    all.margin = std::numeric_limits<float>::infinity();
+    return {std::vector<TopKHead>(static_cast<std::size_t>(input.keys.size(0)), all)};
+}
+
+} // namespace
 
 PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values, const Budget& budget,
                             const PolicyInput& input, const Scores& scores) {
@@ -21,7 +42,8 @@ PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values,
     PolicyInput asked = input;
     // A budget in tokens gives no fraction (-1): a policy that computes from a fraction then keeps the tokens exactly.
     asked.retention = budget.unit == Budget::Unit::Fraction ? budget.value : -1;
-    RowSelection chosen = policy.select(asked, scores, values, count);
+    const bool whole = leavesWhole(values, input.attention.slidingWindow);
+    RowSelection chosen = whole ? everything(input) : policy.select(asked, scores, values, count);
     outcome.selection = tokensOfRows(chosen, input);
     outcome.log = std::move(chosen.steps);
     outcome.scores.total = std::move(chosen.total);
@@ -33,7 +55,8 @@ PolicyOutcome selectOneShot(const Policy& policy, const ParameterValues& values,
 
 PolicyOutcome runPolicy(const Policy& policy, const ParameterValues& values, const Budget& budget,
                         const PolicyInput& input) {
-    if (!isOneShot(values)) return runInBlocks(policy, values, budget, input);
+    if (!isOneShot(values) && !leavesWhole(values, input.attention.slidingWindow))
+        return runInBlocks(policy, values, budget, input);
     Scores scores = policy.combine(input, policy.features(input, values), values);
     PolicyOutcome outcome = selectOneShot(policy, values, budget, input, scores);
     if (!outcome.scores.total.empty()) scores.total = std::move(outcome.scores.total);

@@ -3,6 +3,7 @@
 #include "core/run/layer_work.h"
 
 #include "core/capture/named_dataset.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/policy_run.h"
 #include "core/run/attention_rule.h"
 #include "core/run/cache_positions.h"
@@ -51,9 +52,24 @@ void noteWindowAndSinks(RunResult& result, const LayerInfo& layer, bool readsQue
                                            layer.layer.value, layer.slidingWindow, gone, kept));
     if (request.policy.variant != "kvpress" || !readsQueries || (!hides && layer.sinks.empty())) return;
     const char* ignored = layer.sinks.empty() ? "window" : hides ? "window and the attention sinks" : "attention sinks";
-    result.notes.push_back(fmt::format("kvpress recomputes attention without the {} of layer {}: its own list there "
-                                       "may differ from this one",
+    result.notes.push_back(fmt::format("kvpress may not count the {} of layer {} as this list does: its own list there "
+                                       "may differ",
                                        ignored, layer.layer.value));
+}
+
+/// What `whole_layers` did, or that no layer of the capture is of the kind.
+void noteWholeLayers(RunResult& result, const CaptureInfo& capture, bool whole) {
+    const ParameterValues& values = result.request.policy.values;
+    if (!values.has("whole_layers") || values.choice("whole_layers") == "none") return;
+    const bool some = std::any_of(capture.layers.begin(), capture.layers.end(),
+                                  [&](const LayerInfo& layer) { return leavesWhole(values, layer.slidingWindow); });
+    if (whole)
+        result.notes.push_back(fmt::format("layer {} is left whole (whole_layers={}): the budget is that of the other "
+                                           "layers",
+                                           result.request.layer.value, values.choice("whole_layers")));
+    else if (!some)
+        result.notes.push_back(fmt::format("whole_layers={}: the capture has no such layer, all are pruned",
+                                           values.choice("whole_layers")));
 }
 
 std::size_t ownTokens(const HeadSelection& head) {
@@ -279,7 +295,10 @@ void LayerWork::choose(RunResult& result, const Checkpoint& checkpoint) const {
         takeRecorded(result);
     else
         chooseByPolicy(result, checkpoint);
-    noteWindowAndSinks(result, m_layer, !result.request.recorded && policyNeeds(result.request.policy, Need::Queries));
+    const PolicySpec& policy = result.request.policy;
+    const bool whole = !result.request.recorded && leavesWhole(policy.values, m_layer.slidingWindow);
+    noteWindowAndSinks(result, m_layer, !result.request.recorded && !whole && policyNeeds(policy, Need::Queries));
+    if (!result.request.recorded) noteWholeLayers(result, m_capture.info(), whole);
 }
 
 } // namespace kvscope

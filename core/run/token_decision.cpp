@@ -4,6 +4,7 @@
 
 #include "core/lists/selection_file.h"
 #include "core/policies/common/choice_kind.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 
 #include <algorithm>
@@ -225,6 +226,9 @@ TokenDecision tokenDecisionOf(const RunResult& result, KvHeadIndex head, TokenIn
 std::string whyNoFlipBudget(const RunResult& result) {
     if (result.request.recorded) return "the list does not say how its maker would choose at another budget";
     if (!policyById(result.request.policy.policy).card().usesBudget) return {};
+    if (leavesWhole(result.request.policy.values,
+                    result.request.capture->info().layerInfo(result.request.layer).slidingWindow))
+        return "the layer is left whole";
     if (result.simulated) return "what a block evicts does not come back";
     if (result.scores.empty()) return "the choice uses no score";
     switch (kindOf(result)) {

@@ -117,16 +117,58 @@ private slots:
         QVERIFY(behind > 0);
         const std::string words = "window of 30 tokens: " + std::to_string(behind) + " of " + std::to_string(kept);
         QVERIFY2(notes.find(words) != std::string::npos, notes.c_str());
-        QVERIFY(notes.find("kvpress recomputes attention without the window") != std::string::npos);
-        QVERIFY(noted("snapkv:kvpress@0.5", "none").second.find("without the window of") != std::string::npos);
+        QVERIFY(notes.find("kvpress may not count the window") != std::string::npos);
+        QVERIFY(noted("snapkv:kvpress@0.5", "none").second.find("not count the window of") != std::string::npos);
         QVERIFY(noted("keydiff@0.5", "80").second.find("kvpress") == std::string::npos);
         QVERIFY(noted("keydiff@0.5", "none").second.find("window of") == std::string::npos);
         capture->captureInfo.layers[0].slidingWindow = 81; // reaches every token before the cut
         QVERIFY(noted("snapkv:kvpress@0.5", "80").second.find("window of") == std::string::npos);
         auto& sinks = capture->captureInfo.layers[0].sinks;
         sinks.assign(capture->captureInfo.layers[0].gqaGroupOf.size(), 1);
-        QVERIFY(noted("snapkv:kvpress@0.5", "80").second.find("without the attention sinks") != std::string::npos);
+        QVERIFY(noted("snapkv:kvpress@0.5", "80").second.find("not count the attention sinks") != std::string::npos);
         QVERIFY(noted("keydiff:kvpress@0.5", "80").second.find("attention sinks") == std::string::npos);
+    }
+
+    // whole_layers: every token of the layers of that kind, and in the others exactly the list without the parameter.
+    void layersCanBeLeftWhole() {
+        const auto capture = someCapture();
+        capture->captureInfo.layers[1].slidingWindow = 30;
+        const Fixture fixture;
+        const auto keptIn = [&](int layer, const std::string& spec) {
+            RunRequest request = requestOf(capture, spec);
+            request.layer = LayerIndex(layer);
+            return fixture.run(request);
+        };
+        for (const std::string policy :
+             {"snapkv,window=8", "h2o,prompt_block=16", "balancekv,sink=8,recent=8", "subgen", "balancekv_stream"})
+            for (const int sliding : {0, 1}) {
+                const std::string kind = sliding == 1 ? "sliding" : "global";
+                const auto whole = keptIn(sliding, policy + ",whole_layers=" + kind);
+                for (const HeadSelection& head : whole->selection.heads) {
+                    QCOMPARE(std::ssize(head.kept), std::ptrdiff_t{80});
+                    QCOMPARE(head.kept.back(), TokenIndex{79});
+                    QVERIFY(head.numeratorWeights.empty() && head.protectedTokens.empty());
+                }
+                for (const double error : whole->fidelity->meanOutputError) QVERIFY(error < 1e-6);
+                QVERIFY(!whole->simulated && whole->steps.empty());
+                const auto pruned = keptIn(1 - sliding, policy + ",whole_layers=" + kind);
+                const auto plain = keptIn(1 - sliding, policy);
+                QVERIFY2(pruned->selection.sameLists(plain->selection), policy.c_str());
+                QCOMPARE(pruned->requested, plain->requested);
+                QVERIFY(pruned->notes == plain->notes);
+                const std::string note = "layer " + std::to_string(sliding) + " is left whole (whole_layers=" + kind;
+                QVERIFY(std::any_of(whole->notes.begin(), whole->notes.end(),
+                                    [&](const std::string& n) { return n.starts_with(note); }));
+            }
+        RunRequest logged = requestOf(capture, "balancekv,sink=8,recent=8,whole_layers=global");
+        logged.recordSteps = true;
+        const std::string refused = errorMessage([&] { (void)fixture.run(logged); });
+        QVERIFY2(refused.find("layer 0 is left whole") != std::string::npos, refused.c_str());
+        const auto whole = keptIn(1, "snapkv:kvpress,whole_layers=sliding");
+        QCOMPARE(tokenDecisionOf(*whole, KvHeadIndex(0), 3).flipBudget, std::int64_t{0});
+        capture->captureInfo.layers[1].slidingWindow = 0;
+        const auto none = keptIn(0, "key_norm,whole_layers=sliding");
+        QVERIFY(none->notes.back().find("the capture has no such layer") != std::string::npos);
     }
 
     void resultsAreWhole_data() {

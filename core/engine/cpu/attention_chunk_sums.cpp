@@ -1,5 +1,6 @@
 // Accumulated attention inside chunks, without a causal mask (Compactor 3.3). A chunk of a KV head is one piece of work
 // for its whole GQA group.
+#include "core/base/portable_math.h"
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/fast_logit_block.h"
 
@@ -7,6 +8,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <cmath>
 
 namespace kvscope::cpu {
 
@@ -22,7 +24,7 @@ struct ChunkScratch {
 struct ChunkKeys {
     std::int64_t begin, count, terms;
     const float* rows;
-    double uniform; ///< added to each key by uniform padding rows
+    std::int64_t uniformRows; ///< padding rows of logits 0, which reach the keys of a short chunk only
 };
 
 class ChunkSums {
@@ -41,7 +43,7 @@ public:
         keys.terms = keys.count;
         std::vector<float> padded;
         if (keys.count < m_input.chunk) {
-            keys.uniform = static_cast<double>(m_input.uniformRows) / static_cast<double>(m_input.chunk);
+            keys.uniformRows = m_input.uniformRows;
             keys.terms += m_input.zeroKeys;
             padded.assign(keys.rows, keys.rows + keys.count * d);
             padded.resize(static_cast<std::size_t>(keys.terms * d), 0.0F);
@@ -53,8 +55,11 @@ public:
             scratch.sums.assign(static_cast<std::size_t>(keys.terms), 0.0);
             for (std::int64_t row = 0; row < keys.count; row += kMaxLanes) // in time order: sums keep their rounding
                 addQueries(head, keys, begin + row, std::min(kMaxLanes, keys.count - row), scratch);
+            const double sink = m_rule.sinkOf(head), weight = std::isfinite(sink) ? portableExp(sink) : 0;
+            const double uniform =
+                static_cast<double>(keys.uniformRows) / (static_cast<double>(m_input.chunk) + weight);
             std::transform(scratch.sums.begin(), scratch.sums.begin() + keys.count, out.begin() + head * n + begin,
-                           [&](double x) { return static_cast<float>(x + keys.uniform); });
+                           [&](double x) { return static_cast<float>(x + uniform); });
         }
     }
 

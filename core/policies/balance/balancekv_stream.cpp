@@ -3,6 +3,7 @@
 #include "core/policies/balance/balance_parameters.h"
 #include "core/policies/balance/balance_tree.h"
 #include "core/policies/citations.h"
+#include "core/policies/common_parameters.h"
 
 #include <algorithm>
 #include <cmath>
@@ -25,7 +26,7 @@ PolicyCard makeCard() {
                     {"manual", "Chosen c", "c as given, 4 at first", {{"steps", "manual"}}},
                     {"greedy", "Greedy", "plain kernel with γ = 4, as in the blocked code", {{"steps", "gain"}}},
                 },
-            .parameters = std::make_shared<const ParameterTable>(balanceStreamParameters()),
+            .parameters = withCommonParameters(balanceStreamParameters(), CommonParameters::None),
             .family = PolicyFamily::BalanceTree,
             .usesBudget = false,
             .usesSeed = true,

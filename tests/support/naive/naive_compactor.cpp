@@ -122,8 +122,10 @@ Numbers attentionChunkSums(const ChunksCase& in) {
             for (std::int64_t i = begin; i < end; ++i)
                 sums[std::size_t(h * n + i)] += std::exp(logits[std::size_t(i - begin)] - top) / total;
             if (partial && j == begin)
-                for (std::int64_t i = begin; i < end; ++i)
-                    sums[std::size_t(h * n + i)] += double(in.uniformRows) / double(in.chunk);
+                for (std::int64_t i = begin; i < end; ++i) { // a softmax over C zeros and the sink
+                    const double sink = in.rule.sinks.empty() ? 0 : std::exp(double{in.rule.sinks[std::size_t(h)]});
+                    sums[std::size_t(h * n + i)] += double(in.uniformRows) / (double(in.chunk) + sink);
+                }
         }
     return sums;
 }
