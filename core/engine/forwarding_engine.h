@@ -101,6 +101,7 @@ private:
         if constexpr (requires { request.keys; }) request.keys = on(request.keys);
         if constexpr (requires { request.values; }) request.values = on(request.values);
         if constexpr (requires { request.rows; }) request.rows = on(request.rows);
+        if constexpr (requires { request.reference; }) request.reference = on(request.reference);
         return request;
     }
 };

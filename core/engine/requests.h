@@ -45,6 +45,8 @@ struct WeightedAttentionInput {
     AttentionRule rule;
     /// [Hkv], or more than that: [Hq], a set for each query head. Empty: everything is kept.
     std::span<const WeightedSet> kept;
+    /// [Hq, w, dv] outputs a to compare with; empty: none.
+    Tensor reference = {};
 
     /// Index into `kept` of a query head's set.
     std::size_t setOf(std::int64_t queryHead) const {
@@ -54,11 +56,12 @@ struct WeightedAttentionInput {
 };
 
 struct WeightedAttention {
-    HostTensor output;         ///< [Hq, w, dv] z; zero where a query sees nothing
+    HostTensor output;         ///< [Hq, w, dv] z; zero where a query sees nothing. Not made if there is a reference
     HostTensor logDenominator; ///< [Hq, w]: log of the denominator; -infinity where nothing is seen
     /// [Hq, w]: log of the Euclidean norm of the numerator's weighted e^logit; over everything, e^(logNorm -
     /// logDenominator) is ||p||_2. -infinity where nothing is seen.
     HostTensor logNorm;
+    HostTensor outputError; ///< [Hq, w] ||z - a|| / ||a||, NaN where ||a|| < 1e-12; empty without a reference
 };
 
 struct PrincipalAxes {

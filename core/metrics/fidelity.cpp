@@ -1,5 +1,5 @@
 // The cost of eviction: attention output a of each query over all tokens, output z over the kept ones, and their
-// distance. The engine computes both outputs; this file norms, masses and means.
+// distance. The engine computes outputs and errors; this file masses and means.
 #include "core/metrics/fidelity.h"
 
 #include "core/engine/engine.h"
@@ -14,7 +14,6 @@ namespace kvscope {
 namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-constexpr double kSmallestOutput = 1e-12; // relative errors of shorter outputs are skipped
 
 bool isPlain(const WeightedSet& set) {
     return set.numeratorWeights.empty() && set.denominatorWeights.empty() && set.denominator.empty();
@@ -35,25 +34,11 @@ std::vector<WeightedSet> plainSets(std::span<const WeightedSet> kept) {
     return plain;
 }
 
-/// ||z - a|| / ||a|| of dv numbers; NaN for an exact output of (nearly) zero.
-double relativeError(const float* z, const float* a, std::int64_t dv) {
-    double difference = 0, norm = 0;
-    for (std::int64_t c = 0; c < dv; ++c) {
-        const double delta = static_cast<double>(z[c]) - a[c];
-        difference += delta * delta;
-        norm += static_cast<double>(a[c]) * a[c];
-    }
-    return std::sqrt(norm) < kSmallestOutput ? kNaN : std::sqrt(difference) / std::sqrt(norm);
-}
-
-void fill(Fidelity& result, const HostTensor& output, const HostTensor& logKept, const WeightedAttention& exact) {
-    const std::int64_t dv = exact.output.shape[2];
+void fill(Fidelity& result, const HostTensor& errors, const HostTensor& logKept, const ExactAttention& exact) {
     const std::size_t pairs = result.outputError.data.size();
     for (std::size_t pair = 0; pair < pairs; ++pair) {
         const bool nothingLeft = std::isinf(logKept.data[pair]);
-        const auto offset = static_cast<std::int64_t>(pair) * dv;
-        const double error =
-            nothingLeft ? kNaN : relativeError(output.data.data() + offset, exact.output.data.data() + offset, dv);
+        const double error = nothingLeft ? kNaN : double{errors.data[pair]};
         // A part cannot exceed the whole: clamps the rounding of the two logarithms.
         const double mass =
             std::min(1.0, std::exp(static_cast<double>(logKept.data[pair]) - exact.logDenominator.data[pair]));
@@ -68,36 +53,37 @@ void fill(Fidelity& result, const HostTensor& output, const HostTensor& logKept,
 } // namespace
 
 WeightedAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
-                                const Checkpoint& checkpoint) {
-    WeightedAttentionInput attention;
-    attention.queries = input.queries;
-    attention.keys = input.keys;
-    attention.values = input.values;
-    attention.firstQuery = input.firstQuery;
-    attention.cut = input.cut;
-    attention.rule = input.rule;
-    attention.kept = kept;
-    return engine.weightedAttention(attention, checkpoint);
+                                const Checkpoint& checkpoint, const Tensor& reference) {
+    return engine.weightedAttention({.queries = input.queries,
+                                     .keys = input.keys,
+                                     .values = input.values,
+                                     .firstQuery = input.firstQuery,
+                                     .cut = input.cut,
+                                     .rule = input.rule,
+                                     .kept = kept,
+                                     .reference = reference},
+                                    checkpoint);
 }
 
 WeightedAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
-                                const Checkpoint& checkpoint) {
-    if (!input.moved) return keptAttention(engine, input, kept, checkpoint);
+                                const Checkpoint& checkpoint, const Tensor& reference) {
+    if (!input.moved) return keptAttention(engine, input, kept, checkpoint, reference);
     const MovedCache& cache = *input.moved;
     const FidelityInput moved{cache.queries, cache.keys,        cache.values, cache.firstQuery,
                               cache.cut,     input.seenQueries, input.rule};
-    return keptAttention(engine, moved, cache.kept, checkpoint);
+    return keptAttention(engine, moved, cache.kept, checkpoint, reference);
 }
 
-WeightedAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint) {
-    return keptAttention(engine, input, {}, checkpoint);
+ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint) {
+    WeightedAttention all = keptAttention(engine, input, {}, checkpoint);
+    return {engine.upload(std::move(all.output)), std::move(all.logDenominator), std::move(all.logNorm)};
 }
 
-Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const WeightedAttention& exact,
+Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
                          std::span<const WeightedSet> kept, const Checkpoint& checkpoint) {
     const std::int64_t heads = input.queries.size(0), count = input.queries.size(1);
     assert((std::cmp_equal(kept.size(), input.keys.size(0)) || std::cmp_equal(kept.size(), heads)) &&
-           exact.output.shape[1] == count);
+           exact.output.size(1) == count);
     Fidelity result;
     result.firstQuery = input.firstQuery;
     result.queryCount = count;
@@ -105,14 +91,16 @@ Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const
     result.outputError = {{heads, count}, std::vector<float>(static_cast<std::size_t>(heads * count))};
     result.retainedMass = result.outputError;
     const bool plain = !input.moved && std::all_of(kept.begin(), kept.end(), isPlain);
-    const WeightedAttention left = leftAttention(engine, input, kept, plain ? checkpoint : checkpoint.part(0, 0.5));
+    const WeightedAttention left =
+        leftAttention(engine, input, kept, plain ? checkpoint : checkpoint.part(0, 0.5), exact.output);
     if (plain) {
-        fill(result, left.output, left.logDenominator, exact);
+        fill(result, left.outputError, left.logDenominator, exact);
         return result;
     }
     // Weights and positions change the output but not the true attention on the kept tokens.
     const std::vector<WeightedSet> sets = plainSets(kept);
-    fill(result, left.output, keptAttention(engine, input, sets, checkpoint.part(0.5, 1)).logDenominator, exact);
+    const WeightedAttention plainly = keptAttention(engine, input, sets, checkpoint.part(0.5, 1), exact.output);
+    fill(result, left.outputError, plainly.logDenominator, exact);
     return result;
 }
 

@@ -44,19 +44,24 @@ struct FidelityInput {
     std::shared_ptr<const MovedCache> moved = {}; ///< null: kept keys stay at their positions
 };
 
+/// Attention over everything: the part that no selection changes, worth caching.
+struct ExactAttention {
+    Tensor output;                      ///< [Hq, w, dv] of the engine that made it: errors are computed there
+    HostTensor logDenominator, logNorm; ///< [Hq, w], see WeightedAttention
+};
+ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);
+
 /// Attention of the evaluation queries over the kept tokens: `kept` ([Hkv] or [Hq], see WeightedAttentionInput) and
-/// [cut, j], or the moved cache of `input`.
+/// [cut, j], or the moved cache of `input`. With a reference, its errors instead of the output.
 WeightedAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
-                                const Checkpoint& checkpoint);
+                                const Checkpoint& checkpoint, const Tensor& reference = {});
 /// Attention of the evaluation queries over `kept` [Hkv] (empty: all) and [cut, j], at their original positions.
 WeightedAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
-                                const Checkpoint& checkpoint);
-/// Attention over everything: the part that no selection changes, worth caching.
-WeightedAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);
+                                const Checkpoint& checkpoint, const Tensor& reference = {});
 
 /// `kept` [Hkv]: the samples of numerator and denominator; [cut, j] always has weight 1. The retained mass is the exact
 /// attention on the numerator's tokens at their original positions, whatever their weights.
-Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const WeightedAttention& exact,
+Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
                          std::span<const WeightedSet> kept, const Checkpoint& checkpoint);
 
 /// Mean over the values that are not NaN; NaN without any. Tables show it over the heads of a Fidelity.

@@ -94,13 +94,12 @@ FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& chec
     return input;
 }
 
-std::shared_ptr<const WeightedAttention> LayerWork::exact(const FidelityInput& input,
-                                                          const Checkpoint& checkpoint) const {
+std::shared_ptr<const ExactAttention> LayerWork::exact(const FidelityInput& input, const Checkpoint& checkpoint) const {
     const std::string key = fmt::format("{}exact|{}|{}", m_prefix, input.cut, input.seenQueries);
-    return m_cache.get<WeightedAttention>(key, checkpoint, [&] {
-        WeightedAttention all = exactAttention(m_engine, input, checkpoint);
-        const std::size_t bytes = bytesOf(all.output.shape) + 2 * bytesOf(all.logDenominator.shape);
-        return StageCache::Made<WeightedAttention>{std::move(all), bytes};
+    return m_cache.get<ExactAttention>(key, checkpoint, [&] {
+        ExactAttention all = exactAttention(m_engine, input, checkpoint);
+        const std::size_t bytes = bytesOf(all.output.shape()) + 2 * bytesOf(all.logDenominator.shape);
+        return StageCache::Made<ExactAttention>{std::move(all), bytes};
     });
 }
 
@@ -110,7 +109,8 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     RunResult scratch; // holds the notes and times that `result` already has
     scratch.request = result.request;
     const FidelityInput input = left(fidelityInput(scratch, checkpoint.silent()), result, checkpoint.silent());
-    const auto all = exact(input, checkpoint.part(0, 0.3));
+    const auto cached = exact(input, checkpoint.part(0, 0.3));
+    const WeightedAttention all{m_engine.download(cached->output), cached->logDenominator, cached->logNorm, {}};
     const std::vector<WeightedSet> kept = weightedSetsOf(result.selection, m_layer.gqaGroupOf);
     const auto anyNeeds = [&](MeasureNeed need) {
         return std::any_of(ids.begin(), ids.end(), [&](const std::string& id) { return measureById(id).need == need; });
@@ -120,7 +120,7 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
         projection = m_capture.read(m_layer.layer, TensorRole::OutputProjection, checkpoint.silent());
     Tensor preRopeKeys;
     if (anyNeeds(MeasureNeed::PreRopeKeys)) preRopeKeys = tensor(TensorRole::KeysPreRope, checkpoint.silent());
-    return measureLayer({m_engine, input, *all, fidelity, kept,
+    return measureLayer({m_engine, input, all, fidelity, kept,
                          result.queryHeadScores.empty() ? result.scores : result.queryHeadScores, projection,
                          preRopeKeys, tensor(TensorRole::Queries, checkpoint.silent())},
                         ids, checkpoint.part(0.3, 1));

@@ -60,7 +60,7 @@ private:
                   const Scored* scored) const;
     std::shared_ptr<const Chosen> decide(RunResult& result, const Policy& policy, const PolicyInput& input,
                                          const Scored* scored) const;
-    std::shared_ptr<const WeightedAttention> exact(const FidelityInput& input, const Checkpoint& checkpoint) const;
+    std::shared_ptr<const ExactAttention> exact(const FidelityInput& input, const Checkpoint& checkpoint) const;
     std::shared_ptr<ChoiceMemo> memoOf(const RunRequest& request, const Checkpoint& checkpoint) const;
     HostTensor imported(const RunRequest& request) const;
     FidelityInput fidelityInput(RunResult& result, const Checkpoint& checkpoint) const;

@@ -97,6 +97,7 @@ Part attend(at::Tensor logits, const at::Tensor& hidden, const TermTensors& term
 WeightedAttention TorchEngine::weightedAttention(const WeightedAttentionInput& input,
                                                  const Checkpoint& checkpoint) const {
     requireNoSinks(input.rule);
+    if (!input.reference.empty()) throw NoDeviceCode();
     const at::Tensor queries = numbersOf(input.queries), keys = numbersOf(input.keys), values = numbersOf(input.values);
     const std::int64_t heads = queries.size(0), w = queries.size(1), d = queries.size(2), dv = values.size(2);
     assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads && input.firstQuery + w <= keys.size(1));
@@ -134,7 +135,7 @@ WeightedAttention TorchEngine::weightedAttention(const WeightedAttentionInput& i
             norms.narrow(1, begin, count).index_copy_(0, where, part.logNorm.to(at::kFloat).view({group, count}));
         });
     }
-    return {hostTensorOf(output), hostTensorOf(logs), hostTensorOf(norms)};
+    return {hostTensorOf(output), hostTensorOf(logs), hostTensorOf(norms), {}};
 }
 
 } // namespace kvscope::gpu

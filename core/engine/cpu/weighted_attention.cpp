@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <limits>
 
 namespace kvscope::cpu {
 
@@ -48,6 +49,19 @@ TermList termsOf(const WeightedAttentionInput& input, std::size_t set, std::int6
     return list;
 }
 
+/// ||z - a|| / ||a|| of dv numbers; NaN for a reference a of (nearly) zero.
+float relativeError(const float* z, const float* a, std::int64_t dv) {
+    constexpr double kSmallestNorm = 1e-12;
+    double difference = 0, norm = 0;
+    for (std::int64_t c = 0; c < dv; ++c) {
+        const double delta = static_cast<double>(z[c]) - a[c];
+        difference += delta * delta;
+        norm += static_cast<double>(a[c]) * a[c];
+    }
+    return std::sqrt(norm) < kSmallestNorm ? std::numeric_limits<float>::quiet_NaN()
+                                           : static_cast<float>(std::sqrt(difference) / std::sqrt(norm));
+}
+
 /// Up to 32 neighbouring queries of one query head.
 struct QueryBlock {
     std::int64_t head, begin, end;
@@ -59,8 +73,7 @@ public:
                    Progress& progress)
         : m_kernels(kernels), m_input(input), m_terms(terms), m_progress(progress) {}
 
-    void compute(const QueryBlock& queries, LogitScratch& scratch, float* output, float* logDenominators,
-                 float* logNorms) const {
+    void compute(const QueryBlock& queries, LogitScratch& scratch, WeightedAttention& result) const {
         const std::int64_t d = m_input.queries.size(2), dv = m_input.values.size(2), kv = kvHeadOf(queries.head);
         const TermList& terms = m_terms[m_input.setOf(queries.head)];
         const auto count = static_cast<std::int64_t>(terms.tokens.size());
@@ -73,17 +86,28 @@ public:
         const auto rowSums = block.exponentiate(terms.denominator.data());
         const std::vector<double> sums = weightedValues(block, terms, viewOf(m_input.values).head(kv));
         const auto squares = weightedSquares(block, terms);
+        std::vector<float> output(static_cast<std::size_t>(dv));
         for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
             // Written as <= so that NaN passes through; a query that sees no key gives 0 and lse -infinity.
             const bool nothing = rowSums[lane] <= 0;
             for (std::int64_t c = 0; c < dv; ++c) {
                 const double sum = sums[static_cast<std::size_t>(c * block.lanes()) + lane];
-                *output++ = nothing ? 0.0F : static_cast<float>(sum / rowSums[lane]);
+                output[static_cast<std::size_t>(c)] = nothing ? 0.0F : static_cast<float>(sum / rowSums[lane]);
             }
-            *logDenominators++ = nothing ? -std::numeric_limits<float>::infinity()
-                                         : static_cast<float>(std::log(rowSums[lane]) + block.rowMax(lane));
-            *logNorms++ = squares[lane] <= 0 ? -std::numeric_limits<float>::infinity()
+            const std::int64_t query = queries.begin + static_cast<std::int64_t>(lane);
+            const std::int64_t pair = queries.head * m_input.queries.size(1) + query;
+            const auto index = static_cast<std::size_t>(pair);
+            result.logDenominator.data[index] = nothing
+                                                    ? -std::numeric_limits<float>::infinity()
+                                                    : static_cast<float>(std::log(rowSums[lane]) + block.rowMax(lane));
+            result.logNorm.data[index] = squares[lane] <= 0
+                                             ? -std::numeric_limits<float>::infinity()
                                              : static_cast<float>(0.5 * std::log(squares[lane]) + block.rowMax(lane));
+            if (m_input.reference.empty())
+                std::copy(output.begin(), output.end(), result.output.data.begin() + pair * dv);
+            else
+                result.outputError.data[index] =
+                    relativeError(output.data(), viewOf(m_input.reference).head(queries.head) + query * dv, dv);
         }
     }
 
@@ -151,20 +175,21 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     for (std::int64_t head = 0; head < heads; ++head)
         work += static_cast<double>(w) * static_cast<double>(terms[input.setOf(head)].tokens.size());
 
-    std::vector<float> out(static_cast<std::size_t>(heads * w * dv));
-    HostTensor logs{Shape{heads, w}, std::vector<float>(static_cast<std::size_t>(heads * w))};
-    HostTensor norms = logs;
+    const HostTensor table{Shape{heads, w}, std::vector<float>(static_cast<std::size_t>(heads * w))};
+    WeightedAttention result{{}, table, table, {}};
+    if (input.reference.empty())
+        result.output = {{heads, w, dv}, std::vector<float>(static_cast<std::size_t>(heads * w * dv))};
+    else
+        result.outputError = table;
     Progress progress(checkpoint, work);
     const WeightedBlocks blocks(m_kernels, input, terms, progress);
     const std::int64_t perHead = (w + kMaxLanes - 1) / kMaxLanes;
     tbb::enumerable_thread_specific<LogitScratch> scratch;
     m_workers.each(heads * perHead, [&](std::int64_t piece) {
         const std::int64_t head = piece / perHead, begin = piece % perHead * kMaxLanes;
-        blocks.compute({head, begin, std::min(w, begin + kMaxLanes)}, scratch.local(),
-                       out.data() + (head * w + begin) * dv, logs.data.data() + head * w + begin,
-                       norms.data.data() + head * w + begin);
+        blocks.compute({head, begin, std::min(w, begin + kMaxLanes)}, scratch.local(), result);
     });
-    return {{{heads, w, dv}, std::move(out)}, std::move(logs), std::move(norms)};
+    return result;
 }
 
 } // namespace kvscope::cpu

@@ -40,12 +40,14 @@ EngineCase weightedCase(const std::string& name, const naive::Weighted& in) {
                                                    TokenIndex(in.firstQuery),
                                                    TokenIndex(in.cut),
                                                    in.rule,
-                                                   {}};
-                return [&e, input, kept = in.kept]() mutable {
+                                                   {},
+                                                   in.reference.numbers.empty() ? Tensor()
+                                                                                : uploadRows(e, in.reference)};
+                return [&e, input, in] {
                     WeightedAttentionInput now = input;
-                    now.kept = kept;
+                    now.kept = in.kept;
                     const WeightedAttention result = e.weightedAttention(now, {});
-                    Outcome out{result.output.data};
+                    Outcome out{in.reference.numbers.empty() ? result.output.data : result.outputError.data};
                     out.numbers.insert(out.numbers.end(), result.logDenominator.data.begin(),
                                        result.logDenominator.data.end());
                     out.numbers.insert(out.numbers.end(), result.logNorm.data.begin(), result.logNorm.data.end());
@@ -139,6 +141,9 @@ void addWeightedCases(std::vector<EngineCase>& cases) {
     estimator.rule.slidingWindow = 25;
     estimator.rule.softcap = 3;
     cases.push_back(weightedCase("two-samples-sliding-softcap", estimator));
+    estimator.reference = randomBlock(34, 4, 37, 16);
+    cases.push_back(weightedCase("errors", estimator));
+    estimator.reference = {};
     naive::Weighted sinks = estimator;
     sinks.rule.sinks = {0.5F, 7, -40, 30};
     cases.push_back(weightedCase("sinks", sinks));

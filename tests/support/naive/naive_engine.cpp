@@ -208,7 +208,18 @@ Numbers weightedAttention(const Weighted& in) {
                 for (std::size_t c = 0; c < sum.size(); ++c)
                     sum[c] += above[i] * e * in.values.at(kv, std::int64_t(i), std::int64_t(c));
             }
-            for (double x : sum) outputs.push_back(denominator > 0 ? x / denominator : 0);
+            for (double& x : sum) x = denominator > 0 ? x / denominator : 0;
+            if (in.reference.numbers.empty()) {
+                outputs.insert(outputs.end(), sum.begin(), sum.end());
+            } else {
+                double distance = 0, norm = 0;
+                for (std::int64_t c = 0; c < in.values.width; ++c) {
+                    const double a = in.reference.at(h, j, c);
+                    distance += (sum[std::size_t(c)] - a) * (sum[std::size_t(c)] - a);
+                    norm += a * a;
+                }
+                outputs.push_back(std::sqrt(distance) / std::sqrt(norm));
+            }
             logs.push_back(denominator > 0 ? top + std::log(denominator) : -kInfinity);
             norms.push_back(squares > 0 ? top + std::log(std::sqrt(squares)) : -kInfinity);
         }

@@ -51,8 +51,10 @@ struct Weighted {
     std::int64_t firstQuery = 0, cut = 0;
     AttentionRule rule;
     std::vector<WeightedSet> kept; ///< per KV head; more of them: per query head
+    Block reference = {};          ///< [Hq, w, dv]; empty: none
 };
-/// [Hq, w, dv] outputs, then [Hq, w] logs of the denominators, then [Hq, w] logs of the numerator's Euclidean norm.
+/// [Hq, w, dv] outputs or [Hq, w] distances to the reference relative to its norm, then [Hq, w] logs of the
+/// denominators, then [Hq, w] logs of the numerator's Euclidean norm.
 Numbers weightedAttention(const Weighted& input);
 
 /// [rows' heads, d] descending, of the chosen rows (empty: all); by one-sided Jacobi rotations of the rows themselves.
