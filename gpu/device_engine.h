@@ -9,8 +9,8 @@
 
 namespace kvscope {
 
-/// Consequence of a primitive's failure. Ours: not the device's fault. OutOfMemory: a smaller batch may succeed. Lost:
-/// no further call can succeed. Refused: only this call failed; the device goes on.
+/// Consequence of a primitive's failure. Ours: not the device's fault, as shapes that do not fit. OutOfMemory: a
+/// smaller batch may succeed. Lost: no further call can succeed. Refused: only this call failed; the device goes on.
 enum class DeviceFailure { Ours, OutOfMemory, Lost, Refused };
 
 /// Thrown for a primitive without device code: ResidentEngine runs it on the CPU engine.
@@ -41,6 +41,8 @@ public:
     }
     /// Reduces the memory for intermediate results of later calls. False when it cannot shrink further.
     virtual bool shrink() const = 0;
+    /// Called on its thread before every call: a thread may have work of its own on the device.
+    virtual void enterThread() const {}
 
     template <class Call>
     auto run(const char*, const Call& call) const -> decltype(call(std::declval<const Engine&>(), std::identity())) {

@@ -49,12 +49,25 @@ EngineModuleMake openModule(const std::string& engine) {
     return make;
 }
 
-std::unique_ptr<Engine> makeSecondEngine(const EngineChoice& choice, const std::string& device) {
+std::unique_ptr<Engine> makeSecondEngine(const EngineChoice& choice, EngineModuleRequest request) {
     const EngineModuleMake make = openModule(choice.name);
-    EngineModuleDevice made = make({device, choice.threads, choice.arithmetic});
+    request.threads = choice.threads;
+    request.arithmetic = choice.arithmetic;
+    request.hasDriver = refusalOf(readNvidiaDriverVersion()).sentence.empty();
+    EngineModuleDevice made = make(request);
     return std::make_unique<ResidentEngine>(
         std::move(made.engine), std::shared_ptr<const Engine>(makeCpuEngine(choice.threads, {}, choice.arithmetic)),
-        choice.memoryBytes > 0 ? choice.memoryBytes : made.memoryBytes);
+        choice.memoryBytes > 0 ? choice.memoryBytes : made.memoryBytes, choice.strict);
+}
+
+std::unique_ptr<Engine> makeCudaEngine(const EngineChoice& choice) {
+    const NvidiaDriver driver = readNvidiaDriver();
+    if (const DriverRefusal refusal = refusalOf(driver); !refusal.sentence.empty())
+        fail("cuda", refusal.sentence, refusal.remedy);
+    waitForGpuAsleep();
+    auto engine = makeSecondEngine(choice, {.device = "cuda", .gpu = driver.gpu});
+    warmUp(*engine);
+    return engine;
 }
 
 std::string nameList() {
@@ -67,14 +80,26 @@ std::string nameList() {
 
 std::unique_ptr<Engine> makeEngine(const EngineChoice& choice) {
     if (choice.name == "cpu") return makeCpuEngine(choice.threads, {}, choice.arithmetic);
-    if (choice.name == "torch") return makeSecondEngine(choice, "cpu");
-    if (choice.name != "cuda")
-        throw Error({.sentence = "there is no engine '" + choice.name + "'",
-                     .place = "engine",
-                     .remedy = "Use one of: " + nameList()});
-    if (const DriverRefusal refusal = refusalOf(readNvidiaDriver()); !refusal.sentence.empty())
-        fail("cuda", refusal.sentence, refusal.remedy);
-    return makeSecondEngine(choice, "cuda");
+    if (choice.name == "torch") return makeSecondEngine(choice, {.device = "cpu"});
+    if (choice.name == "cuda") return makeCudaEngine(choice);
+    throw Error({.sentence = "there is no engine '" + choice.name + "'",
+                 .place = "engine",
+                 .remedy = "Use one of: " + nameList()});
+}
+
+void warmUp(const Engine& engine) {
+    constexpr std::int64_t heads = 2, n = 256, d = 128;
+    HostTensor some{Shape{heads, n, d}, {}, StoredType::Bfloat16};
+    for (std::int64_t i = 0; i < heads * n * d; ++i) some.data.push_back(static_cast<float>(i * 37 % 101) / 64 - 0.75F);
+    const Tensor rows = engine.upload(some);
+    const AttentionRule rule{.scaling = 0.1, .gqaGroupOf = {0, 1}};
+    engine.similarity(rows, engine.anchor(rows, AnchorKind::NormalisedMean, {}), SimilarityMetric::Cosine, {});
+    engine.rowNorms(rows, {});
+    engine.attentionColumnSums({engine.rows(rows, n - 32, n), rows, n - 32, {}, rule}, {});
+    engine.attentionChunkSums({rows, rows, rule}, {});
+    for (const LeverageRoute route : {LeverageRoute::Cholesky, LeverageRoute::Svd})
+        engine.leverage({rows, {}, route}, {});
+    engine.weightedAttention({engine.rows(rows, n - 32, n), rows, rows, n - 32, n - 32, rule, {}}, {});
 }
 
 std::vector<EngineOffer> engineOffers() {

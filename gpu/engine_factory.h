@@ -15,10 +15,16 @@ struct EngineChoice {
     int threads = 0;          ///< on the CPU; 0: all cores
     Arithmetic arithmetic = Arithmetic::Exact;
     std::size_t memoryBytes = 0; ///< for resident tensors on the device; 0: the engine decides
+    bool strict = false;         ///< what fails on a device is an error instead of a call on the CPU (checks)
 };
 
-/// Throws Error that says what is missing and what to do about it.
+/// Throws Error that says what is missing and what to do about it. Takes a second and more for "cuda", which opens the
+/// device and runs every library on it once.
 std::unique_ptr<Engine> makeEngine(const EngineChoice& choice);
+
+/// Runs small calls of what a budget move needs, so that a device loads its kernels and libraries now and not in the
+/// first move.
+void warmUp(const Engine& engine);
 
 /// An engine that can be named, and whether it probably works on this machine. Asking loads no library.
 struct EngineOffer {

@@ -10,9 +10,11 @@ namespace kvscope {
 
 /// What the caller asks the LibTorch engine module for.
 struct EngineModuleRequest {
-    std::string device; ///< "cpu" or "cuda"
-    int threads = 0;    ///< of LibTorch on the CPU; 0: all cores
+    std::string device = {}; ///< "cpu" or "cuda"
+    int threads = 0;         ///< of LibTorch on the CPU; 0: all cores
     Arithmetic arithmetic = Arithmetic::Exact;
+    bool hasDriver = false; ///< whether this machine's driver runs LibTorch's CUDA
+    std::string gpu = {};   ///< name of the GPU as the driver reports it, for device "cuda"
 };
 
 struct EngineModuleDevice {

@@ -14,15 +14,12 @@ constexpr const char* kNeeds =
     "the CUDA engine needs driver 580 or newer (CUDA 13.0) and a GPU of compute capability 8.0 or "
     "newer (Ampere, 2020)";
 constexpr int kMajorAttribute = 75, kMinorAttribute = 76; // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, _MINOR
+constexpr unsigned kBlockingSync = 4;                     // CU_CTX_SCHED_BLOCKING_SYNC
 
+/// Never closed: once initialised, the driver keeps threads.
 class DriverLibrary {
 public:
     DriverLibrary() : m_library(dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL)) {}
-    ~DriverLibrary() {
-        if (m_library) dlclose(m_library);
-    }
-    DriverLibrary(const DriverLibrary&) = delete;
-    DriverLibrary& operator=(const DriverLibrary&) = delete;
 
     bool found() const { return m_library != nullptr; }
     /// True when the function exists and returned CUDA_SUCCESS.
@@ -48,6 +45,13 @@ std::string dotted(int major, int minor) { return std::to_string(major) + "." + 
 } // namespace
 
 NvidiaDriver readNvidiaDriverVersion() { return versionOf(DriverLibrary()); }
+
+void waitForGpuAsleep() {
+    const DriverLibrary library;
+    int device = 0;
+    if (library.call("cuInit", 0U) && library.call("cuDeviceGet", &device, 0))
+        library.call("cuDevicePrimaryCtxSetFlags_v2", device, kBlockingSync);
+}
 
 NvidiaDriver readNvidiaDriver() {
     const DriverLibrary library;

@@ -14,6 +14,8 @@ struct NvidiaDriver {
 
 /// Loads the driver's own library (not the toolkit's), which exists exactly where a driver is installed.
 NvidiaDriver readNvidiaDriver();
+/// Lets a thread that waits for the first GPU sleep, instead of keeping a core busy. Nothing happens without a GPU.
+void waitForGpuAsleep();
 /// Only `found` and cudaVersion, without initialising a GPU, which takes a while.
 NvidiaDriver readNvidiaDriverVersion();
 

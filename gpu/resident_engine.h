@@ -5,21 +5,21 @@
 #include <atomic>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <string>
 
 namespace kvscope {
 
 /// A device engine made safe: primitives run on the device, tensors are resident there up to a memory budget, and no
 /// failure of the device stops the program. Out of memory: evicts all tensors, then shrinks batches, at last runs the
-/// call on the CPU engine. Device lost: all further calls run on the CPU engine. A primitive without device code always
-/// runs there. state().notice names the last failure, state().delegated the primitives without device code.
+/// call on the CPU engine. Device lost: all further calls run on the CPU engine. A strict engine throws Error instead
+/// of running a failed call on the CPU. A primitive without device code always runs there, strict or not. state()
+/// counts both and has the last failure. What is not the device's fault is thrown as Error and never repeated.
 /// Thread-safe.
 class ResidentEngine final : public ForwardedPrimitives<ResidentEngine> {
 public:
     /// memoryBytes 0: no bound on the resident tensors.
     ResidentEngine(std::shared_ptr<const DeviceEngine> device, std::shared_ptr<const Engine> cpu,
-                   std::size_t memoryBytes);
+                   std::size_t memoryBytes, bool strict = false);
 
     std::string name() const override { return m_device->name(); }
     std::string arithmetic() const override { return m_device->arithmetic(); }
@@ -37,28 +37,45 @@ public:
     /// Runs `call` on the device engine with tensors uploaded; after a failure on the CPU engine.
     template <class Call> auto run(const char* primitive, const Call& call) const {
         while (!m_lost) {
+            Attempt attempt{primitive, {}};
             try {
-                return call(*m_device, [this](const Tensor& tensor) { return m_residency.onDevice(tensor); });
+                m_device->enterThread();
+                return call(*m_device, [&](const Tensor& tensor) {
+                    attempt.add(tensor);
+                    return m_residency.onDevice(tensor);
+                });
             } catch (const std::exception& failure) {
-                if (!tryAgain(primitive, failure)) break;
+                if (!tryAgain(attempt, failure)) return onCpu(call);
             }
         }
-        return call(*m_cpu, [this](const Tensor& tensor) { return m_residency.onCpu(tensor); });
+        fallBack({primitive, {}}, "The GPU stopped answering: going on with the CPU", {});
+        return onCpu(call);
     }
 
 private:
-    bool tryAgain(const std::string& primitive, const std::exception& failure) const;
+    /// A primitive and the shapes of its tensors, for messages.
+    struct Attempt {
+        std::string primitive, shapes;
+
+        void add(const Tensor& tensor);
+        std::string text() const { return primitive + (shapes.empty() ? "" : " of " + shapes); }
+    };
+
+    template <class Call> auto onCpu(const Call& call) const {
+        return call(*m_cpu, [this](const Tensor& tensor) { return m_residency.onCpu(tensor); });
+    }
+    bool tryAgain(const Attempt& attempt, const std::exception& failure) const;
     bool makeRoom() const;
-    void notice(const std::string& text) const;
+    void fallBack(const Attempt& attempt, const std::string& notice, const std::string& words) const;
 
     std::shared_ptr<const DeviceEngine> m_device;
     std::shared_ptr<const Engine> m_cpu;
     std::size_t m_memoryBytes;
+    bool m_strict;
     mutable Residency m_residency;
     mutable std::atomic<bool> m_lost{false};
-    mutable std::mutex m_noticeMutex;
-    mutable std::string m_notice;
-    mutable std::set<std::string> m_delegated;
+    mutable std::mutex m_mutex;
+    mutable EngineState m_state; ///< counts, notice and failure alone; guarded by the mutex
 };
 
 } // namespace kvscope

@@ -84,7 +84,11 @@ std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request,
     work.choose(*result, request.measure ? checkpoint.part(0, 0.5) : checkpoint);
     if (const std::string warning = request.capture->info().checkWarning(); !warning.empty())
         result->notes.push_back(warning);
-    if (const std::string notice = m_engine->state().notice; !notice.empty()) result->notes.push_back(notice);
+    const EngineState state = m_engine->state();
+    if (!state.notice.empty()) result->notes.push_back(state.notice);
+    if (!state.fallbacks.empty())
+        result->notes.push_back("calls that failed on the device so far and ran on the CPU: " +
+                                textOf(state.fallbacks) + "; the last: " + state.failure);
     if (!request.measure) {
         if (partial) partial(result);
         return result;

@@ -13,30 +13,33 @@ Cause causeOfCode(int code) {
     case 3:   // cudaErrorInitializationError
     case 34:  // cudaErrorStubLibrary
     case 35:  // cudaErrorInsufficientDriver
-    case 100: // cudaErrorNoDevice
-    case 101: // cudaErrorInvalidDevice
-    case 209: // cudaErrorNoKernelImageForDevice
-    case 222: // cudaErrorUnsupportedPtxVersion
+    case 36:  // cudaErrorCallRequiresNewerDriver
+    case 304: // cudaErrorOperatingSystem
     case 802: // cudaErrorSystemNotReady
     case 803: // cudaErrorSystemDriverMismatch
+    case 804: // cudaErrorCompatNotSupportedOnDevice
         return Cause::NoDevice;
     case 4:   // cudaErrorCudartUnloading
     case 46:  // cudaErrorDevicesUnavailable
     case 214: // cudaErrorECCUncorrectable
-    case 700: // cudaErrorIllegalAddress
-    case 702: // cudaErrorLaunchTimeout
-    case 709: // cudaErrorContextIsDestroyed
-    case 710: // cudaErrorAssert
-    case 714: // cudaErrorHardwareStackError
-    case 715: // cudaErrorIllegalInstruction
-    case 716: // cudaErrorMisalignedAddress
-    case 717: // cudaErrorInvalidAddressSpace
-    case 718: // cudaErrorInvalidPc
-    case 719: // cudaErrorLaunchFailure
-    case 999: // cudaErrorUnknown
+    case 220: // cudaErrorNvlinkUncorrectable
+    case 226: // cudaErrorContained
         return Cause::Lost;
-    default: return Cause::Other;
+    case 701: // cudaErrorLaunchOutOfResources
+    case 704: // cudaErrorPeerAccessAlreadyEnabled
+    case 705: // cudaErrorPeerAccessNotEnabled
+    case 712: // cudaErrorHostMemoryAlreadyRegistered
+    case 713: // cudaErrorHostMemoryNotRegistered
+    case 720: // cudaErrorCooperativeLaunchTooLarge
+    case 800: // cudaErrorNotPermitted
+    case 801: // cudaErrorNotSupported
+    case 912: // cudaErrorInvalidClusterSize
+        return Cause::Other;
+    default: break;
     }
+    if (100 <= code && code < 300) return Cause::NoDevice; // no device, no kernel image, PTX that is not compiled
+    // From 700 on a kernel went wrong and the context with it; 900 to 910 are about graphs that are recorded.
+    return code >= 700 && !(900 <= code && code <= 910) ? Cause::Lost : Cause::Other;
 }
 
 Cause causeOfText(std::string_view text) {
@@ -47,7 +50,9 @@ Cause causeOfText(std::string_view text) {
     if (has("_STATUS_EXECUTION_FAILED") || has("_STATUS_MAPPING_ERROR") || has("CUDA error") ||
         has("CUDA driver error"))
         return Cause::Lost;
-    return Cause::Other;
+    for (const char* library : {"CUDA", "CUBLAS", "cublas", "CUSOLVER", "cusolver", "NVRTC", "nvrtc"})
+        if (has(library)) return Cause::Other;
+    return Cause::Ours;
 }
 
 namespace {
@@ -57,7 +62,8 @@ std::string remedyFor(DeviceError::Cause cause) {
     case DeviceError::Cause::OutOfMemory: return "close what else uses the GPU, or use --engine cpu";
     case DeviceError::Cause::NoDevice: return "install a driver that fits this GPU, or use --engine cpu";
     case DeviceError::Cause::Lost: return "start the program again to use the GPU, or use --engine cpu";
-    case DeviceError::Cause::Other: break;
+    case DeviceError::Cause::Other:
+    case DeviceError::Cause::Ours: break;
     }
     return "use --engine cpu";
 }

@@ -9,7 +9,7 @@ namespace kvscope::gpu {
 /// The CUDA device refused or failed. The result is lost; the program goes on with a smaller batch or another engine.
 class DeviceError : public Error {
 public:
-    enum class Cause { OutOfMemory, NoDevice, Lost, Other };
+    enum class Cause { OutOfMemory, NoDevice, Lost, Other, Ours };
 
     /// `code` is a cudaError_t, `text` what CUDA says of it, `during` the kernel or call.
     DeviceError(int code, const char* text, const char* during);
@@ -20,9 +20,9 @@ private:
     Cause m_cause;
 };
 
-/// Of a cudaError_t.
+/// Of a cudaError_t. A code that is not known counts as a lost device from 700 on.
 DeviceError::Cause causeOfCode(int code);
-/// Classifies messages without a code: from LibTorch about cuBLAS, cuSOLVER and CUDA.
+/// Classifies messages without a code, as from LibTorch: what names neither CUDA nor one of its libraries is Ours.
 DeviceError::Cause causeOfText(std::string_view text);
 
 } // namespace kvscope::gpu

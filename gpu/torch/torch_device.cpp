@@ -31,14 +31,13 @@ constexpr double kResidentShare = 0.6; // of the free memory; the rest is for in
 
 std::string gibibytes(std::size_t bytes) { return std::to_string((bytes + (std::size_t{1} << 29)) >> 30) + " GiB"; }
 
-/// Name of the GPU as the driver reports it ("NVIDIA H200").
-std::string nameOfGpu() {
-    void* driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
-    using NameOf = int (*)(char*, int, int);
-    const auto nameOf = driver ? reinterpret_cast<NameOf>(dlsym(driver, "cuDeviceGetName")) : nullptr;
-    char name[128] = "NVIDIA GPU";
-    if (nameOf) nameOf(name, sizeof name, 0);
-    return name;
+/// Opens LibTorch's CUDA library once, whose static initialisers register CUDA. That must be before the first operation
+/// of any engine: one that asks for CUDA and does not find it switches CUDA off for the rest of the process. Returns
+/// what went wrong; empty: nothing.
+const std::string& loadCudaLibrary() {
+    static const std::string failure =
+        dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_LOCAL) ? std::string() : std::string(dlerror());
+    return failure;
 }
 
 [[noreturn]] void refuse(const std::string& sentence, const std::string& remedy) {
@@ -83,20 +82,19 @@ at::Tensor pinned(const at::Tensor& onHost) {
 
 TorchDevice::TorchDevice(const EngineModuleRequest& request)
     : m_cuda(request.device == "cuda"), m_batchBytes(m_cuda ? kCudaBatchBytes : kCpuBatchBytes) {
+    if (request.hasDriver || m_cuda) loadCudaLibrary();
     const int cores = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
     const int threads = request.threads > 0 ? request.threads : cores;
     at::set_num_threads(threads);
     m_description = "LibTorch on the CPU, " + std::to_string(threads) + (threads == 1 ? " thread" : " threads");
-    if (m_cuda) openCuda();
+    if (m_cuda) openCuda(request.gpu);
     m_runsKernels = KVSCOPE_HAS_KERNELS && (m_cuda || kernelsRunOnTheCpu());
     if (m_runsKernels && !m_cuda) m_description += ", emulated kernels";
 }
 
-void TorchDevice::openCuda() {
-    // libtorch_cuda's static initialisers register CUDA with LibTorch. RTLD_GLOBAL, because its parts look each other
-    // up by name.
-    if (!dlopen("libtorch_cuda.so", RTLD_NOW | RTLD_GLOBAL))
-        refuse(std::string("LibTorch's CUDA libraries cannot be loaded (") + dlerror() + ")",
+void TorchDevice::openCuda(const std::string& gpu) {
+    if (!loadCudaLibrary().empty())
+        refuse("LibTorch's CUDA libraries cannot be loaded (" + loadCudaLibrary() + ")",
                "Run resources/dev/libtorch.sh fetch-gpu, or use --engine cpu");
     try {
         if (!at::globalContext().hasCUDA() ||
@@ -107,7 +105,7 @@ void TorchDevice::openCuda() {
         const auto [free, total] = c10::getDeviceAllocator(at::kCUDA)->getMemoryInfo(0);
         m_residentBytes = static_cast<std::size_t>(kResidentShare * static_cast<double>(free));
         m_batchBytes = std::min(kCudaBatchBytes, static_cast<std::int64_t>(free / 8));
-        m_description = nameOfGpu() + " (" + gibibytes(total) + ")";
+        m_description = gpu + " (" + gibibytes(total) + ")";
     } catch (const c10::Error& error) {
         refuse(std::string("the NVIDIA GPU cannot be used (") + error.what_without_backtrace() + ")",
                "nvidia-smi says what the driver sees; or use --engine cpu");
@@ -147,23 +145,33 @@ bool TorchDevice::shrink() const {
     return true;
 }
 
-DeviceFailure TorchDevice::classify(const std::exception& failure) const {
+DeviceFailure classified(const std::exception& failure) {
     using Cause = DeviceError::Cause;
-    if (dynamic_cast<const c10::OutOfMemoryError*>(&failure)) return DeviceFailure::OutOfMemory;
-    const auto* kernel = dynamic_cast<const DeviceError*>(&failure);
-    if (!kernel && (!m_cuda || !dynamic_cast<const c10::Error*>(&failure))) return DeviceFailure::Ours;
-    const auto* coded = dynamic_cast<const c10::AcceleratorError*>(&failure);
-    const Cause cause = kernel  ? kernel->cause()
-                        : coded ? causeOfCode(coded->get_error_code())
-                                : causeOfText(failure.what());
-    switch (cause) {
+    const auto causeOf = [&] {
+        if (const auto* kernel = dynamic_cast<const DeviceError*>(&failure)) return kernel->cause();
+        if (const auto* coded = dynamic_cast<const c10::AcceleratorError*>(&failure))
+            return causeOfCode(coded->get_error_code());
+        if (dynamic_cast<const c10::OutOfMemoryError*>(&failure)) return Cause::OutOfMemory;
+        if (dynamic_cast<const c10::LinAlgError*>(&failure)) return Cause::Other; // as an iteration without an end
+        const auto* error = dynamic_cast<const c10::Error*>(&failure);
+        return error ? causeOfText(error->what_without_backtrace()) : Cause::Ours;
+    };
+    switch (causeOf()) {
     case Cause::OutOfMemory: return DeviceFailure::OutOfMemory;
     case Cause::NoDevice:
     case Cause::Lost: // sticky: every later call on the device fails until the process ends
         return DeviceFailure::Lost;
-    case Cause::Other: break;
+    case Cause::Other: return DeviceFailure::Refused;
+    case Cause::Ours: break;
     }
-    return DeviceFailure::Refused;
+    return DeviceFailure::Ours;
+}
+
+void TorchDevice::enterThread() const {
+    thread_local bool hasStream = false;
+    if (!m_cuda || std::exchange(hasStream, true)) return;
+    const c10::impl::VirtualGuardImpl guard(at::kCUDA);
+    guard.exchangeStream(guard.getStreamFromGlobalPool(deviceOf(true)));
 }
 
 void* TorchDevice::stream() const {

@@ -17,8 +17,8 @@ class Tensor;
 
 namespace kvscope::gpu {
 
-/// The device of an engine's tensors: LibTorch's CPU or the first CUDA device. Loads LibTorch's CUDA library when CUDA
-/// is asked for. Throws Error when the device cannot be used.
+/// The device of an engine's tensors: LibTorch's CPU or the first CUDA device. Loads LibTorch's CUDA library where
+/// there is a driver for it. Throws Error when the device cannot be used.
 class TorchDevice {
 public:
     explicit TorchDevice(const EngineModuleRequest& request);
@@ -26,7 +26,7 @@ public:
     bool isCuda() const { return m_cuda; }
     /// Whether hand-written kernels replace LibTorch's operations where a kernel exists.
     bool runsKernels() const { return m_runsKernels; }
-    /// LibTorch's current stream (cudaStream_t); null on the CPU.
+    /// This thread's stream (cudaStream_t); null on the CPU.
     void* stream() const;
     const std::string& description() const { return m_description; }
     /// Memory budget for resident tensors; 0: no bound.
@@ -44,13 +44,14 @@ public:
     /// Bytes for one batch of intermediate results.
     std::int64_t batchBytes() const { return m_batchBytes; }
     bool shrink() const;
-    DeviceFailure classify(const std::exception& failure) const;
+    /// Gives a thread that has none a stream of its own, so that it waits for no other thread's work.
+    void enterThread() const;
 
     /// Waits for the work enqueued so far, so that a stop acts soon and the reported progress is real.
     void finish() const;
 
 private:
-    void openCuda();
+    void openCuda(const std::string& gpu);
     at::Tensor toDevice(const at::Tensor& onHost) const;
 
     bool m_cuda = false, m_runsKernels = false;
@@ -58,6 +59,9 @@ private:
     std::size_t m_residentBytes = 0;
     mutable std::atomic<std::int64_t> m_batchBytes;
 };
+
+/// What a failure of LibTorch or of a kernel means.
+DeviceFailure classified(const std::exception& failure);
 
 /// True in tests, where an emulated device in host memory runs the kernels. Tests link their own definition.
 bool kernelsRunOnTheCpu();

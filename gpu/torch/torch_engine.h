@@ -19,7 +19,8 @@ public:
         return m_arithmetic == Arithmetic::Exact ? "exact index contract" : "fast float, outside the index contract";
     }
     EngineState state() const override;
-    DeviceFailure classify(const std::exception& failure) const override { return m_device.classify(failure); }
+    DeviceFailure classify(const std::exception& failure) const override { return classified(failure); }
+    void enterThread() const override { m_device.enterThread(); }
     std::size_t bytesOf(const Tensor& tensor) const override;
     bool shrink() const override { return m_device.shrink(); }
     std::size_t residentBytes() const { return m_device.residentBytes(); }

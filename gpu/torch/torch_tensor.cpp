@@ -2,6 +2,7 @@
 #include "gpu/torch/torch_tensor.h"
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 
 #include <cassert>
 
@@ -34,7 +35,14 @@ template <class Number> std::vector<Number> listOf(const at::Tensor& numbers, at
 
 } // namespace
 
-at::Tensor storedNumbersOf(const Tensor& tensor) { return storageOf(tensor).numbers; }
+at::Tensor storedNumbersOf(const Tensor& tensor) {
+    at::Tensor numbers = storageOf(tensor).numbers;
+    if (numbers.is_cuda()) { // another thread may evict it: its memory stays until this thread's stream has read it
+        const c10::impl::VirtualGuardImpl guard(at::kCUDA);
+        guard.recordDataPtrOnStream(numbers.storage().data_ptr(), guard.getStream(numbers.device()));
+    }
+    return numbers;
+}
 
 at::Tensor numbersOf(const Tensor& tensor) { return storedNumbersOf(tensor).to(at::kFloat); }
 

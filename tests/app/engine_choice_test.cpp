@@ -29,11 +29,14 @@ class OtherEngine final : public ForwardingEngine {
 public:
     explicit OtherEngine(Arithmetic arithmetic = Arithmetic::Exact, std::string notice = {})
         : OtherEngine(makeCpuEngine(1, {}, arithmetic), std::move(notice)) {}
+    static inline int s_failed = 0;
     std::string name() const override { return "other"; }
     EngineState state() const override {
         EngineState state;
         state.device = "a device of the test";
-        state.delegated = {"attentionMap"};
+        state.delegated = {{"attentionMap", 2}};
+        state.fallbacks = {{"anchor", 1}, {"rowNorms", s_failed}};
+        state.failure = "rowNorms of [2, 30, 4]: unspecified launch failure";
         state.notice = m_notice;
         return state;
     }
@@ -268,7 +271,16 @@ private slots:
         d.executor.runAll();
         QVERIFY2(d.line.text().contains("OTHER"), qPrintable(d.line.text()));
         QVERIFY2(d.line.text().contains("memory is full: smaller batches"), qPrintable(d.line.text()));
-        QCOMPARE(d.chooser->toolTip(), QString("Computes on: a device of the test\nLeft to the CPU: attentionMap"));
+        for (const int calls : {3, 4}) { // counted as they come
+            OtherEngine::s_failed = calls;
+            emit d.bench->sessionChanged();
+            QCOMPARE(d.chooser->toolTip(),
+                     QString("Computes on: a device of the test\n"
+                             "No code for the device, computed on the CPU: attentionMap (2 calls)\n"
+                             "Failed on the device, computed on the CPU: anchor (1 call), rowNorms (%1 calls)\n"
+                             "The last failure: rowNorms of [2, 30, 4]: unspecified launch failure")
+                         .arg(calls));
+        }
     }
 
     void theMenuSaysWhatIsMissing() {

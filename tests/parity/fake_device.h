@@ -21,6 +21,11 @@ struct CallRefused : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
 
+/// Shapes that a library refuses: a mistake of the caller.
+struct WrongShape : std::runtime_error {
+    using std::runtime_error::runtime_error;
+};
+
 /// The CPU engine as a device with memory of its own and failures on demand.
 class FakeDevice final : public BasicForwardingEngine<DeviceEngine> {
 public:
@@ -30,6 +35,7 @@ public:
     mutable int shrinksLeft = 0;
     mutable std::map<std::string, int> outOfMemory; ///< how many of the next calls fail
     std::string refused;                            ///< the call that never succeeds
+    std::string misused;                            ///< the call whose tensors do not fit
     mutable bool gone = false;
     mutable std::string goneFrom; ///< the call during which the device is lost
     std::string missing;          ///< the primitive that the device has no code for
@@ -60,7 +66,8 @@ private:
         gone = gone || goneFrom == call;
         if (gone) throw DeviceGone("CUDA error: unspecified launch failure");
         if (missing == call) throw NoDeviceCode();
-        if (refused == call) throw CallRefused("cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR");
+        if (refused == call) throw CallRefused("cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR\nException raised from");
+        if (misused == call) throw WrongShape("mat1 and mat2 shapes cannot be multiplied (2x3 and 4x5)");
         if (outOfMemory[call]-- > 0) throw std::bad_alloc();
         return *m_engine;
     }
@@ -70,9 +77,9 @@ private:
 };
 
 struct Fixture {
-    explicit Fixture(std::size_t memoryBytes = 0)
-        : engine(
-              std::make_shared<ResidentEngine>(device, std::shared_ptr<const Engine>(makeCpuEngine(1)), memoryBytes)) {}
+    explicit Fixture(std::size_t memoryBytes = 0, bool strict = false)
+        : engine(std::make_shared<ResidentEngine>(device, std::shared_ptr<const Engine>(makeCpuEngine(1)), memoryBytes,
+                                                  strict)) {}
     std::shared_ptr<FakeDevice> device = std::make_shared<FakeDevice>();
     std::shared_ptr<ResidentEngine> engine;
 };

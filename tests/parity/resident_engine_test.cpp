@@ -3,7 +3,9 @@
 #include "core/base/error.h"
 #include "core/capture/memory_capture.h"
 #include "core/run/run.h"
+#include "gpu/engine_factory.h"
 #include "tests/parity/fake_device.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 #include "tests/support/thread_state.h"
 
@@ -133,6 +135,88 @@ private slots:
         QCOMPARE(fixture.engine->state().notice, std::string("The GPU could not run rowNorms: it ran on the CPU"));
         fixture.engine->anchor(rows, AnchorKind::Mean, {});
         QCOMPARE(fixture.device->calls["anchor"], 1); // the device goes on
+        normsOn(*fixture.engine, rows);
+        QCOMPARE(fixture.engine->state().fallbacks, (CallCounts{{"rowNorms", 2}}));
+        QCOMPARE(fixture.engine->state().failure,
+                 std::string("rowNorms of [2, 30, 4]: cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR"));
+    }
+
+    /// A mistake of ours is an Error in either mode, never repeated, and no fallback.
+    void shapesThatDoNotFitAreNoFailureOfTheDevice() {
+        for (const bool strict : {false, true}) {
+            const Fixture fixture(0, strict);
+            fixture.device->misused = "similarity";
+            const Tensor rows = fixture.engine->upload(someRows(2, 30, 4));
+            const std::string said = errorMessage([&] {
+                fixture.engine->similarity(rows, {Shape{2, 4}, std::vector<float>(8)}, SimilarityMetric::Dot, {});
+            });
+            QVERIFY2(
+                said.starts_with("similarity of [2, 30, 4] was given what it cannot compute: mat1 and mat2 shapes"),
+                said.c_str());
+            QCOMPARE(fixture.device->calls["similarity"], 1);
+            QVERIFY(fixture.engine->state().fallbacks.empty() && fixture.engine->state().notice.empty());
+        }
+    }
+
+    void aStrictEngineRunsNothingThatFailedOnTheCpu() {
+        const Fixture fixture(0, true);
+        fixture.device->refused = "rowNorms";
+        const Tensor rows = fixture.engine->upload(someRows(2, 30, 4));
+        for (const int calls : {1, 2}) { // an error each time, and no repetition
+            const std::string said = errorMessage([&] { normsOn(*fixture.engine, rows); });
+            QVERIFY2(said.starts_with("rowNorms of [2, 30, 4] did not run on the device: cusolver error: "
+                                      "CUSOLVER_STATUS_INTERNAL_ERROR. engine cpu, strict: "),
+                     said.c_str());
+            QCOMPARE(fixture.device->calls["rowNorms"], calls);
+        }
+        QVERIFY(fixture.engine->state().fallbacks.empty());
+        QCOMPARE(fixture.engine->anchor(rows, AnchorKind::Mean, {}).data.size(), std::size_t{8}); // the device goes on
+    }
+
+    /// Smaller batches are no fallback; when they do not help either, that is an error.
+    void aStrictEngineShrinksBatchesBeforeItFails() {
+        const Fixture fixture(0, true);
+        fixture.device->shrinksLeft = 1;
+        fixture.device->outOfMemory["rowNorms"] = 1;
+        const Tensor rows = fixture.engine->upload(someRows(2, 30, 4));
+        QCOMPARE(normsOn(*fixture.engine, rows), normsOnCpu(someRows(2, 30, 4)));
+        QCOMPARE(fixture.device->calls["rowNorms"], 2);
+        for (const char* call : {"rowNorms", "upload"}) {
+            fixture.device->outOfMemory[call] = 1;
+            const Tensor fresh = fixture.engine->upload(someRows(2, 30, 4, 1));
+            const std::string said = errorMessage([&] { normsOn(*fixture.engine, fresh); });
+            QVERIFY2(said.starts_with("rowNorms of [2, 30, 4] did not run on the device: "), said.c_str());
+        }
+    }
+
+    void aStrictEngineFailsForGoodWithItsDevice() {
+        const Fixture fixture(0, true);
+        const Tensor rows = fixture.engine->upload(someRows(2, 30, 4));
+        fixture.device->goneFrom = "anchor";
+        const char* lost = "it was lost in anchor of [2, 30, 4]: CUDA error: unspecified launch failure";
+        const std::string first = errorMessage([&] { fixture.engine->anchor(rows, AnchorKind::Mean, {}); }),
+                          second = errorMessage([&] { normsOn(*fixture.engine, rows); });
+        QVERIFY2(first.starts_with(std::string("anchor did not run on the device: ") + lost), first.c_str());
+        QVERIFY2(second.starts_with(std::string("rowNorms did not run on the device: ") + lost), second.c_str());
+        QCOMPARE(fixture.device->calls["rowNorms"], 0);
+    }
+
+    /// Without device code there is nothing that could fail: counted apart, strict or not.
+    void aStrictEngineLeavesWhatHasNoDeviceCodeToTheCpu() {
+        const Fixture fixture(0, true);
+        fixture.device->missing = "rowNorms";
+        const Tensor rows = fixture.engine->upload(someRows(2, 30, 4));
+        for (int i = 0; i < 2; ++i) QCOMPARE(normsOn(*fixture.engine, rows), normsOnCpu(someRows(2, 30, 4)));
+        QCOMPARE(fixture.engine->state().delegated, (CallCounts{{"rowNorms", 2}}));
+        QVERIFY(fixture.engine->state().fallbacks.empty());
+    }
+
+    void aDeviceIsWarmedUpByWhatABudgetMoveCalls() {
+        const Fixture fixture(0, true);
+        warmUp(*fixture.engine);
+        for (const char* call : {"rowNorms", "anchor", "similarity", "attentionColumnSums", "attentionChunkSums",
+                                 "leverage", "exact attention"})
+            QVERIFY2(fixture.device->count(call) > 0, call);
     }
 
     void aPrimitiveWithoutDeviceCodeRunsOnTheCpu() {
@@ -142,7 +226,7 @@ private slots:
         const auto cpu = makeCpuEngine(1);
         QCOMPARE(fixture.engine->pairwiseSums(rows, SimilarityMetric::Dot, {}).data,
                  cpu->pairwiseSums(cpu->upload(someRows(2, 30, 4)), SimilarityMetric::Dot, {}).data);
-        QCOMPARE(fixture.engine->state().delegated, std::vector<std::string>{"pairwiseSums"});
+        QCOMPARE(fixture.engine->state().delegated, (CallCounts{{"pairwiseSums", 1}}));
         QVERIFY(fixture.engine->state().notice.empty()); // it is no failure
         QCOMPARE(normsOn(*fixture.engine, rows), normsOnCpu(someRows(2, 30, 4)));
         QCOMPARE(fixture.device->calls["rowNorms"], 1);
@@ -162,6 +246,7 @@ private slots:
         const int before = fixture.device->calls["rowNorms"];
         QCOMPARE(normsOn(*fixture.engine, rows), normsOnCpu(someRows(2, 30, 4)));
         QCOMPARE(fixture.device->calls["rowNorms"], before); // it is never asked again
+        QCOMPARE(fixture.engine->state().fallbacks, (CallCounts{{"anchor", 1}, {"rowNorms", 1}}));
     }
 
     void aRunSurvivesTheLossOfItsDevice() {

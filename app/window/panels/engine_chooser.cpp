@@ -11,13 +11,15 @@ namespace kvscope {
 
 namespace {
 
-/// One line each: the device, and what it leaves to the CPU.
+/// One line each: the device, what it leaves to the CPU, and what failed on it.
 QString whereItRuns(const EngineState& state) {
     QStringList lines;
     if (!state.device.empty()) lines += QObject::tr("Computes on: %1").arg(fromUtf8(state.device));
-    QStringList delegated;
-    for (const std::string& primitive : state.delegated) delegated += fromUtf8(primitive);
-    if (!delegated.isEmpty()) lines += QObject::tr("Left to the CPU: %1").arg(delegated.join(", "));
+    if (!state.delegated.empty())
+        lines += QObject::tr("No code for the device, computed on the CPU: %1").arg(fromUtf8(textOf(state.delegated)));
+    if (!state.fallbacks.empty())
+        lines += QObject::tr("Failed on the device, computed on the CPU: %1").arg(fromUtf8(textOf(state.fallbacks)));
+    if (!state.failure.empty()) lines += QObject::tr("The last failure: %1").arg(fromUtf8(state.failure));
     return lines.join('\n');
 }
 
@@ -44,11 +46,15 @@ void EngineChooser::refresh() {
                 ? tr("opening %1…").arg(EngineController::titleOf(m_controller.wanted().name))
                 : QString("%1 · %2").arg(fromUtf8(engine.name()).toUpper(), fromUtf8(engine.arithmetic())));
     setAccessibleName(tr("Engine: %1").arg(text()));
-    const QString where = whereItRuns(engine.state());
-    setToolTip(where.isEmpty() ? tr("Which engine computes, and how exactly") : where);
+    showCounts();
     setProperty("tone", fast ? "warning" : "plain"); // fast results may differ in the last token
     style()->unpolish(this);
     style()->polish(this);
+}
+
+void EngineChooser::showCounts() {
+    const QString where = whereItRuns(m_workbench.runner().engine().state());
+    setToolTip(where.isEmpty() ? tr("Which engine computes, and how exactly") : where);
 }
 
 void EngineChooser::fillMenu() {

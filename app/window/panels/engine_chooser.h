@@ -14,6 +14,9 @@ class EngineChooser : public QToolButton {
 public:
     EngineChooser(Workbench& workbench, EngineController& controller, QWidget* parent);
 
+    /// Updates the tool tip, which counts the calls that ran on the CPU.
+    void showCounts();
+
 private:
     void refresh();
     void fillMenu();

@@ -74,6 +74,7 @@ QString StatusLine::text() const {
 }
 
 void StatusLine::refresh() {
+    m_engine->showCounts();
     const EngineState state = m_workbench.runner().engine().state();
     QStringList right;
     if (!state.notice.empty()) // the last fallback

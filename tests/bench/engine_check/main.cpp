@@ -1,5 +1,6 @@
 // engine-check: runs every primitive's cases on an engine, against the oracles or against the clock. Needs no window,
-// no capture and no display.
+// no capture and no display. Engines are strict unless --repeat-on-cpu is given: a call that fails on its device fails
+// its case, so that a device on which nothing runs cannot pass.
 #include "core/base/error.h"
 #include "tests/bench/engine_check/ceilings.h"
 #include "tests/bench/engine_check/device_clock.h"
@@ -23,6 +24,7 @@ namespace {
 struct Options {
     std::string engine = "cpu", pattern = "*", reference = "cpu";
     int threads = 0;
+    bool repeatOnCpu = false;
     std::vector<std::int64_t> rows = {4096, 16384};
     std::vector<std::int64_t> sizes = {4096, 8192, 16384, 32768, 65536, 131072, 262144};
     double most = 1.15;
@@ -67,6 +69,15 @@ std::string targetText(const EngineCase& c, const Engine& engine, const Timed& t
     return fmt::format("  target {:.3f} ms: {}", c.gpuTarget * 1e3, seconds <= c.gpuTarget ? "met" : "MISSED");
 }
 
+/// Calls that did not run on the engine's own device.
+std::int64_t callsOnCpu(const Engine& engine) {
+    const EngineState state = engine.state();
+    std::int64_t calls = 0;
+    for (const CallCounts& counts : {state.delegated, state.fallbacks})
+        for (const auto& [primitive, count] : counts) calls += count;
+    return calls;
+}
+
 bool runCase(const EngineCase& c, const Engine& engine, const Ceilings& ceilings, bool bench,
              const DeviceClock* clock) {
     const Timed timed = timeOf(c.prepare(engine), bench, clock);
@@ -90,16 +101,16 @@ bool runCase(const EngineCase& c, const Engine& engine, const Ceilings& ceilings
     return good;
 }
 
-std::unique_ptr<Engine> engineOf(const std::string& name, int threads) {
+std::unique_ptr<Engine> engineOf(const std::string& name, const Options& options) {
     const auto factory = engineFactories().find(name);
     if (factory == engineFactories().end())
         throw Error({"there is no engine \"" + name + "\"", "--engine", "see --help for those of this build", {}});
-    return factory->second(threads);
+    return factory->second(options.threads, !options.repeatOnCpu);
 }
 
 /// Number of failed cases.
 int runAll(const Options& options, bool bench) {
-    const auto engine = engineOf(options.engine, options.threads);
+    const auto engine = engineOf(options.engine, options);
     Ceilings ceilings;
     const DeviceClock clock; // the engine has been made: a CUDA runtime is open where it runs on one
     const bool onGpu = engine->name() == "cuda";
@@ -110,21 +121,32 @@ int runAll(const Options& options, bool bench) {
             "this machine, {} threads: {:.1f} GFLOP/s double FMA, {:.1f} GFLOP/s float FMA, {:.1f} GB/s copied\n",
             threads, ceilings.doubleFlops / 1e9, ceilings.floatFlops / 1e9, ceilings.copyBytes / 1e9);
     }
-    int chosen = 0, failed = 0;
+    int chosen = 0, failed = 0, onCpu = 0;
     for (const EngineCase& c : allCases()) {
         const bool fits = fnmatch(options.pattern.c_str(), c.name.c_str(), 0) == 0;
         if (!fits || (!bench && !c.naive)) // cases without an oracle are only timed
             continue;
         ++chosen;
-        failed += runCase(c, *engine, ceilings, bench, bench && onGpu && clock.runs() ? &clock : nullptr) ? 0 : 1;
+        const std::int64_t before = callsOnCpu(*engine);
+        try {
+            failed += runCase(c, *engine, ceilings, bench, bench && onGpu && clock.runs() ? &clock : nullptr) ? 0 : 1;
+        } catch (const Error& error) {
+            fmt::print("{:45} FAILED: {}\n", c.name, error.what());
+            ++failed;
+        }
+        if (callsOnCpu(*engine) == before) continue;
+        fmt::print("{:45} ran on the CPU engine\n", c.name);
+        ++onCpu;
     }
     if (chosen == 0)
         throw Error({"no case matches \"" + options.pattern + "\"", "--case", "try 'topK/*' or leave it away", {}});
     const EngineState state = engine->state();
-    for (const std::string& primitive : state.delegated) fmt::print("{} ran on the CPU engine\n", primitive);
-    if (!state.notice.empty()) fmt::print("{}\n", state.notice);
-    fmt::print("{} cases on {}{} ({}), {} failed\n", chosen, options.engine,
-               state.device.empty() ? "" : ", " + state.device, engine->arithmetic(), failed);
+    if (!state.delegated.empty()) fmt::print("no device code: {}\n", textOf(state.delegated));
+    if (!state.fallbacks.empty())
+        fmt::print("failed on the device, ran on the CPU engine: {}; the last: {}\n", textOf(state.fallbacks),
+                   state.failure);
+    fmt::print("{} cases on {}{} ({}), {} of them on the CPU engine, {} failed\n", chosen, options.engine,
+               state.device.empty() ? "" : ", " + state.device, engine->arithmetic(), onCpu, failed);
     return failed;
 }
 
@@ -159,17 +181,19 @@ int run(int argc, char** argv) {
         ->capture_default_str();
     fit->add_option("--most", options.most, "fail above this exponent")->capture_default_str();
     fit->add_option("--threads", options.threads, "0: all cores")->check(CLI::Range(0, 1024));
+    for (CLI::App* command : {test, bench, parity, fit})
+        command->add_flag("--repeat-on-cpu", options.repeatOnCpu,
+                          "let the CPU engine repeat what fails on the device; else that is an error");
     app.require_subcommand(1);
     try {
         app.parse(argc, argv);
         if (parity->parsed())
-            return compareLists(*engineOf(options.reference, options.threads),
-                                *engineOf(options.engine, options.threads), options.rows) == 0
+            return compareLists(*engineOf(options.reference, options), *engineOf(options.engine, options),
+                                options.rows) == 0
                        ? 0
                        : 1;
         if (fit->parsed())
-            return fitLinearWorks(*engineOf(options.engine, options.threads), options.sizes, options.pattern,
-                                  options.most) == 0
+            return fitLinearWorks(*engineOf(options.engine, options), options.sizes, options.pattern, options.most) == 0
                        ? 0
                        : 1;
         return runAll(options, bench->parsed()) == 0 ? 0 : 1;
