@@ -43,7 +43,7 @@ private slots:
         const EngineCase c = kernelCases()[static_cast<std::size_t>(index)];
         const auto engine =
             gpu::makeKernelEngine(std::make_shared<HostMemory>(), std::shared_ptr<const Engine>(makeHostEngine()),
-                                  static_cast<Arithmetic>(arithmetic), gpu::ElementType::BFloat16);
+                                  static_cast<Arithmetic>(arithmetic));
         const std::int64_t before = gpu::emulation::launches();
         const CaseResult result = resultOf(c, *engine);
         QVERIFY2(result.good(), qPrintable(QString("%1, allowed %2").arg(result.error).arg(result.allowed)));
@@ -127,9 +127,8 @@ private slots:
     }
 
 private:
-    std::unique_ptr<Engine> m_engine =
-        gpu::makeKernelEngine(std::make_shared<HostMemory>(), std::shared_ptr<const Engine>(makeCpuEngine()),
-                              Arithmetic::Exact, gpu::ElementType::BFloat16);
+    std::unique_ptr<Engine> m_engine = gpu::makeKernelEngine(
+        std::make_shared<HostMemory>(), std::shared_ptr<const Engine>(makeCpuEngine()), Arithmetic::Exact);
 };
 
 } // namespace

@@ -14,14 +14,13 @@ namespace kvscope::gpu {
 
 namespace {
 
-/// The floats as bfloat16, or nothing when one of them has more digits.
-std::vector<std::uint16_t> narrowed(const std::vector<float>& numbers) {
+/// The floats in the 16 bits that hold them.
+std::vector<std::uint16_t> narrowed(const HostTensor& host) {
     std::vector<std::uint16_t> narrow;
-    for (const float x : numbers) {
-        const auto bits = std::bit_cast<std::uint32_t>(x);
-        if ((bits & 0xffffU) != 0) return {};
-        narrow.push_back(static_cast<std::uint16_t>(bits >> 16));
-    }
+    for (const float x : host.data)
+        narrow.push_back(host.stored == StoredType::Bfloat16
+                             ? static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(x) >> 16)
+                             : std::bit_cast<std::uint16_t>(static_cast<_Float16>(x)));
     return narrow;
 }
 
@@ -35,10 +34,8 @@ struct OnDevice {
 
 class KernelEngine final : public ForwardingEngine {
 public:
-    KernelEngine(std::shared_ptr<const DeviceMemory> memory, std::shared_ptr<const Engine> rest, Arithmetic arithmetic,
-                 ElementType rowType)
-        : ForwardingEngine(*rest), m_memory(std::move(memory)), m_rest(std::move(rest)), m_arithmetic(arithmetic),
-          m_rowType(rowType) {}
+    KernelEngine(std::shared_ptr<const DeviceMemory> memory, std::shared_ptr<const Engine> rest, Arithmetic arithmetic)
+        : ForwardingEngine(*rest), m_memory(std::move(memory)), m_rest(std::move(rest)), m_arithmetic(arithmetic) {}
 
     std::string name() const override { return "kernels"; }
     std::string arithmetic() const override { return m_arithmetic == Arithmetic::Fast ? "fast" : "exact"; }
@@ -99,9 +96,12 @@ private:
     OnDevice put(const Tensor& tensor) const {
         if (tensor.empty()) return {};
         const HostTensor host = m_rest->download(tensor);
-        const auto narrow = m_rowType == ElementType::BFloat16 ? narrowed(host.data) : std::vector<std::uint16_t>{};
-        OnDevice result = narrow.empty() ? stored(host.data) : stored(narrow);
-        result.rows = packedRows(result.data.get(), narrow.empty() ? ElementType::Float32 : ElementType::BFloat16,
+        const bool wide = host.stored == StoredType::Float32;
+        OnDevice result = wide ? stored(host.data) : stored(narrowed(host));
+        result.rows = packedRows(result.data.get(),
+                                 wide                                  ? ElementType::Float32
+                                 : host.stored == StoredType::Bfloat16 ? ElementType::BFloat16
+                                                                       : ElementType::Float16,
                                  tensor.size(0), tensor.size(1), tensor.size(2));
         return result;
     }
@@ -117,14 +117,13 @@ private:
     std::shared_ptr<const DeviceMemory> m_memory;
     std::shared_ptr<const Engine> m_rest;
     Arithmetic m_arithmetic;
-    ElementType m_rowType;
 };
 
 } // namespace
 
 std::unique_ptr<Engine> makeKernelEngine(std::shared_ptr<const DeviceMemory> memory, std::shared_ptr<const Engine> rest,
-                                         Arithmetic arithmetic, ElementType rowType) {
-    return std::make_unique<KernelEngine>(std::move(memory), std::move(rest), arithmetic, rowType);
+                                         Arithmetic arithmetic) {
+    return std::make_unique<KernelEngine>(std::move(memory), std::move(rest), arithmetic);
 }
 
 std::shared_ptr<void> HostMemory::allocate(std::size_t bytes) const {

@@ -7,9 +7,9 @@ namespace kvscope::gpu {
 
 /// An engine whose primitives run by CUDA kernels where there is a kernel and on `rest` elsewhere, which holds the
 /// tensors too. Every call copies its tensors to the device and back: for checking, not for speed. Rows go to the
-/// device as `rowType` when that loses nothing, else as floats.
+/// device in the type in which they are stored.
 std::unique_ptr<Engine> makeKernelEngine(std::shared_ptr<const DeviceMemory> memory, std::shared_ptr<const Engine> rest,
-                                         Arithmetic arithmetic, ElementType rowType = ElementType::Float32);
+                                         Arithmetic arithmetic);
 
 /// Host memory in the place of the device's: for the emulated device.
 class HostMemory final : public DeviceMemory {

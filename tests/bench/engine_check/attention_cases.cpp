@@ -83,12 +83,21 @@ std::vector<WeightedSet> samples(std::int64_t cut) {
     return sets;
 }
 
-/// With all digits of a float, and as 16-bit captures have them.
-void addColumnCase(std::vector<EngineCase>& cases, const std::string& name, naive::Attention in) {
-    cases.push_back(columnCase(name, in));
-    in.queries = inSixteenBits(in.queries);
-    in.keys = inSixteenBits(in.keys);
-    cases.push_back(columnCase(name + "-16-bit", in));
+void addColumnCase(std::vector<EngineCase>& cases, const std::string& name, const naive::Attention& floats) {
+    for (const auto& [stored, suffix] : kRowTypes) {
+        naive::Attention in = floats;
+        in.queries = storedAs(stored, in.queries);
+        in.keys = storedAs(stored, in.keys);
+        cases.push_back(columnCase(name + suffix, in));
+    }
+}
+
+void addWeightedCase(std::vector<EngineCase>& cases, const std::string& name, const naive::Weighted& floats) {
+    for (const auto& [stored, suffix] : kRowTypes) {
+        naive::Weighted in = floats;
+        for (naive::Block* rows : {&in.queries, &in.keys, &in.values}) *rows = storedAs(stored, *rows);
+        cases.push_back(weightedCase(name + suffix, in));
+    }
 }
 
 void addColumnCases(std::vector<EngineCase>& cases) {
@@ -101,11 +110,9 @@ void addColumnCases(std::vector<EngineCase>& cases) {
     naive::Attention capped = attention(7, 61, 16, 4);
     capped.rule.softcap = 5;
     addColumnCase(cases, "softcap", capped);
-    cases.push_back(columnCase("softcap-many-queries", [&] {
-        naive::Attention many = attention(33, 75, 16, 4); // enough lanes for the fast path
-        many.rule.softcap = 5;
-        return many;
-    }()));
+    naive::Attention many = attention(33, 75, 16, 4); // enough lanes for the fast path
+    many.rule.softcap = 5;
+    addColumnCase(cases, "softcap-many-queries", many);
     naive::Attention sliding = attention(40, 150, 16);
     sliding.rule.slidingWindow = 13;
     addColumnCase(cases, "sliding-window", sliding);
@@ -128,37 +135,37 @@ void addColumnCases(std::vector<EngineCase>& cases) {
 }
 
 void addWeightedCases(std::vector<EngineCase>& cases) {
-    cases.push_back(weightedCase("exact", weighted(33, 97, 16, 24)));
+    addWeightedCase(cases, "exact", weighted(33, 97, 16, 24));
     naive::Weighted subset = weighted(20, 120, 16, 9);
     subset.kept = {{{0, 3, 50, 99}, {}, {}, {}}, {{7}, {}, {}, {}}};
-    cases.push_back(weightedCase("subset", subset));
+    addWeightedCase(cases, "subset", subset);
     subset.kept = {
         {{0, 3, 50, 99}, {}, {}, {}}, {{7}, {}, {}, {}}, {{7, 8}, {2, 3}, {}, {}}, {{1, 60, 61}, {}, {}, {}}};
-    cases.push_back(weightedCase("subset-per-query-head", subset));
+    addWeightedCase(cases, "subset-per-query-head", subset);
     naive::Weighted estimator = weighted(37, 200, 20, 16);
     estimator.kept = samples(estimator.cut);
-    cases.push_back(weightedCase("two-samples", estimator));
+    addWeightedCase(cases, "two-samples", estimator);
     estimator.rule.slidingWindow = 25;
     estimator.rule.softcap = 3;
-    cases.push_back(weightedCase("two-samples-sliding-softcap", estimator));
+    addWeightedCase(cases, "two-samples-sliding-softcap", estimator);
     estimator.reference = randomBlock(34, 4, 37, 16);
-    cases.push_back(weightedCase("errors", estimator));
+    addWeightedCase(cases, "errors", estimator);
     estimator.reference = {};
     naive::Weighted sinks = estimator;
     sinks.rule.sinks = {0.5F, 7, -40, 30};
-    cases.push_back(weightedCase("sinks", sinks));
+    addWeightedCase(cases, "sinks", sinks);
     sinks.kept = {{{}, {}, {}, {}}, {{3}, {}, {}, {}}};
-    cases.push_back(weightedCase("sinks-without-tokens", sinks));
+    addWeightedCase(cases, "sinks-without-tokens", sinks);
     for (WeightedSet& set : estimator.kept) // one sample, its own weights below the line (B7)
         set.denominator.clear(), set.denominatorWeights.assign(set.numerator.size(), 4.0F);
-    cases.push_back(weightedCase("one-sample-two-weights", estimator));
+    addWeightedCase(cases, "one-sample-two-weights", estimator);
     naive::Weighted seen = weighted(6, 40, 8, 8);
     seen.cut = 40; // no cut: queries look back at what is kept, some see nothing
     seen.kept = {{{2, 36}, {}, {}, {}}, {{37, 39}, {}, {}, {}}};
-    cases.push_back(weightedCase("nothing-seen", seen));
+    addWeightedCase(cases, "nothing-seen", seen);
     naive::Weighted huge = weighted(3, 50, 16, 8);
     for (float& x : huge.queries.numbers) x *= 200;
-    cases.push_back(weightedCase("huge-logits", huge));
+    addWeightedCase(cases, "huge-logits", huge);
 }
 
 } // namespace

@@ -123,9 +123,9 @@ naive::Numbers expectedOf(const naive::Balancing& data, const BalancingWalks& wa
     return out;
 }
 
-naive::Balancing dataOf(bool values, bool centres, double spread) {
-    naive::Balancing data{randomBlock(81, 2, kRows, kWidth, spread, 0.3), {}, {}};
-    if (values) data.values = randomBlock(82, 2, kRows, kValueWidth);
+naive::Balancing dataOf(bool values, bool centres, double spread, StoredType stored) {
+    naive::Balancing data{storedAs(stored, randomBlock(81, 2, kRows, kWidth, spread, 0.3)), {}, {}};
+    if (values) data.values = storedAs(stored, randomBlock(82, 2, kRows, kValueWidth));
     if (centres) data.centres = randomBlock(83, 2, 1, kWidth);
     return data;
 }
@@ -138,15 +138,15 @@ BalancingWalks inputOf(const Engine& e, const naive::Balancing& data, const Bala
     return input;
 }
 
-EngineCase walkCase(const std::string& name, const BalancingWalk& like, std::int64_t size, bool values = true,
-                    bool centres = false, double spread = 1) {
-    const naive::Balancing data = dataOf(values, centres, spread);
+EngineCase walkCase(const std::string& name, RowType type, const BalancingWalk& like, std::int64_t size,
+                    bool values = true, bool centres = false, double spread = 1) {
+    const naive::Balancing data = dataOf(values, centres, spread, type.stored);
     const BalancingWalks walks = walksOf(like, size, 2, kRows);
     const auto prepare = [=](const Engine& e) {
         return [&e, input = inputOf(e, data, walks)] { return outcomeOf(e.balancingWalks(input, {})); };
     };
     // Products cancel, so they keep the rounding of their largest part.
-    return {"balancingWalks/" + name,
+    return {"balancingWalks/" + name + type.suffix,
             double(2 * kRows * size * (kWidth + kValueWidth)),
             double(8 * kRows * kWidth),
             1e-6,
@@ -205,15 +205,12 @@ EngineCase sharesCase(const std::string& name, BalancingWalk like, std::int64_t 
 
 void addSharesCases(std::vector<EngineCase>& cases, const std::string& name, const BalancingWalk& like,
                     std::int64_t size, bool values, bool centres) {
-    naive::Balancing data = dataOf(values, centres, 1);
-    cases.push_back(sharesCase(name, like, size, data));
-    data.keys = inSixteenBits(data.keys);
-    if (values) data.values = inSixteenBits(data.values);
-    cases.push_back(sharesCase(name + "-16-bit", like, size, data));
+    for (const auto& [stored, suffix] : kRowTypes)
+        cases.push_back(sharesCase(name + suffix, like, size, dataOf(values, centres, 1, stored)));
 }
 
 /// Two rounds as BalanceKV's speed target has them: n = 16,384, 8 KV heads, d = 128, blocks of 256.
-EngineCase speedCase() {
+EngineCase speedCase(RowType type) {
     constexpr std::int64_t n = 16384, heads = 8, d = 128, block = 256;
     BalancingWalk like;
     like.gamma = 4;
@@ -221,14 +218,14 @@ EngineCase speedCase() {
     like.valueConstant = 0.025 + 1e-8;
     like.firstIsPlus = true;
     like.meanOver = block;
-    return {"balancingWalks/speed-two-rounds",
+    return {std::string("balancingWalks/speed-two-rounds") + type.suffix,
             1.5 * n * block * heads * d * 2, // (n + n/2) rows, half the pairs, keys and values, 2 operations
             12.0 * n * heads * d,
             0,
             [=](const Engine& e) {
                 BalancingWalks first = walksOf(like, block, heads, n), second = walksOf(like, block, heads, n / 2);
-                first.keys = second.keys = uploadRows(e, randomBlock(85, heads, n, d, 1.3, 0.1));
-                first.values = second.values = uploadRows(e, randomBlock(86, heads, n, d, 0.3));
+                first.keys = second.keys = uploadRows(e, storedAs(type.stored, randomBlock(85, heads, n, d, 1.3, 0.1)));
+                first.values = second.values = uploadRows(e, storedAs(type.stored, randomBlock(86, heads, n, d, 0.3)));
                 return [&e, first, second] {
                     (void)e.balancingWalks(first, {});
                     return Outcome{{float(e.balancingWalks(second, {}).front().margin)}};
@@ -258,14 +255,13 @@ std::vector<EngineCase> balancingCases() {
     failing.failAbove = 0.05;
     BalancingWalk huge = theory;
     huge.logScale = 1e4;
-    std::vector<EngineCase> cases = {walkCase("blocked", blocked, 70),
-                                     walkCase("theory", theory, 150),
-                                     walkCase("denominator", denominator, 40, false),
-                                     walkCase("given-centre", theory, 33, true, true),
-                                     walkCase("fail", failing, 64),
-                                     walkCase("one-row", blocked, 1),
-                                     walkCase("huge-logits", huge, 50, true, false, 9),
-                                     speedCase()};
+    std::vector<EngineCase> cases;
+    for (const RowType type : kRowTypes)
+        cases.insert(cases.end(), {walkCase("blocked", type, blocked, 70), walkCase("theory", type, theory, 150),
+                                   walkCase("denominator", type, denominator, 40, false),
+                                   walkCase("given-centre", type, theory, 33, true, true),
+                                   walkCase("fail", type, failing, 64), walkCase("one-row", type, blocked, 1),
+                                   walkCase("huge-logits", type, huge, 50, true, false, 9), speedCase(type)});
     addSharesCases(cases, "blocked-shares", blocked, 150, true, false);
     addSharesCases(cases, "theory-shares", theory, 70, true, true);
     addSharesCases(cases, "denominator-shares", denominator, 64, false, false);

@@ -30,9 +30,9 @@ Outcome outcomeOf(const std::vector<GreedyCenters>& runs) {
 }
 
 EngineCase centresCase(const std::string& name, std::int64_t heads, std::int64_t n, std::int64_t d, std::int64_t count,
-                       bool withOracle) {
-    const naive::Block keys = randomBlock(61, heads, n, d, 1, 0.25);
-    EngineCase result{"greedyCenters/" + name,
+                       bool withOracle, RowType type) {
+    const naive::Block keys = storedAs(type.stored, randomBlock(61, heads, n, d, 1, 0.25));
+    EngineCase result{"greedyCenters/" + name + type.suffix,
                       3.0 * double(heads * n * d * count),
                       4.0 * double(heads * n * d),
                       kSquareRoots,
@@ -55,9 +55,9 @@ EngineCase centresCase(const std::string& name, std::int64_t heads, std::int64_t
     return result;
 }
 
-EngineCase clustersCase(const std::string& name, std::int64_t n, std::int64_t d, double radius) {
-    const naive::Block keys = randomBlock(62, 2, n, d, 1, 0.25);
-    return {"streamClusters/" + name,
+EngineCase clustersCase(const std::string& name, std::int64_t n, std::int64_t d, double radius, RowType type) {
+    const naive::Block keys = storedAs(type.stored, randomBlock(62, 2, n, d, 1, 0.25));
+    return {"streamClusters/" + name + type.suffix,
             3.0 * double(n * n * d),
             4.0 * double(2 * n * d),
             kSquareRoots,
@@ -86,12 +86,14 @@ EngineCase clustersCase(const std::string& name, std::int64_t n, std::int64_t d,
 } // namespace
 
 std::vector<EngineCase> clusterCases() {
-    return {centresCase("1x1x1", 1, 1, 1, 1, true),
-            centresCase("3x257x33", 3, 257, 33, 60, true),
-            centresCase("2x64x128-all", 2, 64, 128, 64, true),
-            centresCase("speed-1x16384x128-k1024", 1, 16384, 128, 1024, false),
-            clustersCase("2x301x16", 301, 16, 3),
-            clustersCase("2x100x130-many", 100, 130, 0.5)};
+    std::vector<EngineCase> cases;
+    for (const RowType type : kRowTypes)
+        cases.insert(cases.end(),
+                     {centresCase("1x1x1", 1, 1, 1, 1, true, type), centresCase("3x257x33", 3, 257, 33, 60, true, type),
+                      centresCase("2x64x128-all", 2, 64, 128, 64, true, type),
+                      centresCase("speed-1x16384x128-k1024", 1, 16384, 128, 1024, false, type),
+                      clustersCase("2x301x16", 301, 16, 3, type), clustersCase("2x100x130-many", 100, 130, 0.5, type)});
+    return cases;
 }
 
 } // namespace kvscope::check

@@ -31,11 +31,15 @@ EngineCase leverageCase(const std::string& name, const naive::LeverageCase& in, 
             [=] { return naive::leverage(in); }};
 }
 
-void addRoutes(std::vector<EngineCase>& cases, const std::string& name, const naive::LeverageCase& in) {
-    for (const LeverageRoute route :
-         {LeverageRoute::Svd, LeverageRoute::Qr, LeverageRoute::Gram, LeverageRoute::Cholesky})
-        if (in.regulariser != Regulariser::Clamp || route == LeverageRoute::Svd || route == LeverageRoute::Gram)
-            cases.push_back(leverageCase(name, in, route));
+void addRoutes(std::vector<EngineCase>& cases, const std::string& name, const naive::LeverageCase& floats) {
+    for (const auto& [stored, suffix] : kRowTypes) {
+        naive::LeverageCase in = floats;
+        in.rows = storedAs(stored, in.rows);
+        for (const LeverageRoute route :
+             {LeverageRoute::Svd, LeverageRoute::Qr, LeverageRoute::Gram, LeverageRoute::Cholesky})
+            if (in.regulariser != Regulariser::Clamp || route == LeverageRoute::Svd || route == LeverageRoute::Gram)
+                cases.push_back(leverageCase(name + suffix, in, route));
+    }
 }
 
 naive::Block deficient(std::int64_t n, std::int64_t d) {
@@ -73,20 +77,14 @@ EngineCase chunksCaseOf(const std::string& name, const naive::ChunksCase& in) {
             fastAttentionError(in.queries, in.keys, in.rule)};
 }
 
-/// With all digits of a float, and as 16-bit captures have them.
 void addChunksCase(std::vector<EngineCase>& cases, const std::string& name, std::int64_t n, std::int64_t chunk,
                    std::int64_t zeroKeys, std::int64_t uniformRows, double softcap, double scaling,
-                   std::int64_t window = 0, std::vector<float> sinks = {}) {
-    naive::ChunksCase in{randomBlock(82, 6, n, 20),
-                         randomBlock(83, 2, n, 20, 1, 0.3),
-                         AttentionRule{scaling, softcap, window, {0, 1, 1, 0, 1, 0}, std::move(sinks)},
-                         chunk,
-                         zeroKeys,
-                         uniformRows};
-    cases.push_back(chunksCaseOf(name, in));
-    in.queries = inSixteenBits(in.queries);
-    in.keys = inSixteenBits(in.keys);
-    cases.push_back(chunksCaseOf(name + "-16-bit", in));
+                   std::int64_t window = 0, const std::vector<float>& sinks = {}) {
+    for (const auto& [stored, suffix] : kRowTypes)
+        cases.push_back(chunksCaseOf(name + suffix, {storedAs(stored, randomBlock(82, 6, n, 20)),
+                                                     storedAs(stored, randomBlock(83, 2, n, 20, 1, 0.3)),
+                                                     AttentionRule{scaling, softcap, window, {0, 1, 1, 0, 1, 0}, sinks},
+                                                     chunk, zeroKeys, uniformRows}));
 }
 
 } // namespace

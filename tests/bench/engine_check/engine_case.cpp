@@ -53,13 +53,17 @@ naive::Block randomBlock(unsigned seed, std::int64_t heads, std::int64_t rows, s
     return block;
 }
 
-naive::Block inSixteenBits(naive::Block block) {
-    for (float& x : block.numbers) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
+naive::Block storedAs(StoredType type, naive::Block block) {
+    block.stored = type;
+    if (type == StoredType::Bfloat16)
+        for (float& x : block.numbers) x = std::bit_cast<float>(std::bit_cast<std::uint32_t>(x) & 0xffff0000U);
+    if (type == StoredType::Float16)
+        for (float& x : block.numbers) x = static_cast<float>(static_cast<_Float16>(x));
     return block;
 }
 
 Tensor uploadRows(const Engine& engine, const naive::Block& block) {
-    return engine.upload({Shape{block.heads, block.rows, block.width}, block.numbers});
+    return engine.upload({Shape{block.heads, block.rows, block.width}, block.numbers, block.stored});
 }
 
 HostTensor tableOf(const naive::Block& block) { return {Shape{block.heads, block.width}, block.numbers}; }

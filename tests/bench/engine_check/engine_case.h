@@ -51,9 +51,17 @@ double allowedErrorOf(const EngineCase& c, const Engine& engine);
 /// Seeded numbers, roughly normal around `shift` with this spread; the same on every machine.
 naive::Block randomBlock(unsigned seed, std::int64_t heads, std::int64_t rows, std::int64_t width, double spread = 1,
                          double shift = 0);
-/// The same numbers cut down to bfloat16, as most captures hold them: what tensor cores take.
-naive::Block inSixteenBits(naive::Block block);
-/// The block as a tensor [heads, rows, width].
+/// What rows are stored in, and what the name of their case ends with. Every case has its rows in each: a device keeps
+/// 16 bits as they are and has other code for them, and most captures hold bfloat16.
+struct RowType {
+    StoredType stored;
+    const char* suffix;
+};
+inline constexpr RowType kRowTypes[] = {
+    {StoredType::Float32, ""}, {StoredType::Bfloat16, "-bf16"}, {StoredType::Float16, "-f16"}};
+/// The numbers as that type holds them.
+naive::Block storedAs(StoredType type, naive::Block block);
+/// The block as a tensor [heads, rows, width] of its stored type.
 Tensor uploadRows(const Engine& engine, const naive::Block& block);
 /// A block with one row per head as a table [heads, width].
 HostTensor tableOf(const naive::Block& block);

@@ -1,6 +1,9 @@
 // Cases of the primitives that look at keys alone.
 #include "tests/bench/engine_check/engine_case.h"
 
+#include <array>
+#include <utility>
+
 namespace kvscope::check {
 
 namespace {
@@ -19,9 +22,10 @@ std::string sizeText(const naive::Block& keys) {
     return std::to_string(keys.heads) + "x" + std::to_string(keys.rows) + "x" + std::to_string(keys.width);
 }
 
-void addSizes(std::vector<EngineCase>& cases, const naive::Block& keys) {
+void addSizes(std::vector<EngineCase>& cases, const naive::Block& floats, RowType type) {
+    const naive::Block keys = storedAs(type.stored, floats);
     const double numbers = double(keys.numbers.size());
-    const std::string size = sizeText(keys);
+    const std::string size = sizeText(keys) + type.suffix;
     cases.push_back(
         {"rowNorms/" + size, 2 * numbers, 4 * numbers, kOneRounding,
          [keys](const Engine& e) { return [&e, t = uploadRows(e, keys)] { return Outcome{e.rowNorms(t, {}).data}; }; },
@@ -54,12 +58,13 @@ void addSizes(std::vector<EngineCase>& cases, const naive::Block& keys) {
     }
 }
 
-EngineCase axesCase(const std::string& name, naive::Block keys, int components) {
+EngineCase axesCase(const std::string& name, naive::Block keys, int components, RowType type) {
     for (std::size_t i = 0; i < keys.numbers.size(); ++i) // one spread per coordinate, so that the axes are distinct
         keys.numbers[i] *= 1 + 0.5F * static_cast<float>(i % static_cast<std::size_t>(keys.width));
+    keys = storedAs(type.stored, std::move(keys));
     const double numbers = double(keys.rows * keys.width);
     // Axes are eigenvectors, not sums: their error is that of the covariance divided by the gap of the eigenvalues.
-    return {"principalAxes/" + name,
+    return {"principalAxes/" + name + type.suffix,
             2 * numbers * double(keys.width),
             4 * numbers,
             1e-6,
@@ -80,12 +85,13 @@ EngineCase axesCase(const std::string& name, naive::Block keys, int components) 
 
 std::vector<EngineCase> keyCases() {
     std::vector<EngineCase> cases;
-    addSizes(cases, awkwardKeys(2, 301, 37));
-    addSizes(cases, awkwardKeys(3, 1, 5));
-    addSizes(cases, awkwardKeys(1, 65, 128));
-    cases.push_back(axesCase("few-of-64", randomBlock(13, 2, 700, 64), 3));
-    cases.push_back(axesCase("all-of-7", randomBlock(14, 2, 50, 7), 7));
-    cases.push_back(axesCase("far-from-origin", randomBlock(15, 2, 4111, 33, 1, 20), 2));
+    for (const RowType type : kRowTypes) {
+        for (const auto& [heads, n, d] : {std::array{2, 301, 37}, {3, 1, 5}, {1, 65, 128}})
+            addSizes(cases, awkwardKeys(heads, n, d), type);
+        cases.push_back(axesCase("few-of-64", randomBlock(13, 2, 700, 64), 3, type));
+        cases.push_back(axesCase("all-of-7", randomBlock(14, 2, 50, 7), 7, type));
+        cases.push_back(axesCase("far-from-origin", randomBlock(15, 2, 4111, 33, 1, 20), 2, type));
+    }
     return cases;
 }
 

@@ -80,12 +80,13 @@ EngineCase mapCase(const std::string& name, const naive::Map& map, bool known = 
             in.value == MapValue::Logit ? kFastNearZero : fastAttentionError(map.queries, map.keys, in.rule)};
 }
 
-/// With all digits of a float, and as 16-bit captures have them.
-void addMapCase(std::vector<EngineCase>& cases, const std::string& name, naive::Map map, bool known = false) {
-    cases.push_back(mapCase(name, map, known));
-    map.queries = inSixteenBits(map.queries);
-    map.keys = inSixteenBits(map.keys);
-    cases.push_back(mapCase(name + "-16-bit", map, known));
+void addMapCase(std::vector<EngineCase>& cases, const std::string& name, const naive::Map& floats, bool known = false) {
+    for (const auto& [stored, suffix] : kRowTypes) {
+        naive::Map map = floats;
+        map.queries = storedAs(stored, map.queries);
+        map.keys = storedAs(stored, map.keys);
+        cases.push_back(mapCase(name + suffix, map, known));
+    }
 }
 
 void addZooms(std::vector<EngineCase>& cases) {

@@ -2,6 +2,7 @@
 // the same rows at every budget.
 #include "tests/bench/engine_check/parity.h"
 
+#include "core/base/error.h"
 #include "core/engine/score_arithmetic.h"
 #include "tests/bench/engine_check/engine_case.h"
 
@@ -40,16 +41,17 @@ struct Recipe {
     std::int64_t most; ///< rows beyond which it takes too long on a CPU
 };
 
-Layer layerOn(const Engine& engine, std::int64_t n) {
+Layer layerOn(const Engine& engine, std::int64_t n, StoredType stored) {
+    const auto rows = [&](naive::Block block) { return uploadRows(engine, storedAs(stored, std::move(block))); };
     Layer layer{engine,
-                uploadRows(engine, randomBlock(301, kHeads, n, kWidth, 1, 0.3)),
-                uploadRows(engine, randomBlock(302, kHeads, n, kWidth, 0.3)),
-                uploadRows(engine, randomBlock(303, kQueryHeads, kWindow, kWidth)),
+                rows(randomBlock(301, kHeads, n, kWidth, 1, 0.3)),
+                rows(randomBlock(302, kHeads, n, kWidth, 0.3)),
+                rows(randomBlock(303, kQueryHeads, kWindow, kWidth)),
                 {},
                 {0.0883883476, 0, 0, {}},
                 n};
     for (std::int32_t h = 0; h < kQueryHeads; ++h) layer.rule.gqaGroupOf.push_back(h / (kQueryHeads / kHeads));
-    layer.chunkQueries = uploadRows(engine, randomBlock(304, kQueryHeads, n, kWidth));
+    layer.chunkQueries = rows(randomBlock(304, kQueryHeads, n, kWidth));
     return layer;
 }
 
@@ -146,28 +148,42 @@ double secondsOf(const std::function<void()>& work) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-int compareOne(const Recipe& recipe, const Layer& reference, const Layer& layer) {
+int compareOne(const Recipe& recipe, const std::string& suffix, const Layer& reference, const Layer& layer) {
     Choice expected, got;
     const double there = secondsOf([&] { expected = recipe.run(reference); });
     const double here = secondsOf([&] { got = recipe.run(layer); });
     int differing = expected.lists.size() == got.lists.size() ? 0 : 1;
     for (std::size_t i = 0; i < std::min(expected.lists.size(), got.lists.size()); ++i)
         differing += expected.lists[i] == got.lists[i] ? 0 : 1;
-    fmt::print("{:10} n {:7}  {:5} lists, {} differ  smallest margin {:.1e}  {:9.3f} ms against {:9.3f} ms\n",
-               recipe.name, layer.rows, got.lists.size(), differing, expected.margin, here * 1e3, there * 1e3);
+    fmt::print("{:15} n {:7}  {:5} lists, {} differ  smallest margin {:.1e}  {:9.3f} ms against {:9.3f} ms\n",
+               recipe.name + suffix, layer.rows, got.lists.size(), differing, expected.margin, here * 1e3, there * 1e3);
     std::fflush(stdout);
     return differing;
+}
+
+/// A list that could not be made differs.
+int compareOrFail(const Recipe& recipe, const std::string& suffix, const Layer& reference, const Layer& layer) {
+    try {
+        return compareOne(recipe, suffix, reference, layer);
+    } catch (const Error& error) {
+        fmt::print("{:15} n {:7}  FAILED: {}\n", recipe.name + suffix, layer.rows, error.what());
+        return 1;
+    }
 }
 
 } // namespace
 
 int compareLists(const Engine& reference, const Engine& engine, const std::vector<std::int64_t>& rows) {
     int differing = 0;
-    for (const std::int64_t n : rows) {
-        const Layer there = layerOn(reference, n), here = layerOn(engine, n);
-        for (const Recipe& recipe : recipes())
-            if (n <= recipe.most) differing += compareOne(recipe, there, here);
-    }
+    for (const std::int64_t n : rows)
+        for (const auto& [stored, suffix] : kRowTypes) {
+            const Layer there = layerOn(reference, n, stored), here = layerOn(engine, n, stored);
+            for (const Recipe& recipe : recipes())
+                if (n <= recipe.most) differing += compareOrFail(recipe, suffix, there, here);
+        }
+    const EngineState state = engine.state();
+    for (const CallCounts& counts : {state.delegated, state.fallbacks})
+        if (!counts.empty()) fmt::print("ran on the CPU engine: {}\n", textOf(counts));
     fmt::print("{} ({}) and {} ({}): {} lists differ\n", reference.name(), reference.arithmetic(), engine.name(),
                engine.state().device.empty() ? engine.arithmetic() : engine.state().device, differing);
     return differing;

@@ -8,11 +8,11 @@ namespace kvscope::check {
 
 namespace {
 
-EngineCase gatherCase() {
+EngineCase gatherCase(RowType type) {
     constexpr std::int64_t width = 7;
-    const naive::Block rows = randomBlock(47, 2, 41, width);
+    const naive::Block rows = storedAs(type.stored, randomBlock(47, 2, 41, width));
     const RowPositions chosen = {{0, 3, 4, 40}, {1, 2, 39, 40}};
-    return {"gatherRows/rows",
+    return {std::string("gatherRows/rows") + type.suffix,
             0,
             4.0 * double(rows.numbers.size()),
             0,
@@ -30,10 +30,10 @@ EngineCase gatherCase() {
             }};
 }
 
-EngineCase projectCase() {
-    const naive::Block rows = randomBlock(48, 2, 60, 9), mean = randomBlock(49, 1, 1, 9),
+EngineCase projectCase(RowType type) {
+    const naive::Block rows = storedAs(type.stored, randomBlock(48, 2, 60, 9)), mean = randomBlock(49, 1, 1, 9),
                        axes = randomBlock(50, 1, 2, 9);
-    return {"project/two-axes",
+    return {std::string("project/two-axes") + type.suffix,
             2 * 60 * 9 * 2,
             4 * 60 * 9,
             2 * kOneRounding, // rows lose their mean first
@@ -58,10 +58,10 @@ EngineCase projectCase() {
 
 /// Of rows in a plane: the largest |l - 1| over the roots l of det(H - l G) = 0, where G sums all rows and H the kept
 /// ones with their weights.
-EngineCase distortionCase() {
-    const naive::Block rows = randomBlock(57, 2, 30, 2);
+EngineCase distortionCase(RowType type) {
+    const naive::Block rows = storedAs(type.stored, randomBlock(57, 2, 30, 2));
     const std::vector<WeightedSet> kept = {{{2, 5, 17}, {1, 4, 2.5F}, {}, {}}, {{0, 1, 2, 28, 29}, {}, {}, {}}};
-    return {"spectralDistortion/plane",
+    return {std::string("spectralDistortion/plane") + type.suffix,
             8 * 60,
             4 * 120,
             1e-6,
@@ -93,6 +93,11 @@ EngineCase distortionCase() {
 
 } // namespace
 
-std::vector<EngineCase> rowCases() { return {gatherCase(), projectCase(), distortionCase()}; }
+std::vector<EngineCase> rowCases() {
+    std::vector<EngineCase> cases;
+    for (const RowType type : kRowTypes)
+        cases.insert(cases.end(), {gatherCase(type), projectCase(type), distortionCase(type)});
+    return cases;
+}
 
 } // namespace kvscope::check

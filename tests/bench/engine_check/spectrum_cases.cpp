@@ -9,9 +9,11 @@ namespace {
 // Half the digits of double go into the square, and what is left is divided by the condition number squared.
 constexpr double kSpectrumError = 1e-6;
 
-EngineCase valuesCase(const std::string& name, const naive::Block& rows, const RowPositions& chosen = {}) {
+EngineCase valuesCase(const std::string& name, RowType type, const naive::Block& floats,
+                      const RowPositions& chosen = {}) {
+    const naive::Block rows = storedAs(type.stored, floats);
     const double numbers = double(rows.numbers.size());
-    return {"singularValues/" + name,
+    return {"singularValues/" + name + type.suffix,
             numbers * double(rows.width),
             4 * numbers,
             kSpectrumError,
@@ -21,9 +23,11 @@ EngineCase valuesCase(const std::string& name, const naive::Block& rows, const R
             [rows, chosen] { return naive::singularValues(rows, chosen); }};
 }
 
-EngineCase normsCase(const std::string& name, const naive::Block& rows, std::int64_t first, std::int64_t count) {
+EngineCase normsCase(const std::string& name, RowType type, const naive::Block& floats, std::int64_t first,
+                     std::int64_t count) {
+    const naive::Block rows = storedAs(type.stored, floats);
     const double numbers = double(rows.numbers.size());
-    return {"prefixOperatorNorms/" + name,
+    return {"prefixOperatorNorms/" + name + type.suffix,
             numbers * double(rows.width),
             4 * numbers,
             kSpectrumError,
@@ -39,19 +43,21 @@ EngineCase normsCase(const std::string& name, const naive::Block& rows, std::int
 
 std::vector<EngineCase> spectrumCases() {
     std::vector<EngineCase> cases;
-    cases.push_back(valuesCase("tall", randomBlock(61, 3, 90, 12)));
-    cases.push_back(valuesCase("wide", randomBlock(62, 2, 5, 20)));
-    cases.push_back(valuesCase("several-parts", randomBlock(63, 1, 4500, 6, 1, 2)));
-    cases.push_back(valuesCase("chosen", randomBlock(64, 3, 50, 9), {{0, 7, 8, 41}, {}, {3}}));
-    naive::Block twin = randomBlock(65, 1, 40, 8);
-    for (std::size_t r = 0; r < 40; ++r)
-        twin.numbers[r * 8 + 3] = 1e-4F * twin.numbers[r * 8 + 3]; // a small direction must survive the squares
-    cases.push_back(valuesCase("badly-conditioned", twin));
-    cases.push_back(normsCase("from-nothing", randomBlock(66, 2, 30, 7), 0, 30));
-    cases.push_back(normsCase("tail", randomBlock(67, 2, 120, 16, 1, 1), 100, 20));
-    naive::Block turning = randomBlock(68, 1, 24, 4, 0.1);
-    turning.numbers[20 * 4 + 2] = 50; // one row turns the top direction around
-    cases.push_back(normsCase("turning", turning, 10, 14));
+    for (const RowType type : kRowTypes) {
+        cases.push_back(valuesCase("tall", type, randomBlock(61, 3, 90, 12)));
+        cases.push_back(valuesCase("wide", type, randomBlock(62, 2, 5, 20)));
+        cases.push_back(valuesCase("several-parts", type, randomBlock(63, 1, 4500, 6, 1, 2)));
+        cases.push_back(valuesCase("chosen", type, randomBlock(64, 3, 50, 9), {{0, 7, 8, 41}, {}, {3}}));
+        naive::Block twin = randomBlock(65, 1, 40, 8);
+        for (std::size_t r = 0; r < 40; ++r)
+            twin.numbers[r * 8 + 3] = 1e-4F * twin.numbers[r * 8 + 3]; // a small direction must survive the squares
+        cases.push_back(valuesCase("badly-conditioned", type, twin));
+        cases.push_back(normsCase("from-nothing", type, randomBlock(66, 2, 30, 7), 0, 30));
+        cases.push_back(normsCase("tail", type, randomBlock(67, 2, 120, 16, 1, 1), 100, 20));
+        naive::Block turning = randomBlock(68, 1, 24, 4, 0.1);
+        turning.numbers[20 * 4 + 2] = 50; // one row turns the top direction around
+        cases.push_back(normsCase("turning", type, turning, 10, 14));
+    }
     return cases;
 }
 

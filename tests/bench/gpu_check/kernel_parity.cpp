@@ -7,16 +7,13 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace kvscope::check {
 
 namespace {
 
 constexpr std::int64_t kKvHeads = 4, kQueryHeads = 16, kWidth = 128, kWindow = 32, kBudgets = 15, kBlock = 256;
-
-naive::Block bfloatBlock(unsigned seed, std::int64_t heads, std::int64_t rows) {
-    return inSixteenBits(randomBlock(seed, heads, rows, kWidth, 1, 0.1));
-}
 
 /// What is chosen by some scores at several budgets.
 std::vector<TopKHead> choices(const HostTensor& scores) {
@@ -43,9 +40,9 @@ struct Layer {
     AttentionRule rule{1 / std::sqrt(double(kWidth)), 0, 0, {}};
     TokenIndex firstQuery;
 
-    Layer(const Engine& engine, std::int64_t n)
-        : keys(uploadRows(engine, bfloatBlock(71, kKvHeads, n))),
-          queries(uploadRows(engine, bfloatBlock(72, kQueryHeads, kWindow))),
+    Layer(const Engine& engine, std::int64_t n, StoredType type)
+        : keys(uploadRows(engine, storedAs(type, randomBlock(71, kKvHeads, n, kWidth, 1, 0.1)))),
+          queries(uploadRows(engine, storedAs(type, randomBlock(72, kQueryHeads, kWindow, kWidth, 1, 0.1)))),
           firstQuery(static_cast<TokenIndex>(n - kWindow)) {
         for (std::int32_t h = 0; h < kQueryHeads; ++h) rule.gqaGroupOf.push_back(h / (kQueryHeads / kKvHeads));
     }
@@ -108,14 +105,19 @@ ParityRow centerParity(const Engine& first, const Engine& second, const Layer& a
 } // namespace
 
 std::vector<ParityRow> kernelParity(const Engine& first, const Engine& second, std::int64_t n) {
-    const Layer a(first, n), b(second, n);
-    return {
-        compared("key norm", choices(first.rowNorms(a.keys, {})), choices(second.rowNorms(b.keys, {}))),
-        compared("KeyDiff", choices(keyDiffScores(first, a)), choices(keyDiffScores(second, b))),
-        compared("SnapKV, 32 queries", choices(windowScores(first, a)), choices(windowScores(second, b))),
-        walkParity(walks(first, a, n), walks(second, b, n)),
-        centerParity(first, second, a, b, n),
-    };
+    std::vector<ParityRow> rows;
+    for (const auto& [stored, suffix] : kRowTypes) {
+        const Layer a(first, n, stored), b(second, n, stored);
+        for (ParityRow row :
+             {compared("key norm", choices(first.rowNorms(a.keys, {})), choices(second.rowNorms(b.keys, {}))),
+              compared("KeyDiff", choices(keyDiffScores(first, a)), choices(keyDiffScores(second, b))),
+              compared("SnapKV, 32 queries", choices(windowScores(first, a)), choices(windowScores(second, b))),
+              walkParity(walks(first, a, n), walks(second, b, n)), centerParity(first, second, a, b, n)}) {
+            row.name += suffix;
+            rows.push_back(std::move(row));
+        }
+    }
+    return rows;
 }
 
 } // namespace kvscope::check

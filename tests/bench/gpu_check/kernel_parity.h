@@ -14,7 +14,7 @@ struct ParityRow {
     double smallestMargin = 0; ///< of the decisions of the first engine
 };
 
-/// Lists of both engines on random heads of n tokens that bfloat16 holds without loss: 15 budgets per head and score.
+/// Lists of both engines on random heads of n tokens of each row type: 15 budgets per head and score.
 std::vector<ParityRow> kernelParity(const Engine& first, const Engine& second, std::int64_t n);
 
 } // namespace kvscope::check

@@ -44,13 +44,12 @@ struct Options {
     double flashMilliseconds = 0;
 };
 
-/// The engines' cases by kernels in exact and in fast arithmetic; rows go to the device as bfloat16 where nothing is
-/// lost, else as floats. Number of failures.
+/// The engines' cases by kernels in exact and in fast arithmetic. Number of failures.
 int testCases() {
     const std::shared_ptr<const Engine> host = makeHostEngine();
     int failed = 0, run = 0;
     for (const Arithmetic arithmetic : {Arithmetic::Exact, Arithmetic::Fast}) {
-        const auto engine = gpu::makeKernelEngine(makeCudaMemory(), host, arithmetic, gpu::ElementType::BFloat16);
+        const auto engine = gpu::makeKernelEngine(makeCudaMemory(), host, arithmetic);
         for (const EngineCase& c : kernelCases()) {
             if (arithmetic == Arithmetic::Fast && c.fastError == 0) continue;
             const CaseResult result = resultOf(c, *engine);
@@ -70,7 +69,7 @@ int testCases() {
 int parity(const std::vector<std::int64_t>& tokens) {
     const std::shared_ptr<const Engine> cpu = makeCpuEngine();
     int wrong = 0;
-    const auto kernels = gpu::makeKernelEngine(makeCudaMemory(), cpu, Arithmetic::Exact, gpu::ElementType::BFloat16);
+    const auto kernels = gpu::makeKernelEngine(makeCudaMemory(), cpu, Arithmetic::Exact);
     for (const std::int64_t n : tokens)
         for (const ParityRow& row : kernelParity(*kernels, *cpu, n)) {
             std::printf("%7lld tokens  %-24s %5d lists, %3d differ, smallest margin %.1e\n", static_cast<long long>(n),

@@ -16,6 +16,7 @@ using Numbers = std::vector<double>;
 struct Block {
     std::int64_t heads = 0, rows = 0, width = 0;
     std::vector<float> numbers;
+    StoredType stored = StoredType::Float32; ///< a type that holds the numbers
 
     double at(std::int64_t h, std::int64_t r, std::int64_t c) const {
         return double{numbers[static_cast<std::size_t>((h * rows + r) * width + c)]};
