@@ -1,5 +1,6 @@
 // `kvscope inspect`: what a capture holds, what is missing or contradictory, and what that disables.
 #include "app/command_line/command.h"
+#include "app/study/pane_request.h"
 #include "core/capture/capture_doctor.h"
 #include "core/capture/open_capture.h"
 #include "core/policies/policy.h"
@@ -65,6 +66,9 @@ Json captureJson(const CaptureReader& capture) {
                           {"stored", std::string(storedTypeName(l.storedType))},
                           {"k_pre", l.hasKeysPreRope},
                           {"o_proj", l.hasOutputProjection}});
+    Json scores = Json::array();
+    for (const auto& [name, spec] : policiesOfScores(info.path))
+        scores.push_back({{"name", name}, {"policy", spec.text()}});
     Json checks = Json::array();
     for (const CaptureCheck& c : info.checks)
         checks.push_back({{"name", c.name},
@@ -89,7 +93,8 @@ Json captureJson(const CaptureReader& capture) {
             {"sources", sources},
             {"segments", segments},
             {"layers", layers},
-            {"self_check", checks}};
+            {"self_check", checks},
+            {"scores", scores}};
 }
 
 void printCapture(const CaptureReader& capture) {
@@ -104,6 +109,8 @@ void printCapture(const CaptureReader& capture) {
     printSources(info);
     for (const Segment& s : capture.tokens().segments)
         fmt::print("  {:<12} tokens {} to {} (end not included)\n", segmentName(s.kind), s.begin, s.end);
+    for (const auto& [name, spec] : policiesOfScores(info.path)) // quoted for a shell
+        fmt::print("  scores       {}: --policy '{}'\n", name, spec.text());
     fmt::print("\n  layer  stored  queries  scaling   window  RoPE  o_proj\n");
     for (const LayerInfo& l : info.layers)
         fmt::print("  {:>5}  {:<6}  {:>7}  {:<8.4g}  {:>6}  {:<4}  {}\n", l.layer.value, storedTypeName(l.storedType),

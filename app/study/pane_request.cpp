@@ -27,6 +27,10 @@ PolicyIdentity identityOfList(const RecordedSelection& list, const Cut& cut) {
     return {list.policy, name.empty() ? "Recorded list" : name + " (recorded)", joined(list.variant, ownCut)};
 }
 
+bool readsScores(const PolicyCard& card) {
+    return std::find(card.needs.begin(), card.needs.end(), Need::ImportedScores) != card.needs.end();
+}
+
 /// As stated in the file, else in tokens: a quality names a curve that the list may lack.
 Budget budgetOf(const RecordedSelection& list) {
     try {
@@ -53,10 +57,27 @@ RunRequest resolvePane(const PaneRequest& pane) {
 
 PolicyIdentity policyIdentityOf(const PolicySpec& policy) {
     const PolicyCard& card = policyById(policy.policy).card();
-    const std::string variant =
-        policy.variant.empty() && !card.variants.empty() ? card.variants.front().id : policy.variant;
-    const bool edited = policy.values != specOfVariant(policy.policy, policy.variant).values;
+    std::string variant = policy.variant.empty() && !card.variants.empty() ? card.variants.front().id : policy.variant;
+    ParameterValues plain = specOfVariant(policy.policy, policy.variant).values;
+    if (readsScores(card)) { // named by its data set
+        const std::string file = policy.values.text("file");
+        variant = file.empty() ? variant : file.substr(file.rfind('/') + 1);
+        plain.setText("file", file);
+    }
+    const bool edited = policy.values != plain;
     return {card.id, card.name, joined(variant, edited ? "edited" : "")};
+}
+
+std::vector<std::pair<std::string, PolicySpec>> policiesOfScores(const std::string& capturePath) {
+    const auto& all = allPolicies();
+    const auto reader = std::find_if(all.begin(), all.end(), [](const Policy* p) { return readsScores(p->card()); });
+    std::vector<std::pair<std::string, PolicySpec>> found;
+    for (const NamedDataset& source : scoresBeside(capturePath)) {
+        PolicySpec spec = specOfVariant((*reader)->card().id, {});
+        spec.values.setText("file", source.file + ":" + source.path);
+        found.emplace_back(source.path.substr(1), spec);
+    }
+    return found;
 }
 
 PolicyIdentity policyIdentityOf(const RunRequest& run) {

@@ -4,6 +4,8 @@
 #include "core/run/run.h"
 
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace kvscope {
 
@@ -26,6 +28,8 @@ struct PolicyIdentity {
     std::string policyName, variant;
 };
 PolicyIdentity policyIdentityOf(const PolicySpec& policy);
+/// The scores that kvscope-scores wrote beside a capture, as policies by name ("SnapKVPress"); empty without any.
+std::vector<std::pair<std::string, PolicySpec>> policiesOfScores(const std::string& capturePath);
 PolicyIdentity policyIdentityOf(const RunRequest& run);
 
 /// Everything that determines a result except capture and layer. A recorded list is identified by its file and

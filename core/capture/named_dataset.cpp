@@ -25,6 +25,15 @@ std::int64_t placeOf(const CaptureInfo& capture, LayerIndex layer) {
     return at - capture.layers.begin();
 }
 
+bool isScoresFile(const h5::File& file) { return file.stringAttribute("/", "format") == "kvscope-scores"; }
+
+void checkTokens(const NamedDataset& source, const CaptureReader& capture) {
+    const h5::File file = h5::File::openForReading(source.file);
+    if (isScoresFile(file) && file.read<std::int32_t>("ids") != capture.tokens().ids)
+        throw Error({"the scores are those of other tokens than the capture's", source.path,
+                     "Run kvscope-scores on this capture", source.file});
+}
+
 } // namespace
 
 NamedDataset NamedDataset::parse(const std::string& text) {
@@ -62,10 +71,12 @@ std::string pathStamp(const std::string& file) {
     return gone ? std::string() : fmt::format("{}+{}", time, size);
 }
 
-HostTensor readImportedScores(const std::string& namedDataset, const CaptureInfo& capture, LayerIndex layer,
+HostTensor readImportedScores(const std::string& namedDataset, const CaptureReader& reader, LayerIndex layer,
                               std::int64_t end) {
+    const CaptureInfo& capture = reader.info();
     const NamedDataset source = NamedDataset::parse(namedDataset);
     const NamedNumbers read = readNumbers(source);
+    checkTokens(source, reader);
     const auto layers = static_cast<std::int64_t>(capture.layers.size());
     const std::int64_t heads = capture.numKvHeads;
     if (read.shape.size() != 3 || read.shape[0] != layers || read.shape[1] != heads || read.shape[2] < end ||
@@ -82,6 +93,37 @@ HostTensor readImportedScores(const std::string& namedDataset, const CaptureInfo
                        [](double x) { return static_cast<float>(x); });
     }
     return scores;
+}
+
+std::vector<std::string> notesOfScores(const std::string& namedDataset, std::int64_t end) {
+    const NamedDataset source = NamedDataset::parse(namedDataset);
+    const h5::File file = h5::File::openForReading(source.file);
+    if (!isScoresFile(file)) return {};
+    const auto say = [&](const char* name) { return file.stringAttribute(source.path, name).value_or("unknown"); };
+    const std::int64_t seen = file.integerAttribute(source.path, "tokens_seen").value_or(0);
+    std::vector<std::string> notes = {fmt::format("scores of {} {}, kvpress {}, on {}, over the first {} tokens",
+                                                  say("press"), say("parameters"), say("kvpress_version"), say("model"),
+                                                  seen)};
+    if (seen > end)
+        notes.push_back(fmt::format("the scores have seen {} tokens beyond the cut: run kvscope-scores with --cut {}",
+                                    seen - end, end));
+    return notes;
+}
+
+std::vector<NamedDataset> scoresBeside(const std::string& capturePath) {
+    const std::string path = std::filesystem::path(capturePath).replace_extension(".scores.h5").string();
+    std::error_code missing;
+    if (!std::filesystem::is_regular_file(path, missing)) return {};
+    std::vector<NamedDataset> found;
+    try {
+        const h5::File file = h5::File::openForReading(path);
+        if (!isScoresFile(file)) return {};
+        for (const std::string& name : file.children("/"))
+            if (name != "ids") found.push_back({path, "/" + name});
+    } catch (const Error&) { // offered only where it can be read
+        found.clear();
+    }
+    return found;
 }
 
 } // namespace kvscope

@@ -34,8 +34,13 @@ std::string pathStamp(const std::string& path);
 
 /// Scores [layers, KV heads, n] as the policy `imported` takes them -> [Hkv, end] of one layer. The first axis is that
 /// of the capture's layers, in their order; n is that of the capture's tokens, or fewer when they reach to `end`.
-/// Throws Error.
-HostTensor readImportedScores(const std::string& namedDataset, const CaptureInfo& capture, LayerIndex layer,
+/// Throws Error, also where a `kvscope-scores` file (resources/manual/capture_format.md) holds scores of other tokens.
+HostTensor readImportedScores(const std::string& namedDataset, const CaptureReader& capture, LayerIndex layer,
                               std::int64_t end);
+/// What a `kvscope-scores` file says of its data set: who scored, and whether it looked beyond the first `end` tokens.
+/// Empty for other files.
+std::vector<std::string> notesOfScores(const std::string& namedDataset, std::int64_t end);
+/// The data sets of the `kvscope-scores` file FILE.scores.h5 beside the capture FILE.h5, ascending; empty without one.
+std::vector<NamedDataset> scoresBeside(const std::string& capturePath);
 
 } // namespace kvscope

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <iterator>
 #include <limits>
 
 namespace kvscope {
@@ -259,7 +260,7 @@ std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const C
 // The key holds the file's date and size, so that a rewritten file counts as another one.
 HostTensor LayerWork::imported(const RunRequest& request) const {
     if (!policyNeeds(request.policy, Need::ImportedScores) || request.policy.values.text("file").empty()) return {};
-    return readImportedScores(request.policy.values.text("file"), m_capture.info(), m_layer.layer, request.cut.token);
+    return readImportedScores(request.policy.values.text("file"), m_capture, m_layer.layer, request.cut.token);
 }
 
 void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) const {
@@ -286,6 +287,9 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
     if (!scored || !chosen->total.empty())
         result.scores = chosen->total; // scores of a block run, or scores that depend on the budget
     if (policyNeeds(request.policy, Need::PreRopeKeys)) result.notes.push_back(sourceOfPreRopeKeys(m_layer));
+    if (policyNeeds(request.policy, Need::ImportedScores))
+        std::ranges::copy(notesOfScores(request.policy.values.text("file"), request.cut.token),
+                          std::back_inserter(result.notes));
 }
 
 void LayerWork::choose(RunResult& result, const Checkpoint& checkpoint) const {

@@ -1,6 +1,7 @@
 // Menus of policies from the registry: a new policy needs no line here.
 #include "app/window/canvas/policy_menu.h"
 
+#include "app/study/pane_request.h"
 #include "app/window/style/number_text.h"
 #include "app/workbench/workbench.h"
 #include "core/policies/policy.h"
@@ -31,7 +32,7 @@ void fillVariantMenu(QMenu* menu, const PolicySpec& current, const std::function
 
 void fillPolicyMenu(QMenu* menu, Workbench& workbench) {
     menu->setToolTipsVisible(true);
-    const auto add = [&](QMenu* to, const std::string& name, const PolicySpec& spec) {
+    const auto add = [menu, &workbench](QMenu* to, const std::string& name, const PolicySpec& spec) {
         return to->addAction(fromUtf8(name), menu, [&workbench, spec] {
             workbench.change([&](Session& s) { addPane(s, {spec, {}, {}}); }, QObject::tr("Add pane"));
         });
@@ -47,6 +48,14 @@ void fillPolicyMenu(QMenu* menu, Workbench& workbench) {
         for (const PolicyVariant& variant : card.variants)
             add(variants, variant.label.empty() ? variant.id : variant.label, specOfVariant(card.id, variant.id));
     }
+    QMenu* scores = menu->addMenu(QObject::tr("Scores beside the capture"));
+    scores->setToolTip(QObject::tr("What kvscope-scores wrote: scores of kvpress's presses, with a budget of yours"));
+    QObject::connect(menu, &QMenu::aboutToShow, scores, [scores, add, &workbench] {
+        scores->clear();
+        if (workbench.capture())
+            for (const auto& [name, spec] : policiesOfScores(workbench.capture()->info().path)) add(scores, name, spec);
+        scores->menuAction()->setVisible(!scores->isEmpty());
+    });
 }
 
 } // namespace kvscope

@@ -1,0 +1,253 @@
+"""`kvscope-scores MODEL CAPTURE --press NAME...`: scores of kvpress's presses, written beside a capture."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import pathlib
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import h5py
+import numpy as np
+import numpy.typing as npt
+import torch
+import transformers
+
+from kvscope_capture.command import DTYPES, load_model, show
+from kvscope_capture.errors import CaptureError
+from kvscope_capture.prompt import SegmentKind
+from kvscope_capture.version import VERSION, add_version
+from kvscope_press.presses import (
+    NamedPress,
+    described_presses,
+    kvpress_version,
+    named_press,
+    parameters_json,
+    press_scores,
+)
+
+FORMAT = "kvscope-scores"
+MOST_DIFFERENCE = 0.25  # of a layer's keys from the captured ones, relative; another model's differ by more than 1
+Scores = npt.NDArray[np.float32]
+
+
+def default_cut(segments: Sequence[tuple[int, int, int]], tokens: int) -> int:
+    """KVScope's default cut: the end of the context before the first question, else min(256, n/2) before the end."""
+    questions = [begin for begin, _, kind in segments if kind == SegmentKind.QUESTION]
+    contexts = [
+        (begin, end)
+        for begin, end, kind in segments
+        if kind == SegmentKind.CONTEXT and (not questions or begin < min(questions))
+    ]
+    if contexts and max(contexts)[1] < tokens:
+        return max(contexts)[1]
+    return tokens - min(256, tokens // 2)
+
+
+class CaptureHead:
+    """What scores need of a capture: tokens, cut, layers, KV heads and the keys to recognise the model by."""
+
+    def __init__(self, path: pathlib.Path, cut: int | None) -> None:
+        """Errors (CaptureError): no capture, a cut outside it."""
+        try:
+            with h5py.File(path, "r") as file:
+                if file.attrs.get("format") != "kvscope-capture":
+                    raise CaptureError("is no capture", str(path), "Write captures with kvscope-capture")
+                self.ids: list[int] = file["tokens/ids"][()].tolist()
+                segments = file["tokens/segments"][()].tolist() if "tokens/segments" in file else []
+                self.layers = sorted(int(name) for name in file["layers"])
+                self.model_layers, self.kv_heads = int(file.attrs["num_layers"]), int(file.attrs["num_kv_heads"])
+                self.hash = str(file.attrs.get("capture_hash", ""))
+        except (OSError, KeyError) as error:
+            raise CaptureError(f"cannot be read ({error})", str(path), "Name a capture") from error
+        self.path, self.cut = path, default_cut(segments, len(self.ids)) if cut is None else cut
+        if not 0 < self.cut <= len(self.ids):
+            raise CaptureError(
+                f"the cut {self.cut} lies outside the capture of {len(self.ids)} tokens", "--cut", "Cut in between"
+            )
+
+    def keys(self, layer: int) -> torch.Tensor:
+        """Captured keys before the cut, [Hkv, cut, d]."""
+        with h5py.File(self.path, "r") as file:
+            node = file[f"layers/{layer:02d}/k"]
+            stored = torch.from_numpy(node[:, : self.cut])
+            if node.attrs.get("dtype") == "bfloat16":
+                stored = stored.view(torch.int16).view(torch.bfloat16)
+        return stored.float()
+
+    def require_model(self, model: Any) -> None:
+        """Errors (CaptureError): a model with other layers or heads."""
+        config = model.config.get_text_config()
+        heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+        if (config.num_hidden_layers, heads) != (self.model_layers, self.kv_heads):
+            raise CaptureError(
+                f"the model has {config.num_hidden_layers} layers of {heads} KV heads, the capture was made from "
+                f"{self.model_layers} of {self.kv_heads}",
+                str(self.path),
+                "Name the model that was captured",
+            )
+
+    def require_keys(self, cache: Any) -> None:
+        """Errors (CaptureError): a cache whose keys are not the captured ones."""
+        for layer in self.layers:
+            own, captured = cache.layers[layer].keys[0, :, : self.cut].float().cpu(), self.keys(layer)
+            far = own.shape != captured.shape or (own - captured).norm() > MOST_DIFFERENCE * captured.norm()
+            if far:
+                raise CaptureError(
+                    f"the model's keys in layer {layer} are not those of the capture",
+                    str(self.path),
+                    "Name the model and revision that were captured",
+                )
+
+
+def all_layers(found: dict[int, torch.Tensor], capture: CaptureHead, name: str) -> Scores:
+    """[layers of the capture, KV heads, cut]; NaN in layers that the press passes over.
+
+    Errors (CaptureError): scores of another shape, or NaN where there should be a number.
+    """
+    shape = (capture.kv_heads, capture.cut)
+    scores = np.full((len(capture.layers), *shape), np.nan, np.float32)
+    for place, layer in enumerate(capture.layers):
+        if layer not in found:
+            continue
+        if tuple(found[layer].shape) != shape:
+            raise CaptureError(
+                f"{name} gives scores {list(found[layer].shape)} in layer {layer}, not {list(shape)}", "--press"
+            )
+        if not bool(torch.isfinite(found[layer]).all()):
+            raise CaptureError(f"{name} gives a score that is not finite in layer {layer}", "--press")
+        scores[place] = found[layer].numpy()
+    if not found:
+        raise CaptureError(f"{name} scored no layer", "--press")
+    return scores
+
+
+def write_scores(
+    out: pathlib.Path, capture: CaptureHead, found: list[tuple[str, Scores, dict[str, Any]]], command: str
+) -> None:
+    """The data sets with their provenance; those of an earlier run on the same tokens stay unless they are named again.
+
+    Errors (CaptureError): a file of other tokens or of another format, a folder that cannot be written.
+    """
+    temporary = out.with_name(out.name + ".tmp")
+    ids = np.asarray(capture.ids, np.int32)
+    try:
+        if out.exists():
+            shutil.copyfile(out, temporary)
+        with h5py.File(temporary, "a" if out.exists() else "w", libver=("earliest", "v110")) as file:
+            if out.exists() and file.attrs.get("format") != FORMAT:
+                raise CaptureError("is no file of scores", str(out), "Name another file with --out")
+            if "ids" in file and not np.array_equal(file["ids"][()], ids):
+                raise CaptureError("holds scores of other tokens", str(out), "Name another file with --out")
+            file.attrs.update({"format": FORMAT, "version": 1, "tool": f"kvscope-scores {VERSION}"})
+            if "ids" not in file:
+                file["ids"] = ids
+            for name, scores, origin in found:
+                if name in file:
+                    del file[name]
+                node = file.create_dataset(name, data=scores)
+                node.attrs.update(origin | {"command": command, "tokens_seen": capture.cut})
+        os.replace(temporary, out)
+    except OSError as error:
+        raise CaptureError(f"cannot be written ({error})", str(out), "Name another file with --out") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def origin_of(named: NamedPress, model: str, revision: str, capture: CaptureHead, seed: int) -> dict[str, Any]:
+    """Where scores come from, as attributes of their data set."""
+    tokens = np.asarray(capture.ids[: capture.cut], "<i4").tobytes()
+    return {
+        "press": named.name,
+        "parameters": parameters_json(named),
+        "kvpress_version": kvpress_version(),
+        "transformers_version": transformers.__version__,
+        "model": model,
+        "model_revision": revision,
+        "seed": seed,
+        "prompt_hash": hashlib.sha256(tokens).hexdigest(),
+        "capture_hash": capture.hash,
+    }
+
+
+class _ListPresses(argparse.Action):
+    def __call__(self, parser: Any, *_: Any) -> None:
+        try:
+            print(described_presses())
+        except CaptureError as error:
+            parser.exit(2, f"kvscope-scores: {error}\n")
+        parser.exit()
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line."""
+    p = argparse.ArgumentParser(prog="kvscope-scores", description=__doc__)
+    add_version(p)
+    p.add_argument("--list", action=_ListPresses, nargs=0, help="print the scorer presses of the installed kvpress")
+    p.add_argument("model", help="the model that was captured: a folder or a name")
+    p.add_argument("capture", type=pathlib.Path, help="the capture whose tokens are scored")
+    p.add_argument(
+        "--press",
+        nargs="+",
+        required=True,
+        metavar="NAME[,PARAMETER=VALUE]...",
+        help="presses of kvpress, for example SnapKVPress,window_size=32 KVzipPress",
+    )
+    p.add_argument("--cut", type=int, help="the press sees the tokens before it (default: KVScope's default cut)")
+    p.add_argument("--revision", help="branch, tag or commit of the model")
+    p.add_argument("--compute-dtype", choices=DTYPES, default="fp32", help="type the model runs in (default: fp32)")
+    p.add_argument("--device", default="cpu", help="torch device (default: cpu)")
+    p.add_argument("--seed", type=int, default=0, help="of presses that draw numbers (default: 0)")
+    p.add_argument("--out", type=pathlib.Path, help="file of scores (default: CAPTURE with .scores.h5)")
+    return p
+
+
+def run(arguments: argparse.Namespace, command: str) -> None:
+    """Everything that can be wrong with presses and capture is found before the model is loaded."""
+    presses = [named_press(text) for text in arguments.press]
+    capture = CaptureHead(arguments.capture, arguments.cut)
+    out = arguments.out or arguments.capture.with_suffix(".scores.h5")
+    if not out.parent.is_dir() or out.is_dir():
+        raise CaptureError("cannot be written", str(out), "Name a file in a folder that exists")
+    show("loading the model")
+    model, _ = load_model(arguments.model, arguments.revision, arguments.compute_dtype, arguments.device)
+    capture.require_model(model)
+    revision = arguments.revision or getattr(model.config, "_commit_hash", None) or ""
+    found = []
+    for named in presses:
+        show(f"{named.name} over {capture.cut} tokens")
+        torch.manual_seed(arguments.seed)
+        scores, cache = press_scores(model, named, capture.ids[: capture.cut])
+        capture.require_keys(cache)
+        name = named.dataset() + ("" if arguments.cut is None else f"-cut-{capture.cut}")
+        origin = origin_of(named, arguments.model, revision, capture, arguments.seed)
+        found.append((name, all_layers(scores, capture, named.name), origin))
+    write_scores(out, capture, found, command)
+    cut = "" if arguments.cut is None else f" --cut {capture.cut}"
+    for name, scores, _ in found:
+        print(f"{out}:/{name} {list(scores.shape)}")
+        if bool(np.isnan(scores).any()):
+            print("  the press scores no layer with a sliding window; leave those whole with whole_layers=sliding")
+        policy = shlex.quote(f'imported,"file={out}:/{name}"@0.25')
+        print(f"  kvscope evict {shlex.quote(str(arguments.capture))} --policy {policy}{cut} --out kept.json")
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit code 0, or 2 with one sentence on stderr."""
+    arguments = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else argv
+    try:
+        run(arguments, shlex.join(["kvscope-scores", *words]))
+    except CaptureError as error:
+        print(f"kvscope-scores: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
