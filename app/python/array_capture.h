@@ -1,25 +1,27 @@
 #pragma once
 
-#include "core/capture/capture.h"
+#include "core/capture/memory_capture.h"
 
-#include <pybind11/pybind11.h>
-
-#include <memory>
 #include <optional>
 
 namespace kvscope {
 
-/// Arguments of evict() and measure() besides keys and values. What Python leaves out is None.
+/// One layer as numbers in memory: keys and values [KV heads, n, d], queries [query heads, last w tokens, d].
 struct LayerArrays {
-    pybind11::object keys, values, queries, keysPreRope, gqaGroupOf, sinks;
-    std::optional<double> scaling;  ///< 1/sqrt(head_dim) when left out
-    double softcap = 0;             ///< 0: none
-    std::int64_t slidingWindow = 0; ///< 0: none
-    int layer = 0, numLayers = 0;   ///< 0: layer + 1
+    HostTensor keys, values;
+    std::optional<HostTensor> queries, keysPreRope;
+    std::vector<float> sinks;            ///< [query heads], or empty: none
+    std::vector<std::int32_t> groups;    ///< [query heads] KV heads, or empty: equal shares, in order
+    std::vector<std::int64_t> positions; ///< [n] position ids, or empty: 0 ... n - 1
+    std::vector<float> frequencies;      ///< [rotaryDim / 2] inverse frequencies, or empty: RoPE is not known
+    RopeInfo rope;                       ///< of the frequencies; rotaryDim is taken from them
+    std::optional<double> scaling;       ///< 1/sqrt(d) when left out
+    double softcap = 0;                  ///< 0: none
+    std::int64_t slidingWindow = 0;      ///< 0: none
+    int layer = 0, numLayers = 0;        ///< 0: layer + 1
 };
 
-/// One layer of numpy or torch arrays as a capture: keys and values [KV heads, tokens, d], queries [query heads, last w
-/// tokens, d], each also with a leading batch of one. Tokens are numbered. Throws Error naming the argument.
-std::shared_ptr<const CaptureReader> captureOf(const LayerArrays& arrays);
+/// The layer as a capture whose tokens are numbered. Throws Error naming the argument of evict() and measure().
+std::shared_ptr<const CaptureReader> captureOf(LayerArrays arrays);
 
 } // namespace kvscope

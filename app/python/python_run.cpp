@@ -6,12 +6,12 @@
 #include "core/policies/policy.h"
 #include "core/run/random_files.h"
 
-#include <pybind11/pybind11.h>
+#include <nanobind/nanobind.h>
 
 #include <atomic>
 #include <chrono>
 
-namespace py = pybind11;
+namespace nb = nanobind;
 
 namespace kvscope {
 
@@ -33,18 +33,18 @@ void withoutLock(const std::function<void(const Checkpoint&)>& work) {
         const auto now = std::chrono::steady_clock::now();
         if (interrupted || now - last < kSignalInterval) return;
         last = now;
-        const py::gil_scoped_acquire lock;
+        const nb::gil_scoped_acquire lock;
         if (PyErr_CheckSignals() == 0) return;
         PyErr_Clear(); // raised again where Python called
         interrupted = true;
         stop.request_stop();
     });
     try {
-        const py::gil_scoped_release released;
+        const nb::gil_scoped_release released;
         work(checkpoint);
     } catch (const Cancelled&) {
         PyErr_SetNone(PyExc_KeyboardInterrupt);
-        throw py::error_already_set();
+        throw nb::python_error();
     }
 }
 

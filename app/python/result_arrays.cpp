@@ -7,101 +7,83 @@
 
 #include <cstdint>
 
-namespace py = pybind11;
+namespace nb = nanobind;
 
 namespace kvscope {
 
 namespace {
 
-std::vector<py::ssize_t> axes(const Shape& shape) {
-    std::vector<py::ssize_t> sizes;
-    for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(shape[axis]);
+std::vector<std::size_t> axes(const Shape& shape) {
+    std::vector<std::size_t> sizes;
+    for (int axis = 0; axis < shape.rank(); ++axis) sizes.push_back(static_cast<std::size_t>(shape[axis]));
     return sizes;
 }
 
-py::ssize_t sizeOf(const auto& list) { return static_cast<py::ssize_t>(list.size()); }
-
 } // namespace
 
-py::object ArrayMemory::array() const { return py::module_::import("numpy").attr("asarray")(py::cast(*this)); }
-
-void addArrayMemory(py::module_& module) {
-    py::class_<ArrayMemory>(module, "_Memory", py::buffer_protocol()).def_buffer([](ArrayMemory& m) {
-        std::vector<py::ssize_t> strides(m.shape.size(), m.itemBytes);
-        for (std::size_t axis = m.shape.size(); axis-- > 1;) strides[axis - 1] = strides[axis] * m.shape[axis];
-        return py::buffer_info(const_cast<void*>(m.data), m.itemBytes, m.format, sizeOf(m.shape), m.shape, strides,
-                               m.readOnly);
-    });
-}
-
-py::object arrayOf(HostTensor tensor) {
+nb::object arrayOf(HostTensor tensor) {
     const auto held = std::make_shared<HostTensor>(std::move(tensor));
-    return ArrayMemory{held, held->data.data(), 4, "f", axes(held->shape), false}.array();
+    return viewOf(held, held->data.data(), axes(held->shape));
 }
 
-py::object arrayOf(std::vector<double> numbers) {
+nb::object arrayOf(std::vector<double> numbers) {
     const auto held = std::make_shared<std::vector<double>>(std::move(numbers));
-    return ArrayMemory{held, held->data(), 8, "d", {sizeOf(*held)}, false}.array();
+    return viewOf(held, held->data(), {held->size()});
 }
 
-py::list LayerSelection::kept() const {
-    py::list heads;
+nb::list LayerSelection::kept() const {
+    nb::list heads;
     for (const HeadSelection& head : m_result->selection.heads)
-        heads.append(ArrayMemory{m_result, head.kept.data(), 4, "i", {sizeOf(head.kept)}}.array());
+        heads.append(viewOf(m_result, head.kept.data(), {head.kept.size()}));
     return heads;
 }
 
-py::object LayerSelection::weights(bool numerator) const {
-    py::list heads;
+nb::object LayerSelection::weights(bool numerator) const {
+    nb::list heads;
     bool any = false;
     for (const HeadSelection& head : m_result->selection.heads) {
         const std::vector<float>& weights = numerator ? head.numeratorWeights : head.denominatorWeights;
         any = any || !weights.empty();
-        if (weights.empty()) {
-            const auto ones = std::make_shared<std::vector<float>>(head.kept.size(), 1.0f);
-            heads.append(ArrayMemory{ones, ones->data(), 4, "f", {sizeOf(*ones)}}.array());
-        } else {
-            heads.append(ArrayMemory{m_result, weights.data(), 4, "f", {sizeOf(weights)}}.array());
-        }
+        const auto ones = std::make_shared<const std::vector<float>>(weights.empty() ? head.kept.size() : 0, 1.0f);
+        heads.append(weights.empty() ? viewOf(ones, ones->data(), {ones->size()})
+                                     : viewOf(m_result, weights.data(), {weights.size()}));
     }
-    return any ? py::object(heads) : py::none();
+    return any ? nb::object(heads) : nb::none();
 }
 
-py::object LayerSelection::scores() const { return viewed(m_result->scores); }
+nb::object LayerSelection::scores() const { return viewed(m_result->scores); }
 
-py::object LayerSelection::queryHeadScores() const { return viewed(m_result->queryHeadScores); }
+nb::object LayerSelection::queryHeadScores() const { return viewed(m_result->queryHeadScores); }
 
-py::object LayerSelection::viewed(const HostTensor& table) const {
-    if (table.empty()) return py::none();
-    return ArrayMemory{m_result, table.data.data(), 4, "f", axes(table.shape)}.array();
+nb::object LayerSelection::viewed(const HostTensor& table) const {
+    return table.empty() ? nb::none() : viewOf(m_result, table.data.data(), axes(table.shape));
 }
 
-py::object LayerSelection::mask() const {
+nb::object LayerSelection::mask() const {
     const auto& heads = m_result->selection.heads;
-    const auto mask =
-        std::make_shared<std::vector<std::uint8_t>>(heads.size() * static_cast<std::size_t>(m_result->visible), 0);
+    const auto tokens = static_cast<std::size_t>(m_result->visible);
+    const std::shared_ptr<bool[]> mask(new bool[heads.size() * tokens]());
     for (std::size_t head = 0; head < heads.size(); ++head)
-        for (const TokenIndex token : heads[head].kept)
-            (*mask)[head * static_cast<std::size_t>(m_result->visible) + static_cast<std::size_t>(token)] = 1;
-    return ArrayMemory{mask, mask->data(), 1, "?", {sizeOf(heads), m_result->visible}, false}.array();
+        for (const TokenIndex token : heads[head].kept) mask[head * tokens + static_cast<std::size_t>(token)] = true;
+    return viewOf(mask, mask.get(), {heads.size(), tokens});
 }
 
-py::object LayerSelection::queryHeads() const {
-    if (!m_result->selection.perQueryHead()) return py::none();
-    py::list sets;
+nb::object LayerSelection::queryHeads() const {
+    if (!m_result->selection.perQueryHead()) return nb::none();
+    nb::list sets;
     const std::vector<std::int32_t>& gqaGroupOf =
         m_result->request.capture->info().layerInfo(m_result->request.layer).gqaGroupOf;
     for (std::size_t head = 0; head < gqaGroupOf.size(); ++head) {
         const auto& kept = m_result->selection.heads[static_cast<std::size_t>(gqaGroupOf[head])].attendedBy(
             static_cast<std::int32_t>(head));
-        sets.append(ArrayMemory{m_result, kept.data(), 4, "i", {sizeOf(kept)}}.array());
+        sets.append(viewOf(m_result, kept.data(), {kept.size()}));
     }
     return sets;
 }
 
-py::list LayerSelection::margins() const {
-    py::list margins;
-    for (const HeadSelection& head : m_result->selection.heads) margins.append(static_cast<double>(head.margin));
+std::vector<double> LayerSelection::margins() const {
+    std::vector<double> margins;
+    for (const HeadSelection& head : m_result->selection.heads) margins.push_back(static_cast<double>(head.margin));
     return margins;
 }
 

@@ -2,28 +2,24 @@
 
 #include "core/run/run.h"
 
-#include <pybind11/pybind11.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
 #include <memory>
-#include <string>
 #include <vector>
 
 namespace kvscope {
 
-/// Numbers of the program under Python's buffer protocol: numpy views them without a copy and keeps their owner alive.
-/// numpy's own structures are not touched, because they differ between its versions 1 and 2.
-struct ArrayMemory {
-    std::shared_ptr<const void> owner;
-    const void* data = nullptr;
-    pybind11::ssize_t itemBytes = 4;
-    std::string format = "f"; ///< of Python's struct: f float32, d float64, i int32, ? bool
-    std::vector<pybind11::ssize_t> shape;
-    bool readOnly = true;
-
-    pybind11::object array() const; ///< the numpy array
-};
-
-void addArrayMemory(pybind11::module_& module);
+/// A numpy array that views `data` and keeps `owner` alive; read-only where `Number` is const.
+template <class Number>
+nanobind::object viewOf(std::shared_ptr<const void> owner, Number* data, const std::vector<std::size_t>& shape) {
+    auto held = std::make_unique<std::shared_ptr<const void>>(std::move(owner));
+    const nanobind::capsule keeper(held.get(), [](void* p) noexcept {
+        delete static_cast<std::shared_ptr<const void>*>(p); // NOLINT: the capsule owns it
+    });
+    held.release();
+    return nanobind::cast(nanobind::ndarray<nanobind::numpy, Number>(data, shape.size(), shape.data(), keeper));
+}
 
 /// A layer's kept tokens for Python. Arrays view the result's memory and keep it alive; they are read-only.
 class LayerSelection {
@@ -31,24 +27,24 @@ public:
     explicit LayerSelection(std::shared_ptr<const RunResult> result) : m_result(std::move(result)) {}
 
     const RunResult& result() const { return *m_result; }
-    pybind11::list kept() const;                    ///< [KV heads] of int32 arrays, rising
-    pybind11::object weights(bool numerator) const; ///< [KV heads] of float32 arrays, or None where all are 1
-    pybind11::object scores() const;                ///< [KV heads, tokens before the cut], or None
-    pybind11::object queryHeadScores() const; ///< [query heads, tokens before the cut], or None where queryHeads() is
-    pybind11::object mask() const;            ///< [KV heads, tokens before the cut] of bool
-    pybind11::object queryHeads() const; ///< [query heads] of int32 arrays, or None where those of a group share a set
-    pybind11::list margins() const;
+    nanobind::list kept() const;                    ///< [KV heads] of int32 arrays, rising
+    nanobind::object weights(bool numerator) const; ///< [KV heads] of float32 arrays, or None where all are 1
+    nanobind::object scores() const;                ///< [KV heads, tokens before the cut], or None
+    nanobind::object queryHeadScores() const; ///< [query heads, tokens before the cut], or None where queryHeads() is
+    nanobind::object mask() const;            ///< [KV heads, tokens before the cut] of bool
+    nanobind::object queryHeads() const; ///< [query heads] of int32 arrays, or None where those of a group share a set
+    std::vector<double> margins() const;
     double retention() const;
     std::string text() const; ///< of repr()
 
 private:
-    pybind11::object viewed(const HostTensor& table) const; ///< of the result; None where it is empty
+    nanobind::object viewed(const HostTensor& table) const; ///< of the result; None where it is empty
 
     std::shared_ptr<const RunResult> m_result;
 };
 
 /// A tensor or a list of numbers moved into an array, without a copy.
-pybind11::object arrayOf(HostTensor tensor);
-pybind11::object arrayOf(std::vector<double> numbers);
+nanobind::object arrayOf(HostTensor tensor);
+nanobind::object arrayOf(std::vector<double> numbers);
 
 } // namespace kvscope

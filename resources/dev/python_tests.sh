@@ -58,8 +58,8 @@ export HF_HUB_OFFLINE=1 HF_HUB_DISABLE_TELEMETRY=1
 [ ! -x "$root/build/release/bin/kvscope" ] || export KVSCOPE_PROGRAM=${KVSCOPE_PROGRAM:-$root/build/release/bin/kvscope}
 [ ! -d "$root/build/release/python" ] || export PYTHONPATH=$root/build/release/python${PYTHONPATH:+:$PYTHONPATH}
 if [ "$part" = style ] || [ "$part" = all ]; then
-    "$home/venv/bin/ruff" check --no-cache . ../../sample_data ../../tests/papers
-    "$home/venv/bin/ruff" format --no-cache --check . ../../sample_data ../../tests/papers
+    "$home/venv/bin/ruff" check --no-cache . ../../sample_data ../../tests/papers ../../tests/python ../../app/python
+    "$home/venv/bin/ruff" format --no-cache --check . ../../sample_data ../../tests/papers ../../tests/python ../../app/python
     "$home/venv/bin/mypy" --cache-dir "$home/mypy"
 fi
 if [ "$part" = newest ] || [ "$part" = all ]; then

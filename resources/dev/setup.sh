@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt that are missing, fetches LibTorch when told to, then configures and builds.
+# Installs the Debian packages of packages.txt that are missing, fetches nanobind, and LibTorch when told to, then
+# configures and builds.
 # Asks for nothing. Usage: resources/dev/setup.sh [PRESET] [fetch | fetch-gpu | ""] [TARGET...]
 # (default release, fetches nothing, builds everything).
 set -euo pipefail
@@ -26,6 +27,7 @@ if [ ${#missing[@]} -gt 0 ]; then
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 
+"$root/resources/dev/nanobind.sh" || [ $? -eq 77 ]
 # What cannot be fetched switches its engine off; everything else builds.
 if [ -n "$torch" ]; then
     "$root/resources/dev/libtorch.sh" "$torch" || [ $? -eq 77 ]

@@ -1,17 +1,19 @@
 """`import kvscope` gives what the command line gives: the same lists, numbers, figures and sentences."""
 
+import ast
 import gc
+import inspect
 import json
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import tempfile
 import unittest
 
-import numpy as np
-
 import kvscope
+import numpy as np
 
 PROGRAM = os.environ["KVSCOPE_PROGRAM"]
 SAMPLE = pathlib.Path(__file__).resolve().parents[2] / "sample_data" / "needle-1k.h5"
@@ -62,7 +64,10 @@ class ModuleTest(unittest.TestCase):
         scores = [own["scores"] for head in heads for own in head.get("query_heads", [])]
         self.assert_same_scores(selection.query_head_scores, scores)
         self.assertEqual(selection.query_head_scores is None, selection.query_heads is None)
-        for weights, name in ((selection.numerator_weights, "numerator"), (selection.denominator_weights, "denominator")):
+        for weights, name in (
+            (selection.numerator_weights, "numerator"),
+            (selection.denominator_weights, "denominator"),
+        ):
             stated = [head.get("weights", {}).get(name) for head in heads]
             if any(stated):
                 self.assertEqual([w.tolist() for w in weights], stated)
@@ -123,6 +128,124 @@ class ModuleTest(unittest.TestCase):
                 kvscope.measure(k, v, q, cut="30", **wrong)
             self.assertEqual(raised.exception.place, next(iter(wrong)))
 
+    def test_positions_and_rotation_of_arrays_are_the_captures(self) -> None:
+        """Tokens whose positions have gaps, as tensors with a described model and as arrays."""
+        rng = np.random.default_rng(11)
+        n, heads, d = 90, 2, 8
+        k, v = (rng.normal(size=(heads, n, d)).astype(np.float32) for _ in range(2))
+        q = rng.normal(size=(2 * heads, n, d)).astype(np.float32)
+        positions = np.cumsum(rng.integers(1, 40, n))
+        rope = kvscope.Rope([1.0, 0.3, 0.02], interleaved=True, rotary_begin=2, attention_scaling=1.25)
+        turn = {"type": "yarn", "theta": 1e4, "attention_scaling": 1.25, "rotary_dim": 6, "rotary_begin": 2}
+        layer = {
+            "attn_type": "full_attention",
+            "scaling": d**-0.5,
+            "softcap": 0.0,
+            "sliding_window": 0,
+            "sinks": False,
+            "rope": "r",
+        }
+        model = {
+            "format": "kvscope-described-model",
+            "version": 1,
+            "model_id": "m",
+            "model_type": "x",
+            "config_class": "X",
+        }
+        model |= {"transformers_version": "5.23.0", "prompt_tokens": None, "num_layers": 1, "num_q_heads": 2 * heads}
+        model |= {"num_kv_heads": heads, "head_dim": d, "value_dim": d, "layers": [layer]}
+        model |= {"ropes": {"r": {**turn, "layout": "interleaved", "inv_freq": rope.inv_freq}}}
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "tensors.npz"
+            np.savez(file, **{"k.0": k, "v.0": v, "q.0": q, "position_ids": positions})
+            (file.parent / "described_model.json").write_text(json.dumps(model))
+            capture = kvscope.open(file)
+            self.assertEqual(capture.positions, positions.tolist())
+            np.testing.assert_allclose(capture.rope(0).inv_freq, rope.inv_freq, rtol=1e-7)
+            angle = positions[:, None] * np.float32(rope.inv_freq)  # k rotated back, in double
+            pair = k[:, :, 2::2] + 1j * k[:, :, 3::2]
+            before = pair * np.exp(-1j * angle) / 1.25
+            got = capture.keys_pre_rope(0)
+            np.testing.assert_allclose(got[:, :, 2::2] + 1j * got[:, :, 3::2], before, atol=2e-4)
+            given = {"positions": positions, "rope": rope, "cut": "60"}
+            without = {**given, "positions": None}
+            for policy in ("leverage@0.3", "compactor:kvpress@0.3"):
+                lists, wrong = capture.evict(0, policy, cut=60), kvscope.evict(k, v, q, policy, **without)
+                same = kvscope.evict(k, v, q, policy, **given)
+                np.testing.assert_array_equal(same.scores, lists.scores)
+                self.assertEqual([x.tolist() for x in same.kept], [x.tolist() for x in lists.kept])
+                self.assertFalse(np.array_equal(wrong.scores, lists.scores))
+            moved = "streaming_llm:paper@0.3"  # rotates kept keys from their positions to those in the cache
+            stated = capture.measure(0, moved, cut=60)["output_error"].tolist()
+            self.assertEqual(kvscope.measure(k, v, q, moved, **given)["output_error"].tolist(), stated)
+            self.assertNotEqual(kvscope.measure(k, v, q, moved, **without)["output_error"].tolist(), stated)
+        for wrong, place in (
+            ({"positions": positions}, "positions"),
+            ({"positions": positions[:5], "rope": rope}, "positions"),
+            ({"positions": positions + 0.5, "rope": rope}, "positions"),
+            ({"rope": kvscope.Rope([1.0] * 5)}, "rope"),
+            ({"rope": [1.0]}, "rope"),
+        ):
+            with self.assertRaises(kvscope.Error) as raised:
+                kvscope.evict(k, v, q, **wrong)
+            self.assertEqual(raised.exception.place, place)
+
+    def test_arguments_that_do_not_fit_raise_one_sentence(self) -> None:
+        k = np.ones((2, 9, 4), np.float32)
+        policy = "keydiff@0.5"
+        self.assertEqual(len(kvscope.measure(k, k, k, policy, "output_error", cut=5)), 1)  # one name, a token number
+        cases = [
+            (lambda: kvscope.evict(k, k, policy=5), "policy", "5 is no text"),
+            (lambda: kvscope.evict(k, k, policy=policy, cut=[1]), "cut", "no whole number"),
+            (lambda: kvscope.evict(k, k, policy=policy, cut=-2), "cut", "out of range"),
+            (lambda: kvscope.evict(k, k, policy=policy, seed="x"), "seed", "'x' is no whole number"),
+            (lambda: kvscope.evict(k, k, policy=policy, seed=2**64), "seed", "out of range"),
+            (lambda: kvscope.evict(k, k, policy=policy, softcap="much"), "softcap", "no number"),
+            (lambda: kvscope.evict(k, k, policy=policy, layer=1.5), "layer", "no whole number"),
+            (lambda: kvscope.evict(k, k, policy=policy, sinks=[[1.0]]), "sinks", "no row of finite numbers"),
+            (lambda: kvscope.evict(k, k, policy=policy, kv_of_q=[0.5, 1]), "kv_of_q", "whole"),
+            (lambda: kvscope.evict([[[1.0], [1.0, 2.0]]], k), "k", "no array of numbers"),
+            (lambda: kvscope.measure(k, k, k, metrics=[3]), "metrics", "3 is no text"),
+            (lambda: kvscope.open(7), "path", "7 is no path"),
+            (lambda: self.capture.keys("2"), "layer", "'2' is no whole number"),
+            (lambda: self.capture.measure(3, policy, metrics=None), "metrics", "None is no text"),
+            (lambda: kvscope.plot("curves", np.ones((2, 900, 4))), "capture", "is no capture"),
+            (lambda: kvscope.plot(3, self.capture), "view", "3 is no text"),
+        ]
+        for wrong, place, sentence in cases:
+            with self.subTest(place=place, sentence=sentence), self.assertRaises(kvscope.Error) as raised:
+                wrong()
+            self.assertEqual(raised.exception.place, place)
+            self.assertIn(sentence, raised.exception.sentence)
+            self.assertTrue(raised.exception.remedy)
+            self.assertLess(len(str(raised.exception)), 250)
+            self.assertEqual(str(pickle.loads(pickle.dumps(raised.exception))), str(raised.exception))
+
+    def test_signatures_docstrings_and_stubs(self) -> None:
+        self.assertEqual(
+            list(inspect.signature(kvscope.Capture.evict).parameters), ["self", "layer", "policy", "cut", "seed"]
+        )
+        self.assertEqual(inspect.signature(kvscope.measure).parameters["cut"].default, "last:256")
+        for name in kvscope.__all__:
+            if callable(thing := getattr(kvscope, name)) and name != "Error":
+                self.assertTrue(inspect.getdoc(thing), name)
+                self.assertNotIn("::", inspect.getdoc(thing))
+        stub = ast.parse((pathlib.Path(kvscope.__file__).parent / "_core.pyi").read_text()).body
+        stated = {
+            c.name: {m.name for m in c.body if isinstance(m, ast.FunctionDef)}
+            for c in stub
+            if isinstance(c, ast.ClassDef)
+        }
+        functions = {part.name for part in stub if isinstance(part, ast.FunctionDef)}
+        self.assertEqual(
+            functions,
+            {name for name in dir(kvscope._core) if callable(getattr(kvscope._core, name)) and name[0].islower()},
+        )
+        for name in ("Selection", "Capture"):
+            self.assertEqual(
+                stated[name], {part for part in vars(getattr(kvscope._core, name)) if not part.startswith("__")}
+            )
+
     def test_results_are_views_that_outlive_what_they_came_from(self) -> None:
         selection = kvscope.open(SAMPLE).evict(0, "keydiff@0.5")
         kept, scores = selection.kept[0], selection.scores
@@ -151,7 +274,9 @@ class ModuleTest(unittest.TestCase):
         self.assertIn("keydiff", kvscope.policies())
 
     def test_errors_are_the_command_lines_sentences(self) -> None:
-        stated = run("evict", SAMPLE, "--policy", "keydif@0.5", "--out", "x.json").stderr.removeprefix("kvscope: ").strip()
+        stated = (
+            run("evict", SAMPLE, "--policy", "keydif@0.5", "--out", "x.json").stderr.removeprefix("kvscope: ").strip()
+        )
         with self.assertRaises(kvscope.Error) as raised:
             self.capture.evict(0, "keydif@0.5")
         self.assertEqual(str(raised.exception), stated)
@@ -190,16 +315,30 @@ class ModuleTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder:
             words = [w for key, value in options.items() for w in ("--" + key.replace("_", "-"), str(value))]
             done = subprocess.run(
-                [PROGRAM, "plot", "key_projection", str(SAMPLE), *words, "--out", "figure.svg"], cwd=folder, capture_output=True, text=True
+                [PROGRAM, "plot", "key_projection", str(SAMPLE), *words, "--out", "figure.svg"],
+                cwd=folder,
+                capture_output=True,
+                text=True,
             )
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(figure.svg, (pathlib.Path(folder) / "figure.svg").read_text())
             self.assertEqual(figure.finding, done.stdout)
             figure.save(pathlib.Path(folder) / "again.svg")
             self.assertEqual(figure.svg, (pathlib.Path(folder) / "again.svg").read_text())
+            for name, begin in (("f.png", b"\x89PNG"), ("f.pdf", b"%PDF"), ("f.SVG", b"<?xml")):
+                figure.save(pathlib.Path(folder) / name)
+                self.assertEqual((pathlib.Path(folder) / name).read_bytes()[: len(begin)], begin)
+            for name in ("f.jpg", "f", "missing/f.png", "missing/f.svg"):
+                with self.subTest(name=name), self.assertRaises(kvscope.Error):
+                    figure.save(pathlib.Path(folder) / name)
+                self.assertFalse((pathlib.Path(folder) / name).exists())
         again = kvscope.plot("token_strip", str(SAMPLE), policy=["keydiff@0.1"], layer=0, size="400x300")
         self.assertIn("<svg", again.svg)
-        for wrong in ({"policy": "keydiff@0.1", "nonsense": 1}, {"policy": "keydiff@0.1", "layer": 77}, {"out": "x.svg"}):
+        for wrong in (
+            {"policy": "keydiff@0.1", "nonsense": 1},
+            {"policy": "keydiff@0.1", "layer": 77},
+            {"out": "x.svg"},
+        ):
             with self.assertRaises(kvscope.Error):
                 kvscope.plot("key_projection", self.capture, **wrong)
 

@@ -1,0 +1,30 @@
+"""The commands of the wheel: they start the tools behind the extras, or say which extra is missing."""
+
+from __future__ import annotations
+
+import importlib
+import pathlib
+import sys
+
+COMMANDS = {
+    "kvscope-capture": ("kvscope_capture.command", "capture"),
+    "kvscope-describe": ("kvscope_capture.describe", "capture"),
+    "kvscope-evaluate": ("kvscope_press.command", "press"),
+    "kvscope-scores": ("kvscope_press.scores", "press"),
+}
+
+
+def main() -> int | None:
+    """Runs the command that this process was started as."""
+    command = pathlib.Path(sys.argv[0]).name
+    module, extra = COMMANDS[command]
+    try:
+        started = importlib.import_module(module)
+    except ModuleNotFoundError as missing:
+        if missing.name is None or missing.name.startswith("kvscope"):
+            raise
+        remedy = f"Install it with pip install 'kvscope[{extra}]'"
+        print(f"{command}: the package {missing.name} is missing. {remedy}", file=sys.stderr)
+        return 2
+    result: int | None = started.main()
+    return result
