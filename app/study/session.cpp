@@ -50,6 +50,32 @@ void selectNeedle(Session& session, const TokenTable& tokens) {
     session.selectionName = segmentName(SegmentKind::Needle);
 }
 
+/// Layer, heads and cut of another capture's session, as far as this capture has them.
+void keepPlace(CarriedSession& carried, const CaptureReader& capture, const Session& before) {
+    const CaptureInfo& info = capture.info();
+    Session& session = carried.session;
+    const bool known = before.kvHead.value < info.numKvHeads &&
+                       std::any_of(info.layers.begin(), info.layers.end(),
+                                   [&](const LayerInfo& l) { return l.layer == before.layer; });
+    if (known) {
+        session.layer = before.layer;
+        session.kvHead = before.kvHead;
+        session.queryHead = before.queryHead;
+    } else {
+        carried.adapted.push_back("There is no layer " + std::to_string(before.layer.value) + " with KV head " +
+                                  std::to_string(before.kvHead.value) + ": layer " +
+                                  std::to_string(session.layer.value) + ", KV head " +
+                                  std::to_string(session.kvHead.value) + " is shown.");
+    }
+    try {
+        Cut::resolve(before.cut, capture);
+        session.cut = before.cut;
+    } catch (const Error&) {
+        carried.adapted.push_back("The cut " + before.cut + " does not fit: the default cut is taken.");
+    }
+    fitToCapture(session, capture);
+}
+
 } // namespace
 
 bool operator==(const LookState& a, const LookState& b) {
@@ -154,6 +180,37 @@ void fitToCapture(Session& session, const CaptureReader& capture) {
     std::erase_if(session.selected, [&](TokenIndex t) { return t < 0 || t >= info.numTokens; });
     if (session.selected.empty()) session.selectionName.clear();
     session.activePane = std::clamp(session.activePane, 0, std::max(0, static_cast<int>(session.panes.size()) - 1));
+}
+
+void keepInterface(Session& session, const Session& of) {
+    session.look.theme = of.look.theme;
+    session.look.scale = of.look.scale;
+    session.look.compact = of.look.compact;
+    session.look.reducedMotion = of.look.reducedMotion;
+}
+
+CarriedSession carriedTo(const CaptureReader& capture, const Session& before) {
+    CarriedSession carried{firstSession(capture), {}};
+    Session& session = carried.session;
+    keepInterface(session, before);
+    session.look.headMeasure = before.look.headMeasure;
+    session.arithmetic = before.arithmetic;
+    session.layout = before.layout;
+    if (before.panes.empty()) return carried;
+    std::vector<SessionPane> panes = before.panes;
+    const auto lists = std::erase_if(panes, [](const SessionPane& pane) { return !pane.recordedPath.empty(); });
+    if (lists > 0)
+        carried.adapted.push_back(std::to_string(lists) +
+                                  (lists == 1 ? " recorded list stays" : " recorded lists stay") +
+                                  " with the capture before.");
+    if (!panes.empty()) session.panes = std::move(panes);
+    session.activePane = before.activePane;
+    session.budget = before.budget;
+    session.panesLinked = before.panesLinked;
+    session.seed = before.seed;
+    session.viewOptions = before.viewOptions;
+    keepPlace(carried, capture, before);
+    return carried;
 }
 
 void chooseKvHead(Session& session, KvHeadIndex head, const CaptureReader& capture) {

@@ -91,6 +91,19 @@ void fitToCapture(Session& session, const CaptureReader& capture);
 void chooseKvHead(Session& session, KvHeadIndex head, const CaptureReader& capture);
 void chooseQueryHead(Session& session, QueryHeadIndex head, const CaptureReader& capture);
 
+/// Gives a session the theme, scale, density and motion of another one.
+void keepInterface(Session& session, const Session& of);
+
+/// A session on another capture, and a sentence for each thing that could not be kept.
+struct CarriedSession {
+    Session session;
+    std::vector<std::string> adapted;
+};
+/// Policies, parameters, budget, seed, layout and options of views stay; layer, heads and cut stay where the capture
+/// has them. Recorded lists belong to their capture and go, as do selection, zoom and lesson. A session without panes
+/// gives the capture's first session in its layout.
+CarriedSession carriedTo(const CaptureReader& capture, const Session& before);
+
 /// The first session of a capture: three policies side by side, the needle selected if there is one, and a budget at
 /// which the policies differ.
 Session firstSession(const CaptureReader& capture);

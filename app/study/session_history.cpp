@@ -1,6 +1,7 @@
 // Undo keeps whole sessions, which are small, instead of reversible commands.
 #include "app/study/session_history.h"
 
+#include <set>
 #include <utility>
 
 namespace kvscope {
@@ -9,7 +10,15 @@ namespace {
 constexpr std::size_t kMaxSteps = 1000;
 } // namespace
 
-SessionHistory::SessionHistory(Session first) : m_steps{{first, {}}}, m_saved(std::move(first)) {}
+SessionHistory::SessionHistory(Session first, std::string file)
+    : m_documents{{std::move(file), first}}, m_steps{{std::move(first), {}}} {}
+
+void SessionHistory::push(Step step) {
+    m_steps.resize(m_index + 1);
+    m_steps.push_back(std::move(step));
+    if (m_steps.size() > kMaxSteps) m_steps.erase(m_steps.begin());
+    m_index = m_steps.size() - 1;
+}
 
 void SessionHistory::change(Session next, std::string label, const std::string& mergeKey) {
     Session lookOnly = current();
@@ -18,20 +27,68 @@ void SessionHistory::change(Session next, std::string label, const std::string& 
         m_steps[m_index].session = std::move(next);
         return;
     }
-    m_steps.resize(m_index + 1);
     if (!mergeKey.empty() && mergeKey == m_mergeKey) {
+        m_steps.resize(m_index + 1);
         m_steps[m_index].session = std::move(next);
         return;
     }
-    m_steps.push_back({std::move(next), std::move(label)});
-    if (m_steps.size() > kMaxSteps) m_steps.erase(m_steps.begin());
-    m_index = m_steps.size() - 1;
+    push({std::move(next), std::move(label), m_steps[m_index].document});
     m_mergeKey = mergeKey;
+}
+
+void SessionHistory::open(Session next, std::string file, std::string label) {
+    m_documents.push_back({std::move(file), next});
+    push({std::move(next), std::move(label), m_documents.size() - 1});
+    m_mergeKey.clear();
+}
+
+std::optional<std::size_t> SessionHistory::stepBeforeLesson() const {
+    if (current().lesson.empty()) return std::nullopt;
+    for (std::size_t step = m_index; step-- > 0;)
+        if (m_steps[step].session.lesson.empty()) return step;
+    return std::nullopt;
+}
+
+const Session* SessionHistory::beforeLesson() const {
+    const auto step = stepBeforeLesson();
+    return step ? &m_steps[*step].session : nullptr;
+}
+
+void SessionHistory::leaveLesson() {
+    const auto step = stepBeforeLesson();
+    if (!step) return;
+    Step back = m_steps[*step];
+    back.label = "Leave lesson";
+    keepInterface(back.session, current());
+    push(std::move(back));
+    m_mergeKey.clear();
+}
+
+void SessionHistory::markSaved(std::string file) {
+    m_documents[m_steps[m_index].document] = {std::move(file), current()};
+}
+
+std::vector<std::pair<std::string, Session>> SessionHistory::unsaved() const {
+    std::vector<const Session*> latest(m_documents.size());
+    for (const Step& step : m_steps) latest[step.document] = &step.session;
+    latest[m_steps[m_index].document] = &current();
+    std::vector<std::size_t> order = {m_steps[m_index].document}; // of two sessions of one file the later one counts
+    for (std::size_t i = m_documents.size(); i-- > 0;) order.push_back(i);
+    std::vector<std::pair<std::string, Session>> unsaved;
+    std::set<std::string> seen = {""}; // no file
+    for (const std::size_t i : order)
+        if (latest[i] && seen.insert(m_documents[i].file).second && *latest[i] != m_documents[i].saved)
+            unsaved.emplace_back(m_documents[i].file, *latest[i]);
+    return unsaved;
 }
 
 std::string SessionHistory::undoLabel() const { return canUndo() ? m_steps[m_index].label : std::string{}; }
 
 std::string SessionHistory::redoLabel() const { return canRedo() ? m_steps[m_index + 1].label : std::string{}; }
+
+const Session* SessionHistory::undone() const { return canUndo() ? &m_steps[m_index - 1].session : nullptr; }
+
+const Session* SessionHistory::redone() const { return canRedo() ? &m_steps[m_index + 1].session : nullptr; }
 
 void SessionHistory::undo() {
     if (canUndo()) moveTo(m_index - 1);
@@ -42,9 +99,12 @@ void SessionHistory::redo() {
 }
 
 void SessionHistory::moveTo(std::size_t index) {
-    LookState look = current().look;
-    m_index = index;
-    m_steps[m_index].session.look = std::move(look);
+    const std::size_t from = std::exchange(m_index, index);
+    Step& step = m_steps[m_index];
+    if (step.document == m_steps[from].document)
+        step.session.look = m_steps[from].session.look;
+    else
+        keepInterface(step.session, m_steps[from].session);
     m_mergeKey.clear();
 }
 

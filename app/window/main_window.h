@@ -78,6 +78,9 @@ protected:
     bool event(QEvent* event) override;
 
 private:
+    /// Theme, scale, density and layout of the last window; a session that is opened brings its own.
+    void recallInterface();
+    void rememberInterface() const;
     void followLook();
     /// Enlarges a window that is too small for a new interface scale, up to the screen.
     void makeRoomFor(double scale);
@@ -114,6 +117,7 @@ private:
     std::vector<LessonFile> m_lessons;
     bool m_shown = false, m_arrangesSoon = false;
     double m_scaleAsked = 1;
+    QSize m_ownSize, m_grownTo;               ///< of the window, before and after a larger scale made it larger
     std::vector<std::string> m_wantedInFront; ///< docks of an opened lesson
 };
 

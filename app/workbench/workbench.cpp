@@ -7,21 +7,14 @@
 #include "core/engine/engine.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 namespace kvscope {
 
 namespace {
 
-/// The capture's session, with the user's settings of the previous session.
-Session sessionFor(const CaptureReader& capture, const Session& before) {
-    Session session = firstSession(capture);
-    session.arithmetic = before.arithmetic;
-    session.look.theme = before.look.theme;
-    session.look.scale = before.look.scale;
-    session.look.headMeasure = before.look.headMeasure;
-    return session;
-}
+std::string nameOf(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
 } // namespace
 
@@ -84,30 +77,79 @@ void Workbench::setRange(const View& view, const std::optional<Viewport::Range>&
     emit rangeChanged(QString::fromStdString(view.card().id));
 }
 
-void Workbench::undo() {
-    if (!history().canUndo()) return;
-    m_open.history.undo();
-    refresh();
+void Workbench::undo() { moveTo(&SessionHistory::undone, &SessionHistory::undo); }
+
+void Workbench::redo() { moveTo(&SessionHistory::redone, &SessionHistory::redo); }
+
+void Workbench::leaveLesson() { moveTo(&SessionHistory::beforeLesson, &SessionHistory::leaveLesson); }
+
+void Workbench::moveTo(const Session* (SessionHistory::*target)() const, void (SessionHistory::*move)()) {
+    const Session* to = (history().*target)();
+    if (!to) return;
+    const std::string path = to->capturePath;
+    if (path == session().capturePath) {
+        (m_open.history.*move)();
+        refresh();
+        emit sessionChanged();
+        return;
+    }
+    const auto moved = [this, path, target, move](std::shared_ptr<const CaptureReader> capture) {
+        const Session* now = (history().*target)();
+        if (!now || now->capturePath != path) return setOpening({}); // changed while the capture was opened
+        replaceCapture(std::move(capture), [&] { (m_open.history.*move)(); });
+    };
+    if (path.empty())
+        moved(nullptr);
+    else
+        withCapture(path, moved);
+}
+
+void Workbench::startWith(Session session) {
+    m_open.history = SessionHistory(std::move(session));
     emit sessionChanged();
 }
 
-void Workbench::redo() {
-    if (!history().canRedo()) return;
-    m_open.history.redo();
-    refresh();
+void Workbench::markSaved(const std::string& file) {
+    m_open.history.markSaved(file);
     emit sessionChanged();
 }
 
-void Workbench::markSaved() {
-    m_open.history.markSaved();
-    emit sessionChanged();
+void Workbench::openCapture(const std::string& path, std::optional<Session> session, const std::string& file) {
+    withCapture(
+        path, [this, path, session = std::move(session), file](std::shared_ptr<const CaptureReader> capture) mutable {
+            const bool isReload = !session && this->capture() && capture->info().path == this->capture()->info().path;
+            if (isReload) {
+                Session same = this->session();
+                fitToCapture(same, *capture);
+                return replaceCapture(std::move(capture), [&] { m_open.history.change(std::move(same), "Reload"); });
+            }
+            if (session) {
+                const std::string label = session->lesson.empty() ? "Open " + nameOf(file) : "Open lesson";
+                return begin(std::move(capture), std::move(*session), file, label);
+            }
+            const bool isLesson = !this->session().lesson.empty();
+            const Session* before = isLesson ? history().beforeLesson() : &this->session();
+            CarriedSession carried = carriedTo(*capture, before ? *before : Session{});
+            const bool isCarried = before && !before->panes.empty();
+            begin(std::move(capture), std::move(carried.session), {}, "Open " + nameOf(path));
+            if (isCarried) emit carriedOver(carried.adapted);
+        });
 }
 
-void Workbench::openCapture(const std::string& path, std::optional<Session> session) {
+void Workbench::openAfresh(const std::string& path) {
+    withCapture(path, [this, path](std::shared_ptr<const CaptureReader> capture) {
+        Session session = firstSession(*capture);
+        keepInterface(session, this->session());
+        begin(std::move(capture), std::move(session), {}, "Open " + nameOf(path));
+    });
+}
+
+void Workbench::withCapture(const std::string& path,
+                            std::function<void(std::shared_ptr<const CaptureReader>)> install) {
     Scheduler::Job job;
-    job.work = [this, path, session = std::move(session)](const Checkpoint&, const auto& post) {
+    job.work = [path, install = std::move(install)](const Checkpoint&, const auto& post) {
         std::shared_ptr<const CaptureReader> capture = kvscope::openCapture(path);
-        post([this, capture, session] { installCapture(capture, session); });
+        post([capture, install]() mutable { install(capture); });
     };
     job.failed = [this](std::exception_ptr failure) {
         setOpening({});
@@ -128,10 +170,27 @@ void Workbench::cancelOpening() {
     setOpening({});
 }
 
-void Workbench::closeCapture() { installCapture(nullptr, Session{}); }
+void Workbench::closeCapture() {
+    Session nothing;
+    keepInterface(nothing, session());
+    nothing.layout = session().layout;
+    begin(nullptr, std::move(nothing), {}, "Close");
+}
 
-void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std::optional<Session> wanted) {
-    const bool isReload = !wanted && m_open.capture && capture->info().path == m_open.capture->info().path;
+void Workbench::begin(std::shared_ptr<const CaptureReader> capture, Session next, const std::string& file,
+                      const std::string& label) {
+    next.look.reducedMotion = next.look.reducedMotion || session().look.reducedMotion;
+    if (capture) fitToCapture(next, *capture);
+    const bool isFirst = session().capturePath.empty() && !history().canUndo();
+    replaceCapture(std::move(capture), [&] {
+        if (isFirst)
+            m_open.history = SessionHistory(std::move(next), file);
+        else
+            m_open.history.open(std::move(next), file, label);
+    });
+}
+
+void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, const std::function<void()>& moveHistory) {
     m_scheduler.cancelAll();
     setOpening({});
     m_open.capture = std::move(capture);
@@ -139,13 +198,7 @@ void Workbench::installCapture(std::shared_ptr<const CaptureReader> capture, std
     m_views.clear();
     m_layerScan.clear();
     m_hovered = -1;
-    Session next = wanted ? std::move(*wanted) : isReload ? session() : sessionFor(*m_open.capture, session());
-    next.look.reducedMotion = next.look.reducedMotion || session().look.reducedMotion;
-    if (m_open.capture) fitToCapture(next, *m_open.capture);
-    if (isReload)
-        m_open.history.change(std::move(next), "Reload");
-    else
-        m_open.history = SessionHistory(std::move(next));
+    moveHistory();
     refresh();
     emit captureChanged();
     emit sessionChanged();

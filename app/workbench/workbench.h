@@ -52,13 +52,20 @@ public:
     /// Sets the shown part of a view; empty: all of it. Affects no other view and is no undo step: emits `rangeChanged`
     /// instead of `sessionChanged`. Slow data wait until the range has not changed for a moment.
     void setRange(const View& view, const std::optional<Viewport::Range>& range);
+    /// The empty session before anything is opened, whose layout and interface the first capture gets.
+    void startWith(Session session);
+    /// Undo and redo lead back to other captures, sessions and lessons, too; their capture is opened on a worker.
     void undo();
     void redo();
-    void markSaved();
+    void leaveLesson(); ///< back to the session before it; nothing without one
+    /// The session was written to this file, which is its file from now on.
+    void markSaved(const std::string& file);
 
-    /// Opens a capture on a worker; emits captureChanged or failed. Shows the given session, else the capture's first
-    /// session, or the current one if the capture is open already (reload).
-    void openCapture(const std::string& path, std::optional<Session> session = {});
+    /// Opens a capture on a worker; emits captureChanged or failed. Shows the given session, which came from `file`;
+    /// without one the current session on the new capture (emits carriedOver), and on a capture that is open already
+    /// (reload) the current session as it is. All are steps that undo takes back.
+    void openCapture(const std::string& path, std::optional<Session> session = {}, const std::string& file = {});
+    void openAfresh(const std::string& path); ///< with the capture's first session
     void closeCapture();
     const std::string& opening() const { return m_opening; } ///< path of the capture being opened, or empty
     void cancelOpening();                                    ///< the open capture stays
@@ -93,7 +100,9 @@ public:
 
 signals:
     void openingChanged();
-    void captureChanged();                   ///< another capture, a reloaded one, or none
+    void captureChanged(); ///< another capture, a reloaded one, or none
+    /// The session was carried to another capture; a sentence for each thing that could not be kept.
+    void carriedOver(const std::vector<std::string>& adapted);
     void sessionChanged();                   ///< any member of the session
     void paneChanged(int pane);              ///< its result, error or computing flag
     void dataChanged(const QString& viewId); ///< its data, their progress or error
@@ -109,7 +118,13 @@ signals:
 
 private:
     void setOpening(const std::string& path);
-    void installCapture(std::shared_ptr<const CaptureReader> capture, std::optional<Session> wanted);
+    /// Opens a capture on a worker and gives it to `install` on the owner's thread.
+    void withCapture(const std::string& path, std::function<void(std::shared_ptr<const CaptureReader>)> install);
+    void replaceCapture(std::shared_ptr<const CaptureReader> capture, const std::function<void()>& moveHistory);
+    /// Shows a session of its own, as a step of the history; null: no capture.
+    void begin(std::shared_ptr<const CaptureReader> capture, Session next, const std::string& file,
+               const std::string& label);
+    void moveTo(const Session* (SessionHistory::*target)() const, void (SessionHistory::*move)());
     void installRunner(std::shared_ptr<const LayerRunner> runner);
     void refresh();
 

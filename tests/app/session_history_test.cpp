@@ -131,6 +131,55 @@ private slots:
         history.undo();
         QVERIFY(history.isSaved());
     }
+
+    // Undo leads over what was opened, and each session keeps its own file: Save never writes one over another's.
+    void undoLeadsBackToTheSessionBefore() {
+        SessionHistory history;
+        const auto withSeed = [&](int seed) {
+            Session next = history.current();
+            next.seed = static_cast<std::uint64_t>(seed);
+            return next;
+        };
+        history.change(withSeed(1), "Seed");
+        history.markSaved("one");
+        history.change(withSeed(2), "Seed");
+        Session other;
+        other.capturePath = "/other.h5";
+        other.look.theme = ThemeChoice::Dark;
+        history.open(other, "two", "Open two");
+        QVERIFY(history.isSaved() && history.file() == "two");
+        history.change(withSeed(3), "Seed");
+        const auto unsaved = history.unsaved();
+        QCOMPARE(unsaved.size(), std::size_t(2));
+        QVERIFY(unsaved[0].first == "two" && unsaved[0].second.seed == 3);
+        QVERIFY(unsaved[1].first == "one" && unsaved[1].second.seed == 2);
+        history.undo();
+        history.undo();
+        QVERIFY(history.file() == "one" && history.current().seed == 2 && !history.isSaved());
+        QCOMPARE(history.current().look.theme, ThemeChoice::Dark); // the interface stays as it is
+        QCOMPARE(history.redoLabel(), std::string("Open two"));
+        history.redo();
+        QVERIFY(history.file() == "two" && history.current().capturePath == "/other.h5");
+    }
+
+    void leavingALessonGivesTheSessionBeforeIt() {
+        SessionHistory history;
+        Session own;
+        own.seed = 5;
+        history.change(own, "Seed");
+        history.markSaved("own");
+        QVERIFY(!history.beforeLesson());
+        for (const char* text : {"first", "second"}) {
+            Session lesson;
+            lesson.lesson = text;
+            history.open(lesson, {}, "Open lesson");
+        }
+        QVERIFY(history.beforeLesson() && history.file().empty());
+        history.leaveLesson();
+        QVERIFY(history.current() == own && history.file() == "own" && history.isSaved());
+        history.undo();
+        QCOMPARE(history.current().lesson, std::string("second"));
+    }
 };
 
 KVSCOPE_TEST(SessionHistoryTest)

@@ -29,19 +29,21 @@ namespace {
 
 const QString kLesson = QString::fromStdString(kvscope::testing::sourceDir() + "/resources/lessons/balancing.kvscope");
 
+const QString kOther = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/story-2k.h5");
+
 QByteArray contentOf(const QString& path) {
     QFile file(path);
     return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
 }
 
-/// Says yes to the dialog's question whether a file is to be replaced.
-void agreeToReplace() {
+/// Answers the next question that a dialog asks.
+void answer(QMessageBox::StandardButton button) {
     auto* timer = new QTimer(qApp);
-    QObject::connect(timer, &QTimer::timeout, qApp, [timer] {
+    QObject::connect(timer, &QTimer::timeout, qApp, [timer, button] {
         const auto* box = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
         if (!box) return;
         timer->deleteLater();
-        QTest::mouseClick(box->button(QMessageBox::Yes), Qt::LeftButton);
+        QTest::mouseClick(box->button(button), Qt::LeftButton);
     });
     timer->start(30);
 }
@@ -62,9 +64,9 @@ struct ChangedSession : OpenWindow {
     }
     template <class Condition> void waitFor(const Condition& condition) { QTRY_VERIFY(condition()); }
     LayerIndex stored() const { return readSession(path.toStdString()).layer; }
-    QPushButton* offer() { // of the strip that stands
+    QPushButton* offer(const char* text) { // of the strip that stands
         for (auto* button : window.notices().findChildren<QPushButton*>())
-            if (button->isVisible() && button->text() == "Go on without saving") return button;
+            if (button->isVisible() && button->text() == text) return button;
         return nullptr;
     }
 };
@@ -85,31 +87,100 @@ private slots:
         QSettings().setValue("tourTaken", true);
     }
 
-    void closingTheCaptureSavesItsSession() {
+    void closingTheCaptureWritesNothingAndIsUndone() {
         ChangedSession open;
         QTest::keyClick(&open.window, Qt::Key_W, Qt::ControlModifier);
         QTRY_VERIFY(!open.bench.capture());
-        QCOMPARE(open.stored(), LayerIndex(4));
+        QCOMPARE(open.stored(), LayerIndex(2));
         QVERIFY(!open.window.windowTitle().contains("work")); // what follows is not that session's
+        QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier);
+        QTRY_VERIFY(open.bench.capture() && open.bench.session().layer == LayerIndex(4));
+        QVERIFY(open.window.windowTitle().contains("work"));
+        QCOMPARE(open.stored(), LayerIndex(2));
     }
 
-    void openingSomethingElseSavesItToo() {
+    // "The same policies on the next prompt": nothing is asked, nothing is written, and undo leads back.
+    void anotherCaptureKeepsPoliciesBudgetAndLayout() {
         ChangedSession open;
+        open.bench.change(
+            [](Session& s) {
+                s.panes = {{PolicySpec::parse("compactor"), {}, {}}, {PolicySpec::parse("score"), {}, {}}};
+                s.budget.value = 0.1;
+                s.layout = WindowLayout::ExploreHead;
+                s.cut = "999999";
+            },
+            "Study");
+        const Session before = open.bench.session();
+        open.window.openPath(kOther);
+        QTRY_VERIFY(open.bench.session().capturePath == kOther.toStdString());
+        const Session& now = open.bench.session();
+        QVERIFY(now.panes == before.panes && now.budget == before.budget && now.layout == before.layout);
+        QCOMPARE(now.cut, std::string("default"));
+        QTRY_VERIFY(open.window.notices().messages().join(' ').contains("The cut 999999 does not fit"));
+        QVERIFY(!open.window.windowTitle().contains("work"));
+        QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier);
+        QTRY_VERIFY(open.bench.session().capturePath == before.capturePath);
+        QVERIFY(open.bench.session().panes == before.panes && open.window.windowTitle().contains("work"));
+        QTest::keyClick(&open.window, Qt::Key_Y, Qt::ControlModifier);
+        QTRY_VERIFY(open.bench.session().capturePath == kOther.toStdString());
         open.window.openPath(QString::fromStdString(kSample));
-        QTRY_VERIFY(open.bench.session().layer != LayerIndex(4) || !open.window.windowTitle().contains("work"));
+        QTRY_VERIFY(open.offer("Start afresh"));
+        QTest::mouseClick(open.offer("Start afresh"), Qt::LeftButton);
+        QTRY_COMPARE(open.bench.session().panes.size(), std::size_t(3));
+        QCOMPARE(open.stored(), LayerIndex(2));
+    }
+
+    void aLessonGivesTheSessionBack() {
+        ChangedSession open;
+        const Session before = open.bench.session();
+        open.window.openPath(kLesson);
+        QTRY_VERIFY(!open.bench.session().lesson.empty());
+        auto* leave = open.window.findChild<QPushButton*>("leaveLesson");
+        QTRY_VERIFY(leave && leave->isVisible());
+        QTest::mouseClick(leave, Qt::LeftButton);
+        QTRY_VERIFY(open.bench.session().lesson.empty() && open.bench.capture());
+        QVERIFY(open.bench.session().panes == before.panes && open.bench.session().layer == before.layer &&
+                open.bench.session().layout == before.layout && open.window.windowTitle().contains("work"));
+        QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier);
+        QTRY_VERIFY(!open.bench.session().lesson.empty());
+        QCOMPARE(open.stored(), LayerIndex(2));
+    }
+
+    void closingTheWindowAsksForUnsavedFiles() {
+        ChangedSession open;
+        answer(QMessageBox::Cancel);
+        QVERIFY(!open.window.close());
+        QCOMPARE(open.stored(), LayerIndex(2));
+        answer(QMessageBox::Save);
+        QVERIFY(open.window.close());
         QCOMPARE(open.stored(), LayerIndex(4));
     }
 
     void aSessionThatCannotBeWrittenIsSaidAndCanBeLeft() {
         ChangedSession open;
         QVERIFY(QDir(open.folder.filePath("own")).removeRecursively());
+        answer(QMessageBox::Save);
         QVERIFY(!open.window.close());
         QVERIFY(open.window.isVisible());
-        QTRY_VERIFY(open.offer());
-        QVERIFY(open.window.notices().messages().join(' ').contains("work.kvscope"));
+        QTRY_VERIFY(open.window.notices().messages().join(' ').contains("work.kvscope"));
         QCOMPARE(open.bench.session().layer, LayerIndex(4)); // nothing is lost meanwhile
-        QTest::mouseClick(open.offer(), Qt::LeftButton);
-        QTRY_VERIFY(!open.window.isVisible());
+        answer(QMessageBox::Discard);
+        QVERIFY(open.window.close());
+    }
+
+    void aSessionWhoseCaptureIsGoneIsGivenAnother() {
+        ChangedSession open;
+        Session session = readSession(open.path.toStdString());
+        session.capturePath = open.folder.filePath("gone.h5").toStdString();
+        const QString path = open.folder.filePath("lost.kvscope");
+        writeSession(path.toStdString(), session);
+        open.window.openPath(path);
+        QTRY_VERIFY(open.offer("Locate…"));
+        QVERIFY(open.window.notices().messages().join(' ').contains("gone.h5"));
+        answerFileDialog(QString::fromStdString(kSample));
+        QTest::mouseClick(open.offer("Locate…"), Qt::LeftButton);
+        QTRY_VERIFY(open.window.windowTitle().contains("lost"));
+        QVERIFY(open.bench.session().layer == LayerIndex(2) && open.bench.session().capturePath == kSample);
     }
 
     void saveAsThatFailsLeavesTheSessionItsFile() {
@@ -156,7 +227,7 @@ private slots:
         QTRY_VERIFY(!open.bench.session().lesson.empty());
         open.bench.change([](Session& s) { s.seed = 7; }, "Seed");
         answerFileDialog(kLesson);
-        agreeToReplace();
+        answer(QMessageBox::Yes);
         QTest::keyClick(&open.window, Qt::Key_S, Qt::ControlModifier | Qt::ShiftModifier);
         QTRY_VERIFY(open.window.notices().messages().join(' ').contains("choose another name"));
         const QByteArray after = contentOf(kLesson);

@@ -12,6 +12,8 @@
 #include <QFile>
 #include <QFileDialog>
 #include <QFileInfo>
+#include <QMessageBox>
+#include <QPushButton>
 #include <QSettings>
 
 namespace kvscope {
@@ -20,6 +22,7 @@ namespace {
 
 constexpr int kRecentFiles = 10;
 constexpr const char* kRecentKey = "recentFiles";
+constexpr const char* kCaptureFilter = "Captures and tensors (*.h5 *.hdf5 *.safetensors *.npz);;All files (*)";
 constexpr std::chrono::milliseconds kSlowOpening{500};
 
 bool isInstalledLesson(const QString& path) {
@@ -45,6 +48,7 @@ FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* pa
       m_openingSoon(workbench.clock().makeTimer([this] { showOpening(); })) {
     connect(&m_workbench, &Workbench::captureChanged, this, &FileActions::watchCapture);
     connect(&m_workbench, &Workbench::failed, this, &FileActions::report);
+    connect(&m_workbench, &Workbench::carriedOver, this, &FileActions::sayCarried);
     connect(&m_workbench, &Workbench::openingChanged, this, &FileActions::followOpening);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int pane) {
         // Numbers are read with their layer, so errors in the file appear late; they are reported once for all panes.
@@ -85,40 +89,45 @@ void FileActions::open(const QString& path) {
     m_notices.dismiss("error");
     const bool isSession = isSessionFile(absolute.toStdString());
     if (!isSession && QFile::exists(absolute) && looksLikeRecordedList(absolute)) return addRecorded(absolute);
-    leaveSession([this, absolute, isSession] {
-        if (isSession) return openSession(absolute);
-        m_sessionPath.clear();
-        emit sessionFileChanged();
-        m_workbench.openCapture(absolute.toStdString());
-    });
+    m_notices.dismiss("carried");
+    if (isSession) return openSession(absolute);
+    m_workbench.openCapture(absolute.toStdString());
 }
 
-bool FileActions::mayLeave(std::function<void()> on) {
-    if (m_sessionPath.isEmpty() || m_workbench.history().isSaved()) return true;
+bool FileActions::mayClose() {
+    const auto unsaved = m_workbench.history().unsaved();
+    if (unsaved.empty()) return true;
+    QStringList names;
+    for (const auto& [path, session] : unsaved) names << QFileInfo(fromUtf8(path)).fileName();
+    QMessageBox box(QMessageBox::Question, tr("KVScope"), tr("Save the changes of %1?").arg(names.join(tr(" and "))),
+                    QMessageBox::Save | QMessageBox::Discard | QMessageBox::Cancel, m_window);
+    box.button(QMessageBox::Discard)->setText(tr("Close without saving"));
+    const int answer = box.exec();
+    if (answer != QMessageBox::Save) return answer == QMessageBox::Discard;
     try {
-        writeSession(m_sessionPath.toStdString(), m_workbench.session());
-        m_workbench.markSaved();
-        return true;
+        for (const auto& [path, session] : unsaved) writeSession(path, session);
     } catch (const Error& error) {
-        m_notices.show("error", NoticeStrip::Tone::Error, fromUtf8(error.what()), tr("Go on without saving"),
-                       [this, on = std::move(on)] {
-                           m_workbench.markSaved(); // the changes are discarded
-                           on();
-                       });
+        report(fromUtf8(error.what()));
         return false;
     }
-}
-
-void FileActions::leaveSession(const std::function<void()>& then) {
-    if (mayLeave(then)) then();
+    return true;
 }
 
 void FileActions::closeCapture() {
-    leaveSession([this] {
-        m_sessionPath.clear();
-        emit sessionFileChanged();
-        m_workbench.closeCapture();
-    });
+    m_notices.dismiss("carried");
+    m_workbench.closeCapture();
+}
+
+void FileActions::startAfresh() {
+    m_notices.dismiss("carried");
+    if (m_workbench.capture()) m_workbench.openAfresh(m_workbench.session().capturePath);
+}
+
+void FileActions::sayCarried(const std::vector<std::string>& adapted) {
+    QString text = tr("%1 is shown with the policies and settings of before.")
+                       .arg(QFileInfo(fromUtf8(m_workbench.session().capturePath)).fileName());
+    for (const std::string& sentence : adapted) text += " " + fromUtf8(sentence);
+    m_notices.show("carried", NoticeStrip::Tone::Notice, text, tr("Start afresh"), [this] { startAfresh(); });
 }
 
 void FileActions::openBeside(const QString& path) {
@@ -134,20 +143,31 @@ void FileActions::openSession(const QString& path) {
         Session session = readSession(path.toStdString());
         const bool isLesson = !session.lesson.empty();
         if (isLesson) {
-            const LookState& now = m_workbench.session().look;
-            session.look.theme = now.theme;
-            session.look.scale = now.scale;
-            session.look.compact = now.compact;
+            keepInterface(session, m_workbench.session());
         } else {
             remember(path);
         }
-        m_sessionPath = isLesson ? QString() : path; // a lesson is saved under another name
-        emit sessionFileChanged();
         const std::string capture = session.capturePath;
-        m_workbench.openCapture(capture, std::move(session));
+        if (!QFile::exists(fromUtf8(capture))) return offerToLocate(path, std::move(session));
+        // A lesson is saved under another name.
+        m_workbench.openCapture(capture, std::move(session), isLesson ? std::string() : path.toStdString());
     } catch (const Error& error) {
         report(fromUtf8(error.what()));
     }
+}
+
+void FileActions::offerToLocate(const QString& path, Session session) {
+    m_notices.show("error", NoticeStrip::Tone::Error,
+                   tr("The capture of %1 is not where the session names it: %2")
+                       .arg(QFileInfo(path).fileName(), fromUtf8(session.capturePath)),
+                   tr("Locate…"), [this, path, session = std::move(session)]() mutable {
+                       const QString found = QFileDialog::getOpenFileName(m_window, tr("Locate the capture"),
+                                                                          QFileInfo(path).path(), kCaptureFilter);
+                       if (found.isEmpty()) return;
+                       session.capturePath = found.toStdString();
+                       m_workbench.openCapture(found.toStdString(), session,
+                                               session.lesson.empty() ? path.toStdString() : std::string());
+                   });
 }
 
 void FileActions::addRecorded(const QString& path) {
@@ -188,7 +208,9 @@ void FileActions::reload() {
     if (m_workbench.capture()) m_workbench.openCapture(m_workbench.session().capturePath);
 }
 
-bool FileActions::save() { return m_sessionPath.isEmpty() ? saveAs() : saveTo(m_sessionPath); }
+bool FileActions::save() { return sessionPath().isEmpty() ? saveAs() : saveTo(sessionPath()); }
+
+QString FileActions::sessionPath() const { return fromUtf8(m_workbench.history().file()); }
 
 bool FileActions::saveTo(const QString& path) {
     if (isInstalledLesson(path)) {
@@ -201,9 +223,7 @@ bool FileActions::saveTo(const QString& path) {
         report(fromUtf8(error.what()));
         return false;
     }
-    m_sessionPath = path;
-    emit sessionFileChanged();
-    m_workbench.markSaved();
+    m_workbench.markSaved(path.toStdString());
     remember(path);
     return true;
 }
@@ -225,7 +245,7 @@ void FileActions::watchCapture() {
     if (!m_workbench.capture()) return;
     const QString path = fromUtf8(m_workbench.capture()->info().path);
     m_watcher.addPaths({path, QFileInfo(path).path()});
-    if (m_sessionPath.isEmpty()) remember(path);
+    if (sessionPath().isEmpty()) remember(path);
 }
 
 void FileActions::remember(const QString& path) {

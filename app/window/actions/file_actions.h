@@ -6,8 +6,9 @@
 #include <QObject>
 #include <QStringList>
 
-#include <functional>
 #include <memory>
+#include <string>
+#include <vector>
 
 class QWidget;
 
@@ -33,23 +34,23 @@ public:
     void reload();
     bool save(); ///< to the session's file, asking for one the first time; false when cancelled or failed
     bool saveAs();
-    /// Whether the current session may be closed: a session with a file is saved first. If saving fails, a notice
-    /// offers to discard the changes and call `on`.
-    bool mayLeave(std::function<void()> on);
+    /// Whether the window may be closed: asks for each session file whose changes are not saved.
+    bool mayClose();
     void closeCapture();
-    QString sessionPath() const { return m_sessionPath; }
+    void startAfresh();          ///< the open capture with its first session
+    QString sessionPath() const; ///< empty: never saved
 
     QStringList recent() const; ///< newest first, at most ten
     void clearRecent();
 
 signals:
     void recentChanged();
-    void sessionFileChanged();              ///< its path
     void besideWanted(const QString& path); ///< a second window with this file
 
 private:
     void openSession(const QString& path);
-    void leaveSession(const std::function<void()>& then);
+    void offerToLocate(const QString& path, Session session); ///< a session whose capture is gone
+    void sayCarried(const std::vector<std::string>& adapted);
     bool saveTo(const QString& path);
     void addRecorded(const QString& path);
     void remember(const QString& path);
@@ -64,7 +65,6 @@ private:
     QWidget* m_window;
     QFileSystemWatcher m_watcher;
     std::unique_ptr<Clock::Timer> m_openingSoon; ///< delays the "opening" notice, which fast opening does not need
-    QString m_sessionPath;
 };
 
 } // namespace kvscope

@@ -81,6 +81,7 @@ void WindowActions::addFileActions() {
     add("open", tr("&Open…"), {QKeySequence("Ctrl+O")}, [this] { m_files.openWithDialog(); });
     add("openBeside", tr("Open &beside…"), {QKeySequence("Ctrl+Shift+O")}, [this] { m_files.openBesideWithDialog(); });
     add("reload", tr("&Reload"), {QKeySequence("F5")}, [this] { m_files.reload(); });
+    add("afresh", tr("Start a&fresh"), {}, [this] { m_files.startAfresh(); });
     add("save", tr("&Save session"), {QKeySequence("Ctrl+S")}, [this] { m_files.save(); });
     add("saveAs", tr("Save session &as…"), {QKeySequence("Ctrl+Shift+S")}, [this] { m_files.saveAs(); });
     add("addRecorded", tr("Add a recorded &list…"), {}, [this] { m_files.addRecordedWithDialog(); });
@@ -186,7 +187,8 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     };
     QMenu* file = fill(bar->addMenu(tr("&File")), {"open", "openBeside"});
     m_recent = file->addMenu(tr("Open &recent"));
-    fill(file, {"reload", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "-", "close", "quit"});
+    fill(file,
+         {"reload", "afresh", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "-", "close", "quit"});
     fill(bar->addMenu(tr("&Edit")), {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext",
                                      "selectNeedle", "selectionBack", "selectionForward", "lasso", "clear"});
     QMenu* views = bar->addMenu(tr("&View"));
