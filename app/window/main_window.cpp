@@ -42,13 +42,15 @@
 #include <QToolBar>
 #include <QVBoxLayout>
 
+#include <algorithm>
 #include <utility>
 
 namespace kvscope {
 
 namespace {
 
-constexpr const char* kGeometryKey = "window/geometry";
+constexpr const char *kGeometryKey = "window/geometry", *kThemeKey = "window/theme", *kScaleKey = "window/scale",
+                     *kCompactKey = "window/compact", *kLayoutKey = "window/layout";
 
 } // namespace
 
@@ -60,6 +62,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     m_notices = new NoticeStrip;
     m_engines = new EngineController(m_workbench, *m_notices, this);
     m_files = new FileActions(m_workbench, *m_notices, this);
+    recallInterface();
     addDocks();
     m_steps = new StepDriver(m_workbench);
     m_steps->setParent(this);
@@ -74,7 +77,6 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     connect(&m_workbench, &Workbench::captureChanged, this, &MainWindow::followTitle);
     connect(&m_workbench, &Workbench::cursorChanged, this, &MainWindow::followTitle);
     connect(&m_workbench, &Workbench::rangeChanged, this, &MainWindow::followTitle);
-    connect(m_files, &FileActions::sessionFileChanged, this, &MainWindow::followTitle);
     connect(m_files, &FileActions::besideWanted, this, &MainWindow::besideWanted);
     connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);
     connect(&systemTheme(), &SystemTheme::motionChanged, this, &MainWindow::followMotion);
@@ -109,6 +111,32 @@ void MainWindow::addDocks() {
     m_rail->toggleViewAction()->setVisible(false);
 }
 
+void MainWindow::recallInterface() {
+    if (!m_workbench.session().capturePath.empty()) return;
+    const QSettings settings;
+    const auto word = [&](const char* key, int fallback, int last) {
+        return std::clamp(settings.value(key, fallback).toInt(), 0, last);
+    };
+    Session session = m_workbench.session();
+    session.look.theme = static_cast<ThemeChoice>(word(kThemeKey, 0, static_cast<int>(ThemeChoice::Dark)));
+    session.layout = static_cast<WindowLayout>(
+        word(kLayoutKey, static_cast<int>(session.layout), static_cast<int>(WindowLayout::WholeModel)));
+    session.look.compact = settings.value(kCompactKey).toBool();
+    const double scale = settings.value(kScaleKey, 1).toDouble();
+    if (std::find(kInterfaceScales.begin(), kInterfaceScales.end(), scale) != kInterfaceScales.end())
+        session.look.scale = scale;
+    m_workbench.startWith(std::move(session));
+}
+
+void MainWindow::rememberInterface() const {
+    const Session& session = m_workbench.session();
+    QSettings settings;
+    settings.setValue(kThemeKey, static_cast<int>(session.look.theme));
+    settings.setValue(kScaleKey, session.look.scale);
+    settings.setValue(kCompactKey, session.look.compact);
+    if (session.lesson.empty()) settings.setValue(kLayoutKey, static_cast<int>(session.layout)); // a lesson has its own
+}
+
 void MainWindow::followLook() {
     const Session& session = m_workbench.session();
     makeRoomFor(session.look.scale);
@@ -138,7 +166,9 @@ void MainWindow::sayScale(double scale) {
 
 void MainWindow::makeRoomFor(double scale) {
     if (std::exchange(m_scaleAsked, scale) == scale || isMaximized() || isFullScreen()) return;
-    resize(size().expandedTo(leastWindow(scale)).boundedTo(size().expandedTo(screen()->availableSize())));
+    if (size() != m_grownTo) m_ownSize = size(); // else it was a larger scale that made the window larger
+    m_grownTo = m_ownSize.expandedTo(leastWindow(scale)).boundedTo(m_ownSize.expandedTo(screen()->availableSize()));
+    resize(m_grownTo);
 }
 
 void MainWindow::followMotion() {
@@ -277,13 +307,13 @@ void MainWindow::changeEvent(QEvent* event) {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-    // A session with a file is saved when the window closes, without a question.
-    if (!m_files->mayLeave([this] { close(); })) {
+    if (!m_files->mayClose()) {
         event->ignore();
         return;
     }
     m_docks->remember();
     QSettings().setValue(kGeometryKey, saveGeometry());
+    rememberInterface();
     event->accept();
 }
 

@@ -5,6 +5,7 @@
 #include "app/window/style/appearance.h"
 
 #include <QChildEvent>
+#include <QLayout>
 #include <QMainWindow>
 #include <QMouseEvent>
 #include <QSettings>
@@ -37,6 +38,9 @@ const char* wordOf(WindowLayout layout) {
 DockLayout::DockLayout(QMainWindow& window) : QObject(&window), m_window(window) {
     m_window.setDockOptions(QMainWindow::AllowNestedDocks | QMainWindow::AllowTabbedDocks);
     m_window.installEventFilter(this);
+    // While docks change places, their widths add up to more than the window's; it must not grow for that.
+    m_window.layout()->setSizeConstraint(QLayout::SetNoConstraint);
+    m_window.setMinimumSize(leastWindow(1));
     m_window.setTabPosition(Qt::AllDockWidgetAreas, QTabWidget::North);
     for (const auto& [corner, area] : {std::pair{Qt::TopLeftCorner, Qt::LeftDockWidgetArea},
                                        {Qt::BottomLeftCorner, Qt::LeftDockWidgetArea},
@@ -52,9 +56,9 @@ bool DockLayout::eventFilter(QObject* watched, QEvent* event) {
             bar->setElideMode(Qt::ElideNone);
             bar->setDrawBase(false);
         }
-    // A press where no child widget lies is on a separator.
-    if (event->type() == QEvent::MouseButtonPress &&
-        !m_window.childAt(static_cast<QMouseEvent*>(event)->position().toPoint()))
+    // Qt shows a split cursor over its separators.
+    const Qt::CursorShape cursor = m_window.cursor().shape();
+    if (event->type() == QEvent::MouseButtonPress && (cursor == Qt::SplitHCursor || cursor == Qt::SplitVCursor))
         m_byHand = true;
     return QObject::eventFilter(watched, event);
 }
@@ -93,6 +97,12 @@ void DockLayout::arrange(WindowLayout layout) {
     if (m_window.restoreState(QSettings().value(settingsKey()).toByteArray(), kStateVersion))
         m_inFront.clear(); // restored tabs keep their order
     shareSpace();
+    foldToFit();
+}
+
+void DockLayout::foldToFit() {
+    for (const char* id : {"capture", "panes", "lessons", "why", "fidelity", "explanation", "parameters"})
+        if (m_window.layout()->minimumSize().width() > m_window.width()) dock(id)->hide();
 }
 
 void DockLayout::remember() {

@@ -50,6 +50,7 @@ private:
     static constexpr int kTabs = 26; ///< logical height of a row of tabs, which Qt counts to the docks under it
     QString settingsKey() const;
     void present(PanelDock* dock);
+    void foldToFit(); ///< hides panels, from the left, until the rest fits into the window's width
     void arrangeByDefault();
     void arrangePanes(); ///< Explore head, Compare policies
     void arrangeTeach();
