@@ -35,6 +35,7 @@ struct Group {
     std::vector<std::vector<MeasureValues>> measures;
     std::string spec;
     bool overSeeds = false;   ///< columns for the spread over seeds
+    bool draws = false;       ///< the policy reads the seed, or the list may come from one that does
     std::optional<Work> work; ///< of the choice, where it was counted
 };
 
@@ -52,11 +53,14 @@ double valueFor(const MeasureValues& values, int queryHead, int kvHead) {
     }
 }
 
-/// Over the seeds.
+/// Over the seeds. A policy that draws nothing has the same number under all of them and so a deviation of 0; that of a
+/// policy that draws is unknown (NaN) from one seed, and so is that of a recorded list, which may have been drawn.
 template <class Value> Summary overSeeds(const Row& row, Value value) {
     std::vector<double> values;
     for (std::size_t i = 0; i < row.group.results.size(); ++i) values.push_back(value(i));
-    return summaryOf(values);
+    Summary summary = summaryOf(values);
+    if (!row.group.draws && summary.count == 1) summary.deviation = 0;
+    return summary;
 }
 
 double keptOf(const RunResult& result, int kvHead) {
@@ -122,7 +126,8 @@ public:
         m_random.addTo(*m_command);
         m_command->add_option(
             "--seeds", m_seeds,
-            "like 0-9: mean and standard deviation over seeds, for policies that draw random numbers");
+            "like 0-9: mean and standard deviation (ID_std) over seeds, for policies that draw random numbers; one "
+            "seed has no deviation, a policy that draws nothing has 0");
         m_command->add_flag("--work", m_work,
                             "count the operations and bytes of each choice: it is made once more, from nothing");
         m_command->add_option("--selection", m_selections, "a recorded list instead of a policy; may be repeated")
@@ -167,8 +172,8 @@ private:
         Group group;
         group.spec = specText(request);
         group.overSeeds = !m_seeds.empty();
-        const bool draws = !request.recorded && policyById(request.policy.policy).card().usesSeed;
-        const std::size_t count = draws && !seeds.empty() ? seeds.size() : 1;
+        group.draws = request.recorded || policyById(request.policy.policy).card().usesSeed;
+        const std::size_t count = group.draws && !request.recorded && !seeds.empty() ? seeds.size() : 1;
         for (std::size_t i = 0; i < count; ++i) {
             if (!seeds.empty() && !request.recorded) request.seed = static_cast<std::uint64_t>(seeds[i]);
             const Checkpoint part = progress.step(i, count);

@@ -96,15 +96,17 @@ Summary summaryOf(std::span<const double> numbers) {
     double squares = 0;
     for (const double number : numbers)
         squares += std::isnan(number) ? 0 : (number - summary.mean) * (number - summary.mean);
-    summary.deviation = summary.count > 1 ? std::sqrt(squares / static_cast<double>(summary.count - 1)) : 0;
+    summary.deviation = summary.count > 1 ? std::sqrt(squares / static_cast<double>(summary.count - 1)) : kNaN;
     return summary;
 }
 
 Summary merged(const Summary& a, const Summary& b) {
     if (a.count == 0 || b.count == 0) return a.count == 0 ? b : a;
     const auto n = static_cast<double>(a.count), m = static_cast<double>(b.count), apart = b.mean - a.mean;
-    const double squares =
-        (n - 1) * a.deviation * a.deviation + (m - 1) * b.deviation * b.deviation + apart * apart * n * m / (n + m);
+    const auto within = [](const Summary& s) {
+        return s.count < 2 ? 0 : static_cast<double>(s.count - 1) * s.deviation * s.deviation;
+    };
+    const double squares = within(a) + within(b) + apart * apart * n * m / (n + m);
     return {a.count + b.count, a.mean + apart * m / (n + m), std::sqrt(squares / (n + m - 1))};
 }
 

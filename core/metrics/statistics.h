@@ -14,7 +14,7 @@ namespace kvscope {
 struct Summary {
     std::int64_t count = 0;
     double mean = 0;
-    double deviation = 0; ///< sample standard deviation, divisor count - 1; 0 for one number
+    double deviation = 0; ///< sample standard deviation, divisor count - 1; NaN below two numbers
     /// 1.96 deviation / sqrt(count): half the 95 % confidence interval of the mean for large counts (BalanceKV Table
     /// 3). NaN below two numbers, which have no interval.
     double halfInterval() const;

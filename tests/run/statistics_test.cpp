@@ -122,6 +122,7 @@ private slots:
         QVERIFY(std::isnan(summaryOf({}).mean) && std::isnan(summaryOf({}).studentHalfInterval()));
         const Summary one = summaryOf(std::vector<double>{3});
         QVERIFY(one.mean == 3 && std::isnan(one.studentHalfInterval()) && std::isnan(one.halfInterval()));
+        QVERIFY(std::isnan(one.deviation) && std::isnan(summaryOf({}).deviation)); // unknown, which 0 would deny
     }
 
     // {1, 3} and {8}: mean 4, squares 9 + 1 + 16, deviation sqrt(13).

@@ -66,14 +66,14 @@ def summary(trials: list[Row]) -> list[Row]:
 def _results(rows: list[Row]) -> Row:
     nll, full = ([float(row[name]) for row in rows] for name in ("nll", "nll_full"))
     rises = [pruned - whole for pruned, whole in zip(nll, full, strict=True)]
-    deviation = statistics.stdev(rises) if len(rises) > 1 else 0.0
+    deviation = f"{statistics.stdev(rises):.4f}" if len(rises) > 1 else ""
     return {
         "prompts": str(len(rows)),
         "kept": f"{statistics.fmean(float(row['kept']) for row in rows):.4f}",
         "right": str(sum(int(row["right"]) for row in rows)),
         "nll": f"{statistics.fmean(nll):.4f}",
         "nll_full": f"{statistics.fmean(full):.4f}",
-        "rise_sd": f"{deviation:.4f}",
+        "rise_sd": deviation,
     }
 
 
@@ -112,16 +112,18 @@ def rise(cells: list[Row]) -> str:
     """`1.58 ± 0.31`: by how many nats a token the loss is above the full cache's, with its 95 % interval's half width.
 
     The mean over the prompts. Lengths and depths are chosen, not drawn: the interval comes from the prompts within
-    each, with Welch and Satterthwaite's degrees of freedom.
+    each, with Welch and Satterthwaite's degrees of freedom; no interval where one of them has a single prompt.
     """
     counts = [int(cell["prompts"]) for cell in cells]
     total = sum(counts)
     rises = [float(cell["nll"]) - float(cell["nll_full"]) for cell in cells]
-    mean = sum(n * part for n, part in zip(counts, rises, strict=True)) / total
+    mean = round(sum(n * part for n, part in zip(counts, rises, strict=True)) / total, 2) + 0.0  # never -0.00
+    if min(counts) < 2:
+        return f"{mean:.2f}"
     parts = [n * (float(cell["rise_sd"]) / total) ** 2 for n, cell in zip(counts, cells, strict=True)]
     spread = sum(part * part / (n - 1) for n, part in zip(counts, parts, strict=True))
     half = student(sum(parts) ** 2 / spread) * math.sqrt(sum(parts)) if spread > 0 else 0.0
-    return f"{round(mean, 2) + 0.0:.2f} ± {half:.2f}"  # + 0.0: never -0.00
+    return f"{mean:.2f} ± {half:.2f}"
 
 
 def mcnemar(only_first: int, only_second: int) -> float:

@@ -154,6 +154,8 @@ def test_the_interval_of_a_rise_is_of_the_prompts_within_cells() -> None:
     assert tables.rise(cells) == expected
     apart = [c | {"nll": str(float(c["nll"]) + 50 * (c["tokens"] == "16"))} for c in cells]
     assert tables.rise(apart).split("±")[1] == expected.split("±")[1]  # lengths are chosen, not drawn
+    single = [c | {"prompts": "1", "rise_sd": ""} for c in cells]
+    assert tables.rise(single) == "4.80"  # one prompt a cell has no interval
 
 
 def test_the_manual_shows_the_stored_numbers() -> None:
