@@ -251,7 +251,9 @@ std::vector<MeasureEntry> attentionMeasures() {
         {{"denominator_error", "Denominator error", "", "|τ̂ − τ| / τ with τ = Σ_i e^{logit}.", PerQuery},
          denominatorError},
         {{"retained_mass", "Retained attention mass", "",
-          "Σ of p_ji over the tokens that are left, and over an attention sink.", PerQuery, LargerIsBetter},
+          "Σ of p_ji over what j still attends to: kept tokens, all from the cut to j, which nothing evicts, and an "
+          "attention sink. Not 0 where nothing is kept. ‖z − a‖ = (1 − it) · ‖evicted tokens' output − z‖.",
+          PerQuery, LargerIsBetter},
          retainedMass},
         {{"largest_loss", "Largest lost token", "",
           "The largest mean attention of the evaluation queries on any evicted token.", PerQueryHead},

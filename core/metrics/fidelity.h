@@ -16,10 +16,12 @@ class Engine;
 struct Fidelity {
     TokenIndex firstQuery = 0; ///< queries [firstQuery, firstQuery + queryCount) were used
     std::int64_t queryCount = 0;
-    bool seenQueries = false;             ///< cut "none": the queries were visible to the policy
-    HostTensor outputError;               ///< [Hq, w] ||z - a|| / ||a||, NaN where skipped
-    HostTensor retainedMass;              ///< [Hq, w] share of the causal attention on kept tokens and on [cut, j], NaN
-                                          ///< where a query sees nothing that is left
+    bool seenQueries = false; ///< cut "none": the queries were visible to the policy
+    HostTensor outputError;   ///< [Hq, w] ||z - a|| / ||a||, NaN where skipped
+    /// [Hq, w] share m of the causal attention on kept tokens, on [cut, j] and on an attention sink: on all that z is
+    /// computed from, so that ||z - a|| = (1 - m) ||output over the evicted tokens - z|| without weights or moved
+    /// positions. NaN where a query sees nothing that is left.
+    HostTensor retainedMass;
     std::vector<double> meanOutputError;  ///< [Hq] over the queries that count; NaN when none does
     std::vector<double> meanRetainedMass; ///< [Hq]
     std::int64_t skipped = 0;             ///< (query head, query) pairs with ||a|| < 1e-12 or no visible kept token
