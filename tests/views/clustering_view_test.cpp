@@ -169,6 +169,12 @@ private slots:
             std::nth_element(distances.begin(), distances.begin() + std::ssize(distances) / 2, distances.end());
             QVERIFY(std::abs(curve.median / distances[distances.size() / 2] - 1) < 0.02);
         }
+        ViewInput input = inputFor("keydiff@0.1", options);
+        QVERIFY(m_view.finding(input, options).find("At 0.8 of the sampled median distance") != std::string::npos);
+        QCOMPARE(m_view.table(input, options).cell(0, 4), std::string("512 sampled rows"));
+        ClusteringData whole = *data;
+        whole.medianRows = whole.cut;
+        QCOMPARE(medianWords(whole), std::string("median distance"));
     }
 
     void theCoveringRadiusIsTheDistanceOfTheFarthestKey() {
@@ -311,7 +317,7 @@ private slots:
             {"sizes", {"Radius max ‖k − x‖", "δ = ", "Tokens of the cluster"}},
             {"reservoir", {"Cluster, in order of birth", "M: value reservoir"}},
             {"sampling", {"degrees of freedom", "s ‖v‖²/μ, ± 2σ"}},
-            {"delta", {"δ / median distance", "keys before RoPE", "values"}},
+            {"delta", {"δ / sampled median distance", "keys before RoPE", "values"}},
             {"radius", {"Greedy centres k", "Covering radius"}}};
         for (const auto& [picture, sentences] : wanted) {
             const ParameterValues options = optionsWith({{"picture", picture}});

@@ -30,7 +30,8 @@ PlotFrame ClusteringPainter::delta(const Box& area) {
             high = std::max(high, relative ? radius : radius * curve.median);
         }
     if (!(high > low)) low = 0, high = std::max(1.0, high);
-    const SubPlot plot(m_viewport, area, {low, high, AxisScale::Linear, relative ? "δ / median distance" : "Radius δ"},
+    const SubPlot plot(m_viewport, area,
+                       {low, high, AxisScale::Linear, relative ? "δ / " + medianWords(m_data) : "Radius δ"},
                        {0.8, 1.3 * static_cast<double>(m_data.most), AxisScale::Logarithmic, "Clusters m"});
     plot.open(m_builder, m_theme);
     for (std::size_t i = 0; i < m_data.curves.size(); ++i) {

@@ -24,16 +24,22 @@ struct ClusteringData : ViewData {
     /// Clusters of a stream against its radius.
     struct RadiusCurve {
         std::string source;                 ///< "keys", "keys before RoPE", "values"
-        double median = 0;                  ///< of the pairwise distances
+        double median = 0;                  ///< of the distances between `medianRows` of the vectors
         std::vector<double> radius;         ///< ascending, in units of the median
         std::vector<std::int64_t> clusters; ///< of them; 0: more than `most`
     };
     std::vector<RadiusCurve> curves; ///< for the picture "delta"
+    std::int64_t medianRows = 0;     ///< sampled evenly spaced; `cut` of them: all
     std::int64_t most = 0;           ///< clusters beyond which the count stops
 
     /// The farthest-first walk beyond the budget, for the picture "radius".
     std::vector<TokenIndex> coverOrder;
     std::vector<double> coverRadius;
 };
+
+/// The unit of radii, which says where it rests on a sample.
+inline std::string medianWords(const ClusteringData& data) {
+    return data.medianRows < data.cut ? "sampled median distance" : "median distance";
+}
 
 } // namespace kvscope

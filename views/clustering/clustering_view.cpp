@@ -14,31 +14,33 @@ namespace kvscope {
 namespace {
 
 ParameterTable makeOptions() {
-    return {choiceRow("picture", "Picture",
-                      {{"overview", "Overview", "clusters on two principal axes, m over time, sizes"},
-                       {"births", "m over time", "clusters opened while the stream is read"},
-                       {"sizes", "Sizes and radii", "tokens and width of every cluster"},
-                       {"reservoir", "Reservoirs", "what every slot holds, and how old it is"},
-                       {"sampling", "Sampling", "realised against ideal counts of the value reservoir"},
-                       {"delta", "m against δ", "clusters at other radii: keys, keys before RoPE, values"},
-                       {"radius", "Radius against k", "covering radius of k greedy centres"}},
-                      Stage::Features, "Which plot. The last two need no policy.",
-                      "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1"),
-            choiceRow("balls", "Circles",
-                      {{"plane", "Members in the plane", "as far as its members lie in this plane"},
-                       {"head", "Radius in the head",
-                        "max ‖k − x‖, which holds all its members: in many dimensions most of the picture"},
-                       {"none", "None", "representatives alone"}},
-                      Stage::Select, "What is drawn around a representative in the overview.", "SubGen Algorithm 1"),
-            flagRow("tint", "Voronoi tint", false, Stage::Select,
-                    "Tints the overview's plane by the representative or centre that is nearest in it, which need not "
-                    "be the nearest in the head.",
-                    "SubGen Fig. 1"),
-            choiceRow("delta_scale", "δ in",
-                      {{"relative", "Median distances",
-                        "of the pairwise distances of the same vectors, so that keys and values compare"},
-                       {"absolute", "Own units", "as the policy takes it"}},
-                      Stage::Select, "Unit of the radius in the picture m against δ.", "this program's")};
+    return {
+        choiceRow("picture", "Picture",
+                  {{"overview", "Overview", "clusters on two principal axes, m over time, sizes"},
+                   {"births", "m over time", "clusters opened while the stream is read"},
+                   {"sizes", "Sizes and radii", "tokens and width of every cluster"},
+                   {"reservoir", "Reservoirs", "what every slot holds, and how old it is"},
+                   {"sampling", "Sampling", "realised against ideal counts of the value reservoir"},
+                   {"delta", "m against δ", "clusters at other radii: keys, keys before RoPE, values"},
+                   {"radius", "Radius against k", "covering radius of k greedy centres"}},
+                  Stage::Features, "Which plot. The last two need no policy.",
+                  "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1"),
+        choiceRow("balls", "Circles",
+                  {{"plane", "Members in the plane", "as far as its members lie in this plane"},
+                   {"head", "Radius in the head",
+                    "max ‖k − x‖, which holds all its members: in many dimensions most of the picture"},
+                   {"none", "None", "representatives alone"}},
+                  Stage::Select, "What is drawn around a representative in the overview.", "SubGen Algorithm 1"),
+        flagRow("tint", "Voronoi tint", false, Stage::Select,
+                "Tints the overview's plane by the representative or centre that is nearest in it, which need not "
+                "be the nearest in the head.",
+                "SubGen Fig. 1"),
+        choiceRow("delta_scale", "δ in",
+                  {{"relative", "Median distances",
+                    "of the distances between 512 of the same vectors, sampled evenly spaced, so that keys and values "
+                    "compare"},
+                   {"absolute", "Own units", "as the policy takes it"}},
+                  Stage::Select, "Unit of the radius in the picture m against δ.", "this program's")};
 }
 
 /// The overview: clusters on the left, two plots stacked on the right; in little room the clusters alone.
@@ -71,7 +73,7 @@ PlotFrame drawPicture(ClusteringPainter& painter, const ClusteringData& data, co
 }
 
 std::string deltaFinding(const ClusteringData& data) {
-    std::vector<std::string> parts; // how many clusters at 0.8 median distances
+    std::vector<std::string> parts; // how many clusters at 0.8 of the median distance
     for (const auto& curve : data.curves)
         for (std::size_t i = 0; i < curve.radius.size(); ++i)
             if (std::abs(curve.radius[i] - 0.8) < 1e-9)
@@ -79,7 +81,7 @@ std::string deltaFinding(const ClusteringData& data) {
                                             curve.clusters[i] > 0 ? formatCount(curve.clusters[i])
                                                                   : "more than " + formatCount(data.most)));
     return parts.empty() ? "Counting clusters from wide to narrow radii"
-                         : fmt::format("At 0.8 median distances {} tokens fall into so many clusters: {}",
+                         : fmt::format("At 0.8 of the {} {} tokens fall into so many clusters: {}", medianWords(data),
                                        formatCount(data.cut), fmt::join(parts, ", "));
 }
 
@@ -194,7 +196,8 @@ std::vector<std::vector<std::string>> curveRows(const ClusteringData& data) {
         for (std::size_t i = 0; i < curve.radius.size(); ++i)
             rows.push_back({curve.source, fmt::format("{:.2f}", curve.radius[i]),
                             fmt::format("{:.6g}", curve.radius[i] * curve.median),
-                            curve.clusters[i] > 0 ? std::to_string(curve.clusters[i]) : fmt::format(">{}", data.most)});
+                            curve.clusters[i] > 0 ? std::to_string(curve.clusters[i]) : fmt::format(">{}", data.most),
+                            data.medianRows < data.cut ? fmt::format("{} sampled rows", data.medianRows) : "all rows"});
     return rows;
 }
 
@@ -242,7 +245,7 @@ public:
         std::vector<std::vector<std::string>> rows;
         if (picture == "delta") {
             if (data) rows = curveRows(*data);
-            return tableOf({"source", "radius_in_medians", "radius", "clusters"}, std::move(rows));
+            return tableOf({"source", "radius_in_medians", "radius", "clusters", "median_of"}, std::move(rows));
         }
         if (data && data->stream) {
             const StreamState state = streamState(*data->stream, input.cursor);

@@ -116,6 +116,7 @@ private:
         const std::pair<TensorRole, const char*> sources[] = {
             {TensorRole::Keys, "keys"}, {TensorRole::KeysPreRope, "keys before RoPE"}, {TensorRole::Values, "values"}};
         m_data.most = kMostClusters;
+        m_data.medianRows = std::min(m_data.cut, kSampledRows);
         for (std::size_t i = 0; const auto& [role, name] : sources) {
             const Checkpoint part = checkpoint.step(i++, std::size(sources));
             if (role == TensorRole::KeysPreRope && !request.capture->info().layerInfo(request.layer).hasRope)

@@ -14,7 +14,6 @@ namespace kvscope {
 
 namespace {
 
-constexpr std::int64_t kSampledKeys = 512;
 constexpr int kBisections = 12;
 
 /// Per head, an upper bound on the distance of two keys: twice the largest distance to the first key.
@@ -85,7 +84,7 @@ SubgenClusters searchRadii(const PolicyInput& input, std::int64_t most) {
 
 std::vector<double> distanceQuantiles(const Engine& engine, const Tensor& rows, double quantile) {
     const std::int64_t heads = rows.size(0), n = rows.size(1), d = rows.size(2);
-    const std::int64_t sampled = std::min(n, kSampledKeys);
+    const std::int64_t sampled = std::min(n, kSampledRows);
     RowPositions chosen(static_cast<std::size_t>(heads));
     for (auto& list : chosen)
         for (std::int64_t i = 0; i < sampled; ++i) list.push_back(static_cast<TokenIndex>(i * n / sampled));
