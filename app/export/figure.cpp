@@ -53,8 +53,8 @@ std::string factsOf(const ViewInput& input, const PaneData& pane) {
         facts =
             fmt::format("error {} · mass {} % · {}", formatFixed(meanErrorOf(result, *input.capture, input.kvHead), 3),
                         formatFixed(100 * meanMassOf(result, *input.capture, input.kvHead), 1), facts);
-    const auto needle = beforeCut(input, tokensOfKind(*input.capture, SegmentKind::Needle));
-    if (!needle.empty()) facts += fmt::format(" · needle {}/{}", keptAmong(input, pane, needle), needle.size());
+    const auto [hit, of] = keptAmong(input, pane, tokensOfKind(*input.capture, SegmentKind::Needle));
+    if (of > 0) facts += fmt::format(" · needle {}/{}", hit, of);
     return facts;
 }
 

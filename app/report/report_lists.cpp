@@ -29,7 +29,6 @@ const HeadSelection& shownHead(const ViewInput& input, const PaneData& pane) {
 }
 
 std::string paneTable(const ViewInput& input) {
-    const auto chosen = beforeCut(input, input.focus.selected);
     const auto cell = [&](std::int64_t row, int column) -> std::string {
         const PaneData& pane = input.panes[static_cast<std::size_t>(row)];
         const RunResult& result = *pane.result;
@@ -40,11 +39,14 @@ std::string paneTable(const ViewInput& input) {
         case 3: return result.fidelity ? number(meanErrorOf(result, *input.capture, input.kvHead), 4) : "–";
         case 4: return result.fidelity ? percent(meanMassOf(result, *input.capture, input.kvHead)) : "–";
         case 5: return fmt::format("{:.1f} KiB", static_cast<double>(storedBytes(result)) / 1024);
-        default: return fmt::format("{} of {}", keptAmong(input, pane, chosen), chosen.size());
+        default: {
+            const auto [hit, of] = keptAmong(input, pane, input.focus.selected);
+            return fmt::format("{} of {}", hit, of);
+        }
         }
     };
     std::vector<std::string> columns = {"pane", "kept", "of seen", "output error", "retained mass", "layer stores"};
-    if (!chosen.empty()) columns.push_back(selectionWord(input.focus) + " kept");
+    if (!beforeCut(input, input.focus.selected).empty()) columns.push_back(selectionWord(input.focus) + " kept");
     return htmlTable("Means over the query heads of the KV head shown", columns, std::ssize(input.panes), cell);
 }
 

@@ -64,7 +64,7 @@ private slots:
                 for (TokenIndex token = 0; token < 995; ++token) {
                     if (classes.names[classes.classOf[static_cast<std::size_t>(token)]] != table.cell(row, 0)) continue;
                     ++tokens;
-                    kept += keptAmong(input, input.panes[pane], {token}) > 0;
+                    kept += keptAmong(input, input.panes[pane], {token}).kept > 0;
                 }
                 QCOMPARE(std::stoi(table.cell(row, 1)), tokens);
                 QCOMPARE(std::stoi(table.cell(row, 2 + 2 * static_cast<int>(pane))), kept);

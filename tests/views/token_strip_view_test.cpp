@@ -337,6 +337,23 @@ private slots:
             }
     }
 
+    // A recorded list was made at another cut than the session's: the tokens that its policy saw count, in the finding
+    // and wherever else kept tokens of a selection are counted.
+    void keptTokensOfASelectionCountUpToThePanesOwnCut() {
+        ViewInput input = needleInput({"keydiff@0.1"});
+        auto own = std::make_shared<RunResult>(*input.panes[0].result);
+        own->visible = 500;
+        for (HeadSelection& head : own->selection.heads) head.kept = {100, 498, 499};
+        input.panes[0].result = own;
+        input.focus.selected = {99, 498, 499, 500, 994, 1000};
+        const auto [kept, of] = keptAmong(input, input.panes[0], input.focus.selected);
+        QVERIFY(kept == 2 && of == 3);
+        const std::string finding = viewById("token_strip").finding(input, m_options);
+        QVERIFY2(finding.find("keeps 2 of 3 ") != std::string::npos, finding.c_str());
+        input.focus.selected = {1000};
+        QVERIFY(viewById("token_strip").finding(input, m_options).find("keeps 3 of 500 seen") != std::string::npos);
+    }
+
     void findingNamesEveryPane() {
         const std::string text =
             viewById("token_strip").finding(needleInput({"keydiff:kvpress@0.1", "snapkv@0.1"}), m_options);

@@ -51,10 +51,12 @@ const std::vector<TokenIndex>& keptTokens(const ViewInput& input, const PaneData
     return headOf(*pane.result, input.kvHead).kept;
 }
 
-std::int64_t keptAmong(const ViewInput& input, const PaneData& pane, const std::vector<TokenIndex>& tokens) {
+KeptCount keptAmong(const ViewInput& input, const PaneData& pane, const std::vector<TokenIndex>& tokens) {
     const auto& kept = keptTokens(input, pane);
-    return std::count_if(tokens.begin(), tokens.end(),
-                         [&](TokenIndex t) { return std::binary_search(kept.begin(), kept.end(), t); });
+    const auto end = std::lower_bound(tokens.begin(), tokens.end(), static_cast<TokenIndex>(pane.result->visible));
+    return {std::count_if(tokens.begin(), end,
+                          [&](TokenIndex t) { return std::binary_search(kept.begin(), kept.end(), t); }),
+            end - tokens.begin()};
 }
 
 std::vector<TokenIndex> beforeCut(const ViewInput& input, const std::vector<TokenIndex>& tokens) {

@@ -29,10 +29,14 @@ std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane
 /// The pane's kept list in the input's KV head, ascending. The pane must have a result.
 const std::vector<TokenIndex>& keptTokens(const ViewInput& input, const PaneData& pane);
 
-/// Kept tokens among an ascending list, by the pane's selection.
-std::int64_t keptAmong(const ViewInput& input, const PaneData& pane, const std::vector<TokenIndex>& tokens);
+struct KeptCount {
+    std::int64_t kept = 0, of = 0;
+};
+/// Of the tokens of an ascending list that lie before the pane's own cut (a recorded list has that of its run, any
+/// other the session's) how many the pane keeps, and how many there are. The pane must have a result.
+KeptCount keptAmong(const ViewInput& input, const PaneData& pane, const std::vector<TokenIndex>& tokens);
 
-/// Those of `tokens` that lie before the cut, for which policies decide.
+/// Those of `tokens` that lie before the session's cut.
 std::vector<TokenIndex> beforeCut(const ViewInput& input, const std::vector<TokenIndex>& tokens);
 
 /// All tokens of segments of this kind, ascending.

@@ -158,12 +158,10 @@ public:
         if (const auto& run = projectionOf(input).tsne) return tsneFinding(*run);
         const PaneData& pane = *activePane(input);
         const bool chosen = !input.focus.selected.empty();
-        const auto tokens =
-            beforeCut(input, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
-        if (tokens.empty()) return rimFinding(input, pane, makeMarks(input, pane, options));
-        const auto total = static_cast<std::int64_t>(tokens.size());
-        return fmt::format("{} of {} {} tokens evicted by {} at {}",
-                           formatCount(total - keptAmong(input, pane, tokens)), formatCount(total),
+        const auto [hit, of] =
+            keptAmong(input, pane, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
+        if (of == 0) return rimFinding(input, pane, makeMarks(input, pane, options));
+        return fmt::format("{} of {} {} tokens evicted by {} at {}", formatCount(of - hit), formatCount(of),
                            chosen ? selectionWord(input.focus) : "needle", pane.policyName,
                            keptShare(*pane.result, input.kvHead));
     }

@@ -207,21 +207,19 @@ public:
 
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const bool chosen = !input.focus.selected.empty();
-        auto tokens =
-            beforeCut(input, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));
+        auto tokens = chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle);
         std::string word = chosen ? selectionWord(input.focus) : "needle";
-        if (tokens.empty()) {
-            tokens.resize(static_cast<std::size_t>(input.cut.token));
+        if (beforeCut(input, tokens).empty()) {
+            tokens.resize(static_cast<std::size_t>(input.capture->info().numTokens));
             std::iota(tokens.begin(), tokens.end(), TokenIndex{0});
             word = "seen";
         }
         std::string text;
         for (const PaneData& pane : input.panes) {
             if (!pane.result) continue;
+            const auto [hit, of] = keptAmong(input, pane, tokens);
             text += fmt::format("{}{} keeps {} of {} {} tokens at {}", text.empty() ? "" : "; ", pane.policyName,
-                                formatCount(keptAmong(input, pane, tokens)),
-                                formatCount(static_cast<std::int64_t>(tokens.size())), word,
-                                keptShare(*pane.result, input.kvHead));
+                                formatCount(hit), formatCount(of), word, keptShare(*pane.result, input.kvHead));
         }
         return text.empty() ? "No policy has a result yet." : text;
     }

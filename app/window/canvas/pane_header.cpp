@@ -7,28 +7,14 @@
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/head_means.h"
 #include "views/common/policy_style.h"
+#include "views/common/view_facts.h"
 
 #include <QHBoxLayout>
 #include <QMenu>
 #include <QPainter>
 #include <QVBoxLayout>
 
-#include <algorithm>
-
 namespace kvscope {
-
-std::pair<std::int64_t, std::int64_t> selectionHits(const ViewInput& input, const RunResult& result) {
-    const auto head = static_cast<std::size_t>(input.kvHead.value);
-    std::pair<std::int64_t, std::int64_t> hits{0, 0};
-    if (head >= result.selection.heads.size()) return hits;
-    const auto& kept = result.selection.heads[head].kept;
-    for (const TokenIndex token : input.focus.selected) {
-        if (token >= result.visible) continue;
-        ++hits.second;
-        hits.first += std::binary_search(kept.begin(), kept.end(), token);
-    }
-    return hits;
-}
 
 PaneHeader::PaneHeader(Workbench& workbench, int pane, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_pane(pane) {
@@ -131,7 +117,7 @@ void PaneHeader::refreshMetrics(const ViewInput& input, const PaneData& pane) {
     const HeadSelection& chosen = pane.result->selection.heads[head];
     const auto kept = static_cast<std::int64_t>(chosen.kept.size());
     m_kept->setText(countText(std::llround(chosen.attendedTokens())));
-    const auto [hit, of] = selectionHits(input, *pane.result);
+    const auto [hit, of] = keptAmong(input, pane, input.focus.selected);
     m_hitsName->setText(input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
     m_hits->setText(QString("%1/%2").arg(hit).arg(of));
     if (kept == pane.result->requested || pane.result->visible == 0) return;

@@ -46,7 +46,4 @@ private:
     QLabel *m_massName = nullptr, *m_hitsName = nullptr;
 };
 
-/// How many of the selected tokens before the cut are in the kept list, and how many there are.
-std::pair<std::int64_t, std::int64_t> selectionHits(const ViewInput& input, const RunResult& result);
-
 } // namespace kvscope

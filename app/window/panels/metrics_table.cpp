@@ -22,14 +22,14 @@ std::vector<std::string> rowOf(const ViewInput& input, const PaneData& pane) {
     } else {
         const RunResult& result = *pane.result;
         const bool measured = result.fidelity != nullptr;
-        const auto chosen = beforeCut(input, input.focus.selected);
+        const auto [hit, of] = keptAmong(input, pane, input.focus.selected);
         const auto kept = std::llround(result.selection.heads[head].attendedTokens());
-        cells.insert(
-            cells.end(),
-            {measured ? errorText(meanErrorOf(result, *input.capture, input.kvHead)) : QString("–"),
-             measured ? percentText(meanMassOf(result, *input.capture, input.kvHead)) : QString("–"), countText(kept),
-             fromUtf8(keptShare(result, input.kvHead)), bytesText(static_cast<double>(storedBytes(result))),
-             chosen.empty() ? QString("–") : QString("%1/%2").arg(keptAmong(input, pane, chosen)).arg(chosen.size())});
+        cells.insert(cells.end(),
+                     {measured ? errorText(meanErrorOf(result, *input.capture, input.kvHead)) : QString("–"),
+                      measured ? percentText(meanMassOf(result, *input.capture, input.kvHead)) : QString("–"),
+                      countText(kept), fromUtf8(keptShare(result, input.kvHead)),
+                      bytesText(static_cast<double>(storedBytes(result))),
+                      of == 0 ? QString("–") : QString("%1/%2").arg(hit).arg(of)});
     }
     std::vector<std::string> row;
     for (const QString& cell : cells) row.push_back(cell.toStdString());

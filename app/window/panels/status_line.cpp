@@ -23,8 +23,9 @@ QString selectionText(const ViewInput& input) {
     const QString text = QObject::tr("selected: %1%2 tokens").arg(name, countText(std::ssize(selected)));
     const PaneData* pane = activePane(input);
     if (!pane || !pane->result) return text;
-    return text +
-           QObject::tr(", %1 kept by %2").arg(countText(keptAmong(input, *pane, selected))).arg(QChar(pane->letter));
+    return text + QObject::tr(", %1 kept by %2")
+                      .arg(countText(keptAmong(input, *pane, selected).kept))
+                      .arg(QChar(pane->letter));
 }
 
 QString headText(const ViewInput& input) {
