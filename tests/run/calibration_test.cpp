@@ -141,6 +141,27 @@ private slots:
         QVERIFY(std::isnan(contextNllOf(*makeRandomCapture(1, 120, 1, 2, 1, 8), 80)));
     }
 
+    // Values of zero give outputs of zero, of which no error is relative to anything. A layer like that is left out of
+    // the mean; where all layers are, there is no triple, and not one of perfect quality.
+    void aPointWithoutAnErrorMakesNoTriple() {
+        const auto capture = captureWithLosses(4, 2);
+        const auto triples = [&] {
+            return proxyTriples(m_runner, {{capture}, PolicySpec::parse("snapkv"), "80", 0, {}}, {}).triples;
+        };
+        RunRequest plain = requestOn(capture, "snapkv@0.4");
+        plain.layer = LayerIndex(1);
+        double error = 0;
+        for (const double e : m_runner.run(plain, {})->fidelity->meanOutputError) error += e / 4;
+        auto& first = capture->tensors.at({LayerIndex(0), TensorRole::Values}).data;
+        std::fill(first.begin(), first.end(), 0.0F);
+        capture->captureInfo.hash += "0";
+        QVERIFY(std::abs(triples().at(6).quality - std::max(1e-6, 1 - error)) < 1e-12);
+        auto& second = capture->tensors.at({LayerIndex(1), TensorRole::Values}).data;
+        std::fill(second.begin(), second.end(), 0.0F);
+        capture->captureInfo.hash += "0";
+        QVERIFY(triples().empty());
+    }
+
     // The proxy recomputed from plain runs: mean error over heads, then layers, at the realised retention.
     void proxyIsTheMeanOutputError() {
         const auto capture = captureWithLosses(4, 2);
