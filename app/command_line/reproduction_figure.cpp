@@ -24,6 +24,10 @@ bool hasCategories(const Reproduction& reproduction) {
     return reproduction.axis == ReproductionAxis::Parameter || reproduction.method == ReproductionMethod::Lengths;
 }
 
+const std::string& titleOf(const ReproducedSeries& series) {
+    return series.title.empty() ? series.label : series.title;
+}
+
 /// Half the bar of a point; 0 where it has no spread.
 double halfBar(const Reproduction& reproduction, const ReproducedPoint& point) {
     if (point.over.empty()) return 0;
@@ -78,7 +82,8 @@ PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& re
         }
     const bool logarithmic = isPowerLaw(reproduction);
     PlotFrame frame{{}, axisOver(x, result.xTitle, logarithmic), axisOver(y, result.yTitle, logarithmic)};
-    if (bars) frame.y.low = 0; // bars start at 0
+    if (bars) frame.y.low = 0;                                                             // bars start at 0
+    if (reproduction.axis == ReproductionAxis::Layer) frame.x.scale = AxisScale::Position; // whole numbers alone
     if (hasCategories(reproduction) && !x.empty()) {
         frame.x.low = *std::min_element(x.begin(), x.end()) - 0.5;
         frame.x.high = *std::max_element(x.begin(), x.end()) + 0.5;
@@ -118,9 +123,10 @@ std::vector<SeriesStyle> stylesOf(const ReproductionResult& result, const Theme&
 }
 
 /// Category names in place of ticks. Bins of several series are stacked, one line each.
-void drawCategories(SceneBuilder& builder, const PlotFrame& frame, const ReproductionResult& result,
-                    const Theme& theme) {
+void drawCategories(SceneBuilder& builder, const PlotFrame& frame, const Reproduction& reproduction,
+                    const ReproductionResult& result, const Theme& theme) {
     const TextStyle style{FontFace::Interface, 11};
+    const ParameterSpec* varied = variedSpec(reproduction);
     std::vector<std::vector<std::string>> drawn;
     for (const ReproducedSeries& series : result.series) {
         std::vector<std::string> texts;
@@ -129,7 +135,8 @@ void drawCategories(SceneBuilder& builder, const PlotFrame& frame, const Reprodu
         for (const ReproducedPoint& point : series.points)
             builder.text({frame.toPixels(point.x, frame.y.low).x,
                           frame.plot.bottom() + 6 + 12 * static_cast<double>(drawn.size())},
-                         point.xText, style, theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
+                         varied ? choiceLabel(*varied, point.xText) : point.xText, style, theme.text3,
+                         HorizontalAlign::Centre, VerticalAlign::Top);
         drawn.push_back(std::move(texts));
     }
 }
@@ -195,13 +202,13 @@ void drawSeries(SceneBuilder& builder, const PlotFrame& frame, const Reproductio
     marks.radius = 3.2;
     marks.fill = style.fill;
     marks.stroke = {style.colour, 1.2, {}};
-    marks.name = series.label;
+    marks.name = titleOf(series);
     builder.points(std::move(marks));
 }
 
 std::string legendText(const ReproducedSeries& series) {
-    if (!series.law) return series.label;
-    return fmt::format("{}: power {} ± {}", series.label, formatFixed(series.law->exponent, 2),
+    if (!series.law) return titleOf(series);
+    return fmt::format("{}: power {} ± {}", titleOf(series), formatFixed(series.law->exponent, 2),
                        formatFixed(series.law->halfInterval, 2));
 }
 
@@ -274,7 +281,7 @@ Scene drawReproduction(const Reproduction& reproduction, const ReproductionResul
         for (std::size_t i = 0; i < styles.size(); ++i)
             drawSeries(builder, frame, reproduction, result.series[i], styles[i]);
     drawAxes(builder, axes, {}, theme);
-    if (categories) drawCategories(builder, frame, result, theme);
+    if (categories) drawCategories(builder, frame, reproduction, result, theme);
     double y = viewport.height - bottom + kLine;
     for (const std::string& text : lines) {
         builder.text({12, y}, text, note, theme.text3);

@@ -23,7 +23,10 @@ std::string xTitleOf(const Reproduction& reproduction) {
     switch (reproduction.axis) {
     case ReproductionAxis::Layer: return "Layer";
     case ReproductionAxis::Tokens: return "Tokens";
-    case ReproductionAxis::Parameter: return reproduction.varied.id;
+    case ReproductionAxis::Parameter: {
+        const ParameterSpec& spec = *variedSpec(reproduction);
+        return spec.label + (spec.unit.empty() ? "" : ", " + spec.unit);
+    }
     case ReproductionAxis::Memory: return "Memory: tokens of an exact KV head";
     case ReproductionAxis::Retention: break;
     }
@@ -221,7 +224,8 @@ ReproductionResult reproduce(const LayerRunner& runner, const Reproduction& repr
     ReproductionResult result = fromLengths ? lengthResult(reproduction, captures)
                                             : sweepResult(runner, reproduction, captures, layers, checkpoint);
     result.yTitle = reproductionMeasureLabel(reproduction.measures.front());
-    if (reproduction.measures.size() > 1) result.yTitle = fmt::format("{}", fmt::join(reproduction.measures, ", "));
+    for (std::size_t m = 1; m < reproduction.measures.size(); ++m)
+        result.yTitle += "; " + reproductionMeasureLabel(reproduction.measures[m]);
     result.notes.push_back("data of the paper: " + reproduction.paperData);
     if (!reproduction.caveat.empty()) result.notes.push_back("note: " + reproduction.caveat);
     return result;
@@ -236,6 +240,19 @@ std::string reproductionMeasureLabel(const std::string& measure) {
                                                            {"prompts", "Prompts of so many tokens"}};
     const auto at = own.find(measure);
     return at == own.end() ? measureById(measure).label : at->second;
+}
+
+const ParameterSpec* variedSpec(const Reproduction& reproduction) {
+    for (const std::string& policy : reproduction.policies)
+        for (const ParameterSpec& spec : *policyById(PolicySpec::parse(policy).policy).card().parameters)
+            if (spec.id == reproduction.varied.id) return &spec;
+    return nullptr;
+}
+
+std::string choiceLabel(const ParameterSpec& spec, const std::string& text) {
+    for (const ParameterChoice& choice : spec.choices)
+        if (choice.id == text) return choice.label;
+    return text;
 }
 
 std::string reproductionCsv(const Reproduction& reproduction, const ReproductionResult& result) {

@@ -19,6 +19,11 @@ const Reproduction& reproductionById(std::string_view id);
 /// id.
 std::string reproductionMeasureLabel(const std::string& measure);
 
+/// The parameter along the axis or over the series, as its policies hold it; null where none varies.
+const ParameterSpec* variedSpec(const Reproduction& reproduction);
+/// The label of a choice, any other text as it is.
+std::string choiceLabel(const ParameterSpec& spec, const std::string& text);
+
 /// `layers` empty: all of the captures. Throws Error (one that runs elsewhere, and a capture without the queries that
 /// the paper's quantity needs, included) or Cancelled.
 ReproductionResult reproduce(const LayerRunner& runner, const Reproduction& reproduction,

@@ -61,6 +61,7 @@ struct ReproducedSeries {
     std::string label, policyId, measure; ///< label: policy, then the parameter's value and the measure where they vary
     std::vector<ReproducedPoint> points;  ///< ascending in x, parameters in the order of their values
     std::optional<PowerLaw> law = {};
+    std::string title = {}; ///< what `label` says in the names that people read, for figures; empty: the label
 };
 
 struct ReproductionResult {

@@ -6,6 +6,9 @@
 #include "core/metrics/measures.h"
 #include "core/policies/compactor/compactor_log.h"
 #include "core/policies/policy.h"
+#include "core/studies/reproduction.h"
+
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cassert>
@@ -64,7 +67,7 @@ void GatheredSeries::add(const SweepRow& row) {
 std::vector<ReproducedSeries> GatheredSeries::series() const {
     std::vector<ReproducedSeries> all;
     for (const auto& [key, points] : m_points) {
-        ReproducedSeries one{key.second, key.first, m_measureOf.at(key), {}};
+        ReproducedSeries one{key.second, key.first, m_measureOf.at(key), {}, {}, m_titleOf.at(key)};
         for (const PointSamples& point : points) one.points.push_back(pointOf(point));
         if (m_reproduction.axis != ReproductionAxis::Parameter)
             std::sort(one.points.begin(), one.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
@@ -119,6 +122,7 @@ void GatheredSeries::addNumbers(const SweepRow& row, const std::string& measure,
     const RunRequest& run = row.result->request;
     const Key key{run.policy.policy, labelOf(run, measure)};
     m_measureOf[key] = measure;
+    m_titleOf[key] = titleOf(run, measure, key.second);
     std::vector<PointSamples>& points = m_points[key];
     const std::string text = placeOf(run);
     auto at = std::find_if(points.begin(), points.end(), [&](const PointSamples& s) { return s.text == text; });
@@ -149,6 +153,22 @@ std::string GatheredSeries::labelOf(const RunRequest& run, const std::string& me
         label += " " + varied.id + "=" + run.policy.values.text(varied.id);
     }
     return m_reproduction.measures.size() > 1 ? label + " " + measure : label;
+}
+
+/// The policy's name and its variant's, unless the row has one policy alone, then what else the label holds.
+std::string GatheredSeries::titleOf(const RunRequest& run, const std::string& measure, const std::string& label) const {
+    const PolicyCard& card = policyById(run.policy.policy).card();
+    std::vector<std::string> parts = {card.name};
+    for (const PolicyVariant& variant : card.variants)
+        if (variant.id == run.policy.variant && variant.id != card.variants.front().id)
+            parts.front() += " (" + variant.label + ")";
+    for (const ParameterSpec& spec : *card.parameters)
+        if (label.find("," + spec.id + "=") != std::string::npos ||
+            label.find(" " + spec.id + "=") != std::string::npos)
+            parts.push_back(spec.label + " " + choiceLabel(spec, run.policy.values.text(spec.id)));
+    if (m_reproduction.measures.size() > 1) parts.push_back(reproductionMeasureLabel(measure));
+    if (m_reproduction.policies.size() == 1 && parts.size() > 1) parts.erase(parts.begin());
+    return fmt::format("{}", fmt::join(parts, ", "));
 }
 
 std::string GatheredSeries::placeOf(const RunRequest& run) const {

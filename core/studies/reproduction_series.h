@@ -45,13 +45,14 @@ private:
     ReproducedPoint pointOf(const PointSamples& point) const;
     bool overVectors() const { return m_reproduction.over == "vectors"; }
     std::string labelOf(const RunRequest& run, const std::string& measure) const;
+    std::string titleOf(const RunRequest& run, const std::string& measure, const std::string& label) const;
     std::string placeOf(const RunRequest& run) const;
     double xOf(const SweepRow& row, const std::string& measure) const;
 
     const LayerRunner& m_runner;
     const Reproduction& m_reproduction;
     std::map<Key, std::vector<PointSamples>> m_points;
-    std::map<Key, std::string> m_measureOf;
+    std::map<Key, std::string> m_measureOf, m_titleOf;
     std::map<const CaptureReader*, std::int64_t> m_captures; ///< in the order seen
 };
 

@@ -112,6 +112,22 @@ private slots:
         QVERIFY(scene_checks::clippedTexts(scene, text).isEmpty());
     }
 
+    // There is no layer 0.5, and nobody has to know ids of measures and choices.
+    void layersHaveWholeTicksAndSeriesTheNamesThatPeopleRead() {
+        const QtTextService text;
+        ReproducedSeries series{"exact cos_means", "exact", "cos_means", {}, {}, "Cosine of the means"};
+        for (const double layer : {0.0, 1.0, 2.0})
+            series.points.push_back({layer, {}, summaryOf(std::vector<double>{layer, layer + 1}), "heads"});
+        const Scene scene = drawn("keydiff-fig14", {series}, text);
+        QVERIFY(shows(scene, "0") && shows(scene, "1") && shows(scene, "2"));
+        QVERIFY(!shows(scene, "0.5") && !shows(scene, "1.5"));
+        QVERIFY(shows(scene, "Cosine of the means") && !shows(scene, series.label));
+
+        ReproducedSeries anchors{"keydiff", "keydiff", "output_error", {}};
+        anchors.points.push_back({0, "normalised_mean", summaryOf(std::vector<double>{1, 2}), "layers"});
+        QVERIFY(shows(drawn("keydiff-table14", {anchors}, text), "Normalised mean"));
+    }
+
     // Two samples far apart: Student's interval is twelve times their distance. The means keep their room, nothing
     // leaves the plot, and no error below 0 is promised.
     void wideIntervalsDoNotFlattenTheMeans() {
