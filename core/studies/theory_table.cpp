@@ -117,14 +117,18 @@ private:
                           .caveat = demand.caveat};
             if (demand.quantity == "levels T")
                 row.set = setByHand(m_family == PolicyFamily::BalanceRounds ? "rounds" : "levels");
-            if (demand.quantity == "c" && values().has("c") && values().choice("steps") == "manual")
-                row.set = parameter("c");
+            if (demand.quantity == "c") {
+                const std::string steps = values().has("c") ? values().choice("steps") : "gain";
+                row.set = steps == "manual" ? parameter("c") : kNaN;
+                if (steps != "manual")
+                    row.caveat = steps == "theory" ? "each walk takes 30 ln(m/δ) at its own m and δ"
+                                                   : "this walk leans by γ and has no c";
+            }
             if (demand.quantity == "sampled rows k") row.set = rowsTaken(head);
             m_rows.push_back(std::move(row));
         }
     }
 
-    /// A requirement as epsilon runs over theoryEpsilons().
     std::vector<double> demandOverEpsilon(int head, TheoryTargets targets, std::size_t demand) const {
         return overEpsilon([&](double epsilon) {
             targets.epsilon = epsilon;
@@ -137,7 +141,7 @@ private:
         std::vector<double> demanded;
         for (const double epsilon : theoryEpsilons()) demanded.push_back(demandedAt(epsilon));
         const bool constant =
-            std::all_of(demanded.begin(), demanded.end(), [&](double x) { return x == demanded.front(); });
+            std::adjacent_find(demanded.begin(), demanded.end(), std::not_equal_to{}) == demanded.end();
         return constant ? std::vector<double>{} : demanded;
     }
 
@@ -247,12 +251,11 @@ private:
         const std::int64_t width = exact.leverage.shape[1];
         const float* spectrum = exact.spectrum.data.data() + head * exact.spectrum.shape[1];
         const std::int64_t rank = exact.rank[static_cast<std::size_t>(head)];
+        const float *x = exact.leverage.data.data() + head * width, *y = sketched.leverage.data.data() + head * width;
         double worst = 1;
-        for (std::int64_t i = 0; i < width; ++i) {
-            const auto x = static_cast<double>(exact.leverage.data[static_cast<std::size_t>(head * width + i)]);
-            const auto y = static_cast<double>(sketched.leverage.data[static_cast<std::size_t>(head * width + i)]);
-            if (x > 0 && y > 0) worst = std::max({worst, x / y, y / x});
-        }
+        for (std::int64_t i = 0; i < width; ++i)
+            if (x[i] > 0 && y[i] > 0)
+                worst = std::max({worst, double{x[i]} / double{y[i]}, double{y[i]} / double{x[i]}});
         if (rank == 0 || m_asked.epsilon >= 1) return;
         const auto most = [&](double epsilon) {
             return leverageRatioBounds(static_cast<double>(spectrum[0]), static_cast<double>(spectrum[rank - 1]),

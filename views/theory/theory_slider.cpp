@@ -41,7 +41,7 @@ AxisSpec marginAxis(const TheoryData& data, const std::vector<std::size_t>& move
             high = std::max(high, decades);
         }
     return {std::pow(10, std::min(-1.0, std::floor(low))), std::pow(10, std::max(1.0, std::ceil(high))),
-            AxisScale::Logarithmic, "margin; holds at 1 or more"};
+            AxisScale::Logarithmic, "margin on this capture"};
 }
 
 void drawLine(SceneBuilder& builder, const TheoryRow& row, const Stroke& stroke, const PlotFrame& frame) {

@@ -1,5 +1,5 @@
 // Theorems as rows: margin of each requirement and of each measured error against its bound, on one logarithmic axis
-// around 1. To the right of 1 a theorem's requirement or promise holds.
+// around 1. To the right of 1 a requirement is met, or the measurements of this capture lie within the bound.
 #include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/view_facts.h"
@@ -28,6 +28,8 @@ ParameterTable makeOptions() {
             realRow("delta", "δ", "", {1e-6, 0.5, 0.01}, Stage::Features, "The probability of failure that is allowed.",
                     "BalanceKV Thm 3.3, Compactor Thms 1 and 2")};
 }
+
+Colour stripeColour(const Theme& theme) { return withAlpha(theme.sunken, 0.45); }
 
 /// The rows of one KV head, as indices.
 std::vector<std::size_t> rowsOf(const TheoryData& data, int kvHead) {
@@ -121,28 +123,32 @@ void drawOtherHeads(SceneBuilder& builder, const TheoryData& data, std::size_t i
     }
 }
 
-/// Written at the mark's place where there is room.
-void drawWhySilent(SceneBuilder& builder, const std::string& why, const Layout& layout, double y, const Theme& theme) {
-    constexpr double kHalf = 7, kMargin = 4;
-    const double width = builder.width(why, kPlain), x = layout.plot.x + (layout.plot.width - width) / 2;
-    if (why.empty() || width + 2 * kMargin > layout.plot.width) return;
-    builder.rectangle({x - kMargin, y - kHalf, width + 2 * kMargin, 2 * kHalf},
-                      theme.canvas); // over the lines of the grid
-    builder.text({x, y}, why, kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+/// Words in the plot, over its lines and in front of its row's colour.
+void drawWords(SceneBuilder& builder, const std::string& words, Point at, bool striped, const Theme& theme) {
+    constexpr double kHalf = 6, kMargin = 4;
+    const Box box{at.x - kMargin, at.y - kHalf, builder.width(words, kPlain) + 2 * kMargin, 2 * kHalf};
+    builder.rectangle(box, theme.canvas);
+    if (striped) builder.rectangle(box, stripeColour(theme));
+    builder.text(at, words, kPlain, theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
 }
 
-/// What limits the statement, below its mark where the row is high enough.
-void drawCaveat(SceneBuilder& builder, const TheoryRow& row, const Layout& layout, double y, const Theme& theme) {
-    if (row.caveat.empty() || isSilent(row) || layout.rowHeight < 46) return;
-    builder.text({layout.plot.x + 4, y + 18}, builder.elide(row.caveat, kPlain, layout.plot.width - 8), kPlain,
-                 theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+/// What limits the statement, below its mark where the row is high enough; why there is no mark in its place, where
+/// there is room.
+void drawNote(SceneBuilder& builder, const TheoryRow& row, const Layout& layout, double y, bool striped,
+              const Theme& theme) {
+    const std::string why = isSilent(row) ? whySilent(row) : row.caveat;
+    const double room = layout.plot.width - 8, width = builder.width(why, kPlain);
+    if (why.empty() || (row.hasMargin() ? layout.rowHeight < 46 : width > room)) return;
+    const Point at =
+        row.hasMargin() ? Point{layout.plot.x + 4, y + 18} : Point{layout.plot.x + (layout.plot.width - width) / 2, y};
+    drawWords(builder, builder.elide(why, kPlain, room), at, striped, theme);
 }
 
 /// A filled mark for the current head; hollow at an edge: beyond it. A row without a statement has no marks.
 void drawMarks(SceneBuilder& builder, const TheoryData& data, std::size_t index, const Layout& layout, double y,
                const Theme& theme) {
     const TheoryRow& row = data.rows[index];
-    if (!row.hasMargin()) return drawWhySilent(builder, whySilent(row), layout, y, theme);
+    if (!row.hasMargin()) return;
     const Colour colour = holds(row) ? theme.ok : theme.error;
     const bool beyond = std::abs(std::log10(std::max(row.margin(), 1e-300))) > kDecades;
     const Point at{layout.xOf(row.margin()), y};
@@ -165,10 +171,10 @@ void drawHeader(SceneBuilder& builder, const TheoryData& data, Layout& layout, c
     const double one = layout.xOf(1), side = layout.plot.width / 2 - 8;
     double right = one;
     if (layout.plot.width >= 60) {
-        builder.text({one - 6, 13}, builder.elide("falls short", kPlain, side), kPlain, theme.text2,
+        builder.text({one - 6, 13}, builder.elide("short, or beyond the bound", kPlain, side), kPlain, theme.text2,
                      HorizontalAlign::Right, VerticalAlign::Middle);
-        right += 6 + builder.text({one + 6, 13}, builder.elide("holds", kPlain, side), kPlain, theme.text2,
-                                  HorizontalAlign::Left, VerticalAlign::Middle);
+        right += 6 + builder.text({one + 6, 13}, builder.elide("met, or within the bound", kPlain, side), kPlain,
+                                  theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
     }
     constexpr const char* others = "other KV heads of the layer";
     const double x = viewport.width - 10 - builder.width(others, kPlain);
@@ -195,8 +201,8 @@ void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) 
                      HorizontalAlign::Centre, VerticalAlign::Top);
     }
     if (!layout.title) return;
-    const std::string full = "margin = bound ÷ worst measurement, or setting ÷ demand: at 1 or more the theorem holds",
-                      brief = "margin; it holds at 1 or more";
+    const std::string full = "margin on this capture = bound ÷ worst measurement, or setting ÷ demand",
+                      brief = "margin on this capture";
     builder.text({layout.plot.x + layout.plot.width / 2, layout.plot.bottom() + 19},
                  builder.width(full, kPlain) <= layout.plot.width + 60
                      ? full
@@ -256,14 +262,14 @@ public:
         SceneBuilder builder(scene, *viewport.text);
         for (std::size_t i = 1; i < rows.size(); i += 2) // stripes lie behind all lines
             builder.rectangle({4, layout.yOf(i) - layout.rowHeight / 2, viewport.width - 8, layout.rowHeight},
-                              withAlpha(theme.sunken, 0.45));
+                              stripeColour(theme));
         drawGridLines(builder, layout, theme);
         drawHeader(builder, *data, layout, viewport, theme);
         for (std::size_t i = 0; i < rows.size(); ++i) {
             const double y = layout.yOf(i);
             drawNames(builder, data->rows[rows[i]], layout, y, theme);
+            drawNote(builder, data->rows[rows[i]], layout, y, i % 2 == 1, theme);
             drawMarks(builder, *data, rows[i], layout, y, theme);
-            drawCaveat(builder, data->rows[rows[i]], layout, y, theme);
         }
         drawScale(builder, layout, theme);
         const double below = layout.plot.bottom() + layout.axis + 8;
@@ -290,9 +296,11 @@ public:
                        : fmt::format("No theorem about {} asks for a setting", data->policyName);
         }
         if (tally.bounds == 1)
-            text += fmt::format("; the one measured value lies {} its bound", tally.within == 1 ? "within" : "beyond");
+            text += fmt::format("; on this capture the one measured value lies {} its bound",
+                                tally.within == 1 ? "within" : "beyond");
         else if (tally.bounds > 1)
-            text += fmt::format("; {} of {} bounds hold at their worst measurement", tally.within, tally.bounds);
+            text += fmt::format("; on this capture {} of {} bounds have no measurement beyond them", tally.within,
+                                tally.bounds);
         if (const TheoryRow* row = tally.broken)
             text += fmt::format("; {} of {} measurements lie beyond {}, which allows {}", shareText(row->beyond),
                                 formatCount(row->count), row->theorem, shareText(row->mayFail));
