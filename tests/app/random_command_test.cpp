@@ -56,6 +56,17 @@ private slots:
         QVERIFY(!m_program.content("one.csv").contains("output_error_std"));
     }
 
+    // From one seed nobody knows the deviation, which 0 would deny.
+    void oneSeedOfAPolicyThatDrawsHasNoDeviation() {
+        expectDone(measure({"--seeds", "4"}, "single.csv"));
+        const QStringList lines = QString::fromUtf8(m_program.content("single.csv")).trimmed().split('\n');
+        const auto at = lines.front().split(',').indexOf("output_error_std");
+        QVERIFY(at > 0 && lines.size() == 5);
+        for (const QString& line : lines.mid(1)) QCOMPARE(line.split(',').value(at), QString());
+        expectDone(measure({"--seeds", "4"}, "single.json"));
+        QVERIFY(m_program.content("single.json").contains("\"output_error_std\": null"));
+    }
+
     void policiesWithoutLuckRunOnce() {
         expectDone(
             {"measure", kSample, "--policy", "keydiff@0.25", "--layers", "3", "--seeds", "0-9", "--out", "k.csv"});
