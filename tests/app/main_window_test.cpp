@@ -168,6 +168,10 @@ private slots:
         QTest::keyClick(field, Qt::Key_Return);
         open.waitForResults();
         QTRY_COMPARE(open.kept(2), QString("100"));
+        QTest::keyClick(field, Qt::Key_Z, Qt::ControlModifier); // the value was taken: the window undoes it
+        QCOMPARE(open.bench.session().budget.value, 0.25);
+        QTest::keyClick(field, Qt::Key_Y, Qt::ControlModifier);
+        QCOMPARE(open.bench.session().budget.value, 100.0);
         field->selectAll();
         QTest::keyClicks(field, "5000");
         QTest::keyClick(field, Qt::Key_Return);

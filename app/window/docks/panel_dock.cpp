@@ -73,6 +73,7 @@ void PanelDock::addButtons(QWidget* header) {
     floating->setObjectName("floatDock");
     QToolButton* hide = iconButton("close", tr("Hide %1; the View menu brings it back").arg(windowTitle()), header);
     hide->setObjectName("hideDock");
+    for (QToolButton* button : {floating, hide}) button->setFocusPolicy(Qt::NoFocus); // Space would close the dock
     connect(floating, &QToolButton::clicked, this, [this] { setFloating(!isFloating()); });
     connect(hide, &QToolButton::clicked, this, &QDockWidget::close);
     row->addWidget(floating);

@@ -50,7 +50,10 @@ void LessonList::refresh() {
     for (const LessonFile& file : m_lessons) shown += isAnswered(file.lesson) ? '+' : '-';
     if (shown == m_shown && m_rows->count() > 0) return;
     m_shown = shown;
+    const QWidget* focused = focusWidget();
+    const QString focusedRow = focused && focused->hasFocus() ? focused->objectName() : QString();
     while (QLayoutItem* item = m_rows->takeAt(0)) {
+        item->widget()->setObjectName({}); // its name goes to the new row
         item->widget()->hide();
         item->widget()->deleteLater();
         delete item;
@@ -70,6 +73,7 @@ void LessonList::refresh() {
                                     "quiet", this);
         m_rows->addWidget(none);
     }
+    if (auto* row = focusedRow.isEmpty() ? nullptr : findChild<QPushButton*>(focusedRow)) row->setFocus();
 }
 
 QWidget* LessonList::rowOf(const LessonFile& file, bool open) {
@@ -79,6 +83,7 @@ QWidget* LessonList::rowOf(const LessonFile& file, bool open) {
     row->setProperty("chosen", open);
     row->setFixedHeight(px(28));
     row->setToolTip(fromUtf8(file.lesson.paper));
+    row->setFocusPolicy(Qt::TabFocus); // after a click, Space and arrows belong to the steps of the lesson
     const bool answered = isAnswered(file.lesson);
     row->setAccessibleName(answered
                                ? tr("Lesson %1, %2, answered").arg(file.lesson.number).arg(fromUtf8(file.lesson.title))

@@ -110,7 +110,7 @@ void ParameterRow::buildNumber() {
 void ParameterRow::buildText() {
     auto* grid = static_cast<QGridLayout*>(layout());
     grid->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this), 0, 1, 1, 2);
-    m_field = new QLineEdit(this);
+    m_field = new ValueField(this);
     m_field->setAccessibleName(fromUtf8(m_spec.label));
     grid->addWidget(m_field, 1, 1, 1, 3);
     connect(m_field, &QLineEdit::editingFinished, this, [this] { proposeTyped(m_field->text().trimmed()); });

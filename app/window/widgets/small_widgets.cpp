@@ -4,6 +4,7 @@
 #include "app/window/style/appearance.h"
 #include "views/common/policy_style.h"
 
+#include <QKeyEvent>
 #include <QPainter>
 #include <QStyle>
 
@@ -69,8 +70,19 @@ QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent) 
     return chip;
 }
 
+bool ValueField::event(QEvent* event) {
+    if (event->type() == QEvent::ShortcutOverride && !isModified()) {
+        const auto& key = *static_cast<QKeyEvent*>(event);
+        if (key.matches(QKeySequence::Undo) || key.matches(QKeySequence::Redo)) {
+            event->ignore();
+            return true;
+        }
+    }
+    return QLineEdit::event(event);
+}
+
 QLineEdit* numberField(double designWidth, const QString& accessibleName, QWidget* parent) {
-    auto* field = new QLineEdit(parent);
+    auto* field = new ValueField(parent);
     field->setProperty("number", true);
     field->setAlignment(Qt::AlignRight);
     field->setFixedWidth(px(designWidth));

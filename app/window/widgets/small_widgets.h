@@ -22,6 +22,15 @@ QFrame* separatorLine(QWidget* parent = nullptr);
 QToolButton* iconButton(const char* icon, const QString& tip, QWidget* parent = nullptr);
 /// A rounded chip; tone "plain", "warning" or "error".
 QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent = nullptr);
+/// A field whose value has been taken leaves undo and redo to the window; while one types, they are the field's own.
+class ValueField : public QLineEdit {
+public:
+    using QLineEdit::QLineEdit;
+
+protected:
+    bool event(QEvent* event) override;
+};
+
 /// A right-aligned field for typed numbers; `designWidth` in design pixels.
 QLineEdit* numberField(double designWidth, const QString& accessibleName, QWidget* parent = nullptr);
 void setWrong(QLineEdit* field, bool wrong);
