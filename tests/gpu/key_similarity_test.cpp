@@ -67,18 +67,6 @@ private slots:
         });
     }
 
-    void keyDiffInOneCall() {
-        const TestRows rows(9, ElementType::BFloat16, 2, 1500, 40, 0, 1, 0.3);
-        const Tensor keys = m_engine->upload({{2, 1500, 40}, rows.wide()});
-        const HostTensor anchor = m_engine->anchor(keys, AnchorKind::NormalisedMean, {});
-        std::vector<double> scratch(anchorScratchBytes(rows.device()) / sizeof(double));
-        std::vector<float> anchors(80), got(3000);
-        const std::int64_t before = emulation::launches();
-        anchorSimilarity(rows.device(), true, Metric::Cosine, scratch.data(), anchors.data(), got.data(), nullptr);
-        QCOMPARE(emulation::launches() - before, std::int64_t{3});
-        QVERIFY(sameBits(got, m_engine->similarity(keys, anchor, SimilarityMetric::Cosine, {}).data));
-    }
-
     /// Zero rows have no direction, NaN stays visible, tiny rows keep theirs, an empty layer starts nothing.
     void specialRows() {
         TestRows rows(3, ElementType::Float32, 1, 5, 3);

@@ -231,7 +231,10 @@ EngineCase speedCase(RowType type) {
                     return Outcome{{float(e.balancingWalks(second, {}).front().margin)}};
                 };
             },
-            {}};
+            {},
+            0,
+            0,
+            2e-3};
 }
 
 } // namespace

@@ -25,7 +25,8 @@ AttentionRule rule() {
 }
 
 /// Causal attention of the last `w` of `n` tokens.
-EngineCase columnsSpeedCase(RowType type, const std::string& name, std::int64_t w, std::int64_t n) {
+EngineCase columnsSpeedCase(RowType type, const std::string& name, std::int64_t w, std::int64_t n, double gpuTarget = 0,
+                            double fastGpuTarget = 0) {
     const double seen = double(w) * (double(n) - 0.5 * double(w - 1)); // pairs of a query head
     return {"attentionColumnSums/speed-" + name + type.suffix,
             2.0 * kQueryHeads * seen * kWidth,
@@ -39,7 +40,10 @@ EngineCase columnsSpeedCase(RowType type, const std::string& name, std::int64_t 
                                            rule()};
                 return [&e, input] { return Outcome{e.attentionColumnSums(input, {}).data}; };
             },
-            {}};
+            {},
+            0,
+            gpuTarget,
+            fastGpuTarget};
 }
 
 /// One causal head of 32,768 tokens on 1000 x 1000 pixels.
@@ -81,6 +85,7 @@ EngineCase leverageSpeedCase(RowType type, const char* name, std::int64_t k, Lev
             },
             {},
             0,
+            gpuTarget,
             gpuTarget};
 }
 
@@ -94,7 +99,10 @@ EngineCase chunksSpeedCase(RowType type) {
                                         e.rows(uploadRows(e, bigKeys(type)), 0, 16384), rule()};
                 return [&e, in] { return Outcome{e.attentionChunkSums(in, {}).data}; };
             },
-            {}};
+            {},
+            0,
+            3e-3,
+            0.3e-3};
 }
 
 /// The workload with its rows in one type.
@@ -118,7 +126,7 @@ void addSpeedCases(std::vector<EngineCase>& cases, RowType type) {
     cases.push_back(chunksSpeedCase(type));
     cases.push_back(columnsSpeedCase(type, "window-32", 32, kTokens));
     cases.push_back(columnsSpeedCase(type, "window-1", 1, kTokens));
-    cases.push_back(columnsSpeedCase(type, "snapkv-16k", 32, 16384));
+    cases.push_back(columnsSpeedCase(type, "snapkv-16k", 32, 16384, 0.5e-3, 0.1e-3));
     cases.push_back(columnsSpeedCase(type, "h2o-16k", 16384, 16384));
     cases.push_back(mapCase(type, "map-exact", 0));
     cases.push_back(mapCase(type, "map-sampled", 1));
