@@ -10,6 +10,8 @@
 #   bench     times, shares of the device's rates, targets      sanitize  memcheck, racecheck, synccheck on small cases
 #   pack DIR  on a machine with apt: fetches the Debian packages of the engines into DIR, for one without a network,
 #             where KVSCOPE_DEBS=DIR unpacks them (nothing is installed)
+# Engines are strict: a call that fails on the GPU fails its case and is not repeated on the CPU; cases whose primitive has
+# no code for the GPU are named "ran on the CPU engine". Rows are float, bfloat16 and half in every part.
 # Every run has its own time limit (KVSCOPE_REPORT_SECONDS, default 500; a part is several runs), and the report is written
 # as it goes. KVSCOPE_REPORT_ENGINE=torch tries the script out on the CPU.
 set -uo pipefail

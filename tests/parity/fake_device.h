@@ -8,8 +8,10 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 namespace kvscope {
 
@@ -56,6 +58,10 @@ public:
         return dynamic_cast<const DeviceGone*>(&failure) ? DeviceFailure::Lost : DeviceFailure::Ours;
     }
     bool shrink() const override { return shrinksLeft-- > 0; }
+    void enterThread() const override {
+        const std::lock_guard lock(m_mutex);
+        m_entered.insert(std::this_thread::get_id());
+    }
 
 private:
     explicit FakeDevice(std::unique_ptr<Engine> engine) : BasicForwardingEngine(*engine), m_engine(std::move(engine)) {}
@@ -63,6 +69,7 @@ private:
     const Engine& to(const char* call) const override {
         const std::lock_guard lock(m_mutex);
         ++calls[call];
+        if (!m_entered.contains(std::this_thread::get_id())) throw std::logic_error("a thread that has not entered");
         gone = gone || goneFrom == call;
         if (gone) throw DeviceGone("CUDA error: unspecified launch failure");
         if (missing == call) throw NoDeviceCode();
@@ -74,6 +81,7 @@ private:
 
     std::unique_ptr<Engine> m_engine;
     mutable std::mutex m_mutex;
+    mutable std::set<std::thread::id> m_entered; ///< threads that may call
 };
 
 struct Fixture {

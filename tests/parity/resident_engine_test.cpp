@@ -331,6 +331,24 @@ private slots:
         QVERIFY(told);
     }
 
+    // The window's thread may be the last owner of a tensor, and must not wait for an upload.
+    void aTensorIsLetGoDuringAnUpload() {
+        Fixture fixture;
+        Tensor old = fixture.engine->upload(someRows(2, 30, 4));
+        normsOn(*fixture.engine, old);
+        bool freed = false;
+        std::future<void> letGo;
+        fixture.device->duringUpload = [&] {
+            letGo = std::async(std::launch::async, [&] { old = Tensor(); });
+            freed = letGo.wait_for(std::chrono::seconds(5)) == std::future_status::ready;
+        };
+        const Tensor rows = fixture.engine->upload(someRows(2, 40, 4));
+        normsOn(*fixture.engine, rows);
+        letGo.wait();
+        QVERIFY(freed);
+        QCOMPARE(fixture.engine->state().residentBytes, std::size_t{2 * 40 * 4 * 4});
+    }
+
     void ourOwnErrorsPass() {
         const Fixture fixture;
         const HostTensor keys{Shape{1, 3, 1}, {1, std::nanf(""), 2}};
