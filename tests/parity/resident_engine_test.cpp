@@ -165,7 +165,7 @@ private slots:
         for (const int calls : {1, 2}) { // an error each time, and no repetition
             const std::string said = errorMessage([&] { normsOn(*fixture.engine, rows); });
             QVERIFY2(said.starts_with("rowNorms of [2, 30, 4] did not run on the device: cusolver error: "
-                                      "CUSOLVER_STATUS_INTERNAL_ERROR. engine cpu, strict: "),
+                                      "CUSOLVER_STATUS_INTERNAL_ERROR (engine cpu, strict)"),
                      said.c_str());
             QCOMPARE(fixture.device->calls["rowNorms"], calls);
         }
