@@ -34,7 +34,6 @@ public:
     }
 
     void run(const CommandContext& context) override {
-        checkOutput(m_out, {".json", ".csv"});
         if (m_options.policies.size() != 1)
             throw Error({.sentence = "a calibration is of one policy",
                          .place = "--policy",

@@ -176,23 +176,29 @@ const char* directionText(MeasureDirection direction) {
 const char* needText(MeasureNeed need) {
     switch (need) {
     case MeasureNeed::Nothing: return "";
-    case MeasureNeed::Scores: return "; needs a policy with scores";
-    case MeasureNeed::OutputProjection: return "; needs o_proj in the capture";
-    case MeasureNeed::PreRopeKeys: return "; needs the keys before RoPE, stored or derived";
+    case MeasureNeed::Scores: return "a policy with scores";
+    case MeasureNeed::OutputProjection: return "o_proj in the capture";
+    case MeasureNeed::PreRopeKeys: return "the keys before RoPE, stored or derived";
     }
     return "";
 }
 
-class MeasuresCommand final : public Command {
-public:
-    void addTo(CLI::App& app) override { m_command = app.add_subcommand("measures", "list what can be measured"); }
-    void run(const CommandContext&) override {
-        for (const MeasureCard& card : allMeasures())
-            fmt::print("{:<24}{}{}{} ({}, {}{})\n{:24}{}\n", card.id, card.label, card.unit.empty() ? "" : ", ",
-                       card.unit, shapeText(card.shape), directionText(card.better), needText(card.need), "",
-                       card.help);
-    }
-};
+Json measureJson(const MeasureCard& card) {
+    const std::string need = needText(card.need);
+    return {{"id", card.id},
+            {"label", card.label},
+            {"unit", card.unit},
+            {"shape", shapeText(card.shape)},
+            {"direction", directionText(card.better)},
+            {"needs", need.empty() ? Json::array() : Json::array({need})},
+            {"help", card.help}};
+}
+
+void printMeasure(const MeasureCard& card) {
+    const std::string need = needText(card.need);
+    fmt::print("{:<24}{}{}{} ({}, {}{}{})\n{:24}{}\n", card.id, card.label, card.unit.empty() ? "" : ", ", card.unit,
+               shapeText(card.shape), directionText(card.better), need.empty() ? "" : "; needs ", need, "", card.help);
+}
 
 } // namespace
 
@@ -209,6 +215,11 @@ std::unique_ptr<Command> makeViewsCommand() {
                                                 printView);
 }
 
-std::unique_ptr<Command> makeMeasuresCommand() { return std::make_unique<MeasuresCommand>(); }
+std::unique_ptr<Command> makeMeasuresCommand() {
+    std::vector<const MeasureCard*> cards;
+    for (const MeasureCard& card : allMeasures()) cards.push_back(&card);
+    return std::make_unique<CardsCommand<MeasureCard>>("measures", "print what can be measured", std::move(cards),
+                                                       measureJson, printMeasure);
+}
 
 } // namespace kvscope

@@ -1,7 +1,6 @@
 // Shared by subcommands: options that name a run, lists of layers and heads, progress, quoting.
 #include "app/command_line/command.h"
 
-#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/number_text.h"
 #include "core/capture/capture.h"
@@ -15,8 +14,8 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <mutex>
+#include <sstream>
 #include <unistd.h>
 
 namespace kvscope {
@@ -80,7 +79,8 @@ CLI::Option* addSeedTo(CLI::App& app, std::uint64_t& seed, const std::string& wh
 }
 
 void RunOptions::addEngineTo(CLI::App& app) {
-    app.add_option("--engine", engine, "cpu, torch (LibTorch on the CPU) or cuda (NVIDIA GPU)");
+    app.add_option("--engine", engine, "cpu, torch (LibTorch on the CPU) or cuda (NVIDIA GPU)")
+        ->type_name("{cpu,torch,cuda}");
     app.add_option("--threads", threads, "of the engine; 0: all cores")->check(CLI::Range(0, 1024));
     app.add_option("--gpu-memory", gpuMemory, "GiB for tensors that stay on the GPU; 0: most of what is free")
         ->check(CLI::Range(0, 1024));
@@ -194,24 +194,26 @@ RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex 
     return request;
 }
 
-void checkOutput(const std::string& path, const std::vector<std::string>& extensions, const std::string& option) {
-    const std::string extension = std::filesystem::path(path).extension().string();
-    if (std::find(extensions.begin(), extensions.end(), extension) == extensions.end())
-        throw Error({.sentence = "the output has the extension '" + extension + "'",
-                     .place = option,
-                     .remedy = fmt::format("Choose one of {}", fmt::join(extensions, ", ")),
-                     .path = path});
-    if (extension == ".h5" || extension == ".hdf5")
-        const AtomicFile probe(path); // HDF5 cannot be written to a pipe
-    else
-        checkCanWrite(path);
-}
-
 void checkNumber(double value, double least, double most, const std::string& option) {
     if (!(value >= least && value <= most))
         throw Error({.sentence = fmt::format("{} is no value of this option", value),
                      .place = option,
                      .remedy = fmt::format("Give a number from {} to {}", least, most)});
+}
+
+std::vector<std::string> splitAtCommas(const std::string& text) {
+    std::vector<std::string> parts;
+    std::stringstream stream(text);
+    for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
+    return parts;
+}
+
+std::vector<std::string> withoutRepeats(std::vector<std::string> texts) {
+    auto end = texts.begin();
+    for (std::string& text : texts)
+        if (std::find(texts.begin(), end, text) == end) std::swap(*end++, text);
+    texts.erase(end, texts.end());
+    return texts;
 }
 
 Budget parseBudgetOption(const std::string& text, Budget::Unit unit) {

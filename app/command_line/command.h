@@ -6,6 +6,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace CLI {
@@ -56,6 +57,9 @@ std::unique_ptr<Command> makeCalibrateCommand();
 std::unique_ptr<Command> makePlotCommand();
 std::unique_ptr<Command> makeTheoryCommand();
 std::unique_ptr<Command> makeReportCommand();
+std::unique_ptr<Command> makeSchemaCommand();
+std::unique_ptr<Command> makeCompletionCommand();
+std::unique_ptr<Command> makeManCommand();
 
 /// Options that name a run: policies, budget, cut, seed, engine. Shared by evict, measure, sweep and plot.
 struct RunOptions {
@@ -92,13 +96,16 @@ void checkHead(int head, int count, const char* kind, const std::string& option,
 RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec,
                        const Cut& cut, std::uint64_t seed, bool measure);
 
-/// Throws Error unless the extension is one of ".json", ".csv" ... and a file can be written there; called before any
-/// work. Leaves existing files alone.
-void checkOutput(const std::string& path, const std::vector<std::string>& extensions,
-                 const std::string& option = "--out");
-
 /// Throws Error, naming the option, for a number outside the range and for a NaN, which the option parser accepts.
 void checkNumber(double value, double least, double most, const std::string& option);
+
+/// The JSON Schema of resources/schemas with this name, or nothing.
+std::string_view schemaText(std::string_view id);
+
+/// "a,b" -> a b.
+std::vector<std::string> splitAtCommas(const std::string& text);
+/// Each text once, where it stands first.
+std::vector<std::string> withoutRepeats(std::vector<std::string> texts);
 
 /// The budget of --retention ("0.25") or --budget ("2048"). Throws Error naming the option.
 Budget parseBudgetOption(const std::string& text, Budget::Unit unit);

@@ -2,11 +2,11 @@
 #include "app/command_line/command_line.h"
 
 #include "app/command_line/command.h"
+#include "app/command_line/outputs.h"
 #include "app/command_line/policy_words.h"
 #include "app/study/regenerating_command.h"
 #include "app/study/session_file.h"
 #include "core/base/error.h"
-#include "core/base/own_output.h"
 #include "core/capture/capture.h"
 #include "core/capture/open_capture.h"
 #include "core/lists/selection_file.h"
@@ -15,7 +15,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <csignal>
 #include <filesystem>
 #include <functional>
@@ -54,7 +53,8 @@ std::vector<std::unique_ptr<Command>> makeCommands() {
     for (const auto make :
          {makePoliciesCommand, makeViewsCommand, makeMeasuresCommand, makeReproduceCommand, makeInspectCommand,
           makeSynthCommand, makeConvertCommand, makeEvictCommand, makeMeasureCommand, makeSweepCommand,
-          makeCalibrateCommand, makePlotCommand, makeTheoryCommand, makeReportCommand})
+          makeCalibrateCommand, makePlotCommand, makeTheoryCommand, makeReportCommand, makeSchemaCommand,
+          makeCompletionCommand, makeManCommand})
         commands.push_back(make());
     return commands;
 }
@@ -113,42 +113,6 @@ int guarded(const CommandContext& context, const std::function<void()>& work) {
     }
 }
 
-bool isOutput(const CLI::Option& option) {
-    static const std::array<const char*, 4> names = {"--out", "--csv", "--steps", "--record"};
-    return std::any_of(names.begin(), names.end(), [&](const char* name) { return option.check_name(name); });
-}
-
-/// All parts of a value that may be paths: `table=FILE`, `FILE.h5:/data set`, `policy@tau=0.95:FILE`, `A,B`.
-std::vector<std::string> pathsIn(const std::string& value) {
-    std::vector<std::string> paths = {value};
-    for (std::size_t begin = 0; begin <= value.size();) {
-        const std::size_t end = std::min(value.find_first_of("=:,@", begin), value.size());
-        paths.push_back(value.substr(begin, end - begin));
-        begin = end + 1;
-    }
-    return paths;
-}
-
-void checkIsOwn(const CLI::Option& output, const std::string& path, const CLI::Option& other) {
-    for (const std::string& value : other.results()) {
-        if (isOutput(other) && isSameFile(path, value))
-            throw Error({.sentence = fmt::format("{} and {} name one file", output.get_name(), other.get_name()),
-                         .place = output.get_name(),
-                         .remedy = "Give each output a name of its own",
-                         .path = path});
-        checkIsNoSource(path, pathsIn(value), output.get_name());
-    }
-}
-
-/// No command overwrites its inputs. Throws Error, naming the option, when an output of a parsed subcommand is a file
-/// that another of its options names: an input, or a second output.
-void checkOutputsAreOwn(const CLI::App& subcommand) {
-    const auto options = subcommand.get_options([](const CLI::Option* option) { return option->count() > 0; });
-    for (const CLI::Option* output : options)
-        for (const CLI::Option* other : options)
-            if (isOutput(*output) && other != output) checkIsOwn(*output, output->results().front(), *other);
-}
-
 } // namespace
 
 std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) {
@@ -162,6 +126,8 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
     app.require_subcommand(0, 1);
     const auto commands = makeCommands();
     for (const auto& command : commands) command->addTo(app);
+    for (CLI::App* subcommand : app.get_subcommands(nullptr))
+        subcommand->set_version_flag("--version", "kvscope " KVSCOPE_VERSION);
     try {
         std::vector<std::string> words = withEachPolicyNamed({argv + 1, argv + argc});
         std::reverse(words.begin(), words.end()); // CLI11 reads them in reverse
@@ -180,8 +146,12 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
             const InterruptListener interrupt;
             const CommandContext context(asTyped(argc, argv), interrupt.token());
             return guarded(context, [&] {
-                checkOutputsAreOwn(*app.get_subcommands().front());
+                CLI::App& subcommand = *app.get_subcommands().front();
+                StandardOutput standardOutput(subcommand);
+                checkOutputs(subcommand);
                 command->run(context);
+                context.clearProgress();
+                standardOutput.send();
             });
         }
     if (window.file.empty()) return std::nullopt;

@@ -36,7 +36,7 @@ public:
         m_command->add_option("--deflate", m_write.deflateLevel, "level 0 to 9")
             ->check(CLI::Range(0, 9))
             ->capture_default_str();
-        m_command->add_option("--out", m_out, "FILE.h5")->required();
+        m_command->add_option("--out", m_out, "FILE.h5 or FILE.hdf5")->required();
         m_command->footer(
             "Names of tensors that are understood without --pattern: a layer's number before or behind one of the "
             "words\n"
@@ -45,7 +45,6 @@ public:
     }
 
     void run(const CommandContext& context) override {
-        checkOutput(m_out, {".h5", ".hdf5"});
         if (!std::filesystem::exists(m_in))
             throw Error({.sentence = "there is no such file", .remedy = "Check the name", .path = m_in});
         if (!isTensorFile(m_in))

@@ -29,8 +29,6 @@ public:
     }
 
     void run(const CommandContext& context) override {
-        checkOutput(m_out, {".json", ".csv", ".h5"});
-        if (!m_steps.empty()) checkOutput(m_steps, {".json"}, "--steps");
         const auto specs = m_options.specs();
         if (specs.size() != 1)
             throw Error(

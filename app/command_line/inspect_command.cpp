@@ -59,6 +59,7 @@ Json captureJson(const CaptureReader& capture) {
                           {"attention", l.attentionType},
                           {"scaling", l.scaling},
                           {"softcap", l.softcap},
+                          {"qk_norm", l.qkNorm},
                           {"sliding_window", l.slidingWindow},
                           {"sinks", !l.sinks.empty()},
                           {"rope", l.hasRope},
@@ -111,11 +112,13 @@ void printCapture(const CaptureReader& capture) {
         fmt::print("  {:<12} tokens {} to {} (end not included)\n", segmentName(s.kind), s.begin, s.end);
     for (const auto& [name, spec] : policiesOfScores(info.path)) // quoted for a shell
         fmt::print("  scores       {}: --policy '{}'\n", name, spec.text());
-    fmt::print("\n  layer  stored  queries  scaling   window  RoPE  o_proj\n");
+    fmt::print("\n  layer  stored  queries  scaling   softcap  q/k norm  window  RoPE  o_proj\n");
     for (const LayerInfo& l : info.layers)
-        fmt::print("  {:>5}  {:<6}  {:>7}  {:<8.4g}  {:>6}  {:<4}  {}\n", l.layer.value, storedTypeName(l.storedType),
-                   l.queryCount, l.scaling, l.slidingWindow == 0 ? "all" : std::to_string(l.slidingWindow),
-                   l.hasRope ? "yes" : "no", l.hasOutputProjection ? "yes" : "no");
+        fmt::print("  {:>5}  {:<6}  {:>7}  {:<8.4g}  {:<7}  {:<8}  {:>6}  {:<4}  {}\n", l.layer.value,
+                   storedTypeName(l.storedType), l.queryCount, l.scaling,
+                   l.softcap == 0 ? "none" : fmt::format("{:.4g}", l.softcap), l.qkNorm ? "yes" : "no",
+                   l.slidingWindow == 0 ? "all" : std::to_string(l.slidingWindow), l.hasRope ? "yes" : "no",
+                   l.hasOutputProjection ? "yes" : "no");
 }
 
 class InspectCommand final : public Command {

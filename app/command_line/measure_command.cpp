@@ -141,7 +141,7 @@ public:
     }
 
     void run(const CommandContext& context) override {
-        checkOutput(m_out, {".json", ".csv"});
+        m_metrics = withoutRepeats(m_metrics);
         for (const std::string& metric : m_metrics) measureById(metric); // refused before any work is done
         const auto capture = openCapture(m_capture);
         const auto heads = chosenKvHeads(m_heads, *capture);

@@ -99,7 +99,7 @@ public:
         m_command->add_option("--size", m_figure.size, "logical pixels, like 900x700");
         m_command->add_option("--scale", m_figure.scale, "device pixels per logical pixel (PNG)")
             ->check(CLI::Range(0.25, 16.0));
-        m_command->add_option("--theme", m_figure.theme, "light, dark or paper");
+        m_command->add_option("--theme", m_figure.theme, "light, dark or paper")->type_name("{light,dark,paper}");
         m_command->add_flag("--footer", m_figure.footer, "print the command below the figure");
         m_command->add_option("--out", m_figure.out, "FILE.png, FILE.svg or FILE.pdf")->required();
     }
@@ -132,7 +132,6 @@ public:
 private:
     /// Throws before any work.
     void checkOptions() const {
-        checkOutput(m_figure.out, {".png", ".svg", ".pdf"});
         const auto [width, height] = parseSize(m_figure.size);
         themeByName(m_figure.theme);
         checkNumber(m_figure.scale, 0.25, 16, "--scale");

@@ -29,7 +29,6 @@ void RandomOptions::checkSeeds(std::size_t seeds) const {
 }
 
 std::shared_ptr<const RandomSource> RandomOptions::sourceFor(const CaptureInfo& capture) {
-    if (!m_record.empty()) checkOutput(m_record, {".h5"}, "--record");
     if (m_uniforms.empty() && m_sketch.empty() && m_record.empty()) return nullptr;
     auto replayed = replayRandom(m_uniforms, m_sketch, capture);
     if (m_record.empty()) return replayed;

@@ -32,7 +32,7 @@ public:
             ->add_option("--views", m_views,
                          "ids of views, like head_grid,curves; all that have something to show by default")
             ->delimiter(',');
-        m_command->add_option("--out", m_out, "FILE.html, or a folder for index.html")->required();
+        m_command->add_option("--out", m_out, "a folder for index.html, or FILE.html")->required();
     }
 
     void run(const CommandContext& context) override {

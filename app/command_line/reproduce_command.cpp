@@ -66,8 +66,6 @@ private:
             throw Error({.sentence = "nothing would be written",
                          .place = "--csv, --out",
                          .remedy = "Add --csv FILE.csv or --out FILE.svg"});
-        if (!m_csv.empty()) checkOutput(m_csv, {".csv"}, "--csv");
-        if (!m_out.empty()) checkOutput(m_out, {".png", ".svg", ".pdf"});
     }
 
     void draw(const Reproduction& reproduction, const ReproductionResult& result, const CommandContext& context) const {

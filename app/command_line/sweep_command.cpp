@@ -9,21 +9,57 @@
 #include "core/studies/sweep.h"
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include <fstream>
 #include <set>
-#include <sstream>
+#include <utility>
 
 namespace kvscope {
 
 namespace {
 
-std::vector<std::string> splitAtCommas(const std::string& text) {
-    std::vector<std::string> parts;
-    std::stringstream stream(text);
-    for (std::string part; std::getline(stream, part, ',');) parts.push_back(part);
-    return parts;
+using Json = nlohmann::ordered_json;
+
+/// Numbers and truth values as such; null where there is no value. A budget in tokens remains the text "512t".
+Json cellJson(const std::string& column, const std::string& text) {
+    static const std::set<std::string> kTexts = {"capture", "capture_hash", "policy",     "variant", "spec",
+                                                 "cut",     "engine",       "arithmetic", "notes"};
+    if (kTexts.contains(column)) return text;
+    if (text.empty()) return nullptr;
+    Json json = Json::parse(text, nullptr, false);
+    return json.is_number() || json.is_boolean() ? json : Json(text);
 }
+
+/// The table as CSV, where every row ends with the command, or as one JSON object with a row a line.
+class TableText {
+public:
+    TableText(bool asJson, std::vector<std::string> columns, std::string command)
+        : m_asJson(asJson), m_columns(std::move(columns)), m_command(std::move(command)) {}
+
+    std::string head() const {
+        if (!m_asJson) return line(m_columns, "command");
+        return R"({"format": "kvscope-sweep", "version": 1, "command": )" + text(m_command) + ", \"rows\": [";
+    }
+    std::string row(const std::vector<std::string>& fields) {
+        if (!m_asJson) return line(fields, m_command);
+        Json row;
+        for (std::size_t i = 0; i < m_columns.size(); ++i) row[m_columns[i]] = cellJson(m_columns[i], fields[i]);
+        return std::exchange(m_separator, ",\n") + text(row);
+    }
+    std::string end() const { return m_asJson ? "\n]}\n" : ""; }
+
+private:
+    static std::string line(std::vector<std::string> fields, const std::string& last) {
+        fields.push_back(last);
+        return csvLine(fields);
+    }
+    static std::string text(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+    bool m_asJson;
+    std::vector<std::string> m_columns;
+    std::string m_command, m_separator = "\n";
+};
 
 VariedParameter parseVaried(const std::string& text) {
     const std::size_t equals = text.find('=');
@@ -54,11 +90,10 @@ public:
         m_command->add_option("--metrics", m_metrics, "further columns; `kvscope measures` lists them")->delimiter(',');
         m_command->add_flag("--work", m_work,
                             "count the operations and bytes of each choice: it is made once more, from nothing");
-        m_command->add_option("--out", m_out, "FILE.csv")->required();
+        m_command->add_option("--out", m_out, "FILE.csv or FILE.json; kvscope-parquet reads the latter")->required();
     }
 
     void run(const CommandContext& context) override {
-        checkOutput(m_out, {".csv"});
         SweepRequest request = makeRequest();
         m_random.checkSeeds(request.seeds.size());
         if (m_random.replays() && request.captures.size() > 1)
@@ -69,16 +104,18 @@ public:
         const auto runner = m_options.makeRunner();
         AtomicFile file(m_out);
         std::ofstream table(file.temporaryPath(), std::ios::binary);
-        table << withCommand(sweepCsvHeader(request), "command");
+        TableText text(m_out.ends_with(".json"), sweepColumns(request), context.commandLine());
+        table << text.head();
         double layers = 0;
         for (const auto& capture : request.captures)
             layers +=
                 static_cast<double>(request.layers.empty() ? capture->info().layers.size() : request.layers.size());
         const Checkpoint progress = context.checkpoint("sweep", layers);
         runSweep(*runner, request, progress, [&](const SweepRow& row) {
-            table << withCommand(sweepCsvLine(request, row), context.commandLine());
+            table << text.row(sweepFields(request, row));
             if (!table) failWrite();
         });
+        table << text.end();
         table.close();
         if (!table) failWrite();
         file.commit();
@@ -113,16 +150,12 @@ private:
             request.seeds.assign(seeds.begin(), seeds.end());
         }
         request.cut = m_options.cut;
-        request.measures = m_metrics;
+        request.measures = withoutRepeats(m_metrics);
+        std::erase_if(request.measures, // which have columns anyway
+                      [](const std::string& id) { return id == "output_error" || id == "retained_mass"; });
         request.countWork = m_work;
         request.layers = parseRangeList(m_layers, "--layers");
         return request;
-    }
-
-    /// Every row states its source, also after tables are joined.
-    static std::string withCommand(std::string line, const std::string& command) {
-        line.pop_back();
-        return line + "," + csvLine({command});
     }
 
     [[noreturn]] void failWrite() const {

@@ -32,14 +32,15 @@ public:
         m_command->add_flag("--no-rope", m_noRope, "do not rotate queries and keys");
         m_command->add_option("--q-window", m_spec.queryWindow, "store only the last so many queries; 0: all")
             ->capture_default_str();
-        m_command->add_option("--dtype", m_type, "bf16, f16 or f32")->capture_default_str();
+        m_command->add_option("--dtype", m_type, "bf16, f16 or f32")
+            ->type_name("{bf16,f16,f32}")
+            ->capture_default_str();
         m_command->add_option("--deflate", m_deflate, "level 0 to 9")->check(CLI::Range(0, 9))->capture_default_str();
         m_command->add_flag("--sparse", m_sparse, "declare the tensors but store none: a huge file that takes no room");
-        m_command->add_option("--out", m_out, "FILE.h5")->required();
+        m_command->add_option("--out", m_out, "FILE.h5 or FILE.hdf5")->required();
     }
 
     void run(const CommandContext& context) override {
-        checkOutput(m_out, {".h5", ".hdf5"});
         m_spec.rope = !m_noRope;
         if (m_type != "bf16" && m_type != "f16" && m_type != "f32")
             throw Error({.sentence = "there is no stored type '" + m_type + "'",

@@ -78,7 +78,6 @@ public:
     }
 
     void run(const CommandContext& context) override {
-        checkOutput(m_out, {".json", ".csv"});
         const auto capture = openCapture(m_capture);
         const auto specs = m_options.specs();
         const auto layers = chosenLayers(m_layers, *capture);

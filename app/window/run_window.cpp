@@ -12,8 +12,11 @@
 
 #include <QApplication>
 #include <QCoreApplication>
+#include <QOpenGLContext>
 #include <QProcess>
 #include <QSurfaceFormat>
+
+#include <cstdio>
 
 namespace kvscope {
 
@@ -31,6 +34,12 @@ int runWindow(int& argc, char** argv, std::string path, int threads, const std::
     format.setSwapInterval(0);
     QSurfaceFormat::setDefaultFormat(format);
     QApplication application(argc, argv);
+    if (QOpenGLContext probe; !probe.create()) { // the platforms offscreen and minimal would crash later
+        std::fputs("kvscope: the display has no OpenGL, which the window needs; use a subcommand (kvscope --help) or "
+                   "xvfb-run\n",
+                   stderr);
+        return 2;
+    }
     QApplication::setApplicationName("KVScope");
     QApplication::setOrganizationName("KVScope");
     QApplication::setStyle(makeChromeStyle());

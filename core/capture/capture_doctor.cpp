@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace kvscope {
 
@@ -91,18 +92,21 @@ void checkRope(const CaptureReader& capture, Findings& findings) {
 }
 
 void checkHeads(const CaptureInfo& info, Findings& findings) {
+    std::map<double, std::vector<int>> unusual; // layers by scaling
+    const double usual = 1 / std::sqrt(static_cast<double>(info.headDim));
     for (const LayerInfo& layer : info.layers) {
         std::vector<bool> read(static_cast<std::size_t>(info.numKvHeads), false);
         for (const std::int32_t head : layer.gqaGroupOf) read[static_cast<std::size_t>(head)] = true;
         if (std::find(read.begin(), read.end(), false) != read.end())
             findings.push_back({Severity::Warning, "a KV head is read by no query head",
                                 layerPlace(layer.layer, "kv_of_q"), "Its measures are undefined"});
-        const double usual = 1 / std::sqrt(static_cast<double>(info.headDim));
-        if (std::fabs(layer.scaling - usual) > 1e-6 * usual)
-            findings.push_back({Severity::Note,
-                                fmt::format("scaling is {:.6g}, not 1/sqrt(head_dim) = {:.6g}", layer.scaling, usual),
-                                layerPlace(layer.layer, "scaling"), "The capture's own scaling is used everywhere"});
+        if (std::fabs(layer.scaling - usual) > 1e-6 * usual) unusual[layer.scaling].push_back(layer.layer.value);
     }
+    for (const auto& [scaling, layers] : unusual)
+        findings.push_back(
+            {Severity::Note,
+             fmt::format("scaling of {} is {:.6g}, not 1/sqrt(head_dim) = {:.6g}", layerList(layers), scaling, usual),
+             "layers/*/scaling", "The capture's own scaling is used everywhere"});
     if (static_cast<int>(info.layers.size()) < info.numLayers)
         findings.push_back(
             {Severity::Note,

@@ -35,6 +35,12 @@ Json numberJson(double value) {
     return static_cast<double>(whole) == value ? Json(whole) : Json(value);
 }
 
+/// A text that is a number or a truth value as one, where it reads back to the same text: "32" as 32, "2048t" as it is.
+Json typedJson(const std::string& text) {
+    Json json = Json::parse(text, nullptr, false);
+    return (json.is_number() || json.is_boolean()) && json.dump() == text ? json : Json(text);
+}
+
 /// null: nothing was decided.
 Json marginJson(double margin) { return std::isfinite(margin) ? Json(margin) : Json(nullptr); }
 
@@ -72,11 +78,12 @@ Json metadataJson(const RecordedSelection& s) {
     for (const SelectionField& field : selectionFields()) {
         if (field.group == "budget" && !json.contains("parameters")) { // they stand before the budget
             json["parameters"] = Json::object();
-            for (const auto& [id, value] : s.parameters) json["parameters"][id] = value;
+            for (const auto& [id, value] : s.parameters) json["parameters"][id] = typedJson(value);
         }
         if ((field.name == "origin" && s.budgetOrigin.empty()) || field.isAbsent(s)) continue;
         Json& object = field.group.empty() ? json : json[std::string(field.group)];
         std::visit([&](auto member) { write(object[std::string(field.name)], s.*member); }, field.member);
+        if (field.key() == "budget_requested") object["requested"] = typedJson(s.budgetRequested);
     }
     return json;
 }

@@ -1,7 +1,6 @@
 // Runs captures x policies x parameter values x budgets x seeds, the points of one grid, as rows of one table.
 #include "core/studies/sweep.h"
 
-#include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/base/number_text.h"
 #include "core/metrics/measure_values.h"
@@ -152,46 +151,49 @@ void runSweep(const LayerRunner& runner, const SweepRequest& request, const Chec
     runGrid(runner, points, checkpoint, {deliver, nameCapture});
 }
 
-std::string sweepCsvHeader(const SweepRequest& request) {
-    std::string varied;
-    for (const VariedParameter& parameter : request.varied) varied += parameter.id + ",";
-    std::string measures;
-    for (const std::string& id : request.measures) measures += "," + id;
-    measures += request.countWork ? ",operations,bytes_touched" : "";
-    return "capture,capture_hash,layer,policy,variant,spec," + varied +
-           "cut,cut_token,budget,requested_tokens,kept_tokens,retention,seed,output_error,retained_mass" + measures +
-           ",queries,"
-           "seen_queries,skipped,features_ms,combine_ms,select_ms,measure_ms,stored_bytes,simulated,engine,"
-           "arithmetic,"
-           "notes\n";
+std::vector<std::string> sweepColumns(const SweepRequest& request) {
+    std::vector<std::string> names = {"capture", "capture_hash", "layer", "policy", "variant", "spec"};
+    for (const VariedParameter& parameter : request.varied) names.push_back(parameter.id);
+    for (const char* name : {"cut", "cut_token", "budget", "requested_tokens", "kept_tokens", "retention", "seed",
+                             "output_error", "retained_mass"})
+        names.emplace_back(name);
+    names.insert(names.end(), request.measures.begin(), request.measures.end());
+    if (request.countWork) names.insert(names.end(), {"operations", "bytes_touched"});
+    for (const char* name : {"queries", "seen_queries", "skipped", "features_ms", "combine_ms", "select_ms",
+                             "measure_ms", "stored_bytes", "simulated", "engine", "arithmetic", "notes"})
+        names.emplace_back(name);
+    return names;
 }
 
-std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row) {
+std::vector<std::string> sweepFields(const SweepRequest& request, const SweepRow& row) {
     const RunResult& result = *row.result;
     const RunRequest& run = result.request;
     PolicySpec spec = run.policy;
     spec.budget = askedBudget(result);
     if (!policyById(spec.policy).card().usesBudget) spec.budget.reset();
-    std::string varied;
-    for (const VariedParameter& parameter : request.varied)
-        varied += (spec.values.has(parameter.id) ? spec.values.text(parameter.id) : "") + ",";
     const Fidelity* fidelity = result.fidelity.get();
     const CaptureInfo& info = run.capture->info();
-    std::string line = fmt::format("{},{},{},{},{},{},{}", csvField(info.fileName), csvField(info.hash),
-                                   run.layer.value, spec.policy, csvField(spec.variant), csvField(spec.text()), varied);
-    std::string measures;
-    for (const double value : row.measures) measures += "," + shortest(value);
-    if (request.countWork) measures += fmt::format(",{:.0f},{:.0f}", row.work.operations, row.work.bytes);
-    line += fmt::format("{},{},{},{},{},{},{},{},{}{},{},{},{},", csvField(run.cut.text), run.cut.token,
-                        spec.budget ? spec.budget->text() : "", result.requested, shortest(row.keptTokens),
-                        shortest(row.retention), run.seed, shortest(row.outputError), shortest(row.retainedMass),
-                        measures, fidelity ? fidelity->queryCount : 0, fidelity && fidelity->seenQueries,
-                        fidelity ? fidelity->skipped : 0);
-    line += fmt::format("{:.4f},{:.4f},{:.4f},{:.4f},{},{},{},{},{}\n", result.times.featuresMs, result.times.combineMs,
-                        result.times.selectMs, result.times.measureMs, row.storedBytes, result.simulated,
-                        csvField(result.engine), csvField(result.arithmetic),
-                        csvField(fmt::format("{}", fmt::join(result.notes, "; "))));
-    return line;
+    const auto truth = [](bool value) { return std::string(value ? "true" : "false"); };
+    std::vector<std::string> fields = {info.fileName, info.hash,    std::to_string(run.layer.value),
+                                       spec.policy,   spec.variant, spec.text()};
+    for (const VariedParameter& parameter : request.varied)
+        fields.push_back(spec.values.has(parameter.id) ? spec.values.text(parameter.id) : "");
+    fields.insert(fields.end(), {run.cut.text, std::to_string(run.cut.token), spec.budget ? spec.budget->text() : "",
+                                 std::to_string(result.requested), shortest(row.keptTokens), shortest(row.retention),
+                                 std::to_string(run.seed), shortest(row.outputError), shortest(row.retainedMass)});
+    for (const double value : row.measures) fields.push_back(shortest(value));
+    if (request.countWork)
+        fields.insert(fields.end(),
+                      {fmt::format("{:.0f}", row.work.operations), fmt::format("{:.0f}", row.work.bytes)});
+    fields.insert(fields.end(),
+                  {std::to_string(fidelity ? fidelity->queryCount : 0), truth(fidelity && fidelity->seenQueries),
+                   std::to_string(fidelity ? fidelity->skipped : 0)});
+    const StageTimes& times = result.times;
+    for (const double milliseconds : {times.featuresMs, times.combineMs, times.selectMs, times.measureMs})
+        fields.push_back(fmt::format("{:.4f}", milliseconds));
+    fields.insert(fields.end(), {std::to_string(row.storedBytes), truth(result.simulated), result.engine,
+                                 result.arithmetic, fmt::format("{}", fmt::join(result.notes, "; "))});
+    return fields;
 }
 
 } // namespace kvscope

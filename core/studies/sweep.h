@@ -45,13 +45,13 @@ struct SweepRow {
 void runSweep(const LayerRunner& runner, const SweepRequest& request, const Checkpoint& checkpoint,
               const std::function<void(const SweepRow&)>& row);
 
-/// One header line: capture, capture_hash, layer, policy, variant, spec, a column per varied parameter (empty where the
-/// policy does not have it), cut, cut_token, budget, requested_tokens, kept_tokens, retention, seed, output_error,
-/// retained_mass, a column per
-/// further measure, operations and bytes_touched where they are counted, queries, seen_queries, skipped, features_ms,
-/// combine_ms, select_ms, measure_ms, stored_bytes, simulated, engine, arithmetic, notes. Times are those of the
-/// computation, also where a row took the value from the cache.
-std::string sweepCsvHeader(const SweepRequest& request);
-std::string sweepCsvLine(const SweepRequest& request, const SweepRow& row);
+/// Names of the columns: capture, capture_hash, layer, policy, variant, spec, a column per varied parameter (empty
+/// where the policy does not have it), cut, cut_token, budget, requested_tokens, kept_tokens, retention, seed,
+/// output_error, retained_mass, a column per further measure, operations and bytes_touched where they are counted,
+/// queries, seen_queries, skipped, features_ms, combine_ms, select_ms, measure_ms, stored_bytes, simulated, engine,
+/// arithmetic, notes. Times are those of the computation, also where a row took the value from the cache.
+std::vector<std::string> sweepColumns(const SweepRequest& request);
+/// The row as texts, as many as there are columns; empty: no value. Texts of numbers read back to the same numbers.
+std::vector<std::string> sweepFields(const SweepRequest& request, const SweepRow& row);
 
 } // namespace kvscope

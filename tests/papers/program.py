@@ -153,9 +153,10 @@ def calibration(policy: str, tau: float) -> dict:
 
 @functools.cache
 def parameters(policy: str) -> dict[str, str]:
-    """All parameters of a policy, as its list states them."""
+    """All parameters of a policy as texts, as its list states them."""
     _, (text,) = run("evict", sample().path, "--policy", policy, "--layers", 0, "--out", "k.json", files=("k.json",))
-    return json.loads(text)["parameters"]
+    read = json.loads(text)["parameters"]
+    return {name: value if isinstance(value, str) else json.dumps(value) for name, value in read.items()}
 
 
 def fetch(runs: list[tuple[str, str, int]]) -> None:

@@ -195,8 +195,8 @@ private slots:
         QCOMPARE(root["version"].toInt(), 1);
         QCOMPARE(root["capture"].toObject().keys(), QStringList({"file", "hash", "tokens"}));
         QCOMPARE(root["cut"].toString(), "segment:context");
-        QCOMPARE(root["parameters"].toObject()["window_share"].toString(), "0.2");
-        QCOMPARE(root["budget"].toObject()["requested"].toString(), "0.25");
+        QVERIFY(root["parameters"].toObject()["window_share"] == QJsonValue(0.2)); // a number, no text
+        QVERIFY(root["budget"].toObject()["requested"] == QJsonValue(0.25));
         QCOMPARE(root["budget"].toObject()["requested_tokens"].toInt(), 8);
         QCOMPARE(root["budget"].toObject()["kept"].toDouble(), 7.25);
         QCOMPARE(root["simulated"].toBool(), true);
@@ -207,6 +207,35 @@ private slots:
         QCOMPARE(heads[1].toObject()["weights"].toObject().keys(), QStringList({"denominator", "numerator"}));
         QCOMPARE(heads[1].toObject()["scores"].toArray().size(), 40);
         QVERIFY(heads[1].toObject()["scores"].toArray()[39].isNull()); // after the cut
+    }
+
+    // Numbers are written as numbers only where they read back to the same text; lists of before hold texts alone.
+    void parametersKeepTheirTexts() {
+        RecordedSelection list = randomList(1, false);
+        list.parameters = {{"window", "32"},
+                           {"copies", "kv_head"},
+                           {"rotate", "true"},
+                           {"factor", "1e-05"},
+                           {"zeros", "0.30"},
+                           {"plus", "+3"},
+                           {"octal", "007"},
+                           {"huge", "1e999"},
+                           {"big", "9007199254740993"},
+                           {"null", "null"},
+                           {"list", "[1]"},
+                           {"empty", ""},
+                           {"minus", "-0"},
+                           {"most", "18446744073709551615"}};
+        for (const char* budget : {"0.25", "2048t", "tau=0.95:proxy", "1", "0.250"}) {
+            list.budgetRequested = budget;
+            writeSelection(at("texts.json"), list, fortyTokens());
+            const RecordedSelection read = readSelection(at("texts.json"));
+            QVERIFY(read.parameters == list.parameters);
+            QCOMPARE(read.budgetRequested, list.budgetRequested);
+        }
+        const std::string old = readWholeFile(at("texts.json"));
+        QVERIFY(old.find("\"window\":32,") != std::string::npos && old.find("\"rotate\":true") != std::string::npos);
+        QVERIFY(old.find("\"zeros\":\"0.30\"") != std::string::npos);
     }
 
     void anybodyCanWriteOne() {

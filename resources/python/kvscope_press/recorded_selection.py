@@ -122,13 +122,18 @@ def read_selection(path: pathlib.Path, cut: int | None = None) -> RecordedSelect
         path=str(path),
         policy=str(data.get("policy") or "recorded"),
         variant=str(data.get("variant") or "recorded"),
-        parameters={str(k): str(v) for k, v in (data.get("parameters") or {}).items()},
-        budget=str((data.get("budget") or {}).get("requested", "")),
+        parameters={str(k): _text(v) for k, v in (data.get("parameters") or {}).items()},
+        budget=_text((data.get("budget") or {}).get("requested", "")),
         cut=cut,
         capture_hash=str((data.get("capture") or {}).get("hash", "")),
         simulated=bool(data.get("simulated", False)),
         heads=heads,
     )
+
+
+def _text(value: Any) -> str:
+    """As it is typed in a policy: lists hold 32 and true, lists of earlier versions "32" and "true"."""
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 def _indices(given: Any, cut: int) -> Indices:

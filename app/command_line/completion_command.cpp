@@ -1,0 +1,174 @@
+// `kvscope completion`: what bash, zsh and fish offer behind the program's name, from the same options as --help.
+#include "app/command_line/command.h"
+#include "app/command_line/option_facts.h"
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+std::string replaced(std::string text, const std::string& what, const std::string& with) {
+    for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
+        text.replace(at, what.size(), with);
+    return text;
+}
+
+/// Up to its first semicolon or full stop.
+std::string brief(const std::string& help) {
+    return help.substr(0, std::min({help.find(';'), help.find(". "), help.size()}));
+}
+
+std::string spaced(const std::vector<std::string>& words) { return fmt::format("{}", fmt::join(words, " ")); }
+
+std::vector<std::string> namesOf(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const OptionFacts& option : optionsOf(app))
+        names.insert(names.end(), option.names.begin(), option.names.end());
+    return names;
+}
+
+constexpr const char* kBash = R"(# Completions of kvscope for bash, printed by `kvscope completion bash`.
+_kvscope() {{
+    local line current previous command= words= list= head= i
+    read -ra line <<< "${{COMP_LINE:0:COMP_POINT}}"
+    [[ ${{COMP_LINE:0:COMP_POINT}} == *[[:space:]] ]] && line+=("")
+    current=${{line[-1]}} previous=${{line[-2]}}
+    [[ $current == --*=* ]] && previous=${{current%%=*}} current=${{current#*=}}
+    for ((i = 1; i < ${{#line[@]}} - 1; ++i)); do
+        case ${{line[i]}} in
+        {commands}) command=${{line[i]}}; break ;;
+        esac
+    done
+    case "$command $previous" in
+{values}    *)
+        case $command in
+        '') words='{first}' ;;
+{options}        esac
+        [[ -z $command || $current == -* ]] || words=
+        ;;
+    esac
+    [[ $list ]] && head=${{current%"${{current##*,}}"}}
+    mapfile -t COMPREPLY < <(compgen -P "$head" -W "$words" -- "${{current#"$head"}}")
+    COMPREPLY=("${{COMPREPLY[@]#"${{current%"${{current##*[:=]}}"}}"}}") # bash takes these for ends of words
+}}
+complete -o default -F _kvscope kvscope
+)";
+
+/// Choices behind an option, and those of the first positional behind the command. Files are bash's own default.
+std::string bashScript(const CLI::App& app) {
+    std::string values, options;
+    std::vector<std::string> commands;
+    for (const CLI::App* command : subcommandsOf(app)) {
+        bool first = true; // positional
+        commands.push_back(command->get_name());
+        options += fmt::format("        {}) words='{}' ;;\n", command->get_name(), spaced(namesOf(*command)));
+        for (const OptionFacts& option : optionsOf(*command)) {
+            if (!option.choices.empty() && (option.positional.empty() || first))
+                values += fmt::format("    '{} {}') words='{}'{} ;;\n", command->get_name(),
+                                      option.positional.empty() ? option.names.back() : command->get_name(),
+                                      spaced(option.choices), option.isList ? " list=1" : "");
+            first = first && option.positional.empty();
+        }
+    }
+    for (const OptionFacts& option : optionsOf(app))
+        if (!option.choices.empty())
+            values += fmt::format("    ' {}') words='{}' ;;\n", option.names.back(), spaced(option.choices));
+    return fmt::format(kBash, fmt::arg("commands", fmt::join(commands, "|")), fmt::arg("values", values),
+                       fmt::arg("options", options), fmt::arg("first", spaced(commands) + " " + spaced(namesOf(app))));
+}
+
+std::string zshWord(const std::string& text) { return "'" + replaced(text, "'", R"('\'')") + "'"; }
+
+std::string zshAction(const OptionFacts& option) {
+    return option.choices.empty() ? "_files" : "(" + replaced(spaced(option.choices), ":", R"(\:)") + ")";
+}
+
+std::string zshScript(const CLI::App& app) {
+    std::string commands, cases;
+    for (const CLI::App* command : subcommandsOf(app)) {
+        commands += " " + zshWord(command->get_name() + ":" + brief(command->get_description()));
+        std::string specs = " '1: :'"; // the command itself
+        int place = 2;
+        for (const OptionFacts& option : optionsOf(*command)) {
+            if (!option.positional.empty() && !option.choices.empty())
+                specs += " " + zshWord(fmt::format("{}:{}:{}", place, option.positional, zshAction(option)));
+            place += option.positional.empty() ? 0 : 1;
+            const std::string help = replaced(replaced(brief(option.help), "[", R"(\[)"), "]", R"(\])");
+            for (const std::string& name : option.names)
+                specs += " " + zshWord(option.value.empty()
+                                           ? fmt::format("{}[{}]", name, help)
+                                           : fmt::format("*{}=[{}]:value:{}", name, help, zshAction(option)));
+        }
+        cases += fmt::format("{})\n    _arguments{} '*:file:_files'\n    ;;\n", command->get_name(), specs);
+    }
+    return fmt::format("#compdef kvscope\n# Completions of kvscope for zsh, printed by `kvscope completion zsh`.\n"
+                       "local -a commands\ncommands=({})\nif ((CURRENT == 2)); then\n"
+                       "    _describe -t commands command commands\n    _files\n    return\nfi\n"
+                       "case $words[2] in\n{}esac\n",
+                       commands.substr(1), cases);
+}
+
+std::string fishWord(const std::string& text) { return "'" + replaced(replaced(text, "\\", "\\\\"), "'", "\\'") + "'"; }
+
+/// The lines of one command's options and positionals; `where` says when they are offered.
+std::string fishLines(const CLI::App& app, const std::string& where) {
+    std::string lines;
+    for (const OptionFacts& option : optionsOf(app)) {
+        const std::string values = option.choices.empty() ? "" : " -a " + fishWord(spaced(option.choices));
+        if (!option.positional.empty()) {
+            if (!values.empty()) lines += fmt::format("complete -c kvscope -n {}{}\n", fishWord(where), values);
+            continue;
+        }
+        std::string names;
+        for (const std::string& name : option.names)
+            names += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+        lines += fmt::format("complete -c kvscope -n {}{}{}{} -d {}\n", fishWord(where), names,
+                             option.value.empty() ? ""
+                             : values.empty()     ? " -r"
+                                                  : " -x",
+                             values, fishWord(brief(option.help)));
+    }
+    return lines;
+}
+
+std::string fishScript(const CLI::App& app) {
+    std::string text = "# Completions of kvscope for fish, printed by `kvscope completion fish`.\n" +
+                       fishLines(app, "__fish_use_subcommand");
+    for (const CLI::App* command : subcommandsOf(app)) {
+        text += fmt::format("complete -c kvscope -n __fish_use_subcommand -a {} -d {}\n", command->get_name(),
+                            fishWord(brief(command->get_description())));
+        text += fishLines(*command, "__fish_seen_subcommand_from " + command->get_name());
+    }
+    return text;
+}
+
+class CompletionCommand final : public Command {
+public:
+    void addTo(CLI::App& app) override {
+        m_app = &app;
+        m_command = app.add_subcommand("completion", "print what a shell completes: commands, options, ids and values");
+        m_command->add_option("shell", m_shell, "which shell")
+            ->required()
+            ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    }
+    void run(const CommandContext&) override {
+        fmt::print("{}", m_shell == "bash"  ? bashScript(*m_app)
+                         : m_shell == "zsh" ? zshScript(*m_app)
+                                            : fishScript(*m_app));
+    }
+
+private:
+    const CLI::App* m_app = nullptr;
+    std::string m_shell;
+};
+
+} // namespace
+
+std::unique_ptr<Command> makeCompletionCommand() { return std::make_unique<CompletionCommand>(); }
+
+} // namespace kvscope
