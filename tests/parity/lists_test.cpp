@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 using namespace kvscope;
 
@@ -125,12 +126,19 @@ private slots:
 
     void randomHeadsKeepTheSameTokens_data() {
         QTest::addColumn<quint64>("seed");
-        QTest::newRow("seed 11") << quint64{11};
+        QTest::addColumn<int>("stored");
+        QTest::newRow("float32, seed 11") << quint64{11} << static_cast<int>(StoredType::Float32);
+        QTest::newRow("bfloat16, seed 12") << quint64{12} << static_cast<int>(StoredType::Bfloat16);
+        QTest::newRow("float16, seed 13") << quint64{13} << static_cast<int>(StoredType::Float16);
     }
 
     void randomHeadsKeepTheSameTokens() {
         QFETCH(quint64, seed);
-        compare(makeRandomCapture(seed, 500, 1, 6, 3, 40), LayerIndex(0), {"0.25"});
+        QFETCH(int, stored);
+        const auto capture = makeRandomCapture(seed, 300, 1, 6, 3, 40);
+        for (auto& [place, tensor] : capture->tensors)
+            tensor = storable(std::move(tensor), static_cast<StoredType>(stored));
+        compare(capture, LayerIndex(0), {"0.25"});
     }
 
     /// Crowded keys with sinks and a needle, in 16 bits: many scores are close.
