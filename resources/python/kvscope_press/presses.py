@@ -92,12 +92,18 @@ def named_press(text: str) -> NamedPress:
             f"{name!r} is no scorer press of kvpress {kvpress_version()}", "--press", f"It has {', '.join(known)}"
         )
     given = dict(part.partition("=")[::2] for part in rest)
-    wrong = [field for field in given if field not in fields_of(known[name])]
+    fields = {*fields_of(known[name]), "compression_ratio"}  # presses that wrap another hand the ratio on
+    wrong = [field for field in given if field not in fields]
     if wrong:
-        remedy = f"It has {', '.join(fields_of(known[name]))}"
-        raise CaptureError(f"{name} has no parameter {wrong[0]!r}", "--press", remedy)
+        raise CaptureError(f"{name} has no parameter {wrong[0]!r}", "--press", f"It has {', '.join(sorted(fields))}")
     try:
-        press: Any = known[name](**{field: _value(value, known) for field, value in given.items()})
+        values = {field: _value(value, known) for field, value in given.items()}
+        ratio = values.pop("compression_ratio", None)
+        if "compression_ratio" in fields_of(known[name]) and ratio is not None:
+            values["compression_ratio"] = ratio  # whose range the press checks itself
+        press: Any = known[name](**values)
+        if ratio is not None:
+            press.compression_ratio = ratio
     except Exception as error:  # a press may refuse its parameters with any exception
         raise CaptureError(f"{name} cannot be made ({_sentence(error)})", "--press") from error
     inner = getattr(press, "press", None)
@@ -105,7 +111,7 @@ def named_press(text: str) -> NamedPress:
         raise CaptureError(f"{inner!r} is no scorer press", f"--press {name},press=...", f"It has {', '.join(known)}")
     if not getattr(press, "compression_ratio", 0):
         if _score_reads_ratio(press):
-            remedy = f"Write {text},compression_ratio=0.75, or of the inner press its own"
+            remedy = f"Write {text},compression_ratio=0.75"
             raise CaptureError("its scores depend on the fraction removed", f"--press {name}", remedy)
         press.compression_ratio = STAND_IN_RATIO
     return NamedPress(name, given, press)

@@ -222,11 +222,11 @@ def run(arguments: argparse.Namespace, command: str) -> None:
     for named in presses:
         show(f"{named.name} over {capture.cut} tokens")
         torch.manual_seed(arguments.seed)
-        scores, cache = press_scores(model, named, capture.ids[: capture.cut])
+        by_layer, cache = press_scores(model, named, capture.ids[: capture.cut])
         capture.require_keys(cache)
         name = named.dataset() + ("" if arguments.cut is None else f"-cut-{capture.cut}")
         origin = origin_of(named, arguments.model, revision, capture, arguments.seed)
-        found.append((name, all_layers(scores, capture, named.name), origin))
+        found.append((name, all_layers(by_layer, capture, named.name), origin))
     write_scores(out, capture, found, command)
     cut = "" if arguments.cut is None else f" --cut {capture.cut}"
     for name, scores, _ in found:

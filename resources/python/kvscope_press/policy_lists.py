@@ -1,0 +1,114 @@
+"""The lists of a KVScope policy for the tensors that a press was given, by the program `kvscope`."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from kvscope_capture.capture_file import CaptureFile, CaptureOptions, LayerRecord
+from kvscope_capture.errors import CaptureError
+from kvscope_press.layer_inputs import Choice, LayerInput
+
+NAMES = {torch.bfloat16: "bfloat16", torch.float16: "float16"}
+
+
+def find_program() -> str:
+    """`kvscope`: KVSCOPE_PROGRAM, or the one on the PATH. Errors (CaptureError): neither."""
+    program = os.environ.get("KVSCOPE_PROGRAM") or shutil.which("kvscope")
+    if not program:
+        raise CaptureError("the program kvscope is not on the PATH", "KVSCOPE_PROGRAM", "Name it there")
+    return program
+
+
+@dataclasses.dataclass(frozen=True)
+class Tensors:
+    """Of one layer: q [Hq, n, d], k and v [Hkv, n, d], k_pre or None."""
+
+    q: torch.Tensor
+    k: torch.Tensor
+    v: torch.Tensor
+    k_pre: torch.Tensor | None
+
+    @classmethod
+    def of(cls, layer: LayerInput) -> Tensors:
+        """What attention saw, unchanged."""
+        unrotated = layer.call.unrotated
+        return cls(layer.call.query, layer.keys[0], layer.values[0], None if unrotated is None else unrotated[1])
+
+
+def write_layers(path: pathlib.Path, ids: Sequence[int], layers: list[LayerInput], tensors: list[Tensors]) -> None:
+    """A capture of the tensors, in their own type where it is a 16-bit one, else as float32."""
+    dtype = NAMES.get(tensors[0].k.dtype, "float32")
+    (hq, n, d), hkv, dv = tensors[0].q.shape, tensors[0].k.shape[0], tensors[0].v.shape[2]
+    path.unlink(missing_ok=True)
+    file = CaptureFile(path, CaptureOptions(dtype=dtype), "check")
+    sizes = {"num_q_heads": hq, "num_kv_heads": hkv, "head_dim": d, "value_dim": dv, "num_layers": len(layers)}
+    text = np.frombuffer(b" x" * n, np.uint8)
+    file.write_root(
+        {"format": "kvscope-capture", "version": 1, "tool": "kvscope-check-press", **sizes},
+        {
+            "tokens/ids": np.asarray(ids, np.int32),
+            "tokens/text": text,
+            "tokens/offsets": np.arange(0, 2 * n + 1, 2, dtype=np.int64),
+            "tokens/position_ids": np.arange(n, dtype=np.int64),
+        },
+    )
+    for index, (layer, own) in enumerate(zip(layers, tensors, strict=True)):
+        call = layer.call
+        stored = {"q": own.q, "k": own.k, "v": own.v} | ({} if own.k_pre is None else {"k_pre": own.k_pre})
+        if call.sinks is not None:
+            stored["sinks"] = call.sinks
+        attributes = {
+            "scaling": call.scaling,
+            "softcap": call.softcap,
+            "sliding_window": call.sliding_window,
+            "has_rope": int(own.k_pre is not None),
+            "kv_of_q": np.arange(hq, dtype=np.int32) // (hq // hkv),
+            "attn_type": "sliding_attention" if call.sliding_window else "full_attention",
+        }
+        file.write_layer(LayerRecord(index, stored, attributes))
+    file.finish(lambda _: None)
+
+
+@dataclasses.dataclass(frozen=True)
+class PolicyLists:
+    """One run of a policy on a capture, and the parameters that it ran with."""
+
+    layers: list[Choice]
+    parameters: dict[str, Any]
+
+
+def policy_lists(capture: pathlib.Path, spec: str) -> PolicyLists:
+    """What `spec` keeps of the whole capture (cut none). Errors (CaptureError): the program's own sentence."""
+    out = capture.with_suffix(".json")
+    words = [find_program(), "evict", str(capture), "--policy", spec, "--cut", "none", "--scores", "--out", str(out)]
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        raise CaptureError(done.stderr.strip().splitlines()[-1].removeprefix("kvscope: "), "--policy")
+    data = json.loads(out.read_text())
+    layers: dict[int, list[dict[str, Any]]] = {}
+    for head in data["heads"]:
+        layers.setdefault(head["layer"], []).append(head)
+    return PolicyLists([_choice(layers[index]) for index in sorted(layers)], data["parameters"])
+
+
+def _choice(heads: list[dict[str, Any]]) -> Choice:
+    scores = [head.get("scores") for head in heads]
+    whole = all(row is not None and None not in row for row in scores)
+    return Choice([head["kept"] for head in heads], np.asarray(scores, np.float64) if whole else None)
+
+
+def policy_parameters(policy: str) -> list[dict[str, Any]]:
+    """The parameter table of a policy, as `kvscope policies --json` prints it."""
+    done = subprocess.run([find_program(), "policies", "--json"], capture_output=True, text=True)
+    cards = {card["id"]: card for card in json.loads(done.stdout)}
+    return list(cards[policy]["parameters"]) if policy in cards else []

@@ -1,0 +1,183 @@
+"""Ports of a policy: a right one is equal, and each mistake is named for what it is."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import Any
+
+import pytest
+import torch
+from ports import Port
+from tiny_models import random_ids, tiny_model
+
+from kvscope_capture import CaptureError
+from kvscope_press.battery import Battery, Row
+from kvscope_press.check_press import load_press, main
+from kvscope_press.differences import Comparison
+from kvscope_press.layer_inputs import choice_of, read_layers
+
+TOKENS, SEED = 101, 4
+POLICY = "snapkv:kvpress,window=16"
+
+
+@pytest.fixture(scope="module")
+def model() -> Any:
+    return tiny_model("llama")
+
+
+@pytest.fixture(scope="module")
+def layers(model: Any) -> Any:
+    if not os.environ.get("KVSCOPE_PROGRAM"):
+        pytest.skip("KVSCOPE_PROGRAM is not set")
+    return read_layers(model, random_ids(TOKENS, SEED))
+
+
+def comparison(press: Any, layers: Any, folder: pathlib.Path, policy: str = POLICY) -> Comparison:
+    return Comparison(press, policy, repr(1 - press.compression_ratio), random_ids(TOKENS, SEED), layers, folder)
+
+
+def test_a_right_port_is_equal(layers: Any, tmp_path: pathlib.Path) -> None:
+    found = comparison(Port(), layers, tmp_path)
+    assert not found.partings() and not found.reasons()
+    assert sum(len(choice.kept) for choice in found.own) == 6
+
+
+@pytest.mark.parametrize(
+    "mistake, names",
+    [
+        ("count", ["rounding of the count"]),
+        ("on top", ["count"]),
+        ("sinks", ["protection of sinks or recent tokens"]),
+        ("unprotected", ["protection of sinks or recent tokens"]),
+        ("edge", ["pooling edge"]),
+        ("upcast", ["up-cast"]),
+        ("rope", ["RoPE"]),
+        ("rope early", ["RoPE"]),
+        ("no rope", ["RoPE"]),
+        ("future", ["a look at the future"]),
+        ("group", ["another parameter"]),
+    ],
+)
+def test_each_mistake_is_named(mistake: str, names: list[str], layers: Any, tmp_path: pathlib.Path) -> None:
+    found = comparison(Port(mistake=mistake, compression_ratio=0.53), layers, tmp_path)
+    assert found.partings(-1.0), "the mistake changes no list of this prompt"
+    reasons = found.reasons()
+    assert [reason.name for reason in reasons] == names, reasons
+
+
+def test_words_of_reasons(layers: Any, tmp_path: pathlib.Path) -> None:
+    def words(mistake: str) -> str:
+        return comparison(Port(mistake=mistake, compression_ratio=0.53), layers, tmp_path).reasons()[0].sentence
+
+    assert words("count") == "the press keeps 48 tokens a head, 47.47 rounded up; the policy 47"
+    assert words("sinks").startswith("the press keeps the first 4 tokens in every head whatever they score")
+    assert words("unprotected").startswith("the policy keeps the last 16 tokens in every head")
+    assert "positions that begin at the window, 85 early" in words("rope")
+    assert words("group") == "the lists are equal under group_rule=max"
+
+
+def test_ties(layers: Any, tmp_path: pathlib.Path) -> None:
+    policy = POLICY + ",pool=max"
+    assert not comparison(Port(pool="max"), layers, tmp_path, policy).partings()
+    found = comparison(Port(pool="max", mistake="ties"), layers, tmp_path, policy)
+    assert found.partings(-1.0)
+    assert [reason.name for reason in found.reasons()] == ["tie"]
+
+
+def test_two_mistakes_are_both_named(layers: Any, tmp_path: pathlib.Path) -> None:
+    class Both(Port):
+        def score(self, *args: Any) -> torch.Tensor:
+            scores = super().score(*args)
+            scores[..., :4] = scores.max()
+            return scores
+
+    found = comparison(Both(mistake="count", compression_ratio=0.53), layers, tmp_path).reasons()
+    assert [reason.name for reason in found] == ["rounding of the count", "protection of sinks or recent tokens"]
+
+
+def test_nothing_known_is_said_to_be_that(layers: Any, tmp_path: pathlib.Path) -> None:
+    class Noise(Port):
+        def score(self, *args: Any) -> torch.Tensor:
+            return torch.rand(super().score(*args).shape, generator=torch.Generator().manual_seed(3))
+
+    assert [reason.name for reason in comparison(Noise(), layers, tmp_path).reasons()] == ["other"]
+
+
+def battery(model: Any, press: Any) -> dict[str, Row]:
+    ids = random_ids(TOKENS, SEED)
+    own = [choice_of(press, layer) for layer in read_layers(model, ids)]
+    return {row.name: row for row in Battery(model, press, ids, own, False).rows()}
+
+
+def test_the_battery_of_a_right_port(model: Any) -> None:
+    rows = battery(model, Port())
+    assert len(rows) == 12 and not [row for row in rows.values() if row.outcome in ("FAILED", "not tried")], rows
+    assert rows["prompts of 1, 2, 31 and 33 tokens"].words.startswith("stops at 1, 2 tokens (the press stopped (Asser")
+    assert "last 16 tokens" in rows["protected tokens"].words
+    assert rows["two prompts at once"].outcome == "passed"
+
+
+@pytest.mark.parametrize(
+    "mistake, name",
+    [
+        ("always", "nothing removed changes nothing"),
+        ("none left", "a budget below one token"),
+        ("first of batch", "two prompts at once"),
+    ],
+)
+def test_the_battery_finds(mistake: str, name: str, model: Any) -> None:
+    rows = battery(model, Port(mistake=mistake, compression_ratio=0.0 if mistake == "always" else 0.75))
+    assert [row.name for row in rows.values() if row.outcome == "FAILED"] == [name]
+
+
+def test_the_battery_finds_keys_at_other_positions(model: Any) -> None:
+    class Moved(Port):
+        def __call__(self, model: Any) -> Any:
+            self.running = True
+            return super().__call__(model)
+
+        def compress(self, *args: Any) -> Any:
+            keys, values = super().compress(*args)
+            return (
+                (keys.flip(-1), values)
+                if getattr(self, "running", False) and args[2].shape[2] == 96
+                else (keys, values)
+            )
+
+    row = battery(model, Moved())["evicted equals hidden, at the same positions"]
+    assert row.outcome == "FAILED"
+
+
+def test_a_press_that_cannot_be_checked_is_refused(layers: Any) -> None:
+    with pytest.raises(CaptureError, match="returns keys that are not the cache's"):
+        choice_of(Port(mistake="other keys"), layers[0])
+    with pytest.raises(CaptureError, match="layer 0: the press stopped .AssertionError: the prompt is not longer"):
+        choice_of(Port(window=500), layers[0])
+    for text, sentence in [
+        ("ports", "is not MODULE:CLASS"),
+        ("nowhere:Port", "nowhere:Port cannot be made .ModuleNotFoundError"),
+        ("ports:Ports", "AttributeError"),
+        ("ports:Port,width=3", "TypeError"),
+        ("pathlib:Path", "Path has no compress"),
+    ]:
+        with pytest.raises(CaptureError, match=sentence):
+            load_press(text)
+    assert load_press("ports:Port,compression_ratio=0.5,mistake=count").mistake == "count"
+
+
+def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = os.environ.get("KVSCOPE_TINYLM")
+    if not folder or not os.environ.get("KVSCOPE_PROGRAM"):
+        pytest.skip("KVSCOPE_TINYLM or KVSCOPE_PROGRAM is not set")
+    words = [folder, "--policy", POLICY, "--tokens", "97", "--press"]
+    assert main([*words, "ports:Port"]) == 0
+    told = capsys.readouterr().out
+    assert "lists    12 of 12 heads keep the same tokens" in told and "\nbattery\n" in told
+    assert main([*words, "ports:Port,mistake=count", "--no-battery"]) == 1
+    told = capsys.readouterr().out
+    assert "why      rounding of the count: the press keeps 25" in told and "first    layer 0, KV head 0" in told
+    assert main([*words, "ports:Port,compression_ratio=0"]) == 2
+    assert "nothing says how much is kept" in capsys.readouterr().err
+    assert main([folder, "--policy", "snapvk", "--press", "ports:Port"]) == 2
+    assert "Did you mean" in capsys.readouterr().err
