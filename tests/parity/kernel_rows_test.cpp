@@ -3,6 +3,7 @@
 #include "core/engine/engine.h"
 #include "core/engine/score_arithmetic.h"
 #include "gpu/engine_factory.h"
+#include "tests/bench/engine_check/engine_case.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -96,6 +97,22 @@ private slots:
             for (std::size_t i = 0; i < got.size(); ++i)
                 QVERIFY(std::abs(got[i] - expected[i]) <= 1e-4F * std::abs(expected[i]) + 1e-6F);
         }
+    }
+
+    /// Every case has a stored type of its rows in its name; nothing but these may run on the CPU engine.
+    void onlyWhatHasNoKernelRunsOnTheCpu() {
+        const auto strict = makeEngine({"torch", 1, Arithmetic::Exact, 0, true});
+        int compared = 0;
+        for (const check::EngineCase& c : check::allCases()) {
+            if (!c.naive) continue;
+            const bool hasNoKernel = c.name.starts_with("streamClusters/") || c.name.starts_with("anchor/median") ||
+                                     c.name.find("/sinks") != std::string::npos;
+            const CallCounts before = strict->state().delegated;
+            c.prepare (*strict)();
+            QVERIFY2(hasNoKernel || strict->state().delegated == before, c.name.c_str());
+            ++compared;
+        }
+        QVERIFY(compared > 500 && strict->state().fallbacks.empty());
     }
 
 private:

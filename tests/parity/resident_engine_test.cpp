@@ -269,6 +269,10 @@ private slots:
             QVERIFY2(std::find(notes.begin(), notes.end(), "The GPU stopped answering: going on with the CPU") !=
                          notes.end(),
                      call);
+            const std::string counts = "calls that failed on the device so far and ran on the CPU: ";
+            QVERIFY2(
+                std::any_of(notes.begin(), notes.end(), [&](const auto& note) { return note.starts_with(counts); }),
+                call);
         }
     }
 
