@@ -14,6 +14,7 @@ if [ "${1:-}" = --test ]; then
 fi
 export KVSCOPE_COMPILER_LAUNCHER=${KVSCOPE_COMPILER_LAUNCHER-ccache}
 export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+export CC=cc CXX=c++ # as the project's own build names them, for the compiler's cache
 export CMAKE_CXX_COMPILER_LAUNCHER=$KVSCOPE_COMPILER_LAUNCHER CMAKE_BUILD_PARALLEL_LEVEL=${KVSCOPE_JOBS:-$(nproc)}
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 unset PYTHONPATH
