@@ -8,8 +8,10 @@ import sys
 
 COMMANDS = {
     "kvscope-capture": ("kvscope_capture.command", "capture"),
+    "kvscope-check-press": ("kvscope_press.check_press", "press"),
     "kvscope-describe": ("kvscope_capture.describe", "capture"),
     "kvscope-evaluate": ("kvscope_press.command", "press"),
+    "kvscope-parquet": ("kvscope_capture.parquet", "capture"),
     "kvscope-scores": ("kvscope_press.scores", "press"),
 }
 
