@@ -188,6 +188,9 @@ void readHash(const h5::File& file, CaptureInfo& info) {
 }
 
 void readFormat(const h5::File& file) {
+    if (file.stringAttribute("/", "partial_state"))
+        fail(file, "the capture is not whole: kvscope-capture was stopped while it wrote it", "partial_state",
+             "Give the same kvscope-capture command again, with --resume");
     const auto format = file.stringAttribute("/", "format");
     if (format != "kvscope-capture")
         fail(file, "this HDF5 file is not a capture: the root attribute format is not \"kvscope-capture\"", "format",

@@ -123,6 +123,11 @@ private slots:
         setRoot(path, "version", std::int64_t{9});
         expectRefused(path, "the capture has version 9, this program reads version 1", "version");
         path = sound();
+        h5::Writer stopped(path, h5::Writer::Mode::Append);
+        stopped.attribute("/", "partial_state", std::string("0123"));
+        stopped.close();
+        expectRefused(path, "the capture is not whole: kvscope-capture was stopped while it wrote it", "partial_state");
+        path = sound();
         change(path, [](hid_t file) { H5Adelete(file, "num_kv_heads"); });
         expectRefused(path, "a root attribute is missing", "num_kv_heads");
         path = sound();

@@ -207,6 +207,7 @@ private slots:
                  R"("model_type": "llama", "rope_scaling": {"rope_type": "yarn", "factor": 4.0})",
                  R"("model_type": "llama", "rope_scaling": {"rope_type": "llama3", "factor": 8.0})",
                  R"("model_type": "llama", "rope_theta": 0)",
+                 R"("model_type": "qwen3", "head_dim": 4, "rope_parameters": {"full_attention": {"rope_theta": 5.0}})",
                  R"("model_type": "llama", "partial_rotary_factor": 0.5)",
              }) {
             const Error::Parts parts = with(refused);

@@ -58,6 +58,9 @@ std::vector<float> readRope(const ModelJson& config, RopeInfo& info, int headDim
     const char* const name = config.has("rope_parameters") ? "rope_parameters" : "rope_scaling";
     const ModelJson rope = config.has(name) ? config.object(name) : config;
     const bool scaled = config.has(name);
+    for (const auto& [key, value] : rope.json().items())
+        if (scaled && value.is_object())
+            config.fail("rotations that differ between kinds of layers are not known here", name);
     const char* const kind = scaled && rope.has("rope_type") ? "rope_type" : "type";
     info.type = scaled && rope.has(kind) ? rope.text(kind) : "default";
     info.theta = scaled && rope.has("rope_theta") ? rope.number("rope_theta")
