@@ -100,17 +100,13 @@ private:
         for (const std::string& note : c.data.notes) fmt::print("{}\n", note);
     }
 
-    /// How far the points lie from the curves, and why the retentions may say little.
+    /// How far the points lie from the curves.
     static void printMisfit(const Calibration& c) {
-        constexpr std::int64_t kFew = 5; // a context
         const CalibrationMisfit misfit = misfitOf(c);
         fmt::print("residual {:.3f}\n", misfit.rms);
         if (misfit.isPoor())
             fmt::print("POOR FIT: the curve misses its points, so the retention says little; look at the points with "
                        "kvscope plot calibration\n");
-        if (c.fit.triples < kFew * c.fit.contexts)
-            fmt::print("FEW ROWS: {} between 0 and 1 for {} contexts; another row may move the retention far\n",
-                       c.fit.triples, c.fit.contexts);
     }
 
     RunOptions m_options;

@@ -154,6 +154,15 @@ std::vector<CalibratedContext> contextsNeeding(const Calibration& c, std::span<c
     return contexts;
 }
 
+/// From few rows the retention is uncertain, and from one in each context nobody can say how uncertain.
+void noteFewRows(const CalibrationFit& fit, std::vector<std::string>& notes) {
+    constexpr std::int64_t kFew = 5; // a context; FEW_ROWS of kvscope-evaluate
+    if (fit.triples >= kFew * fit.contexts) return;
+    notes.push_back(fmt::format(
+        "few rows: {} between 0 and 1 for {} context{}; another row may move the retention far{}", fit.triples,
+        fit.contexts, fit.contexts == 1 ? "" : "s", fit.triples <= fit.contexts ? ", and there is no interval" : ""));
+}
+
 void checkTau(double tau) {
     if (!(tau > 0 && tau <= 1))
         throw Error({fmt::format("tau {} is no quality from above 0 to 1", tau), "--tau", "Give 0.95, say", {}});
@@ -177,6 +186,7 @@ Calibration calibrate(const PolicySpec& policy, CalibrationData data, double tau
     Calibration c = begin(policy, tau);
     c.data = std::move(data);
     c.fit = fitCalibration(c.data.triples, weight);
+    noteFewRows(c.fit, c.data.notes);
     c.contexts = contextsNeeding(c, bootstrapCalibration(c.data.triples, c.fit, resamples, 0));
     return c;
 }

@@ -34,17 +34,25 @@ private slots:
         const auto poor = m_program.run({"calibrate", kSample, "--policy", "compactor:kvpress", "--out", "poor.json"});
         QVERIFY2(poor.code == 0, poor.error);
         QVERIFY2(poor.out.contains("POOR FIT") && poor.out.contains("a ratio to it"), poor.out);
-        QVERIFY2(!poor.out.contains("FEW ROWS"), poor.out);
+        QVERIFY2(!poor.out.contains("few rows"), poor.out);
         QVERIFY(write("good.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n0.7,0.7\n0.9,0.9\n"));
         const auto good =
             m_program.run({"calibrate", "--triples", "good.csv", "--policy", "snapkv", "--out", "good.json"});
         QVERIFY2(good.code == 0, good.error);
-        QVERIFY2(good.out.contains("residual 0.000") && !good.out.contains("POOR") && !good.out.contains("FEW"),
+        QVERIFY2(good.out.contains("residual 0.000") && !good.out.contains("POOR") && !good.out.contains("few"),
                  good.out);
         QVERIFY(write("few.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n0.7,0.7\n1,1\n"));
         const auto few =
             m_program.run({"calibrate", "--triples", "few.csv", "--policy", "snapkv", "--out", "few.json"});
-        QVERIFY2(few.out.contains("FEW ROWS: 4 "), few.out);
+        QVERIFY2(few.out.contains("few rows: 4 between 0 and 1 for 1 context;"), few.out);
+        QVERIFY2(few.out.contains("bootstrap 5-95 %") && !few.out.contains("no interval"), few.out);
+        QVERIFY(json("few.json")["notes"].toArray().last().toString().startsWith("few rows: 4 "));
+        QVERIFY(write("one.csv", "retention,quality\n0.3,0.6\n1,1\n"));
+        const auto one =
+            m_program.run({"calibrate", "--triples", "one.csv", "--policy", "snapkv", "--out", "one.json"});
+        QVERIFY2(one.out.contains("few rows: 1 ") && one.out.contains("there is no interval"), one.out);
+        QVERIFY2(!one.out.contains("bootstrap"), one.out);
+        QVERIFY(json("one.json")["contexts"].toArray()[0].toObject()["retention_low"].isNull());
     }
 
     void measuredRowsOfTwoCaptures() {

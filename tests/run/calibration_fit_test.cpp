@@ -268,6 +268,8 @@ private slots:
         const auto c = bootstrapCalibration(triples, fit, 10, 8);
         QCOMPARE(a[4].alpha, b[4].alpha);
         QVERIFY(a[4].alpha != c[4].alpha);
+        const std::vector<CalibrationTriple> one = {{"a", 0.5, 2, 0.8}, {"a", 1, 2, 1}, {"b", 0.5, 3, 0.7}};
+        QVERIFY(bootstrapCalibration(one, fitCalibration(one, 5), 10, 7).empty());
     }
 
     void theMisfitOfHandPoints() {
