@@ -71,27 +71,45 @@ def _editable(capture: pathlib.Path) -> Iterator[h5py.File]:
             path.unlink(missing_ok=True)
 
 
+def check_settings(capture: pathlib.Path, wanted: list[tuple[RecordedSelection, Setting]], replace: bool) -> None:
+    """Errors (CaptureError): rows of another cut, target, parameters or tool are there already, unless `replace`, or
+    would be among `wanted` itself."""
+    first: dict[str, Setting] = {}
+    with h5py.File(capture, "r") as file:
+        for selection, setting in wanted:
+            name = _name(selection)
+            clash = first.setdefault(name, setting) != setting
+            if clash or (name in file and not replace and not _fits(file[name], setting)):
+                raise CaptureError(
+                    "rows with another cut, target, parameters or tool are there already",
+                    f"{capture}: /{name}",
+                    "Add --replace, or evaluate lists of one setting",
+                )
+
+
 def add_rows(
     capture: pathlib.Path, measured: list[tuple[RecordedSelection, Setting, Row]], replace: bool = False
-) -> None:
+) -> dict[str, int]:
     """Adds rows, by rising retention; a row of the same retention and context gives way.
 
-    Errors (CaptureError): rows made with another cut, target, parameters or tool are there already, unless `replace`.
+    Returns by `POLICY:VARIANT` how many rows there are with a retention between 0 and 1, which determine a curve.
+    Errors (CaptureError): those of `check_settings`.
     """
+    check_settings(capture, [(selection, setting) for selection, setting, _ in measured], replace)
+    counts: dict[str, int] = {}
     with _editable(capture) as file:
-        cleared: set[str] = set()
         for selection, setting, row in measured:
-            name = f"calibration/{_safe(selection.policy)}/{_safe(selection.variant)}"
+            name = _name(selection)
             if name in file and not _fits(file[name], setting):
-                if not replace or name in cleared:
-                    raise CaptureError(
-                        "rows with another cut, target, parameters or tool are there already",
-                        f"{capture}: /{name}",
-                        "Add --replace, or evaluate lists of one setting",
-                    )
                 del file[name]
-            cleared.add(name)
             _put(file, name, setting, row)
+            retention = file[name][:, 0]
+            counts[f"{selection.policy}:{selection.variant}"] = int(((retention > 0) & (retention < 1)).sum())
+    return counts
+
+
+def _name(selection: RecordedSelection) -> str:
+    return f"calibration/{_safe(selection.policy)}/{_safe(selection.variant)}"
 
 
 def _safe(name: str) -> str:

@@ -111,11 +111,16 @@ def decode(model: Any, ids: list[int], begin: int, **kwargs: Any) -> torch.Tenso
 class ReadContext:
     """The tokens before a cut after one pass through the model, unpruned: what many selections are tried on."""
 
-    def __init__(self, model: Any, ids: list[int], cut: int) -> None:
-        """Runs ids[0:cut] through the model and keeps every layer's queries, keys and values."""
+    def __init__(self, model: Any, ids: list[int], cut: int, queries: bool = True) -> None:
+        """Runs ids[0:cut] through the model; keeps every layer's keys and values, and with `queries` those too."""
         self.model, self.cut = model, cut
         self.calls: list[AttentionCall] = []
-        with torch.no_grad(), observed_attention(model, self.calls.append):
+
+        def keep(call: AttentionCall) -> None:
+            less = dataclasses.replace(call, query=call.query[:, :0].clone(), unrotated=None)
+            self.calls.append(call if queries else less)
+
+        with torch.no_grad(), observed_attention(model, keep):
             hidden = decode(model, ids[:cut], 0, use_cache=False)
             self.last_logits = logits_of(model, hidden[-1:])[0]
 

@@ -1,4 +1,4 @@
-"""Reads the `kvscope-selection` JSON that `kvscope evict` writes, or that anybody else wrote."""
+"""Reads a `kvscope-selection` that `kvscope evict` writes, or that anybody else wrote."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from kvscope_capture.attention import sliding_window_of
 from kvscope_capture.errors import CaptureError
+from kvscope_press.list_formats import read_fields
 
 Indices = npt.NDArray[np.int64]
 Weights = npt.NDArray[np.float32]
@@ -98,15 +99,10 @@ def whole_selection(layers: int, kv_heads: int, cut: int) -> RecordedSelection:
 def read_selection(path: pathlib.Path, cut: int | None = None) -> RecordedSelection:
     """Reads a list; `cut` serves lists that do not carry `cut_token`.
 
-    Errors (CaptureError): not JSON, another format or version, no cut, indices that do not rise or lie behind the cut,
-    weights of another length.
+    Errors (CaptureError): neither JSON nor CSV nor HDF5, another format or version, no cut, indices that do not rise or
+    lie behind the cut, weights of another length.
     """
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise CaptureError(
-            f"cannot be read ({error})", str(path), "Write it with kvscope evict --out FILE.json"
-        ) from error
+    data = read_fields(path)
     if not isinstance(data, dict) or (data.get("format"), data.get("version")) != ("kvscope-selection", 1):
         raise CaptureError("is no kvscope-selection of version 1", str(path), "Write it with kvscope evict")
     cut = int(data.get("cut_token") or cut or 0)

@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import os
 import pathlib
+import re
+import subprocess
 from typing import Any
 
 import h5py
@@ -15,9 +18,10 @@ from test_prompt import byte_level_tokenizer
 from tiny_models import tiny_model
 
 from kvscope_capture import CaptureError, CaptureOptions, Prompt, SegmentKind, capture_prompt, hash_of_capture
-from kvscope_press import read_selection
+from kvscope_press import evaluating, pruned_context, read_selection
 from kvscope_press.calibration import Row, Setting, add_rows
 from kvscope_press.command import main
+from kvscope_press.evaluating import wilson_interval
 from kvscope_press.recorded_selection import whole_selection
 
 HEAD = {"layer": 0, "kv_head": 1, "kept": [0, 3, 4]}
@@ -176,6 +180,122 @@ def test_layers_that_a_list_leaves_out_keep_everything(
     found, expected = (next(csv.DictReader(t.open())) for t in (table, tmp_path / "f.csv"))
     assert float(found["nll_compressed"]) == pytest.approx(float(expected["nll_compressed"]), abs=1e-6)
     assert float(found["retention"]) == pytest.approx(float(expected["retention"]), abs=1e-9)
+
+
+def many_lists(captured: pathlib.Path, tmp_path: pathlib.Path) -> list[str]:
+    """Arguments for three lists of one cut and one of another."""
+    lists = lists_of(captured, tmp_path, [0.8, 0.5, 0.3])
+    data = json.loads(pathlib.Path(lists[0]).read_text())
+    heads = [head | {"kept": [0, 1, 2]} for head in data["heads"]]
+    lists.append(str(write_list(tmp_path / "early.json", cut_token=8, heads=heads, policy="early")))
+    return [str(captured / "c.h5"), str(captured / "model"), "--dry-run", "--selections", *lists]
+
+
+def test_lists_of_one_cut_share_the_context(
+    captured: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    arguments, read = many_lists(captured, tmp_path), []
+    decode = pruned_context.decode
+
+    def counted(model: Any, ids: list[int], begin: int, **kwargs: Any) -> Any:
+        read.extend([len(ids)] * (begin == 0))
+        return decode(model, ids, begin, **kwargs)
+
+    monkeypatch.setattr(pruned_context, "decode", counted)
+    assert main([*arguments, "--out", str(tmp_path / "together.csv")]) == 0
+    assert len(read) == 2 and read[0] == 8  # tokens, a cut
+    together = list(csv.DictReader((tmp_path / "together.csv").open()))
+    for line, path in zip(together, [arguments[-1], *arguments[4:7]], strict=True):
+        assert main([*arguments[:4], path, "--out", str(tmp_path / "alone.csv")]) == 0
+        assert next(csv.DictReader((tmp_path / "alone.csv").open())) == line
+
+
+def test_few_tokens_and_few_rows_are_called_few(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
+    out = tmp_path / "c.h5"
+    out.write_bytes((captured / "c.h5").read_bytes())
+    assert main([str(out), *many_lists(captured, tmp_path)[1:2], "--selections", str(tmp_path / "0.3.json")]) == 0
+    printed = capsys.readouterr().out
+    assert re.search(r"\d of \d answer tokens right \(\d+%; few: 95% interval \d+% to \d+%\)", printed), printed
+    assert "few rows: 1 of p:v between 0 and 1" in printed
+    assert wilson_interval(3, 4) == pytest.approx((0.3006, 0.9544), abs=1e-4)  # Wilson 1927, R's binom.confint
+    assert wilson_interval(0, 10) == pytest.approx((0.0, 0.2775), abs=1e-4)
+
+
+def test_without_an_answer_nothing_is_called_right(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
+    arguments, out, table = many_lists(captured, tmp_path), tmp_path / "c.h5", tmp_path / "t.csv"
+    out.write_bytes((captured / "c.h5").read_bytes())
+    with h5py.File(out, "a") as file:
+        segments = file["tokens/segments"][()]
+        del file["tokens/segments"]
+        file["tokens/segments"] = segments[segments[:, 2] != SegmentKind.ANSWER]
+    assert main([str(out), *arguments[1:5], "--out", str(table)]) == 0
+    printed = capsys.readouterr().out
+    assert "tokens behind the cut; the capture marks no answer" in printed and "right" not in printed
+    line = next(csv.DictReader(table.open()))
+    assert (line["right_tokens"], line["right_answers"], line["answers"]) == ("", "", "0")
+
+
+def test_what_is_wrong_is_said_before_the_model_loads(
+    captured: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    out = tmp_path / "c.h5"
+    out.write_bytes((captured / "c.h5").read_bytes())
+    arguments = [str(out), str(captured / "model"), "--selections", *lists_of(captured, tmp_path, [0.3])]
+    assert main(arguments) == 0
+    monkeypatch.setattr(evaluating, "load_model", lambda *_: pytest.fail("the model was loaded"))
+    other = write_list(
+        tmp_path / "other.json",
+        cut_token=8,
+        heads=[HEAD | {"layer": layer, "kv_head": head} for layer in range(3) for head in range(2)],
+    )
+    cases = {
+        "the folder does not exist": ["--out", str(tmp_path / "no" / "t.csv")],
+        "would replace what is read": ["--out", str(out)],
+        "--generate: must not be negative": ["--generate", "-1"],
+        "--device: nowhere cannot be used": ["--device", "nowhere"],
+        "rows with another cut, target, parameters or tool are there already": ["--selections", str(other)],
+    }
+    for message, change in cases.items():
+        assert main([*arguments, *change]) == 2
+        assert message in capsys.readouterr().err.splitlines()[-1]
+
+
+@pytest.mark.skipif("KVSCOPE_PROGRAM" not in os.environ, reason="KVSCOPE_PROGRAM does not name the built kvscope")
+@pytest.mark.parametrize(
+    "policy", ["keydiff@0.1", "snapkv:original_class@0.1", "balancekv:longbench,sink=4,recent=16@0.25", "subgen@0.3"]
+)
+def test_every_form_of_a_list_is_read_alike(policy: str, tmp_path: pathlib.Path) -> None:
+    """Weights and sets of query heads among them."""
+    sample = pathlib.Path(__file__).parents[3] / "sample_data/needle-1k.h5"
+    read = []
+    for form in ("json", "csv", "h5"):
+        path = tmp_path / f"list.{form}"
+        command = [os.environ["KVSCOPE_PROGRAM"], "evict", str(sample), "--policy", policy, "--layers", "0,3"]
+        subprocess.run([*command, "--out", str(path)], check=True, capture_output=True)
+        read.append(read_selection(path))
+    expected, *others = read
+    assert expected.cut == 995 and expected.parameters and len(expected.heads) == 4
+    for other in others:
+        for field in ("policy", "variant", "parameters", "budget", "cut", "capture_hash", "simulated"):
+            assert getattr(other, field) == getattr(expected, field), field
+        assert other.heads.keys() == expected.heads.keys()
+        for place, head in expected.heads.items():
+            found = other.heads[place]
+            assert found.kept.tolist() == head.kept.tolist()
+            assert found.numerator == pytest.approx(head.numerator, rel=1e-6)
+            assert found.denominator == pytest.approx(head.denominator, rel=1e-6)
+            assert {q: own.tolist() for q, own in found.query_heads.items()} == {
+                q: own.tolist() for q, own in head.query_heads.items()
+            }
+
+
+def test_files_that_are_no_list(tmp_path: pathlib.Path) -> None:
+    h5py.File(tmp_path / "empty.h5", "w").close()
+    (tmp_path / "bytes.json").write_bytes(b"\xff\x00")
+    (tmp_path / "half.csv").write_text("# format: kvscope-selection\n# cut_token: 6\nlayer,kv_head\n0,1\n")
+    for name in ("empty.h5", "bytes.json", "half.csv"):
+        with pytest.raises(CaptureError, match=f"{name}: cannot be read .* --out FILE.json, .csv or .h5"):
+            read_selection(tmp_path / name)
 
 
 def test_what_the_command_refuses(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from kvscope_capture.command import load_model
 from kvscope_press import answer_loss, full_nll, read_selection
-from kvscope_press.command import read_tokens
+from kvscope_press.evaluating import read_tokens
 
 TINYLM, PROGRAM = os.environ.get("KVSCOPE_TINYLM", ""), os.environ.get("KVSCOPE_PROGRAM", "")
 SAMPLES = pathlib.Path(__file__).resolve().parents[3] / "sample_data"

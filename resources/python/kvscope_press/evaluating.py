@@ -1,0 +1,224 @@
+"""What recorded selections cost the model: the checks, the runs, the table and the rows of `kvscope-evaluate`."""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import itertools
+import math
+import os
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import h5py
+import numpy as np
+
+from kvscope_capture.command import check_device, load_model, read_config
+from kvscope_capture.console import TimeLeft, check_output, clear, show
+from kvscope_capture.errors import CaptureError
+from kvscope_capture.prompt import SegmentKind
+from kvscope_capture.self_check import SelfCheck
+from kvscope_press.calibration import Row, Setting, add_rows, check_settings
+from kvscope_press.measuring import Losses, answer_loss, full_nll, generate
+from kvscope_press.pruned_context import PrunedContext, ReadContext, model_heads
+from kvscope_press.recorded_selection import RecordedSelection, read_selection
+
+FIELDS = ["policy", "variant", "retention", "nll_full", "nll_compressed", "right_tokens", "right_answers", "answers"]
+FEW_TOKENS = 20  # of answers
+FEW_ROWS = 5  # of a calibration, as in kvscope calibrate
+
+
+@dataclasses.dataclass(frozen=True)
+class CapturedTokens:
+    """Tokens of a capture, its hash and its answers as half-open ranges."""
+
+    ids: list[int]
+    capture_hash: str
+    answers: list[tuple[int, int]]
+
+    def target(self, cut: int) -> list[tuple[int, int]]:
+        """Answers behind the cut, else everything behind it; token `cut` is predicted before pruning and left out."""
+        ranges = self.answers or [(cut, len(self.ids))]
+        return [(max(begin, cut + 1), end) for begin, end in ranges if end > cut + 1]
+
+
+def read_tokens(path: pathlib.Path) -> CapturedTokens:
+    """Errors (CaptureError): not a capture."""
+    try:
+        with h5py.File(path, "r") as file:
+            if file.attrs.get("format") != "kvscope-capture":
+                raise CaptureError("is no capture", str(path), "Write captures with kvscope-capture")
+            if "partial_state" in file.attrs:
+                raise CaptureError("is not whole", str(path), "Go on with kvscope-capture --resume")
+            segments = file["tokens/segments"][()].tolist() if "tokens/segments" in file else []
+            answers = [(b, e) for b, e, kind in segments if kind == SegmentKind.ANSWER]
+            return CapturedTokens(file["tokens/ids"][()].tolist(), str(file.attrs.get("capture_hash", "")), answers)
+    except (OSError, KeyError) as error:
+        raise CaptureError(f"cannot be read ({error})", str(path), "Name a capture") from error
+
+
+def check(selection: RecordedSelection, tokens: CapturedTokens, layers: int, kv_heads: int) -> None:
+    """Errors (CaptureError): a list of another capture, of a part of a layer, or with nothing behind its cut."""
+    if selection.capture_hash and tokens.capture_hash and selection.capture_hash != tokens.capture_hash:
+        raise CaptureError("the list was made from another capture", selection.path, "Evict from this capture")
+    named = {layer for layer, _ in selection.heads}
+    if set(selection.heads) != {(layer, head) for layer in named for head in range(kv_heads)} or max(named) >= layers:
+        raise CaptureError(
+            f"the list covers {len(selection.heads)} heads, which are no whole layers of the model",
+            selection.path,
+            "Evict without --kv-heads",
+        )
+    if selection.cut > len(tokens.ids) or not tokens.target(selection.cut):
+        raise CaptureError("nothing behind the cut can be measured", selection.path, "Cut earlier")
+
+
+def measure(
+    model: Any,
+    tokens: CapturedTokens,
+    selection: RecordedSelection,
+    full: Losses,
+    context_id: int,
+    read: ReadContext | None = None,
+) -> tuple[Setting, Row, dict[str, Any]]:
+    """The calibration row of one list and its line in the table."""
+    ranges = tokens.target(selection.cut)
+    wanted = wanted_of(tokens, selection)
+    loss = answer_loss(model, tokens.ids, selection, wanted, read)
+    right = dict(zip(wanted, loss.right.tolist(), strict=True))
+    row = Row(
+        selection.retention(math.prod(model_heads(model))),
+        float(np.nanmean(full[: selection.cut])),
+        float(full[wanted].mean()),
+        loss.mean(),
+        context_id,
+    )
+    line = dict(zip(FIELDS, (selection.policy, selection.variant, *dataclasses.astuple(row)[:1]), strict=False))
+    line |= {"nll_full": row.nll_full, "nll_compressed": row.nll_compressed, "answers": len(tokens.answers)}
+    if tokens.answers:
+        whole = sum(all(right[token] for token in range(begin, end)) for begin, end in ranges)
+        line |= {"right_tokens": float(loss.right.mean()), "right_answers": whole}
+    return Setting.of(selection, len(wanted)), row, line
+
+
+def wanted_of(tokens: CapturedTokens, selection: RecordedSelection) -> list[int]:
+    """The tokens whose losses are measured."""
+    return [token for begin, end in tokens.target(selection.cut) for token in range(begin, end)]
+
+
+def wilson_interval(right: int, count: int) -> tuple[float, float]:
+    """95 % interval of a share, right of count, as if the tokens were independent (Wilson 1927)."""
+    z = 1.959964
+    centre = (right + z * z / 2) / (count + z * z)
+    half = z / (count + z * z) * math.sqrt(right * (count - right) / count + z * z / 4)
+    return centre - half, centre + half
+
+
+def sentence(line: dict[str, Any], count: int) -> str:
+    """What the command prints of a list; `count` tokens were measured."""
+    text = "{policy}:{variant} kept {retention:.1%}  NLL {nll_compressed:.4f} (full {nll_full:.4f})".format(**line)
+    if not line["answers"]:
+        return f"{text} of {count} tokens behind the cut; the capture marks no answer"
+    right = round(line["right_tokens"] * count)
+    text += f", {right} of {count} answer tokens right ({right / count:.0%}"
+    if count >= FEW_TOKENS:
+        return f"{text})"
+    low, high = wilson_interval(right, count)
+    return f"{text}; few: 95% interval {low:.0%} to {high:.0%})"
+
+
+def continuation(
+    model: Any, tokenizer: Any, tokens: CapturedTokens, selection: RecordedSelection, most: int, read: ReadContext
+) -> str:
+    """Greedy text behind what stands between the cut and the first answer."""
+    answers = [begin for begin, _ in tokens.answers if begin >= selection.cut]
+    question = tokens.ids[selection.cut : min(answers)] if answers else []
+    context = PrunedContext(model, tokens.ids, selection, read)
+    text: str = tokenizer.decode(generate(context, question, most, getattr(tokenizer, "eos_token_id", None)))
+    return text
+
+
+def write_table(path: pathlib.Path, lines: list[dict[str, Any]]) -> None:
+    """CSV, atomically."""
+    temporary = path.with_name(path.name + ".tmp")
+    try:
+        with temporary.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, FIELDS)
+            writer.writeheader()
+            writer.writerows(lines)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise CaptureError(f"cannot be written ({error})", str(path), "Name another file") from error
+
+
+def check_all(arguments: argparse.Namespace, tokens: CapturedTokens, selections: list[RecordedSelection]) -> None:
+    """Errors (CaptureError): whatever can be known to fail before the model is loaded."""
+    if arguments.generate < 0:
+        raise CaptureError("must not be negative", "--generate")
+    config = read_config(arguments.model, arguments.revision)
+    kv_heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
+    if max(tokens.ids) >= config.vocab_size:
+        raise CaptureError("the capture has tokens that the model does not know", arguments.model, "Name its model")
+    for selection in selections:
+        check(selection, tokens, config.num_hidden_layers, kv_heads)
+    if arguments.out:
+        if arguments.out.resolve() in {path.resolve() for path in (arguments.capture, *arguments.selections)}:
+            raise CaptureError("would replace what is read", str(arguments.out), "Name another file")
+        check_output(arguments.out)
+    stored = [s for s in selections if len(s.heads) == config.num_hidden_layers * kv_heads]
+    if stored and not arguments.dry_run:
+        check_output(arguments.capture)
+        settings = [(s, Setting.of(s, len(wanted_of(tokens, s)))) for s in stored]
+        check_settings(arguments.capture, settings, arguments.replace)
+    check_device(arguments.device)
+
+
+def run(arguments: argparse.Namespace) -> None:
+    """Everything that can be wrong with the lists is found before the model is loaded."""
+    tokens = read_tokens(arguments.capture)
+    selections = [read_selection(path, arguments.cut) for path in arguments.selections]
+    check_all(arguments, tokens, selections)
+    show("loading the model")
+    model, tokenizer = load_model(arguments.model, arguments.revision, arguments.compute_dtype, arguments.device)
+    show("the full cache")
+    model_check = SelfCheck(model, tokens.ids)
+    full = full_nll(model, tokens.ids)
+    model_check.compare_loss(full)
+    if failure := model_check.failure():
+        raise CaptureError(failure, arguments.model, "Lists cannot be measured on this architecture")
+    measured: list[tuple[RecordedSelection, Setting, Row]] = []
+    lines: list[dict[str, Any]] = []
+    time = TimeLeft(len(selections))
+    for selection, read in with_contexts(model, tokens.ids, selections, bool(arguments.generate)):
+        show(f"list {len(lines) + 1} of {len(selections)}{time.after(len(lines))}")
+        setting, row, line = measure(model, tokens, selection, full, arguments.context_id, read)
+        whole = math.prod(model_heads(model)) - len(selection.heads)
+        if not whole:
+            measured.append((selection, setting, row))
+        lines.append(line)
+        clear()
+        print(sentence(line, setting.target_tokens))
+        if whole:
+            print(f"  {whole} heads are not in the list and keep everything; no row is stored for calibration")
+        if arguments.generate and read:
+            print("  " + repr(continuation(model, tokenizer, tokens, selection, arguments.generate, read)))
+    if arguments.out:
+        write_table(arguments.out, lines)
+    if measured and not arguments.dry_run:
+        for name, count in add_rows(arguments.capture, measured, arguments.replace).items():
+            if count < FEW_ROWS:
+                print(f"few rows: {count} of {name} between 0 and 1; kvscope calibrate wants at least {FEW_ROWS}")
+
+
+def with_contexts(
+    model: Any, ids: list[int], selections: list[RecordedSelection], always: bool
+) -> Iterator[tuple[RecordedSelection, ReadContext | None]]:
+    """Lists by cut, each with the context that all lists of its cut share.
+
+    It holds the whole cache; a single list does without, unless `always`, and keeps its own rows as they pass.
+    """
+    for cut, group in itertools.groupby(sorted(selections, key=lambda s: s.cut), key=lambda s: s.cut):
+        alike = list(group)
+        read = ReadContext(model, ids, cut, queries=False) if always or len(alike) > 1 else None
+        yield from ((selection, read) for selection in alike)
