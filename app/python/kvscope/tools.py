@@ -9,7 +9,7 @@ import sys
 COMMANDS = {
     "kvscope-capture": ("kvscope_capture.command", "capture"),
     "kvscope-check-press": ("kvscope_press.check_press", "press"),
-    "kvscope-describe": ("kvscope_capture.describe", "capture"),
+    "kvscope-describe": ("kvscope_capture.describe_command", "capture"),
     "kvscope-evaluate": ("kvscope_press.command", "press"),
     "kvscope-parquet": ("kvscope_capture.parquet", "capture"),
     "kvscope-scores": ("kvscope_press.scores", "press"),
@@ -21,12 +21,11 @@ def main() -> int | None:
     command = pathlib.Path(sys.argv[0]).name
     module, extra = COMMANDS[command]
     try:
-        started = importlib.import_module(module)
+        result: int | None = importlib.import_module(module).main()  # torch is imported when it is needed
+        return result
     except ModuleNotFoundError as missing:
         if missing.name is None or missing.name.startswith("kvscope"):
             raise
         remedy = f"Install it with pip install 'kvscope[{extra}]'"
         print(f"{command}: the package {missing.name} is missing. {remedy}", file=sys.stderr)
         return 2
-    result: int | None = started.main()
-    return result

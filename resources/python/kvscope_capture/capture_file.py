@@ -6,6 +6,7 @@ and gets its own name only when everything is in it: what is called `OUT` is alw
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import json
@@ -19,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from kvscope_capture.console import check_output
 from kvscope_capture.errors import CaptureError
 
 Array = npt.NDArray[Any]
@@ -49,6 +51,14 @@ class LayerRecord:
     attributes: Mapping[str, Any]
 
 
+def not_written(path: pathlib.Path, error: Exception) -> CaptureError:
+    """A full disk, above all: what is finished stays."""
+    what = (str(error).splitlines() or [type(error).__name__])[0]
+    return CaptureError(
+        f"cannot be written ({what})", str(path), "Make room there; the same command with --resume then goes on"
+    )
+
+
 def encode(tensor: torch.Tensor, dtype: str, place: str) -> Array:
     """The stored bits; bfloat16 as uint16. Errors: NaN, infinity, or a value that the type cannot hold."""
     stored = tensor.to(STORED_TYPES[dtype])
@@ -68,43 +78,60 @@ def encode(tensor: torch.Tensor, dtype: str, place: str) -> Array:
 class CaptureFile:
     """The growing file of one capture.
 
-    `state` identifies prompt, model and options: the rest of another capture is not continued.
+    `state` identifies prompt, model and options: the rest of another capture is not continued. `last` is the last layer
+    behind which the residual stream was saved: a killed run may have left a later one half-written.
     """
 
-    def __init__(self, out: pathlib.Path, options: CaptureOptions, state: str) -> None:
-        """Errors: the folder is missing or cannot be written."""
+    def __init__(
+        self, out: pathlib.Path, options: CaptureOptions, state: str, last: int = -1, resume: bool = False
+    ) -> None:
+        """Errors: the folder is missing or cannot be written; with `resume`, a rest that cannot be continued."""
         self.out, self.options = out, options
         self.path = out.with_name(out.name + ".partial")
-        if not out.parent.is_dir():
-            raise CaptureError("the folder does not exist", str(out), "Create it or write elsewhere")
-        rest = self._continue(state)
-        self.finished_layers: set[int] = rest or set()
-        if rest is None:
+        check_output(out)
+        there = self._state_there()
+        if resume and there not in (None, state):
+            raise CaptureError(
+                "is the rest of another prompt, model or options, or damaged",
+                str(self.path),
+                "Give the options of the run that was stopped, or leave --resume out to begin anew",
+            )
+        self.finished_layers = self._trusted_layers(last) if there == state else set()
+        if not self.finished_layers:
             with self._open("w") as file:
                 file.attrs["partial_state"] = state
 
-    def _open(self, mode: str) -> h5py.File:
+    @contextlib.contextmanager
+    def _open(self, mode: str) -> Iterator[h5py.File]:
+        """Errors: the file cannot be written, or another run writes it."""
         try:
-            return h5py.File(self.path, mode, libver=("earliest", "v110"))
-        except OSError as error:
-            raise CaptureError(
-                f"cannot be written ({error})", str(self.path), "Check the folder's permissions"
-            ) from error
+            with h5py.File(self.path, mode, libver=("earliest", "v110")) as file:
+                yield file
+        except BlockingIOError as error:
+            raise CaptureError("is being written by another run", str(self.path), "Wait for it") from error
+        except (OSError, RuntimeError) as error:
+            raise not_written(self.path, error) from error
 
-    def _continue(self, state: str) -> set[int] | None:
-        """Layers of an earlier run; None if there is none, or none that can be trusted."""
-        if not self.path.exists():
+    def _state_there(self) -> str | None:
+        """Whose rest OUT.partial is: None where there is none, "" where it cannot be read."""
+        try:
+            with h5py.File(self.path, "r") as file:
+                return str(file.attrs.get("partial_state", ""))
+        except FileNotFoundError:
             return None
+        except (OSError, RuntimeError):
+            return ""
+
+    def _trusted_layers(self, last: int) -> set[int]:
+        """Finished layers up to `last`; what a killed run wrote behind it is deleted."""
         try:
             with h5py.File(self.path, "a") as file:
-                if file.attrs.get("partial_state") != state:
-                    return None
                 layers = file.require_group("layers")
-                for name in [name for name in layers if "stage" not in layers[name].attrs]:
+                for name in [name for name in layers if int(name) > last or "stage" not in layers[name].attrs]:
                     del layers[name]
                 return {int(name) for name in layers}
-        except (OSError, KeyError):
-            return None
+        except (OSError, KeyError, RuntimeError):
+            return set()
 
     def layer_checks(self) -> dict[int, str]:
         """The attribute `self_check` of every layer that is finished."""

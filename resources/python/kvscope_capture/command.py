@@ -1,39 +1,63 @@
-"""`kvscope-capture MODEL --text FILE --out FILE.h5`: a prompt through a Hugging Face model, written as a capture."""
+"""`kvscope-capture MODEL --text FILE --out FILE.h5`: prompts through a Hugging Face model, written as captures.
+
+Everything that can be wrong is said before the model is loaded. A run that is stopped goes on with --resume.
+"""
 
 from __future__ import annotations
 
 import argparse
-import json
 import pathlib
 import sys
 from typing import Any
 
-from kvscope_capture.capture_file import CaptureOptions
+from kvscope_capture.console import Parser, run_command, show
 from kvscope_capture.errors import CaptureError
-from kvscope_capture.prompt import question_prompt
-from kvscope_capture.streaming import capture_prompt
+from kvscope_capture.sources import TEXT_FIELDS, parse_numbers
 from kvscope_capture.version import add_version
 
+__all__ = ["DTYPES", "load_model", "main", "show"]
+
 DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32"}
-TEXT_FIELDS = ("text", "content", "context", "prompt", "document")
 
 
 def parser() -> argparse.ArgumentParser:
     """The command line; every option has its meaning beside it."""
-    p = argparse.ArgumentParser(prog="kvscope-capture", description=__doc__)
+    p = Parser(prog="kvscope-capture", description=__doc__)
     add_version(p)
     p.add_argument("model", help="a folder or a name that transformers can load")
     p.add_argument("--revision", help="branch, tag or commit of the model")
-    source = p.add_mutually_exclusive_group(required=True)
-    source.add_argument("--text", type=pathlib.Path, help="the context, a UTF-8 file")
-    source.add_argument("--dataset", help="NAME:INDEX, row INDEX of a data set or of a .jsonl file")
-    p.add_argument("--field", help="the data set's text column (default: the first of " + ", ".join(TEXT_FIELDS) + ")")
-    p.add_argument("--split", default="test", help="the data set's split (default: test)")
-    p.add_argument("--needle", action="append", default=[], help="a passage of the context to mark; may be repeated")
-    p.add_argument("--question", default="", help="text behind the context")
-    p.add_argument("--answer", default="", help="text behind the question, what losses are measured on")
-    p.add_argument("--bos", action="store_true", help="begin with BOS though the tokenizer writes none (TinyLM)")
-    p.add_argument("--max-tokens", type=int, default=4096, help="tokens in all; the context gives way (default: 4096)")
+    _add_text(p)
+    _add_output(p)
+    return p
+
+
+def _add_text(p: argparse.ArgumentParser) -> None:
+    text = p.add_argument_group("text")
+    source = text.add_mutually_exclusive_group(required=True)
+    source.add_argument("--text", type=pathlib.Path, nargs="+", help="contexts, UTF-8 files; one capture for each")
+    source.add_argument("--dataset", help="NAME:ROWS, like texts.jsonl:3 or NAME:0-99; one capture for each row of a "
+                        "Hugging Face data set, a .jsonl or a .parquet file")  # fmt: skip
+    text.add_argument("--subset", help="the data set's configuration, for example narrativeqa")
+    text.add_argument("--split", default="test", help="the data set's split (default: test)")
+    text.add_argument(
+        "--field", help="the column of the context (default: the first of " + ", ".join(TEXT_FIELDS) + ")"
+    )
+    text.add_argument("--question-field", help="the column of the question, in place of --question")
+    text.add_argument("--answer-field", help="the column of the answer, in place of --answer")
+    text.add_argument("--needle", action="append", default=[], help="a passage of the context to mark; may be repeated")
+    text.add_argument("--depth", type=float, action="append", default=[], help="insert the needle behind this fraction "
+                      "of the context's tokens, at the end of a sentence; once for each needle")  # fmt: skip
+    text.add_argument("--question", default="", help="text behind the context")
+    text.add_argument("--answer", default="", help="text behind the question, what losses are measured on")
+    text.add_argument("--chat", action="store_true", help="put context and question into the chat template, "
+                      "as one message; spaces at its ends go")  # fmt: skip
+    text.add_argument("--system", default="", help="the system's message of --chat")
+    text.add_argument("--bos", action="store_true", help="begin with BOS though the tokenizer writes none (TinyLM)")
+    text.add_argument("--max-tokens", type=int, default=4096, help="tokens in all, at most as many as the model has "
+                      "positions; the end of the context gives way (default: 4096)")  # fmt: skip
+
+
+def _add_output(p: argparse.ArgumentParser) -> None:
     p.add_argument("--layers", help="layers to store, for example 0,2-3 (default: all)")
     p.add_argument("--dtype", choices=DTYPES, default="bf16", help="type of the stored tensors (default: bf16)")
     p.add_argument("--compute-dtype", choices=DTYPES, help="type the model runs in (default: the checkpoint's)")
@@ -48,126 +72,87 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="write the capture although it fails the comparison with its model; it is marked for good",
     )
-    p.add_argument("--out", type=pathlib.Path, required=True, help="the capture; OUT.partial until it is whole")
-    return p
+    p.add_argument("--out", required=True, help="the capture; OUT.partial until it is whole. Of several prompts, {} in "
+                   "OUT becomes the row or the text's file name")  # fmt: skip
+    there = p.add_mutually_exclusive_group()
+    there.add_argument("--resume", action="store_true", help="go on with a run that was stopped: captures that are "
+                       "whole are kept, OUT.partial is continued")  # fmt: skip
+    there.add_argument("--overwrite", action="store_true", help="replace captures that are there already")
 
 
 def parse_layers(text: str | None) -> tuple[int, ...] | None:
     """`0,2-3` as (0, 2, 3); None for all."""
-    if text is None:
-        return None
-    layers: set[int] = set()
-    for part in text.split(","):
-        first, dash, last = part.partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
-            raise CaptureError(f"{text!r} is no list of layers", "--layers", "Write for example 0,2-3")
-        layers.update(range(int(first), int(last if dash else first) + 1))
-    if not layers:
-        raise CaptureError(f"{text!r} names no layer", "--layers", "Write for example 0,2-3")
-    return tuple(sorted(layers))
+    return None if text is None else parse_numbers(text, "--layers", "layers")
 
 
-def read_context(arguments: argparse.Namespace) -> str:
-    """The context's text. Errors: unreadable file, unknown row or column, `datasets` not installed."""
-    if arguments.text is not None:
-        try:
-            text: str = arguments.text.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise CaptureError(f"cannot be read ({error})", str(arguments.text), "Name a UTF-8 text file") from error
-        return text
-    name, colon, index = arguments.dataset.rpartition(":")
-    if not colon or not index.isdigit():
-        raise CaptureError(f"{arguments.dataset!r} is not NAME:INDEX", "--dataset", "Write for example texts.jsonl:3")
-    row = _jsonl_row(name, int(index)) if name.endswith(".jsonl") else _dataset_row(name, arguments.split, int(index))
-    fields = [arguments.field] if arguments.field else TEXT_FIELDS
-    for field in fields:
-        if isinstance(row.get(field), str):
-            return str(row[field])
-    raise CaptureError(f"the row has no text column {', '.join(fields)}", "--field", f"Choose one of {', '.join(row)}")
+def read_config(name: str, revision: str | None) -> Any:
+    """The model's configuration, that of its text part. Errors (CaptureError): there is none."""
+    from transformers import AutoConfig
 
-
-def _jsonl_row(path: str, index: int) -> dict[str, Any]:
     try:
-        lines = pathlib.Path(path).read_text(encoding="utf-8").splitlines()
-        row: dict[str, Any] = json.loads(lines[index])
-    except (OSError, UnicodeDecodeError, IndexError, json.JSONDecodeError) as error:
-        raise CaptureError(
-            f"row {index} cannot be read ({error})", path, "Name a .jsonl file and a row in it"
-        ) from error
-    return row
+        return AutoConfig.from_pretrained(name, revision=revision).get_text_config(decoder=True)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise _not_loaded("model", name, error) from error
 
 
-def _dataset_row(name: str, split: str, index: int) -> dict[str, Any]:
+def load_tokenizer(name: str, revision: str | None) -> Any:
+    """Errors (CaptureError): there is none."""
+    from transformers import AutoTokenizer
+
     try:
-        import datasets
-    except ImportError as error:
-        raise CaptureError(
-            "needs the package datasets", "--dataset", "pip install datasets, or name a .jsonl file"
-        ) from error
-    try:
-        row: dict[str, Any] = datasets.load_dataset(name, split=split)[index]
-    except (OSError, ValueError, IndexError) as error:
-        raise CaptureError(f"row {index} cannot be read ({error})", name, "Check name, --split and row") from error
-    return row
+        return AutoTokenizer.from_pretrained(name, revision=revision)
+    except (OSError, ValueError, RuntimeError) as error:
+        raise _not_loaded("tokenizer", name, error) from error
 
 
 def load_model(name: str, revision: str | None, dtype: str | None, device: str) -> tuple[Any, Any]:
     """Model (eval) and tokenizer; `dtype` fp32, fp16, bf16 or None for the checkpoint's own."""
     import torch
-    from transformers import AutoModelForCausalLM, AutoTokenizer
+    from transformers import AutoModelForCausalLM, logging
 
+    logging.disable_progress_bar()  # the commands have their own
+    tokenizer = load_tokenizer(name, revision)
     kind = getattr(torch, DTYPES[dtype]) if dtype else "auto"
     try:
-        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision)
         model = AutoModelForCausalLM.from_pretrained(name, revision=revision, dtype=kind, attn_implementation="eager")
         return model.eval().to(device), tokenizer
     except (OSError, ValueError, RuntimeError) as error:
-        first = str(error).splitlines()[0]
-        raise CaptureError(
-            f"the model cannot be loaded ({first})", name, "Name a model folder or a Hugging Face model"
-        ) from error
+        raise _not_loaded("model", name, error) from error
 
 
-def show(step: str) -> None:
-    """Progress on stderr; one line that is overwritten on a terminal."""
-    end = "\r" if sys.stderr.isatty() else "\n"
-    print(f"{step:<40}", end=end, file=sys.stderr, flush=True)
+def _not_loaded(what: str, name: str, error: Exception) -> CaptureError:
+    first = (str(error).splitlines() or [type(error).__name__])[0]
+    return CaptureError(f"the {what} cannot be loaded ({first})", name, "Name a model folder or a Hugging Face model")
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Reads everything that can be wrong before the model is loaded."""
-    layers = parse_layers(arguments.layers)
-    if arguments.max_tokens < 2 or arguments.q_window < 0:
-        raise CaptureError("must be positive", "--max-tokens, --q-window")
-    text = read_context(arguments)
-    show("loading the model")
-    model, tokenizer = load_model(arguments.model, arguments.revision, arguments.compute_dtype, arguments.device)
-    prompt = question_prompt(
-        tokenizer, text, arguments.max_tokens, arguments.needle, arguments.question, arguments.answer, arguments.bos
-    )
-    options = CaptureOptions(
-        dtype=DTYPES[arguments.dtype],
-        layers=layers,
-        q_window=arguments.q_window,
-        o_proj=arguments.o_proj,
-        pre_rope=arguments.pre_rope,
-        compress=arguments.compress,
-        notes=arguments.notes,
-    )
-    revision = arguments.revision or getattr(model.config, "_commit_hash", None) or ""
-    digest = capture_prompt(model, prompt, arguments.out, options, arguments.model, revision, show, arguments.force)
-    print(f"{arguments.out}: {len(prompt.ids)} tokens, hash {digest}")
+def check_device(device: str) -> None:
+    """Errors (CaptureError): torch does not know the device, or it is not there."""
+    import torch
+
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        first = (str(error).splitlines() or [type(error).__name__])[0]
+        raise CaptureError(f"{device} cannot be used ({first})", "--device", "Leave it out for the CPU") from error
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Exit code 0, or 2 with one sentence on stderr."""
+    """Exit code 0, 2 with one sentence on stderr, or 130 and 143 when it was stopped."""
     arguments = parser().parse_args(argv)
-    try:
-        run(arguments)
-    except CaptureError as error:
-        print(f"kvscope-capture: {error}", file=sys.stderr)
-        return 2
-    return 0
+    stopped = ""
+
+    def run() -> None:
+        from kvscope_capture.capturing import Capturing
+
+        nonlocal stopped
+        capturing = Capturing(arguments)
+        try:
+            capturing.run()
+        except KeyboardInterrupt:
+            stopped = capturing.left_behind()
+            raise
+
+    return run_command("kvscope-capture", run, lambda: stopped)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`kvscope-describe MODEL --out FILE.json`: a model's attention as `kvscope convert --config FILE.json` reads it.
+"""A model's attention as `kvscope convert --config FILE.json` reads it; `describe_command.py` is the command.
 
 Transformers resolves the configuration (defaults, old names, patterns of layers) and runs the model's own code, without
 weights; what its layers tell attention is written down. Nothing is downloaded but the configuration.
@@ -6,21 +6,18 @@ weights; what its layers tell attention is written down. Nothing is downloaded b
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
-import pathlib
-import sys
 from typing import Any
 
 import transformers
 from transformers import AutoConfig
 
 from kvscope_capture.attention import layers_of
+from kvscope_capture.describe_command import main
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.probe import POSITIONS, ProbedLayer, build_decoder, probe_layers
 from kvscope_capture.rotation import LayerRotation, RotaryTable, depends_on_length, fit_rotation, rotary_tables
-from kvscope_capture.version import add_version
+
+__all__ = ["describe", "main", "resolve_config"]
 
 FORMAT, VERSION = "kvscope-described-model", 1
 
@@ -134,43 +131,3 @@ def resolve_config(model: str, revision: str | None = None) -> Any:
             model,
             "Name a model folder, config.json or Hugging Face model",
         ) from error
-
-
-def _write(out: pathlib.Path, description: dict[str, Any]) -> None:
-    temporary = out.with_name(out.name + ".tmp")
-    try:
-        temporary.write_text(json.dumps(description, indent=1) + "\n", encoding="utf-8")
-        os.replace(temporary, out)
-    except OSError as error:
-        raise CaptureError(f"cannot be written ({error})", str(out), "Name another file") from error
-    finally:
-        temporary.unlink(missing_ok=True)
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Exit code 0, or 2 with one sentence on stderr."""
-    parser = argparse.ArgumentParser(prog="kvscope-describe", description=__doc__)
-    add_version(parser)
-    parser.add_argument("model", help="a folder, a config.json or a name that transformers can load")
-    parser.add_argument("--revision", help="branch, tag or commit of the model")
-    parser.add_argument("--tokens", type=int, help="length of the prompt, where RoPE depends on it (dynamic, longrope)")
-    parser.add_argument("--out", type=pathlib.Path, required=True, help="FILE.json")
-    arguments = parser.parse_args(argv)
-    transformers.logging.set_verbosity_error()
-    try:
-        if arguments.tokens is not None and arguments.tokens < 1:
-            raise CaptureError("must be positive", "--tokens")
-        config = resolve_config(arguments.model, arguments.revision)
-        name = pathlib.Path(arguments.model)
-        known = name.parent.name if name.suffix == ".json" else name.name if name.is_dir() else arguments.model
-        description = describe(config, known, arguments.tokens)
-        _write(arguments.out, description)
-    except CaptureError as error:
-        print(f"kvscope-describe: {error}", file=sys.stderr)
-        return 2
-    print(f"{arguments.out}: {description['model_type']}, {description['num_layers']} layers")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,10 +6,11 @@ never half of a token. The price is that a token never spans two pieces.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from kvscope_capture.errors import CaptureError
@@ -26,6 +27,8 @@ class SegmentKind(enum.IntEnum):
 
 
 Segment = tuple[int, int, SegmentKind]
+Piece = tuple[str, SegmentKind | None]
+SENTENCE = 100  # tokens; an inserted needle moves back by at most so many, to the end of a sentence
 
 
 class Prompt:
@@ -43,20 +46,28 @@ class Prompt:
                 raise CaptureError("the tokenizer has no BOS token", "--bos", "Leave it out")
             self.ids = [tokenizer.bos_token_id]
         self.segments: list[Segment] = []
+        self.left_out = 0  # tokens of the context that had no room
+
+    def encode(self, text: str) -> list[int]:
+        """Tokens of a piece of text."""
+        return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     def add(self, text: str, kind: SegmentKind | None = None) -> Prompt:
         """Appends a piece of text; a piece with a kind becomes a segment unless it has no tokens."""
-        begin = len(self.ids)
-        self.ids += self.tokenizer.encode(text, add_special_tokens=False)
-        if kind is not None and len(self.ids) > begin:
-            self.segments.append((begin, len(self.ids), kind))
+        return self.add_ids(self.encode(text), kind)
+
+    def add_ids(self, ids: list[int], kind: SegmentKind | None = None) -> Prompt:
+        """Appends tokens, as `add` does."""
+        if kind is not None and ids:
+            self.segments.append((len(self.ids), len(self.ids) + len(ids), kind))
+        self.ids += ids
         return self
 
-    def add_context(self, pieces: Iterable[tuple[str, SegmentKind | None]]) -> Prompt:
-        """Appends pieces and marks them together as context, before the segments inside it."""
+    def add_context(self, pieces: Iterable[tuple[str | list[int], SegmentKind | None]]) -> Prompt:
+        """Appends pieces of text or tokens and marks them together as context, before the segments inside it."""
         begin, first = len(self.ids), len(self.segments)
-        for text, kind in pieces:
-            self.add(text, kind)
+        for piece, kind in pieces:
+            self.add_ids(self.encode(piece) if isinstance(piece, str) else piece, kind)
         self.segments.insert(first, (begin, len(self.ids), SegmentKind.CONTEXT))
         return self
 
@@ -77,27 +88,77 @@ def leading_special_tokens(tokenizer: Any) -> list[int]:
     return []
 
 
+@dataclasses.dataclass(frozen=True)
+class Frame:
+    """What stands around context and question: pieces before the context, text between question and answer."""
+
+    before: Sequence[Piece] = ()
+    behind: str = ""
+    complete: bool = False  # the special tokens of a prompt's beginning are among the pieces
+
+
+def chat_frame(tokenizer: Any, system: str, context: str, question: str) -> Frame:
+    """The tokenizer's chat template around one message of the user, context and question; the answer is the model's.
+
+    Errors: no template, one without system messages, one that changes the text (at its ends, for most of them).
+    """
+
+    def render(*texts: str) -> str:
+        messages = [{"role": "system", "content": texts[0]}] if system else []
+        messages.append({"role": "user", "content": texts[1] + texts[2]})
+        try:
+            rendered: str = tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True)
+        except Exception as error:  # a template may raise anything
+            what = (str(error).splitlines() or ["no message"])[0]
+            raise CaptureError(f"the chat template cannot be used ({what})", "--chat", "Leave it out") from error
+        return rendered
+
+    if not getattr(tokenizer, "chat_template", None):
+        raise CaptureError("the tokenizer has no chat template", "--chat", "Leave it out")
+    marks = ("\ue000", "\ue001", "\ue002")  # private characters, which no template knows
+    found = re.fullmatch(f"(.*?)(?:{marks[0]}(.*?))?{marks[1]}{marks[2]}(.*)", render(*marks), re.DOTALL)
+    if not found or bool(system) != (found[2] is not None) or any(mark in found[3] for mark in marks):
+        raise CaptureError("the chat template does not hold each message once", "--chat", "Leave it out")
+    before: list[Piece] = [(found[1], None)]
+    if system:
+        before += [(system, SegmentKind.SYSTEM), (found[2], None)]
+    if render(system, context, question) != "".join(text for text, _ in before) + context + question + found[3]:
+        raise CaptureError("the chat template changes the text", "--chat", "Leave it out")
+    return Frame(before, found[3], complete=True)
+
+
 def question_prompt(
     tokenizer: Any,
     text: str,
     max_tokens: int,
-    needles: list[str],
+    needles: Sequence[str],
     question: str = "",
     answer: str = "",
     bos: bool = False,
+    *,
+    depths: Sequence[float] = (),
+    frame: Frame | None = None,
 ) -> Prompt:
     """Context, question and answer in at most `max_tokens` tokens; the end of the context gives way.
 
+    Needles are marked where they stand, or inserted at `depths`, 0 to 1, one for each. `frame` stands around it.
     Errors: a needle that is not in the text or would be cut off; a question and answer that leave no room.
     """
-    tail = Prompt(tokenizer)
+    frame = frame or Frame()
+    prompt, tail = Prompt(tokenizer, bos), Prompt(tokenizer)
     tail.ids = []
-    tail.add(question, SegmentKind.QUESTION).add(answer, SegmentKind.ANSWER)
-    prompt = Prompt(tokenizer, bos)
+    tail.add(question, SegmentKind.QUESTION).add(frame.behind).add(answer, SegmentKind.ANSWER)
+    if frame.complete:
+        prompt.ids = []
+    for piece, kind in frame.before:
+        prompt.add(piece, kind)
     room = max_tokens - len(prompt.ids) - len(tail.ids)
     if room < 1:
         raise CaptureError(f"question and answer fill all {max_tokens} tokens", "--max-tokens", "Ask for more tokens")
     end = len(prompt.ids) + room
+    if depths:
+        prompt.left_out = _insert_needles(prompt, text, room, needles, depths)
+        return append(prompt, tail)
     prompt.add_context(split_at_needles(text, needles))
     if any(last > end for _, last, kind in prompt.segments if kind == SegmentKind.NEEDLE):
         raise CaptureError(
@@ -105,7 +166,39 @@ def question_prompt(
             "--needle",
             "Ask for more tokens or move the needle forward",
         )
+    prompt.left_out = max(0, len(prompt.ids) - end)
     return append(prompt.truncate(end), tail)
+
+
+def _insert_needles(prompt: Prompt, text: str, room: int, needles: Sequence[str], depths: Sequence[float]) -> int:
+    """Adds the context with each needle behind the sentence that ends at its depth; tokens of the text left out.
+
+    A needle's depth is the fraction of the text's tokens before it. Spaces are put where words would touch.
+    """
+    whole, token_bytes = prompt.encode(text), TokenBytes(prompt.tokenizer)
+    spaced = [[f"{left}{needle}{right}" for left in ("", " ") for right in ("", " ")] for needle in needles]
+    ids = whole[: max(0, room - sum(max(len(prompt.encode(text)) for text in texts) for texts in spaced))]
+    if not ids:
+        raise CaptureError(f"the needles fill the {room} tokens of the context", "--max-tokens", "Ask for more tokens")
+    pieces: list[tuple[str | list[int], SegmentKind | None]] = []
+    done = 0
+    places = (_sentence_end(ids, round(depth * len(ids)), token_bytes) for depth in depths)
+    for place, needle in sorted(zip(places, needles, strict=True), key=lambda pair: pair[0]):
+        touches_before = place > 0 and not token_bytes(ids[place - 1])[-1:].isspace() and not needle[0].isspace()
+        touches_behind = place < len(ids) and not token_bytes(ids[place])[:1].isspace() and not needle[-1].isspace()
+        inserted = " " * touches_before + needle + " " * touches_behind
+        pieces += [(ids[done:place], None), (inserted, SegmentKind.NEEDLE)]
+        done = place
+    prompt.add_context([*pieces, (ids[done:], None)])
+    return len(whole) - len(ids)
+
+
+def _sentence_end(ids: list[int], place: int, token_bytes: Callable[[int], bytes]) -> int:
+    """The last end of a sentence among the SENTENCE tokens before `place`; `place` itself where there is none."""
+    for end in range(place, max(0, place - SENTENCE), -1):
+        if token_bytes(ids[end - 1]).rstrip(b" \"')]").endswith((b".", b"!", b"?", b"\n")):
+            return end
+    return place
 
 
 def append(prompt: Prompt, tail: Prompt) -> Prompt:
@@ -116,15 +209,17 @@ def append(prompt: Prompt, tail: Prompt) -> Prompt:
     return prompt
 
 
-def split_at_needles(text: str, needles: list[str]) -> list[tuple[str, SegmentKind | None]]:
+def split_at_needles(text: str, needles: Sequence[str]) -> list[Piece]:
     """The text in pieces, each needle (its first occurrence) a piece of its own."""
     spans: list[tuple[int, int]] = []
     for needle in needles:
         at = text.find(needle) if needle else -1
         if at < 0:
-            raise CaptureError(f"the text does not contain {needle!r}", "--needle", "Quote it exactly")
+            raise CaptureError(
+                f"the text does not contain {needle!r}", "--needle", "Quote it exactly, or insert it with --depth"
+            )
         spans.append((at, at + len(needle)))
-    pieces: list[tuple[str, SegmentKind | None]] = []
+    pieces: list[Piece] = []
     done = 0
     for begin, end in sorted(spans):
         if begin < done:

@@ -29,7 +29,8 @@ from kvscope_capture.attention import (
     observed_attention,
     projection_of,
 )
-from kvscope_capture.capture_file import Array, CaptureFile, CaptureOptions, LayerRecord, json_text
+from kvscope_capture.capture_file import Array, CaptureFile, CaptureOptions, LayerRecord, json_text, not_written
+from kvscope_capture.console import TimeLeft
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import Prompt, TokenBytes
 from kvscope_capture.rope import RopeFacts, read_rope
@@ -53,13 +54,15 @@ def capture_prompt(
     revision: str = "",
     progress: Progress = lambda _: None,
     force: bool = False,
+    resume: bool = False,
 ) -> str:
     """Writes the capture of `prompt` through `model` to `out`; returns its hash.
 
     The capture is compared with the model (self_check.py); the result is in the file. `force` writes it although a
     check failed, which then marks it. Errors (CaptureError): a failed check, a model that cannot be watched, layers
     that it lacks, values that cannot be stored, a folder that cannot be written. An interrupted run leaves
-    `out`.partial, which the same call continues.
+    `out`.partial, which the same call continues; that of another prompt, model or options is written anew, or refused
+    where `resume` is asked for.
     """
     options = options or CaptureOptions()
     _check(model, prompt, options)
@@ -67,9 +70,10 @@ def capture_prompt(
     check = SelfCheck(model, prompt.ids)
     require(check, force)
     state = _state(model, prompt, options, model_id, revision)
-    file = CaptureFile(out, options, state)
     stream = _ResidualStream(out.with_name(out.name + ".stream.pt"), state)
-    nll = _run(model, prompt, options, file, stream, progress, check)
+    saved = stream.load()
+    file = CaptureFile(out, options, state, saved[0] if saved else -1, resume)
+    nll = _run(model, prompt, options, file, stream, saved, progress, check)
     check.compare_loss(nll)
 
     def abandon() -> None:
@@ -131,8 +135,13 @@ class _ResidualStream:
         tupled = isinstance(output, tuple)
         hidden = output[0] if tupled else output
         temporary = self.path.with_name(self.path.name + ".tmp")
-        torch.save({"state": self.state, "layer": layer, "hidden": hidden, "tupled": tupled}, temporary)
-        os.replace(temporary, self.path)
+        try:
+            torch.save({"state": self.state, "layer": layer, "hidden": hidden, "tupled": tupled}, temporary)
+            os.replace(temporary, self.path)
+        except (OSError, RuntimeError) as error:  # a full disk
+            raise not_written(self.path, error) from error
+        finally:
+            temporary.unlink(missing_ok=True)
 
     def load(self) -> tuple[int, Any] | None:
         """The finished layer and its output in the layer's own form; None if there is none of this capture."""
@@ -146,6 +155,7 @@ class _ResidualStream:
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
+        self.path.with_name(self.path.name + ".tmp").unlink(missing_ok=True)  # of a run that was killed
 
 
 @contextlib.contextmanager
@@ -182,19 +192,21 @@ def _run(
     options: CaptureOptions,
     file: CaptureFile,
     stream: _ResidualStream,
+    saved: tuple[int, Any] | None,
     progress: Progress,
     check: SelfCheck,
 ) -> Array:
     """NLL of the tokens [n] (first NaN)."""
     layers = layers_of(model)
     wanted = set(options.layers) if options.layers is not None else set(range(len(layers)))
-    saved = stream.load()
     done = saved[0] if saved and all(i in file.finished_layers for i in wanted if i <= saved[0]) else -1
     for layer, differences in file.layer_checks().items():
         check.take(layer, json.loads(differences))
 
+    time = TimeLeft(len(layers) - done - 1)
+
     def observe(call: AttentionCall) -> None:
-        progress(f"layer {call.layer + 1} of {len(layers)}")
+        progress(f"layer {call.layer + 1} of {len(layers)}{time.after(call.layer - done - 1)}")
 
     def finished(call: AttentionCall, output: Any) -> None:
         check.add(call, output)

@@ -162,8 +162,8 @@ def test_the_command_captures_a_row(checkpoint: pathlib.Path, tmp_path: pathlib.
     ("change", "message"),
     [
         (["--text", "missing.txt"], "missing.txt: cannot be read"),
-        (["--dataset", "rows"], "'rows' is not NAME:INDEX"),
-        (["--dataset", "missing.jsonl:0"], "missing.jsonl: row 0 cannot be read"),
+        (["--dataset", "rows"], "'rows' is not NAME:ROWS"),
+        (["--dataset", "missing.jsonl:0"], "missing.jsonl: cannot be read"),
         (["--text", __file__, "--layers", "x"], "--layers: 'x' is no list of layers"),
         (["--text", __file__, "--max-tokens", "1"], "--max-tokens, --q-window: must be positive"),
         (["--text", __file__], "no-such-model: the model cannot be loaded"),

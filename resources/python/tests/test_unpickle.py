@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import torch
 from safetensors.torch import load_file
-from transformers import DynamicCache
+from transformers import DynamicCache, LlamaConfig, StaticCache
 
 from kvscope_capture.unpickle import main, named_tensors, unpickle
 
@@ -33,19 +33,55 @@ def test_a_cache_survives(tmp_path: pathlib.Path) -> None:
     assert torch.equal(read["past_key_values.2.value"], cache[2][1])
 
 
-def test_a_cache_of_transformers_is_answered_with_the_line_that_saves_it(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    cache = DynamicCache()
+def dynamic_cache(config: LlamaConfig | None = None) -> DynamicCache:
+    cache = DynamicCache(config=config)
     for layer in range(2):
         cache.update(torch.randn(1, 2, 9, 4), torch.randn(1, 2, 9, 4), layer)
-    torch.save(cache, tmp_path / "cache.pt")
+    return cache
+
+
+def test_a_dynamic_cache_is_read_without_running_its_code(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def ran(*_: object) -> None:
+        raise AssertionError("code of Transformers ran")
+
+    cache = dynamic_cache()
+    torch.save({"past": cache}, tmp_path / "cache.pt")
+    monkeypatch.setattr(DynamicCache, "__setstate__", ran, raising=False)
+    names = unpickle(tmp_path / "cache.pt", tmp_path / "cache.safetensors")
+    assert names == ["past.0.key", "past.0.value", "past.1.key", "past.1.value"]
+    read = load_file(tmp_path / "cache.safetensors")
+    assert torch.equal(read["past.1.value"], cache.layers[1].values)
+
+
+def test_a_cache_of_earlier_versions_is_read(tmp_path: pathlib.Path) -> None:
+    keys = [torch.randn(1, 2, 9, 4) for _ in range(2)]
+    old = DynamicCache.__new__(DynamicCache)
+    old.__dict__ = {"_seen_tokens": 9, "key_cache": keys, "value_cache": [k + 1 for k in keys]}
+    torch.save(old, tmp_path / "cache.pt")
+    unpickle(tmp_path / "cache.pt", tmp_path / "cache.safetensors")
+    assert torch.equal(load_file(tmp_path / "cache.safetensors")["past_key_values.1.value"], keys[1] + 1)
+
+
+def test_a_cache_without_all_tokens_is_refused(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = LlamaConfig(num_hidden_layers=2, layer_types=["full_attention", "sliding_attention"], sliding_window=5)
+    torch.save(dynamic_cache(config), tmp_path / "window.pt")
+    torch.save(DynamicCache(config=LlamaConfig(num_hidden_layers=2)), tmp_path / "empty.pt")
+    for name, message in (("window", "layer 1: the cache holds 4 of 9 tokens"), ("empty", "no keys and values")):
+        assert main([str(tmp_path / f"{name}.pt"), str(tmp_path / "cache.safetensors")]) == 2
+        assert message in capsys.readouterr().err
+    assert not (tmp_path / "cache.safetensors").exists()
+
+
+def test_another_cache_is_answered_with_the_line_that_saves_it(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    torch.save(StaticCache(LlamaConfig(num_hidden_layers=2), max_cache_len=16), tmp_path / "cache.pt")
     assert main([str(tmp_path / "cache.pt"), str(tmp_path / "cache.safetensors")]) == 2
     message = capsys.readouterr().err
-    assert "DynamicCache" in message and message.count("\n") == 1 and "\x1b" not in message
+    assert "StaticCache" in message and message.count("\n") == 1 and "\x1b" not in message
     assert "[(layer.keys, layer.values) for layer in cache.layers]" in message
-    torch.save([(layer.keys, layer.values) for layer in cache.layers], tmp_path / "cache.pt")
-    assert main([str(tmp_path / "cache.pt"), str(tmp_path / "cache.safetensors")]) == 0
 
 
 class Evil:

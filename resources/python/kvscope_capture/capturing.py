@@ -1,0 +1,242 @@
+"""From the options of `kvscope-capture` to files: all that can be wrong is found before the weights are read."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import pathlib
+import shutil
+import sys
+from typing import Any
+
+import h5py
+
+from kvscope_capture.capture_file import STORED_TYPES, CaptureOptions
+from kvscope_capture.command import DTYPES, check_device, load_model, load_tokenizer, parse_layers, read_config
+from kvscope_capture.console import TimeLeft, check_output, clear, show
+from kvscope_capture.errors import CaptureError
+from kvscope_capture.prompt import Prompt, SegmentKind, chat_frame, question_prompt
+from kvscope_capture.sources import Source, read_sources
+from kvscope_capture.streaming import capture_prompt
+
+
+class Capturing:
+    """One run of the command: its prompts, and how far it came."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        """`arguments` of `command.parser`."""
+        self.arguments = arguments
+        self.outs: list[pathlib.Path] = []
+        self.whole = 0
+
+    def run(self) -> None:
+        """Errors (CaptureError): see the parts; nothing is loaded or written before the options are checked."""
+        given = self.arguments
+        options = options_of(given)
+        sources = read_sources(given)
+        self.outs = output_paths(given.out, sources)
+        for out in self.outs:
+            check_output(out, given.overwrite or given.resume)
+        show("reading the configuration")
+        check_device(given.device)
+        config = read_config(given.model, given.revision)
+        check_layers(options.layers, config.num_hidden_layers)
+        tokenizer = load_tokenizer(given.model, given.revision)
+        limit, reason = token_limit(config, given.max_tokens)
+        prompts = [build_prompt(tokenizer, source, given, limit) for source in sources]
+        waiting = [i for i, out in enumerate(self.outs) if not (given.resume and self._is_whole(out, prompts[i]))]
+        check_room(config, options, [(self.outs[i], len(prompts[i].ids)) for i in waiting])
+        notes = [notes_of(prompt, given.notes, reason) for prompt in prompts]
+        clear()
+        for i in waiting:
+            announce(
+                sources[i].name if len(sources) > 1 else "", prompts[i], notes[i].removeprefix(given.notes), options
+            )
+        if not waiting:
+            return
+        show("loading the model")
+        model, _ = load_model(given.model, given.revision, given.compute_dtype, given.device)
+        time = TimeLeft(len(waiting))
+        for done, i in enumerate(waiting):
+            before = f"{sources[i].name} ({done + 1} of {len(waiting)}{time.after(done)}): " if len(sources) > 1 else ""
+            self._capture(model, prompts[i], self.outs[i], options_of(given, notes[i]), before)
+
+    def _is_whole(self, out: pathlib.Path, prompt: Prompt) -> bool:
+        """A finished capture of this prompt and model. Errors: a file that holds something else."""
+        if not out.exists():
+            return False
+        try:
+            with h5py.File(out, "r") as file:
+                same = file["tokens/ids"][()].tolist() == prompt.ids
+                same = same and file.attrs.get("model_id") == self.arguments.model
+        except (OSError, KeyError):
+            same = False
+        if not same:
+            raise CaptureError(
+                "holds something else than this prompt through this model", str(out), "Name another file, or move it"
+            )
+        print(f"{out}: is there already")
+        self.whole += 1
+        return True
+
+    def _capture(self, model: Any, prompt: Prompt, out: pathlib.Path, options: CaptureOptions, before: str) -> None:
+        given = self.arguments
+        revision = given.revision or getattr(model.config, "_commit_hash", None) or ""
+
+        def progress(step: str) -> None:
+            show(before + step)
+
+        try:
+            digest = capture_prompt(
+                model, prompt, out, options, given.model, revision, progress, given.force, given.resume
+            )
+        except CaptureError as error:
+            if not before:
+                raise
+            raise CaptureError(error.sentence, f"{out}: {error.place}", error.remedy) from error
+        self.whole += 1
+        clear()
+        print(f"{out}: {len(prompt.ids)} tokens, hash {digest}", flush=True)
+
+    def left_behind(self) -> str:
+        """What a stopped run leaves: whole captures and a partial one; empty: nothing."""
+        partial = [path for path in (out.with_name(out.name + ".partial") for out in self.outs) if path.exists()]
+        parts = [f"{self.whole} of {len(self.outs)} captures are whole"] if len(self.outs) > 1 else []
+        parts += [f"{path} holds the layers that are finished" for path in partial]
+        return "; ".join([*parts, "the same command with --resume goes on"]) if partial or self.whole else ""
+
+
+def options_of(given: argparse.Namespace, notes: str = "") -> CaptureOptions:
+    """What is stored. Errors: numbers out of range, options that contradict each other."""
+    if given.max_tokens < 2 or given.q_window < 0:
+        raise CaptureError("must be positive", "--max-tokens, --q-window")
+    if given.depth and len(given.depth) != len(given.needle):
+        raise CaptureError(
+            f"{len(given.depth)} depths for {len(given.needle)} needles", "--depth", "Give one for each --needle"
+        )
+    for depth in given.depth:
+        if not 0 <= depth <= 1:
+            raise CaptureError(f"{depth:g} is no fraction of the context", "--depth", "Give 0 (first) to 1 (last)")
+    if given.system and not given.chat:
+        raise CaptureError("a system's message needs the chat template", "--system", "Add --chat")
+    if given.bos and given.chat:
+        raise CaptureError("the chat template writes its own special tokens", "--bos", "Leave it out")
+    return CaptureOptions(
+        dtype=DTYPES[given.dtype],
+        layers=parse_layers(given.layers),
+        q_window=given.q_window,
+        o_proj=given.o_proj,
+        pre_rope=given.pre_rope,
+        compress=given.compress,
+        notes=notes,
+    )
+
+
+def output_paths(out: str, sources: list[Source]) -> list[pathlib.Path]:
+    """One file for each prompt. Errors: several prompts for one file."""
+    paths = [pathlib.Path(out.replace("{}", source.name)) for source in sources]
+    if len(set(paths)) < len(paths):
+        raise CaptureError(
+            f"{len(paths)} prompts would go to {len(set(paths))} files",
+            "--out",
+            "Put {} into the name, which becomes the row or the text's file name",
+        )
+    return paths
+
+
+def check_layers(layers: tuple[int, ...] | None, count: int) -> None:
+    """Errors: a layer that the model lacks."""
+    if layers and layers[-1] >= count:
+        raise CaptureError(f"layer {layers[-1]} does not exist", "--layers", f"Name layers 0 to {count - 1}")
+
+
+def token_limit(config: Any, asked: int) -> tuple[int, str]:
+    """Tokens that a prompt may have, and why not more."""
+    positions = getattr(config, "max_position_embeddings", None)
+    if positions and positions < asked:
+        return positions, f"the model has {positions} positions"
+    return asked, f"--max-tokens is {asked}"
+
+
+def build_prompt(tokenizer: Any, source: Source, given: argparse.Namespace, limit: int) -> Prompt:
+    """Errors: those of `chat_frame` and `question_prompt`, an empty text."""
+    text, question, frame = source.text, source.question, None
+    if given.chat:
+        text, question = (text.lstrip(), question.rstrip()) if question.strip() else (text.strip(), "")
+        frame = chat_frame(tokenizer, given.system, text, question)
+    try:
+        prompt = question_prompt(
+            *(tokenizer, text, limit, given.needle, question, source.answer, given.bos),
+            depths=given.depth,
+            frame=frame,
+        )
+        if len(prompt.ids) < 2:
+            raise CaptureError("the prompt has fewer than two tokens", "--text", "Give it some text")
+    except CaptureError as error:
+        raise CaptureError(error.sentence, f"{error.place}: {source.name}", error.remedy) from error
+    return prompt
+
+
+def notes_of(prompt: Prompt, notes: str, reason: str) -> str:
+    """The user's sentence, and how much of the text had no room."""
+    (begin, end), *_ = ((b, e) for b, e, kind in prompt.segments if kind == SegmentKind.CONTEXT)
+    if not prompt.left_out:
+        return notes
+    cut = f"The text was cut from {end - begin + prompt.left_out} to {end - begin} tokens: {reason}."
+    return f"{notes} {cut}".strip()
+
+
+def announce(name: str, prompt: Prompt, note: str, options: CaptureOptions) -> None:
+    """Says on stderr what the user may not expect of the prompt."""
+    lines = [note.strip()] if note.strip() else []
+    context = next(end for _, end, kind in prompt.segments if kind == SegmentKind.CONTEXT)
+    n = len(prompt.ids)
+    cut = context if context < n else n - min(256, n // 2)  # the program's default
+    if 0 < options.q_window <= n - cut:
+        lines.append(
+            f"No query before the default cut ({cut}) is stored, and SnapKV, TOVA, H2O and others need some; "
+            f"--q-window {n - cut + 64} stores 64."
+        )
+    lines += [f"Needle: tokens {b} to {e - 1}." for b, e, kind in prompt.segments if kind == SegmentKind.NEEDLE]
+    for line in lines:
+        print(f"{name}: {line}" if name else line, file=sys.stderr)
+
+
+def stored_bytes(config: Any, tokens: int, options: CaptureOptions) -> int:
+    """Bytes of the tensors that a capture holds, by the configuration, and of the residual stream beside it."""
+    heads = config.num_attention_heads
+    latent = getattr(config, "kv_lora_rank", None)  # MLA: keys and values are expanded to all heads
+    width = getattr(config, "head_dim", None) or config.hidden_size // heads
+    key = config.qk_nope_head_dim + config.qk_rope_head_dim if latent else width
+    value = config.v_head_dim if latent else width
+    kv_heads = heads if latent else getattr(config, "num_key_value_heads", None) or heads
+    queries = min(tokens, options.q_window or tokens) * heads * key
+    layer = queries + tokens * kv_heads * (key + value)
+    layer += (
+        queries + tokens * kv_heads * key
+    ) * options.pre_rope + config.hidden_size * heads * value * options.o_proj
+    layers = len(options.layers) if options.layers else config.num_hidden_layers
+    return int(layer * layers * STORED_TYPES[options.dtype].itemsize + tokens * config.hidden_size * 4)
+
+
+def check_room(config: Any, options: CaptureOptions, files: list[tuple[pathlib.Path, int]]) -> None:
+    """Errors: the disk cannot hold the captures, of so many tokens each; a compressed one may take half."""
+    wanted: dict[pathlib.Path, float] = {}
+    for out, tokens in files:
+        partial = out.with_name(out.name + ".partial")
+        there = partial.stat().st_size if partial.exists() else 0
+        need = stored_bytes(config, tokens, options) * (0.5 if options.compress else 1) - there
+        wanted[out.parent] = wanted.get(out.parent, 0) + max(0, need)
+    for folder, need in wanted.items():
+        free = shutil.disk_usage(folder).free
+        if need > free:
+            raise CaptureError(
+                f"there is no room for about {_size(need)} ({_size(free)} are free)",
+                str(folder),
+                "Store fewer layers (--layers) or queries (--q-window), or write elsewhere",
+            )
+
+
+def _size(count: float) -> str:
+    power = min(3, int(math.log(max(count, 1), 1024)))
+    return f"{count / 1024**power:.1f} {('bytes', 'KiB', 'MiB', 'GiB')[power]}"
