@@ -157,10 +157,10 @@ void FileActions::openSession(const QString& path) {
 }
 
 void FileActions::offerToLocate(const QString& path, Session session) {
-    m_notices.show("error", NoticeStrip::Tone::Error,
-                   tr("The capture of %1 is not where the session names it: %2")
-                       .arg(QFileInfo(path).fileName(), fromUtf8(session.capturePath)),
-                   tr("Locate…"), [this, path, session = std::move(session)]() mutable {
+    const QString message = tr("The capture of %1 is not where the session names it: %2")
+                                .arg(QFileInfo(path).fileName(), fromUtf8(session.capturePath));
+    m_notices.show("error", NoticeStrip::Tone::Error, message, tr("Locate…"),
+                   [this, path, session = std::move(session)]() mutable {
                        const QString found = QFileDialog::getOpenFileName(m_window, tr("Locate the capture"),
                                                                           QFileInfo(path).path(), kCaptureFilter);
                        if (found.isEmpty()) return;
