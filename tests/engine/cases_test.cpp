@@ -7,6 +7,8 @@
 #include <QtTest>
 
 #include <cstring>
+#include <set>
+#include <string>
 
 using namespace kvscope;
 using namespace kvscope::check;
@@ -60,6 +62,23 @@ private slots:
                 QVERIFY2(sameBits(c.prepare(*engine)().numbers, expected),
                          qPrintable(QString("%1 on %2 threads differs").arg(set.c_str()).arg(threads)));
             }
+    }
+
+    /// Also those that are only timed: 16-bit rows have code of their own on a device.
+    void everyCaseHasItsRowsInEveryType() {
+        std::set<std::string> names;
+        for (const EngineCase& c : allCases()) QVERIFY2(names.insert(c.name).second, c.name.c_str());
+        for (const std::string& name : names)
+            if (!name.ends_with("-bf16") && !name.ends_with("-f16"))
+                QVERIFY2(names.contains(name + "-bf16") && names.contains(name + "-f16"), name.c_str());
+        const naive::Block block = randomBlock(1, 2, 9, 5);
+        const auto cpu = makeCpuEngine(1);
+        for (const auto& [stored, suffix] : kRowTypes) {
+            const HostTensor rows = cpu->download(uploadRows(*cpu, storedAs(stored, block)));
+            QVERIFY(rows.stored == stored);
+            QVERIFY((rows.data == block.numbers) == (stored == StoredType::Float32));
+            QCOMPARE(storedAs(stored, {2, 9, 5, rows.data}).numbers, rows.data);
+        }
     }
 
     /// Several blocks, panels and parts, so that the order of partial sums is put to the test.
