@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 
 namespace kvscope {
@@ -64,12 +65,15 @@ constexpr std::array<std::uint32_t, kCategoryColours> kDarkCategories = {
     0x2F6874, 0x1BD5A3, 0x9062E4, 0xBC73BB, 0xB6B4FF, 0xAB3A02, 0xEA7E10, 0xFFDC32};
 
 std::uint32_t entryOf(std::string_view name, double t) {
-    const auto index = static_cast<std::size_t>(std::lround(t * 255));
-    if (name == "viridis") return tables::kViridis[index];
-    if (name == "cividis") return tables::kCividis[index];
-    if (name == "magma") return tables::kMagma[index];
-    throw Error({.sentence = "unknown colour map '" + std::string(name) + "'",
-                 .remedy = "Choose viridis, cividis, magma, greys or rdbu"});
+    constexpr std::size_t kDigits = 6, kPitch = 7;
+    const std::string_view table = colourMapTable(name);
+    if (table.empty())
+        throw Error({.sentence = "unknown colour map '" + std::string(name) + "'",
+                     .remedy = "Choose viridis, cividis, magma, greys or rdbu"});
+    const char* entry = table.data() + kPitch * static_cast<std::size_t>(std::lround(t * 255));
+    std::uint32_t hex = 0;
+    std::from_chars(entry, entry + kDigits, hex, 16);
+    return hex;
 }
 
 std::uint8_t mix(int a, int b, double t) { return static_cast<std::uint8_t>(std::lround(a + (b - a) * t)); }
