@@ -52,8 +52,7 @@ const View& viewById(std::string_view id) {
 
 const View& viewAt(ViewPlace place) {
     const auto& views = allViews();
-    const auto found =
-        std::find_if(views.begin(), views.end(), [&](const View* view) { return view->card().place == place; });
+    const auto found = std::ranges::find_if(views, [&](const View* view) { return view->card().place == place; });
     assert(found != views.end());
     return **found;
 }

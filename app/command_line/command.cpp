@@ -153,7 +153,7 @@ std::vector<int> parseRangeList(const std::string& text, const std::string& opti
         for (int v = first; v <= last; ++v) values.push_back(v);
         if (at != end && (*at++ != ',' || at == end)) fail();
     }
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     values.erase(std::unique(values.begin(), values.end()), values.end());
     return values;
 }

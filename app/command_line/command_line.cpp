@@ -130,7 +130,7 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
         subcommand->set_version_flag("--version", "kvscope " KVSCOPE_VERSION);
     try {
         std::vector<std::string> words = withEachPolicyNamed({argv + 1, argv + argc});
-        std::reverse(words.begin(), words.end()); // CLI11 reads them in reverse
+        std::ranges::reverse(words); // CLI11 reads them in reverse
         app.parse(std::move(words));
     } catch (const CLI::Success& success) {
         return app.exit(success);

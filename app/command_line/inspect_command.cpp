@@ -38,7 +38,7 @@ std::vector<Disabled> disabledPolicies(const CaptureReader& capture) {
 void printSources(const CaptureInfo& info) {
     std::vector<std::pair<std::string, std::vector<std::string>>> lines;
     for (const auto& [fact, source] : info.sources) {
-        const auto known = std::find_if(lines.begin(), lines.end(), [&](auto& line) { return line.first == source; });
+        const auto known = std::ranges::find(lines, source, &decltype(lines)::value_type::first);
         if (known == lines.end())
             lines.push_back({source, {fact}});
         else

@@ -47,9 +47,9 @@ struct Row {
 /// The number of a measure that belongs to a query head: its own, that of its KV head, or that of the layer.
 double valueFor(const MeasureValues& values, int queryHead, int kvHead) {
     switch (measureById(values.id).shape) {
-    case MeasureShape::PerKvHead: return values.perHead[static_cast<std::size_t>(kvHead)];
+    case MeasureShape::PerKvHead: return values.perHead[kvHead];
     case MeasureShape::PerLayerQuery: return values.perHead.front();
-    default: return values.perHead[static_cast<std::size_t>(queryHead)];
+    default: return values.perHead[queryHead];
     }
 }
 
@@ -63,9 +63,7 @@ template <class Value> Summary overSeeds(const Row& row, Value value) {
     return summary;
 }
 
-double keptOf(const RunResult& result, int kvHead) {
-    return result.selection.heads[static_cast<std::size_t>(kvHead)].attendedTokens();
-}
+double keptOf(const RunResult& result, int kvHead) { return result.selection.heads[kvHead].attendedTokens(); }
 
 std::string seedText(const Row& row) {
     const std::uint64_t first = row.group.results.front()->request.seed, last = row.group.results.back()->request.seed;
@@ -158,7 +156,7 @@ public:
             const Group group = measured(*runner, request, seeds, progress.step(i, requests.size()));
             const auto& gqaGroupOf = capture->info().layerInfo(request.layer).gqaGroupOf;
             for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
-                if (heads.empty() || std::binary_search(heads.begin(), heads.end(), gqaGroupOf[q]))
+                if (heads.empty() || std::ranges::binary_search(heads, gqaGroupOf[q]))
                     rows.push_back(columnsOf({group, request.layer.value, static_cast<int>(q), gqaGroupOf[q]}));
         }
         m_random.finish();
@@ -211,8 +209,7 @@ private:
                     request.recorded = recorded;
                     requests.push_back(std::move(request));
                 }
-            if (std::none_of(layers.begin(), layers.end(),
-                             [&](LayerIndex layer) { return there.contains(layer.value); }))
+            if (std::ranges::none_of(layers, [&](LayerIndex layer) { return there.contains(layer.value); }))
                 throw Error(
                     {.sentence = there.empty() ? "the list holds no heads" : "the list holds none of these layers",
                      .place = there.empty() ? "heads" : "--layers",

@@ -16,8 +16,7 @@ bool isPolicy(const std::string& word, bool bare) {
     const std::string id = word.substr(0, word.find_first_of(":,@"));
     if (id == word && !bare) return false;
     const auto& policies = allPolicies();
-    const bool known =
-        std::any_of(policies.begin(), policies.end(), [&](const Policy* policy) { return policy->card().id == id; });
+    const bool known = std::ranges::any_of(policies, [&](const Policy* policy) { return policy->card().id == id; });
     return known && !std::filesystem::exists(word);
 }
 

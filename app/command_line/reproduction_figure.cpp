@@ -40,7 +40,7 @@ AxisSpec axisOver(std::vector<double> numbers, const std::string& title, bool lo
     axis.title = title;
     if (logarithmic) std::erase_if(numbers, [](double x) { return x <= 0; });
     if (numbers.empty()) return axis;
-    const auto [low, high] = std::minmax_element(numbers.begin(), numbers.end());
+    const auto [low, high] = std::ranges::minmax_element(numbers);
     if (logarithmic) {
         axis.scale = AxisScale::Logarithmic;
         axis.low = *low / 1.2;
@@ -85,8 +85,8 @@ PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& re
     if (bars) frame.y.low = 0;                                                             // bars start at 0
     if (reproduction.axis == ReproductionAxis::Layer) frame.x.scale = AxisScale::Position; // whole numbers alone
     if (hasCategories(reproduction) && !x.empty()) {
-        frame.x.low = *std::min_element(x.begin(), x.end()) - 0.5;
-        frame.x.high = *std::max_element(x.begin(), x.end()) + 0.5;
+        frame.x.low = *std::ranges::min_element(x) - 0.5;
+        frame.x.high = *std::ranges::max_element(x) + 0.5;
     }
     frame.plot = plotBoxFor({8, top, viewport.width - 22, viewport.height - top - bottom}, frame.y, {}, *viewport.text);
     return frame;
@@ -131,7 +131,7 @@ void drawCategories(SceneBuilder& builder, const PlotFrame& frame, const Reprodu
     for (const ReproducedSeries& series : result.series) {
         std::vector<std::string> texts;
         for (const ReproducedPoint& point : series.points) texts.push_back(point.xText);
-        if (std::find(drawn.begin(), drawn.end(), texts) != drawn.end()) continue;
+        if (std::ranges::find(drawn, texts) != drawn.end()) continue;
         for (const ReproducedPoint& point : series.points)
             builder.text({frame.toPixels(point.x, frame.y.low).x,
                           frame.plot.bottom() + 6 + 12 * static_cast<double>(drawn.size())},

@@ -92,7 +92,7 @@ public:
                 const RunRequest request = makeRequest(capture, layer, spec, cut, m_options.seed, true);
                 const Checkpoint part = progress.step(done++, specs.size() * layers.size());
                 for (const TheoryRow& row : theoryRows(*runner, request, m_asked, part))
-                    if (heads.empty() || std::binary_search(heads.begin(), heads.end(), row.kvHead))
+                    if (heads.empty() || std::ranges::binary_search(heads, row.kvHead))
                         rows.push_back(columnsOf(request, row, m_asked));
             }
         writeRows(m_out, "kvscope-theory", rows, context.commandLine());

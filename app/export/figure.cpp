@@ -44,7 +44,7 @@ struct Mover {
 /// "error 0.116 · mass 89.6 % · kept 249 of 995".
 std::string factsOf(const ViewInput& input, const PaneData& pane) {
     const RunResult& result = *pane.result;
-    const HeadSelection& chosen = result.selection.heads[static_cast<std::size_t>(input.kvHead.value)];
+    const HeadSelection& chosen = result.selection.heads[input.kvHead.value];
     std::string facts =
         fmt::format("kept {} of {}", formatCount(std::llround(chosen.attendedTokens())), formatCount(result.visible));
     if (!chosen.queryHeads.empty())

@@ -50,7 +50,7 @@ void check(const Lesson& lesson) {
     for (const std::string& id : quantitiesIn(lesson.answer))
         if (id != "value") lessonQuantityById(id);
     const auto ascending = [](const LessonChoice& a, const LessonChoice& b) { return a.below < b.below; };
-    if (lesson.choices.size() < 2 || !std::is_sorted(lesson.choices.begin(), lesson.choices.end(), ascending) ||
+    if (lesson.choices.size() < 2 || !std::ranges::is_sorted(lesson.choices, ascending) ||
         lesson.choices.back().below != std::numeric_limits<double>::infinity())
         refuse("needs two choices or more with ascending bounds, the last one without", "question/choices");
     if (lesson.claim < 0 || lesson.claim >= std::ssize(lesson.choices))
@@ -108,7 +108,7 @@ std::vector<LessonFile> lessonsIn(const std::string& folder) {
         if (entry.path().extension() != ".kvscope" || !isSessionFile(path)) continue;
         if (auto lesson = lessonOf(readSession(path))) lessons.push_back({path, std::move(*lesson)});
     }
-    std::sort(lessons.begin(), lessons.end(), [](const LessonFile& a, const LessonFile& b) {
+    std::ranges::sort(lessons, [](const LessonFile& a, const LessonFile& b) {
         return std::pair(a.lesson.number, a.path) < std::pair(b.lesson.number, b.path);
     });
     return lessons;

@@ -15,8 +15,8 @@ LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const Vie
     LessonAnswer answer;
     answer.value = deciding.compute({runner, request, pane, checkpoint});
     answer.valueText = quantityText(deciding, answer.value);
-    const auto falls = std::find_if(lesson.choices.begin(), lesson.choices.end(),
-                                    [&](const LessonChoice& c) { return answer.value < c.below; });
+    const auto falls =
+        std::ranges::find_if(lesson.choices, [&](const LessonChoice& c) { return answer.value < c.below; });
     answer.choice = static_cast<int>(std::min(falls - lesson.choices.begin(), std::ssize(lesson.choices) - 1));
     answer.text = filled(lesson.answer, [&](const std::string& name) {
         if (name == "value") return answer.valueText;

@@ -38,9 +38,8 @@ double keptShare(const LessonAsked& asked) { return keptShareOf(*runOf(asked), a
 double keptSelected(const LessonAsked& asked) {
     const Result result = runOf(asked);
     const auto& kept = keptBy(*result, asked);
-    return static_cast<double>(
-        std::count_if(asked.request.selected.begin(), asked.request.selected.end(),
-                      [&](TokenIndex t) { return std::binary_search(kept.begin(), kept.end(), t); }));
+    return static_cast<double>(std::ranges::count_if(
+        asked.request.selected, [&](TokenIndex t) { return std::ranges::binary_search(kept, t); }));
 }
 
 double outputErrorOf(const LessonAsked& asked) {
@@ -67,7 +66,7 @@ double keptMass(const LessonAsked& asked) {
     const Result result = runOf(asked);
     const std::vector<double> attention = laterAttention(asked, requireFidelity(*result));
     double mass = 0;
-    for (const TokenIndex token : keptBy(*result, asked)) mass += attention[static_cast<std::size_t>(token)];
+    for (const TokenIndex token : keptBy(*result, asked)) mass += attention[token];
     return mass;
 }
 
@@ -81,7 +80,7 @@ double massAfterCut(const LessonAsked& asked) {
 double cosineOfMeans(const LessonAsked& asked) {
     const std::string measure = "cos_means";
     const auto values = asked.runner.measure(*runOf(asked), std::span(&measure, 1), asked.checkpoint);
-    return values.front().perHead[static_cast<std::size_t>(asked.request.queryHead.value)];
+    return values.front().perHead[asked.request.queryHead.value];
 }
 
 /// Later attention on k*, the key least like the mean key.
@@ -92,7 +91,7 @@ double attentionOnDistinct(const LessonAsked& asked) {
                                                  SimilarityMetric::Cosine, asked.checkpoint);
     const auto begin = cosines.data.begin() + asked.request.kvHead.value * cosines.shape[1];
     const auto least = std::min_element(begin, begin + cosines.shape[1]) - begin;
-    return laterAttention(asked, requireFidelity(*runOf(asked)))[static_cast<std::size_t>(least)];
+    return laterAttention(asked, requireFidelity(*runOf(asked)))[least];
 }
 
 /// Of a measure per query: the largest number of the KV head's query heads.
@@ -125,12 +124,11 @@ double sameBlockEvictions(const LessonAsked& asked) {
     const auto ends = blockEnds(result->request.policy.values, result->visible, result->requested);
     double evicted = 0, own = 0;
     for (const BlockStep& step : result->steps) {
-        const auto block = std::lower_bound(ends.begin(), ends.end(), step.end);
+        const auto block = std::ranges::lower_bound(ends, step.end);
         const TokenIndex begin = block == ends.begin() ? 0 : *(block - 1);
         const auto& tokens = step.evicted[headOf(asked)];
         evicted += static_cast<double>(tokens.size());
-        own +=
-            static_cast<double>(std::count_if(tokens.begin(), tokens.end(), [&](TokenIndex t) { return t >= begin; }));
+        own += static_cast<double>(std::ranges::count_if(tokens, [&](TokenIndex t) { return t >= begin; }));
     }
     return share(own, evicted);
 }
@@ -140,7 +138,7 @@ double sharedWithNext(const LessonAsked& asked) {
     const Result mine = runOf(asked), next = runOf({asked.runner, asked.request, asked.pane + 1, asked.checkpoint});
     const auto &a = keptBy(*mine, asked), &b = keptBy(*next, asked);
     std::vector<TokenIndex> both;
-    std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(both));
+    std::ranges::set_intersection(a, b, std::back_inserter(both));
     return share(static_cast<double>(both.size()), static_cast<double>(a.size()));
 }
 
@@ -174,8 +172,7 @@ double lateClusters(const LessonAsked& asked) {
     const Result result = runOf(asked, true);
     const auto log = logOf<SubgenLog>(result);
     const auto& opened = log->heads[headOf(asked)].representatives;
-    const auto late =
-        std::count_if(opened.begin(), opened.end(), [&](TokenIndex t) { return t >= result->visible / 2; });
+    const auto late = std::ranges::count_if(opened, [&](TokenIndex t) { return t >= result->visible / 2; });
     return share(static_cast<double>(late), static_cast<double>(opened.size()));
 }
 

@@ -37,8 +37,8 @@ struct Writer {
 };
 
 bool isOnlyWords(const Scene& scene) {
-    return std::all_of(scene.items.begin(), scene.items.end(),
-                       [](const Drawable& item) { return std::holds_alternative<TextItem>(item); });
+    return std::ranges::all_of(scene.items,
+                               [](const Drawable& item) { return std::holds_alternative<TextItem>(item); });
 }
 
 FigureRequest figureOf(const View& view) {

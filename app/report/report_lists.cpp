@@ -25,12 +25,12 @@ std::string percent(double share) { return std::isnan(share) ? "–" : formatFix
 std::string paneName(const PaneData& pane) { return std::string(1, pane.letter) + " " + paneTitle(pane); }
 
 const HeadSelection& shownHead(const ViewInput& input, const PaneData& pane) {
-    return pane.result->selection.heads[static_cast<std::size_t>(input.kvHead.value)];
+    return pane.result->selection.heads[input.kvHead.value];
 }
 
 std::string paneTable(const ViewInput& input) {
     const auto cell = [&](std::int64_t row, int column) -> std::string {
-        const PaneData& pane = input.panes[static_cast<std::size_t>(row)];
+        const PaneData& pane = input.panes[row];
         const RunResult& result = *pane.result;
         switch (column) {
         case 0: return paneName(pane);
@@ -58,11 +58,10 @@ std::string headTable(const ViewInput& input) {
     }
     const auto& gqaGroupOf = input.capture->info().layerInfo(input.layer).gqaGroupOf;
     const auto cell = [&](std::int64_t row, int column) -> std::string {
-        const auto q = static_cast<std::size_t>(row);
-        if (column < 2) return std::to_string(column == 0 ? row : gqaGroupOf[q]);
-        const auto& fidelity = input.panes[static_cast<std::size_t>(column / 2 - 1)].result->fidelity;
+        if (column < 2) return std::to_string(column == 0 ? row : gqaGroupOf[row]);
+        const auto& fidelity = input.panes[column / 2 - 1].result->fidelity;
         if (!fidelity) return "–";
-        return column % 2 == 0 ? number(fidelity->meanOutputError[q], 4) : percent(fidelity->meanRetainedMass[q]);
+        return column % 2 == 0 ? number(fidelity->meanOutputError[row], 4) : percent(fidelity->meanRetainedMass[row]);
     };
     return htmlTable(fmt::format("All query heads of layer {}", input.layer.value), columns, std::ssize(gqaGroupOf),
                      cell);
@@ -72,7 +71,7 @@ std::string tokenTable(const ViewInput& input, const PaneData& pane) {
     const auto& kept = shownHead(input, pane).kept;
     const auto shown = std::min<std::int64_t>(std::ssize(kept), kMostTokens);
     const auto cell = [&](std::int64_t row, int column) -> std::string {
-        const TokenIndex token = kept[static_cast<std::size_t>(row)];
+        const TokenIndex token = kept[row];
         if (column == 0) return std::to_string(token);
         if (column == 1) return displayText(input.capture->tokens().textOf(token));
         const TokenDecision decision = tokenDecisionOf(*pane.result, input.kvHead, token);

@@ -34,7 +34,7 @@ std::int64_t sharedWithQuestion(const Segment& needle, const TokenTable& tokens)
         if (question.kind != SegmentKind::Question) continue;
         for (TokenIndex token = needle.begin; token < needle.end; ++token)
             shared += std::count(tokens.ids.begin() + question.begin, tokens.ids.begin() + question.end,
-                                 tokens.ids[static_cast<std::size_t>(token)]) > 0;
+                                 tokens.ids[token]) > 0;
     }
     return shared;
 }
@@ -84,7 +84,7 @@ bool operator==(const LookState& a, const LookState& b) {
     };
     return a.stripScroll == b.stripScroll && a.theme == b.theme && a.scale == b.scale && a.compact == b.compact &&
            a.cursor == b.cursor && a.headMeasure == b.headMeasure && a.reducedMotion == b.reducedMotion &&
-           std::equal(a.ranges.begin(), a.ranges.end(), b.ranges.begin(), b.ranges.end(), sameEntry);
+           std::ranges::equal(a.ranges, b.ranges, sameEntry);
 }
 
 std::vector<std::string> filesReadBy(const Session& session) {
@@ -107,7 +107,7 @@ void setBudget(Session& session, const Budget& budget) {
         for (SessionPane& pane : session.panes) pane.policy.budget.reset();
         return;
     }
-    session.panes[static_cast<std::size_t>(session.activePane)].policy.budget = budget;
+    session.panes[session.activePane].policy.budget = budget;
 }
 
 void linkPanes(Session& session, bool linked) {
@@ -168,8 +168,8 @@ void select(Session& session, std::vector<TokenIndex> tokens, std::string name) 
 
 void fitToCapture(Session& session, const CaptureReader& capture) {
     const CaptureInfo& info = capture.info();
-    const auto known = std::find_if(info.layers.begin(), info.layers.end(),
-                                    [&](const LayerInfo& layer) { return layer.layer == session.layer; });
+    const auto known =
+        std::ranges::find_if(info.layers, [&](const LayerInfo& layer) { return layer.layer == session.layer; });
     if (known == info.layers.end()) session.layer = middleLayer(info);
     session.kvHead = KvHeadIndex(std::clamp(session.kvHead.value, 0, std::max(0, info.numKvHeads - 1)));
     const auto& groups = groupsOf(session, capture);
@@ -216,7 +216,7 @@ CarriedSession carriedTo(const CaptureReader& capture, const Session& before) {
 void chooseKvHead(Session& session, KvHeadIndex head, const CaptureReader& capture) {
     session.kvHead = head;
     const auto& groups = groupsOf(session, capture);
-    const auto first = std::find(groups.begin(), groups.end(), head.value);
+    const auto first = std::ranges::find(groups, head.value);
     if (first != groups.end()) session.queryHead = QueryHeadIndex(first - groups.begin());
 }
 
@@ -224,7 +224,7 @@ void chooseQueryHead(Session& session, QueryHeadIndex head, const CaptureReader&
     const auto& groups = groupsOf(session, capture);
     assert(head.value >= 0 && static_cast<std::size_t>(head.value) < groups.size());
     session.queryHead = head;
-    session.kvHead = KvHeadIndex(groups[static_cast<std::size_t>(head.value)]);
+    session.kvHead = KvHeadIndex(groups[head.value]);
 }
 
 Session firstSession(const CaptureReader& capture) {

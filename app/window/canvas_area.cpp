@@ -25,7 +25,7 @@ constexpr int kGutter = 6;
 /// What the panes show.
 const View& paneView() {
     const auto& views = allViews();
-    return **std::find_if(views.begin(), views.end(), [](const View* view) { return view->card().perPane; });
+    return **std::ranges::find_if(views, [](const View* view) { return view->card().perPane; });
 }
 
 } // namespace
@@ -137,12 +137,12 @@ void CanvasArea::arrange() {
     int place = 0;
     for (int pane = 0; pane < count; ++pane) {
         const bool visible = !alone || pane == session.activePane;
-        m_panes[static_cast<std::size_t>(pane)]->setVisible(visible);
-        m_panes[static_cast<std::size_t>(pane)]->canvas()->setBesideOthers(shown > 1);
+        m_panes[pane]->setVisible(visible);
+        m_panes[pane]->canvas()->setBesideOthers(shown > 1);
         if (!visible) continue;
         // Three panes in two columns: two above, one below over the whole width.
         const int span = place == shown - 1 && shown % columns != 0 ? columns : 1;
-        m_grid->addWidget(m_panes[static_cast<std::size_t>(pane)], place / columns, place % columns, 1, span);
+        m_grid->addWidget(m_panes[pane], place / columns, place % columns, 1, span);
         ++place;
     }
     m_empty->setVisible(count == 0);

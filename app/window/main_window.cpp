@@ -178,9 +178,7 @@ void MainWindow::followMotion() {
 
 QWidget* MainWindow::buildTop() {
     auto* top = new QWidget(this);
-    auto* column = new QVBoxLayout(top);
-    column->setContentsMargins(0, 0, 0, 0);
-    column->setSpacing(0);
+    auto* column = makeLayout<QVBoxLayout>(top, {0, 0, 0, 0}, 0);
     m_topBar = new TopBar(m_workbench, *m_actions, top);
     m_budgetBar = new BudgetBar(m_workbench, top);
     column->addWidget(m_topBar);

@@ -104,8 +104,7 @@ std::optional<LayerIndex> LayerScan::nextLayer() const {
     if (isMissing(m_open.session().layer)) return m_open.session().layer;
     if (isLarge()) return std::nullopt;
     const auto& layers = m_open.capture->info().layers;
-    const auto missing =
-        std::find_if(layers.begin(), layers.end(), [&](const LayerInfo& layer) { return isMissing(layer.layer); });
+    const auto missing = std::ranges::find_if(layers, [&](const LayerInfo& layer) { return isMissing(layer.layer); });
     return missing == layers.end() ? std::nullopt : std::optional(missing->layer);
 }
 

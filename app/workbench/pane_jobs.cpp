@@ -23,7 +23,7 @@ void PaneJobs::refresh() {
 }
 
 void PaneJobs::refresh(int index) {
-    Pane& pane = m_panes[static_cast<std::size_t>(index)];
+    Pane& pane = m_panes[index];
     const std::optional<PaneRequest> request = m_open.paneRequest(index);
     if (!request) {
         m_scheduler.cancel(slotOf(index));
@@ -45,7 +45,7 @@ void PaneJobs::refresh(int index) {
 }
 
 void PaneJobs::submit(int index, const PaneRequest& request) {
-    Pane& pane = m_panes[static_cast<std::size_t>(index)];
+    Pane& pane = m_panes[index];
     pane.submit(
         m_scheduler, slotOf(index),
         [runner = m_open.runner, request](const Checkpoint& checkpoint, const auto& part) {
@@ -59,7 +59,7 @@ void PaneJobs::submit(int index, const PaneRequest& request) {
 }
 
 void PaneJobs::cancel(int index) {
-    Pane& pane = m_panes[static_cast<std::size_t>(index)];
+    Pane& pane = m_panes[index];
     m_scheduler.cancel(slotOf(index));
     if (pane.value)
         pane.state = JobState::Idle;

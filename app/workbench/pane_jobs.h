@@ -20,7 +20,7 @@ public:
     /// Both references must outlive it.
     PaneJobs(const OpenSession& open, Scheduler& scheduler, Listener listener);
 
-    const Pane& at(int pane) const { return m_panes[static_cast<std::size_t>(pane)]; }
+    const Pane& at(int pane) const { return m_panes[pane]; }
     void refresh();        ///< requests what the session needs and has not requested yet
     void cancel(int pane); ///< keeps an older result
     void outdate();        ///< the engine changed: the next refresh requests everything again

@@ -20,7 +20,7 @@ std::size_t bytesOf(const RunResult& result) {
 } // namespace
 
 std::shared_ptr<const RunResult> RecentResults::find(const std::string& key) {
-    const auto found = std::find_if(m_entries.begin(), m_entries.end(), [&](const Entry& e) { return e.key == key; });
+    const auto found = std::ranges::find(m_entries, key, &Entry::key);
     if (found == m_entries.end()) return nullptr;
     m_entries.splice(m_entries.begin(), m_entries, found);
     return found->result;

@@ -70,8 +70,7 @@ int StepDriver::step() const {
     if (m_glide->isActive()) return m_target;
     const auto& cursor = m_workbench.session().look.cursor;
     if (!cursor) return steps();
-    return static_cast<int>(std::upper_bound(m_sequence.events.begin(), m_sequence.events.end(), *cursor) -
-                            m_sequence.events.begin());
+    return static_cast<int>(std::ranges::upper_bound(m_sequence.events, *cursor) - m_sequence.events.begin());
 }
 
 QString StepDriver::caption() const {
@@ -82,8 +81,7 @@ QString StepDriver::caption() const {
 }
 
 bool StepDriver::isMilestone(int step) const {
-    return std::binary_search(m_sequence.milestones.begin(), m_sequence.milestones.end(),
-                              m_sequence.events[static_cast<std::size_t>(step - 1)]);
+    return std::ranges::binary_search(m_sequence.milestones, m_sequence.events[step - 1]);
 }
 
 int StepDriver::stepMilliseconds(int steps) {
@@ -130,8 +128,7 @@ void StepDriver::setSpeed(double speed) {
 
 std::optional<TokenIndex> StepDriver::cursorOf(int step) const {
     // After the last event all tokens are read, as in a session without a cursor.
-    return step >= steps() ? std::nullopt
-                           : std::optional(step <= 0 ? 0 : m_sequence.events[static_cast<std::size_t>(step - 1)]);
+    return step >= steps() ? std::nullopt : std::optional(step <= 0 ? 0 : m_sequence.events[step - 1]);
 }
 
 void StepDriver::moveTo(int step, bool glide) {
@@ -162,7 +159,7 @@ void StepDriver::glideOn() {
     m_glide->start(kFrame);
     const double left = 1 - static_cast<double>(m_frame) / kFrames;
     const double done = 1 - left * left * left; // ease out
-    const double to = m_sequence.events[static_cast<std::size_t>(m_target - 1)];
+    const double to = m_sequence.events[m_target - 1];
     m_workbench.setCursor(static_cast<TokenIndex>(std::lround(m_from + (to - m_from) * done)));
     emit changed();
 }

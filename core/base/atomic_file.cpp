@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 [[noreturn]] void refuseWrite(const std::string& path, int error, const std::string& remedy = "Choose another place") {
-    throw Error({"cannot write the file: " + std::generic_category().message(error), {}, remedy, path});
+    throw Error({"cannot write the file: " + std::generic_category().message(error), "", remedy, path});
 }
 
 /// A file descriptor that closes itself.
@@ -88,13 +88,11 @@ std::string followed(const std::string& path) {
 
 AtomicFile::AtomicFile(const std::string& path) : m_path(path) {
     std::error_code failed;
-    if (path.empty()) throw Error({"no file name was given", {}, "Give the file to write"});
-    if (fs::is_directory(path, failed)) throw Error({"this is a folder, not a file", {}, "Add a file name", path});
+    if (path.empty()) throw Error({"no file name was given", "", "Give the file to write"});
+    if (fs::is_directory(path, failed)) throw Error({"this is a folder, not a file", "", "Add a file name", path});
     if (isDeviceOrPipe(path)) // a rename would replace it by a file
-        throw Error({"this is a device or a pipe, and what is written here needs a file",
-                     {},
-                     "Choose the name of a file",
-                     path});
+        throw Error({"this is a device or a pipe, and what is written here needs a file", "",
+                     "Choose the name of a file", path});
     m_target = followed(path);
     m_temporary = temporaryBeside(m_target);
     const Descriptor file(::open(m_temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
@@ -151,7 +149,7 @@ void checkCanWrite(const std::string& path) {
 
 std::string readWholeFile(const std::string& path, std::size_t maxBytes) {
     const auto refuse = [&](int error) {
-        throw Error({"cannot read the file: " + std::generic_category().message(error), {}, {}, path});
+        throw Error({"cannot read the file: " + std::generic_category().message(error), "", "", path});
     };
     const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (file.get() < 0) refuse(errno);
@@ -164,7 +162,7 @@ std::string readWholeFile(const std::string& path, std::size_t maxBytes) {
         if (got == 0) return content;
         content.append(block, 0, static_cast<std::size_t>(got));
         if (content.size() > maxBytes)
-            throw Error({"the file is larger than " + std::to_string(maxBytes) + " bytes", {}, {}, path});
+            throw Error({"the file is larger than " + std::to_string(maxBytes) + " bytes", "", "", path});
     }
 }
 

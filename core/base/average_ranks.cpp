@@ -10,7 +10,7 @@ namespace kvscope {
 std::vector<double> averageRanks(std::span<const double> numbers) {
     std::vector<std::size_t> order(numbers.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return numbers[a] < numbers[b]; });
+    std::ranges::sort(order, [&](std::size_t a, std::size_t b) { return numbers[a] < numbers[b]; });
     std::vector<double> ranks(numbers.size());
     for (std::size_t first = 0; first < order.size();) {
         std::size_t end = first + 1;

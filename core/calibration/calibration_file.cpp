@@ -68,8 +68,7 @@ Json jsonOf(const Calibration& c) {
 std::string field(double value) { return std::isfinite(value) ? shortest(value) : std::string(); }
 
 const CalibratedContext* contextOf(const Calibration& c, const std::string& name) {
-    const auto at = std::find_if(c.contexts.begin(), c.contexts.end(),
-                                 [&](const CalibratedContext& context) { return context.name == name; });
+    const auto at = std::ranges::find(c.contexts, name, &CalibratedContext::name);
     return at == c.contexts.end() ? nullptr : &*at;
 }
 
@@ -143,9 +142,8 @@ Calibration calibrationFrom(const Json& json) {
 std::vector<CalibratedContext> contextsNeeding(const Calibration& c, std::span<const CalibrationFit> resampled) {
     std::vector<CalibratedContext> contexts;
     for (const CalibrationTriple& triple : c.data.triples) {
-        const bool known = std::any_of(contexts.begin(), contexts.end(), [&](const CalibratedContext& context) {
-            return context.name == triple.context;
-        });
+        const bool known = std::ranges::any_of(
+            contexts, [&](const CalibratedContext& context) { return context.name == triple.context; });
         if (known) continue;
         const double k = c.fit.k(triple.contextNll);
         contexts.push_back({triple.context, triple.contextNll, k, retentionNeeded(k, c.tau),
@@ -165,7 +163,7 @@ void noteFewRows(const CalibrationFit& fit, std::vector<std::string>& notes) {
 
 void checkTau(double tau) {
     if (!(tau > 0 && tau <= 1))
-        throw Error({fmt::format("tau {} is no quality from above 0 to 1", tau), "--tau", "Give 0.95, say", {}});
+        throw Error({fmt::format("tau {} is no quality from above 0 to 1", tau), "--tau", "Give 0.95, say", ""});
 }
 
 Calibration begin(const PolicySpec& policy, double tau) {
@@ -194,7 +192,7 @@ Calibration calibrate(const PolicySpec& policy, CalibrationData data, double tau
 CalibrationMisfit misfitOf(const Calibration& calibration) {
     const auto curvature = [&](const std::string& name) {
         const auto isNamed = [&](const CalibratedContext& context) { return context.name == name; };
-        return std::find_if(calibration.contexts.begin(), calibration.contexts.end(), isNamed)->k;
+        return std::ranges::find_if(calibration.contexts, isNamed)->k;
     };
     return misfitOf(calibration.data.triples, curvature, calibration.fit.weight);
 }
@@ -217,20 +215,16 @@ void writeCalibration(const std::string& path, const Calibration& calibration) {
 Calibration readCalibrationFile(const std::string& path) {
     const Json json = Json::parse(readWholeFile(path), nullptr, false);
     if (!json.is_object() || json.value("format", "") != kFormat)
-        throw Error({std::string("the file is not a ") + kFormat,
-                     {},
-                     "Write one with kvscope calibrate --out FILE.json",
-                     path});
+        throw Error({std::string("the file is not a ") + kFormat, "",
+                     "Write one with kvscope calibrate --out FILE.json", path});
     if (json.value("version", 0) != kVersion)
         throw Error({fmt::format("version {} of the calibration is not known", json.value("version", 0)), "version",
                      fmt::format("This program reads version {}", kVersion), path});
     try {
         return calibrationFrom(json);
     } catch (const Json::exception& error) {
-        throw Error({std::string("the calibration contradicts its format: ") + error.what(),
-                     {},
-                     "Write it again with kvscope calibrate",
-                     path});
+        throw Error({std::string("the calibration contradicts its format: ") + error.what(), "",
+                     "Write it again with kvscope calibrate", path});
     }
 }
 

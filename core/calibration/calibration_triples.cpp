@@ -145,9 +145,8 @@ std::string otherParameters(const std::string& origin, const ParameterValues& mi
 std::string unstatedParameters(const std::string& origin, const PolicySpec& policy) {
     const ParameterValues plain = variantValues(policyById(policy.policy).card(), policy.variant);
     const ParameterTable& rows = policy.values.table();
-    const bool changed = std::any_of(rows.begin(), rows.end(), [&](const ParameterSpec& row) {
-        return policy.values.text(row.id) != plain.text(row.id);
-    });
+    const bool changed = std::ranges::any_of(
+        rows, [&](const ParameterSpec& row) { return policy.values.text(row.id) != plain.text(row.id); });
     return changed ? origin +
                          " does not say with which parameters it was measured, and this run changes some of its variant"
                    : std::string();
@@ -156,7 +155,7 @@ std::string unstatedParameters(const std::string& origin, const PolicySpec& poli
 CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& policy, TokenIndex cut) {
     const CaptureInfo& info = capture.info();
     const auto all = readCalibration(info.path);
-    const auto at = std::find_if(all.begin(), all.end(), [&](const CalibrationRows& rows) {
+    const auto at = std::ranges::find_if(all, [&](const CalibrationRows& rows) {
         return rows.policy == policy.policy && rows.variant == policy.variant;
     });
     if (at == all.end())
@@ -206,10 +205,8 @@ CalibrationData readTriplesCsv(const std::string& path, const std::string& polic
         data.proxy |= table->has("proxy") && table->text(fields, "proxy", line) == "true";
     }
     if (data.triples.empty())
-        throw Error({fmt::format("the table has no triples of {}:{}", policy, variant),
-                     {},
-                     "Check its columns policy and variant, or leave them out",
-                     path});
+        throw Error({fmt::format("the table has no triples of {}:{}", policy, variant), "",
+                     "Check its columns policy and variant, or leave them out", path});
     data.origin = (data.proxy ? "proxy triples of " : "triples of ") + std::filesystem::path(path).filename().string();
     return data;
 }

@@ -54,7 +54,7 @@ const LayerInfo& CaptureInfo::layerInfo(LayerIndex layer) const {
 }
 
 std::string_view TokenTable::textOf(TokenIndex token) const {
-    const auto begin = static_cast<std::size_t>(offsets[static_cast<std::size_t>(token)]);
+    const auto begin = static_cast<std::size_t>(offsets[token]);
     const auto end = static_cast<std::size_t>(offsets[static_cast<std::size_t>(token) + 1]);
     return std::string_view(bytes).substr(begin, end - begin);
 }

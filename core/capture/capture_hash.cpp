@@ -38,7 +38,7 @@ private:
 
 /// Depth first; the final order is by path.
 void collect(const h5::File& file, const std::string& name, std::vector<std::string>& paths) {
-    if (std::count(name.begin(), name.end(), '/') > kDeepestPath) // a link to a parent group would never end
+    if (std::ranges::count(name, '/') > kDeepestPath) // a link to a parent group would never end
         throw Error({.sentence = "groups are nested too deeply",
                      .place = name.substr(0, 80),
                      .remedy = "Write the capture again with kvscope-capture",
@@ -86,7 +86,7 @@ std::string hashOfCapture(const h5::File& file, const Checkpoint& checkpoint) {
     std::vector<std::string> paths;
     for (const char* root : {"tokens", "rope", "layers"})
         if (file.exists(root)) collect(file, root, paths);
-    std::sort(paths.begin(), paths.end());
+    std::ranges::sort(paths);
     Sha256 hash;
     for (const std::string& path : paths) {
         const h5::DatasetInfo set = file.info(path);

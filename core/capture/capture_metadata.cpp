@@ -122,8 +122,8 @@ void readHeadMap(const h5::File& file, const CaptureInfo& info, LayerInfo& layer
         for (int h = 0; h < info.numQueryHeads; ++h)
             layer.gqaGroupOf.push_back(h / (info.numQueryHeads / info.numKvHeads));
     }
-    const bool inRange = std::all_of(layer.gqaGroupOf.begin(), layer.gqaGroupOf.end(),
-                                     [&](std::int32_t head) { return head >= 0 && head < info.numKvHeads; });
+    const bool inRange =
+        std::ranges::all_of(layer.gqaGroupOf, [&](std::int32_t head) { return head >= 0 && head < info.numKvHeads; });
     if (static_cast<int>(layer.gqaGroupOf.size()) != info.numQueryHeads || !inRange)
         fail(file,
              fmt::format("kv_of_q must name a KV head below {} for each of {} query heads", info.numKvHeads,
@@ -142,7 +142,7 @@ void readOptionalTensors(const h5::File& file, const CaptureInfo& info, LayerInf
     if (const std::string sinks = layerPath(layer.layer, "sinks"); file.exists(sinks)) {
         requireShape(file, sinks, {info.numQueryHeads});
         layer.sinks = file.read<float>(sinks);
-        if (!std::all_of(layer.sinks.begin(), layer.sinks.end(), [](float x) { return std::isfinite(x); }))
+        if (!std::ranges::all_of(layer.sinks, [](float x) { return std::isfinite(x); }))
             fail(file, "the logit of an attention sink is not finite", sinks);
     }
     if (!layer.hasOutputProjection) return;
@@ -262,7 +262,7 @@ CaptureInfo readCaptureInfo(const h5::File& file) {
         info.layers.push_back(readLayer(file, info, LayerIndex(number)));
     }
     if (info.layers.empty()) fail(file, "the capture has no layers", "layers");
-    std::sort(info.layers.begin(), info.layers.end(), [](auto& a, auto& b) { return a.layer < b.layer; });
+    std::ranges::sort(info.layers, {}, &LayerInfo::layer);
     return info;
 }
 
@@ -303,7 +303,7 @@ TokenTable readTokenTable(const h5::File& file, const CaptureInfo& info) {
              "tokens/text");
     const auto bytes = file.read<unsigned char>("tokens/text");
     tokens.bytes.assign(bytes.begin(), bytes.end());
-    if (tokens.offsets.front() != 0 || !std::is_sorted(tokens.offsets.begin(), tokens.offsets.end()) ||
+    if (tokens.offsets.front() != 0 || !std::ranges::is_sorted(tokens.offsets) ||
         tokens.offsets.back() != static_cast<std::int64_t>(tokens.bytes.size()))
         fail(file, "offsets must rise from 0 to the number of text bytes", "tokens/offsets");
     if (file.exists("tokens/nll")) {

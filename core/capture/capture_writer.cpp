@@ -91,8 +91,7 @@ void writeLayerAttributes(h5::Writer& file, const LayerInfo& layer) {
 
 std::vector<std::uint16_t> narrowed(std::span<const float> values, StoredType type) {
     std::vector<std::uint16_t> bits(values.size());
-    std::transform(values.begin(), values.end(), bits.begin(),
-                   type == StoredType::Bfloat16 ? narrowToBfloat16 : narrowToFloat16);
+    std::ranges::transform(values, bits.begin(), type == StoredType::Bfloat16 ? narrowToBfloat16 : narrowToFloat16);
     return bits;
 }
 
@@ -140,8 +139,7 @@ struct CaptureWriter::State {
     void writeRows(const std::string& name, StoredType type, std::int64_t head, std::int64_t row,
                    std::span<const float> values, std::int64_t width) {
         const float largest = largestStored(type);
-        const auto bad =
-            std::find_if(values.begin(), values.end(), [&](float x) { return !(std::fabs(x) <= largest); });
+        const auto bad = std::ranges::find_if(values, [&](float x) { return !(std::fabs(x) <= largest); });
         if (bad != values.end())
             throw Error({.sentence = fmt::format("{} in head {}, row {} cannot be stored as {}", *bad, head,
                                                  row + (bad - values.begin()) / width, storedTypeName(type)),

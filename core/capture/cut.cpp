@@ -75,8 +75,8 @@ Cut atToken(const std::string& typed, std::int64_t token, const std::string& lab
 
 Cut atSegment(const std::string& typed, const std::string& name, const CaptureReader& capture) {
     const std::vector<Segment>& segments = capture.tokens().segments;
-    const auto kind = std::find_if(kAllKinds.begin(), kAllKinds.end(),
-                                   [&](SegmentKind candidate) { return segmentName(candidate) == name; });
+    const auto kind =
+        std::ranges::find_if(kAllKinds, [&](SegmentKind candidate) { return segmentName(candidate) == name; });
     if (kind == kAllKinds.end()) {
         std::vector<std::string> known;
         for (const SegmentKind candidate : kAllKinds) known.emplace_back(segmentName(candidate));

@@ -111,7 +111,7 @@ private:
 
     void refuseNonFinite(const std::string& name, std::int64_t head, std::int64_t row, std::int64_t width,
                          std::span<const float> values) const {
-        const auto bad = std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+        const auto bad = std::ranges::find_if(values, [](float x) { return !std::isfinite(x); });
         if (bad == values.end()) return;
         const bool window = name.ends_with("/q_window");
         const std::int64_t firstToken = window ? m_info.numTokens - m_file.info(name).shape[1] : 0;

@@ -27,9 +27,4 @@ public:
 /// The tensor after writing it in this type and reading it back.
 HostTensor storable(HostTensor tensor, StoredType type);
 
-/// Seeded Gaussian keys, values and all queries in every layer, one word per token, one context segment over the first
-/// 3/4 of the tokens. For tests.
-std::shared_ptr<MemoryCapture> makeRandomCapture(std::uint64_t seed, std::int64_t tokens, int layers, int queryHeads,
-                                                 int kvHeads, int headDim);
-
 } // namespace kvscope

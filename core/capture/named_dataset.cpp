@@ -20,8 +20,7 @@ std::string shapeText(const std::vector<std::int64_t>& shape) { return fmt::form
 
 /// Position of the layer among those of the capture.
 std::int64_t placeOf(const CaptureInfo& capture, LayerIndex layer) {
-    const auto at = std::find_if(capture.layers.begin(), capture.layers.end(),
-                                 [&](const LayerInfo& info) { return info.layer == layer; });
+    const auto at = std::ranges::find(capture.layers, layer, &LayerInfo::layer);
     return at - capture.layers.begin();
 }
 
@@ -39,7 +38,7 @@ void checkTokens(const NamedDataset& source, const CaptureReader& capture) {
 NamedDataset NamedDataset::parse(const std::string& text) {
     const std::size_t colon = text.rfind(":/");
     if (colon == std::string::npos || colon == 0 || colon + 2 == text.size())
-        throw Error({"'" + text + "' does not name a data set", {}, "Write FILE.h5:/path"});
+        throw Error({"'" + text + "' does not name a data set", "", "Write FILE.h5:/path"});
     return {text.substr(0, colon), text.substr(colon + 1)};
 }
 

@@ -40,7 +40,7 @@ void rotate(HostTensor& tensor, std::span<const std::int64_t> positions, std::sp
     assert(static_cast<std::int64_t>(positions.size()) == rows);
     assert(rope.rotaryBegin + 2 * static_cast<std::int64_t>(frequencies.size()) <= d);
     for (std::int64_t r = 0; r < rows; ++r) {
-        const RopeRotation rotation = rotationAt(positions[static_cast<std::size_t>(r)], frequencies, direction);
+        const RopeRotation rotation = rotationAt(positions[r], frequencies, direction);
         for (std::int64_t h = 0; h < heads; ++h)
             apply(rotation, tensor.data.data() + (h * rows + r) * d + rope.rotaryBegin, rope.interleaved, factor);
     }

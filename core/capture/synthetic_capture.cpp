@@ -133,8 +133,7 @@ private:
     Direction slowDirection(std::uint32_t number) const {
         const int pairs = m_spec.headDim / 2, slowPairs = std::max(2, m_spec.headDim / 16);
         Direction drawn = noise(DirectionDraw, number, 0);
-        for (int i = 0; i < pairs - slowPairs; ++i)
-            drawn[static_cast<std::size_t>(i)] = drawn[static_cast<std::size_t>(i + pairs)] = 0;
+        for (int i = 0; i < pairs - slowPairs; ++i) drawn[i] = drawn[i + pairs] = 0;
         return drawn;
     }
 
@@ -207,8 +206,8 @@ HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRo
             const Direction drawn = queries                    ? geometry.query(t, head)
                                     : role == TensorRole::Keys ? geometry.key(t)
                                                                : geometry.value(t);
-            std::transform(drawn.begin(), drawn.end(), tensor.data.begin() + (head * rows + row) * spec.headDim,
-                           [](double x) { return static_cast<float>(x); });
+            std::ranges::transform(drawn, tensor.data.begin() + (head * rows + row) * spec.headDim,
+                                   [](double x) { return static_cast<float>(x); });
         });
     }
     if (role == TensorRole::Values || !spec.rope) return tensor;

@@ -55,10 +55,9 @@ std::string narrativeWord(const SyntheticSpec& spec, std::int64_t token) {
     const std::int64_t place = token % kSentenceTokens;
     if (place == kSentenceTokens - 1) return ".";
     if (place == 0) return " The";
-    if (place % 2 == 0)
-        return std::string(kGlue[static_cast<std::size_t>(drawBelow(spec, WordDraw, token, kGlue.size()))]);
+    if (place % 2 == 0) return std::string(kGlue[drawBelow(spec, WordDraw, token, kGlue.size())]);
     const auto& topic = kTopics[static_cast<std::size_t>(clusterOf(spec, token)) % kTopics.size()];
-    return std::string(topic[static_cast<std::size_t>(drawBelow(spec, WordDraw, token, topic.size()))]);
+    return std::string(topic[drawBelow(spec, WordDraw, token, topic.size())]);
 }
 
 // An id that equal texts share, as in a vocabulary.
@@ -149,9 +148,9 @@ TokenTable syntheticTokens(const SyntheticSpec& spec) {
     while (list.size() < spec.tokens) {
         const std::int64_t t = list.size();
         if (t >= plan.questionEnd)
-            list.add(spelled(spec, kAnswer[static_cast<std::size_t>(t - plan.questionEnd)], answerDigits));
+            list.add(spelled(spec, kAnswer[t - plan.questionEnd], answerDigits));
         else if (t >= plan.contextEnd)
-            list.add(std::string(kQuestion[static_cast<std::size_t>(t - plan.contextEnd)]));
+            list.add(std::string(kQuestion[t - plan.contextEnd]));
         else if (t >= plan.needleBegin && t < plan.needleEnd)
             list.add(
                 spelled(spec, kNeedle[static_cast<std::size_t>(t - plan.needleBegin) % kNeedle.size()], needleDigits));

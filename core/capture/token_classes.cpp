@@ -67,7 +67,7 @@ TextClass textClassOf(std::string_view bytes, bool afterLetter) {
         goesOn &= at > 0 || (character == Character::Letter && !writesNoBlanks(point.value));
         at += point.length;
     }
-    const auto kinds = std::count(holds.begin(), holds.end(), true);
+    const auto kinds = std::ranges::count(holds, true);
     if (kinds == 0) return lineBreak ? TextClass::LineBreak : TextClass::Blank;
     if (kinds > 1) return TextClass::Mixed;
     if (holds[0]) return goesOn ? TextClass::WordPart : TextClass::WordStart;
@@ -94,8 +94,8 @@ TokenClasses classesBySegment(const TokenTable& tokens) {
     classes.names.emplace_back("no segment");
     classes.classOf.assign(tokens.ids.size(), static_cast<std::uint8_t>(classes.names.size() - 1));
     std::vector<Segment> outerFirst = tokens.segments;
-    std::stable_sort(outerFirst.begin(), outerFirst.end(),
-                     [](const Segment& a, const Segment& b) { return a.end - a.begin > b.end - b.begin; });
+    std::ranges::stable_sort(outerFirst,
+                             [](const Segment& a, const Segment& b) { return a.end - a.begin > b.end - b.begin; });
     for (const Segment& segment : outerFirst)
         std::fill(classes.classOf.begin() + segment.begin, classes.classOf.begin() + segment.end,
                   static_cast<std::uint8_t>(segment.kind));

@@ -26,9 +26,9 @@ double visiblePairs(const AttentionInput& input) {
                     static_cast<double>(std::max<std::int64_t>(0, std::min(position + 1, input.keys.size(1)) - first));
                 continue;
             }
-            const auto& rows = input.keyPositions[static_cast<std::size_t>(kvHead)];
-            pairs += static_cast<double>(std::upper_bound(rows.begin(), rows.end(), position) -
-                                         std::lower_bound(rows.begin(), rows.end(), first));
+            const auto& rows = input.keyPositions[kvHead];
+            pairs +=
+                static_cast<double>(std::ranges::upper_bound(rows, position) - std::ranges::lower_bound(rows, first));
         }
     }
     return pairs;

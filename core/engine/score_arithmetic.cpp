@@ -27,8 +27,8 @@ double pooledAt(const float* scores, std::int64_t n, std::int64_t i, PoolKind ki
 
 template <class Formula> HostTensor entryByEntry(HostTensor a, const HostTensor& b, const Formula& formula) {
     assert(a.shape == b.shape);
-    std::transform(a.data.begin(), a.data.end(), b.data.begin(), a.data.begin(),
-                   [&](float x, float y) { return static_cast<float>(formula(double{x}, double{y})); });
+    std::ranges::transform(a.data, b.data, a.data.begin(),
+                           [&](float x, float y) { return static_cast<float>(formula(double{x}, double{y})); });
     return a;
 }
 
@@ -70,8 +70,7 @@ HostTensor pool(const HostTensor& scores, PoolKind kind, std::int64_t width) {
     HostTensor out{scores.shape, std::vector<float>(scores.data.size())};
     for (std::int64_t h = 0; h < heads; ++h)
         for (std::int64_t i = 0; i < n; ++i)
-            out.data[static_cast<std::size_t>(h * n + i)] =
-                static_cast<float>(pooledAt(scores.data.data() + h * n, n, i, kind, width));
+            out.data[h * n + i] = static_cast<float>(pooledAt(scores.data.data() + h * n, n, i, kind, width));
     return out;
 }
 

@@ -46,7 +46,7 @@ TopKHead bestRows(const float* scores, std::int64_t m, std::int64_t count, std::
     }
     for (std::int64_t i = 0; i < first; ++i) head.kept.push_back(static_cast<TokenIndex>(i));
     for (auto key = order.begin(); key != end; ++key) head.kept.push_back(static_cast<TokenIndex>(*key & 0xffffffffU));
-    std::sort(head.kept.begin(), head.kept.end());
+    std::ranges::sort(head.kept);
     for (std::int64_t i = m - last; i < m; ++i) head.kept.push_back(static_cast<TokenIndex>(i));
     return head;
 }
@@ -61,7 +61,7 @@ std::vector<TopKHead> topK(const HostTensor& scores, std::span<const std::int64_
     for (std::int64_t h = 0; h < heads; ++h) {
         const float* row = scores.data.data() + h * m;
         refuseNaN(row, m, h);
-        const std::int64_t count = counts[static_cast<std::size_t>(h)];
+        const std::int64_t count = counts[h];
         assert(0 <= count && count <= m);
         const std::int64_t first = std::min({protectFirst, m, count});
         const std::int64_t last = std::min({protectLast, m - first, count - first});

@@ -70,13 +70,11 @@ struct KeepingHeads {
 KeepingHeads keepingHeadsOf(const RecordedHead& head, TokenIndex token) {
     KeepingHeads keepingHeads;
     for (const RecordedQueryHead& own : head.queryHeads) {
-        const auto at = std::lower_bound(own.kept.begin(), own.kept.end(), token);
+        const auto at = std::ranges::lower_bound(own.kept, token);
         if (at == own.kept.end() || *at != token) continue;
         keepingHeads.heads.push_back(own.queryHead);
-        keepingHeads.ranks.push_back(own.scores.empty() ? -1
-                                                        : own.ranks[static_cast<std::size_t>(at - own.kept.begin())]);
-        const float score =
-            own.scores.empty() ? std::numeric_limits<float>::quiet_NaN() : own.scores[static_cast<std::size_t>(token)];
+        keepingHeads.ranks.push_back(own.scores.empty() ? -1 : own.ranks[at - own.kept.begin()]);
+        const float score = own.scores.empty() ? std::numeric_limits<float>::quiet_NaN() : own.scores[token];
         keepingHeads.scores.push_back(std::isnan(score) ? "nan" : shortest(score));
     }
     return keepingHeads;
@@ -131,10 +129,8 @@ public:
                 takeRecord(records.takeRecord(), line);
         }
         if (!m_sawFormat || m_columns.empty())
-            throw Error({"the file is not a " + std::string(kSelectionFormat) + " in CSV",
-                         {},
-                         "Its first line reads \"# format: " + std::string(kSelectionFormat) + "\"",
-                         m_path});
+            throw Error({"the file is not a " + std::string(kSelectionFormat) + " in CSV", "",
+                         "Its first line reads \"# format: " + std::string(kSelectionFormat) + "\"", m_path});
         for (auto& [place, entry] : m_heads) m_selection.heads.push_back(finished(entry));
         tidyHeads(m_selection, m_path);
         return std::move(m_selection);
@@ -191,7 +187,7 @@ private:
 
     RecordedQueryHead& ownSet(RecordedHead& head, std::int64_t queryHead, const std::string& place) const {
         if (!std::in_range<std::int32_t>(queryHead))
-            throw Error({"query head " + std::to_string(queryHead) + " is out of range", place, {}, m_path});
+            throw Error({"query head " + std::to_string(queryHead) + " is out of range", place, "", m_path});
         for (RecordedQueryHead& own : head.queryHeads)
             if (own.queryHead == queryHead) return own;
         head.queryHeads.push_back({{static_cast<std::int32_t>(queryHead), {}, std::numeric_limits<float>::infinity()}});
@@ -201,7 +197,7 @@ private:
     CsvHead& headAt(std::int64_t layer, std::int64_t kvHead) {
         constexpr std::int64_t most = 1 << 20;
         if (layer < 0 || layer > most || kvHead < 0 || kvHead > most)
-            throw Error({"a layer or KV head lies outside 0 to " + std::to_string(most), "layer, kv_head", {}, m_path});
+            throw Error({"a layer or KV head lies outside 0 to " + std::to_string(most), "layer, kv_head", "", m_path});
         CsvHead& entry = m_heads[{layer, kvHead}];
         entry.head.layer = static_cast<int>(layer);
         entry.head.kvHead = static_cast<int>(kvHead);
@@ -227,9 +223,7 @@ private:
             !std::in_range<TokenIndex>(position))
             throw Error({fmt::format("position {} lies beyond the {} tokens of the capture", position,
                                      m_selection.captureTokens > 0 ? m_selection.captureTokens : kMostTokens),
-                         place,
-                         {},
-                         m_path});
+                         place, "", m_path});
         entry.head.kept.push_back(static_cast<TokenIndex>(position));
         const auto number = [&](std::string_view column, double missing) {
             const auto at = m_columns.find(column);
@@ -270,15 +264,11 @@ private:
         m_columnCount = fields.size();
         if (m_selection.captureTokens > kMostTokens) // scores take a number for each of them
             throw Error({fmt::format("{} tokens are more than {}", m_selection.captureTokens, kMostTokens),
-                         "capture_tokens",
-                         {},
-                         m_path});
+                         "capture_tokens", "", m_path});
         for (const char* required : {"layer", "kv_head", "position"})
             if (!m_columns.contains(required))
-                throw Error({"the table has no column " + std::string(required),
-                             {},
-                             "Its header reads " + std::string(kHeader),
-                             m_path});
+                throw Error({"the table has no column " + std::string(required), "",
+                             "Its header reads " + std::string(kHeader), m_path});
     }
 
     RecordedHead finished(CsvHead& entry) const {
@@ -294,19 +284,18 @@ private:
 
     /// Without the column every rank is -1; then they follow from the scores.
     static void dropMissing(std::vector<std::int64_t>& ranks) {
-        if (std::all_of(ranks.begin(), ranks.end(), [](std::int64_t rank) { return rank < 0; })) ranks.clear();
+        if (std::ranges::all_of(ranks, [](std::int64_t rank) { return rank < 0; })) ranks.clear();
     }
 
     /// Scores of kept tokens at the places of the tokens, [n]; empty where there are none.
     std::vector<float> spread(const std::vector<TokenIndex>& kept, const std::vector<float>& keptScores) const {
-        const bool scored =
-            std::any_of(keptScores.begin(), keptScores.end(), [](float score) { return !std::isnan(score); });
+        const bool scored = std::ranges::any_of(keptScores, [](float score) { return !std::isnan(score); });
         if (!scored) return {};
-        const auto last = std::max<std::int64_t>(0, *std::max_element(kept.begin(), kept.end()));
+        const auto last = std::max<std::int64_t>(0, *std::ranges::max_element(kept));
         std::vector<float> scores(static_cast<std::size_t>(std::max(m_selection.captureTokens, last + 1)),
                                   std::numeric_limits<float>::quiet_NaN());
         for (std::size_t i = 0; i < kept.size(); ++i)
-            if (kept[i] >= 0) scores[static_cast<std::size_t>(kept[i])] = keptScores[i];
+            if (kept[i] >= 0) scores[kept[i]] = keptScores[i];
         return scores;
     }
 

@@ -17,16 +17,14 @@ namespace {
 
 std::string extensionOf(const std::string& path) {
     std::string extension = std::filesystem::path(path).extension().string();
-    std::transform(extension.begin(), extension.end(), extension.begin(),
-                   [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
+    std::ranges::transform(extension, extension.begin(),
+                           [](unsigned char c) { return static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c); });
     return extension;
 }
 
 [[noreturn]] void refuseExtension(const std::string& path) {
-    throw Error({"a retained-index list is .json, .csv or .h5, not '" + extensionOf(path) + "'",
-                 {},
-                 "Choose one of these extensions",
-                 path});
+    throw Error({"a retained-index list is .json, .csv or .h5, not '" + extensionOf(path) + "'", "",
+                 "Choose one of these extensions", path});
 }
 
 [[noreturn]] void misfit(const std::string& why, const std::string& place, const std::string& remedy) {

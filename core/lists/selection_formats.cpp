@@ -45,14 +45,14 @@ void checkWeights(const RecordedHead& head, std::vector<float>& weights, const s
              headName(head), "Give one weight per kept token", path});
     for (const float weight : weights)
         if (!(weight >= 0 && std::isfinite(weight)))
-            throw Error({"a weight is negative or not finite", headName(head), {}, path});
-    if (std::all_of(weights.begin(), weights.end(), [](float weight) { return weight == 1; })) weights.clear();
+            throw Error({"a weight is negative or not finite", headName(head), "", path});
+    if (std::ranges::all_of(weights, [](float weight) { return weight == 1; })) weights.clear();
 }
 
 void checkAscending(const std::vector<TokenIndex>& kept, const std::string& place, const std::string& path) {
     if (!kept.empty() && kept.front() < 0)
         throw Error({"a kept index is negative", place, "Indices are 0-based", path});
-    if (const auto at = std::adjacent_find(kept.begin(), kept.end(), std::greater_equal<>()); at != kept.end())
+    if (const auto at = std::ranges::adjacent_find(kept, std::greater_equal<>()); at != kept.end())
         throw Error({"kept indices are not strictly ascending: " + std::to_string(at[0]) + " comes before " +
                          std::to_string(at[1]),
                      place, "Sort them and leave out repetitions", path});
@@ -62,7 +62,7 @@ void tidyScores(const std::vector<TokenIndex>& kept, const std::vector<float>& s
                 std::int64_t tokens, const std::string& place, const std::string& path) {
     const bool tooFew = !kept.empty() && std::cmp_greater_equal(kept.back(), scores.size());
     if (!scores.empty() && (tooFew || (tokens > 0 && std::cmp_not_equal(scores.size(), tokens))))
-        throw Error({std::to_string(scores.size()) + " scores, not one per token of the capture", place, {}, path});
+        throw Error({std::to_string(scores.size()) + " scores, not one per token of the capture", place, "", path});
     if (scores.empty())
         ranks.clear();
     else if (ranks.size() != kept.size())
@@ -74,19 +74,18 @@ void tidyQueryHeads(RecordedHead& head, std::int64_t tokens, const std::string& 
     if (!head.numeratorWeights.empty() || !head.denominatorWeights.empty())
         throw Error(
             {"query heads have sets of their own beside weights", headName(head), "Give one or the other", path});
-    std::sort(head.queryHeads.begin(), head.queryHeads.end(),
-              [](const QueryHeadSet& a, const QueryHeadSet& b) { return a.queryHead < b.queryHead; });
+    std::ranges::sort(head.queryHeads, {}, &QueryHeadSet::queryHead);
     std::vector<TokenIndex> all;
     for (std::size_t i = 0; i < head.queryHeads.size(); ++i) {
         RecordedQueryHead& own = head.queryHeads[i];
         const std::string place = headName(head) + ", query head " + std::to_string(own.queryHead);
         if (own.queryHead < 0 || (i > 0 && own.queryHead == head.queryHeads[i - 1].queryHead))
-            throw Error({"a query head is negative or has two sets", place, {}, path});
+            throw Error({"a query head is negative or has two sets", place, "", path});
         checkAscending(own.kept, place, path);
         tidyScores(own.kept, own.scores, own.ranks, tokens, place, path);
         all.insert(all.end(), own.kept.begin(), own.kept.end());
     }
-    std::sort(all.begin(), all.end());
+    std::ranges::sort(all);
     all.erase(std::unique(all.begin(), all.end()), all.end());
     if (all != head.kept)
         throw Error({"the kept tokens are not the union of those of the query heads", headName(head),
@@ -94,7 +93,7 @@ void tidyQueryHeads(RecordedHead& head, std::int64_t tokens, const std::string& 
 }
 
 void tidyHead(RecordedHead& head, std::int64_t tokens, const std::string& path) {
-    if (head.layer < 0 || head.kvHead < 0) throw Error({"a layer or KV head is negative", headName(head), {}, path});
+    if (head.layer < 0 || head.kvHead < 0) throw Error({"a layer or KV head is negative", headName(head), "", path});
     if (head.storedKeys < -1 || head.storedValues < -1)
         throw Error(
             {"a number of stored rows is negative", headName(head), "Leave it out where it is not known", path});
@@ -149,13 +148,12 @@ std::vector<std::int64_t> ranksOf(const std::vector<TokenIndex>& kept, const std
     std::vector<TokenIndex> order;
     for (std::size_t i = 0; i < scores.size(); ++i)
         if (!std::isnan(scores[i])) order.push_back(static_cast<TokenIndex>(i));
-    const auto scoreOf = [&](TokenIndex token) { return scores[static_cast<std::size_t>(token)]; };
-    std::stable_sort(order.begin(), order.end(), [&](TokenIndex a, TokenIndex b) { return scoreOf(a) > scoreOf(b); });
+    const auto scoreOf = [&](TokenIndex token) { return scores[token]; };
+    std::ranges::stable_sort(order, [&](TokenIndex a, TokenIndex b) { return scoreOf(a) > scoreOf(b); });
     std::vector<std::int64_t> rankOfToken(scores.size(), -1);
-    for (std::size_t rank = 0; rank < order.size(); ++rank)
-        rankOfToken[static_cast<std::size_t>(order[rank])] = static_cast<std::int64_t>(rank);
+    for (std::size_t rank = 0; rank < order.size(); ++rank) rankOfToken[order[rank]] = static_cast<std::int64_t>(rank);
     std::vector<std::int64_t> ranks;
-    for (const TokenIndex token : kept) ranks.push_back(rankOfToken[static_cast<std::size_t>(token)]);
+    for (const TokenIndex token : kept) ranks.push_back(rankOfToken[token]);
     return ranks;
 }
 
@@ -164,9 +162,9 @@ void tidyHeads(RecordedSelection& selection, const std::string& path) {
     const auto order = [](const RecordedHead& a, const RecordedHead& b) {
         return std::pair(a.layer, a.kvHead) < std::pair(b.layer, b.kvHead);
     };
-    std::sort(selection.heads.begin(), selection.heads.end(), order);
-    const auto twice = std::adjacent_find(selection.heads.begin(), selection.heads.end(),
-                                          [&](const RecordedHead& a, const RecordedHead& b) { return !order(a, b); });
+    std::ranges::sort(selection.heads, order);
+    const auto twice = std::ranges::adjacent_find(
+        selection.heads, [&](const RecordedHead& a, const RecordedHead& b) { return !order(a, b); });
     if (twice != selection.heads.end())
         throw Error({"two lists for one head", headName(*twice), "Give each head once", path});
 }

@@ -140,7 +140,7 @@ void appendWeights(std::vector<float>& column, const std::vector<float>& weights
 
 /// Empties the columns in which no head says anything.
 void clearSilent(Columns& c) {
-    const auto all = [](const auto& column, auto silent) { return std::all_of(column.begin(), column.end(), silent); };
+    const auto all = [](const auto& column, auto silent) { return std::ranges::all_of(column, silent); };
     const auto isOne = [](float weight) { return weight == 1; };
     const auto isUnknown = [](std::int64_t rows) { return rows < 0; };
     const auto isMissing = [](float score) { return std::isnan(score); };
@@ -175,8 +175,7 @@ Columns columnsOf(const RecordedSelection& selection, const TokenTable& tokens) 
         appendScores(columns.scores, head.scores, width);
         appendQueryHeads(columns, head, width);
         for (const TokenIndex token : head.kept)
-            if (std::cmp_less(token, tokens.ids.size()))
-                columns.tokenId.push_back(tokens.ids[static_cast<std::size_t>(token)]);
+            if (std::cmp_less(token, tokens.ids.size())) columns.tokenId.push_back(tokens.ids[token]);
     }
     clearSilent(columns);
     return columns;
@@ -224,12 +223,12 @@ void checkColumns(const Columns& c, const std::string& path) {
         if (c.kvHead.size() != heads || (size != 0 && size != heads)) refuse("/heads");
     const auto divides = [](const std::vector<std::int64_t>& offsets, std::size_t parts, std::size_t whole) {
         return offsets.size() == parts + 1 && offsets.front() == 0 && std::cmp_equal(offsets.back(), whole) &&
-               std::is_sorted(offsets.begin(), offsets.end());
+               std::ranges::is_sorted(offsets);
     };
     if (!divides(c.offsets, heads, kept)) refuse("/heads/offsets");
     const std::size_t sets = c.ownHead.size();
-    const bool known = std::all_of(c.ownHead.begin(), c.ownHead.end(),
-                                   [&](std::int32_t head) { return head >= 0 && std::cmp_less(head, heads); });
+    const bool known =
+        std::ranges::all_of(c.ownHead, [&](std::int32_t head) { return head >= 0 && std::cmp_less(head, heads); });
     if (!known || c.ownQueryHead.size() != sets || c.ownMargin.size() != sets ||
         !divides(c.ownOffsets, sets, c.ownPosition.size()) ||
         (!c.ownRank.empty() && c.ownRank.size() != c.ownPosition.size()))

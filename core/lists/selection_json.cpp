@@ -96,7 +96,7 @@ class Reader {
 public:
     Reader(const Json& json, std::string place, std::string path)
         : m_json(json), m_place(std::move(place)), m_path(std::move(path)) {
-        if (!json.is_object()) throw Error({"this is not a JSON object", m_place, {}, m_path});
+        if (!json.is_object()) throw Error({"this is not a JSON object", m_place, "", m_path});
     }
 
     /// Null where the key is missing or null.
@@ -220,7 +220,7 @@ std::string selectionJson(const RecordedSelection& selection) {
 
 RecordedSelection parseSelectionJson(const std::string& text, const std::string& path) {
     const Json json = Json::parse(text, nullptr, false);
-    if (json.is_discarded()) throw Error({"the file is not valid JSON", {}, "Write the list again", path});
+    if (json.is_discarded()) throw Error({"the file is not valid JSON", "", "Write the list again", path});
     const Reader root(json, {}, path);
     RecordedSelection selection;
     parseMetadata(root, selection);

@@ -55,7 +55,7 @@ double attentionNormAt(const WeightedAttention& exact, std::size_t index) {
 MeasureValues epsilon(MeasureWork& work, const HostTensor& valueNorms) {
     const std::int64_t dv = work.input().exact.output.shape[2], w = work.queryCount();
     return overPairs(work, [&](const Pair& pair) {
-        const double norm = valueNorms.data[static_cast<std::size_t>(work.kvHeadOf(pair.head) * w + pair.query)];
+        const double norm = valueNorms.data[work.kvHeadOf(pair.head) * w + pair.query];
         return norm > 0 ? distance(pair, dv) / (attentionNormAt(work.input().exact, pair.index) * norm) : kNaN;
     });
 }
@@ -106,8 +106,8 @@ MeasureValues outputErrorFrobenius(MeasureWork& work) {
     std::vector<double> errors(static_cast<std::size_t>(work.queryHeads())), norms(errors);
     overPairs(work, [&](const Pair& pair) {
         const double error = distance(pair, dv), norm = distance(pair, dv, 0);
-        errors[static_cast<std::size_t>(pair.head)] += error * error;
-        norms[static_cast<std::size_t>(pair.head)] += norm * norm;
+        errors[pair.head] += error * error;
+        norms[pair.head] += norm * norm;
         return error;
     });
     for (std::size_t h = 0; h < errors.size(); ++h) errors[h] = norms[h] > 0 ? std::sqrt(errors[h] / norms[h]) : kNaN;
@@ -127,7 +127,7 @@ MeasureValues numeratorError(MeasureWork& work) {
         const double logNorm = exact.logNorm.data[pair.index];
         const double kept = std::exp(work.left().logDenominator.data[pair.index] - logNorm);
         const double all = std::exp(exact.logDenominator.data[pair.index] - logNorm);
-        const double norm = norms.data[static_cast<std::size_t>(work.kvHeadOf(pair.head) * w + pair.query)];
+        const double norm = norms.data[work.kvHeadOf(pair.head) * w + pair.query];
         return norm > 0 ? distance(pair, dv, kept, all) / norm : kNaN;
     });
 }
@@ -165,7 +165,7 @@ MeasureValues largestLoss(MeasureWork& work) {
         for (TokenIndex i = 0; i < work.input().attention.cut; ++i) {
             const bool stays = next != kept.end() && *next == i;
             next += stays ? 1 : 0;
-            lost = stays ? lost : std::max(lost, static_cast<double>(mass.data[static_cast<std::size_t>(h * n + i)]));
+            lost = stays ? lost : std::max(lost, static_cast<double>(mass.data[h * n + i]));
         }
         largest.push_back(lost);
     }
@@ -207,8 +207,8 @@ MeasureValues layerError(MeasureWork& work) {
     std::vector<bool> blind(static_cast<std::size_t>(w), true);
     overPairs(work, [&](const Pair& pair) {
         work.checkpoint().stopPoint();
-        queries[static_cast<std::size_t>(pair.query)].add(projection, pair, dv);
-        blind[static_cast<std::size_t>(pair.query)] = false;
+        queries[pair.query].add(projection, pair, dv);
+        blind[pair.query] = false;
         return 0;
     });
     HostTensor table{{1, w}, {}};

@@ -182,7 +182,7 @@ bool isInformative(const CalibrationTriple& triple) { return triple.retention > 
 
 std::vector<CalibrationTriple> informative(std::span<const CalibrationTriple> triples) {
     std::vector<CalibrationTriple> inside;
-    std::copy_if(triples.begin(), triples.end(), std::back_inserter(inside), isInformative);
+    std::ranges::copy_if(triples, std::back_inserter(inside), isInformative);
     refuse(inside.empty(), "no triple lies between retention 0 and 1, and at both ends every curve is the same",
            "Measure the quality at retentions between them");
     return inside;
@@ -246,7 +246,7 @@ CalibrationFit fitCalibration(std::span<const CalibrationTriple> triples, double
     refuse(triples.empty(), "there are no triples to fit", "Measure some with the model, or use a proxy or a manual k");
     refuse(!(weight > 0) || !std::isfinite(weight), fmt::format("the weight {} is not positive", weight),
            "Give 1 to 20");
-    std::for_each(triples.begin(), triples.end(), checkTriple);
+    std::ranges::for_each(triples, checkTriple);
     const std::vector<CalibrationTriple> inside = informative(triples);
     const auto contexts = contextsOf(inside);
     const NllRange range = rangeOf(contexts);
@@ -350,7 +350,7 @@ CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples,
 
 CalibrationBand bandOf(std::vector<double> numbers) {
     if (numbers.empty()) return {};
-    std::sort(numbers.begin(), numbers.end());
+    std::ranges::sort(numbers);
     const auto quantile = [&](double share) {
         const double place = share * static_cast<double>(numbers.size() - 1);
         const auto below = static_cast<std::size_t>(place);

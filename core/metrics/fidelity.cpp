@@ -27,7 +27,7 @@ std::vector<WeightedSet> plainSets(std::span<const WeightedSet> kept) {
         for (std::size_t i = 0; i < set.numerator.size(); ++i)
             if (set.numeratorWeights.empty() || set.numeratorWeights[i] != 0)
                 once.numerator.push_back(set.numerator[i]);
-        std::sort(once.numerator.begin(), once.numerator.end());
+        std::ranges::sort(once.numerator);
         once.numerator.erase(std::unique(once.numerator.begin(), once.numerator.end()), once.numerator.end());
         plain.push_back(std::move(once));
     }
@@ -90,7 +90,7 @@ Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const
     result.seenQueries = input.seenQueries;
     result.outputError = {{heads, count}, std::vector<float>(static_cast<std::size_t>(heads * count))};
     result.retainedMass = result.outputError;
-    const bool plain = !input.moved && std::all_of(kept.begin(), kept.end(), isPlain);
+    const bool plain = !input.moved && std::ranges::all_of(kept, isPlain);
     const WeightedAttention left =
         leftAttention(engine, input, kept, plain ? checkpoint : checkpoint.part(0, 0.5), exact.output);
     if (plain) {

@@ -81,7 +81,7 @@ HostTensor distancesToMean(const Engine& engine, const Tensor& rows, const Check
 std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput& input, const Checkpoint& checkpoint) {
     const std::int64_t n = input.keys.size(1), d = input.keys.size(2), w = input.queries.size(1);
     const std::int64_t rows = std::min(w, input.most), first = w - rows;
-    const std::int32_t kvHead = input.rule.gqaGroupOf[static_cast<std::size_t>(input.queryHead)];
+    const std::int32_t kvHead = input.rule.gqaGroupOf[input.queryHead];
     AttentionMapInput map;
     map.queries = input.queries;
     map.keys = input.keys;

@@ -35,7 +35,7 @@ template <class Value> MeasureValues perKvHead(MeasureWork& work, const Value& v
 }
 
 std::int64_t keptCount(MeasureWork& work, std::int64_t head) {
-    return static_cast<std::int64_t>(work.keptTokens()[static_cast<std::size_t>(head)].size());
+    return static_cast<std::int64_t>(work.keptTokens()[head].size());
 }
 
 LogDeterminant determinantOf(MeasureWork& work, std::int64_t head) {
@@ -48,7 +48,7 @@ template <class Value> MeasureValues overUnitKeys(MeasureWork& work, const Value
     const std::int64_t n = keys.shape[1], d = keys.shape[2];
     return perKvHead(work, [&](std::int64_t h) {
         work.checkpoint().stopPoint();
-        return value(unitRows(keys.data.data() + h * n * d, n, d), work.keptTokens()[static_cast<std::size_t>(h)]);
+        return value(unitRows(keys.data.data() + h * n * d, n, d), work.keptTokens()[h]);
     });
 }
 
@@ -126,7 +126,7 @@ MeasureValues cosineOfDistinctKey(MeasureWork& work) {
     RowPositions distinct;
     for (std::int64_t h = 0; h < work.kvHeads(); ++h) {
         const std::span<const float> row = headRow(toMean, h);
-        distinct.push_back({static_cast<TokenIndex>(std::min_element(row.begin(), row.end()) - row.begin())});
+        distinct.push_back({static_cast<TokenIndex>(std::ranges::min_element(row) - row.begin())});
     }
     const HostTensor chosen = engine.download(engine.gatherRows(keys, distinct));
     const auto d = static_cast<std::size_t>(chosen.shape[2]);

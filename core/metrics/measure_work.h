@@ -20,9 +20,7 @@ public:
     std::int64_t queryHeads() const { return m_input.attention.queries.size(0); }
     std::int64_t kvHeads() const { return m_input.attention.keys.size(0); }
     std::int64_t queryCount() const { return m_input.attention.queries.size(1); }
-    std::int64_t kvHeadOf(std::int64_t queryHead) const {
-        return m_input.attention.rule.gqaGroupOf[static_cast<std::size_t>(queryHead)];
-    }
+    std::int64_t kvHeadOf(std::int64_t queryHead) const { return m_input.attention.rule.gqaGroupOf[queryHead]; }
 
     const WeightedAttention& left();    ///< attention over the kept tokens
     const HostTensor& frobeniusNorms(); ///< [Hkv, w] ||V_j||_F of the first j rows

@@ -99,11 +99,9 @@ const HostTensor& MeasureWork::frobeniusNorms() {
     for (std::int64_t h = 0; h < kvHeads(); ++h) {
         double squares = 0;
         for (std::int64_t i = 0; i < first + queryCount(); ++i) {
-            const double norm = norms.data[static_cast<std::size_t>(h * n + i)];
+            const double norm = norms.data[h * n + i];
             squares += norm * norm;
-            if (i >= first)
-                m_frobenius->data[static_cast<std::size_t>(h * queryCount() + i - first)] =
-                    static_cast<float>(std::sqrt(squares));
+            if (i >= first) m_frobenius->data[h * queryCount() + i - first] = static_cast<float>(std::sqrt(squares));
         }
     }
     return *m_frobenius;
@@ -148,7 +146,7 @@ const HostTensor& MeasureWork::entropies() {
             map.rowEnd = map.rowBegin + map.height;
             const HostTensor weights = engine().attentionMap(map, m_checkpoint).cells;
             for (std::int64_t r = 0; r < map.height; ++r)
-                m_entropies->data[static_cast<std::size_t>(h * queryCount() + first + r)] = static_cast<float>(
+                m_entropies->data[h * queryCount() + first + r] = static_cast<float>(
                     entropyOf({weights.data.data() + r * map.width, static_cast<std::size_t>(map.width)},
                               std::exp(in.rule.sinkOf(h) - double{logSums[first + r]})));
         }
@@ -167,16 +165,15 @@ const std::vector<std::vector<TokenIndex>>& MeasureWork::keptTokens() {
         tokens.insert(tokens.end(), set.denominator.begin(), set.denominator.end());
     }
     for (auto& tokens : *m_kept) {
-        std::sort(tokens.begin(), tokens.end());
+        std::ranges::sort(tokens);
         tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
     }
     return *m_kept;
 }
 
 std::vector<TokenIndex> MeasureWork::attendedTokens(std::int64_t queryHead) {
-    if (!std::cmp_greater(m_input.kept.size(), kvHeads()))
-        return keptTokens()[static_cast<std::size_t>(kvHeadOf(queryHead))];
-    return m_input.kept[static_cast<std::size_t>(queryHead)].numerator; // no weights there, see HeadSelection
+    if (!std::cmp_greater(m_input.kept.size(), kvHeads())) return keptTokens()[kvHeadOf(queryHead)];
+    return m_input.kept[queryHead].numerator; // no weights there, see HeadSelection
 }
 
 const HostTensor& MeasureWork::keptSingularValues() {

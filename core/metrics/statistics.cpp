@@ -24,7 +24,7 @@ public:
     ExchangedSet(const UnitRows& rows, const std::vector<TokenIndex>& kept)
         : m_rows(rows), m_isKept(static_cast<std::size_t>(rows.n)), m_sum(static_cast<std::size_t>(rows.d)) {
         for (const TokenIndex token : kept) {
-            m_isKept[static_cast<std::size_t>(token)] = true;
+            m_isKept[token] = true;
             move(token, 1);
         }
     }
@@ -39,8 +39,8 @@ public:
         const TokenIndex in = extreme(false);
         move(in, 1);
         if (sum() < before - 1e-9 * (1 + before)) {
-            m_isKept[static_cast<std::size_t>(out)] = false;
-            m_isKept[static_cast<std::size_t>(in)] = true;
+            m_isKept[out] = false;
+            m_isKept[in] = true;
             return true;
         }
         move(in, -1);
@@ -54,7 +54,7 @@ private:
         double best = -std::numeric_limits<double>::infinity();
         std::int64_t at = 0;
         for (std::int64_t i = 0; i < m_rows.n; ++i) {
-            if (m_isKept[static_cast<std::size_t>(i)] != kept) continue;
+            if (m_isKept[i] != kept) continue;
             const double along = dot(m_rows.values.data() + i * m_rows.d, m_sum.data(), m_rows.d);
             if ((kept ? along : -along) > best) {
                 best = kept ? along : -along;
@@ -114,7 +114,7 @@ Summary merged(const Summary& a, const Summary& b) {
 double studentQuantile95(std::int64_t degrees) {
     constexpr std::array kFirst = {12.7062, 4.3027, 3.1824, 2.7764, 2.5706, 2.4469, 2.3646, 2.3060, 2.2622, 2.2281};
     assert(degrees >= 1);
-    if (degrees <= std::ssize(kFirst)) return kFirst[static_cast<std::size_t>(degrees - 1)];
+    if (degrees <= std::ssize(kFirst)) return kFirst[degrees - 1];
     const double z = 1.959964, z2 = z * z, n = static_cast<double>(degrees);
     return z + z * (z2 + 1) / (4 * n) + z * ((5 * z2 + 16) * z2 + 3) / (96 * n * n) +
            z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / (384 * n * n * n);
@@ -189,7 +189,7 @@ LogDeterminant pseudoLogDeterminant(std::span<const float> singularValues, std::
     const auto d = static_cast<std::int64_t>(singularValues.size());
     const double least = singularValues.front() * static_cast<double>(std::max(rows, d)) * 0x1.0p-23;
     for (std::int64_t j = 0; j < std::min(rows, d); ++j) {
-        const double s = singularValues[static_cast<std::size_t>(j)];
+        const double s = singularValues[j];
         if (s <= least) break;
         result.value += 2 * std::log(s);
         ++result.count;

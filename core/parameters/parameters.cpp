@@ -59,8 +59,8 @@ bool fits(const ParameterSpec& spec, double value) {
 [[noreturn]] void refuse(const ParameterSpec& spec, std::string_view typed) {
     const std::string sentence = "'" + std::string(typed) + "' is not a value of " + spec.id;
     if (spec.kind == ParameterKind::Choice)
-        throw Error({sentence, "parameter " + spec.id, suggestName(typed, choiceIds(spec)), {}});
-    throw Error({sentence, "parameter " + spec.id, "Give " + rangeText(spec), {}});
+        throw Error({sentence, "parameter " + spec.id, suggestName(typed, choiceIds(spec)), ""});
+    throw Error({sentence, "parameter " + spec.id, "Give " + rangeText(spec), ""});
 }
 
 // One line on a command line, in a caption and in a session file.
@@ -68,9 +68,7 @@ void refuseControlCharacters(const ParameterSpec& spec, std::string_view text) {
     for (const char c : text)
         if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
             throw Error({"the text of " + spec.id + " holds a line break, a tab or another control character",
-                         "parameter " + spec.id,
-                         "Write it on one line",
-                         {}});
+                         "parameter " + spec.id, "Write it on one line", ""});
 }
 
 const ParameterTable& emptyTable() {
@@ -112,7 +110,7 @@ std::size_t ParameterValues::find(std::string_view id) const {
         if (table()[i].id == id) return i;
     std::vector<std::string> known;
     for (const ParameterSpec& row : table()) known.push_back(row.id);
-    throw Error({"unknown parameter '" + std::string(id) + "'", {}, suggestName(id, known), {}});
+    throw Error({"unknown parameter '" + std::string(id) + "'", "", suggestName(id, known), ""});
 }
 
 double ParameterValues::real(std::string_view id) const { return m_values[find(id)]; }

@@ -48,7 +48,7 @@ const Policy& policyById(std::string_view id) {
     if (const Policy* policy = findPolicy(id)) return *policy;
     std::vector<std::string> known;
     for (const Policy* policy : allPolicies()) known.push_back(policy->card().id);
-    throw Error({"unknown policy '" + std::string(id) + "'", {}, suggestName(id, known)});
+    throw Error({"unknown policy '" + std::string(id) + "'", "", suggestName(id, known)});
 }
 
 PolicyFamily familyOf(std::string_view id) {
@@ -58,8 +58,8 @@ PolicyFamily familyOf(std::string_view id) {
 
 const std::string& firstOf(PolicyFamily family) {
     const auto& policies = allPolicies();
-    const auto found = std::find_if(policies.begin(), policies.end(),
-                                    [&](const Policy* policy) { return policy->card().family == family; });
+    const auto found =
+        std::ranges::find_if(policies, [&](const Policy* policy) { return policy->card().family == family; });
     assert(found != policies.end());
     return (*found)->card().id;
 }

@@ -88,8 +88,7 @@ private:
         for (std::size_t h = 0; h < m_cache.size(); ++h) {
             const std::vector<TokenIndex>& kept = m_outcome.selection.heads[h].kept;
             std::vector<TokenIndex> evicted;
-            std::set_difference(m_cache[h].begin(), m_cache[h].end(), kept.begin(), kept.end(),
-                                std::back_inserter(evicted));
+            std::ranges::set_difference(m_cache[h], kept, std::back_inserter(evicted));
             step.evicted.push_back(std::move(evicted));
             step.margin = std::min(step.margin, rows.heads[h].margin);
             m_margins[h] = std::min(m_margins[h], rows.heads[h].margin);
@@ -106,8 +105,7 @@ private:
             RowPositions rows = m_keptRows;
             if (perQueryHead) {
                 rows.clear();
-                for (const std::int32_t kvHead : input.attention.gqaGroupOf)
-                    rows.push_back(m_keptRows[static_cast<std::size_t>(kvHead)]);
+                for (const std::int32_t kvHead : input.attention.gqaGroupOf) rows.push_back(m_keptRows[kvHead]);
             }
             tensor = gatherColumns(tensor, rows);
         }

@@ -220,8 +220,7 @@ const std::vector<CitedPaper>& citedPapers() {
 
 const CitedPaper& citedPaper(std::string_view name) {
     const auto& papers = citedPapers();
-    const auto found =
-        std::find_if(papers.begin(), papers.end(), [&](const CitedPaper& paper) { return paper.name == name; });
+    const auto found = std::ranges::find(papers, name, &CitedPaper::name);
     assert(found != papers.end());
     return *found;
 }

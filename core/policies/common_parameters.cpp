@@ -84,7 +84,7 @@ std::shared_ptr<const ParameterTable> withCommonParameters(ParameterTable own, C
 
 bool isBlockParameter(std::string_view id) {
     const ParameterTable rows = blockRows();
-    return std::any_of(rows.begin(), rows.end(), [id](const ParameterSpec& row) { return row.id == id; });
+    return std::ranges::any_of(rows, [id](const ParameterSpec& row) { return row.id == id; });
 }
 
 ParameterSpec positionsRow() {

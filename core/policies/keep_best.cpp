@@ -44,10 +44,9 @@ RowSelection keepBestPerQueryHead(const PolicyInput& input, const HostTensor& sc
     selection.heads.assign(static_cast<std::size_t>(input.keys.size(0)), {{}, std::numeric_limits<float>::infinity()});
     for (std::size_t head = 0; head < selection.queryHeads.size(); ++head) {
         const TopKHead& own = selection.queryHeads[head];
-        TopKHead& group = selection.heads[static_cast<std::size_t>(input.attention.gqaGroupOf[head])];
+        TopKHead& group = selection.heads[input.attention.gqaGroupOf[head]];
         std::vector<TokenIndex> both;
-        std::set_union(group.kept.begin(), group.kept.end(), own.kept.begin(), own.kept.end(),
-                       std::back_inserter(both));
+        std::ranges::set_union(group.kept, own.kept, std::back_inserter(both));
         group.kept = std::move(both);
         group.margin = std::min(group.margin, own.margin);
     }

@@ -43,7 +43,7 @@ ParameterValues variantValues(const PolicyCard& card, std::string_view variant) 
         for (const auto& [id, text] : candidate.values) values.setText(id, text);
         return values;
     }
-    throw Error({"unknown variant '" + std::string(variant) + "' of " + card.id, {}, suggestName(variant, known)});
+    throw Error({"unknown variant '" + std::string(variant) + "' of " + card.id, "", suggestName(variant, known)});
 }
 
 } // namespace kvscope

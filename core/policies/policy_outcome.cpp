@@ -34,9 +34,9 @@ Selection tokensOfRows(const RowSelection& rows, const PolicyInput& input) {
     }
     for (std::size_t q = 0; q < rows.queryHeads.size(); ++q) {
         const std::int32_t kvHead = input.attention.gqaGroupOf[q];
-        selection.heads[static_cast<std::size_t>(kvHead)].queryHeads.push_back(
-            {static_cast<std::int32_t>(q), tokensOf(rows.queryHeads[q].kept, input, kvHead),
-             rows.queryHeads[q].margin});
+        selection.heads[kvHead].queryHeads.push_back({static_cast<std::int32_t>(q),
+                                                      tokensOf(rows.queryHeads[q].kept, input, kvHead),
+                                                      rows.queryHeads[q].margin});
     }
     return selection;
 }

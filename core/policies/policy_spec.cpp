@@ -55,7 +55,7 @@ std::vector<std::string> parameterIds(const PolicyCard& card) {
 [[noreturn]] void refuseParameter(const PolicyCard& card, const std::string& id) {
     if (!card.blockRefusal.empty() && isBlockParameter(id))
         throw Error({card.id + " cannot run in blocks: " + card.blockRefusal, "parameter " + id, "Leave it out"});
-    throw Error({"unknown parameter '" + id + "' of " + card.id, {}, suggestName(id, parameterIds(card))});
+    throw Error({"unknown parameter '" + id + "' of " + card.id, "", suggestName(id, parameterIds(card))});
 }
 
 /// Assigns one "parameter=value"; returns the parameter's id.

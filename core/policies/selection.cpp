@@ -39,18 +39,16 @@ std::int64_t roundedTokens(double fraction, double n, Rounding rounding) {
 } // namespace
 
 bool Selection::sameLists(const Selection& other) const {
-    return std::equal(heads.begin(), heads.end(), other.heads.begin(), other.heads.end(),
-                      [](const HeadSelection& a, const HeadSelection& b) {
-                          return a.kept == b.kept &&
-                                 std::equal(a.queryHeads.begin(), a.queryHeads.end(), b.queryHeads.begin(),
-                                            b.queryHeads.end(), [](const QueryHeadSet& x, const QueryHeadSet& y) {
-                                                return x.queryHead == y.queryHead && x.kept == y.kept;
-                                            });
-                      });
+    return std::ranges::equal(heads, other.heads, [](const HeadSelection& a, const HeadSelection& b) {
+        return a.kept == b.kept &&
+               std::ranges::equal(a.queryHeads, b.queryHeads, [](const QueryHeadSet& x, const QueryHeadSet& y) {
+                   return x.queryHead == y.queryHead && x.kept == y.kept;
+               });
+    });
 }
 
 bool Selection::perQueryHead() const {
-    return std::any_of(heads.begin(), heads.end(), [](const HeadSelection& head) { return !head.queryHeads.empty(); });
+    return std::ranges::any_of(heads, [](const HeadSelection& head) { return !head.queryHeads.empty(); });
 }
 
 double HeadSelection::attendedTokens() const {
@@ -61,8 +59,7 @@ double HeadSelection::attendedTokens() const {
 }
 
 const std::vector<TokenIndex>& HeadSelection::attendedBy(std::int32_t queryHead) const {
-    const auto own = std::find_if(queryHeads.begin(), queryHeads.end(),
-                                  [queryHead](const QueryHeadSet& set) { return set.queryHead == queryHead; });
+    const auto own = std::ranges::find(queryHeads, queryHead, &QueryHeadSet::queryHead);
     return own == queryHeads.end() ? kept : own->kept;
 }
 

@@ -90,8 +90,7 @@ private:
             RopeRotation rotation;
             for (std::size_t head = 0; head < heads; ++head) {
                 const Move move = moveOf(head, row);
-                if (last != move)
-                    rotation = rotationBetween(positions[static_cast<std::size_t>(move.token)], move.to, frequencies);
+                if (last != move) rotation = rotationBetween(positions[move.token], move.to, frequencies);
                 last = move;
                 rotateRow({rows.data.data() + (head * count + row) * d, d}, rotation, m_capture.info().rope);
             }
@@ -119,7 +118,7 @@ std::vector<WeightedSet> movedSets(const Selection& selection, const std::vector
 
 void requireRotatableKeys(const CaptureReader& capture, const LayerInfo& layer) {
     const std::vector<LayerInfo>& layers = capture.info().layers;
-    const bool anyRope = std::any_of(layers.begin(), layers.end(), [](const LayerInfo& l) { return l.hasRope; });
+    const bool anyRope = std::ranges::any_of(layers, &LayerInfo::hasRope);
     if (!anyRope)
         throw Error({.sentence = "positions cannot be re-assigned: no layer of the capture has RoPE",
                      .place = "positions",

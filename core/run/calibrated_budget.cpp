@@ -84,9 +84,8 @@ Calibration curveOf(const LayerRunner& runner, const RunRequest& request, const 
 /// Curvature k for the run's context: the fit's own if it has a single context, otherwise from the capture's losses.
 double curvatureFor(const Calibration& calibration, const RunRequest& request, double& nll) {
     const CalibrationFit& fit = calibration.fit;
-    const auto own = std::find_if(calibration.contexts.begin(), calibration.contexts.end(), [&](const auto& context) {
-        return context.name == request.capture->info().fileName;
-    });
+    const auto own = std::ranges::find_if(
+        calibration.contexts, [&](const auto& context) { return context.name == request.capture->info().fileName; });
     nll = own != calibration.contexts.end() ? own->nll : contextNllOf(*request.capture, request.cut.token);
     if (fit.slopeKnown && std::isnan(nll))
         throw Error({"the capture has no losses of its tokens, and the curve needs NLL(c)", "tokens/nll",

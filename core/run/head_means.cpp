@@ -35,7 +35,7 @@ double meanMassOf(const RunResult& result, const CaptureReader& capture, KvHeadI
 }
 
 double meanAttendedTokens(const Selection& selection, std::optional<KvHeadIndex> head) {
-    if (head) return selection.heads[static_cast<std::size_t>(head->value)].attendedTokens();
+    if (head) return selection.heads[head->value].attendedTokens();
     double sum = 0;
     for (const HeadSelection& one : selection.heads) sum += one.attendedTokens();
     return sum / static_cast<double>(selection.heads.size());
@@ -46,7 +46,7 @@ double keptShareOf(const RunResult& result, std::optional<KvHeadIndex> head) {
 }
 
 bool balancedNothing(const RunResult& result) {
-    return std::find(result.notes.begin(), result.notes.end(), kNothingBalanced) != result.notes.end();
+    return std::ranges::find(result.notes, kNothingBalanced) != result.notes.end();
 }
 
 } // namespace kvscope

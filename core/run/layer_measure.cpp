@@ -43,7 +43,7 @@ void blank(HostTensor& table, std::vector<double>& means, std::size_t row) {
 void leaveOutHeads(Fidelity& fidelity, const std::vector<std::int32_t>& missing,
                    const std::vector<std::int32_t>& gqaGroupOf) {
     for (std::size_t head = 0; head < gqaGroupOf.size(); ++head) {
-        if (!std::binary_search(missing.begin(), missing.end(), gqaGroupOf[head])) continue;
+        if (!std::ranges::binary_search(missing, gqaGroupOf[head])) continue;
         blank(fidelity.outputError, fidelity.meanOutputError, head);
         blank(fidelity.retainedMass, fidelity.meanRetainedMass, head);
     }
@@ -54,8 +54,8 @@ void leaveOutHeads(Fidelity& fidelity, const std::vector<std::int32_t>& missing,
 bool hasCachePositions(const RunRequest& request) {
     if (!request.recorded) return reassignsPositions(request.policy.values);
     const auto& parameters = request.recorded->parameters;
-    return std::find(parameters.begin(), parameters.end(),
-                     std::pair<std::string, std::string>("positions", "rerotated")) != parameters.end();
+    return std::ranges::find(parameters, std::pair<std::string, std::string>("positions", "rerotated")) !=
+           parameters.end();
 }
 
 FidelityInput LayerWork::left(FidelityInput input, const RunResult& result, const Checkpoint& checkpoint) const {
@@ -113,7 +113,7 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
     const WeightedAttention all{m_engine.download(cached->output), cached->logDenominator, cached->logNorm, {}};
     const std::vector<WeightedSet> kept = weightedSetsOf(result.selection, m_layer.gqaGroupOf);
     const auto anyNeeds = [&](MeasureNeed need) {
-        return std::any_of(ids.begin(), ids.end(), [&](const std::string& id) { return measureById(id).need == need; });
+        return std::ranges::any_of(ids, [&](const std::string& id) { return measureById(id).need == need; });
     };
     HostTensor projection;
     if (anyNeeds(MeasureNeed::OutputProjection) && m_layer.hasOutputProjection)

@@ -45,7 +45,7 @@ void noteWindowAndSinks(RunResult& result, const LayerInfo& layer, bool readsQue
     std::int64_t kept = 0, gone = 0;
     for (const HeadSelection& head : result.selection.heads) {
         kept += std::ssize(head.kept);
-        gone += std::lower_bound(head.kept.begin(), head.kept.end(), unseen) - head.kept.begin();
+        gone += std::ranges::lower_bound(head.kept, unseen) - head.kept.begin();
     }
     if (hides && gone > 0 && !request.cut.evaluatedOnSeen)
         result.notes.push_back(fmt::format("layer {} has a window of {} tokens: {} of {} kept tokens lie behind it, no "
@@ -62,8 +62,8 @@ void noteWindowAndSinks(RunResult& result, const LayerInfo& layer, bool readsQue
 void noteWholeLayers(RunResult& result, const CaptureInfo& capture, bool whole) {
     const ParameterValues& values = result.request.policy.values;
     if (!values.has("whole_layers") || values.choice("whole_layers") == "none") return;
-    const bool some = std::any_of(capture.layers.begin(), capture.layers.end(),
-                                  [&](const LayerInfo& layer) { return leavesWhole(values, layer.slidingWindow); });
+    const bool some = std::ranges::any_of(
+        capture.layers, [&](const LayerInfo& layer) { return leavesWhole(values, layer.slidingWindow); });
     if (whole)
         result.notes.push_back(fmt::format("layer {} is left whole (whole_layers={}): the budget is that of the other "
                                            "layers",
@@ -83,7 +83,7 @@ std::size_t ownTokens(const HeadSelection& head) {
 
 bool policyNeeds(const PolicySpec& policy, Need need) {
     const std::vector<Need> needed = policyById(policy.policy).needs(policy.values);
-    return std::find(needed.begin(), needed.end(), need) != needed.end();
+    return std::ranges::find(needed, need) != needed.end();
 }
 
 /// A layer's scores in a one-shot run.

@@ -33,7 +33,7 @@ std::vector<int> layersOf(const CaptureInfo& capture) {
 }
 
 std::int64_t placeOf(const std::vector<int>& layers, std::uint32_t layer) {
-    return std::find(layers.begin(), layers.end(), static_cast<int>(layer)) - layers.begin();
+    return std::ranges::find(layers, static_cast<int>(layer)) - layers.begin();
 }
 
 class ReplayedRandom final : public RandomSource {
@@ -50,7 +50,7 @@ public:
         const std::int64_t slot = slotOf(key.slot);
         if (key.round >= s[2] || key.token >= s[3] || slot >= s[4]) failBeyond(key);
         const std::int64_t row = (placeOf(m_layers, key.layer) * s[1] + key.kvHead) * s[2] + key.round;
-        const double value = m_uniforms.numbers[static_cast<std::size_t>((row * s[3] + key.token) * s[4] + slot)];
+        const double value = m_uniforms.numbers[(row * s[3] + key.token) * s[4] + slot];
         if (!(value >= 0 && value < 1))
             fail(m_uniformsFrom, fmt::format("the uniform of {} is {}", nameOf(key), value), "Write numbers in [0, 1)");
         return value;
@@ -65,7 +65,7 @@ public:
         const std::int64_t which = axes == 2 ? 0 : placeOf(m_layers, key.layer) * m_kvHeads + key.kvHead;
         const auto from = m_sketch.numbers.begin() + which * rows * columns;
         const std::vector<double> entries(from, from + rows * columns);
-        if (!std::all_of(entries.begin(), entries.end(), [](double x) { return std::isfinite(x); }))
+        if (!std::ranges::all_of(entries, [](double x) { return std::isfinite(x); }))
             fail(m_sketchFrom, fmt::format("the sketch of layer {}, KV head {} is not finite", key.layer, key.kvHead),
                  "Write finite numbers");
         return entries;
@@ -78,7 +78,7 @@ private:
     std::int64_t slotOf(std::uint32_t slot) const {
         const std::vector<std::int32_t>& slots = m_uniforms.slots;
         if (slots.empty()) return slot;
-        const auto at = std::lower_bound(slots.begin(), slots.end(), static_cast<std::int64_t>(slot));
+        const auto at = std::ranges::lower_bound(slots, static_cast<std::int64_t>(slot));
         return at != slots.end() && std::cmp_equal(*at, slot) ? at - slots.begin() : m_uniforms.shape[4];
     }
 
@@ -117,8 +117,8 @@ private:
         checkHeads(m_uniformsFrom, shape, form);
         if (shape.size() == 3) shape = {shape[0], shape[1], 1, shape[2], 1};
         const std::vector<std::int32_t>& slots = m_uniforms.slots;
-        if (!slots.empty() && (std::cmp_not_equal(slots.size(), shape[4]) || slots.front() < 0 ||
-                               !std::is_sorted(slots.begin(), slots.end())))
+        if (!slots.empty() &&
+            (std::cmp_not_equal(slots.size(), shape[4]) || slots.front() < 0 || !std::ranges::is_sorted(slots)))
             fail(m_uniformsFrom,
                  fmt::format("its attribute slots names {} slots for an axis of {}", slots.size(), shape[4]),
                  "Name each slot of the last axis, ascending, or leave the attribute out");
@@ -215,12 +215,12 @@ void RecordingRandom::writeUniforms(h5::Writer& writer, const std::string& path)
     const std::vector<std::int32_t> slots(distinct.begin(), distinct.end());
     shape[4] = std::ssize(slots);
     const auto slotOf = [&](std::uint32_t slot) {
-        return std::lower_bound(slots.begin(), slots.end(), static_cast<std::int32_t>(slot)) - slots.begin();
+        return std::ranges::lower_bound(slots, static_cast<std::int32_t>(slot)) - slots.begin();
     };
     std::vector<double> table = emptyTable(shape, path);
     for (const Drawn& drawn : m_drawn) {
         const std::int64_t row = (placeOf(m_layers, drawn.layer) * shape[1] + drawn.kvHead) * shape[2] + drawn.round;
-        table[static_cast<std::size_t>((row * shape[3] + drawn.token) * shape[4] + slotOf(drawn.slot))] = drawn.value;
+        table[(row * shape[3] + drawn.token) * shape[4] + slotOf(drawn.slot)] = drawn.value;
     }
     put(writer, "/uniforms", shape, table);
     if (slots.back() + 1 != std::ssize(slots)) writer.attribute("/uniforms", "slots", slots);
@@ -234,7 +234,7 @@ void RecordingRandom::writeSketches(h5::Writer& writer, const std::string& path)
         if (sketch.rows != first.rows || sketch.columns != first.columns)
             throw Error({"the run drew sketches of several sizes", "--record", "Record one policy at a time", path});
         const std::int64_t at = placeOf(m_layers, place.first) * m_kvHeads + place.second;
-        std::copy(sketch.entries.begin(), sketch.entries.end(), table.begin() + at * first.rows * first.columns);
+        std::ranges::copy(sketch.entries, table.begin() + at * first.rows * first.columns);
     }
     put(writer, "/sketch", shape, table);
 }

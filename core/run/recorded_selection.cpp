@@ -43,7 +43,7 @@ void takeScores(HostTensor& table, std::int64_t rows, std::int64_t row, std::int
 }
 
 void takeHead(RunResult& result, const RecordedHead& head) {
-    HeadSelection& selection = result.selection.heads[static_cast<std::size_t>(head.kvHead)];
+    HeadSelection& selection = result.selection.heads[head.kvHead];
     selection.kept = head.kept;
     selection.numeratorWeights = head.numeratorWeights;
     selection.denominatorWeights = head.denominatorWeights;
@@ -63,7 +63,7 @@ void completeQueryHeadScores(RunResult& result) {
     const std::vector<std::int32_t>& gqaGroupOf =
         result.request.capture->info().layerInfo(result.request.layer).gqaGroupOf;
     for (std::size_t q = 0; q < gqaGroupOf.size() && !result.scores.empty(); ++q)
-        if (result.selection.heads[static_cast<std::size_t>(gqaGroupOf[q])].queryHeads.empty())
+        if (result.selection.heads[gqaGroupOf[q]].queryHeads.empty())
             std::copy_n(result.scores.data.begin() + gqaGroupOf[q] * result.visible, result.visible,
                         result.queryHeadScores.data.begin() + static_cast<std::int64_t>(q) * result.visible);
 }
@@ -75,7 +75,7 @@ bool keptScoresOnly(const RunResult& result) {
         const std::vector<TokenIndex>& kept = result.selection.heads[h].kept;
         const float* row = result.scores.data.data() + static_cast<std::int64_t>(h) * result.visible;
         for (TokenIndex token = 0; token < result.visible; ++token) {
-            if (std::binary_search(kept.begin(), kept.end(), token)) continue;
+            if (std::ranges::binary_search(kept, token)) continue;
             if (!std::isnan(row[token])) return false;
             ++evicted;
         }
@@ -199,7 +199,7 @@ RecordedSelection recordSelection(std::span<const std::shared_ptr<const RunResul
         assert(result->request.capture == first.capture && result->request.cut.token == first.cut.token);
         for (const int head : heads) {
             list.heads.push_back(recordedHead(*result, static_cast<std::size_t>(head), filter.withScores));
-            attended += result->selection.heads[static_cast<std::size_t>(head)].attendedTokens();
+            attended += result->selection.heads[head].attendedTokens();
         }
     }
     list.budgetKept = list.heads.empty() ? 0 : attended / static_cast<double>(list.heads.size());

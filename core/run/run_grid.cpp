@@ -22,14 +22,14 @@ bool sameLayer(const GridPoint& a, const GridPoint& b) {
 
 /// The points at the front that read the same layer.
 Points firstLayer(Points points) {
-    const auto other = std::find_if(points.begin(), points.end(),
-                                    [&](const GridPoint& point) { return !sameLayer(point, points.front()); });
+    const auto other =
+        std::ranges::find_if(points, [&](const GridPoint& point) { return !sameLayer(point, points.front()); });
     return points.first(static_cast<std::size_t>(other - points.begin()));
 }
 
 /// What the points of one layer are going to read.
 std::vector<TensorRole> rolesOf(Points points) {
-    const auto any = [&](const auto& reads) { return std::any_of(points.begin(), points.end(), reads); };
+    const auto any = [&](const auto& reads) { return std::ranges::any_of(points, reads); };
     const auto needed = [&](Need need) {
         return any([&](const GridPoint& point) {
             return !point.run.recorded && !point.refused && policyNeeds(point.run.policy, need);

@@ -24,7 +24,7 @@ std::size_t keyCount(const HeadSelection& head) {
 
 /// Number of values: only tokens of the numerator need one.
 std::size_t valueCount(const HeadSelection& head) {
-    const auto zeros = std::count(head.numeratorWeights.begin(), head.numeratorWeights.end(), 0.0F);
+    const auto zeros = std::ranges::count(head.numeratorWeights, 0.0F);
     return keyCount(head) - static_cast<std::size_t>(zeros);
 }
 
@@ -34,9 +34,7 @@ const Fidelity& requireFidelity(const RunResult& result) {
     if (result.fidelity) return *result.fidelity;
     const bool explained = !result.notes.empty() && result.notes.back().starts_with("not measured");
     throw Error({explained ? result.notes.back() : "the result was not measured",
-                 "layer " + std::to_string(result.request.layer.value),
-                 {},
-                 result.request.capture->info().path});
+                 "layer " + std::to_string(result.request.layer.value), "", result.request.capture->info().path});
 }
 
 std::vector<WeightedSet> weightedSetsOf(const Selection& selection, std::span<const std::int32_t> gqaGroupOf) {

@@ -21,12 +21,12 @@ constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
 
 bool contains(const std::vector<TokenIndex>& ascending, TokenIndex token) {
-    return std::binary_search(ascending.begin(), ascending.end(), token);
+    return std::ranges::binary_search(ascending, token);
 }
 
 /// Order of the index contract: score descending, index ascending.
 bool comesBefore(std::span<const float> scores, TokenIndex a, TokenIndex b) {
-    const float x = scores[static_cast<std::size_t>(a)], y = scores[static_cast<std::size_t>(b)];
+    const float x = scores[a], y = scores[b];
     return x > y || (x == y && a < b);
 }
 
@@ -59,7 +59,7 @@ double marginOf(std::span<const float> scores, const HeadSelection& head, const 
     if (contains(head.protectedTokens, asked)) return kInfinity;
     CutOff cutOff;
     cutOff.take(scores, head, kept);
-    const double score = scores[static_cast<std::size_t>(asked)];
+    const double score = scores[asked];
     return score - (contains(kept, asked) ? cutOff.bestEvicted : cutOff.worstKept);
 }
 
@@ -86,24 +86,23 @@ Place placeOf(std::span<const float> scores, const HeadSelection& head, const st
               TokenIndex token, const std::vector<std::int64_t>* statedRanks) {
     Place place{betterIn(scores, 0, std::ssize(scores), token), marginOf(scores, head, kept, token)};
     if (!statedRanks) return place;
-    const auto at = std::lower_bound(kept.begin(), kept.end(), token);
+    const auto at = std::ranges::lower_bound(kept, token);
     if (statedRanks->size() == kept.size() && at != kept.end() && *at == token)
-        place.rank = (*statedRanks)[static_cast<std::size_t>(at - kept.begin())];
-    const bool gaps = std::any_of(scores.begin(), scores.end(), [](float score) { return std::isnan(score); });
+        place.rank = (*statedRanks)[at - kept.begin()];
+    const bool gaps = std::ranges::any_of(scores, [](float score) { return std::isnan(score); });
     if (gaps && std::isinf(place.margin) && !contains(head.protectedTokens, token)) place.margin = kUnknown;
     return place;
 }
 
 std::vector<QueryHeadDecision> queryHeadsOf(const RunResult& result, std::int64_t kvHead, TokenIndex token) {
-    const HeadSelection& head = result.selection.heads[static_cast<std::size_t>(kvHead)];
+    const HeadSelection& head = result.selection.heads[kvHead];
     const RecordedHead* recorded = recordedHeadOf(result, kvHead);
     std::vector<QueryHeadDecision> decisions;
     for (std::size_t i = 0; i < head.queryHeads.size(); ++i) {
         const QueryHeadSet& own = head.queryHeads[i];
         QueryHeadDecision decision{own.queryHead, contains(own.kept, token), 0, kUnknown, kUnknown};
         if (!result.queryHeadScores.empty())
-            decision.score =
-                rowOf(result.queryHeadScores, own.queryHead, result.visible)[static_cast<std::size_t>(token)];
+            decision.score = rowOf(result.queryHeadScores, own.queryHead, result.visible)[token];
         if (!std::isnan(decision.score)) {
             const Place place = placeOf(rowOf(result.queryHeadScores, own.queryHead, result.visible), head, own.kept,
                                         token, recorded ? &recorded->queryHeads[i].ranks : nullptr);
@@ -154,22 +153,22 @@ ChoiceKind kindOf(const RunResult& result) {
 /// Margin against the tokens of all heads, for a joint choice. Unknown where pages were filled beyond that choice, and
 /// for a recorded list, which may hold only some heads' scores.
 double jointMargin(const RunResult& result, std::int64_t kvHead, TokenIndex token) {
-    if (contains(result.selection.heads[static_cast<std::size_t>(kvHead)].protectedTokens, token)) return kInfinity;
+    if (contains(result.selection.heads[kvHead].protectedTokens, token)) return kInfinity;
     if (result.request.recorded || result.request.policy.values.integer("page") != 1) return kUnknown;
     CutOff cutOff;
     for (std::int64_t other = 0; other < std::ssize(result.selection.heads); ++other) {
-        const HeadSelection& head = result.selection.heads[static_cast<std::size_t>(other)];
+        const HeadSelection& head = result.selection.heads[other];
         cutOff.take(rowOf(result.scores, other, result.visible), head, head.kept);
     }
-    const double score = rowOf(result.scores, kvHead, result.visible)[static_cast<std::size_t>(token)];
-    const bool kept = contains(result.selection.heads[static_cast<std::size_t>(kvHead)].kept, token);
+    const double score = rowOf(result.scores, kvHead, result.visible)[token];
+    const bool kept = contains(result.selection.heads[kvHead].kept, token);
     return score - (kept ? cutOff.bestEvicted : cutOff.worstKept);
 }
 
 /// The score rows that decide for one KV head.
 std::vector<std::span<const float>> choosingRows(const RunResult& result, std::int64_t kvHead) {
     std::vector<std::span<const float>> rows;
-    for (const QueryHeadSet& own : result.selection.heads[static_cast<std::size_t>(kvHead)].queryHeads)
+    for (const QueryHeadSet& own : result.selection.heads[kvHead].queryHeads)
         rows.push_back(rowOf(result.queryHeadScores, own.queryHead, result.visible));
     if (rows.empty()) rows.push_back(rowOf(result.scores, kvHead, result.visible));
     return rows;

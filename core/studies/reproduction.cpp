@@ -46,7 +46,7 @@ SweepRequest sweepOf(const Reproduction& reproduction,
     for (const std::string& spec : reproduction.policies) {
         const std::string id = spec.substr(0, spec.find_first_of(":,@"));
         const auto& known = allPolicies();
-        const bool there = std::any_of(known.begin(), known.end(), [&](const Policy* p) { return p->card().id == id; });
+        const bool there = std::ranges::any_of(known, [&](const Policy* p) { return p->card().id == id; });
         if (there)
             request.policies.push_back(PolicySpec::parse(spec));
         else
@@ -133,7 +133,7 @@ std::string spreadText(const Reproduction& reproduction, const ReproductionResul
 void checkQueries(ReproductionResult& result, const Reproduction& reproduction, const CaptureInfo& info,
                   const std::vector<int>& layers) {
     for (const LayerInfo& layer : info.layers) {
-        if (!layers.empty() && std::count(layers.begin(), layers.end(), layer.layer.value) == 0) continue;
+        if (!layers.empty() && std::ranges::count(layers, layer.layer.value) == 0) continue;
         if (layer.queryCount == info.numTokens) continue;
         if (reproduction.allQueries)
             throw Error({.sentence = fmt::format("'{}' is about the queries of all tokens, and layer {} holds those of "

@@ -25,8 +25,8 @@ ReproducedSeries emptySeries(const std::string& label, const std::string& measur
 std::string scaleNote(const std::vector<std::int64_t>& lengths) {
     if (lengths.size() == 1) return "not scaled: one prompt has no distribution of lengths to take a share of";
     const double here = scaledTokens(kPaperTokens.back(), lengths);
-    const auto whole = std::count_if(lengths.begin(), lengths.end(),
-                                     [&](std::int64_t length) { return static_cast<double>(length) <= here; });
+    const auto whole =
+        std::ranges::count_if(lengths, [&](std::int64_t length) { return static_cast<double>(length) <= here; });
     return fmt::format("scaled: 8K of the paper is {:.0f} tokens here, which hold {} of {} prompts whole ({:.0f} %; 8K "
                        "of LongBench {} of {}, {:.0f} %, Table 7); 2K, 4K and 6K in proportion",
                        here, whole, lengths.size(),
@@ -49,7 +49,7 @@ ReproducedSeries binned(const std::string& label, const std::vector<double>& edg
     for (std::size_t bin = 0; bin <= edges.size(); ++bin) {
         const double low = bin == 0 ? 0 : edges[bin - 1];
         const bool open = bin == edges.size();
-        const auto inside = std::count_if(lengths.begin(), lengths.end(), [&](std::int64_t length) {
+        const auto inside = std::ranges::count_if(lengths, [&](std::int64_t length) {
             return static_cast<double>(length) > low && (open || static_cast<double>(length) <= edges[bin]);
         });
         const std::string text = open ? fmt::format("> {:.0f}", low)
@@ -70,10 +70,10 @@ std::int64_t promptTokens(const CaptureReader& capture) {
 
 double scaledTokens(double paperTokens, std::vector<std::int64_t> lengths) {
     assert(!lengths.empty());
-    std::sort(lengths.begin(), lengths.end());
+    std::ranges::sort(lengths);
     const std::int64_t whole =
         (std::ssize(lengths) * kPaperWhole + kPaperPrompts - 1) / kPaperPrompts; // rounded up, at least 1
-    return static_cast<double>(lengths[static_cast<std::size_t>(whole - 1)]) * paperTokens / kPaperTokens.back();
+    return static_cast<double>(lengths[whole - 1]) * paperTokens / kPaperTokens.back();
 }
 
 std::vector<ReproducedSeries> keptShareSeries(const std::vector<std::int64_t>& lengths,

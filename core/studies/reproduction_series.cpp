@@ -69,8 +69,7 @@ std::vector<ReproducedSeries> GatheredSeries::series() const {
     for (const auto& [key, points] : m_points) {
         ReproducedSeries one{key.second, key.first, m_measureOf.at(key), {}, {}, m_titleOf.at(key)};
         for (const PointSamples& point : points) one.points.push_back(pointOf(point));
-        if (m_reproduction.axis != ReproductionAxis::Parameter)
-            std::sort(one.points.begin(), one.points.end(), [](const auto& a, const auto& b) { return a.x < b.x; });
+        if (m_reproduction.axis != ReproductionAxis::Parameter) std::ranges::sort(one.points, {}, &ReproducedPoint::x);
         if (m_reproduction.method == ReproductionMethod::PowerLaw) one.law = lawOf(one);
         all.push_back(std::move(one));
     }
@@ -125,7 +124,7 @@ void GatheredSeries::addNumbers(const SweepRow& row, const std::string& measure,
     m_titleOf[key] = titleOf(run, measure, key.second);
     std::vector<PointSamples>& points = m_points[key];
     const std::string text = placeOf(run);
-    auto at = std::find_if(points.begin(), points.end(), [&](const PointSamples& s) { return s.text == text; });
+    auto at = std::ranges::find(points, text, &PointSamples::text);
     if (at == points.end()) at = points.insert(points.end(), PointSamples{0, 0, text});
     // x is the mean realised budget of the point.
     at->x = (at->x * static_cast<double>(at->rows) + xOf(row, measure)) / static_cast<double>(at->rows + 1);
@@ -195,7 +194,7 @@ double GatheredSeries::xOf(const SweepRow& row, const std::string& measure) cons
     case ReproductionAxis::Tokens: return static_cast<double>(run.capture->info().numTokens);
     case ReproductionAxis::Parameter: {
         const auto& values = m_reproduction.varied.values;
-        return static_cast<double>(std::find(values.begin(), values.end(), placeOf(run)) - values.begin());
+        return static_cast<double>(std::ranges::find(values, placeOf(run)) - values.begin());
     }
     case ReproductionAxis::Memory: return memoryInTokens(row);
     case ReproductionAxis::Retention: break;

@@ -73,7 +73,7 @@ const std::vector<Reproduction>& allReproductions() {
 
 const Reproduction& reproductionById(std::string_view id) {
     const std::vector<Reproduction>& all = allReproductions();
-    const auto at = std::find_if(all.begin(), all.end(), [&](const Reproduction& row) { return row.id == id; });
+    const auto at = std::ranges::find(all, id, &Reproduction::id);
     if (at != all.end()) return *at;
     std::vector<std::string> known;
     for (const Reproduction& row : all) known.push_back(row.id);

@@ -40,14 +40,12 @@ std::vector<PolicySpec> variedSpecs(const PolicySpec& spec, const std::vector<Va
 void checkVaried(const SweepRequest& request) {
     for (const VariedParameter& parameter : request.varied) {
         if (parameter.values.empty())
-            throw Error({"the varied parameter has no values", parameter.id, "Write " + parameter.id + "=v1,v2", {}});
-        const bool known = std::any_of(request.policies.begin(), request.policies.end(),
-                                       [&](const PolicySpec& spec) { return spec.values.has(parameter.id); });
+            throw Error({"the varied parameter has no values", parameter.id, "Write " + parameter.id + "=v1,v2", ""});
+        const bool known = std::ranges::any_of(request.policies,
+                                               [&](const PolicySpec& spec) { return spec.values.has(parameter.id); });
         if (!known)
-            throw Error({"no policy of the sweep has the parameter '" + parameter.id + "'",
-                         "varied parameter",
-                         "kvscope policies lists the parameters of each",
-                         {}});
+            throw Error({"no policy of the sweep has the parameter '" + parameter.id + "'", "varied parameter",
+                         "kvscope policies lists the parameters of each", ""});
     }
 }
 
@@ -56,7 +54,7 @@ std::vector<Budget> budgetsOf(const PolicySpec& spec, const SweepRequest& reques
     if (!policyById(spec.policy).card().usesBudget) return {Budget{}};
     if (request.budgets.empty())
         throw Error(
-            {spec.policy + " needs a budget", "budget", "Give retentions, or write " + spec.policy + "@0.25", {}});
+            {spec.policy + " needs a budget", "budget", "Give retentions, or write " + spec.policy + "@0.25", ""});
     return request.budgets;
 }
 
@@ -87,7 +85,7 @@ void addPoints(std::vector<GridPoint>& points, RunRequest run, const PolicySpec&
 
 std::vector<GridPoint> pointsOf(const SweepRequest& request) {
     if (request.captures.empty() || request.policies.empty() || request.seeds.empty())
-        throw Error({"the sweep is empty", {}, "Give at least one capture, one policy and one seed", {}});
+        throw Error({"the sweep is empty", "", "Give at least one capture, one policy and one seed", ""});
     checkVaried(request);
     for (const std::string& id : request.measures) measureById(id);
     std::vector<GridPoint> points;

@@ -64,7 +64,7 @@ double discrepancyAt(const MeasuredWalk& measured, const std::vector<double>& lo
     std::vector<double> sum(walk.tree == 1 ? static_cast<std::size_t>(values.shape[2]) : 1);
     for (std::size_t t = 0; t < walk.tokens.size(); ++t) {
         const TokenIndex token = walk.tokens[t];
-        const double weight = walk.signs[t] * std::exp(logits[static_cast<std::size_t>(token)] - shift);
+        const double weight = walk.signs[t] * std::exp(logits[token] - shift);
         const auto value = rowOf(values, walk.kvHead, token);
         for (std::size_t c = 0; c < sum.size(); ++c)
             sum[c] += weight * (walk.tree == 1 ? static_cast<double>(value[c]) : 1);
@@ -99,7 +99,7 @@ TheoryRow rowOf(const std::vector<MeasuredWalk>& walks, std::int64_t queries) {
     const auto room = [](const MeasuredWalk& a, const MeasuredWalk& b) {
         return a.worst / a.bound < b.worst / b.bound;
     };
-    const MeasuredWalk& least = *std::max_element(walks.begin(), walks.end(), room);
+    const MeasuredWalk& least = *std::ranges::max_element(walks, room);
     const std::int64_t size = std::ssize(least.walk->tokens);
     std::int64_t beyond = 0;
     for (const MeasuredWalk& walk : walks) beyond += walk.beyond;
@@ -134,14 +134,14 @@ std::vector<TheoryRow> discrepancyRows(const LayerRunner& runner, const RunResul
     for (int head = 0; log && head < keys.shape[0]; ++head) walks.push_back(walksOf(*log, head, keys, values, delta));
     std::vector<std::int64_t> queryCount(walks.size());
     for (std::int64_t h = 0; log && h < queryHeads; ++h) {
-        const std::int32_t group = layer.gqaGroupOf[static_cast<std::size_t>(h)];
+        const std::int32_t group = layer.gqaGroupOf[h];
         for (std::int64_t u = 0; u < used; ++u) {
             checkpoint.at(static_cast<double>(h * used + u), static_cast<double>(queryHeads * used));
             const auto query = rowOf(queries, h, firstRow + u * fidelity.queryCount / used);
             const auto logits = logitsOf(keys, group, query, layer.scaling, run.cut.token);
-            for (MeasuredWalk& walk : walks[static_cast<std::size_t>(group)])
+            for (MeasuredWalk& walk : walks[group])
                 add(walk, discrepancyAt(walk, logits, layer.scaling * dot(query, query) / 2, layer.scaling, values));
-            ++queryCount[static_cast<std::size_t>(group)];
+            ++queryCount[group];
         }
     }
     const bool published = result.request.policy.values.choice("steps") == "theory";
@@ -160,11 +160,10 @@ std::vector<TheoryRow> discrepancyRows(const LayerRunner& runner, const RunResul
 
 std::string nothingBalanced(const RunResult& result, int kvHead) {
     const auto log = std::dynamic_pointer_cast<const BalanceLog>(result.log);
-    if (!log || std::any_of(log->walks.begin(), log->walks.end(),
-                            [&](const BalanceWalkLog& walk) { return walk.kvHead == kvHead; }))
+    if (!log || std::ranges::any_of(log->walks, [&](const BalanceWalkLog& walk) { return walk.kvHead == kvHead; }))
         return {};
     if (log->stream) return "nothing was balanced: no tree has a whole batch";
-    return std::ssize(result.selection.heads[static_cast<std::size_t>(kvHead)].kept) < result.visible
+    return std::ssize(result.selection.heads[kvHead].kept) < result.visible
                ? "nothing was balanced: sinks and recent tokens fill the budget"
                : "nothing was balanced: every token is kept";
 }

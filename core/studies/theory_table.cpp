@@ -45,8 +45,8 @@ Measured overGroup(const MeasureValues& values, const std::vector<std::int32_t>&
                 !std::isnan(x))
                 all.push_back(static_cast<double>(x));
     if (all.empty()) return {};
-    const auto above = std::count_if(all.begin(), all.end(), [&](double x) { return x > bound; });
-    return {meanOfNumbers(all), *std::max_element(all.begin(), all.end()), std::ssize(all),
+    const auto above = std::ranges::count_if(all, [&](double x) { return x > bound; });
+    return {meanOfNumbers(all), *std::ranges::max_element(all), std::ssize(all),
             static_cast<double>(above) / static_cast<double>(all.size())};
 }
 
@@ -74,15 +74,14 @@ public:
             keydiff(part);
         else
             compactor(part);
-        std::stable_sort(m_rows.begin(), m_rows.end(),
-                         [](const TheoryRow& a, const TheoryRow& b) { return a.kvHead < b.kvHead; });
+        std::ranges::stable_sort(m_rows, {}, &TheoryRow::kvHead);
         return std::move(m_rows);
     }
 
 private:
     const ParameterValues& values() const { return m_result->request.policy.values; }
     int heads() const { return static_cast<int>(m_norms.size()); }
-    const TheoryNorms& norms(int head) const { return m_norms[static_cast<std::size_t>(head)]; }
+    const TheoryNorms& norms(int head) const { return m_norms[head]; }
     const std::vector<std::int32_t>& gqaGroupOf() const {
         return m_result->request.capture->info().layerInfo(m_result->request.layer).gqaGroupOf;
     }
@@ -91,10 +90,9 @@ private:
     double setByHand(const char* id) const { return parameter(id) < 0 ? kNaN : parameter(id); }
     /// Rows that the policy drew, one drawn twice counted twice; the tokens kept where it draws none.
     double rowsTaken(int head) const {
-        const auto h = static_cast<std::size_t>(head);
         const auto log = std::dynamic_pointer_cast<const LeverageLog>(m_result->log);
-        return static_cast<double>(log && !log->draws.empty() ? log->draws[h].size()
-                                                              : m_result->selection.heads[h].kept.size());
+        return static_cast<double>(log && !log->draws.empty() ? log->draws[head].size()
+                                                              : m_result->selection.heads[head].kept.size());
     }
 
     TheoryTargets targets() const { return {.epsilon = m_asked.epsilon, .delta = m_asked.delta}; }
@@ -203,7 +201,7 @@ private:
         const auto log = std::dynamic_pointer_cast<const SubgenLog>(m_result->log);
         for (int head = 0; log && head < heads(); ++head) {
             TheoryTargets wanted = targets();
-            wanted.clusterDiameter = log->heads[static_cast<std::size_t>(head)].delta;
+            wanted.clusterDiameter = log->heads[head].delta;
             wanted.clusterSlots = parameter("cluster_slots");
             wanted.reservoir = parameter("value_slots");
             addDemands(head, wanted, "SubGen");
@@ -231,11 +229,10 @@ private:
             TheoryTargets wanted = targets();
             if (sketched) wanted.sketch = std::min(parameter("sketch_size"), static_cast<double>(norms(head).keyDim));
             addDemands(head, wanted, "Compactor");
-            const auto h = static_cast<std::size_t>(head);
             if (!drawn->distortion.empty()) {
                 TheoryRow& row = addBound(head, "Compactor Thm 1", "distortion of drawn rows",
                                           "‖(KᵀK)^-½ K̂ᵀK̂ (KᵀK)^-½ − I‖₂ ≤ ε, as many draws as tokens are kept",
-                                          m_asked.epsilon, {drawn->distortion[h], drawn->distortion[h]});
+                                          m_asked.epsilon, {drawn->distortion[head], drawn->distortion[head]});
                 row.overEpsilon = theoryEpsilons();
                 row.mayFail = m_asked.delta;
                 row.caveat = "one draw; the theorem speaks of at least the sampled rows k that it asks for";

@@ -1,8 +1,8 @@
 // Speed of the run layer at the size of the requirements: n = 32,768, 8 KV heads, 32 query heads, d = 128. A budget
 // drag is what a slider does while it moves: everything but the choice comes from the cache.
-#include "core/capture/memory_capture.h"
 #include "core/engine/engine.h"
 #include "core/run/run.h"
+#include "tests/support/random_capture.h"
 
 #include <benchmark/benchmark.h>
 

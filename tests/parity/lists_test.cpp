@@ -2,13 +2,13 @@
 // on the sample captures and on random heads. The margins say how close the closest decisions were.
 #include "core/base/error.h"
 #include "core/capture/capture.h"
-#include "core/capture/memory_capture.h"
 #include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
 #include "core/policies/policy.h"
 #include "core/run/run.h"
 #include "gpu/engine_factory.h"
 #include "tests/parity/torch_offer.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 

@@ -1,11 +1,11 @@
 // A device that runs out of memory, is lost or lacks a primitive, played by the CPU engine: results stay right,
 // nothing is uploaded twice without need, and the notice says what happened.
 #include "core/base/error.h"
-#include "core/capture/memory_capture.h"
 #include "core/run/run.h"
 #include "gpu/engine_factory.h"
 #include "tests/parity/fake_device.h"
 #include "tests/support/error_message.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 #include "tests/support/thread_state.h"
 

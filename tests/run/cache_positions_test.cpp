@@ -1,10 +1,10 @@
 // Positions re-assigned inside the cache (trap L6), against loops that start from the rows before rotation.
-#include "core/capture/memory_capture.h"
 #include "core/capture/rope.h"
 #include "core/engine/engine.h"
 #include "core/metrics/measure_values.h"
 #include "core/run/record_results.h"
 #include "tests/support/error_message.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>

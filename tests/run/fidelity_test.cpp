@@ -1,7 +1,7 @@
 // The measures against naive double loops, and the identities that they obey.
-#include "core/capture/memory_capture.h"
 #include "core/metrics/fidelity.h"
 #include "tests/run/naive_attention.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>

@@ -1,9 +1,9 @@
 // The runner: what is cached, what a policy may see, which queries evaluate, and that nothing depends on threads.
-#include "core/capture/memory_capture.h"
 #include "core/policies/policy.h"
 #include "core/run/run.h"
 #include "tests/run/counting_engine.h"
 #include "tests/support/error_message.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>

@@ -1,10 +1,10 @@
 #pragma once
 
-#include "core/capture/memory_capture.h"
 #include "core/metrics/measure_values.h"
 #include "core/run/run.h"
 #include "tests/run/naive_attention.h"
 #include "tests/support/naive/naive_engine.h"
+#include "tests/support/random_capture.h"
 
 #include <algorithm>
 #include <cmath>

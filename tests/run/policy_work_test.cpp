@@ -2,8 +2,8 @@
 // more of the same.
 #include <QtTest>
 
-#include "core/capture/memory_capture.h"
 #include "core/studies/policy_work.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <cmath>

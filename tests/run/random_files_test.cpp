@@ -1,10 +1,10 @@
 // Random numbers written down and replayed: of every policy that draws, also from slots far beyond the others.
 #include "core/capture/h5.h"
-#include "core/capture/memory_capture.h"
 #include "core/engine/engine.h"
 #include "core/run/random_files.h"
 #include "core/run/run.h"
 #include "tests/support/error_message.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>

@@ -1,9 +1,9 @@
 // A list out of results, and a list in the place of a policy: the same kept tokens, the same measures.
-#include "core/capture/memory_capture.h"
 #include "core/engine/engine.h"
 #include "core/policies/policy.h"
 #include "core/run/record_results.h"
 #include "tests/support/error_message.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "core/capture/memory_capture.h"
 #include "core/studies/reproduction.h"
+#include "tests/support/random_capture.h"
 
 #include <algorithm>
 #include <cmath>

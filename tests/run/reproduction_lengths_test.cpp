@@ -1,7 +1,7 @@
 // Rows that need the lengths of prompts alone (KeyDiff Tables 7, 8, Fig. 18), against counting by hand.
 #include "core/base/error.h"
-#include "core/capture/memory_capture.h"
 #include "core/studies/reproduction.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>

@@ -2,6 +2,7 @@
 #include "core/base/error.h"
 #include "tests/run/reproduction_fixture.h"
 #include "tests/support/error_message.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>

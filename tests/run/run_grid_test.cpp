@@ -1,9 +1,9 @@
 // The executor under sweeps, curves and maps: which points run, in which order, and what becomes of failures.
-#include "core/capture/memory_capture.h"
 #include "core/engine/engine.h"
 #include "core/metrics/fidelity.h"
 #include "core/run/head_means.h"
 #include "core/run/run_grid.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>

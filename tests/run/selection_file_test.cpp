@@ -2,9 +2,9 @@
 // write leaves nothing.
 #include "core/base/atomic_file.h"
 #include "core/capture/h5_writer.h"
-#include "core/capture/memory_capture.h"
 #include "core/lists/selection_file.h"
 #include "tests/support/error_message.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QDir>

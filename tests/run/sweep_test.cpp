@@ -1,9 +1,9 @@
 // The sweep: which rows come, in which order, what they hold, and what is refused before anything runs.
 #include "core/base/error.h"
-#include "core/capture/memory_capture.h"
 #include "core/studies/sweep.h"
 #include "tests/run/counting_engine.h"
 #include "tests/support/error_message.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>

@@ -1,7 +1,7 @@
 // What the table of theorems says about KeyDiff and Compactor, against plain loops over queries and keys.
-#include "core/capture/memory_capture.h"
 #include "core/studies/theory_table.h"
 #include "tests/support/naive/naive_engine.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>

@@ -1,8 +1,8 @@
 // Why kept, why evicted: rank, margin and flip budget against what select really does at every budget.
-#include "core/capture/memory_capture.h"
 #include "core/engine/engine.h"
 #include "core/run/run.h"
 #include "core/run/token_decision.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>

@@ -3,6 +3,7 @@
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
 #include "core/engine/forwarding_engine.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"

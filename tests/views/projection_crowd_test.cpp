@@ -1,6 +1,7 @@
 // Crowds of the key projection: counts in cells against a naive count, when a density stands in for rings, what it
 // says, and the plane's Voronoi cells against a look at every site.
 #include "app/text/qt_text_service.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"

@@ -2,6 +2,7 @@
 // numbers against the results themselves, their words, their layout at every size.
 #include "app/text/qt_text_service.h"
 #include "tests/support/error_message.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"

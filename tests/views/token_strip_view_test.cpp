@@ -1,6 +1,7 @@
 // The token strip: every token stands once and in order, bars mean kept, the cut is marked, long prompts scroll.
 #include "app/export/scene_export.h"
 #include "app/text/qt_text_service.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"

@@ -4,6 +4,7 @@
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "tests/support/thread_state.h"

@@ -19,7 +19,7 @@ struct MapNeighbourhood {
                  seen = 0; ///< of the cell among the keys that its query sees, largest first, from 1; 0: masked
 
     float at(std::int64_t row, std::int64_t ofKey) const {
-        return cells.data[static_cast<std::size_t>((row - rowBegin) * cells.shape[1] + ofKey - keyBegin)];
+        return cells.data[(row - rowBegin) * cells.shape[1] + ofKey - keyBegin];
     }
     float value() const { return at(query, key); }
 };

@@ -70,7 +70,7 @@ ParameterTable makeOptions() {
 /// One of the options that choose a map: "non-causal".
 std::string named(const ParameterValues& options, const char* option) {
     std::string words = options.choice(option);
-    std::replace(words.begin(), words.end(), '_', '-');
+    std::ranges::replace(words, '_', '-');
     return words;
 }
 
@@ -136,7 +136,7 @@ MapLayout arranged(const SceneBuilder& builder, const ViewInput& input, const Pa
 
 /// How many columns of pixels it takes to hold half of the weight, largest first.
 std::size_t columnsForHalf(std::vector<float> sums) {
-    std::sort(sums.begin(), sums.end(), std::greater<>());
+    std::ranges::sort(sums, std::greater<>());
     const double half = std::accumulate(sums.begin(), sums.end(), 0.0) / 2;
     double sum = 0;
     std::size_t count = 0;
@@ -216,8 +216,7 @@ public:
                                    named(options, "map"), formatShort(std::max(0.0, static_cast<double>(high))),
                                    named(options, "minus"), formatShort(std::max(0.0, -static_cast<double>(low))),
                                    sampled);
-            return fmt::format("Cells shown range from {} to {}{}", formatShort(static_cast<double>(low)),
-                               formatShort(static_cast<double>(high)), sampled);
+            return fmt::format("Cells shown range from {} to {}{}", formatShort(low), formatShort(high), sampled);
         }
         const std::vector<float>& sums = data->columnSums.data;
         const double total = std::accumulate(sums.begin(), sums.end(), 0.0);

@@ -61,9 +61,8 @@ std::vector<float> topsOfRows(const HostTensor& cells) {
 
 std::vector<float> sortedCells(const HostTensor& cells) {
     std::vector<float> sorted;
-    std::copy_if(cells.data.begin(), cells.data.end(), std::back_inserter(sorted),
-                 [](float c) { return !std::isnan(c); });
-    std::sort(sorted.begin(), sorted.end());
+    std::ranges::copy_if(cells.data, std::back_inserter(sorted), [](float c) { return !std::isnan(c); });
+    std::ranges::sort(sorted);
     return sorted;
 }
 
@@ -148,11 +147,11 @@ double MapScale::level(float value, std::int64_t row) const {
     switch (m_look) {
     case Look::Logarithmic: return number > 0 ? std::log10(number) : -std::numeric_limits<double>::infinity();
     case Look::Row: {
-        const auto top = static_cast<double>(m_rowTops[static_cast<std::size_t>(row)]);
+        const auto top = static_cast<double>(m_rowTops[row]);
         return top > 0 ? number / top : 0;
     }
     case Look::Rank: {
-        const auto below = std::lower_bound(m_sorted.begin(), m_sorted.end(), value) - m_sorted.begin();
+        const auto below = std::ranges::lower_bound(m_sorted, value) - m_sorted.begin();
         return m_sorted.size() > 1 ? static_cast<double>(below) / static_cast<double>(m_sorted.size() - 1) : 1;
     }
     case Look::SignedRoot: return levelOfValue(number);
@@ -169,7 +168,7 @@ void MapScale::visitLevels(const VisitLevels& visit) const {
     for (std::int64_t row = 0; row < height; ++row) {
         std::size_t count = 0;
         for (std::int64_t i = row * width; i < (row + 1) * width; ++i)
-            if (!std::isnan(m_data.cells.data[static_cast<std::size_t>(i)])) levels[count++] = levelOfCell(row, i);
+            if (!std::isnan(m_data.cells.data[i])) levels[count++] = levelOfCell(row, i);
         visit(std::span(levels).first(count));
     }
 }

@@ -32,9 +32,8 @@ private:
     MapScale(const AttentionMapData& data, const ParameterValues& options, Look look);
     double level(float value, std::int64_t row) const;
     double levelOfCell(std::int64_t row, std::int64_t index) const {
-        const auto i = static_cast<std::size_t>(index);
-        return m_look == Look::Logarithmic && !m_data.logs.data.empty() ? static_cast<double>(m_data.logs.data[i])
-                                                                        : level(m_data.cells.data[i], row);
+        return m_look == Look::Logarithmic && !m_data.logs.data.empty() ? static_cast<double>(m_data.logs.data[index])
+                                                                        : level(m_data.cells.data[index], row);
     }
     void visitLevels(const VisitLevels& visit) const override;
 

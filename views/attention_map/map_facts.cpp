@@ -76,7 +76,7 @@ std::string rankInRow(const ViewInput& input, const AttentionMapData& data, cons
 
 /// "evicted, score rank 612 from 0".
 std::string decisionText(const ViewInput& input, const PaneData& pane, TokenIndex key) {
-    const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(key)];
+    const TokenState state = tokenStates(input, pane)[key];
     const char* words[] = {"kept", "kept, protected", "evicted", "after the cut"};
     std::string text = words[static_cast<int>(state)];
     if (state == TokenState::AfterCut) return text;
@@ -145,7 +145,7 @@ ViewTable mapTable(std::shared_ptr<const AttentionMapData> data) {
             return text({query, query, key, key}, around.at(query, key));
         }
         const std::int64_t pixel = index - magnified, width = data->cells.shape[1];
-        return text(pixelOf(*data, pixel % width, pixel / width), data->cells.data[static_cast<std::size_t>(pixel)]);
+        return text(pixelOf(*data, pixel % width, pixel / width), data->cells.data[pixel]);
     });
 }
 

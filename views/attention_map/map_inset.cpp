@@ -68,7 +68,7 @@ bool isMasked(const MapLayout& layout, const AttentionMapData& data, const Box& 
         cells(frame.yAt(box.y), frame.yAt(box.bottom()), data.rowBegin, data.rowEnd, data.cells.shape[0]);
     for (std::int64_t y = top; y < bottom; ++y)
         for (std::int64_t x = left; x < right; ++x)
-            if (!std::isnan(data.cells.data[static_cast<std::size_t>(y * data.cells.shape[1] + x)])) return false;
+            if (!std::isnan(data.cells.data[y * data.cells.shape[1] + x])) return false;
     return true;
 }
 
@@ -95,7 +95,7 @@ Inset overMasked(const MapLayout& layout, const AttentionMapData& data, const Mo
                          share * plot.height - 6};
         if (const Inset inset = fitted({corner, true}, *data.locked, mode); inset.cell > 0) fitting.push_back(inset);
     }
-    std::stable_sort(fitting.begin(), fitting.end(), [](const Inset& a, const Inset& b) { return a.cell > b.cell; });
+    std::ranges::stable_sort(fitting, std::greater<>(), &Inset::cell);
     for (const Inset& inset : fitting)
         if (isMasked(layout, data, inset.ground)) return inset;
     return {};
@@ -104,7 +104,7 @@ Inset overMasked(const MapLayout& layout, const AttentionMapData& data, const Mo
 /// The corner of the plot that is farthest from the locked cell.
 Room farthestCorner(const MapLayout& layout, const MapNeighbourhood& around) {
     const Box& plot = layout.frame.plot;
-    const Point cell = layout.frame.toPixels(static_cast<double>(around.key), static_cast<double>(around.query));
+    const Point cell = layout.frame.toPixels(around.key, around.query);
     const double width = 0.48 * plot.width, height = 0.48 * plot.height;
     const bool isLeft = cell.x < plot.x + plot.width / 2, isAbove = cell.y < plot.y + plot.height / 2;
     return {{isLeft ? plot.right() - width - 3 : plot.x + 3, isAbove ? plot.bottom() - height - 3 : plot.y + 3, width,
@@ -169,8 +169,7 @@ void drawCells(SceneBuilder& builder, const Inset& inset, const AttentionMapData
             if (const float cell = around.at(around.rowBegin + y, around.keyBegin + x); !std::isnan(cell))
                 builder.label({inset.grid.x + inset.cell * (static_cast<double>(x) + 0.5),
                                inset.grid.y + inset.cell * (static_cast<double>(y) + 0.5)},
-                              shortNumber(cell), number, textOn(colours[static_cast<std::size_t>(y * columns + x)]),
-                              HorizontalAlign::Centre);
+                              shortNumber(cell), number, textOn(colours[y * columns + x]), HorizontalAlign::Centre);
     builder.rectangle(inset.grid, kTransparent, {theme.axis, 1, {}}, 0, kGrid);
     const Box own{inset.grid.x + inset.cell * static_cast<double>(around.key - around.keyBegin),
                   inset.grid.y + inset.cell * static_cast<double>(around.query - around.rowBegin), inset.cell,
@@ -216,7 +215,7 @@ std::vector<std::string> headingsOf(const ViewInput& input, const AttentionMapDa
     std::string kept;
     for (const PaneData& pane : input.panes)
         if (pane.result) {
-            const TokenState state = tokenStates(input, pane)[static_cast<std::size_t>(around.key)];
+            const TokenState state = tokenStates(input, pane)[around.key];
             kept += fmt::format("{}{} {}", kept.empty() ? "key: " : " · ", pane.letter, stateName(state));
         }
     if (!kept.empty()) headings.push_back(kept);
@@ -225,9 +224,8 @@ std::vector<std::string> headingsOf(const ViewInput& input, const AttentionMapDa
 
 /// The neighbourhood on the map, and a cross-hair that stops at it.
 void drawFrame(SceneBuilder& builder, const PlotFrame& frame, const MapNeighbourhood& around, const Theme& theme) {
-    const Point from = frame.toPixels(static_cast<double>(around.keyBegin), static_cast<double>(around.rowBegin));
-    const Point to = frame.toPixels(static_cast<double>(around.keyBegin + around.cells.shape[1]),
-                                    static_cast<double>(around.rowBegin + around.cells.shape[0]));
+    const Point from = frame.toPixels(around.keyBegin, around.rowBegin);
+    const Point to = frame.toPixels(around.keyBegin + around.cells.shape[1], around.rowBegin + around.cells.shape[0]);
     const Point at = frame.toPixels(static_cast<double>(around.key) + 0.5, static_cast<double>(around.query) + 0.5);
     constexpr double least = 9; // of a frame that can be seen
     const double width = std::max(least, to.x - from.x), height = std::max(least, to.y - from.y);
@@ -256,7 +254,7 @@ SettingChange lockOf(const std::optional<MapCell>& cell) {
     return {.options = {{"cell", cell ? cell->text() : "none"}}, .step = cell ? "Lock cell" : "Release cell"};
 }
 
-std::string cellText(float value) { return std::isnan(value) ? "masked" : formatShort(static_cast<double>(value)); }
+std::string cellText(float value) { return std::isnan(value) ? "masked" : formatShort(value); }
 
 double widthForInset(const MapLayout& layout, const AttentionMapData& data, const ViewInput& input,
                      const Viewport& viewport) {

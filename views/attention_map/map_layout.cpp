@@ -89,8 +89,8 @@ MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, cons
 }
 
 MapImage mapImageOf(const MapLayout& layout, const AttentionMapData& data, double pixelScale) {
-    const Point from = layout.frame.toPixels(static_cast<double>(data.keyBegin), static_cast<double>(data.rowBegin));
-    const Point to = layout.frame.toPixels(static_cast<double>(data.keyEnd), static_cast<double>(data.rowEnd));
+    const Point from = layout.frame.toPixels(data.keyBegin, data.rowBegin);
+    const Point to = layout.frame.toPixels(data.keyEnd, data.rowEnd);
     MapImage image{{from.x, from.y, to.x - from.x, to.y - from.y}};
     // Image pixels that equal screen pixels must be aligned with them, or some would not be visible.
     const auto fit = [&](double& begin, double& length, std::int64_t cells) {

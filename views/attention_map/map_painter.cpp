@@ -28,7 +28,7 @@ CellPlace pooled(const AttentionMapData& data, std::int64_t top, std::int64_t bo
     float best = 0;
     for (std::int64_t y = top; y < bottom; ++y)
         for (std::int64_t x = left; x < right; ++x) {
-            const float cell = data.cells.data[static_cast<std::size_t>(y * data.cells.shape[1] + x)];
+            const float cell = data.cells.data[y * data.cells.shape[1] + x];
             const bool larger = place.row < 0 || (data.isDifference ? std::abs(cell) > std::abs(best) : cell > best);
             if (std::isnan(cell) || !larger) continue;
             place = {y, x};
@@ -112,7 +112,7 @@ void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vect
     auto pixels = std::make_shared<std::vector<std::uint8_t>>();
     for (int y = 0; y < height; ++y)
         for (int x = 0; x < width; ++x) {
-            const double share = identity.railHas(along ? y : x) ? shares[static_cast<std::size_t>(along ? x : y)] : 0;
+            const double share = identity.railHas(along ? y : x) ? shares[along ? x : y] : 0;
             const Colour c =
                 share > 0 ? blend(withAlpha(identity.colour(), 0.2 + 0.8 * share), theme.sunken) : theme.sunken;
             pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
@@ -162,7 +162,7 @@ void drawMarginal(SceneBuilder& builder, const MapLayout& layout, const Attentio
     const Box& box = layout.marginal;
     if (box.height <= 0 || data.columnSums.empty()) return;
     const std::vector<float>& sums = data.columnSums.data;
-    const float highest = *std::max_element(sums.begin(), sums.end());
+    const float highest = *std::ranges::max_element(sums);
     std::vector<Point> points;
     for (std::size_t i = 0; i < sums.size() && highest > 0; ++i) {
         const double key = static_cast<double>(data.keyBegin) + (static_cast<double>(i) + 0.5) *

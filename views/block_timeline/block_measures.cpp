@@ -56,8 +56,7 @@ Scene drawAnchorDrift(const BlockTimelineData& data, const ViewInput& input, con
     drawAcross(builder, chart.frame, 1, {theme.text2, 1, {5, 3}});
     std::vector<Point> line;
     for (const auto& step : data.drift)
-        if (!input.cursor || step.end <= *input.cursor)
-            line.push_back(chart.frame.toPixels(static_cast<double>(step.end), step.cosine));
+        if (!input.cursor || step.end <= *input.cursor) line.push_back(chart.frame.toPixels(step.end, step.cosine));
     if (line.size() > 1) builder.polyline(line, {colour, 1.6, {}});
     if (input.cursor) drawStepCursor(builder, chart.frame, theme, *input.cursor);
     builder.points(marksOf(std::move(line), pane, viewport, "drift"));
@@ -89,7 +88,7 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
             drawAcross(builder, chart.frame, size.error, {theme.text2, 1, {5, 3}});
             continue;
         }
-        line.push_back(chart.frame.toPixels(static_cast<double>(size.block), size.error));
+        line.push_back(chart.frame.toPixels(size.block, size.error));
         // Powers of two, which the axis does not name.
         builder.text({line.back().x, line.back().y - 7}, formatCount(size.block), {FontFace::Monospace, 10},
                      theme.text2, HorizontalAlign::Centre);
@@ -101,8 +100,7 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
 
 std::string driftFinding(const BlockTimelineData& data, const PaneData& pane) {
     if (data.drift.empty()) return "No step has an anchor yet";
-    const auto worst = std::min_element(data.drift.begin(), data.drift.end(),
-                                        [](const auto& a, const auto& b) { return a.cosine < b.cosine; });
+    const auto worst = std::ranges::min_element(data.drift, {}, &BlockTimelineData::Drift::cosine);
     return fmt::format("{}: the mean key of cache and block leaves that of all keys down to a cosine of {} (after {} "
                        "tokens); it is {} at the last of {} steps, where "
                        "its length is {} times theirs",

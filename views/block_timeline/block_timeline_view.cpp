@@ -60,8 +60,7 @@ std::vector<Life> livesOf(const ViewInput& input, const RunResult& result) {
     for (std::size_t i = 0; i < lives.size(); ++i)
         lives[i] = {static_cast<TokenIndex>(i), static_cast<TokenIndex>(result.visible), false};
     for (const BlockStep& step : result.steps)
-        for (const TokenIndex token : step.evicted[static_cast<std::size_t>(input.kvHead.value)])
-            lives[static_cast<std::size_t>(token)] = {token, step.end, true};
+        for (const TokenIndex token : step.evicted[input.kvHead.value]) lives[token] = {token, step.end, true};
     return lives;
 }
 
@@ -112,7 +111,7 @@ void drawFocus(SceneBuilder& builder, const ViewInput& input, const std::vector<
     const auto mark = [&](TokenIndex token, double width, bool before) {
         if (token < 0 || std::cmp_greater_equal(token, lives.size())) return;
         const double y = static_cast<double>(token) + 0.5;
-        Point from = frame.toPixels(token, y), to = frame.toPixels(lives[static_cast<std::size_t>(token)].left, y);
+        Point from = frame.toPixels(token, y), to = frame.toPixels(lives[token].left, y);
         if (before && from.x - kGap - kDash >= frame.plot.x) {
             to.x = from.x - kGap;
             from.x = to.x - kDash;
@@ -160,19 +159,17 @@ ViewTable measuresTable(const BlockTimelineData& data, bool drift) {
 }
 
 const std::vector<TokenIndex>& evictedIn(const BlockStep& step, const ViewInput& input) {
-    return step.evicted[static_cast<std::size_t>(input.kvHead.value)];
+    return step.evicted[input.kvHead.value];
 }
 
 std::int64_t common(const std::vector<TokenIndex>& ascending, const std::vector<TokenIndex>& tokens) {
-    return std::count_if(tokens.begin(), tokens.end(),
-                         [&](TokenIndex t) { return std::binary_search(ascending.begin(), ascending.end(), t); });
+    return std::ranges::count_if(tokens, [&](TokenIndex t) { return std::ranges::binary_search(ascending, t); });
 }
 
 /// " Needle: 14 of 16 are still there." about the selected tokens that were read.
 std::string aboutSelection(const ViewInput& input, const RunResult& result, std::size_t events) {
     const TokenIndex read = result.steps[events - 1].end;
-    std::int64_t seen =
-        std::count_if(input.focus.selected.begin(), input.focus.selected.end(), [&](TokenIndex t) { return t < read; });
+    std::int64_t seen = std::ranges::count_if(input.focus.selected, [&](TokenIndex t) { return t < read; });
     if (seen == 0) return {};
     std::int64_t lost = 0;
     for (std::size_t i = 0; i < events; ++i) lost += common(evictedIn(result.steps[i], input), input.focus.selected);
@@ -184,7 +181,7 @@ std::string aboutSelection(const ViewInput& input, const RunResult& result, std:
 /// First token of the block that ends with a step.
 TokenIndex blockBegin(const RunResult& result, const BlockStep& step) {
     const auto ends = blockEnds(result.request.policy.values, result.visible, result.requested);
-    const auto own = std::lower_bound(ends.begin(), ends.end(), step.end);
+    const auto own = std::ranges::lower_bound(ends, step.end);
     return own == ends.begin() ? 0 : *(own - 1);
 }
 
@@ -211,7 +208,7 @@ std::string blockCaption(const ViewInput& input, const PaneData& pane) {
     const TokenIndex begin = blockBegin(result, step);
     const auto& evicted = evictedIn(step, input);
     const auto leaving = std::ssize(evicted);
-    const auto own = std::count_if(evicted.begin(), evicted.end(), [&](TokenIndex t) { return t >= begin; });
+    const auto own = std::ranges::count_if(evicted, [&](TokenIndex t) { return t >= begin; });
     return fmt::format("Tokens {} to {} enter, the cache holds {}. It goes back to {}: {} leave, {} of them came in "
                        "with this block.{}",
                        formatCount(begin), formatCount(step.end - 1), formatCount(step.cached),
@@ -259,10 +256,10 @@ public:
         const RunResult& result = *activePane(input)->result;
         std::int64_t atOnce = 0, evicted = 0;
         for (const BlockStep& step : result.steps) {
-            const auto& tokens = step.evicted[static_cast<std::size_t>(input.kvHead.value)];
+            const auto& tokens = step.evicted[input.kvHead.value];
             const TokenIndex begin = blockBegin(result, step);
             evicted += std::ssize(tokens);
-            atOnce += std::count_if(tokens.begin(), tokens.end(), [&](TokenIndex t) { return t >= begin; });
+            atOnce += std::ranges::count_if(tokens, [&](TokenIndex t) { return t >= begin; });
         }
         return fmt::format("{} evictions in {} steps; {} of {} evicted tokens left with the block that they came in",
                            formatCount(evicted), result.steps.size(), formatCount(atOnce), formatCount(evicted));
@@ -308,7 +305,7 @@ public:
         const auto data = dataAs<BlockTimelineData>(input);
         PointFacts facts;
         if (picture == "drift" && std::cmp_less(pick.index, data->drift.size())) {
-            const auto& step = data->drift[static_cast<std::size_t>(pick.index)];
+            const auto& step = data->drift[pick.index];
             facts.rows = {{"tokens read", formatCount(step.end)},
                           {"cosine of the means", formatFixed(step.cosine, 4)},
                           {"ratio of their lengths", formatFixed(step.ratio, 3)}};

@@ -38,8 +38,8 @@ const TextStyle kTauStyle{FontFace::Interface, 11, FontWeight::SemiBold};
 bool coversAPoint(const Box& box, const PlotFrame& frame, const CalibrationViewData& data) {
     constexpr double kMark = 4;
     const Box around = box.grown(kMark);
-    return std::any_of(data.series.begin(), data.series.end(), [&](const CalibrationSeries& series) {
-        return std::any_of(series.triples.begin(), series.triples.end(), [&](const CalibrationTriple& triple) {
+    return std::ranges::any_of(data.series, [&](const CalibrationSeries& series) {
+        return std::ranges::any_of(series.triples, [&](const CalibrationTriple& triple) {
             return around.contains(frame.toPixels(triple.retention, triple.quality));
         });
     });

@@ -37,9 +37,7 @@ struct CalibrationViewData : ViewData {
     std::vector<CalibrationFailure> failures;
     double weight = 1; ///< w of the fits
 
-    bool anyProxy() const {
-        return std::any_of(series.begin(), series.end(), [](const CalibrationSeries& one) { return one.proxy; });
-    }
+    bool anyProxy() const { return std::ranges::any_of(series, &CalibrationSeries::proxy); }
 };
 
 } // namespace kvscope

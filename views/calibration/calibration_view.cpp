@@ -42,8 +42,7 @@ ParameterTable makeOptions() {
 
 /// The longest title that is no longer than the axis; none where even one word is.
 std::string qualityTitle(const CalibrationViewData& data, double height, const TextService& text) {
-    const bool all =
-        std::all_of(data.series.begin(), data.series.end(), [](const CalibrationSeries& s) { return s.proxy; });
+    const bool all = std::ranges::all_of(data.series, &CalibrationSeries::proxy);
     const std::vector<std::string> titles =
         all ? std::vector<std::string>{"Proxy quality: 1 − relative output error", "Proxy quality: 1 − error",
                                        "Proxy quality"}
@@ -81,7 +80,7 @@ std::vector<std::size_t> ownSeries(const CalibrationViewData& data, const Parame
     std::vector<std::size_t> own;
     for (std::size_t i = 0; i < data.series.size(); ++i)
         if (data.series[i].own) own.push_back(i);
-    std::stable_sort(own.begin(), own.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(own, [&](std::size_t a, std::size_t b) {
         return neededBy(data.series[a], options).retention > neededBy(data.series[b], options).retention;
     });
     return own;
@@ -215,7 +214,7 @@ public:
                       {"context", series.context},
                       {"points", kindOf(series)}};
         if (isPoint) {
-            const CalibrationTriple& triple = series.triples[static_cast<std::size_t>(pick.index % kPointsPerSeries)];
+            const CalibrationTriple& triple = series.triples[pick.index % kPointsPerSeries];
             facts.rows.insert(facts.rows.end(),
                               {{"retention", formatFixed(triple.retention, 3)},
                                {"quality", formatFixed(triple.quality, 3)},

@@ -40,7 +40,7 @@ PlotFrame ClusteringPainter::delta(const Box& area) {
         for (std::size_t p = 0; p < curve.radius.size(); ++p)
             if (curve.clusters[p] > 0)
                 line.push_back(plot.frame.toPixels(relative ? curve.radius[p] : curve.radius[p] * curve.median,
-                                                   static_cast<double>(curve.clusters[p])));
+                                                   curve.clusters[p]));
         if (line.size() > 1) m_builder.polyline(line, strokeOf(i, m_colour, m_theme));
         m_builder.marks(curve.source, std::move(line), Marker::TriangleDown, 2.6,
                         strokeOf(i, m_colour, m_theme).colour);
@@ -64,11 +64,10 @@ PlotFrame ClusteringPainter::cover(const Box& area) {
                        {low / 1.1, high * 1.1, AxisScale::Logarithmic, "Covering radius"});
     plot.open(m_builder, m_theme);
     const auto chosen = m_data.centres ? std::ssize(m_data.centres->order) : 0;
-    if (chosen > 0) drawUpright(m_builder, plot.frame, static_cast<double>(chosen), {m_theme.ink, 1, {5, 3}});
+    if (chosen > 0) drawUpright(m_builder, plot.frame, chosen, {m_theme.ink, 1, {5, 3}});
     std::vector<Point> line;
     for (std::size_t k = 0; k < m_data.coverRadius.size(); ++k)
-        if (m_data.coverRadius[k] > 0)
-            line.push_back(plot.frame.toPixels(static_cast<double>(k + 1), m_data.coverRadius[k]));
+        if (m_data.coverRadius[k] > 0) line.push_back(plot.frame.toPixels(k + 1, m_data.coverRadius[k]));
     if (line.size() > 1) m_builder.polyline(std::move(line), {m_colour, 1.8, {}});
     m_builder.popClip();
     if (chosen > 0)
@@ -90,10 +89,9 @@ PlotFrame ClusteringPainter::reservoir(const Box& area) {
     m_builder.pushClip(frame.plot);
     GatheredMarks members, held;
     for (TokenIndex token = 0; token < m_state.read; ++token)
-        members.add(frame.toPixels(token + 0.5, stream.cluster[static_cast<std::size_t>(token)]), token);
+        members.add(frame.toPixels(token + 0.5, stream.cluster[token]), token);
     for (std::size_t c = 0; c < m_state.clusters; ++c)
-        for (const TokenIndex token : m_state.clusterSlots[c])
-            held.add(frame.toPixels(token + 0.5, static_cast<double>(c)), token);
+        for (const TokenIndex token : m_state.clusterSlots[c]) held.add(frame.toPixels(token + 0.5, c), token);
     m_builder.points(members.as("members", PickId::Kind::Token, Marker::Circle, 1, withAlpha(m_theme.text3, 0.55), {}));
     m_builder.points(held.as("slots", PickId::Kind::Token, Marker::TriangleDown, 3, m_colour, {}));
     cursorLine(frame);
@@ -126,7 +124,7 @@ PlotFrame ClusteringPainter::sampling(const Box& area) {
     m_builder.pushClip(frame.plot);
     for (std::size_t b = 0; b < sampling.bins.size(); ++b) {
         const SamplingBin& bin = sampling.bins[b];
-        const Point top = frame.toPixels(static_cast<double>(b) + 0.12, static_cast<double>(bin.realised));
+        const Point top = frame.toPixels(static_cast<double>(b) + 0.12, bin.realised);
         const double right = frame.toPixels(static_cast<double>(b) + 0.88, 0).x, middle = (top.x + right) / 2;
         m_builder.rectangle({top.x, top.y, right - top.x, frame.plot.bottom() - top.y}, withAlpha(m_colour, 0.75), {},
                             0, {PickId::Kind::Cell, static_cast<std::int64_t>(b)});

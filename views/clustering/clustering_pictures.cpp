@@ -24,7 +24,7 @@ constexpr std::size_t kMostBars = 300;
 std::vector<std::size_t> largestFirst(const std::vector<std::int64_t>& numbers) {
     std::vector<std::size_t> order(numbers.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return numbers[a] > numbers[b]; });
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return numbers[a] > numbers[b]; });
     return order;
 }
 
@@ -68,7 +68,7 @@ std::vector<double> ClusteringPainter::ballRadii() const {
     if (m_options.choice("balls") == "head") return m_state.radii;
     std::vector<double> reach(m_state.clusters, 0);
     for (TokenIndex token = 0; token < m_state.read; ++token) {
-        const auto c = static_cast<std::size_t>(m_data.stream->cluster[static_cast<std::size_t>(token)]);
+        const auto c = static_cast<std::size_t>(m_data.stream->cluster[token]);
         const Point key = keyPlace(token), centre = keyPlace(m_data.stream->representatives[c]);
         reach[c] = std::max(reach[c], std::hypot(key.x - centre.x, key.y - centre.y));
     }
@@ -83,7 +83,7 @@ void ClusteringPainter::tint(const PlotFrame& frame) {
     if (m_data.stream)
         std::for_each_n(m_data.stream->representatives.begin(), m_state.clusters, add);
     else if (m_data.centres)
-        std::for_each(m_data.centres->order.begin(), m_data.centres->order.end(), add);
+        std::ranges::for_each(m_data.centres->order, add);
     m_builder.scene().items.push_back(voronoiTint(frame, sites));
 }
 
@@ -179,12 +179,11 @@ PlotFrame ClusteringPainter::births(const Box& area) {
     for (std::size_t c = 0; c < stream.representatives.size(); ++c) {
         std::vector<Point>& line = c < m_state.clusters ? past : future;
         const double at = stream.representatives[c];
-        if (line.empty())
-            line.push_back(plot.frame.toPixels(std::max<double>(at, m_state.read), static_cast<double>(c)));
-        line.push_back(plot.frame.toPixels(at, static_cast<double>(c)));
-        line.push_back(plot.frame.toPixels(at, static_cast<double>(c + 1)));
+        if (line.empty()) line.push_back(plot.frame.toPixels(std::max<double>(at, m_state.read), c));
+        line.push_back(plot.frame.toPixels(at, c));
+        line.push_back(plot.frame.toPixels(at, c + 1));
     }
-    past.push_back(plot.frame.toPixels(m_state.read, static_cast<double>(m_state.clusters)));
+    past.push_back(plot.frame.toPixels(m_state.read, m_state.clusters));
     if (!future.empty()) m_builder.polyline(future, {m_theme.border, 1.4, {}});
     m_builder.polyline(past, {m_colour, 1.8, {}});
     cursorLine(plot.frame);
@@ -196,7 +195,7 @@ PlotFrame ClusteringPainter::births(const Box& area) {
 
 PlotFrame ClusteringPainter::sizes(const Box& area) {
     std::vector<std::int64_t> counts = clusterSizes();
-    std::sort(counts.begin(), counts.end(), std::greater<>());
+    std::ranges::sort(counts, std::greater<>());
     const double most = counts.empty() ? 1 : static_cast<double>(counts.front()),
                  bars = std::max<double>(1, static_cast<double>(counts.size()));
     const SubPlot plot(
@@ -207,7 +206,7 @@ PlotFrame ClusteringPainter::sizes(const Box& area) {
     const std::size_t stride = counts.size() / kMostBars + 1;
     for (std::size_t i = 0; i < counts.size(); i += stride) {
         if (counts[i] < 1) continue;
-        const Point top = plot.frame.toPixels(static_cast<double>(i), static_cast<double>(counts[i]));
+        const Point top = plot.frame.toPixels(i, counts[i]);
         const double width = plot.frame.plot.width / bars * static_cast<double>(stride);
         m_builder.rectangle(
             {top.x, top.y, std::max(0.6, width - (width > 3 ? 1 : 0)), plot.frame.plot.bottom() - top.y}, m_colour);
@@ -217,9 +216,7 @@ PlotFrame ClusteringPainter::sizes(const Box& area) {
 
 PlotFrame ClusteringPainter::radii(const Box& area) {
     const SubgenLog::Head& stream = *m_data.stream;
-    const double most = m_state.counts.empty()
-                            ? 2
-                            : static_cast<double>(*std::max_element(m_state.counts.begin(), m_state.counts.end()));
+    const double most = m_state.counts.empty() ? 2 : static_cast<double>(*std::ranges::max_element(m_state.counts));
     const SubPlot plot(m_viewport, area,
                        {0.8, 1.4 * std::max(2.0, most), AxisScale::Logarithmic, "Tokens of the cluster"},
                        {0, std::max(1e-6, 1.1 * stream.delta), AxisScale::Linear, "Radius max ‖k − x‖"});
@@ -227,8 +224,7 @@ PlotFrame ClusteringPainter::radii(const Box& area) {
     drawAcross(m_builder, plot.frame, stream.delta, {m_theme.ink, 1, {5, 3}});
     GatheredMarks marks;
     for (std::size_t c = 0; c < m_state.clusters; ++c)
-        marks.add(plot.frame.toPixels(static_cast<double>(m_state.counts[c]), m_state.radii[c]),
-                  static_cast<std::int64_t>(c));
+        marks.add(plot.frame.toPixels(m_state.counts[c], m_state.radii[c]), static_cast<std::int64_t>(c));
     m_builder.points(marks.as("radii", PickId::Kind::Cell, Marker::Diamond, 3.4, kTransparent, {m_colour, 1.1, {}}));
     m_builder.popClip();
     note(plot.frame, "δ = " + formatShort(stream.delta), false);

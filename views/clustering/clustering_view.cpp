@@ -88,8 +88,7 @@ std::string deltaFinding(const ClusteringData& data) {
 std::string coverFinding(const ClusteringData& data) {
     if (data.coverRadius.empty()) return "No centre was chosen: recent tokens fill the budget";
     const double first = data.coverRadius.front();
-    const auto half =
-        std::find_if(data.coverRadius.begin(), data.coverRadius.end(), [&](double r) { return r <= first / 2; });
+    const auto half = std::ranges::find_if(data.coverRadius, [&](double r) { return r <= first / 2; });
     const std::string rest =
         half == data.coverRadius.end()
             ? fmt::format("even {} centres do not halve the radius", formatCount(std::ssize(data.coverRadius)))
@@ -117,12 +116,11 @@ std::string streamFinding(const SubgenLog::Head& stream, const StreamState& stat
                 ++slots;
             }
         for (TokenIndex token = 0; token < state.read && state.mu > 0; ++token)
-            ideal +=
-                stream.valueProbability[static_cast<std::size_t>(token)] * stream.mu / state.mu * (state.read - token);
+            ideal += stream.valueProbability[token] * stream.mu / state.mu * (state.read - token);
         return fmt::format("Value slots hold tokens {} back on average, ideal sampling {}",
                            slots > 0 ? formatShort(held / static_cast<double>(slots)) : "0", formatShort(ideal));
     }
-    const auto single = std::count(state.counts.begin(), state.counts.end(), 1);
+    const auto single = std::ranges::count(state.counts, 1);
     const double exponent = growthExponent(stream);
     return fmt::format(
         "{} clusters for {} tokens at δ = {}, {} of them of one token{}",
@@ -153,13 +151,12 @@ PointFacts clusterFacts(const ViewInput& input, const ClusteringData& data, std:
             {"radius", fmt::format("{} of δ = {}", formatShort(state.radii[c]), formatShort(data.stream->delta))},
             {"slots (age)", agesOf(state.clusterSlots[c], state.read)}};
     } else if (data.centres && index >= 0 && index < std::ssize(data.centres->order)) {
-        const auto i = static_cast<std::size_t>(index);
-        facts.token = data.centres->order[i];
+        facts.token = data.centres->order[index];
         facts.rows = {
             {"centre", fmt::format("{} of {}", formatCount(index + 1), formatCount(std::ssize(data.centres->order)))},
             {"token", quotedToken(input, facts.token)},
-            {"radius after it", formatShort(data.centres->radius[i])},
-            {"nearest keys", formatCount(data.centres->cellSize[i])}};
+            {"radius after it", formatShort(data.centres->radius[index])},
+            {"nearest keys", formatCount(data.centres->cellSize[index])}};
     }
     return facts;
 }
@@ -168,19 +165,18 @@ PointFacts tokenFacts(const ClusteringData& data, TokenIndex token) {
     PointFacts facts;
     facts.token = token;
     if (!data.stream || token < 0 || static_cast<std::size_t>(token) >= data.stream->cluster.size()) return facts;
-    const auto i = static_cast<std::size_t>(token);
-    const auto c = static_cast<std::size_t>(data.stream->cluster[i]);
+    const auto c = static_cast<std::size_t>(data.stream->cluster[token]);
     facts.rows = {{"cluster", formatCount(static_cast<std::int64_t>(c) + 1)},
-                  {"distance", fmt::format("{} of δ = {}", formatShort(data.stream->distances[i]),
+                  {"distance", fmt::format("{} of δ = {}", formatShort(data.stream->distances[token]),
                                            formatShort(data.stream->delta))},
-                  {"‖v‖²/μ", formatShort(data.stream->valueProbability[i])}};
+                  {"‖v‖²/μ", formatShort(data.stream->valueProbability[token])}};
     return facts;
 }
 
 PointFacts samplingFacts(const ClusteringData& data, const StreamState& state, std::int64_t index) {
     const Sampling sampling = samplingOf(*data.stream, state);
     if (index < 0 || index >= std::ssize(sampling.bins)) return {};
-    const SamplingBin& bin = sampling.bins[static_cast<std::size_t>(index)];
+    const SamplingBin& bin = sampling.bins[index];
     PointFacts facts;
     facts.rows = {
         {"tokens", formatCount(bin.tokens)},

@@ -21,14 +21,13 @@ constexpr double kLeastExpected = 5; // per bin, as chi-square requires
 
 /// The last token of an ascending list before `end`; -1 without any.
 TokenIndex lastBefore(const std::vector<TokenIndex>& accepted, TokenIndex end) {
-    const auto at = std::lower_bound(accepted.begin(), accepted.end(), end);
+    const auto at = std::ranges::lower_bound(accepted, end);
     return at == accepted.begin() ? -1 : *(at - 1);
 }
 
 std::int64_t slotsTaken(const std::vector<std::vector<TokenIndex>>& histories, TokenIndex token) {
-    return std::count_if(histories.begin(), histories.end(), [&](const auto& accepted) {
-        return std::binary_search(accepted.begin(), accepted.end(), token);
-    });
+    return std::ranges::count_if(histories,
+                                 [&](const auto& accepted) { return std::ranges::binary_search(accepted, token); });
 }
 
 } // namespace
@@ -37,9 +36,8 @@ StreamState streamState(const SubgenLog::Head& stream, std::optional<TokenIndex>
     StreamState state;
     const auto n = static_cast<TokenIndex>(stream.cluster.size());
     state.read = std::clamp<TokenIndex>(cursor.value_or(n), 0, n);
-    state.clusters = static_cast<std::size_t>(
-        std::lower_bound(stream.representatives.begin(), stream.representatives.end(), state.read) -
-        stream.representatives.begin());
+    state.clusters = static_cast<std::size_t>(std::ranges::lower_bound(stream.representatives, state.read) -
+                                              stream.representatives.begin());
     state.counts.assign(state.clusters, 0);
     state.radii.assign(state.clusters, 0);
     for (std::size_t token = 0; token < static_cast<std::size_t>(state.read); ++token) {
@@ -61,8 +59,7 @@ double growthExponent(const SubgenLog::Head& stream) {
     const std::size_t n = stream.cluster.size(), half = n / 2;
     if (n < 8) return std::numeric_limits<double>::quiet_NaN();
     const auto born = [&](std::size_t read) {
-        return static_cast<double>(std::lower_bound(stream.representatives.begin(), stream.representatives.end(),
-                                                    static_cast<TokenIndex>(read)) -
+        return static_cast<double>(std::ranges::lower_bound(stream.representatives, static_cast<TokenIndex>(read)) -
                                    stream.representatives.begin());
     };
     return std::log(born(n) / born(half)) / std::log(static_cast<double>(n) / static_cast<double>(half));
@@ -109,15 +106,14 @@ Sampling samplingOf(const SubgenLog::Head& stream, const StreamState& state) {
     std::vector<std::int64_t> held(static_cast<std::size_t>(state.read), 0);
     for (const TokenIndex token : state.valueSlots)
         if (token >= 0) {
-            ++held[static_cast<std::size_t>(token)];
+            ++held[token];
             ++sampling.drawn;
         }
     if (sampling.drawn == 0 || state.mu <= 0) return sampling;
     std::vector<std::size_t> order(held.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
-        return stream.valueProbability[a] < stream.valueProbability[b];
-    });
+    std::ranges::stable_sort(
+        order, [&](std::size_t a, std::size_t b) { return stream.valueProbability[a] < stream.valueProbability[b]; });
     const auto slots = static_cast<double>(sampling.drawn);
     const double share = std::max(1.0 / kMostBins, kLeastExpected / slots);
     SamplingBin bin;

@@ -39,7 +39,7 @@ int decimalsOf(double value, int most) {
 
 int lettersOf(const std::string& text) { // of UTF-8
     return static_cast<int>(
-        std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
 }
 
 /// The result of `write` with the most decimals that fit.

@@ -82,10 +82,9 @@ double ColourScale::valueAt(double place) const {
 std::vector<double> ColourScale::sortedLevels() const {
     std::vector<double> levels;
     visitLevels([&](std::span<const double> piece) {
-        std::copy_if(piece.begin(), piece.end(), std::back_inserter(levels),
-                     [](double level) { return level != kNoLevel; });
+        std::ranges::copy_if(piece, std::back_inserter(levels), [](double level) { return level != kNoLevel; });
     });
-    std::sort(levels.begin(), levels.end());
+    std::ranges::sort(levels);
     return levels;
 }
 
@@ -144,7 +143,7 @@ ColourColumnSpec ColourScale::column() const {
             ++counts[static_cast<std::size_t>(std::clamp((level - m_columnLow) * perLevel, 0.0, kBins - 1.0))];
         }
     });
-    std::copy(counts.begin(), counts.end(), spec.histogram.begin());
+    std::ranges::copy(counts, spec.histogram.begin());
     for (Tick& tick : spec.ticks) tick = {(tick.value - m_columnLow) / span, tickText(valueOfLevel(tick.value))};
     spec.low = (m_low - m_columnLow) / span;
     spec.high = (m_high - m_columnLow) / span;
@@ -160,7 +159,7 @@ ValueScale::ValueScale(std::vector<double> values, bool isSigned, std::string qu
       m_values(std::move(values)) {
     std::erase_if(m_values, [](double value) { return !std::isfinite(value); });
     if (!m_values.empty()) {
-        const auto [least, most] = std::minmax_element(m_values.begin(), m_values.end());
+        const auto [least, most] = std::ranges::minmax_element(m_values);
         double low = *least, high = *most;
         if (isSigned) {
             high = std::max({std::abs(low), std::abs(high), 1e-12});

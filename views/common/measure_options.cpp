@@ -20,8 +20,7 @@ std::vector<ParameterChoice> measureChoicesWith(const std::vector<ParameterChoic
     for (const std::string_view id : kFirst) choices.push_back(choiceOf(measureById(id)));
     choices.insert(choices.end(), own.begin(), own.end());
     for (const MeasureCard& card : allMeasures())
-        if (card.isPerHead() && std::find(kFirst.begin(), kFirst.end(), card.id) == kFirst.end())
-            choices.push_back(choiceOf(card));
+        if (card.isPerHead() && std::ranges::find(kFirst, card.id) == kFirst.end()) choices.push_back(choiceOf(card));
     return choices;
 }
 
@@ -29,8 +28,7 @@ std::vector<ParameterChoice> measureChoices() { return measureChoicesWith({}); }
 
 bool isHeadMeasure(std::string_view id) {
     const std::vector<MeasureCard>& all = allMeasures();
-    return std::any_of(all.begin(), all.end(),
-                       [&](const MeasureCard& card) { return card.id == id && card.isPerHead(); });
+    return std::ranges::any_of(all, [&](const MeasureCard& card) { return card.id == id && card.isPerHead(); });
 }
 
 std::vector<std::string> signedMeasures() {

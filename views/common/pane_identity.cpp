@@ -63,9 +63,8 @@ bool PaneIdentity::railHas(double fromEdge) const {
 }
 
 PaneIdentity identityOf(const ViewInput& input, char letter, std::string_view policyId, ThemeId theme) {
-    const auto earlier = std::count_if(input.panes.begin(), input.panes.end(), [&](const PaneData& pane) {
-        return pane.letter < letter && pane.policyId == policyId;
-    });
+    const auto earlier = std::ranges::count_if(
+        input.panes, [&](const PaneData& pane) { return pane.letter < letter && pane.policyId == policyId; });
     return {policyId, static_cast<int>(earlier), theme};
 }
 

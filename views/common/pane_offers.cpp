@@ -12,14 +12,14 @@ namespace {
 
 bool chooses(const PaneData& pane, const std::vector<PolicyFamily>& families) {
     const bool recorded = pane.result && pane.result->request.recorded;
-    return !recorded && std::find(families.begin(), families.end(), familyOf(pane.policyId)) != families.end();
+    return !recorded && std::ranges::find(families, familyOf(pane.policyId)) != families.end();
 }
 
 } // namespace
 
 PaneOffer offerToShow(const ViewInput& input, int pane) {
     return {.settingChange = {.pane = pane, .step = "Activate pane"},
-            .label = std::string("Show pane ") + input.panes[static_cast<std::size_t>(pane)].letter};
+            .label = std::string("Show pane ") + input.panes[pane].letter};
 }
 
 std::optional<PaneOffer> offerPolicy(const ViewInput& input, const std::vector<PolicyFamily>& families) {

@@ -54,13 +54,12 @@ PolicyStyle styleOf(std::uint32_t light, std::uint32_t dark, Marker marker, cons
     const std::uint32_t hex = theme == ThemeId::Dark ? dark : light;
     const auto channel = [&](int shift) { return static_cast<std::uint8_t>(hex >> shift); };
     PolicyStyle style{{channel(16), channel(8), channel(0), 255}, marker, {}};
-    std::copy_if(dash.begin(), dash.end(), std::back_inserter(style.dash), [](double length) { return length > 0; });
+    std::ranges::copy_if(dash, std::back_inserter(style.dash), [](double length) { return length > 0; });
     return style;
 }
 
 const Chosen* chosenFor(std::string_view policyId) {
-    const auto found =
-        std::find_if(std::begin(kChosen), std::end(kChosen), [&](const Chosen& one) { return one.policy == policyId; });
+    const auto found = std::ranges::find(kChosen, policyId, &Chosen::policy);
     return found == std::end(kChosen) ? nullptr : found;
 }
 

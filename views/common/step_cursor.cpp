@@ -24,7 +24,7 @@ void drawChip(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme,
 } // namespace
 
 void drawStepCursor(SceneBuilder& builder, const PlotFrame& frame, const Theme& theme, TokenIndex cursor) {
-    const double x = frame.toPixels(static_cast<double>(cursor), 0).x;
+    const double x = frame.toPixels(cursor, 0).x;
     const Box& plot = frame.plot;
     if (x > plot.right()) return;
     const double left = std::max(x, plot.x);

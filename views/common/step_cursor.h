@@ -13,7 +13,7 @@ namespace kvscope {
 /// Number of events at or before the cursor; without a cursor all of them.
 inline std::size_t eventsUntil(const std::vector<TokenIndex>& events, std::optional<TokenIndex> cursor) {
     if (!cursor) return events.size();
-    return static_cast<std::size_t>(std::upper_bound(events.begin(), events.end(), *cursor) - events.begin());
+    return static_cast<std::size_t>(std::ranges::upper_bound(events, *cursor) - events.begin());
 }
 
 /// Shades tokens to the right of the cursor ("not read yet") and draws the cursor with its number over the data; the x

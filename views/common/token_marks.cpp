@@ -21,10 +21,9 @@ void drawCloud(SceneBuilder& builder, const PlotFrame& frame, const TokenMarks& 
 }
 
 RingedMark ringedMark(const TokenMarks& marks, const PlotFrame& frame, TokenIndex token, const Theme& theme) {
-    const auto i = static_cast<std::size_t>(token);
     const double radius = marks.keptRadius + 0.6;
-    const Point at = frame.toPixels(marks.places[i].x, marks.places[i].y);
-    switch (marks.states[i]) {
+    const Point at = frame.toPixels(marks.places[token].x, marks.places[token].y);
+    switch (marks.states[token]) {
     case TokenState::Kept: return {token, at, radius, Marker::Circle, theme.kept, {}};
     case TokenState::Protected: return {token, at, radius, Marker::Square, theme.protectedToken, {}};
     case TokenState::Evicted: return {token, at, radius - 0.3, Marker::Circle, kTransparent, {theme.evicted, 1.2, {}}};
@@ -54,7 +53,7 @@ std::int64_t countOf(const TokenMarks& marks, TokenState state) {
 
 bool TokenMarks::hasPlace(TokenIndex token) const {
     if (token < 0 || static_cast<std::size_t>(token) >= places.size()) return false;
-    const Point& place = places[static_cast<std::size_t>(token)];
+    const Point& place = places[token];
     return std::isfinite(place.x) && std::isfinite(place.y);
 }
 

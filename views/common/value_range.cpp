@@ -64,7 +64,7 @@ ParameterSpec valueRangeOption(void (*check)(std::string_view)) {
 
 void checkValueRange(std::string_view text, std::span<const std::string_view> known, const char* whose) {
     const ValueRange range = ValueRange::parse(text);
-    if (range.quantity.empty() || std::find(known.begin(), known.end(), range.quantity) != known.end()) return;
+    if (range.quantity.empty() || std::ranges::find(known, range.quantity) != known.end()) return;
     throw Error({.sentence = fmt::format("{} has no values called '{}'", whose, range.quantity),
                  .place = "option range",
                  .remedy = fmt::format("Write one of {} before the colon, or leave it out", fmt::join(known, ", "))});

@@ -12,9 +12,7 @@ namespace kvscope {
 
 namespace {
 
-const HeadSelection& headOf(const RunResult& result, KvHeadIndex head) {
-    return result.selection.heads[static_cast<std::size_t>(head.value)];
-}
+const HeadSelection& headOf(const RunResult& result, KvHeadIndex head) { return result.selection.heads[head.value]; }
 
 } // namespace
 
@@ -37,8 +35,8 @@ std::vector<TokenState> tokenStates(const ViewInput& input, const PaneData& pane
     std::fill_n(states.begin(), std::min<std::size_t>(n, static_cast<std::size_t>(result.visible)),
                 TokenState::Evicted);
     const HeadSelection& head = headOf(result, input.kvHead);
-    for (const TokenIndex token : head.kept) states[static_cast<std::size_t>(token)] = TokenState::Kept;
-    for (const TokenIndex token : head.protectedTokens) states[static_cast<std::size_t>(token)] = TokenState::Protected;
+    for (const TokenIndex token : head.kept) states[token] = TokenState::Kept;
+    for (const TokenIndex token : head.protectedTokens) states[token] = TokenState::Protected;
     return states;
 }
 
@@ -54,15 +52,13 @@ const std::vector<TokenIndex>& keptTokens(const ViewInput& input, const PaneData
 KeptCount keptAmong(const ViewInput& input, const PaneData& pane, const std::vector<TokenIndex>& tokens) {
     const auto& kept = keptTokens(input, pane);
     const auto end = std::lower_bound(tokens.begin(), tokens.end(), static_cast<TokenIndex>(pane.result->visible));
-    return {std::count_if(tokens.begin(), end,
-                          [&](TokenIndex t) { return std::binary_search(kept.begin(), kept.end(), t); }),
+    return {std::count_if(tokens.begin(), end, [&](TokenIndex t) { return std::ranges::binary_search(kept, t); }),
             end - tokens.begin()};
 }
 
 std::vector<TokenIndex> beforeCut(const ViewInput& input, const std::vector<TokenIndex>& tokens) {
     std::vector<TokenIndex> seen;
-    std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(seen),
-                 [&](TokenIndex t) { return t < input.cut.token; });
+    std::ranges::copy_if(tokens, std::back_inserter(seen), [&](TokenIndex t) { return t < input.cut.token; });
     return seen;
 }
 
@@ -70,7 +66,7 @@ std::vector<TokenIndex> tokensOfKind(const CaptureReader& capture, SegmentKind k
     std::vector<TokenIndex> tokens;
     for (const Segment& segment : capture.tokens().segments)
         for (TokenIndex t = segment.begin; segment.kind == kind && t < segment.end; ++t) tokens.push_back(t);
-    std::sort(tokens.begin(), tokens.end());
+    std::ranges::sort(tokens);
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
     return tokens;
 }
@@ -146,8 +142,7 @@ std::string withFullStop(std::string sentence) {
 
 ViewTable tableOf(std::vector<std::string> columns, std::vector<std::vector<std::string>> rows) {
     const auto rowCount = std::ssize(rows);
-    return tableOf(std::move(columns), rowCount,
-                   [rows = std::move(rows)](std::int64_t row) { return rows[static_cast<std::size_t>(row)]; });
+    return tableOf(std::move(columns), rowCount, [rows = std::move(rows)](std::int64_t row) { return rows[row]; });
 }
 
 ViewTable tableOf(std::vector<std::string> columns, std::int64_t rowCount,
@@ -158,7 +153,7 @@ ViewTable tableOf(std::vector<std::string> columns, std::int64_t rowCount,
     };
     const auto cell = [rowAt = std::move(rowAt), last = std::make_shared<LastRow>()](std::int64_t row, int column) {
         if (last->row != row) *last = {row, rowAt(row)};
-        return last->cells[static_cast<std::size_t>(column)];
+        return last->cells[column];
     };
     return {std::move(columns), rowCount, cell};
 }

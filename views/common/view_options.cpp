@@ -35,8 +35,7 @@ ParameterSpec colourMapOption(std::string id) {
 namespace {
 
 const ParameterSpec& specOf(const ParameterTable& options, std::string_view id) {
-    const auto found =
-        std::find_if(options.begin(), options.end(), [&](const ParameterSpec& spec) { return spec.id == id; });
+    const auto found = std::ranges::find(options, id, &ParameterSpec::id);
     assert(found != options.end());
     return *found;
 }
@@ -63,7 +62,7 @@ std::string termWords(const ParameterSpec& spec, const OptionIs& term) {
 
 bool holds(const ParameterValues& options, const OptionIs& term) {
     if (term.values.empty()) return !options.isDefault(term.id);
-    return std::find(term.values.begin(), term.values.end(), options.text(term.id)) != term.values.end();
+    return std::ranges::find(term.values, options.text(term.id)) != term.values.end();
 }
 
 } // namespace
@@ -93,7 +92,7 @@ std::vector<std::string> choicesBut(const ParameterTable& options, std::string_v
                                     const std::vector<std::string>& left) {
     std::vector<std::string> ids;
     for (const ParameterChoice& choice : specOf(options, id).choices)
-        if (std::find(left.begin(), left.end(), choice.id) == left.end()) ids.push_back(choice.id);
+        if (std::ranges::find(left, choice.id) == left.end()) ids.push_back(choice.id);
     return ids;
 }
 

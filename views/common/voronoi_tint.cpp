@@ -17,13 +17,12 @@ class SortedSites {
 public:
     explicit SortedSites(const std::vector<TintSite>& sites) : m_sites(sites), m_order(sites.size()) {
         std::iota(m_order.begin(), m_order.end(), std::size_t{0});
-        std::sort(m_order.begin(), m_order.end(),
-                  [&](std::size_t a, std::size_t b) { return sites[a].at.x < sites[b].at.x; });
+        std::ranges::sort(m_order, [&](std::size_t a, std::size_t b) { return sites[a].at.x < sites[b].at.x; });
     }
 
     std::size_t nearest(Point p) const {
-        const auto middle = std::lower_bound(m_order.begin(), m_order.end(), p.x,
-                                             [&](std::size_t site, double x) { return m_sites[site].at.x < x; });
+        const auto middle =
+            std::ranges::lower_bound(m_order, p.x, [&](std::size_t site, double x) { return m_sites[site].at.x < x; });
         Best best;
         for (auto right = middle; right != m_order.end() && look(*right, p, best); ++right) {
         }
@@ -56,7 +55,7 @@ private:
 std::vector<std::size_t> nearestSites(const std::vector<TintSite>& sites, const std::vector<Point>& points) {
     const SortedSites sorted(sites);
     std::vector<std::size_t> nearest(points.size());
-    std::transform(points.begin(), points.end(), nearest.begin(), [&](Point point) { return sorted.nearest(point); });
+    std::ranges::transform(points, nearest.begin(), [&](Point point) { return sorted.nearest(point); });
     return nearest;
 }
 

@@ -97,7 +97,7 @@ std::vector<double> spreadLabels(const std::vector<double>& ends, double pitch, 
                                  double farthest) {
     std::vector<std::size_t> order(ends.size());
     std::iota(order.begin(), order.end(), std::size_t{0});
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return ends[a] < ends[b]; });
     const double steps = static_cast<double>(std::max<std::size_t>(1, ends.size()) - 1);
     if (top + steps * pitch > bottom) return {};
     std::vector<Pool> pools;

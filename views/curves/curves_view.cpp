@@ -45,15 +45,13 @@ ParameterTable makeOptions() {
 /// The point of a curve for the same budget or value; a level has it everywhere. Null: it was refused there.
 const CurvePoint* pointFor(const CurvesData& data, const Curve& curve, double asked) {
     if (isLevel(data, curve)) return &curve.points.front();
-    const auto found =
-        std::find_if(curve.points.begin(), curve.points.end(), [&](const CurvePoint& p) { return p.asked == asked; });
+    const auto found = std::ranges::find(curve.points, asked, &CurvePoint::asked);
     return found == curve.points.end() ? nullptr : &*found;
 }
 
 /// With its letter where several panes run the same policy.
 std::string nameOf(const CurvesData& data, const Curve& curve) {
-    const auto same = std::count_if(data.curves.begin(), data.curves.end(),
-                                    [&](const Curve& other) { return other.policyId == curve.policyId; });
+    const auto same = std::ranges::count(data.curves, curve.policyId, &Curve::policyId);
     return same > 1 ? letteredName(curve) : curve.policyName;
 }
 
@@ -105,9 +103,7 @@ std::string rangesText(const CurvesData& data, const MeasureCard& measure) {
     std::string text;
     for (const Curve& curve : data.curves) {
         if (curve.points.empty()) continue;
-        const auto [low, high] =
-            std::minmax_element(curve.points.begin(), curve.points.end(),
-                                [](const CurvePoint& a, const CurvePoint& b) { return a.mean < b.mean; });
+        const auto [low, high] = std::ranges::minmax_element(curve.points, {}, &CurvePoint::mean);
         const std::string least = formatShort(low->mean), most = formatShort(high->mean);
         const std::string range = (least == most ? least : least + " to " + most) + unitBehind(measure.unit);
         if (measure.subject == MeasureSubject::Layer)
@@ -121,8 +117,7 @@ std::string rangesText(const CurvesData& data, const MeasureCard& measure) {
 /// The setting change of a click on the point; nothing where the pane has changed since, or lacks the parameter.
 std::optional<SettingChange> settingChangeOf(const ViewInput& input, const CurvesData& data, const Curve& curve,
                                              const CurvePoint& point) {
-    const auto pane = std::find_if(input.panes.begin(), input.panes.end(),
-                                   [&](const PaneData& p) { return p.letter == curve.letter; });
+    const auto pane = std::ranges::find(input.panes, curve.letter, &PaneData::letter);
     const bool recorded = pane != input.panes.end() && pane->result && pane->result->request.recorded;
     if (pane == input.panes.end() || recorded || pane->policyId != curve.policyId) return {};
     const int index = static_cast<int>(pane - input.panes.begin());
@@ -169,8 +164,7 @@ public:
         constexpr const char* running = "Running the policies through the budgets…";
         if (const std::string why = whyNoData(input, running); !why.empty()) return why;
         const auto data = dataAs<CurvesData>(input);
-        if (std::any_of(data->curves.begin(), data->curves.end(), [](const Curve& c) { return !c.points.empty(); }))
-            return "";
+        if (std::ranges::any_of(data->curves, [](const Curve& c) { return !c.points.empty(); })) return "";
         return data->curves.empty() || data->curves.front().error.empty() ? running : data->curves.front().error;
     }
 
@@ -187,8 +181,7 @@ public:
             return variesBudget(*data) ? "One budget each: curves need policies that take a budget"
                                        : "No two values of " + data->parameter + " have been run yet";
         if (contest.runners == 1) return rangesText(*data, measure);
-        const auto most =
-            static_cast<std::size_t>(std::max_element(contest.wins.begin(), contest.wins.end()) - contest.wins.begin());
+        const auto most = static_cast<std::size_t>(std::ranges::max_element(contest.wins) - contest.wins.begin());
         return fmt::format("{} has the {} {} at {} of {} {} in {}{}{}", nameOf(*data, data->curves[most]),
                            higherWins(measure) ? "largest" : "smallest", measureWords(measure), contest.wins[most],
                            contest.shared, variesBudget(*data) ? "budgets" : "values of " + data->parameter,

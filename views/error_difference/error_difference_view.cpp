@@ -43,8 +43,7 @@ ParameterTable makeOptions() {
 }
 
 const PaneData* paneOf(const ViewInput& input, const std::string& letter) {
-    const auto at = std::find_if(input.panes.begin(), input.panes.end(),
-                                 [&](const PaneData& pane) { return pane.letter == letter[0]; });
+    const auto at = std::ranges::find(input.panes, letter[0], &PaneData::letter);
     return at == input.panes.end() ? nullptr : &*at;
 }
 
@@ -60,7 +59,7 @@ struct Comparison {
 
     double mean() const { return meanOfNumbers(advantage); }
     std::int64_t wins(bool first) const {
-        return std::count_if(advantage.begin(), advantage.end(), [&](double a) { return first ? a > 0 : a < 0; });
+        return std::ranges::count_if(advantage, [&](double a) { return first ? a > 0 : a < 0; });
     }
 };
 
@@ -153,7 +152,7 @@ double reachOf(const Comparison& c, bool all) {
     std::vector<double> sizes;
     for (const double advantage : c.advantage)
         if (!std::isnan(advantage)) sizes.push_back(std::abs(advantage));
-    std::sort(sizes.begin(), sizes.end());
+    std::ranges::sort(sizes);
     const double largest = sizes.empty() ? 0 : sizes.back(),
                  most = sizes.empty() ? 0 : sizes[(sizes.size() - 1) * 9 / 10];
     return std::max(1e-6, all || most <= kAlike * largest || largest <= kFarBeyond * most ? largest : kRoom * most);
@@ -292,8 +291,8 @@ public:
         PointFacts facts;
         facts.token = query;
         facts.rows = {{"query", quotedToken(input, query)},
-                      {letteredName(*c.above), value(c.ofAbove[static_cast<std::size_t>(i)])},
-                      {letteredName(*c.below), value(c.ofBelow[static_cast<std::size_t>(i)])}};
+                      {letteredName(*c.above), value(c.ofAbove[i])},
+                      {letteredName(*c.below), value(c.ofBelow[i])}};
         return facts;
     }
 };

@@ -184,8 +184,8 @@ Chart histogramChart(const GeometryData& data, const Viewport& viewport, const s
 
 std::vector<LegendEntry> scatterLegend(const GeometryData& data, const Theme& theme) {
     const bool lemma = data.figure == "lemma";
-    const auto broken = std::count_if(data.points.begin(), data.points.end(),
-                                      [&](const TheoremPoint& p) { return !holdsBound(p, lemma); });
+    const auto broken =
+        std::ranges::count_if(data.points, [&](const TheoremPoint& p) { return !holdsBound(p, lemma); });
     std::vector<LegendEntry> legend = {
         markEntry("query with its top key k*, " + formatCount(std::ssize(data.points)), Marker::Circle, theme.query),
         barEntry(lemma ? "Lemma 3.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", theme.ink)};

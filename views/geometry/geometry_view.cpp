@@ -35,8 +35,8 @@ ParameterTable makeOptions() {
 
 std::string scatterFinding(const GeometryData& data) {
     const bool lemma = data.figure == "lemma";
-    const auto holding = std::count_if(data.points.begin(), data.points.end(),
-                                       [&](const TheoremPoint& p) { return holdsBound(p, lemma); });
+    const auto holding =
+        std::ranges::count_if(data.points, [&](const TheoremPoint& p) { return holdsBound(p, lemma); });
     double gap = INFINITY;
     std::int64_t premise = 0;
     for (const TheoremPoint& p : data.points) {
@@ -54,7 +54,7 @@ std::string scatterFinding(const GeometryData& data) {
 PointFacts scatterFacts(const ViewInput& input, const GeometryData& data, const Scene& scene, Point at) {
     const PickId pick = pickAt(scene, at, 4);
     if (pick.kind != PickId::Kind::Cell || std::cmp_greater_equal(pick.index, data.points.size())) return {};
-    const TheoremPoint& p = data.points[static_cast<std::size_t>(pick.index)];
+    const TheoremPoint& p = data.points[pick.index];
     PointFacts facts;
     facts.token = p.key;
     facts.rows = {{"query", quotedToken(input, p.query)},
@@ -113,7 +113,7 @@ public:
         if (data->isScatter()) return scatterFinding(*data);
         if (data->figure == "means") {
             const std::vector<double>& numbers = data->series.front().numbers;
-            const auto negative = std::count_if(numbers.begin(), numbers.end(), [](double n) { return n < 0; });
+            const auto negative = std::ranges::count_if(numbers, [](double n) { return n < 0; });
             return fmt::format("cos(mean key, mean query) is negative in {} of {} query heads, {} on average ({})",
                                negative, numbers.size(), formatShort(data->series.front().histogram.summary().mean),
                                data->where);

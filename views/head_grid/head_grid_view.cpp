@@ -100,7 +100,7 @@ Layout layoutOf(const ViewInput& input, const HeadGridData& data, const Viewport
 
 void drawCell(SceneBuilder& builder, const HeadGridData& data, const HeadGridData::Row& row, int column, const Box& box,
               const ValueScale& scale, PickId pick, const Theme& theme) {
-    const double value = row.values[static_cast<std::size_t>(column)];
+    const double value = row.values[column];
     if (!row.computed) {
         builder.rectangle(box, kTransparent, {theme.border, 1, {}}, 0, pick);
     } else if (std::isnan(value)) {

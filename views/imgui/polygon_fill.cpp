@@ -48,7 +48,7 @@ bool isEar(const std::vector<Point>& points, const std::vector<std::size_t>& lef
            double orientation, bool pinched) {
     const Point &i = points[corner.before], &j = points[corner.at], &k = points[corner.behind];
     if (corner.area(points) * orientation <= 0) return false;
-    return std::none_of(left.begin(), left.end(), [&](std::size_t other) {
+    return std::ranges::none_of(left, [&](std::size_t other) {
         const Point& p = points[other];
         const bool own = other == corner.before || other == corner.at || other == corner.behind;
         return !own && !(pinched && (same(p, i) || same(p, j) || same(p, k))) && inTriangle(p, i, j, k);

@@ -50,12 +50,10 @@ std::vector<double> runningMean(const KeepProbabilityData& data, std::int64_t wi
     const std::int64_t n = std::ssize(data.times), half = width / 2;
     std::vector<double> sums(static_cast<std::size_t>(n) + 1, 0.0), means;
     for (std::int64_t i = 0; i < n; ++i)
-        sums[static_cast<std::size_t>(i) + 1] =
-            sums[static_cast<std::size_t>(i)] + shareOf(data, static_cast<std::size_t>(i));
+        sums[static_cast<std::size_t>(i) + 1] = sums[i] + shareOf(data, static_cast<std::size_t>(i));
     for (std::int64_t i = 0; i < n; ++i) {
         const std::int64_t from = std::max<std::int64_t>(0, i - half), to = std::min(n, i + half + 1);
-        means.push_back((sums[static_cast<std::size_t>(to)] - sums[static_cast<std::size_t>(from)]) /
-                        static_cast<double>(to - from));
+        means.push_back((sums[to] - sums[from]) / static_cast<double>(to - from));
     }
     return means;
 }
@@ -147,10 +145,8 @@ double ringMargin(const Viewport& viewport) {
 
 /// In how many seeds every one of the tokens is kept.
 int seedsThatKeepAll(const KeepProbabilityData& data, const std::vector<TokenIndex>& tokens) {
-    return static_cast<int>(
-        std::count_if(data.lists.begin(), data.lists.end(), [&](const std::vector<TokenIndex>& list) {
-            return std::includes(list.begin(), list.end(), tokens.begin(), tokens.end());
-        }));
+    return static_cast<int>(std::ranges::count_if(
+        data.lists, [&](const std::vector<TokenIndex>& list) { return std::ranges::includes(list, tokens); }));
 }
 
 class KeepProbabilityView final : public View {
@@ -231,7 +227,7 @@ public:
         const auto data = dataAs<KeepProbabilityData>(input);
         const PickId pick = pickAt(scene, at, 4);
         if (pick.kind != PickId::Kind::Token || pick.index >= data->visible) return {};
-        const auto times = data->times[static_cast<std::size_t>(pick.index)];
+        const auto times = data->times[pick.index];
         PointFacts facts;
         facts.token = static_cast<TokenIndex>(pick.index);
         if (!data->drawsRandomNumbers) {

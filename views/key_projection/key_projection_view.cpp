@@ -89,12 +89,10 @@ std::string rimFinding(const ViewInput& input, const PaneData& pane, const Proje
         const Point p = keyPoint(projectionOf(input), marks, t);
         distances.push_back({-std::hypot(p.x, p.y), t});
     }
-    std::sort(distances.begin(), distances.end());
+    std::ranges::sort(distances);
     const std::size_t rim = std::max<std::size_t>(1, distances.size() / 10);
-    const auto kept =
-        std::count_if(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(rim), [&](const auto& d) {
-            return marks.states[static_cast<std::size_t>(d.second)] != TokenState::Evicted;
-        });
+    const auto kept = std::count_if(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(rim),
+                                    [&](const auto& d) { return marks.states[d.second] != TokenState::Evicted; });
     return fmt::format("{} keeps {} of the {} tokens farthest from the mean in this plane, at {} kept overall",
                        pane.policyName, formatCount(kept), formatCount(static_cast<std::int64_t>(rim)),
                        keptShare(*pane.result, input.kvHead));
@@ -172,12 +170,11 @@ public:
         const ProjectionMarks marks = makeMarks(input, *activePane(input), options);
         return tableOf(columns, std::ssize(marks.states), [input, marks](std::int64_t row) {
             const auto token = static_cast<TokenIndex>(row);
-            const auto i = static_cast<std::size_t>(row);
             const Point place = keyPoint(projectionOf(input), marks, token);
             const auto& cluster = projectionOf(input).cluster;
-            return tableRow(row, tokenText(input, token), segmentOf(*input.capture, token), stateName(marks.states[i]),
-                            fmt::format("{:.6g}", place.x), fmt::format("{:.6g}", place.y),
-                            cluster.empty() ? "" : std::to_string(cluster[i]));
+            return tableRow(row, tokenText(input, token), segmentOf(*input.capture, token),
+                            stateName(marks.states[row]), fmt::format("{:.6g}", place.x),
+                            fmt::format("{:.6g}", place.y), cluster.empty() ? "" : std::to_string(cluster[row]));
         });
     }
 

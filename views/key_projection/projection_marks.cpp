@@ -46,9 +46,8 @@ Point keyPoint(const ProjectionData& projection, const ProjectionMarks& marks, T
 std::vector<TintSite> centreSites(const ProjectionData& projection, const ProjectionMarks& marks, ThemeId theme) {
     std::vector<TintSite> sites;
     for (const TokenIndex centre : projection.centres)
-        sites.push_back(
-            {keyPoint(projection, marks, centre),
-             categoryColour(static_cast<std::size_t>(marks.category[static_cast<std::size_t>(centre)]), theme)});
+        sites.push_back({keyPoint(projection, marks, centre),
+                         categoryColour(static_cast<std::size_t>(marks.category[centre]), theme)});
     return sites;
 }
 
@@ -71,8 +70,8 @@ Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks) 
     const auto include = [&](const HostTensor& points) {
         const std::int64_t components = points.shape[1];
         for (std::int64_t i = 0; i < points.shape[0]; ++i) {
-            const double x = points.data[static_cast<std::size_t>(i * components + marks.xAxis)];
-            const double y = points.data[static_cast<std::size_t>(i * components + marks.yAxis)];
+            const double x = points.data[i * components + marks.xAxis];
+            const double y = points.data[i * components + marks.yAxis];
             range = {std::min(range.xMin, x), std::max(range.xMax, x), std::min(range.yMin, y),
                      std::max(range.yMax, y)};
         }
@@ -140,9 +139,9 @@ std::vector<LegendEntry> stateLegend(const ViewInput& input, const std::vector<c
     std::vector<LegendEntry> entries{keptEntry(marks, theme.kept)};
     if (!marks.retainedOnly) entries.push_back(evictedEntry(marks, theme.evicted));
     const auto protects = [&](const PaneData* pane) {
-        return !pane->result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].protectedTokens.empty();
+        return !pane->result->selection.heads[input.kvHead.value].protectedTokens.empty();
     };
-    if (std::any_of(panes.begin(), panes.end(), protects))
+    if (std::ranges::any_of(panes, protects))
         entries.push_back({"protected " + formatCount(marks.protectedTotal), Marker::Square, theme.protectedToken, {}});
     for (LegendEntry& entry : entries)
         if (!isCounted) entry.label.resize(entry.label.find(' '));

@@ -35,7 +35,7 @@ Point pixelOf(const PlotFrame& frame, const ProjectionData& projection, const Pr
 }
 
 bool isDrawn(const ProjectionMarks& marks, TokenIndex token) {
-    const TokenState state = marks.states[static_cast<std::size_t>(token)];
+    const TokenState state = marks.states[token];
     if (state == TokenState::AfterCut) return marks.showAfterCut;
     return state != TokenState::Evicted || !marks.retainedOnly;
 }
@@ -102,12 +102,10 @@ public:
                 if (m_marks.states[i] != state || !isDrawn(m_marks, token) ||
                     (state == TokenState::Evicted && isLeftOut(token, seen)))
                     continue;
-                clouds[static_cast<std::size_t>(stepOf(i))].add(pixelOf(m_frame, projectionOf(m_input), m_marks, token),
-                                                                token);
+                clouds[stepOf(i)].add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
             }
             for (int step = 0; step <= steps; ++step)
-                if (!clouds[static_cast<std::size_t>(step)].points().empty())
-                    drawStep(clouds[static_cast<std::size_t>(step)], state, withAlpha(stepColour(step), fade));
+                if (!clouds[step].points().empty()) drawStep(clouds[step], state, withAlpha(stepColour(step), fade));
         }
         drawQueries(fade);
     }
@@ -218,8 +216,7 @@ private:
         const auto meets = [&](const Box& b) {
             return b.x < box.right() && box.x < b.right() && b.y < box.bottom() && box.y < b.bottom();
         };
-        if (!inside({box.x, box.y}) || !inside({box.right(), box.bottom()}) ||
-            std::any_of(taken.begin(), taken.end(), meets))
+        if (!inside({box.x, box.y}) || !inside({box.right(), box.bottom()}) || std::ranges::any_of(taken, meets))
             return;
         taken.push_back(box);
         m_builder.rectangle(box, withAlpha(m_theme.canvas, 0.8), {}, 3);
@@ -255,7 +252,7 @@ private:
         const auto own = [&](Colour ofState) {
             return byState ? ofState : stepColour(stepOf(static_cast<std::size_t>(token)));
         };
-        switch (m_marks.states[static_cast<std::size_t>(token)]) {
+        switch (m_marks.states[token]) {
         case TokenState::Kept: return {token, at, r, Marker::Circle, own(m_theme.kept), {}};
         case TokenState::Protected: return {token, at, r, Marker::Square, own(m_theme.protectedToken), {}};
         case TokenState::Evicted:

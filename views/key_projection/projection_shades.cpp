@@ -35,11 +35,10 @@ std::vector<std::int32_t> categoriesOf(const ProjectionData& data, const Project
         std::array<double, kCategoryColours> nearest;
         nearest.fill(std::numeric_limits<double>::infinity());
         for (std::size_t other = 0; other < category.size(); ++other) {
-            double& best = nearest[static_cast<std::size_t>(category[other])];
+            double& best = nearest[category[other]];
             best = std::min(best, std::hypot(places[other].x - places.back().x, places[other].y - places.back().y));
         }
-        category.push_back(
-            static_cast<std::int32_t>(std::max_element(nearest.begin(), nearest.end()) - nearest.begin()));
+        category.push_back(static_cast<std::int32_t>(std::ranges::max_element(nearest) - nearest.begin()));
     }
     return category;
 }
@@ -80,14 +79,13 @@ void addShades(const ViewInput& input, const PaneData& pane, const ValueRange& c
         const ProjectionData& data = projectionOf(input);
         marks.categoryOfCentre = categoriesOf(data, marks);
         for (const std::int32_t cluster : data.cluster) // empty until they are computed: marks then show the state
-            marks.category.push_back(marks.categoryOfCentre[static_cast<std::size_t>(cluster)]);
+            marks.category.push_back(marks.categoryOfCentre[cluster]);
     } else if (marks.colourBy == "panes") {
         const auto panes = readyPanes(input);
         marks.shade.assign(n, 0);
         for (const PaneData* one : panes)
-            for (const TokenIndex token :
-                 one->result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept)
-                marks.shade[static_cast<std::size_t>(token)] += 1.0F / static_cast<float>(panes.size());
+            for (const TokenIndex token : one->result->selection.heads[input.kvHead.value].kept)
+                marks.shade[token] += 1.0F / static_cast<float>(panes.size());
         for (std::size_t i = static_cast<std::size_t>(visible); i < n; ++i) marks.shade[i] = kNone;
         for (std::size_t count = 0; count <= panes.size(); ++count)
             marks.shadeTicks.push_back(

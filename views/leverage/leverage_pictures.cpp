@@ -36,7 +36,7 @@ std::vector<std::size_t> sparse(std::size_t count) {
 std::vector<Point> rankCurve(const LeverageData::Scores& scores, double floor) {
     std::vector<Point> points;
     for (const std::size_t rank : sparse(scores.order.size())) {
-        const auto value = static_cast<double>(scores.scores[static_cast<std::size_t>(scores.order[rank])]);
+        const auto value = static_cast<double>(scores.scores[scores.order[rank]]);
         points.push_back({static_cast<double>(rank + 1), std::max(value, floor)});
     }
     return points;
@@ -49,7 +49,7 @@ std::vector<Point> cumulativeCurve(const LeverageData::Scores& scores) {
     const std::size_t stride = std::max<std::size_t>(1, scores.order.size() / kMostPoints);
     double sum = 0;
     for (std::size_t rank = 0; rank < scores.order.size(); ++rank) {
-        sum += static_cast<double>(scores.scores[static_cast<std::size_t>(scores.order[rank])]);
+        sum += static_cast<double>(scores.scores[scores.order[rank]]);
         if (rank % stride == 0 || rank + 1 == scores.order.size())
             points.push_back(
                 {100 * static_cast<double>(rank + 1) / count, scores.sum > 0 ? 100 * sum / scores.sum : 0});
@@ -63,7 +63,7 @@ std::vector<int> binned(const std::vector<float>& scores, const AxisSpec& axis) 
     for (const float score : scores) {
         if (score <= 0) continue;
         const double f = std::log(static_cast<double>(score) / axis.low) / std::log(axis.high / axis.low);
-        ++counts[static_cast<std::size_t>(std::clamp(static_cast<int>(f * kBins), 0, kBins - 1))];
+        ++counts[std::clamp(static_cast<int>(f * kBins), 0, kBins - 1)];
     }
     return counts;
 }
@@ -177,7 +177,7 @@ PlotFrame LeveragePainter::cumulative(const Box& area) {
     curve(plot.frame, cumulativeCurve(m_data.exact), false);
     curve(plot.frame, cumulativeCurve(m_data.sketched), true);
     const std::vector<Point> exact = cumulativeCurve(m_data.exact);
-    const auto half = std::find_if(exact.begin(), exact.end(), [](const Point& p) { return p.y >= 50; });
+    const auto half = std::ranges::find_if(exact, [](const Point& p) { return p.y >= 50; });
     const char* words =
         plot.frame.plot.width < 400 ? "half lies on {} of the tokens" : "half of the sum lies on {} of the tokens";
     label(plot.frame, {fmt::format(fmt::runtime(words), half == exact.end() ? "none" : formatPercent(half->x / 100))},
@@ -191,8 +191,7 @@ PlotFrame LeveragePainter::histogram(const Box& area) {
     range.include(m_data.sketched.scores);
     const AxisSpec x = range.axis("Leverage l");
     const std::vector<int> exact = binned(m_data.exact.scores, x), sketched = binned(m_data.sketched.scores, x);
-    const int most =
-        std::max(*std::max_element(exact.begin(), exact.end()), *std::max_element(sketched.begin(), sketched.end()));
+    const int most = std::max(*std::ranges::max_element(exact), *std::ranges::max_element(sketched));
     const SubPlot plot(m_viewport, area, x, {0, std::max(1.0, 1.08 * most), AxisScale::Linear, "Tokens per bin"});
     drawGrid(m_builder, plot.frame, m_theme);
     for (const auto& [counts, isSketched] : {std::pair{&exact, false}, std::pair{&sketched, true}}) {
@@ -200,7 +199,7 @@ PlotFrame LeveragePainter::histogram(const Box& area) {
         for (int bin = 0; bin < kBins; ++bin)
             for (const int edge : {bin, bin + 1})
                 outline.push_back({x.low * std::pow(x.high / x.low, static_cast<double>(edge) / kBins),
-                                   static_cast<double>((*counts)[static_cast<std::size_t>(bin)])});
+                                   static_cast<double>((*counts)[bin])});
         outline.push_back({x.high, 0});
         curve(plot.frame, outline, isSketched);
     }
@@ -225,22 +224,20 @@ void LeveragePainter::clouds(const PlotFrame& frame, const std::vector<Point>& p
         return token >= 0 && i < places.size() && std::isfinite(places[i].x) && std::isfinite(places[i].y);
     };
     const auto pixelOf = [&](std::int64_t token) {
-        const Point place = places[static_cast<std::size_t>(token)];
+        const Point place = places[token];
         return frame.toPixels(place.x, place.y);
     };
     for (const auto& kind : kinds) {
         GatheredMarks marks;
         for (std::int64_t i = 0; i < std::ssize(places); ++i) {
-            const auto at = static_cast<std::size_t>(i);
             const bool isLeftOut = kind.inSets == 0 && i % stride != 0;
-            if (m_choice.exact[at] + m_choice.sketched[at] == kind.inSets && hasPlace(i) && !isLeftOut)
+            if (m_choice.exact[i] + m_choice.sketched[i] == kind.inSets && hasPlace(i) && !isLeftOut)
                 marks.add(pixelOf(i), i);
         }
         m_builder.points(marks.as(kind.name, PickId::Kind::Token, Marker::Circle, kind.radius, kind.fill, kind.stroke));
     }
     const auto markOf = [&](TokenIndex token) {
-        const auto i = static_cast<std::size_t>(token);
-        const auto& kind = kinds[m_choice.exact[i] + m_choice.sketched[i]];
+        const auto& kind = kinds[m_choice.exact[token] + m_choice.sketched[token]];
         return RingedMark{token, pixelOf(token), kind.radius + 0.4, Marker::Circle, kind.fill, kind.stroke};
     };
     std::vector<RingedMark> selected;
@@ -252,8 +249,7 @@ void LeveragePainter::clouds(const PlotFrame& frame, const std::vector<Point>& p
 
 PlotFrame LeveragePainter::tokens(const Box& area) {
     const auto n = static_cast<double>(m_data.exact.scores.size());
-    const double high =
-        n > 0 ? static_cast<double>(m_data.exact.scores[static_cast<std::size_t>(m_data.exact.order.front())]) : 1;
+    const double high = n > 0 ? static_cast<double>(m_data.exact.scores[m_data.exact.order.front()]) : 1;
     // Room for the note above the marks.
     const Viewport::Range range = m_viewport.range.value_or(
         Viewport::Range{0, n, 0, std::max(1e-9, (1.04 + 2.4 * kNoteRow / area.height) * high)});
@@ -268,9 +264,8 @@ PlotFrame LeveragePainter::tokens(const Box& area) {
                                                   formatCount(m_data.exact.rank), formatCount(std::llround(n)))};
     drawAcross(m_builder, plot.frame, m_data.exact.sum / n, {m_theme.ink, 1, {1, 3}});
     if (m_choice.budget > 0) {
-        const double last = static_cast<double>(
-            m_data.exact
-                .scores[static_cast<std::size_t>(m_data.exact.order[static_cast<std::size_t>(m_choice.budget) - 1])]);
+        const double last =
+            static_cast<double>(m_data.exact.scores[m_data.exact.order[static_cast<std::size_t>(m_choice.budget) - 1]]);
         drawAcross(m_builder, plot.frame, last, {m_theme.ink, 1, {5, 3}});
         lines.insert(lines.begin(),
                      fmt::format("rank {}: l ≥ {} stays", formatCount(m_choice.budget), formatShort(last)));

@@ -33,7 +33,7 @@ constexpr double kTheoremDelta = 0.01;
 std::vector<char> bestMask(const LeverageData::Scores& scores, std::int64_t count) {
     std::vector<char> mask(scores.scores.size(), 0);
     for (std::size_t rank = 0; rank < scores.order.size() && static_cast<std::int64_t>(rank) < count; ++rank)
-        mask[static_cast<std::size_t>(scores.order[rank])] = 1;
+        mask[scores.order[rank]] = 1;
     return mask;
 }
 
@@ -134,7 +134,7 @@ std::vector<LegendEntry> LeveragePainter::markLegend() const {
 double LeverageChoice::shareOfBest(std::int64_t count) const {
     double sum = 0;
     for (std::size_t rank = 0; rank < data->exact.order.size() && static_cast<std::int64_t>(rank) < count; ++rank)
-        sum += static_cast<double>(data->exact.scores[static_cast<std::size_t>(data->exact.order[rank])]);
+        sum += static_cast<double>(data->exact.scores[data->exact.order[rank]]);
     return data->exact.sum > 0 ? sum / data->exact.sum : 0;
 }
 
@@ -142,8 +142,7 @@ LeverageChoice leverageChoice(const ViewInput& input) {
     LeverageChoice choice;
     choice.data = dataAs<LeverageData>(input);
     const PaneData* pane = activePane(input);
-    if (pane && pane->result)
-        choice.budget = std::ssize(pane->result->selection.heads[static_cast<std::size_t>(input.kvHead.value)].kept);
+    if (pane && pane->result) choice.budget = std::ssize(pane->result->selection.heads[input.kvHead.value].kept);
     choice.budget = std::min<std::int64_t>(choice.budget, std::ssize(choice.data->exact.scores));
     choice.exact = bestMask(choice.data->exact, choice.budget);
     choice.sketched = bestMask(choice.data->sketched, choice.budget);

@@ -71,19 +71,17 @@ PlotFrame drawPicture(LeveragePainter& painter, const std::string& picture, cons
 
 std::vector<std::int64_t> ranksOf(const std::vector<TokenIndex>& order) {
     std::vector<std::int64_t> ranks(order.size());
-    for (std::size_t rank = 0; rank < order.size(); ++rank)
-        ranks[static_cast<std::size_t>(order[rank])] = static_cast<std::int64_t>(rank);
+    for (std::size_t rank = 0; rank < order.size(); ++rank) ranks[order[rank]] = static_cast<std::int64_t>(rank);
     return ranks;
 }
 
 /// Both scores of a token with their ranks.
 std::vector<std::pair<std::string, std::string>> factsOf(const LeverageData& data, TokenIndex token) {
-    const auto i = static_cast<std::size_t>(token);
     const auto rank = [&](const LeverageData::Scores& scores) {
-        return formatCount(std::find(scores.order.begin(), scores.order.end(), token) - scores.order.begin());
+        return formatCount(std::ranges::find(scores.order, token) - scores.order.begin());
     };
     const auto words = [&](const LeverageData::Scores& scores) {
-        return fmt::format("{}  rank {}", formatShort(static_cast<double>(scores.scores[i])), rank(scores));
+        return fmt::format("{}  rank {}", formatShort(scores.scores[token]), rank(scores));
     };
     return {{"exact leverage", words(data.exact)},
             {fmt::format("sketched, k = {}", data.columns), words(data.sketched)}};
@@ -128,8 +126,7 @@ public:
         if (choice.budget == 0)
             return fmt::format("The keys have rank {}: the mean leverage is {}, the largest {}", data.exact.rank,
                                formatShort(data.exact.sum / n),
-                               formatShort(static_cast<double>(
-                                   data.exact.scores[static_cast<std::size_t>(data.exact.order.front())])));
+                               formatShort(data.exact.scores[data.exact.order.front()]));
         return fmt::format("The best {} of {} tokens ({}) hold {} of the leverage; a sketch of {} of {} columns picks "
                            "{} of them",
                            formatCount(choice.budget), formatCount(std::llround(n)),
@@ -147,11 +144,10 @@ public:
         const auto rowAt = [choice, data, input, exact = ranksOf(data->exact.order),
                             sketched = ranksOf(data->sketched.order)](std::int64_t row) {
             static const char* const kept[] = {"neither", "exact", "sketched", "both"};
-            const auto i = static_cast<std::size_t>(row);
             const auto token = static_cast<TokenIndex>(row);
-            return tableRow(row, tokenText(input, token), segmentOf(*input.capture, token), data->exact.scores[i],
-                            exact[i], data->sketched.scores[i], sketched[i],
-                            choice.budget == 0 ? "" : kept[choice.exact[i] + 2 * choice.sketched[i]]);
+            return tableRow(row, tokenText(input, token), segmentOf(*input.capture, token), data->exact.scores[row],
+                            exact[row], data->sketched.scores[row], sketched[row],
+                            choice.budget == 0 ? "" : kept[choice.exact[row] + 2 * choice.sketched[row]]);
         };
         return tableOf(columns, std::ssize(data->exact.scores), rowAt);
     }

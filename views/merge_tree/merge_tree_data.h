@@ -42,9 +42,9 @@ struct MergeTreeData : ViewData {
     std::vector<At> errors;
 
     const Node& numbersOf(std::int64_t level, std::int64_t place) const { ///< level from 1
-        return nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)];
+        return nodes[level - 1][place];
     }
-    const BalanceTree* shown() const { return tree < 0 ? nullptr : &stream->trees[static_cast<std::size_t>(tree)]; }
+    const BalanceTree* shown() const { return tree < 0 ? nullptr : &stream->trees[tree]; }
 };
 
 } // namespace kvscope

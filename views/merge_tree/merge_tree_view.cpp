@@ -137,7 +137,7 @@ Spot spotAt(const MergeTreeData& data, const TreeState& state, const Scene& scen
     if (!known) return {};
     const double position = scene.dataAt(at).x;
     const auto& rows = state.tree().rows;
-    const auto row = std::lower_bound(rows.begin(), rows.end(), static_cast<TokenIndex>(position));
+    const auto row = std::ranges::lower_bound(rows, static_cast<TokenIndex>(position));
     if (spot.level == 0 && scene.plot.width >= scene.xMax - scene.xMin &&
         row != rows.end()) // a pixel is a token at most
         spot.token = *row;
@@ -219,7 +219,7 @@ public:
         sequence.title = "Merge and reduce";
         const std::int64_t batches = std::ssize(tree.rows) / tree.batch;
         for (std::int64_t batch = 1; batch <= batches; ++batch) {
-            sequence.events.push_back(tree.rows[static_cast<std::size_t>(batch * tree.batch - 1)] + 1);
+            sequence.events.push_back(tree.rows[batch * tree.batch - 1] + 1);
             if (batch % 2 == 0 && tree.nodes.size() > 1) sequence.milestones.push_back(sequence.events.back());
         }
         if (std::cmp_less(batches * tree.batch, tree.rows.size())) // the last, partial batch stays exact

@@ -26,17 +26,15 @@ Bars barsOf(const TreePicture& p) {
     bars.first = p.data.octaves.front().bucket;
     bars.count = p.data.octaves.back().bucket - bars.first + 1;
     for (const MergeTreeData::Octave& octave : p.data.octaves)
-        bars.highest = std::max(
-            bars.highest, static_cast<double>(p.data.stream->trees[static_cast<std::size_t>(octave.tree)].rows.size()));
+        bars.highest = std::max(bars.highest, static_cast<double>(p.data.stream->trees[octave.tree].rows.size()));
     return bars;
 }
 
 void paintBars(SceneBuilder& b, const TreePicture& p, const Bars& bars, double line) {
     for (std::size_t i = 0; i < p.data.octaves.size(); ++i) {
         const MergeTreeData::Octave& octave = p.data.octaves[i];
-        const std::vector<TokenIndex>& rows = p.data.stream->trees[static_cast<std::size_t>(octave.tree)].rows;
-        const auto read =
-            static_cast<double>(std::lower_bound(rows.begin(), rows.end(), p.state.cursor()) - rows.begin());
+        const std::vector<TokenIndex>& rows = p.data.stream->trees[octave.tree].rows;
+        const auto read = static_cast<double>(std::ranges::lower_bound(rows, p.state.cursor()) - rows.begin());
         const double gap = std::min(2.0, bars.width() * 0.1), scale = bars.box.height / bars.highest;
         Box box{bars.left(octave.bucket) + gap, 0, bars.width() - 2 * gap, scale * static_cast<double>(rows.size())};
         box.y = bars.box.bottom() - box.height;

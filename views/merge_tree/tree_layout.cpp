@@ -40,10 +40,9 @@ TreeLayout::TreeLayout(const TreeState& state, const Viewport& viewport, double 
     }
     m_numbered.push_back(false); // batches have ticks
     for (std::int64_t level = 1; level <= state.levels(); ++level)
-        m_numbered.push_back(
-            std::ranges::all_of(state.tree().nodes[static_cast<std::size_t>(level - 1)], [&](const BalanceNode& node) {
-                return nodeHeight >= kLeastNumbered && numberWidth(node.output.size()) <= fullWidth(state, level);
-            }));
+        m_numbered.push_back(std::ranges::all_of(state.tree().nodes[level - 1], [&](const BalanceNode& node) {
+            return nodeHeight >= kLeastNumbered && numberWidth(node.output.size()) <= fullWidth(state, level);
+        }));
 }
 
 bool TreeLayout::hasNumbers() const { return std::ranges::find(m_numbered, true) != m_numbered.end(); }
@@ -83,7 +82,7 @@ double TreeLayout::beginOf(const TreeState& state, std::int64_t batch) const {
 Point TreeLayout::centreOf(const TreeState& state, std::int64_t level, std::int64_t place) const {
     const double begin = beginOf(state, state.firstBatch(level, place));
     const double end = beginOf(state, level == 0 ? place + 1 : state.lastBatch(level, place));
-    return {xOf((begin + end) / 2), rows[static_cast<std::size_t>(level)]};
+    return {xOf((begin + end) / 2), rows[level]};
 }
 
 double TreeLayout::pitchOf(const TreeState& state, std::int64_t level) const {

@@ -30,7 +30,7 @@ struct TreeLayout {
 
     bool showsParts() const { return m_withParts && pitch >= kPartsPitch; }
     /// Whether the numbers of pairs fit into the nodes of a level, all of them.
-    bool isNumbered(std::int64_t level) const { return m_numbered[static_cast<std::size_t>(level)]; }
+    bool isNumbered(std::int64_t level) const { return m_numbered[level]; }
     bool hasNumbers() const;
 
     double xOf(double token) const { return plot.x + (token - xLow) / (xHigh - xLow) * plot.width; }

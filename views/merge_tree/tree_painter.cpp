@@ -28,7 +28,7 @@ std::pair<std::int64_t, std::int64_t> shownPlaces(const TreePicture& p, std::int
     const std::int64_t count = p.state.nodeCount(level), batch = p.state.tree().batch;
     const std::int64_t each = level == 0 ? 1 : std::int64_t{1} << (level - 1);
     const auto placeAt = [&](double token) {
-        const auto row = std::lower_bound(rows.begin(), rows.end(), token) - rows.begin();
+        const auto row = std::ranges::lower_bound(rows, token) - rows.begin();
         return row / batch / each;
     };
     return {std::max<std::int64_t>(0, placeAt(p.layout.xLow) - 1), std::min(count, placeAt(p.layout.xHigh) + 2)};
@@ -111,7 +111,7 @@ void paintRuns(SceneBuilder& b, const TreePicture& p, std::int64_t level) {
         for (end = begin + 1; end < count && p.state.stateOf(level, end) == state;) ++end;
         const double left = p.layout.xOf(p.layout.beginOf(p.state, p.state.firstBatch(level, begin)));
         const double right = p.layout.xOf(p.layout.beginOf(p.state, p.state.firstBatch(level, end)));
-        const Box box{left, p.layout.rows[static_cast<std::size_t>(level)] - height / 2, right - left, height};
+        const Box box{left, p.layout.rows[level] - height / 2, right - left, height};
         const NodeLook look = nodeLook(p.theme, p.policy, state, level == 0); // batches have ticks on their ground
         b.rectangle(box, look.fill, look.stroke, 0);
     }
@@ -123,7 +123,7 @@ void paintDensity(SceneBuilder& b, const TreePicture& p, double y) {
     const auto columns = static_cast<std::size_t>(plot.width);
     std::vector<int> read(columns, 0), kept(columns, 0);
     const auto& rows = p.state.tree().rows;
-    for (auto at = std::lower_bound(rows.begin(), rows.end(), p.layout.xLow);
+    for (auto at = std::ranges::lower_bound(rows, p.layout.xLow);
          at != rows.end() && *at < std::min<double>(p.layout.xHigh, p.state.cursor()); ++at) {
         const auto column =
             static_cast<std::size_t>(std::clamp(p.layout.xOf(*at) - plot.x, 0.0, static_cast<double>(columns) - 1));
@@ -150,8 +150,7 @@ void paintBarcode(SceneBuilder& b, const TreePicture& p) {
     const auto flush = [&] {
         if (right > left) b.rectangle({left, y, right - left, p.layout.leafHeight}, p.theme.kept);
     };
-    for (auto at = std::lower_bound(rows.begin(), rows.end(), p.layout.xLow - 1);
-         at != rows.end() && *at < p.layout.xHigh; ++at) {
+    for (auto at = std::ranges::lower_bound(rows, p.layout.xLow - 1); at != rows.end() && *at < p.layout.xHigh; ++at) {
         if (!p.state.inMemory(*at)) continue;
         const double from = p.layout.xOf(*at), to = std::max(from + 0.75, p.layout.xOf(*at + 1) - 0.1);
         if (from > right + 0.25) {
@@ -193,7 +192,7 @@ void addTokenPath(TokenPaths& paths, const TreePicture& p, TokenIndex token) {
     const std::int64_t last = static_cast<std::int64_t>(path.kept.size());
     for (std::int64_t level = 0; level < last; ++level) {
         paths[{level, place}] = true;
-        place = path.kept[static_cast<std::size_t>(level)];
+        place = path.kept[level];
     }
     if (path.droppedAt > 0) paths.try_emplace({last, place}, false);
 }

@@ -7,16 +7,15 @@
 namespace kvscope {
 
 TreeState::TreeState(const BalanceTree& tree, TokenIndex cursor)
-    : m_tree(tree), m_cursor(cursor),
-      m_seen(std::lower_bound(tree.rows.begin(), tree.rows.end(), cursor) - tree.rows.begin()),
+    : m_tree(tree), m_cursor(cursor), m_seen(std::ranges::lower_bound(tree.rows, cursor) - tree.rows.begin()),
       m_sets(tree.setsAt(cursor)) {
     m_inMemory.assign(tree.rows.empty() ? 0 : static_cast<std::size_t>(tree.rows.back()) + 1, 0);
     for (const auto& set : m_sets)
-        for (const TokenIndex row : set) m_inMemory[static_cast<std::size_t>(row)] = 1;
+        for (const TokenIndex row : set) m_inMemory[row] = 1;
 }
 
 std::int64_t TreeState::nodeCount(std::int64_t level) const {
-    if (level > 0) return std::ssize(m_tree.nodes[static_cast<std::size_t>(level - 1)]);
+    if (level > 0) return std::ssize(m_tree.nodes[level - 1]);
     return (std::ssize(m_tree.rows) + m_tree.batch - 1) / m_tree.batch;
 }
 
@@ -52,20 +51,19 @@ std::int64_t TreeState::weightedCount() const {
 }
 
 bool TreeState::inMemory(TokenIndex row) const {
-    return 0 <= row && static_cast<std::size_t>(row) < m_inMemory.size() &&
-           m_inMemory[static_cast<std::size_t>(row)] != 0;
+    return 0 <= row && static_cast<std::size_t>(row) < m_inMemory.size() && m_inMemory[row] != 0;
 }
 
 TreeState::Path TreeState::pathOf(TokenIndex row) const {
     Path path;
-    const auto at = std::lower_bound(m_tree.rows.begin(), m_tree.rows.end(), row);
+    const auto at = std::ranges::lower_bound(m_tree.rows, row);
     if (at == m_tree.rows.end() || *at != row || row >= m_cursor) return path;
     path.batch = (at - m_tree.rows.begin()) / m_tree.batch;
     for (std::int64_t level = 1; level <= levels(); ++level) {
         const std::int64_t place = path.batch >> (level - 1);
         if (place >= nodeCount(level) || stateOf(level, place) == NodeState::Future) break;
         const auto& output = node(level, place).output;
-        if (std::find(output.begin(), output.end(), row) == output.end()) {
+        if (std::ranges::find(output, row) == output.end()) {
             path.droppedAt = level;
             break;
         }

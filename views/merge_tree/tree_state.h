@@ -24,7 +24,7 @@ public:
     std::int64_t
     nodeCount(std::int64_t level) const; ///< those to come included; level 0: the last one may stay partial
     const BalanceNode& node(std::int64_t level, std::int64_t place) const { ///< level from 1
-        return m_tree.nodes[static_cast<std::size_t>(level - 1)][static_cast<std::size_t>(place)];
+        return m_tree.nodes[level - 1][place];
     }
     NodeState stateOf(std::int64_t level, std::int64_t place) const;
     /// Batches [begin, end) below a node.

@@ -130,8 +130,7 @@ std::vector<std::string> nodeCells(const MergeTreeData& data, const TreeState& s
 PointFacts nodeFacts(const MergeTreeData& data, const TreeState& state, std::int64_t level, std::int64_t place) {
     const BalanceNode& node = state.node(level, place);
     const MergeTreeData::Node& numbers = data.numbersOf(level, place);
-    const auto plus = std::count(node.signs.begin(), node.signs.end(), std::int8_t{1}),
-               minus = std::ssize(node.signs) - plus;
+    const auto plus = std::ranges::count(node.signs, std::int8_t{1}), minus = std::ssize(node.signs) - plus;
     const NodeState now = state.stateOf(level, place);
     PointFacts facts;
     facts.rows.emplace_back("set", fmt::format("{}, node {} (0-based)", setName(level), place));
@@ -155,8 +154,7 @@ PointFacts nodeFacts(const MergeTreeData& data, const TreeState& state, std::int
 
 std::vector<TokenIndex> membersOf(const MergeTreeData& data, const TreeState& state, std::int64_t level,
                                   std::int64_t place) {
-    if (level == kOctaveLevel)
-        return data.stream->trees[static_cast<std::size_t>(data.octaves[static_cast<std::size_t>(place)].tree)].rows;
+    if (level == kOctaveLevel) return data.stream->trees[data.octaves[place].tree].rows;
     if (level > 0) return state.node(level, place).output;
     const auto first = state.tree().rows.begin();
     return {first + state.beginOf(place), first + state.beginOf(place + 1)};
@@ -166,7 +164,7 @@ PointFacts batchFacts(const ViewInput& input, const MergeTreeData& data, const T
                       TokenIndex token) {
     PointFacts facts;
     const std::vector<TokenIndex> all = membersOf(data, state, 0, batch);
-    const auto left = std::count_if(all.begin(), all.end(), [&](TokenIndex row) { return state.inMemory(row); });
+    const auto left = std::ranges::count_if(all, [&](TokenIndex row) { return state.inMemory(row); });
     facts.rows.emplace_back("batch", fmt::format("{} (0-based)", batch));
     facts.rows.emplace_back("in memory", fmt::format("{} of {}", left, all.size()));
     if (token < 0) return facts;
@@ -182,9 +180,8 @@ PointFacts batchFacts(const ViewInput& input, const MergeTreeData& data, const T
 }
 
 PointFacts octaveFacts(const MergeTreeData& data, std::int64_t index, TokenIndex cursor) {
-    const BalanceTree& tree =
-        data.stream->trees[static_cast<std::size_t>(data.octaves[static_cast<std::size_t>(index)].tree)];
-    const auto read = std::lower_bound(tree.rows.begin(), tree.rows.end(), cursor) - tree.rows.begin();
+    const BalanceTree& tree = data.stream->trees[data.octaves[index].tree];
+    const auto read = std::ranges::lower_bound(tree.rows, cursor) - tree.rows.begin();
     const bool erased = std::ldexp(1.0, tree.bucket) <= data.stream->eraseLineAt(data.kvHead, cursor);
     PointFacts facts;
     facts.rows = {{"octave", fmt::format("{}: {}", tree.bucket, octaveText(tree.bucket))},

@@ -21,9 +21,9 @@ std::vector<std::int64_t> agreement(const ViewInput& input, const std::vector<co
     std::vector<int> keepCounts(static_cast<std::size_t>(input.cut.token), 0);
     for (const PaneData* pane : panes)
         for (const TokenIndex token : keptTokens(input, *pane))
-            if (static_cast<std::size_t>(token) < keepCounts.size()) ++keepCounts[static_cast<std::size_t>(token)];
+            if (static_cast<std::size_t>(token) < keepCounts.size()) ++keepCounts[token];
     std::vector<std::int64_t> counts(panes.size() + 1, 0);
-    for (const int keepCount : keepCounts) ++counts[static_cast<std::size_t>(keepCount)];
+    for (const int keepCount : keepCounts) ++counts[keepCount];
     return counts;
 }
 
@@ -84,7 +84,7 @@ std::string agreementWord(std::size_t keepCount, std::size_t panes) {
 /// Returns the lower end.
 double drawAgreement(SceneBuilder& builder, const std::vector<std::int64_t>& counts, const Box& box,
                      const Theme& theme) {
-    const std::int64_t most = std::max<std::int64_t>(1, *std::max_element(counts.begin(), counts.end()));
+    const std::int64_t most = std::max<std::int64_t>(1, *std::ranges::max_element(counts));
     const double pitch = std::min(std::max(22.0, box.height / 12), box.height / static_cast<double>(counts.size()));
     const double bar = std::clamp(0.45 * pitch, 8.0, 20.0);
     const TextStyle words{FontFace::Interface, pitch < 16 ? 11.0 : 12.0},

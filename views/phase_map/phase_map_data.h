@@ -44,9 +44,8 @@ struct PhaseMapData : ViewData {
     int winner(const PhaseCell& cell) const {
         int best = -1;
         for (std::size_t i = 0; i < cell.values.size(); ++i)
-            if (cell.values[i] == cell.values[i] &&
-                (best < 0 || (higherIsBetter ? cell.values[i] > cell.values[static_cast<std::size_t>(best)]
-                                             : cell.values[i] < cell.values[static_cast<std::size_t>(best)])))
+            if (cell.values[i] == cell.values[i] && (best < 0 || (higherIsBetter ? cell.values[i] > cell.values[best]
+                                                                                 : cell.values[i] < cell.values[best])))
                 best = static_cast<int>(i);
         return best;
     }

@@ -96,7 +96,7 @@ std::string winnersText(const PhaseMapData& data) {
     std::size_t counted = 0;
     for (const PhaseCell& cell : data.cells)
         if (const int winner = cell.computed ? data.winner(cell) : -1; winner >= 0) {
-            ++wins[static_cast<std::size_t>(winner)];
+            ++wins[winner];
             ++counted;
         }
     std::string text;
@@ -159,12 +159,10 @@ public:
 
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const auto data = dataAs<PhaseMapData>(input);
-        const auto done = static_cast<std::size_t>(
-            std::count_if(data->cells.begin(), data->cells.end(), [](const PhaseCell& cell) { return cell.computed; }));
+        const auto done = static_cast<std::size_t>(std::ranges::count_if(data->cells, &PhaseCell::computed));
         std::string rest =
             done < data->cells.size() ? fmt::format(" ({} of {} settings so far)", done, data->cells.size()) : "";
-        if (const auto nothing = std::count_if(data->cells.begin(), data->cells.end(),
-                                               [](const PhaseCell& cell) { return cell.balancedNothing; }))
+        if (const auto nothing = std::ranges::count_if(data->cells, &PhaseCell::balancedNothing))
             rest += fmt::format(" · nothing was balanced at {} of {} settings", nothing, data->cells.size());
         if (data->winners) return winnersText(*data) + rest;
         std::size_t best = data->cells.size(), worst = best;
@@ -209,8 +207,7 @@ public:
                 rows.back().push_back(none ? "" : fmt::format("{:.6f}", cell.kept[pane]));
             }
             const int winner = data->winner(cell);
-            rows.back().push_back(winner < 0 ? ""
-                                             : std::string(1, data->panes[static_cast<std::size_t>(winner)].letter));
+            rows.back().push_back(winner < 0 ? "" : std::string(1, data->panes[winner].letter));
             rows.back().push_back(cell.balancedNothing ? kNothingBalanced : "");
         }
         return tableOf(std::move(columns), std::move(rows));

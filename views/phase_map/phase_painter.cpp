@@ -16,7 +16,7 @@ namespace {
 
 void drawWinner(SceneBuilder& builder, const ViewInput& input, const PhaseMapData& data, const PhaseCell& cell,
                 const Box& box, PickId pick, ThemeId themeId) {
-    const PhasePane& pane = data.panes[static_cast<std::size_t>(data.winner(cell))];
+    const PhasePane& pane = data.panes[data.winner(cell)];
     const PaneIdentity identity = identityOf(input, pane.letter, pane.policyId, themeId);
     identity.drawArea(builder, box, pick);
     const Colour letter = textOn(blend(identity.areaFill(), themeOf(themeId).canvas));

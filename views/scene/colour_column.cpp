@@ -68,7 +68,7 @@ void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnS
         const auto touches = [&](const Tick& other) {
             return std::abs(other.value - tick.value) * bar.height < kLabelPitch;
         };
-        if (std::any_of(labelled.begin(), labelled.end(), touches)) continue;
+        if (std::ranges::any_of(labelled, touches)) continue;
         drawLabel(builder, bar, tick, theme.text3, theme);
         labelled.push_back(tick);
     }

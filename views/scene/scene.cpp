@@ -65,7 +65,7 @@ struct Probe {
             }
         }
         if (nearest < 0) return {};
-        return {item.pickKind, item.ids ? (*item.ids)[static_cast<std::size_t>(nearest)] : nearest};
+        return {item.pickKind, item.ids ? (*item.ids)[nearest] : nearest};
     }
     PickId operator()(const PushClipItem&) const { return {}; }
     PickId operator()(const PopClipItem&) const { return {}; }

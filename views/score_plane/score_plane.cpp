@@ -48,7 +48,7 @@ std::vector<bool> bestOf(const ScorePlane& plane, std::int64_t count, double Poi
     for (std::size_t i = 0; i < plane.total.size(); ++i)
         if (plane.marks.states[i] != TokenState::Protected && plane.marks.hasPlace(static_cast<TokenIndex>(i)))
             order.push_back(i);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
         return plane.marks.places[a].*coordinate > plane.marks.places[b].*coordinate;
     });
     std::vector<bool> best(plane.total.size(), false);

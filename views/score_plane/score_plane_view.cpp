@@ -34,7 +34,7 @@ std::pair<double, double> spanOf(const ScorePlane& plane, double Point::*coordin
     for (std::size_t i = 0; i < plane.marks.places.size(); ++i)
         if (plane.marks.hasPlace(static_cast<TokenIndex>(i))) values.push_back(plane.marks.places[i].*coordinate);
     if (values.empty()) return {-1, 1};
-    std::sort(values.begin(), values.end());
+    std::ranges::sort(values);
     const auto cut = static_cast<std::size_t>(trimmed * static_cast<double>(values.size()));
     const double low = values[cut], high = values[values.size() - 1 - cut];
     const double margin = std::max(0.06 * (high - low), 0.1);
@@ -123,7 +123,7 @@ std::vector<std::string> ranksOf(const std::vector<float>& total) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < total.size(); ++i)
         if (!std::isnan(total[i])) order.push_back(i);
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return total[a] > total[b]; });
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return total[a] > total[b]; });
     std::vector<std::string> ranks(total.size());
     for (std::size_t rank = 0; rank < order.size(); ++rank) ranks[order[rank]] = std::to_string(rank);
     return ranks;
@@ -177,11 +177,10 @@ public:
         if (!whyNoPlane(input).empty()) return tableOf(columns, {});
         const ScorePlane plane = scorePlaneOf(input);
         const auto rowAt = [plane, ranks = ranksOf(plane.total), input](std::int64_t row) {
-            const auto i = static_cast<std::size_t>(row);
             const auto token = static_cast<TokenIndex>(row);
             return tableRow(row, tokenText(input, token), segmentOf(*input.capture, token),
-                            stateName(plane.marks.states[i]), plane.marks.places[i].x, plane.marks.places[i].y,
-                            plane.total[i], ranks[i]);
+                            stateName(plane.marks.states[row]), plane.marks.places[row].x, plane.marks.places[row].y,
+                            plane.total[row], ranks[row]);
         };
         return tableOf(columns, std::ssize(plane.total), rowAt);
     }
@@ -193,7 +192,7 @@ public:
         PointFacts facts;
         if (pick.kind == PickId::Kind::Token) {
             facts.token = static_cast<TokenIndex>(pick.index);
-            const Point place = plane.marks.places[static_cast<std::size_t>(pick.index)];
+            const Point place = plane.marks.places[pick.index];
             facts.rows = {{"z(attention)", formatFixed(place.x, 3)}, {"z(leverage)", formatFixed(place.y, 3)}};
             return facts;
         }

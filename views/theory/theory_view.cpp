@@ -333,7 +333,7 @@ public:
         const PickId pick = pickAt(scene, at, 4);
         if (!data || pick.kind != PickId::Kind::Cell || pick.index < 0 || pick.index >= std::ssize(data->rows))
             return {};
-        const TheoryRow& row = data->rows[static_cast<std::size_t>(pick.index)];
+        const TheoryRow& row = data->rows[pick.index];
         PointFacts facts;
         facts.rows = {{row.theorem, row.quantity}, {"KV head", std::to_string(row.kvHead)}, {"formula", row.formula}};
         const auto number = [&](double value) { return formatShort(value) + row.unit; };

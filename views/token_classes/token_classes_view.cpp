@@ -71,13 +71,12 @@ Tally tallyOf(const ViewInput& input, const ParameterValues& options) {
     tally.ofKept = options.choice("share") == "of_kept";
     for (const std::string& name : classes.names)
         tally.rows.push_back({name, 0, std::vector<std::int64_t>(tally.panes.size(), 0)});
-    for (std::int64_t token = 0; token < tally.visible; ++token)
-        ++tally.rows[classes.classOf[static_cast<std::size_t>(token)]].tokens;
+    for (std::int64_t token = 0; token < tally.visible; ++token) ++tally.rows[classes.classOf[token]].tokens;
     for (std::size_t p = 0; p < tally.panes.size(); ++p) {
         tally.keptOf.push_back(0);
         for (const TokenIndex token : keptTokens(input, *tally.panes[p]))
             if (token < tally.visible) { // a recorded list may have another cut
-                ++tally.rows[classes.classOf[static_cast<std::size_t>(token)]].kept[p];
+                ++tally.rows[classes.classOf[token]].kept[p];
                 ++tally.keptOf[p];
             }
     }
@@ -124,12 +123,12 @@ void placeRows(Layout& layout, const Tally& tally) {
     const auto fitting = static_cast<std::size_t>(std::max(1.0, std::floor(height / least)));
     if (fitting < layout.rows.size()) {
         const auto kept = static_cast<std::size_t>(std::max(1.0, std::floor((height - kLeastRow) / least)));
-        std::stable_sort(layout.rows.begin(), layout.rows.end(), [&](std::size_t a, std::size_t b) {
+        std::ranges::stable_sort(layout.rows, [&](std::size_t a, std::size_t b) {
             return farthestFromBlind(tally, a) > farthestFromBlind(tally, b);
         });
         layout.leftOut = layout.rows.size() - kept;
         layout.rows.resize(kept);
-        std::sort(layout.rows.begin(), layout.rows.end());
+        std::ranges::sort(layout.rows);
     }
     const double line = layout.leftOut > 0 ? kLeastRow : 0;
     layout.rowPitch = layout.down((height - line) / static_cast<double>(std::max<std::size_t>(1, layout.rows.size())));
@@ -326,8 +325,7 @@ public:
         const TokenClasses classes = chosenClasses(input, options.choice("classes"));
         std::vector<TokenIndex> tokens;
         for (TokenIndex token = 0; token < input.cut.token; ++token)
-            if (classes.names[classes.classOf[static_cast<std::size_t>(token)]] == facts.rows.front().second)
-                tokens.push_back(token);
+            if (classes.names[classes.classOf[token]] == facts.rows.front().second) tokens.push_back(token);
         return tokens;
     }
 };

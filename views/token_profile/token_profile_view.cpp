@@ -70,9 +70,7 @@ void drawCutOff(SceneBuilder& builder, const Profile& profile, const PlotFrame& 
 
 std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, std::int64_t stride, ThemeId themeId) {
     const Theme& theme = themeOf(themeId);
-    const auto count = [&](TokenState state) {
-        return formatCount(std::count(profile.states.begin(), profile.states.end(), state));
-    };
+    const auto count = [&](TokenState state) { return formatCount(std::ranges::count(profile.states, state)); };
     std::int64_t unscored = 0; // block processing scores only cached tokens
     for (std::size_t i = 0; i < profile.states.size() && i < profile.scores.size(); ++i)
         unscored += profile.states[i] == TokenState::Evicted && !std::isfinite(profile.scores[i]) ? 1 : 0;
@@ -83,7 +81,7 @@ std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, 
         areaEntry(letteredName(pane), policyStyle(pane.policyId, themeId).colour),
         {"kept " + count(TokenState::Kept), Marker::Circle, theme.kept, {}, 3},
         ringEntry("evicted " + count(TokenState::Evicted) + gone + sampled, {theme.evicted, 1.2, {}})};
-    if (std::find(profile.states.begin(), profile.states.end(), TokenState::Protected) != profile.states.end())
+    if (std::ranges::find(profile.states, TokenState::Protected) != profile.states.end())
         legend.push_back({"protected " + count(TokenState::Protected), Marker::Square, theme.protectedToken, {}, 3});
     if (!std::isnan(profile.cutOff)) // not in the plot: marks lie on both sides of the line
         legend.push_back(lineEntry(
@@ -155,9 +153,8 @@ public:
         if (!whyNoPicture(input, options).empty()) return tableOf(columns, {});
         const Profile profile = profileOf(input, *activePane(input));
         return tableOf(columns, std::ssize(profile.scores), [profile, input](std::int64_t row) {
-            const auto i = static_cast<std::size_t>(row);
-            return tableRow(row, tokenText(input, static_cast<TokenIndex>(row)), profile.scores[i],
-                            stateName(profile.states[i]));
+            return tableRow(row, tokenText(input, static_cast<TokenIndex>(row)), profile.scores[row],
+                            stateName(profile.states[row]));
         });
     }
 };

@@ -30,27 +30,25 @@ StripLayout setLines(const TokenTable& tokens, double width, const TextService& 
     layout.left.resize(static_cast<std::size_t>(n));
     layout.width.resize(static_cast<std::size_t>(n));
     for (TokenIndex t = 0; t < n; ++t)
-        layout.width[static_cast<std::size_t>(t)] =
-            static_cast<float>(service.measure(stripText(tokens.textOf(t)), kStripText).width);
+        layout.width[t] = static_cast<float>(service.measure(stripText(tokens.textOf(t)), kStripText).width);
     const std::vector<bool> starts = wordStarts(tokens);
     const auto wordEnd = [&](TokenIndex t) {
         do ++t;
-        while (t < n && !starts[static_cast<std::size_t>(t)]);
+        while (t < n && !starts[t]);
         return t;
     };
     double x = 0, wordWidth = 0;
     for (TokenIndex t = 0; t < n; ++t) {
-        const auto i = static_cast<std::size_t>(t);
-        if (starts[i]) wordWidth = std::accumulate(layout.width.begin() + t, layout.width.begin() + wordEnd(t), 0.0);
+        if (starts[t]) wordWidth = std::accumulate(layout.width.begin() + t, layout.width.begin() + wordEnd(t), 0.0);
         // A short word moves on as a whole, a long one is filled into the line.
-        const double needed = starts[i] && wordWidth < width / 2 ? wordWidth : static_cast<double>(layout.width[i]);
+        const double needed = starts[t] && wordWidth < width / 2 ? wordWidth : static_cast<double>(layout.width[t]);
         const std::string_view before = t > 0 ? tokens.textOf(t - 1) : "\n";
         if ((!before.empty() && before.back() == '\n') || x + needed > width) {
             layout.lineStarts.push_back(t);
             x = 0;
         }
-        layout.left[i] = static_cast<float>(x);
-        x += static_cast<double>(layout.width[i]);
+        layout.left[t] = static_cast<float>(x);
+        x += static_cast<double>(layout.width[t]);
     }
     layout.lineStarts.push_back(n);
     return layout;
@@ -81,7 +79,7 @@ std::string stripText(std::string_view bytes) {
 std::shared_ptr<const StripLayout> layoutStrip(const CaptureReader& capture, double width, const TextService& text) {
     constexpr std::size_t kMostRemembered = 4;
     thread_local std::list<Remembered> remembered;
-    const auto known = std::find_if(remembered.begin(), remembered.end(), [&](const Remembered& r) {
+    const auto known = std::ranges::find_if(remembered, [&](const Remembered& r) {
         return r.tokens == &capture.tokens() && r.width == width && r.hash == capture.info().hash;
     });
     if (known != remembered.end()) return known->layout;

@@ -25,17 +25,15 @@ public:
 
 private:
     Box boxOf(TokenIndex t) const {
-        const auto i = static_cast<std::size_t>(t);
-        return {m_origin.x + m_strip.layout.left[i], m_origin.y, m_strip.layout.width[i], kStripLead};
+        return {m_origin.x + m_strip.layout.left[t], m_origin.y, m_strip.layout.width[t], kStripLead};
     }
     bool afterCut(TokenIndex t) const { return t >= m_strip.input.cut.token; }
     bool keptBy(std::size_t pane, TokenIndex t) const {
-        const TokenState s = m_strip.states[pane][static_cast<std::size_t>(t)];
+        const TokenState s = m_strip.states[pane][t];
         return s == TokenState::Kept || s == TokenState::Protected;
     }
     bool keptByActive(TokenIndex t) const {
-        const TokenState s =
-            m_strip.activeStates.empty() ? TokenState::AfterCut : m_strip.activeStates[static_cast<std::size_t>(t)];
+        const TokenState s = m_strip.activeStates.empty() ? TokenState::AfterCut : m_strip.activeStates[t];
         return s == TokenState::Kept || s == TokenState::Protected;
     }
     /// -1 both or neither, 0 only in the first of the two panes compared, 1 only in the second.
@@ -70,9 +68,8 @@ private:
         Colour fill = kTransparent;
         if (!afterCut(t) && m_strip.mode == StripMode::State && keptByActive(t))
             fill = withAlpha(theme.kept, theme.id == ThemeId::Dark ? 0.26 : 0.13);
-        else if (!afterCut(t) && m_strip.mode == StripMode::Score &&
-                 !std::isnan(m_strip.ranks[static_cast<std::size_t>(t)]))
-            fill = colourMap(m_strip.colourMapName, m_strip.ranks[static_cast<std::size_t>(t)]);
+        else if (!afterCut(t) && m_strip.mode == StripMode::Score && !std::isnan(m_strip.ranks[t]))
+            fill = colourMap(m_strip.colourMapName, m_strip.ranks[t]);
         // A rectangle without a fill is still pickable.
         m_builder.rectangle({box.x, box.y + 1, box.width, kStripLead - 3}, fill, {}, 0, {PickId::Kind::Token, t});
     }
@@ -97,15 +94,14 @@ private:
                                {m_strip.theme.evicted, 1, {1.5, 2}});
         } else if (const int only = onlyIn(t); only >= 0 && (only == 0) == (m_strip.mode == StripMode::OnlyInA) &&
                                                m_strip.mode != StripMode::Score) {
-            m_strip.identities[static_cast<std::size_t>(only)].drawThinBar(m_builder,
-                                                                           {box.x, box.y + kBarTop, width, 2.6});
+            m_strip.identities[only].drawThinBar(m_builder, {box.x, box.y + kBarTop, width, 2.6});
         }
     }
 
     Colour textColour(TokenIndex t) const {
         const Theme& theme = m_strip.theme;
         if (afterCut(t)) return theme.text2;
-        const float rank = m_strip.ranks.empty() ? NAN : m_strip.ranks[static_cast<std::size_t>(t)];
+        const float rank = m_strip.ranks.empty() ? NAN : m_strip.ranks[t];
         if (m_strip.mode == StripMode::Score && !std::isnan(rank))
             return textOn(colourMap(m_strip.colourMapName, rank));
         return emphasised(t) ? theme.text1 : theme.text3;
@@ -119,7 +115,7 @@ private:
     /// One rounded ink frame per run of selected tokens, and the hovered token's own.
     void drawFrames(TokenIndex begin, TokenIndex end) {
         const auto& selected = m_strip.input.focus.selected;
-        auto first = std::lower_bound(selected.begin(), selected.end(), begin);
+        auto first = std::ranges::lower_bound(selected, begin);
         while (first != selected.end() && *first < end) {
             auto last = first;
             while (last + 1 != selected.end() && *(last + 1) == *last + 1 && *(last + 1) < end) ++last;
@@ -144,7 +140,7 @@ private:
 } // namespace
 
 void drawStripLine(SceneBuilder& builder, const StripScene& strip, std::int64_t line, Point origin) {
-    const TokenIndex begin = strip.layout.lineStarts[static_cast<std::size_t>(line)];
+    const TokenIndex begin = strip.layout.lineStarts[line];
     const TokenIndex end = strip.layout.lineStarts[static_cast<std::size_t>(line) + 1];
     builder.text({origin.x - 12, origin.y + kBaseline - 1}, formatCount(begin), {FontFace::Monospace, 10},
                  strip.theme.text3, HorizontalAlign::Right);
@@ -155,7 +151,7 @@ void drawStripCut(SceneBuilder& builder, const StripScene& strip, std::int64_t l
     const TokenIndex cut = strip.input.cut.token;
     const auto n = static_cast<TokenIndex>(strip.layout.left.size());
     if (cut <= 0 || cut >= n || strip.layout.lineOf(cut) != line) return;
-    const double x = origin.x + strip.layout.left[static_cast<std::size_t>(cut)];
+    const double x = origin.x + strip.layout.left[cut];
     builder.line({x, origin.y - 1}, {x, origin.y + kStripLead - 1}, {strip.theme.ink, 2, {}});
     builder.polygon({{x - 5, origin.y - 1}, {x + 5, origin.y - 1}, {x, origin.y + 5}}, strip.theme.ink);
     builder.rectangle({x - 6, origin.y - 2, 12, kStripLead}, kTransparent, {}, 0, {PickId::Kind::Handle, cut});

@@ -53,8 +53,7 @@ std::vector<float> scoreRanks(const ViewInput& input, const PaneData* active) {
     std::vector<std::size_t> order;
     for (std::size_t i = 0; i < m; ++i)
         if (!std::isnan(head[i])) order.push_back(i);
-    std::sort(order.begin(), order.end(),
-              [&](auto a, auto b) { return head[a] < head[b] || (head[a] == head[b] && a > b); });
+    std::ranges::sort(order, [&](auto a, auto b) { return head[a] < head[b] || (head[a] == head[b] && a > b); });
     for (std::size_t r = 0; r < order.size(); ++r)
         ranks[order[r]] = order.size() == 1 ? 1.0f : static_cast<float>(r) / static_cast<float>(order.size() - 1);
     return ranks;
@@ -234,10 +233,9 @@ public:
         }
         return tableOf(columns, input.capture->info().numTokens, [input, states](std::int64_t row) {
             const auto token = static_cast<TokenIndex>(row);
-            const auto i = static_cast<std::size_t>(row);
-            std::vector<std::string> cells = {std::to_string(row), std::to_string(input.capture->tokens().ids[i]),
+            std::vector<std::string> cells = {std::to_string(row), std::to_string(input.capture->tokens().ids[row]),
                                               tokenText(input, token), segmentOf(*input.capture, token)};
-            for (const std::vector<TokenState>& ofPane : states) cells.emplace_back(stateName(ofPane[i]));
+            for (const std::vector<TokenState>& ofPane : states) cells.emplace_back(stateName(ofPane[row]));
             return cells;
         });
     }

@@ -141,8 +141,7 @@ public:
         facts.rows = {{"token", quotedToken(input, token)}};
         for (const VariantList& list : data->lists)
             if (list.error.empty())
-                facts.rows.emplace_back(
-                    list.label, std::binary_search(list.kept.begin(), list.kept.end(), token) ? "kept" : "evicted");
+                facts.rows.emplace_back(list.label, std::ranges::binary_search(list.kept, token) ? "kept" : "evicted");
         return facts;
     }
 
@@ -150,11 +149,10 @@ public:
                                      Point at) const override {
         const auto data = dataAs<VariantDiffData>(input);
         const RectangleItem* rail = data && whyNoPicture(input, options).empty() ? railAt(*data, scene, at) : nullptr;
-        if (!rail || !data->lists[static_cast<std::size_t>(rail->pick.index)].error.empty()) return {};
+        if (!rail || !data->lists[rail->pick.index].error.empty()) return {};
         const ListChange change = changeOf(*data, static_cast<std::size_t>(rail->pick.index));
         std::vector<TokenIndex> changed;
-        std::merge(change.gained.begin(), change.gained.end(), change.lost.begin(), change.lost.end(),
-                   std::back_inserter(changed));
+        std::ranges::merge(change.gained, change.lost, std::back_inserter(changed));
         return changed;
     }
 };

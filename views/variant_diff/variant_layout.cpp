@@ -25,8 +25,7 @@ constexpr const char* kBetween = " · ";
 /// One text per cause, the strongest first; the first text explains the numbers.
 std::vector<std::string> causeTexts(const VariantList& list) {
     std::vector<VariantCause> causes = list.causes;
-    std::stable_sort(causes.begin(), causes.end(),
-                     [](const VariantCause& a, const VariantCause& b) { return a.alone > b.alone; });
+    std::ranges::stable_sort(causes, std::greater<>(), &VariantCause::alone);
     std::vector<std::string> texts;
     for (const VariantCause& cause : causes) {
         texts.push_back(cause.change());
@@ -150,8 +149,8 @@ void namesBeside(VariantLayout& layout, const SceneBuilder& builder, const Varia
 ListChange changeOf(const VariantDiffData& data, std::size_t list) {
     const std::vector<TokenIndex>&there = data.lists.front().kept, &here = data.lists[list].kept;
     ListChange change;
-    std::set_difference(here.begin(), here.end(), there.begin(), there.end(), std::back_inserter(change.gained));
-    std::set_difference(there.begin(), there.end(), here.begin(), here.end(), std::back_inserter(change.lost));
+    std::ranges::set_difference(here, there, std::back_inserter(change.gained));
+    std::ranges::set_difference(there, here, std::back_inserter(change.lost));
     change.jaccard = jaccard(here, there);
     return change;
 }

@@ -20,7 +20,7 @@ struct Rows {
     Box signs;
     double slot = 1; ///< pixels of a step
 
-    double left(std::int64_t step) const { return lean.toPixels(static_cast<double>(step), 0).x; }
+    double left(std::int64_t step) const { return lean.toPixels(step, 0).x; }
     double middle(std::int64_t step) const { return lean.toPixels(static_cast<double>(step) + 0.5, 0).x; }
 };
 
@@ -75,11 +75,11 @@ void paintGround(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
 void paintFocus(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     const auto& tokens = p.now.walk->log->tokens;
     for (std::int64_t step = 0; step < p.now.size(); ++step) {
-        const TokenIndex token = tokens[static_cast<std::size_t>(step)];
+        const TokenIndex token = tokens[step];
         const double x = rows.middle(step);
         if (token == p.input.focus.hovered)
             b.line({x, rows.lean.plot.y}, {x, rows.quadratic.plot.bottom()}, {p.theme.ink, 1.5, {}});
-        if (std::binary_search(p.input.focus.selected.begin(), p.input.focus.selected.end(), token))
+        if (std::ranges::binary_search(p.input.focus.selected, token))
             b.rectangle({x - 1, rows.lean.plot.bottom() + 1, 2, 5}, p.theme.ink);
     }
 }
@@ -124,7 +124,7 @@ void paintSigns(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     const double middle = rows.signs.y + rows.signs.height / 2;
     b.pushClip(rows.signs);
     for (std::int64_t step = begin; step < end; ++step) {
-        const std::int8_t sign = p.now.walk->log->signs[static_cast<std::size_t>(step)];
+        const std::int8_t sign = p.now.walk->log->signs[step];
         const double x = rows.middle(step) - width / 2;
         if (sign > 0)
             b.rectangle({x, middle - half - 1, width, half}, p.theme.text1);
@@ -140,7 +140,7 @@ void paintQuadratic(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
     const WalkData::Walk& walk = *p.now.walk;
     const auto [begin, end] = shownSteps(p, rows);
     const auto at = [&](const std::vector<double>& list, std::int64_t step) {
-        return rows.quadratic.toPixels(static_cast<double>(step) + 0.5, list[static_cast<std::size_t>(step)]);
+        return rows.quadratic.toPixels(static_cast<double>(step) + 0.5, list[step]);
     };
     std::vector<Point> band, fair, q;
     for (std::int64_t step = begin; step < end; ++step) {
@@ -211,7 +211,7 @@ ImageItem imageOf(const WalkData::Walk& walk, const Box& box, const KernelScale&
 void paintSignRail(SceneBuilder& b, const WalkPicture& p, const Box& map) {
     const double slot = map.width / static_cast<double>(p.now.size());
     for (std::int64_t step = 0; step < p.now.steps; ++step) {
-        const std::int8_t sign = p.now.walk->log->signs[static_cast<std::size_t>(step)];
+        const std::int8_t sign = p.now.walk->log->signs[step];
         if (sign != 0)
             b.rectangle(
                 {map.x + slot * static_cast<double>(step), map.y - (sign > 0 ? 15 : 8), std::max(0.8, slot * 0.9), 6},

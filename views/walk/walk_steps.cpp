@@ -21,9 +21,8 @@ std::string signedCount(std::int64_t value) { return value < 0 ? "−" + formatC
 
 /// Number of signs given after so many tokens of the stream.
 std::int64_t stepsAt(const WalkData& data, const BalanceWalkLog& walk, TokenIndex cursor) {
-    if (arrivesToken(data))
-        return std::lower_bound(walk.tokens.begin(), walk.tokens.end(), cursor) - walk.tokens.begin();
-    const TokenIndex ready = data.streaming ? *std::max_element(walk.tokens.begin(), walk.tokens.end()) + 1 : data.end;
+    if (arrivesToken(data)) return std::ranges::lower_bound(walk.tokens, cursor) - walk.tokens.begin();
+    const TokenIndex ready = data.streaming ? *std::ranges::max_element(walk.tokens) + 1 : data.end;
     return cursor >= ready ? std::ssize(walk.tokens) : 0;
 }
 

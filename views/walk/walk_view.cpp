@@ -157,7 +157,7 @@ public:
         sequence.title = "Self-balancing walk";
         for (const WalkData::Walk& walk : data->walks) {
             const std::vector<TokenIndex>& tokens = walk.log->tokens;
-            const TokenIndex end = *std::max_element(tokens.begin(), tokens.end()) + 1;
+            const TokenIndex end = *std::ranges::max_element(tokens) + 1;
             if (arrivesToken(*data))
                 for (const TokenIndex token : tokens) sequence.events.push_back(token + 1);
             else
@@ -165,7 +165,7 @@ public:
             sequence.milestones.push_back(sequence.events.back());
         }
         for (auto* list : {&sequence.events, &sequence.milestones}) {
-            std::sort(list->begin(), list->end());
+            std::ranges::sort(*list);
             list->erase(std::unique(list->begin(), list->end()), list->end());
         }
         return sequence;
@@ -201,8 +201,7 @@ public:
                            row = cell((at.y - scene.plot.y) / scene.plot.height);
         const bool pooled = now.walk->side < now.size();
         facts.rows.emplace_back(pooled ? "M, largest of the cell" : fmt::format("M with pair {}", row),
-                                formatShort(static_cast<double>(
-                                    now.walk->kernel[static_cast<std::size_t>(row * now.walk->side + column)])));
+                                formatShort(now.walk->kernel[row * now.walk->side + column]));
         return facts;
     }
 

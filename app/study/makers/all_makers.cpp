@@ -33,8 +33,7 @@ const ViewDataMaker* makerFor(const View& view) {
     static const std::vector<ViewDataMaker> makers = {KVSCOPE_MAKERS(KVSCOPE_LIST)};
 #undef KVSCOPE_LIST
     const std::string& id = view.card().data;
-    const auto at =
-        std::find_if(makers.begin(), makers.end(), [&](const ViewDataMaker& maker) { return maker.id == id; });
+    const auto at = std::ranges::find(makers, id, &ViewDataMaker::id);
     assert(id.empty() == (at == makers.end()));
     return id.empty() ? nullptr : &*at;
 }

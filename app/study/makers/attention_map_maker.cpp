@@ -96,9 +96,7 @@ Source sourceOf(const ViewDataWork& work) {
     if (!cosines && layer.queryCount == 0)
         throw Error(
             {"the attention map needs queries, and layer " + std::to_string(work.request.layer.value) + " holds none",
-             {},
-             "Capture queries too, or show the cosine similarity of keys",
-             info.path});
+             "", "Capture queries too, or show the cosine similarity of keys", info.path});
     const std::int64_t firstRow = cosines ? 0 : info.numTokens - layer.queryCount;
     source.data->firstQuery = source.input.firstQuery = static_cast<TokenIndex>(firstRow);
     if (cosines) {

@@ -14,15 +14,13 @@ namespace kvscope {
 namespace {
 
 bool runsOneOf(const PaneRequest& pane, std::span<const PolicyFamily> families) {
-    return pane.recordedPath.empty() &&
-           std::find(families.begin(), families.end(), familyOf(pane.run.policy.policy)) != families.end();
+    return pane.recordedPath.empty() && std::ranges::find(families, familyOf(pane.run.policy.policy)) != families.end();
 }
 
 std::string nameOf(const PolicySpec& spec, std::size_t pane) {
     const PolicyCard& card = policyById(spec.policy).card();
     std::string name = std::string(1, static_cast<char>('A' + pane)) + "  " + card.name;
-    const auto variant = std::find_if(card.variants.begin(), card.variants.end(),
-                                      [&](const PolicyVariant& v) { return v.id == spec.variant; });
+    const auto variant = std::ranges::find(card.variants, spec.variant, &PolicyVariant::id);
     return variant == card.variants.end() ? name : name + ", " + variant->id;
 }
 

@@ -37,7 +37,7 @@ public:
             drift.cosine = dot(m_all, m_cache) / (all * cache);
             drift.ratio = cache / static_cast<double>(step.cached) / (all / static_cast<double>(step.end));
         }
-        for (const TokenIndex token : step.evicted[static_cast<std::size_t>(m_head)]) add(m_cache, token, -1);
+        for (const TokenIndex token : step.evicted[m_head]) add(m_cache, token, -1);
         return drift;
     }
 
@@ -85,8 +85,7 @@ void addSizes(BlockTimelineData& data, const ViewDataWork& work, RunRequest run)
     const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
     std::vector<TokenIndex> atOnce;
     const auto finished = [&](std::size_t point, const auto& result, const Checkpoint&) {
-        const std::vector<TokenIndex>& kept =
-            result->selection.heads[static_cast<std::size_t>(request.kvHead.value)].kept;
+        const std::vector<TokenIndex>& kept = result->selection.heads[request.kvHead.value].kept;
         if (point == 0) atOnce = kept;
         data.sizes.push_back({sizes[point],
                               meanOverHeads(requireFidelity(*result).meanOutputError, layer, request.kvHead),

@@ -39,11 +39,10 @@ private:
         try {
             if (!pane.recordedPath.empty())
                 throw Error(
-                    {"a recorded list has one retention: there is nothing to calibrate", {}, "Choose a policy"});
+                    {"a recorded list has one retention: there is nothing to calibrate", "", "Choose a policy"});
             const PolicyCard& card = policyById(pane.run.policy.policy).card();
             if (!card.usesBudget)
-                throw Error({card.name + " takes no budget: there is nothing to calibrate",
-                             {},
+                throw Error({card.name + " takes no budget: there is nothing to calibrate", "",
                              "Choose a policy with a budget"});
             addSeries(index, letter, data);
         } catch (const Error& error) {
@@ -59,7 +58,7 @@ private:
 
     bool isMeasured(const PolicySpec& policy) const {
         const auto all = readCalibration(request.capture->info().path);
-        return std::any_of(all.begin(), all.end(), [&](const CalibrationRows& rows) {
+        return std::ranges::any_of(all, [&](const CalibrationRows& rows) {
             return rows.policy == policy.policy && rows.variant == policy.variant;
         });
     }
@@ -108,8 +107,8 @@ private:
             series.resampledK.clear();
             for (const CalibrationFit& fit : resamples) series.resampledK.push_back(fit.k(context.nll));
             series.triples.clear();
-            std::copy_if(fitted.data.triples.begin(), fitted.data.triples.end(), std::back_inserter(series.triples),
-                         [&](const CalibrationTriple& triple) { return triple.context == context.name; });
+            std::ranges::copy_if(fitted.data.triples, std::back_inserter(series.triples),
+                                 [&](const CalibrationTriple& triple) { return triple.context == context.name; });
             data.series.push_back(series);
         }
         addOpenContext(index, series, fitted, resamples, data);
@@ -121,9 +120,8 @@ private:
     void addOpenContext(std::size_t index, CalibrationSeries series, const Calibration& fitted,
                         const std::vector<CalibrationFit>& resamples, CalibrationViewData& data) const {
         const double nll = contextNllOf(*request.capture, request.cut.token);
-        const bool there = std::any_of(data.series.begin(), data.series.end(), [&](const CalibrationSeries& s) {
-            return s.own && s.pane == static_cast<int>(index);
-        });
+        const bool there = std::ranges::any_of(
+            data.series, [&](const CalibrationSeries& s) { return s.own && s.pane == static_cast<int>(index); });
         if (there || !fitted.fit.slopeKnown || std::isnan(nll)) return;
         series.own = true;
         series.context = request.capture->info().fileName;

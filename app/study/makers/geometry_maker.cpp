@@ -120,12 +120,10 @@ private:
         const bool perQuery = m_data.series[which].role == Role::Queries;
         const std::int64_t width = table.shape[1];
         for (std::int64_t head = 0; head < table.shape[0]; ++head) {
-            const std::int32_t kvHead =
-                perQuery ? gqaGroupOf[static_cast<std::size_t>(head)] : static_cast<std::int32_t>(head);
+            const std::int32_t kvHead = perQuery ? gqaGroupOf[head] : static_cast<std::int32_t>(head);
             if (headOnly() && kvHead != request.kvHead.value) continue;
             for (std::int64_t i = 0; i < width; ++i)
-                m_data.series[which].histogram.add(
-                    static_cast<double>(table.data[static_cast<std::size_t>(head * width + i)]));
+                m_data.series[which].histogram.add(static_cast<double>(table.data[head * width + i]));
         }
     }
 
@@ -175,7 +173,7 @@ private:
 
     void addLogDeterminants(LayerIndex layer, const Checkpoint& part) {
         if (request.panes.empty())
-            throw Error({"no policy is shown", {}, "Add a pane: log det is that of the keys it keeps"});
+            throw Error({"no policy is shown", "", "Add a pane: log det is that of the keys it keeps"});
         for (std::size_t pane = 0; pane < request.panes.size(); ++pane) {
             const RunRequest run = resolvePane(request.panes[pane]);
             const PolicyIdentity identity = policyIdentityOf(run);
@@ -195,10 +193,8 @@ private:
                                                                                                : request.cut.token);
         if (about.queryCount == 0 || judging >= info.numTokens)
             throw Error(
-                {"the bounds need queries, and layer " + std::to_string(layer.value) + " holds none after the cut",
-                 {},
-                 "Capture queries too, or choose an earlier cut",
-                 info.path});
+                {"the bounds need queries, and layer " + std::to_string(layer.value) + " holds none after the cut", "",
+                 "Capture queries too, or choose an earlier cut", info.path});
         const Tensor queries = runner.tensor(request.capture, layer, TensorRole::Queries, part.silent());
         TheoremInput input{runner.engine().rows(queries, judging - first, about.queryCount),
                            runner.tensor(request.capture, layer, TensorRole::Keys, part.silent()),
@@ -210,9 +206,7 @@ private:
             throw Error({"the bounds are about plain softmax of dot products, and layer " +
                              std::to_string(layer.value) +
                              (about.softcap > 0 ? " caps its logits" : " has attention sinks"),
-                         {},
-                         "Choose another figure",
-                         info.path});
+                         "", "Choose another figure", info.path});
         m_data.points = theoremPoints(runner.engine(), input, part);
         m_data.leftOut = std::min(input.most, input.queries.size(1)) - std::ssize(m_data.points);
     }

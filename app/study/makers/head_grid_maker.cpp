@@ -43,7 +43,7 @@ struct Layer {
 Values errorDifference(const Layer& layer) {
     Values a = requireFidelity(layer.first()).meanOutputError;
     const Values b = requireFidelity(*layer.results[1]).meanOutputError;
-    std::transform(a.begin(), a.end(), b.begin(), a.begin(), std::minus<>());
+    std::ranges::transform(a, b, a.begin(), std::minus<>());
     return a;
 }
 
@@ -73,11 +73,8 @@ Values selectionKept(const Layer& layer) {
     const auto tokens = selectedBeforeCut(layer);
     Values values;
     for (const HeadSelection& head : layer.heads())
-        values.push_back(static_cast<double>(std::count_if(tokens.begin(), tokens.end(),
-                                                           [&](TokenIndex token) {
-                                                               return std::binary_search(head.kept.begin(),
-                                                                                         head.kept.end(), token);
-                                                           })) /
+        values.push_back(static_cast<double>(std::ranges::count_if(
+                             tokens, [&](TokenIndex token) { return std::ranges::binary_search(head.kept, token); })) /
                          static_cast<double>(tokens.size()));
     return values;
 }

@@ -13,10 +13,10 @@ namespace kvscope {
 namespace {
 
 void addList(KeepProbabilityData& data, const RunResult& result, KvHeadIndex head) {
-    const std::vector<TokenIndex>& kept = result.selection.heads[static_cast<std::size_t>(head.value)].kept;
+    const std::vector<TokenIndex>& kept = result.selection.heads[head.value].kept;
     data.visible = result.visible;
     data.times.resize(static_cast<std::size_t>(result.visible), 0);
-    for (const TokenIndex token : kept) ++data.times[static_cast<std::size_t>(token)];
+    for (const TokenIndex token : kept) ++data.times[token];
     data.lists.push_back(kept);
 }
 

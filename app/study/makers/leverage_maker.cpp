@@ -42,12 +42,10 @@ LeverageData::Scores scoresOf(const LeverageLog& log, KvHeadIndex head) {
     LeverageData::Scores out;
     out.scores = rowOf(log.leverage, head);
     out.spectrum = rowOf(log.spectrum, head);
-    out.rank = log.rank[static_cast<std::size_t>(head.value)];
+    out.rank = log.rank[head.value];
     out.order.resize(out.scores.size());
     std::iota(out.order.begin(), out.order.end(), TokenIndex{0});
-    std::stable_sort(out.order.begin(), out.order.end(), [&](TokenIndex a, TokenIndex b) {
-        return out.scores[static_cast<std::size_t>(a)] > out.scores[static_cast<std::size_t>(b)];
-    });
+    std::ranges::stable_sort(out.order, [&](TokenIndex a, TokenIndex b) { return out.scores[a] > out.scores[b]; });
     for (const float score : out.scores) out.sum += static_cast<double>(score);
     return out;
 }

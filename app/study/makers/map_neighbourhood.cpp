@@ -33,7 +33,7 @@ AttentionMapInput part(const AttentionMapInput& map, std::int64_t rowBegin, std:
 std::int64_t largest(const HostTensor& cells, bool isDifference) {
     std::int64_t best = 0;
     for (std::int64_t i = 1; i < std::ssize(cells.data); ++i) {
-        const float cell = cells.data[static_cast<std::size_t>(i)], top = cells.data[static_cast<std::size_t>(best)];
+        const float cell = cells.data[i], top = cells.data[best];
         if (std::isnan(top) ? !std::isnan(cell) : isDifference ? std::abs(cell) > std::abs(top) : cell > top) best = i;
     }
     return best;
@@ -56,10 +56,10 @@ void goToLargest(const AttentionMapInput& map, MapCell& cell, bool isDifference,
 void rankInRow(const AttentionMapInput& map, MapNeighbourhood& around, const Draw& draw) {
     const std::int64_t n = map.keys.size(1);
     const AttentionMap row = draw(part(map, around.query, around.query + 1, 0, n, n));
-    const float own = row.cells.data[static_cast<std::size_t>(around.key)];
+    const float own = row.cells.data[around.key];
     if (std::isnan(own)) return;
     for (std::int64_t key = 0; key < n; ++key) {
-        const float cell = row.cells.data[static_cast<std::size_t>(key)];
+        const float cell = row.cells.data[key];
         around.seen += !std::isnan(cell);
         around.rank += cell > own || (cell == own && key <= around.key); // includes the cell itself: ranks count from 1
     }

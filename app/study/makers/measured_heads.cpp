@@ -66,8 +66,8 @@ double meanOverHeads(const LayerRunner& runner, const RunResult& result, const M
                      std::optional<KvHeadIndex> head, const Checkpoint& checkpoint) {
     const std::vector<double> values = headValues(runner, result, measure, checkpoint);
     const LayerInfo& layer = result.request.capture->info().layerInfo(result.request.layer);
-    const double mean = head && measure.shape == MeasureShape::PerKvHead ? values[static_cast<std::size_t>(head->value)]
-                                                                         : meanOverHeads(values, layer, head);
+    const double mean =
+        head && measure.shape == MeasureShape::PerKvHead ? values[head->value] : meanOverHeads(values, layer, head);
     if (std::isnan(mean))
         throw Error({.sentence = "'" + measure.id + "' has no number here",
                      .place = measure.id,

@@ -28,15 +28,13 @@ void listOctaves(MergeTreeData& data) {
         if (tree.kvHead == data.kvHead && tree.numerator)
             data.octaves.push_back({tree.bucket, static_cast<std::int64_t>(i)});
     }
-    const std::vector<float>& norms = data.stream->norms[static_cast<std::size_t>(data.kvHead)];
-    data.zeroValues = std::count(norms.begin(), norms.end(), 0.0F);
+    const std::vector<float>& norms = data.stream->norms[data.kvHead];
+    data.zeroValues = std::ranges::count(norms, 0.0F);
 }
 
 void chooseTree(MergeTreeData& data, const ParameterValues& options) {
     const std::string& wanted = options.choice("tree");
-    const auto sizeOf = [&](const MergeTreeData::Octave& o) {
-        return data.stream->trees[static_cast<std::size_t>(o.tree)].rows.size();
-    };
+    const auto sizeOf = [&](const MergeTreeData::Octave& o) { return data.stream->trees[o.tree].rows.size(); };
     if (wanted == "keys") {
         for (std::size_t i = 0; i < data.stream->trees.size() && data.tree < 0; ++i)
             if (data.stream->trees[i].kvHead == data.kvHead && !data.stream->trees[i].numerator)
@@ -45,8 +43,8 @@ void chooseTree(MergeTreeData& data, const ParameterValues& options) {
     }
     data.wantedBucket = static_cast<int>(options.integer("octave"));
     if (wanted == "fullest") {
-        const auto best = std::max_element(data.octaves.begin(), data.octaves.end(),
-                                           [&](const auto& a, const auto& b) { return sizeOf(a) < sizeOf(b); });
+        const auto best =
+            std::ranges::max_element(data.octaves, [&](const auto& a, const auto& b) { return sizeOf(a) < sizeOf(b); });
         data.wantedBucket = best == data.octaves.end() ? 0 : best->bucket;
     }
     for (const MergeTreeData::Octave& octave : data.octaves)
@@ -93,8 +91,7 @@ void readWalks(MergeTreeData& data, const BalanceLog& log) {
     for (const auto& level : tree.nodes) data.nodes.emplace_back(level.size());
     for (const BalanceWalkLog& walk : log.walks) {
         if (walk.kvHead != tree.kvHead || (walk.tree == 1) != tree.numerator || walk.bucket != tree.bucket) continue;
-        MergeTreeData::Node& node =
-            data.nodes[static_cast<std::size_t>(walk.level - 1)][static_cast<std::size_t>(walk.place)];
+        MergeTreeData::Node& node = data.nodes[walk.level - 1][walk.place];
         node.repeats = walk.repeats;
         for (const double p : walk.probabilities) node.largest = std::max(node.largest, std::abs(1 - 2 * p));
     }

@@ -98,7 +98,7 @@ PhaseAxis parameterAxis(const ParameterSpec& spec, const std::vector<std::string
 PhaseAxis withoutRepeats(const PhaseAxis& axis) {
     PhaseAxis once{axis.id, axis.title, {}, {}, axis.isNumeric};
     for (std::size_t i = 0; i < axis.texts.size(); ++i)
-        if (std::find(once.texts.begin(), once.texts.end(), axis.texts[i]) == once.texts.end()) {
+        if (std::ranges::find(once.texts, axis.texts[i]) == once.texts.end()) {
             once.texts.push_back(axis.texts[i]);
             once.numbers.push_back(axis.numbers[i]);
         }
@@ -117,7 +117,7 @@ PhaseAxis phaseAxisOf(const std::string& typed, const PolicySpec& policy, std::s
     if (id == "budget") return withoutRepeats(budgetAxis(values, points));
     policy.values.text(id); // throws with the nearest name
     const ParameterTable& table = policy.values.table();
-    const auto spec = std::find_if(table.begin(), table.end(), [&](const ParameterSpec& s) { return s.id == id; });
+    const auto spec = std::ranges::find(table, id, &ParameterSpec::id);
     if (spec->kind == ParameterKind::Text && values.empty())
         throw Error({"'" + id + "' is a text and has no range", "axis", "Write " + id + "=v1,v2"});
     return withoutRepeats(parameterAxis(*spec, values, policy.values, points, tokens));

@@ -35,7 +35,7 @@ public:
         : ViewDataWork(work), m_measure(measureById(request.options.choice("measure"))), m_head(measuredHead(request)) {
         const PaneRequest& shown = request.shownPane();
         if (!shown.recordedPath.empty())
-            throw Error({"a recorded list has no parameters to vary", {}, "Make a pane with a policy the active one"});
+            throw Error({"a recorded list has no parameters to vary", "", "Make a pane with a policy the active one"});
         m_data.measure = m_measure.id;
         m_data.higherIsBetter = higherWins(m_measure);
         m_data.winners = request.options.choice("colour") == "winner";

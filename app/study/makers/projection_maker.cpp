@@ -26,9 +26,8 @@ HostTensor columnMeans(const HostTensor& rows) {
     HostTensor mean{{columns}, std::vector<float>(static_cast<std::size_t>(columns))};
     for (std::int64_t column = 0; column < columns; ++column) {
         double sum = 0;
-        for (std::int64_t row = 0; row < count; ++row)
-            sum += static_cast<double>(rows.data[static_cast<std::size_t>(row * columns + column)]);
-        mean.data[static_cast<std::size_t>(column)] = static_cast<float>(sum / static_cast<double>(count));
+        for (std::int64_t row = 0; row < count; ++row) sum += static_cast<double>(rows.data[row * columns + column]);
+        mean.data[column] = static_cast<float>(sum / static_cast<double>(count));
     }
     return mean;
 }

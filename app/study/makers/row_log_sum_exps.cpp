@@ -26,7 +26,7 @@ bool RowLogSumExps::knows(std::int64_t begin, std::int64_t end) const {
     const std::int64_t rows = m_sums.shape[1];
     for (std::int64_t head = 0; head < m_sums.shape[0]; ++head)
         for (std::int64_t row = begin; row < end; ++row)
-            if (std::isnan(m_sums.data[static_cast<std::size_t>(head * rows + row)])) return false;
+            if (std::isnan(m_sums.data[head * rows + row])) return false;
     return true;
 }
 

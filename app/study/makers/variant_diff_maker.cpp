@@ -49,7 +49,7 @@ public:
     explicit DiffMaker(const ViewDataWork& work) : ViewDataWork(work) {
         const PaneRequest& shown = request.shownPane();
         if (!shown.recordedPath.empty())
-            throw Error({"a recorded list has no variants", {}, "Make a pane with a policy the active one"});
+            throw Error({"a recorded list has no variants", "", "Make a pane with a policy the active one"});
         m_run = shown.run;
         m_pane = m_run.policy.values;
         const PolicyCard& card = policyById(m_run.policy.policy).card();
@@ -117,7 +117,7 @@ private:
     void runList(VariantList& list, const ParameterValues& values) {
         try {
             const auto result = runWith(values, true);
-            list.kept = result->selection.heads[static_cast<std::size_t>(request.kvHead.value)].kept;
+            list.kept = result->selection.heads[request.kvHead.value].kept;
             list.outputError = meanErrorOf(*result, *request.capture, request.kvHead);
             m_data.visible = result->visible;
         } catch (const Error& error) {
@@ -132,12 +132,10 @@ private:
             ParameterValues values = m_values.front();
             values.setText(cause.id, cause.to);
             const auto result = runWith(values, false);
-            const std::vector<TokenIndex>& kept =
-                result->selection.heads[static_cast<std::size_t>(request.kvHead.value)].kept;
+            const std::vector<TokenIndex>& kept = result->selection.heads[request.kvHead.value].kept;
             std::vector<TokenIndex> changed;
             const std::vector<TokenIndex>& reference = m_data.lists.front().kept;
-            std::set_symmetric_difference(kept.begin(), kept.end(), reference.begin(), reference.end(),
-                                          std::back_inserter(changed));
+            std::ranges::set_symmetric_difference(kept, reference, std::back_inserter(changed));
             return std::ssize(changed);
         } catch (const Error&) {
             return -1;

@@ -63,7 +63,7 @@ std::string ViewDataMaker::identity(const ViewDataRequest& request) const {
 std::string ViewDataMaker::key(const ViewDataRequest& request) const {
     std::string key = identity(request) + "|" + request.options.key(Stage::Combine);
     if (detail) key += "|" + detail(request);
-    if (std::find(scopes.begin(), scopes.end(), DataScope::Frame) == scopes.end()) return key;
+    if (std::ranges::find(scopes, DataScope::Frame) == scopes.end()) return key;
     key += fmt::format("|{}x{}", request.width, request.height);
     if (const auto& r = request.range) key += fmt::format("|{},{},{},{}", r->xMin, r->xMax, r->yMin, r->yMax);
     return key;

@@ -59,8 +59,7 @@ void pickWalks(WalkData& data, const RunResult& result, const ViewDataRequest& r
         ++blocks;
         if (data.chosen < 0 || walk.place == data.chosen) data.walks.push_back({&walk, {}, {}, 0, 0});
     }
-    std::sort(data.walks.begin(), data.walks.end(),
-              [](const auto& a, const auto& b) { return a.log->place < b.log->place; });
+    std::ranges::sort(data.walks, [](const auto& a, const auto& b) { return a.log->place < b.log->place; });
     if (!data.walks.empty()) return;
     if (blocks > 0)
         data.whyNone = fmt::format("{} has blocks 0 to {}. Choose one of them, or −1 to follow the cursor.", data.what,

@@ -32,8 +32,7 @@ KeySheet::KeySheet(const WindowActions& actions, QWidget* parent) : QDialog(pare
     setWindowTitle(tr("Keys and mouse"));
     auto* body = new QWidget(this);
     body->setObjectName("panelBody");
-    auto* grid = new QGridLayout(body);
-    grid->setContentsMargins(px(20), px(16), px(20), px(16));
+    auto* grid = makeLayout<QGridLayout>(body, {20, 16, 20, 16});
     grid->setHorizontalSpacing(px(16));
     grid->setVerticalSpacing(px(5));
     for (const QAction* action : actions.all()) {
@@ -61,8 +60,7 @@ KeySheet::KeySheet(const WindowActions& actions, QWidget* parent) : QDialog(pare
     area->setWidgetResizable(true);
     area->setFrameShape(QFrame::NoFrame);
     area->setWidget(body);
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(0, 0, 0, 0);
+    auto* column = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0});
     column->addWidget(area);
     const QSize room = screen()->availableSize() - QSize(px(40), px(60)),
                 wanted = body->sizeHint() + QSize(px(24), px(8));

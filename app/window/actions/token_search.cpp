@@ -10,15 +10,13 @@ namespace kvscope {
 namespace {
 
 std::string lowered(std::string text) {
-    std::transform(text.begin(), text.end(), text.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return text;
 }
 
 std::vector<TokenIndex> tokensOfBytes(const TokenTable& tokens, std::int64_t begin, std::int64_t end) {
-    const auto first =
-        std::upper_bound(tokens.offsets.begin(), tokens.offsets.end(), begin) - tokens.offsets.begin() - 1;
-    const auto last = std::lower_bound(tokens.offsets.begin(), tokens.offsets.end(), end) - tokens.offsets.begin() - 1;
+    const auto first = std::ranges::upper_bound(tokens.offsets, begin) - tokens.offsets.begin() - 1;
+    const auto last = std::ranges::lower_bound(tokens.offsets, end) - tokens.offsets.begin() - 1;
     std::vector<TokenIndex> found;
     for (auto token = first; token <= last; ++token) found.push_back(static_cast<TokenIndex>(token));
     return found;
@@ -32,8 +30,7 @@ std::vector<TokenIndex> findTokens(const TokenTable& tokens, const QString& need
     const int position = needle.trimmed().remove(',').toInt(&isNumber);
     const std::string text = lowered(tokens.bytes), wanted = lowered(needle.toStdString());
     if (wanted.empty() || count == 0) return {};
-    const auto from =
-        static_cast<std::size_t>(tokens.offsets[static_cast<std::size_t>(std::clamp(after + 1, 0, count))]);
+    const auto from = static_cast<std::size_t>(tokens.offsets[std::clamp(after + 1, 0, count)]);
     std::size_t hit = text.find(wanted, from);
     if (hit == std::string::npos) hit = text.find(wanted);
     if (hit != std::string::npos)
@@ -50,7 +47,7 @@ bool selectNextSegment(Workbench& workbench, SegmentKind kind) {
     if (segments.empty()) return false;
     const auto& selected = workbench.session().selected;
     const TokenIndex after = selected.empty() ? -1 : selected.front();
-    auto next = std::find_if(segments.begin(), segments.end(), [&](const Segment& s) { return s.begin > after; });
+    auto next = std::ranges::find_if(segments, [&](const Segment& s) { return s.begin > after; });
     if (next == segments.end()) next = segments.begin();
     std::vector<TokenIndex> tokens(static_cast<std::size_t>(next->end - next->begin));
     std::iota(tokens.begin(), tokens.end(), next->begin);

@@ -74,9 +74,7 @@ Tour::Tour(QWidget& window, std::vector<Step> steps)
     setObjectName("tour");
     setAttribute(Qt::WA_StyledBackground);
     setFixedWidth(px(kWidth));
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(16), px(12), px(16), px(12));
-    column->setSpacing(px(6));
+    auto* column = makeLayout<QVBoxLayout>(this, {16, 12, 16, 12}, 6);
     m_title = roleLabel({}, "policyTitle", this);
     m_text = wrappedLabel({}, "fact", this);
     column->addWidget(m_title);
@@ -108,7 +106,7 @@ void Tour::goTo(int step) {
     if (step >= static_cast<int>(m_steps.size())) return deleteLater();
     if (QWidget* before = target()) before->removeEventFilter(this);
     m_step = std::max(0, step);
-    const Step& now = m_steps[static_cast<std::size_t>(m_step)];
+    const Step& now = m_steps[m_step];
     m_title->setText(now.title);
     m_text->setText(now.text);
     m_count->setText(tr("%1 of %2").arg(m_step + 1).arg(m_steps.size()));
@@ -128,12 +126,12 @@ void Tour::keyPressEvent(QKeyEvent* event) {
         QFrame::keyPressEvent(event);
 }
 
-QWidget* Tour::target() const { return m_window.findChild<QWidget*>(m_steps[static_cast<std::size_t>(m_step)].target); }
+QWidget* Tour::target() const { return m_window.findChild<QWidget*>(m_steps[m_step].target); }
 
 /// Left edge of the note: centred, or at the side where it covers less of the `watched` part.
 int Tour::leftOf(const QRect& box, const QRect& room) const {
     const int least = room.left(), most = std::max(room.left(), room.right() - width());
-    const QWidget* watched = m_window.findChild<QWidget*>(m_steps[static_cast<std::size_t>(m_step)].watched);
+    const QWidget* watched = m_window.findChild<QWidget*>(m_steps[m_step].watched);
     const auto covered = [&](int left) {
         if (!watched || !watched->isVisible()) return 0;
         const QRect shared =
@@ -141,7 +139,7 @@ int Tour::leftOf(const QRect& box, const QRect& room) const {
         return shared.width() * shared.height();
     };
     const std::array places = {std::clamp(box.left(), least, most), most, least};
-    return *std::min_element(places.begin(), places.end(), [&](int a, int b) { return covered(a) < covered(b); });
+    return *std::ranges::min_element(places, [&](int a, int b) { return covered(a) < covered(b); });
 }
 
 void Tour::place() {

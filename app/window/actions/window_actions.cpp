@@ -67,7 +67,7 @@ QAction* WindowActions::add(const char* name, const QString& text, const QList<Q
 }
 
 QAction* WindowActions::byName(const QString& name) const {
-    const auto found = std::find_if(m_all.begin(), m_all.end(), [&](QAction* a) { return a->objectName() == name; });
+    const auto found = std::ranges::find_if(m_all, [&](QAction* a) { return a->objectName() == name; });
     return found == m_all.end() ? nullptr : *found;
 }
 
@@ -303,11 +303,10 @@ void WindowActions::stepHead(int by) {
 
 void WindowActions::stepLayer(int by) {
     const auto& layers = m_workbench.capture()->info().layers;
-    const auto here = std::find_if(layers.begin(), layers.end(),
-                                   [&](const LayerInfo& l) { return l.layer == m_workbench.session().layer; });
+    const auto here = std::ranges::find(layers, m_workbench.session().layer, &LayerInfo::layer);
     const auto next =
         std::clamp<std::ptrdiff_t>(here - layers.begin() + by, 0, static_cast<std::ptrdiff_t>(layers.size()) - 1);
-    m_workbench.change([&](Session& s) { s.layer = layers[static_cast<std::size_t>(next)].layer; }, tr("Layer"));
+    m_workbench.change([&](Session& s) { s.layer = layers[next].layer; }, tr("Layer"));
 }
 
 void WindowActions::stepSelection(int by) {
@@ -316,11 +315,11 @@ void WindowActions::stepSelection(int by) {
 
 void WindowActions::stepScale(int by) {
     const double now = m_workbench.session().look.scale;
-    const auto here = std::min_element(kInterfaceScales.begin(), kInterfaceScales.end(),
-                                       [&](double a, double b) { return std::abs(a - now) < std::abs(b - now); });
+    const auto here = std::ranges::min_element(
+        kInterfaceScales, [&](double a, double b) { return std::abs(a - now) < std::abs(b - now); });
     const auto next = std::clamp<std::ptrdiff_t>(here - kInterfaceScales.begin() + by, 0,
                                                  static_cast<std::ptrdiff_t>(kInterfaceScales.size()) - 1);
-    const double scale = by == 0 ? 1 : kInterfaceScales[static_cast<std::size_t>(next)];
+    const double scale = by == 0 ? 1 : kInterfaceScales[next];
     m_workbench.change([&](Session& s) { s.look.scale = scale; }, tr("Interface scale"));
 }
 

@@ -14,14 +14,14 @@ void Lasso::add(Point at) {
 
 Lasso::Inside::Inside(const std::vector<Point>& path) {
     if (path.size() < 3) return;
-    const auto [low, high] = std::minmax_element(path.begin(), path.end(), [](Point a, Point b) { return a.y < b.y; });
+    const auto [low, high] = std::ranges::minmax_element(path, {}, &Point::y);
     m_top = std::floor(low->y);
     m_rows.resize(static_cast<std::size_t>(std::floor(high->y) - m_top) + 1);
     for (std::size_t i = 0; i < path.size(); ++i) {
         const Edge edge{path[i], path[(i + 1) % path.size()]};
         const auto first = static_cast<std::size_t>(std::floor(std::min(edge.from.y, edge.to.y)) - m_top);
         const auto last = static_cast<std::size_t>(std::floor(std::max(edge.from.y, edge.to.y)) - m_top);
-        for (std::size_t row = first; row <= last; ++row) m_rows[row].push_back(edge);
+        for (std::size_t row = first; row <= last; ++row) m_rows[static_cast<std::size_t>(row)].push_back(edge);
     }
 }
 

@@ -14,9 +14,7 @@ QString labelOf(const PaneOffer& offer, const ViewInput& input) {
     if (offer.spec.empty()) return fromUtf8(offer.label);
     const QString name = fromUtf8(policyById(PolicySpec::parse(offer.spec).policy).card().name);
     if (input.panes.size() < static_cast<std::size_t>(kMaxPanes)) return QObject::tr("Add a pane with %1").arg(name);
-    return QObject::tr("Use %1 in pane %2")
-        .arg(name)
-        .arg(QChar(input.panes[static_cast<std::size_t>(input.activePane)].letter));
+    return QObject::tr("Use %1 in pane %2").arg(name).arg(QChar(input.panes[input.activePane].letter));
 }
 
 /// The bottom of the lowest text in an empty view's scene.
@@ -55,7 +53,7 @@ void OfferButton::place(const Scene& scene) {
 
 void takeOffer(Session& session, const PaneOffer& offer) {
     const SessionPane pane{PolicySpec::parse(offer.spec), {}, {}};
-    if (!addPane(session, pane)) session.panes[static_cast<std::size_t>(session.activePane)] = pane;
+    if (!addPane(session, pane)) session.panes[session.activePane] = pane;
 }
 
 } // namespace kvscope

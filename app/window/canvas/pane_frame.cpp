@@ -60,7 +60,7 @@ void PaneFrame::setBusyShown(bool shown) {
 void PaneFrame::refresh() {
     const ViewInput input = m_workbench.viewInput();
     if (static_cast<std::size_t>(m_pane) >= input.panes.size()) return;
-    const PaneData& pane = input.panes[static_cast<std::size_t>(m_pane)];
+    const PaneData& pane = input.panes[m_pane];
     if (pane.computing && !m_busyDelay.isActive() && !m_busy->isVisible()) m_busyDelay.start();
     if (!pane.computing) {
         m_busyDelay.stop();

@@ -30,9 +30,7 @@ PaneHeader::PaneHeader(Workbench& workbench, int pane, QWidget* parent)
 }
 
 void PaneHeader::build() {
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(10), px(5), px(6), px(4));
-    column->setSpacing(px(2));
+    auto* column = makeLayout<QVBoxLayout>(this, {10, 5, 6, 4}, 2);
     auto* title = new QHBoxLayout;
     title->setSpacing(px(6));
     m_badge = new LetterBadge(18, this);
@@ -81,8 +79,8 @@ void PaneHeader::build() {
 void PaneHeader::refresh() {
     const ViewInput input = m_workbench.viewInput();
     if (static_cast<std::size_t>(m_pane) >= input.panes.size()) return;
-    const PaneData& pane = input.panes[static_cast<std::size_t>(m_pane)];
-    const SessionPane& spec = m_workbench.session().panes[static_cast<std::size_t>(m_pane)];
+    const PaneData& pane = input.panes[m_pane];
+    const SessionPane& spec = m_workbench.session().panes[m_pane];
     m_policyId = pane.policyId;
     m_badge->show(pane.letter, pane.policyId);
     m_name->setFullText(fromUtf8(pane.policyName));
@@ -92,7 +90,7 @@ void PaneHeader::refresh() {
         fillVariantMenu(m_variant->menu(), spec.policy, [this](const PolicySpec& next) {
             m_workbench.change(
                 [&](Session& s) {
-                    s.panes[static_cast<std::size_t>(m_pane)].policy = next;
+                    s.panes[m_pane].policy = next;
                     s.activePane = m_pane;
                 },
                 tr("Variant"));

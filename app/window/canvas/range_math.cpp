@@ -28,7 +28,7 @@ void forEachTokenMark(const Scene& scene, const std::function<void(TokenIndex, P
     const auto mark = [&](const PickId& pick, Point at) {
         if (pick.kind == PickId::Kind::Token)
             use(static_cast<TokenIndex>(pick.index), at,
-                std::all_of(clips.begin(), clips.end(), [&](const Box& clip) { return clip.contains(at); }));
+                std::ranges::all_of(clips, [&](const Box& clip) { return clip.contains(at); }));
     };
     for (const Drawable& item : scene.items) {
         if (const auto* clip = std::get_if<PushClipItem>(&item))
@@ -54,7 +54,7 @@ template <class Predicate> std::vector<TokenIndex> tokensWhere(const Scene& scen
     forEachTokenMark(scene, [&](TokenIndex token, Point at, bool shown) {
         if (shown && holds(at)) tokens.push_back(token);
     });
-    std::sort(tokens.begin(), tokens.end());
+    std::ranges::sort(tokens);
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
     return tokens;
 }
@@ -111,7 +111,7 @@ std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector
     constexpr double far = std::numeric_limits<double>::infinity();
     Viewport::Range around{far, -far, far, -far};
     forEachTokenMark(scene, [&](TokenIndex token, Point at, bool) {
-        if (!std::binary_search(tokens.begin(), tokens.end(), token)) return;
+        if (!std::ranges::binary_search(tokens, token)) return;
         const double x = xData(shown, at.x), y = yData(shown, at.y);
         around = {std::min(around.xMin, x), std::max(around.xMax, x), std::min(around.yMin, y),
                   std::max(around.yMax, y)};

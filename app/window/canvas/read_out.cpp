@@ -41,8 +41,7 @@ QPixmap stateMark(const TokenDecision& decision) {
 ReadOut::ReadOut(const Workbench& workbench, QWidget* parent) : QFrame(parent), m_workbench(workbench) {
     setObjectName("readOut");
     setAttribute(Qt::WA_TransparentForMouseEvents);
-    auto* box = new QVBoxLayout(this);
-    box->setContentsMargins(px(10), px(7), px(10), px(7));
+    makeLayout<QVBoxLayout>(this, {10, 7, 10, 7});
     hide();
 }
 
@@ -58,8 +57,7 @@ void ReadOut::clearBody() {
     delete m_body;
     m_body = new QWidget(this);
     layout()->addWidget(m_body);
-    m_grid = new QGridLayout(m_body);
-    m_grid->setContentsMargins(0, 0, 0, 0);
+    m_grid = makeLayout<QGridLayout>(m_body, {0, 0, 0, 0});
     m_grid->setHorizontalSpacing(px(10));
     m_grid->setVerticalSpacing(px(2));
 }
@@ -85,9 +83,7 @@ void ReadOut::fill() {
         if (!pane.result) continue;
         const TokenDecision decision = tokenDecisionOf(*pane.result, input.kvHead, m_token);
         auto* name = new QWidget(m_body);
-        auto* row = new QHBoxLayout(name);
-        row->setContentsMargins(0, 0, 0, 0);
-        row->setSpacing(px(6));
+        auto* row = makeLayout<QHBoxLayout>(name, {0, 0, 0, 0}, 6);
         auto* badge = new LetterBadge(14, name);
         badge->show(pane.letter, pane.policyId);
         row->addWidget(badge);

@@ -28,7 +28,7 @@ void addRun(std::vector<TokenIndex>& tokens, TokenIndex from, TokenIndex to) {
 }
 
 void makeSet(std::vector<TokenIndex>& tokens) {
-    std::sort(tokens.begin(), tokens.end());
+    std::ranges::sort(tokens);
     tokens.erase(std::unique(tokens.begin(), tokens.end()), tokens.end());
 }
 
@@ -114,7 +114,7 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
         addRun(selected, m_lastClicked >= 0 ? m_lastClicked : selected.empty() ? token : selected.front(), token);
         select(m_workbench, selected);
     } else if (modifiers & Qt::ControlModifier) {
-        const auto found = std::find(selected.begin(), selected.end(), token);
+        const auto found = std::ranges::find(selected, token);
         if (found == selected.end())
             selected.push_back(token);
         else
@@ -166,7 +166,7 @@ void ViewCanvas::applyChange(const SettingChange& settingChange, const QString& 
             if (settingChange.budget) setBudget(s, *settingChange.budget);
             if (!settingChange.cut.empty()) s.cut = settingChange.cut;
             if (settingChange.values.empty()) return;
-            PolicySpec& policy = s.panes[static_cast<std::size_t>(s.activePane)].policy;
+            PolicySpec& policy = s.panes[s.activePane].policy;
             for (const auto& [id, text] : settingChange.values)
                 if (policy.values.has(id)) policy.values.setText(id, text);
         },
@@ -196,9 +196,9 @@ void ViewCanvas::lasso(const std::vector<TokenIndex>& tokens, Qt::KeyboardModifi
     const std::vector<TokenIndex>& before = *m_beforeLasso;
     std::vector<TokenIndex> chosen;
     if (modifiers & Qt::ShiftModifier)
-        std::set_union(before.begin(), before.end(), tokens.begin(), tokens.end(), std::back_inserter(chosen));
+        std::ranges::set_union(before, tokens, std::back_inserter(chosen));
     else if (modifiers & Qt::ControlModifier)
-        std::set_difference(before.begin(), before.end(), tokens.begin(), tokens.end(), std::back_inserter(chosen));
+        std::ranges::set_difference(before, tokens, std::back_inserter(chosen));
     else
         chosen = tokens;
     brush(chosen, finished);

@@ -22,9 +22,7 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     header->setObjectName("dockHeader");
     header->setAttribute(Qt::WA_StyledBackground);
     header->setFixedHeight(px(28));
-    auto* row = new QHBoxLayout(header);
-    row->setContentsMargins(px(10), 0, px(4), 0);
-    row->setSpacing(px(4));
+    auto* row = makeLayout<QHBoxLayout>(header, {10, 0, 4, 0}, 4);
     QLabel* title = roleLabel(fromUtf8(view.card().name), "dockTitle", header);
     title->setObjectName("viewTitle");
     title->setToolTip(fromUtf8(view.card().summary));

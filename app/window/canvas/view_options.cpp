@@ -115,7 +115,7 @@ void chooseFiles(QWidget* parent, Workbench& workbench, const View& view, const 
     std::vector<std::string> files =
         captures ? filesOf(viewOptions(workbench.session(), view).text(spec.id)) : std::vector<std::string>{};
     for (const QString& file : chosen)
-        if (const std::string path = file.toStdString(); std::find(files.begin(), files.end(), path) == files.end())
+        if (const std::string path = file.toStdString(); std::ranges::find(files, path) == files.end())
             files.push_back(path);
     workbench.change([&](Session& s) { setViewOption(s, view.card().id, spec.id, joined(files)); }, label);
 }
@@ -127,7 +127,7 @@ void fillFiles(QMenu* menu, Workbench& workbench, const View& view, const Parame
     addEntry(menu, workbench, view, spec, QObject::tr("None"), {}, files.empty());
     for (const std::string& file : files) {
         std::vector<std::string> others = files;
-        others.erase(std::find(others.begin(), others.end(), file));
+        others.erase(std::ranges::find(others, file));
         addEntry(menu, workbench, view, spec, QFileInfo(fromUtf8(file)).fileName(), joined(others), true);
     }
     menu->addSeparator();

@@ -30,7 +30,7 @@ QVariant ViewTableModel::data(const QModelIndex& index, int role) const {
 QVariant ViewTableModel::headerData(int section, Qt::Orientation orientation, int role) const {
     if (role != Qt::DisplayRole || section < 0) return {};
     if (orientation == Qt::Vertical) return section;
-    return section < columnCount() ? fromUtf8(m_table.columns[static_cast<std::size_t>(section)]) : QVariant();
+    return section < columnCount() ? fromUtf8(m_table.columns[section]) : QVariant();
 }
 
 QString tableAsTsv(const ViewTable& table) {
@@ -40,7 +40,7 @@ QString tableAsTsv(const ViewTable& table) {
             cells += fromUtf8(cellOf(column)).replace('\t', ' ').replace('\n', ' ');
         return cells.join('\t') + '\n';
     };
-    QString text = line([&](int column) { return table.columns[static_cast<std::size_t>(column)]; });
+    QString text = line([&](int column) { return table.columns[column]; });
     for (std::int64_t row = 0; row < table.rowCount; ++row)
         text += line([&](int column) { return table.cell(row, column); });
     return text;

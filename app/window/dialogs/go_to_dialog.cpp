@@ -44,8 +44,7 @@ GoToDialog::GoToDialog(Workbench& workbench, QWidget* parent) : QDialog(parent),
     setAttribute(Qt::WA_DeleteOnClose);
     setWindowTitle(tr("Go to"));
     const Session& now = workbench.session();
-    auto* grid = new QGridLayout(this);
-    grid->setContentsMargins(px(16), px(12), px(16), px(12));
+    auto* grid = makeLayout<QGridLayout>(this, {16, 12, 16, 12});
     m_layer = field("goToLayer", tr("Layer"), 0);
     m_kvHead = field("goToKvHead", tr("KV head"), 1);
     m_queryHead = field("goToQueryHead", tr("Query head"), 2);
@@ -86,8 +85,8 @@ bool GoToDialog::apply() {
     const auto kvHead = placeIn(m_kvHead, info.numKvHeads, wrong),
                queryHead = placeIn(m_queryHead, info.numQueryHeads, wrong);
     const auto key = placeIn(m_key, info.numTokens, wrong), query = placeIn(m_query, info.numTokens, wrong);
-    const bool known = !layer || std::any_of(info.layers.begin(), info.layers.end(),
-                                             [&](const LayerInfo& l) { return l.layer.value == *layer; });
+    const bool known =
+        !layer || std::ranges::any_of(info.layers, [&](const LayerInfo& l) { return l.layer.value == *layer; });
     if (!known) setWrong(m_layer, true);
     if (wrong > 0 || !known) {
         m_why->setText(

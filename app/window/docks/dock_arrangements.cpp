@@ -77,7 +77,7 @@ void DockLayout::placeTabs(const std::vector<PanelDock*>& docks) {
 }
 
 void DockLayout::hideAllBut(const std::vector<PanelDock*>& shown) {
-    for (PanelDock* dock : m_docks) dock->setVisible(std::find(shown.begin(), shown.end(), dock) != shown.end());
+    for (PanelDock* dock : m_docks) dock->setVisible(std::ranges::find(shown, dock) != shown.end());
 }
 
 void DockLayout::arrangeTeach() {
@@ -192,7 +192,7 @@ void DockLayout::shareTeach() {
     const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
     const int player = kHeader + (narrow ? 130 : 140), detail = (narrow ? 170 : 212) + kTabs;
     const auto present = [](const std::vector<PanelDock*>& docks) {
-        const auto found = std::find_if(docks.begin(), docks.end(), [](PanelDock* dock) { return !dock->isHidden(); });
+        const auto found = std::ranges::find_if(docks, [](PanelDock* dock) { return !dock->isHidden(); });
         return found == docks.end() ? nullptr : *found;
     };
     PanelDock *stepView = present(stepDocks()), *close = present(detailDocks());

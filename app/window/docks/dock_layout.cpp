@@ -70,7 +70,7 @@ PanelDock* DockLayout::add(const QString& id, const QString& title) {
 }
 
 PanelDock* DockLayout::dock(const QString& id) const {
-    const auto found = std::find_if(m_docks.begin(), m_docks.end(), [&](PanelDock* d) { return d->id() == id; });
+    const auto found = std::ranges::find_if(m_docks, [&](PanelDock* d) { return d->id() == id; });
     return found == m_docks.end() ? nullptr : *found;
 }
 
@@ -152,7 +152,7 @@ void DockLayout::present(PanelDock* dock) {
 bool DockLayout::toggleLeft() {
     const auto left =
         m_layout == WindowLayout::Teach ? std::vector{dock("lessons")} : std::vector{dock("capture"), dock("panes")};
-    const bool shown = std::all_of(left.begin(), left.end(), [](PanelDock* dock) { return dock->isHidden(); });
+    const bool shown = std::ranges::all_of(left, [](PanelDock* dock) { return dock->isHidden(); });
     for (PanelDock* dock : left) dock->setVisible(shown);
     return shown;
 }

@@ -59,9 +59,7 @@ QWidget* PanelDock::plainHeader() {
     header->setObjectName("dockHeader");
     header->setAttribute(Qt::WA_StyledBackground);
     header->setFixedHeight(px(28));
-    auto* row = new QHBoxLayout(header);
-    row->setContentsMargins(px(16), 0, px(4), 0);
-    row->setSpacing(0);
+    auto* row = makeLayout<QHBoxLayout>(header, {16, 0, 4, 0}, 0);
     row->addWidget(roleLabel(windowTitle(), "dockTitle", header));
     row->addStretch();
     return header;
@@ -90,7 +88,7 @@ bool PanelDock::hasTabs() const {
     const auto* window = qobject_cast<const QMainWindow*>(parentWidget());
     if (!window) return false;
     const QList<QDockWidget*> others = window->tabifiedDockWidgets(const_cast<PanelDock*>(this)); // Qt only looks at it
-    return std::any_of(others.begin(), others.end(), [](const QDockWidget* other) { return !other->isHidden(); });
+    return std::ranges::any_of(others, [](const QDockWidget* other) { return !other->isHidden(); });
 }
 
 /// Hides the name in the header when a tab shows it, so that the finding has room. Plain headers keep it.

@@ -57,9 +57,7 @@ QLineEdit* BudgetBar::placeField(const QString& name, double width) {
 }
 
 void BudgetBar::build() {
-    auto* row = new QHBoxLayout(this);
-    row->setContentsMargins(px(16), 0, px(12), 0);
-    row->setSpacing(px(8));
+    auto* row = makeLayout<QHBoxLayout>(this, {16, 0, 12, 0}, 8);
     m_layer = placeField(tr("Layer"), 46);
     m_kvHead = placeField(tr("KV head"), 38);
     m_queryHead = placeField(tr("query head"), 42);

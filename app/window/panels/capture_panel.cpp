@@ -15,9 +15,7 @@ namespace kvscope {
 
 CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
     setObjectName("panelBody");
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(8), px(8), px(8), px(6));
-    column->setSpacing(px(4));
+    auto* column = makeLayout<QVBoxLayout>(this, {8, 8, 8, 6}, 4);
     auto* facts = new QGridLayout;
     facts->setContentsMargins(px(8), 0, px(8), 0);
     facts->setVerticalSpacing(px(appearance().compact ? 1 : 3));
@@ -105,7 +103,7 @@ void CapturePanel::refreshFacts() {
                                                  : QString("%1 (v %2)").arg(info.headDim).arg(info.valueDim));
     m_stored->setText(info.layers.empty() ? QString()
                                           : QString::fromUtf8(storedTypeName(info.layers.front().storedType).data()));
-    m_size->setText(bytesText(static_cast<double>(info.fileBytes)));
+    m_size->setText(bytesText(info.fileBytes));
     QStringList checks;
     for (const CaptureCheck& check : info.checks) checks += fromUtf8(checkText(check));
     m_check->setText(checks.isEmpty() ? tr("none") : info.checkWarning().empty() ? tr("passed") : tr("FAILED"));

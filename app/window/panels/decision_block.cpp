@@ -23,9 +23,7 @@ QString tokenCaption(const CaptureReader& capture, TokenIndex token) {
 
 DecisionBlock::DecisionBlock(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
     setObjectName("panelBody");
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(18), px(10), px(16), px(10));
-    column->setSpacing(px(4));
+    auto* column = makeLayout<QVBoxLayout>(this, {18, 10, 16, 10}, 4);
     m_hint = wrappedLabel(
         tr("Point at a token or select one: its rank, its score and the budget at which it flips stand here."), "quiet",
         this);

@@ -65,9 +65,7 @@ QString pageHtml(const QString& markdown, const QFont& font, const QFont& listin
 ExplanationPanel::ExplanationPanel(Workbench& workbench, StepDriver& steps, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_steps(steps) {
     setObjectName("panelBody");
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(18), px(12), px(16), px(16));
-    column->setSpacing(px(6));
+    auto* column = makeLayout<QVBoxLayout>(this, {18, 12, 16, 16}, 6);
     m_name = wrappedLabel({}, "policyTitle", this);
     m_name->setObjectName("explanationName");
     column->addWidget(m_name);

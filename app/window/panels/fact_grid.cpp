@@ -28,8 +28,8 @@ void FactGrid::show(const Facts& facts) {
         name->setVisible(used);
         value->setVisible(used);
         if (used) {
-            name->setText(facts[static_cast<std::size_t>(i)].first);
-            value->setText(facts[static_cast<std::size_t>(i)].second);
+            name->setText(facts[i].first);
+            value->setText(facts[i].second);
         }
     }
 }

@@ -16,8 +16,7 @@
 namespace kvscope {
 
 FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(18), px(10), px(16), px(10));
+    auto* column = makeLayout<QVBoxLayout>(this, {18, 10, 16, 10});
     setObjectName("panelBody");
     column->setSpacing(px(6));
     auto* lead = new QHBoxLayout;
@@ -53,9 +52,7 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
 QWidget* FidelityBlock::buildWarning() {
     auto* box = new QFrame(this);
     box->setObjectName("budgetWarning");
-    auto* column = new QVBoxLayout(box);
-    column->setContentsMargins(px(10), px(6), px(10), px(6));
-    column->setSpacing(px(2));
+    auto* column = makeLayout<QVBoxLayout>(box, {10, 6, 10, 6}, 2);
     m_warningTitle = roleLabel({}, "warningTitle", box);
     m_warningText = roleLabel({}, "label", box);
     for (QLabel* line : {m_warningTitle, m_warningText}) {
@@ -94,9 +91,8 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
                                countText(std::ssize(chosen.kept)));
         facts.emplace_back(tr("of them protected"),
                            countText(static_cast<std::int64_t>(chosen.protectedTokens.size())));
-        facts.emplace_back(tr("Smallest decision margin"), std::isinf(chosen.margin)
-                                                               ? tr("no decision")
-                                                               : errorText(static_cast<double>(chosen.margin)));
+        facts.emplace_back(tr("Smallest decision margin"),
+                           std::isinf(chosen.margin) ? tr("no decision") : errorText(chosen.margin));
     }
     if (result.fidelity && result.fidelity->skipped > 0)
         facts.emplace_back(tr("Queries skipped"), countText(result.fidelity->skipped));

@@ -65,7 +65,7 @@ std::vector<PlacedNumber> placeNumbers(std::span<const HeadColours::Number> numb
     for (const HeadColours::Number& number : numbers) {
         const double tick = number.place * barWidth, width = widthOf(number.text);
         const double left = std::clamp(tick - width / 2, 0.0, std::max(0.0, barWidth - width));
-        const bool isFree = std::all_of(placed.begin(), placed.end(), [&](const PlacedNumber& other) {
+        const bool isFree = std::ranges::all_of(placed, [&](const PlacedNumber& other) {
             return left >= other.left + other.width + gap || left + width + gap <= other.left;
         });
         if (isFree) placed.push_back({tick, left, width, number.text});

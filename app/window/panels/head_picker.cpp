@@ -74,14 +74,11 @@ HeadPicker::Cell HeadPicker::cellAt(QPointF point) const {
     return {};
 }
 
-LayerIndex HeadPicker::layerOf(Cell cell) const {
-    return m_workbench.capture()->info().layers[static_cast<std::size_t>(cell.row)].layer;
-}
+LayerIndex HeadPicker::layerOf(Cell cell) const { return m_workbench.capture()->info().layers[cell.row].layer; }
 
 HeadPicker::Cell HeadPicker::chosen() const {
     const auto& layers = m_workbench.capture()->info().layers;
-    const auto row = std::find_if(layers.begin(), layers.end(),
-                                  [&](const LayerInfo& l) { return l.layer == m_workbench.session().layer; });
+    const auto row = std::ranges::find(layers, m_workbench.session().layer, &LayerInfo::layer);
     return {static_cast<int>(row - layers.begin()), m_workbench.session().kvHead.value};
 }
 
@@ -109,9 +106,7 @@ QString HeadPicker::whyNoNumbers() const {
     QString why;
     for (int row = 0; row < rowCount(); ++row)
         if (const LayerScanResult* layer = m_workbench.layerScan(layerOf({row, 0}))) {
-            if (std::any_of(layer->values.begin(), layer->values.end(),
-                            [](double value) { return !std::isnan(value); }))
-                return {};
+            if (std::ranges::any_of(layer->values, [](double value) { return !std::isnan(value); })) return {};
             why = layer->refusal.empty() ? tr("no number in any head") : fromUtf8(layer->refusal);
         }
     return why;

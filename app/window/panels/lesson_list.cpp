@@ -28,9 +28,7 @@ void markAnswered(const Lesson& lesson) {
 LessonList::LessonList(Workbench& workbench, const std::vector<LessonFile>& lessons, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_lessons(lessons) {
     setObjectName("panelBody");
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(8), px(8), px(8), px(12));
-    column->setSpacing(0);
+    auto* column = makeLayout<QVBoxLayout>(this, {8, 8, 8, 12}, 0);
     m_rows = new QVBoxLayout;
     m_rows->setSpacing(px(1));
     column->addLayout(m_rows);
@@ -88,9 +86,7 @@ QWidget* LessonList::rowOf(const LessonFile& file, bool open) {
     row->setAccessibleName(answered
                                ? tr("Lesson %1, %2, answered").arg(file.lesson.number).arg(fromUtf8(file.lesson.title))
                                : tr("Lesson %1, %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)));
-    auto* layout = new QHBoxLayout(row);
-    layout->setContentsMargins(px(8), 0, px(8), 0);
-    layout->setSpacing(px(8));
+    auto* layout = makeLayout<QHBoxLayout>(row, {8, 0, 8, 0}, 8);
     const Colour ink = open ? chrome().paper : chrome().text1;
     QLabel* number = numberLabel(11, QFont::Normal, row);
     number->setText(QString::number(file.lesson.number));

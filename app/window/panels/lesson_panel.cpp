@@ -25,8 +25,7 @@ QPushButton* stopButton(const QString& text, QWidget* parent) {
     button->setCheckable(true);
     button->setAccessibleName(text);
     button->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Minimum);
-    auto* row = new QHBoxLayout(button);
-    row->setContentsMargins(px(10), px(6), px(8), px(6));
+    auto* row = makeLayout<QHBoxLayout>(button, {10, 6, 8, 6});
     QLabel* label = wrappedLabel(text, "fact", button);
     label->setAttribute(Qt::WA_TransparentForMouseEvents);
     row->addWidget(label);
@@ -44,8 +43,7 @@ std::string keyOf(const ViewDataRequest& request) {
 
 LessonPanel::LessonPanel(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
     setObjectName("panelBody");
-    m_column = new QVBoxLayout(this);
-    m_column->setContentsMargins(0, 0, 0, 0);
+    m_column = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0});
     connect(&m_workbench, &Workbench::sessionChanged, this, &LessonPanel::refresh);
     connect(&m_workbench, &Workbench::captureChanged, this, &LessonPanel::refresh);
     connect(&m_workbench, &Workbench::cursorChanged, this, &LessonPanel::followStops);
@@ -85,9 +83,7 @@ void LessonPanel::clear() {
     }
     m_body = new QWidget(this);
     m_column->addWidget(m_body);
-    auto* column = new QVBoxLayout(m_body);
-    column->setContentsMargins(px(16), px(12), px(14), px(16));
-    column->setSpacing(px(6));
+    makeLayout<QVBoxLayout>(m_body, {16, 12, 14, 16}, 6);
 }
 
 void LessonPanel::build() {
@@ -144,7 +140,7 @@ void LessonPanel::buildQuestion() {
     column->addWidget(wrappedLabel(fromUtf8(m_lesson->question), "label", m_body));
     m_choices = new QButtonGroup(m_body);
     for (int i = 0; i < static_cast<int>(m_lesson->choices.size()); ++i) {
-        auto* choice = new QRadioButton(fromUtf8(m_lesson->choices[static_cast<std::size_t>(i)].text), m_body);
+        auto* choice = new QRadioButton(fromUtf8(m_lesson->choices[i].text), m_body);
         choice->setObjectName(QString("lessonChoice%1").arg(i));
         m_choices->addButton(choice, i);
         column->addWidget(choice);
@@ -195,7 +191,7 @@ void LessonPanel::ask() {
 void LessonPanel::show(const LessonAnswer& answer) {
     if (!m_answer) return;
     const int predicted = m_choices->checkedId();
-    const QString right = fromUtf8(m_lesson->choices[static_cast<std::size_t>(answer.choice)].text);
+    const QString right = fromUtf8(m_lesson->choices[answer.choice].text);
     m_verdict->setText(predicted == answer.choice
                            ? tr("As you predicted: %1 (computed: %2)").arg(right, fromUtf8(answer.valueText))
                            : tr("Computed: %1. That is: %2").arg(fromUtf8(answer.valueText), right));

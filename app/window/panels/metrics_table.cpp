@@ -3,6 +3,7 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/small_widgets.h"
 #include "core/run/head_means.h"
 #include "views/common/view_facts.h"
 
@@ -47,8 +48,7 @@ ViewTable metricsOf(const ViewInput& input) {
 
 MetricsTable::MetricsTable(Workbench& workbench, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_table(new QTableView(this)) {
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(0, 0, 0, 0);
+    auto* column = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0});
     column->addWidget(m_table);
     m_table->setModel(&m_model);
     m_table->setAccessibleName(tr("Metrics of all panes"));

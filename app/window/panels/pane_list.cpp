@@ -33,9 +33,7 @@ QPushButton* rowButton(QWidget* parent, bool active) {
 PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
     setObjectName("panelBody");
     setAttribute(Qt::WA_StyledBackground);
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(8), px(8), px(8), px(4));
-    column->setSpacing(px(2));
+    auto* column = makeLayout<QVBoxLayout>(this, {8, 8, 8, 4}, 2);
     column->addWidget(rowsArea(), 1);
     m_add = new QPushButton(tr("Add a policy"), this);
     m_add->setObjectName("addPolicy");
@@ -61,8 +59,7 @@ QWidget* PaneList::rowsArea() {
     area->setMinimumWidth(px(184));
     auto* body = new QWidget;
     body->setObjectName("panelBody");
-    auto* column = new QVBoxLayout(body);
-    column->setContentsMargins(0, 0, 0, 0);
+    auto* column = makeLayout<QVBoxLayout>(body, {0, 0, 0, 0});
     m_rows = new QVBoxLayout;
     m_rows->setSpacing(px(1));
     column->addLayout(m_rows);
@@ -94,9 +91,7 @@ QWidget* PaneList::buildRow(int pane, const PaneData& data) {
     QPushButton* row = rowButton(this, active);
     row->setAccessibleName(
         tr("Pane %1, %2 %3").arg(QChar(data.letter)).arg(fromUtf8(data.policyName), fromUtf8(data.variant)));
-    auto* layout = new QHBoxLayout(row);
-    layout->setContentsMargins(px(8), 0, px(2), 0);
-    layout->setSpacing(px(8));
+    auto* layout = makeLayout<QHBoxLayout>(row, {8, 0, 2, 0}, 8);
     auto* badge = new LetterBadge(18, row);
     badge->show(data.letter, data.policyId);
     layout->addWidget(badge);

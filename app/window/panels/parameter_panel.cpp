@@ -55,8 +55,7 @@ void ParameterPanel::tryEdit(ParameterRow* row, const QString& text, bool draggi
         row->showError(fromUtf8(error.what()));
         return;
     }
-    const auto spec =
-        std::find_if(m_table->begin(), m_table->end(), [&](const ParameterSpec& s) { return s.id == row->id(); });
+    const auto spec = std::ranges::find(*m_table, row->id(), &ParameterSpec::id);
     if (next == m_values) {
         row->showValue(m_values);
         return;
@@ -65,7 +64,7 @@ void ParameterPanel::tryEdit(ParameterRow* row, const QString& text, bool draggi
 }
 
 ParameterRow* ParameterPanel::row(const std::string& id) const {
-    const auto found = std::find_if(m_rows.begin(), m_rows.end(), [&](ParameterRow* row) { return row->id() == id; });
+    const auto found = std::ranges::find_if(m_rows, [&](ParameterRow* row) { return row->id() == id; });
     return found == m_rows.end() ? nullptr : *found;
 }
 

@@ -29,8 +29,7 @@ QString unitText(const std::string& unit) { return unit == "tokens" ? QString("t
 
 ParameterRow::ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidget* parent)
     : QWidget(parent), m_spec(spec) {
-    auto* grid = new QGridLayout(this);
-    grid->setContentsMargins(0, 0, 0, px(appearance().compact ? 2 : 6));
+    auto* grid = makeLayout<QGridLayout>(this, {0, 0, 0, appearance().compact ? 2 : 6});
     grid->setHorizontalSpacing(px(6));
     grid->setVerticalSpacing(0);
     grid->setColumnStretch(1, 1);

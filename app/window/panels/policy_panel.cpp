@@ -23,16 +23,14 @@ PolicyPanel::PolicyPanel(Workbench& workbench, QWidget* parent) : QWidget(parent
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
         const Session& now = m_workbench.session();
         if (changed == now.activePane && std::size_t(changed) < now.panes.size() &&
-            !now.panes[static_cast<std::size_t>(changed)].recordedPath.empty())
+            !now.panes[changed].recordedPath.empty())
             refresh(); // who made a recorded list is known now
     });
     refresh();
 }
 
 void PolicyPanel::build() {
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(10), px(12), px(16), px(16));
-    column->setSpacing(px(6));
+    auto* column = makeLayout<QVBoxLayout>(this, {10, 12, 16, 16}, 6);
     auto* head = new QHBoxLayout;
     head->setContentsMargins(px(8), 0, 0, 0);
     head->setSpacing(px(8));
@@ -53,8 +51,7 @@ void PolicyPanel::build() {
     column->addLayout(head);
 
     m_parameterBox = new QWidget(this);
-    auto* box = new QVBoxLayout(m_parameterBox);
-    box->setContentsMargins(0, px(4), 0, 0);
+    auto* box = makeLayout<QVBoxLayout>(m_parameterBox, {0, 4, 0, 0});
     auto* title = new QHBoxLayout;
     title->setContentsMargins(px(8), 0, 0, 0);
     title->addStretch();
@@ -85,14 +82,12 @@ void PolicyPanel::build() {
 void PolicyPanel::fillMore() {
     QMenu* menu = m_more->menu();
     menu->addAction(tr("Duplicate pane"), this, [this] {
-        m_workbench.change([](Session& s) { addPane(s, SessionPane(s.panes[static_cast<std::size_t>(s.activePane)])); },
-                           tr("Duplicate pane"));
+        m_workbench.change([](Session& s) { addPane(s, SessionPane(s.panes[s.activePane])); }, tr("Duplicate pane"));
     });
     menu->addAction(tr("Copy specification"), this, [this] {
         const Session& session = m_workbench.session();
         if (!session.panes.empty())
-            QGuiApplication::clipboard()->setText(
-                fromUtf8(session.panes[static_cast<std::size_t>(session.activePane)].policy.text()));
+            QGuiApplication::clipboard()->setText(fromUtf8(session.panes[session.activePane].policy.text()));
     });
     menu->addSeparator();
     menu->addAction(tr("Remove pane"), this, [this] {
@@ -105,7 +100,7 @@ void PolicyPanel::changeActive(const std::function<void(SessionPane&)>& edit, co
                                const QString& mergeKey) {
     m_workbench.change(
         [&](Session& s) {
-            if (!s.panes.empty()) edit(s.panes[static_cast<std::size_t>(s.activePane)]);
+            if (!s.panes.empty()) edit(s.panes[s.activePane]);
         },
         label, mergeKey);
 }
@@ -120,8 +115,8 @@ void PolicyPanel::refresh() {
         m_parameterBox->setVisible(false);
         return;
     }
-    const PaneData pane = m_workbench.viewInput().panes[static_cast<std::size_t>(session.activePane)];
-    const SessionPane& spec = session.panes[static_cast<std::size_t>(session.activePane)];
+    const PaneData pane = m_workbench.viewInput().panes[session.activePane];
+    const SessionPane& spec = session.panes[session.activePane];
     const bool recorded = !spec.recordedPath.empty();
     m_badge->show(pane.letter, pane.policyId);
     m_title->setFullText(fromUtf8(pane.policyName));

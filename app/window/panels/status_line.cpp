@@ -56,8 +56,7 @@ StatusLine::StatusLine(Workbench& workbench, EngineController& engines, QWidget*
     setObjectName("statusLine");
     setAttribute(Qt::WA_StyledBackground);
     setFixedHeight(px(24));
-    auto* row = new QHBoxLayout(this);
-    row->setContentsMargins(px(16), 0, px(16), 0);
+    auto* row = makeLayout<QHBoxLayout>(this, {16, 0, 16, 0});
     m_left = new ElidedLabel("status", Qt::ElideRight, this);
     row->addWidget(m_left, 1);
     m_engine = new EngineChooser(m_workbench, engines, this);

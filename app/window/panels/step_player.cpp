@@ -21,9 +21,7 @@ constexpr std::array kSpeeds = {0.5, 1.0, 2.0};
 StepPlayer::StepPlayer(StepDriver& driver, QWidget* parent) : QWidget(parent), m_driver(driver) {
     setObjectName("panelBody");
     setAttribute(Qt::WA_StyledBackground);
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(16), px(8), px(16), px(8));
-    column->setSpacing(px(4));
+    auto* column = makeLayout<QVBoxLayout>(this, {16, 8, 16, 8}, 4);
     m_title = roleLabel({}, "section", this);
     m_title->setObjectName("stepTitle");
     column->addWidget(m_title);
@@ -48,9 +46,7 @@ QToolButton* StepPlayer::button(const char* icon, const QString& tip, const char
 
 QWidget* StepPlayer::buildTransport() {
     auto* bar = new QWidget(this);
-    auto* row = new QHBoxLayout(bar);
-    row->setContentsMargins(0, 0, 0, 0);
-    row->setSpacing(px(4));
+    auto* row = makeLayout<QHBoxLayout>(bar, {0, 0, 0, 0}, 4);
     m_first = button("step_first", tr("To the start"), "stepFirst");
     m_back = button("step_back", tr("One step back (Left)"), "stepBack");
     m_play = button("play", tr("Play (Space)"), "stepPlay");
@@ -76,8 +72,7 @@ QWidget* StepPlayer::buildTransport() {
     connect(m_forward, &QToolButton::clicked, this, [this] { m_driver.stepBy(1); });
     connect(m_last, &QToolButton::clicked, this, [this] { m_driver.goTo(m_driver.steps()); });
     connect(m_scrubber, &ValueSlider::edited, this, [this](double step) { m_driver.goTo(static_cast<int>(step)); });
-    connect(m_speed, &SegmentedSwitch::chosen, this,
-            [this](int index) { m_driver.setSpeed(kSpeeds[static_cast<std::size_t>(index)]); });
+    connect(m_speed, &SegmentedSwitch::chosen, this, [this](int index) { m_driver.setSpeed(kSpeeds[index]); });
     return bar;
 }
 

@@ -22,9 +22,7 @@ TopBar::TopBar(Workbench& workbench, WindowActions& actions, QWidget* parent)
 }
 
 void TopBar::build(WindowActions& actions) {
-    auto* row = new QHBoxLayout(this);
-    row->setContentsMargins(px(8), 0, px(12), 0);
-    row->setSpacing(px(6));
+    auto* row = makeLayout<QHBoxLayout>(this, {8, 0, 12, 0}, 6);
     m_menus = new QMenuBar(this);
     m_menus->setNativeMenuBar(false);
     m_menus->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);

@@ -71,7 +71,7 @@ QString valueText(const NumberColumn& numbers, double value, bool neverIsNan) {
 /// Value in the other pane's grid, as far as computed.
 std::optional<double> valueIn(const HeadGridData& data, const RankedHead& head) {
     for (const HeadGridData::Row& row : data.rows)
-        if (row.layer == head.layer && row.computed) return row.values[static_cast<std::size_t>(head.column)];
+        if (row.layer == head.layer && row.computed) return row.values[head.column];
     return std::nullopt;
 }
 
@@ -84,10 +84,9 @@ std::vector<RankedHead> worstHeads(const HeadGridData& data) {
     std::vector<RankedHead> heads;
     for (const HeadGridData::Row& row : data.rows)
         for (int column = 0; row.computed && column < data.columns; ++column)
-            if (const double value = row.values[static_cast<std::size_t>(column)];
-                data.neverIsNan || !std::isnan(value))
+            if (const double value = row.values[column]; data.neverIsNan || !std::isnan(value))
                 heads.push_back({row.layer, column, value});
-    std::stable_sort(heads.begin(), heads.end(), [&](const RankedHead& a, const RankedHead& b) {
+    std::ranges::stable_sort(heads, [&](const RankedHead& a, const RankedHead& b) {
         if (std::isnan(a.value) || std::isnan(b.value)) return std::isnan(a.value) && !std::isnan(b.value);
         return data.higherIsBetter ? a.value < b.value : a.value > b.value;
     });
@@ -99,9 +98,7 @@ WorstHeads::WorstHeads(Workbench& workbench, QWidget* parent)
       m_what(new ElidedLabel("quiet", Qt::ElideRight, this)) {
     setObjectName("panelBody");
     setAttribute(Qt::WA_StyledBackground);
-    auto* column = new QVBoxLayout(this);
-    column->setContentsMargins(px(10), px(4), 0, 0);
-    column->setSpacing(px(4));
+    auto* column = makeLayout<QVBoxLayout>(this, {10, 4, 0, 0}, 4);
     column->addWidget(m_what);
     column->addWidget(m_table);
     m_table->setObjectName("worstHeads");
@@ -192,11 +189,9 @@ void WorstHeads::showTable(const ViewInput& input) {
     table.rowCount = std::ssize(m_rows.heads);
     table.cell = [this, capture = input.capture, perQuery, numbers = NumberColumn(values)](std::int64_t row,
                                                                                            int column) -> std::string {
-        const RankedHead& head = m_rows.heads[static_cast<std::size_t>(row)];
-        const std::optional<double>& theirs = m_rows.others[static_cast<std::size_t>(row)];
-        const auto kvOf = [&] {
-            return capture->info().layerInfo(LayerIndex(head.layer)).gqaGroupOf[static_cast<std::size_t>(head.column)];
-        };
+        const RankedHead& head = m_rows.heads[row];
+        const std::optional<double>& theirs = m_rows.others[row];
+        const auto kvOf = [&] { return capture->info().layerInfo(LayerIndex(head.layer)).gqaGroupOf[head.column]; };
         switch (column) {
         case 0: return std::to_string(head.layer);
         case 1: return std::to_string(head.column);
@@ -215,7 +210,7 @@ void WorstHeads::showTable(const ViewInput& input) {
 void WorstHeads::open(int row) {
     const auto capture = m_workbench.capture();
     if (!capture || !m_data || row < 0 || static_cast<std::size_t>(row) >= m_rows.heads.size()) return;
-    const RankedHead head = m_rows.heads[static_cast<std::size_t>(row)];
+    const RankedHead head = m_rows.heads[row];
     m_workbench.change(
         [&](Session& s) {
             s.layer = LayerIndex(head.layer);

@@ -29,8 +29,7 @@ void NoticeStrip::show(const QString& id, Tone tone, const QString& message, con
     row->setObjectName(id);
     row->setStyleSheet(QString("QFrame { background: %1; border: none; border-bottom: 1px solid %2; }")
                            .arg(qColor(ground).name(), qColor(line).name()));
-    auto* layout = new QHBoxLayout(row);
-    layout->setContentsMargins(px(12), px(4), px(8), px(4));
+    auto* layout = makeLayout<QHBoxLayout>(row, {12, 4, 8, 4});
     auto* icon = new QLabel(row);
     icon->setPixmap(themedIcon(isError ? "warning" : "info", text).pixmap(px(16), px(16)));
     icon->setStyleSheet("border: none;");

@@ -153,7 +153,7 @@ void ElidedLabel::elide() {
     ensurePolished();
     const QStringList texts = QStringList(m_full) + m_shorter;
     const auto fits = [this](const QString& text) { return fontMetrics().horizontalAdvance(text) <= width(); };
-    const auto whole = std::find_if(texts.begin(), texts.end(), fits);
+    const auto whole = std::ranges::find_if(texts, fits);
     setText(whole != texts.end() ? *whole : fontMetrics().elidedText(texts.last(), m_mode, width()));
 }
 

@@ -1,8 +1,11 @@
 #pragma once
 
+#include "app/window/style/appearance.h"
+
 #include <QFrame>
 #include <QLabel>
 #include <QLineEdit>
+#include <QMargins>
 #include <QPushButton>
 #include <QToolButton>
 #include <QWidget>
@@ -10,6 +13,14 @@
 #include <string>
 
 namespace kvscope {
+
+/// A layout of a widget with these margins and this spacing in design pixels; a negative spacing is the style's own.
+template <class Layout> Layout* makeLayout(QWidget* widget, const QMargins& margins, int spacing = -1) {
+    auto* layout = new Layout(widget);
+    layout->setContentsMargins(px(margins.left()), px(margins.top()), px(margins.right()), px(margins.bottom()));
+    if (spacing >= 0) layout->setSpacing(px(spacing));
+    return layout;
+}
 
 /// A label styled by its role ("section", "fact", "quiet", "title" ...).
 QLabel* roleLabel(const QString& text, const char* role, QWidget* parent = nullptr);

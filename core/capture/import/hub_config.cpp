@@ -34,8 +34,7 @@ constexpr double kTheta = 10000; // of all types in the table
 
 const ModelType& typeOf(const ModelJson& config) {
     const std::string name = config.has("model_type") ? config.text("model_type") : "";
-    const auto* const type =
-        std::find_if(std::begin(kTypes), std::end(kTypes), [&](const ModelType& t) { return name == t.name; });
+    const auto* const type = std::ranges::find_if(kTypes, [&](const ModelType& t) { return name == t.name; });
     if (name.empty()) config.fail("the file names no model type", "model_type");
     if (type == std::end(kTypes))
         config.fail(fmt::format("the conventions of model type {} are not known here", name), "model_type");

@@ -27,8 +27,8 @@ constexpr const char* kOtherModel = "Give --config of the model that wrote the t
 
 std::string lowerExtension(const std::string& path) {
     std::string extension = fs::path(path).extension().string();
-    std::transform(extension.begin(), extension.end(), extension.begin(),
-                   [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+    std::ranges::transform(extension, extension.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return extension;
 }
 
@@ -170,7 +170,7 @@ private:
         }
     }
 
-    const DescribedLayer& described(int layer) const { return m_model->layers[static_cast<std::size_t>(layer)]; }
+    const DescribedLayer& described(int layer) const { return m_model->layers[layer]; }
     int kvHeads() const { return m_model ? m_model->numKvHeads : 0; }
 
     void addLayer(int number, const LayerTensors& tensors, AxisOrder order) {
@@ -326,8 +326,8 @@ private:
         m_tokens = numberedTokens(m_info.numTokens);
         if (named.tokenIds) {
             const auto ids = wholeNumbers(*named.tokenIds);
-            std::transform(ids.begin(), ids.end(), m_tokens.ids.begin(),
-                           [](std::int64_t id) { return static_cast<std::int32_t>(id); });
+            std::ranges::transform(ids, m_tokens.ids.begin(),
+                                   [](std::int64_t id) { return static_cast<std::int32_t>(id); });
             nameByIds(m_tokens);
         }
         if (named.positions) m_tokens.positions = wholeNumbers(*named.positions);

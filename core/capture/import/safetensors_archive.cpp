@@ -109,7 +109,7 @@ void checkPlace(const ArchiveTensor& tensor, std::uint64_t dataBytes) {
 }
 
 void checkOverlaps(std::vector<const ArchiveTensor*> tensors) {
-    std::sort(tensors.begin(), tensors.end(), [](const auto* a, const auto* b) {
+    std::ranges::sort(tensors, [](const auto* a, const auto* b) {
         return std::pair(a->begin, a->bytes) < std::pair(b->begin, b->bytes);
     });
     for (std::size_t i = 1; i < tensors.size(); ++i)
@@ -164,7 +164,7 @@ std::unique_ptr<const TensorArchive> openSafetensors(const std::string& path) {
     std::vector<std::string> paths;
     for (const auto& entry : fs::directory_iterator(path))
         if (entry.path().extension() == ".safetensors") paths.push_back(entry.path().string());
-    std::sort(paths.begin(), paths.end());
+    std::ranges::sort(paths);
     return std::make_unique<const SafetensorsArchive>(paths, true);
 }
 

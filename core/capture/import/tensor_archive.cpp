@@ -41,7 +41,7 @@ void refuseTensor(const ArchiveTensor& tensor, std::string sentence, std::string
 std::uint64_t tensorBytes(const ArchiveTensor& tensor) {
     constexpr std::int64_t kMost = std::int64_t{1} << 48; // bytes; no file system holds as much in one file
     std::int64_t product = numberBytes(tensor.type);
-    const bool empty = std::find(tensor.shape.begin(), tensor.shape.end(), 0) != tensor.shape.end();
+    const bool empty = std::ranges::find(tensor.shape, 0) != tensor.shape.end();
     for (const std::int64_t size : tensor.shape) {
         if (size < 0 || (!empty && __builtin_mul_overflow(product, size, &product)) || product > kMost)
             refuseTensor(tensor, "the shape " + tensor.shapeText() + " is none that a file can hold",

@@ -84,7 +84,7 @@ std::optional<int> layerOf(const std::string& name, const std::regex& expression
 }
 
 bool isNamed(const ArchiveTensor& tensor, std::initializer_list<const char*> names) {
-    return std::any_of(names.begin(), names.end(), [&](const char* name) { return tensor.name == name; });
+    return std::ranges::any_of(names, [&](const char* name) { return tensor.name == name; });
 }
 
 void place(NamedTensors& named, const ArchiveTensor& tensor, const std::vector<Pattern>& patterns) {
@@ -167,8 +167,8 @@ NamedTensors nameTensors(const TensorArchive& archive, const std::string& path,
     std::vector<Pattern> patterns;
     for (const NameTemplate& own : templates) patterns.push_back({own.role, compileTemplate(own.text)});
     for (Pattern& row : tablePatterns()) {
-        const bool replaced = std::any_of(templates.begin(), templates.end(),
-                                          [&](const NameTemplate& own) { return own.role == row.role; });
+        const bool replaced =
+            std::ranges::any_of(templates, [&](const NameTemplate& own) { return own.role == row.role; });
         if (!replaced) patterns.push_back(std::move(row));
     }
     NamedTensors named;

@@ -43,7 +43,7 @@ HostTensor CpuEngine::meanAnchor(const Tensor& keys, bool normalised, Progress& 
         if (normalised) {
             m_kernels.rowProducts(block.rows, count, d, nullptr, nullptr, factors.data());
             for (std::int64_t r = 0; r < count; ++r) { // 1 / ||k||; a zero key contributes zero (K4)
-                double& f = factors[static_cast<std::size_t>(r)];
+                double& f = factors[r];
                 f = f > 0 ? 1 / std::sqrt(f) : f;
             }
         }
@@ -54,9 +54,8 @@ HostTensor CpuEngine::meanAnchor(const Tensor& keys, bool normalised, Progress& 
     for (std::int64_t h = 0; h < heads; ++h)
         for (std::int64_t c = 0; c < d; ++c) {
             double sum = 0;
-            for (std::int64_t b = 0; b < perHead; ++b)
-                sum += partial[static_cast<std::size_t>((h * perHead + b) * d + c)];
-            out[static_cast<std::size_t>(h * d + c)] = static_cast<float>(sum / static_cast<double>(n));
+            for (std::int64_t b = 0; b < perHead; ++b) sum += partial[(h * perHead + b) * d + c];
+            out[h * d + c] = static_cast<float>(sum / static_cast<double>(n));
         }
     return {{heads, d}, std::move(out)};
 }
@@ -68,8 +67,8 @@ HostTensor CpuEngine::medianAnchor(const Tensor& keys, Progress& progress) const
     m_workers.each(heads * d, [&](std::int64_t piece) {
         std::vector<float> column(static_cast<std::size_t>(n));
         const float* first = view.head(piece / d) + piece % d;
-        for (std::int64_t i = 0; i < n; ++i) column[static_cast<std::size_t>(i)] = first[i * d];
-        out[static_cast<std::size_t>(piece)] = medianOf(column);
+        for (std::int64_t i = 0; i < n; ++i) column[i] = first[i * d];
+        out[piece] = medianOf(column);
         progress.advance(1);
     });
     return {{heads, d}, std::move(out)};

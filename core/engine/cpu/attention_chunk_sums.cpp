@@ -85,7 +85,7 @@ private:
                      m_progress);
         std::array<double, kMaxLanes> inverseSums{};
         const auto& rowSums = block.exponentiate();
-        std::transform(rowSums.begin(), rowSums.end(), inverseSums.begin(), [](double x) { return 1 / x; });
+        std::ranges::transform(rowSums, inverseSums.begin(), [](double x) { return 1 / x; });
         block.addAcrossLanes(0, keys.terms, inverseSums.data(), 0, count, sums.data());
     }
 

@@ -25,7 +25,7 @@ std::vector<HeadGroup> groupsOf(const AttentionInput& input) {
     for (std::int64_t kv = 0; kv < input.keys.size(0); ++kv) {
         bool open = false;
         for (std::int64_t h = 0; h < heads; ++h) { // the heads of a GQA group need not be neighbours
-            if (input.rule.gqaGroupOf[static_cast<std::size_t>(h)] != kv) continue;
+            if (input.rule.gqaGroupOf[h] != kv) continue;
             if (!open || groups.back().queryHeads.size() == most) groups.push_back({kv, {}});
             groups.back().queryHeads.push_back(h);
             open = true;
@@ -41,11 +41,11 @@ KeyTerms visibleKeys(const AttentionInput& input, std::int64_t kvHead, std::int6
     KeyTerms keys{viewOf(input.keys).head(kvHead), std::min(oldest, m), 0};
     std::int64_t end = std::min(m, latest + 1);
     if (!input.keyPositions.empty()) {
-        const auto& list = input.keyPositions[static_cast<std::size_t>(kvHead)];
+        const auto& list = input.keyPositions[kvHead];
         assert(static_cast<std::int64_t>(list.size()) == m);
         keys.positions = list.data();
-        keys.first = std::lower_bound(list.begin(), list.end(), oldest) - list.begin();
-        end = std::upper_bound(list.begin(), list.end(), latest) - list.begin();
+        keys.first = std::ranges::lower_bound(list, oldest) - list.begin();
+        end = std::ranges::upper_bound(list, latest) - list.begin();
     }
     keys.count = std::max<std::int64_t>(0, end - keys.first);
     return keys;
@@ -98,7 +98,7 @@ private:
         block.append(keys, m_progress);
         std::array<double, kMaxLanes> inverseSums{}; // 1 / softmax denominator; 0 for a query that sees no key
         const auto& rowSums = block.exponentiate();
-        std::transform(rowSums.begin(), rowSums.end(), inverseSums.begin(), [](double x) { return x > 0 ? 1 / x : x; });
+        std::ranges::transform(rowSums, inverseSums.begin(), [](double x) { return x > 0 ? 1 / x : x; });
         for (std::int64_t h = 0; h < heads; ++h, sums += m_input.keys.size(1))
             block.addAcrossLanes(0, block.terms(), inverseSums.data(), h * queries, (h + 1) * queries, sums);
     }
@@ -119,9 +119,8 @@ HostTensor CpuEngine::attentionColumnSums(const AttentionInput& input, const Che
     const ColumnSums columnSums(m_kernels, input, m_arithmetic == Arithmetic::Fast, progress);
     const std::vector<HeadGroup> groups = groupsOf(input);
     tbb::enumerable_thread_specific<LogitScratch> scratch;
-    m_workers.each(static_cast<std::int64_t>(groups.size()), [&](std::int64_t piece) {
-        columnSums.addGroup(groups[static_cast<std::size_t>(piece)], scratch.local(), out);
-    });
+    m_workers.each(static_cast<std::int64_t>(groups.size()),
+                   [&](std::int64_t piece) { columnSums.addGroup(groups[piece], scratch.local(), out); });
     return {{heads, m}, std::move(out)};
 }
 

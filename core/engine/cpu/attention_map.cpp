@@ -166,7 +166,7 @@ private:
                     {viewOf(m_input.queries).head(m_input.queryHeads[head]) + (row.position - m_input.firstQuery) * d,
                      m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : n,
                      m_rule.sinkOf(m_input.queryHeads[head])});
-        const std::int32_t kvHead = m_input.rule.gqaGroupOf[static_cast<std::size_t>(m_input.queryHeads.front())];
+        const std::int32_t kvHead = m_input.rule.gqaGroupOf[m_input.queryHeads.front()];
         const auto run = [&](auto&& logits) {
             logits.append({.rows = viewOf(m_input.keys).head(kvHead),
                            .first = look.keys.begin,
@@ -268,13 +268,13 @@ private:
     void raise(const MapRow& row, KeySpan keys, std::int64_t x, double cell, Band& band) const {
         if (m_geometry.seenBy(row.position).and_(keys).count() == 0) return;
         const std::int64_t y = row.pixel - band.rows.front().pixel;
-        float& pixel = band.cells[static_cast<std::size_t>(y * m_input.width + x)];
+        float& pixel = band.cells[y * m_input.width + x];
         pixel = larger(pixel, static_cast<float>(cell));
     }
 
     /// Adds to the sum of a pixel column; logits have none.
     void add(double sum, std::int64_t x, Band& band) const {
-        if (m_input.value == MapValue::Weight) band.columnSums[static_cast<std::size_t>(x)] += sum;
+        if (m_input.value == MapValue::Weight) band.columnSums[x] += sum;
     }
 
     std::size_t heads() const { return m_input.queryHeads.size(); }
@@ -295,7 +295,7 @@ void collect(const std::vector<Band>& bands, AttentionMap& map) {
     for (const Band& band : bands) {
         float* cells = map.cells.data.data() + band.rows.front().pixel * map.cells.shape[1];
         std::transform(band.cells.begin(), band.cells.end(), cells, cells, larger);
-        std::transform(sums.begin(), sums.end(), band.columnSums.begin(), sums.begin(), std::plus{});
+        std::ranges::transform(sums, band.columnSums, sums.begin(), std::plus{});
     }
     map.columnSums = {{map.cells.shape[1]}, {sums.begin(), sums.end()}};
 }
@@ -332,7 +332,7 @@ AttentionMap CpuEngine::attentionMap(const AttentionMapInput& input, const Check
     std::vector<Band> bands = bandsOf(input, rows);
     tbb::enumerable_thread_specific<LogitScratch> scratch;
     m_workers.each(static_cast<std::int64_t>(bands.size()),
-                   [&](std::int64_t piece) { work.compute(bands[static_cast<std::size_t>(piece)], scratch.local()); });
+                   [&](std::int64_t piece) { work.compute(bands[piece], scratch.local()); });
     collect(bands, map);
     return map;
 }

@@ -131,14 +131,14 @@ private:
         m_kernels.addScaledRows(m_s.matrix.data(), begin, m_lanes, m_s.signs.data(), y.data());
         for (std::int64_t i = begin; i < end; ++i) {
             const double* row = m_s.matrix.data() + i * m_lanes;
-            const double product = y[static_cast<std::size_t>(i - begin)];
+            const double product = y[i - begin];
             refuseNaN(product, row[i - begin], walk, i);
             if (std::abs(product) > walk.failAbove) {
                 steps.failedAt = i;
                 return;
             }
             const double sign = signOf(walk, i, product, steps);
-            m_s.signs[static_cast<std::size_t>(i)] = sign;
+            m_s.signs[i] = sign;
             steps.signs.push_back(static_cast<std::int8_t>(sign));
             steps.products.push_back(product);
             steps.diagonal.push_back(row[i - begin]);
@@ -147,10 +147,9 @@ private:
     }
 
     static double signOf(const BalancingWalk& walk, std::int64_t i, double product, BalancingSteps& steps) {
-        const auto place = static_cast<std::size_t>(i);
-        if (!walk.silent.empty() && walk.silent[place] != 0) return 0;
+        if (!walk.silent.empty() && walk.silent[i] != 0) return 0;
         if (i == 0 && walk.firstIsPlus) return 1;
-        const double p = 0.5 - walk.gamma * product, u = walk.uniforms[place];
+        const double p = 0.5 - walk.gamma * product, u = walk.uniforms[i];
         steps.margin = std::min(steps.margin, std::abs(u - p));
         return u < p ? 1 : -1;
     }
@@ -160,7 +159,7 @@ private:
         throw Error({"the balancing walk of head " + std::to_string(walk.head) +
                          " meets a number that is not finite "
                          "at row " +
-                         std::to_string(walk.rows[static_cast<std::size_t>(i)]),
+                         std::to_string(walk.rows[i]),
                      "keys and values", "look for NaN or infinity in the capture's keys and values"});
     }
 
@@ -180,8 +179,7 @@ std::vector<BalancingSteps> CpuEngine::balancingWalks(const BalancingWalks& inpu
     std::vector<BalancingSteps> result(input.walks.size());
     tbb::enumerable_thread_specific<Scratch> scratch;
     m_workers.each(static_cast<std::int64_t>(input.walks.size()), [&](std::int64_t piece) {
-        const auto w = static_cast<std::size_t>(piece);
-        result[w] = Walker(m_kernels, input, scratch.local()).run(input.walks[w], progress);
+        result[piece] = Walker(m_kernels, input, scratch.local()).run(input.walks[piece], progress);
     });
     return result;
 }

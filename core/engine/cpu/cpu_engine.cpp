@@ -47,10 +47,9 @@ Tensor CpuEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) con
     out.stored = static_cast<const CpuStorage&>(*tensor.storage()).stored;
     const TensorView view = viewOf(tensor);
     m_workers.each(heads, [&](std::int64_t h) {
-        assert(std::ssize(rows[static_cast<std::size_t>(h)]) == m);
+        assert(std::ssize(rows[h]) == m);
         float* to = out.data.data() + h * m * width;
-        for (const TokenIndex row : rows[static_cast<std::size_t>(h)])
-            to = std::copy_n(view.head(h) + row * width, width, to);
+        for (const TokenIndex row : rows[h]) to = std::copy_n(view.head(h) + row * width, width, to);
     });
     return makeTensor(std::move(out));
 }

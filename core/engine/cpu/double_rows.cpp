@@ -36,14 +36,13 @@ RowMajor paddedColumns(const Eigen::MatrixXd& directions) {
 DoubleRows::DoubleRows(const Workers& workers, const Kernels& kernels, const float* rows, std::int64_t n,
                        std::int64_t width, const float* sketch, std::int64_t d, bool gramAhead)
     : m_workers(workers), m_kernels(kernels), m_rows(n), m_width(d), m_stride(padded(d)), m_floats(sketch == nullptr),
-      m_values(new double[static_cast<std::size_t>(n * padded(d))]),
-      m_products(static_cast<std::size_t>(gramAhead ? parts() : 0)) {
+      m_values(new double[n * padded(d)]), m_products(static_cast<std::size_t>(gramAhead ? parts() : 0)) {
     m_workers.each(parts(), [&](std::int64_t index) {
         std::vector<double> products = gramAhead ? noProducts() : std::vector<double>();
         fill(rows, sketch, width, index, [&](std::int64_t first, std::int64_t count) {
             if (gramAhead) addProducts(m_values.get() + first * m_stride, count, products);
         });
-        if (gramAhead) m_products[static_cast<std::size_t>(index)] = std::move(products);
+        if (gramAhead) m_products[index] = std::move(products);
     });
 }
 
@@ -108,7 +107,7 @@ void DoubleRows::centre() {
         const Part rows = part(index);
         double* values = m_values.get() + rows.begin * m_stride;
         for (std::int64_t r = 0; r < rows.count; ++r)
-            for (std::int64_t c = 0; c < m_stride; ++c) values[r * m_stride + c] -= mean[static_cast<std::size_t>(c)];
+            for (std::int64_t c = 0; c < m_stride; ++c) values[r * m_stride + c] -= mean[c];
     });
 }
 
@@ -142,13 +141,12 @@ Eigen::MatrixXd DoubleRows::gram() const {
         std::vector<double> products = noProducts();
         for (std::int64_t begin = 0; begin < rows.count; begin += kRowsPerStep)
             addProducts(rows.rows + begin * m_stride, std::min(kRowsPerStep, rows.count - begin), products);
-        later[static_cast<std::size_t>(index)] = std::move(products);
+        later[index] = std::move(products);
     });
     Eigen::MatrixXd gram = Eigen::MatrixXd::Zero(m_width, m_width);
     for (const std::vector<double>& products : m_products.empty() ? later : m_products) // in the order of the parts
         for (Eigen::Index a = 0; a < m_width; ++a)
-            for (Eigen::Index b = a; b < m_width; ++b)
-                gram(a, b) += products[static_cast<std::size_t>(a * m_stride + b)];
+            for (Eigen::Index b = a; b < m_width; ++b) gram(a, b) += products[a * m_stride + b];
     gram.triangularView<Eigen::StrictlyLower>() = gram.transpose();
     return gram;
 }
@@ -163,7 +161,7 @@ Eigen::MatrixXd DoubleRows::factor() const {
         const Part rows = part(index);
         const Eigen::Map<const RowMajor, 0, Eigen::OuterStride<>> view(rows.rows, rows.count, m_width,
                                                                        Eigen::OuterStride<>(m_stride));
-        partial[static_cast<std::size_t>(index)] = triangleOf(view);
+        partial[index] = triangleOf(view);
     });
     Eigen::MatrixXd factor = partial.front();
     for (std::size_t i = 1; i < partial.size(); ++i) { // in the order of the parts
@@ -195,7 +193,7 @@ void DoubleRows::squaredLengths(const Eigen::MatrixXd& directions, double* lengt
                                    .factorCount = count,
                                    .factorStride = m_stride,
                                    .depthStride = 1,
-                                   .depth = depths[static_cast<std::size_t>(first / kMaxLanes)],
+                                   .depth = depths[first / kMaxLanes],
                                    .out = images.data(),
                                    .outStride = width,
                                    .accumulate = false});

@@ -25,8 +25,8 @@ FastLogitBlock::FastLogitBlock(const Kernels& kernels, const AttentionRule& rule
         for (std::int64_t c = 0; c < d; ++c)
             m_lanes[static_cast<std::size_t>(c * kMaxLanes) + lane] = queries[lane].row[c];
     m_sinks.fill(-std::numeric_limits<double>::infinity());
-    std::transform(queries.begin(), queries.end(), m_sinks.begin(), [](const QueryLane& query) { return query.sink; });
-    std::transform(m_sinks.begin(), m_sinks.end(), m_rowMaxima.begin(), [](double x) { return static_cast<float>(x); });
+    std::ranges::transform(queries, m_sinks.begin(), [](const QueryLane& query) { return query.sink; });
+    std::ranges::transform(m_sinks, m_rowMaxima.begin(), [](double x) { return static_cast<float>(x); });
 }
 
 void FastLogitBlock::append(const KeyTerms& terms, Progress& progress) {

@@ -41,8 +41,7 @@ public:
         }
         for (const TokenIndex centre : m_state.order) rememberCentre(centre);
         std::vector<Bound> bounds;
-        for (TokenIndex row = 0; row < m_rows; ++row)
-            bounds.push_back({m_state.distances[static_cast<std::size_t>(row)], row});
+        for (TokenIndex row = 0; row < m_rows; ++row) bounds.push_back({m_state.distances[row], row});
         m_bounds = std::priority_queue<Bound>(std::less<Bound>(), std::move(bounds));
     }
 
@@ -82,20 +81,19 @@ private:
 
     /// Compares the row with the centres that it has missed.
     void compare(TokenIndex row) {
-        const auto r = static_cast<std::size_t>(row);
         const auto all = static_cast<std::int32_t>(m_state.order.size());
-        const std::int32_t from = m_state.compared[r], missed = all - from;
+        const std::int32_t from = m_state.compared[row], missed = all - from;
         if (missed == 0) return;
         m_missed.resize(static_cast<std::size_t>(missed));
         m_kernels.rowDistances(m_centres.data() + from * m_depth, missed, m_depth, m_keys + row * m_depth,
                                m_missed.data());
         for (std::int32_t i = 0; i < missed; ++i) {
-            if (m_missed[static_cast<std::size_t>(i)] < m_state.distances[r]) {
-                m_state.distances[r] = m_missed[static_cast<std::size_t>(i)];
-                m_state.centre[r] = from + i;
+            if (m_missed[i] < m_state.distances[row]) {
+                m_state.distances[row] = m_missed[i];
+                m_state.centre[row] = from + i;
             }
         }
-        m_state.compared[r] = all;
+        m_state.compared[row] = all;
     }
 
     Bound freshTop() {
@@ -131,9 +129,9 @@ std::vector<GreedyCenters> CpuEngine::greedyCenters(const Tensor& keys, const Ce
     const TensorView view = viewOf(keys);
     Progress progress(checkpoint, static_cast<double>(heads * request.count));
     m_workers.each(heads, [&](std::int64_t h) {
-        GreedyCenters& state = runs[static_cast<std::size_t>(h)];
+        GreedyCenters& state = runs[h];
         GreedyRun run(m_kernels, view.head(h), n, d, state);
-        run.begin(request.first[static_cast<std::size_t>(h)]);
+        run.begin(request.first[h]);
         for (std::int64_t picks = 1; static_cast<std::int64_t>(state.order.size()) < request.count; ++picks) {
             if (!run.pickNext()) break;
             if (picks % kReportEvery == 0) progress.advance(kReportEvery);

@@ -12,8 +12,7 @@ LaneBlock::LaneBlock(const std::vector<const float*>& rows, std::int64_t d) : m_
     m_lanes = (count + kLaneStep - 1) / kLaneStep * kLaneStep;
     m_values.assign(static_cast<std::size_t>(d * m_lanes), 0.0);
     for (std::int64_t lane = 0; lane < count; ++lane)
-        for (std::int64_t c = 0; c < d; ++c)
-            m_values[static_cast<std::size_t>(c * m_lanes + lane)] = double{rows[static_cast<std::size_t>(lane)][c]};
+        for (std::int64_t c = 0; c < d; ++c) m_values[c * m_lanes + lane] = double{rows[lane][c]};
 }
 
 Product LaneBlock::against(const double* factors, std::int64_t count, double* out) const {

@@ -56,11 +56,11 @@ public:
         const Whitening whitening = whiteningOf(rows, count, m_request);
         std::vector<double> lengths(static_cast<std::size_t>(count));
         rows.squaredLengths(whitening.directions, lengths.data());
-        std::transform(lengths.begin(), lengths.end(), scores.begin() + chunk.head * n + chunk.begin,
-                       [](double x) { return static_cast<float>(x); });
+        std::ranges::transform(lengths, scores.begin() + chunk.head * n + chunk.begin,
+                               [](double x) { return static_cast<float>(x); });
         if (spectrum) {
             const Eigen::VectorXd values = spectrumOf(rows, whitening, m_request);
-            std::transform(values.begin(), values.end(), spectrum, [](double x) { return static_cast<float>(x); });
+            std::ranges::transform(values, spectrum, [](double x) { return static_cast<float>(x); });
         }
         return whitening.directions.cols();
     }
@@ -104,9 +104,9 @@ Leverage CpuEngine::leverage(const LeverageRequest& request, const Checkpoint& c
     std::vector<std::int64_t> ranks(chunks.size());
     Progress progress(checkpoint, static_cast<double>(chunks.size()));
     const auto compute = [&](std::int64_t i) {
-        const Chunk& chunk = chunks[static_cast<std::size_t>(i)];
+        const Chunk& chunk = chunks[i];
         float* spectrum = withSpectrum ? out.spectrum.data.data() + chunk.head * work.width() : nullptr;
-        ranks[static_cast<std::size_t>(i)] = work.compute(chunk, scores, spectrum);
+        ranks[i] = work.compute(chunk, scores, spectrum);
         progress.advance(1);
     };
     // Few long chunks run one after the other on all threads, so that only one head's rows are in memory.
@@ -115,7 +115,7 @@ Leverage CpuEngine::leverage(const LeverageRequest& request, const Checkpoint& c
         for (std::int64_t i = 0; i < count; ++i) compute(i);
     else
         m_workers.each(count, compute);
-    for (std::size_t i = 0; i < chunks.size(); ++i) out.rank[static_cast<std::size_t>(chunks[i].head)] = ranks[i];
+    for (std::size_t i = 0; i < chunks.size(); ++i) out.rank[chunks[i].head] = ranks[i];
     out.scores = {{heads, n}, std::move(scores)};
     return out;
 }
@@ -130,7 +130,7 @@ std::vector<double> CpuEngine::spectralDistortion(const Tensor& rows, std::span<
         const DoubleRows all(m_workers, m_kernels, viewOf(rows).head(h), n, d, nullptr, d);
         const Whitening whitening = whiteningOfFactor(all.factor(), {LeverageRoute::Svd, Regulariser::None, 0, n, 0});
         const Eigen::Index rank = whitening.directions.cols();
-        const WeightedSet& set = kept[static_cast<std::size_t>(h)];
+        const WeightedSet& set = kept[h];
         Eigen::MatrixXd difference = -Eigen::MatrixXd::Identity(rank, rank);
         for (std::size_t i = 0; i < set.numerator.size(); ++i) {
             const Eigen::Map<const Eigen::VectorXf> row(viewOf(rows).head(h) + set.numerator[i] * d, d);
@@ -139,11 +139,10 @@ std::vector<double> CpuEngine::spectralDistortion(const Tensor& rows, std::span<
             difference.noalias() += weight * image * image.transpose();
         }
         if (rank > 0)
-            out[static_cast<std::size_t>(h)] =
-                Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(difference, Eigen::EigenvaluesOnly)
-                    .eigenvalues()
-                    .cwiseAbs()
-                    .maxCoeff();
+            out[h] = Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd>(difference, Eigen::EigenvaluesOnly)
+                         .eigenvalues()
+                         .cwiseAbs()
+                         .maxCoeff();
     }
     return out;
 }

@@ -29,7 +29,7 @@ LogitBlock::LogitBlock(const Kernels& kernels, const AttentionRule& rule, const 
       m_mask(queries, m_lanes.lanes(), rule.slidingWindow),
       m_values(scratch.exact.atLeast(capacity * m_lanes.lanes())) {
     m_sinks.fill(-std::numeric_limits<double>::infinity());
-    std::transform(queries.begin(), queries.end(), m_sinks.begin(), [](const QueryLane& query) { return query.sink; });
+    std::ranges::transform(queries, m_sinks.begin(), [](const QueryLane& query) { return query.sink; });
     m_rowMaxima = m_sinks;
 }
 

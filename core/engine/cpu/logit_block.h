@@ -15,7 +15,7 @@ public:
     Real* atLeast(std::int64_t count) {
         if (count > m_size) {
             m_values.reset();
-            m_values.reset(new Real[static_cast<std::size_t>(count)]); // not zeroed: written before it is read
+            m_values.reset(new Real[count]); // not zeroed: written before it is read
             m_size = count;
         }
         return m_values.get();

@@ -40,7 +40,7 @@ public:
     /// Of a block with so many lanes, padding included. Window 0: none.
     LogitMask(const std::vector<QueryLane>& queries, std::int64_t lanes, std::int64_t window) : m_window(window) {
         for (const QueryLane& query : queries) m_positions.push_back(query.position);
-        const auto [earliest, latest] = std::minmax_element(m_positions.begin(), m_positions.end());
+        const auto [earliest, latest] = std::ranges::minmax_element(m_positions);
         m_earliest = *earliest;
         m_latest = *latest;
         m_positions.resize(static_cast<std::size_t>(lanes), m_latest); // padding lanes: any position

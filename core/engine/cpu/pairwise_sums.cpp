@@ -38,10 +38,10 @@ void addPanel(const Kernels& kernels, const Head& head, SimilarityMetric metric,
         kernels.exactProduct(product);
     for (std::int64_t k = 0; k < product.factorCount; ++k) {
         const double* row = product.out + k * product.outStride;
-        const double factor = head.inverseNorms.empty() ? 1 : head.inverseNorms[static_cast<std::size_t>(first + k)];
+        const double factor = head.inverseNorms.empty() ? 1 : head.inverseNorms[first + k];
         for (std::int64_t lane = 0; lane < product.laneCount; ++lane) {
             const double term = metric == SimilarityMetric::Euclidean ? std::sqrt(row[lane]) : row[lane] * factor;
-            sums[static_cast<std::size_t>(lane)] += term;
+            sums[lane] += term;
         }
     }
 }
@@ -63,9 +63,8 @@ void blockSums(const Kernels& kernels, const Head& head, SimilarityMetric metric
             progress.advance(static_cast<double>(std::min<std::int64_t>(4080, head.n - first)));
     }
     for (std::int64_t lane = 0; lane < count; ++lane) {
-        const auto l = static_cast<std::size_t>(lane);
-        const double factor = head.inverseNorms.empty() ? 1 : head.inverseNorms[static_cast<std::size_t>(begin + lane)];
-        out[lane] = static_cast<float>(sums[l] * factor);
+        const double factor = head.inverseNorms.empty() ? 1 : head.inverseNorms[begin + lane];
+        out[lane] = static_cast<float>(sums[lane] * factor);
     }
 }
 

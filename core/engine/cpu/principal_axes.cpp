@@ -21,7 +21,7 @@ Eigen::MatrixXd covarianceOf(const RowMoments& moments, const Eigen::VectorXd& m
     const double rows = static_cast<double>(n), divisor = std::max(1.0, rows - 1);
     for (std::int64_t a = 0; a < d; ++a)
         for (std::int64_t b = a; b < d; ++b) {
-            const double product = moments.products[static_cast<std::size_t>(a * size + b)];
+            const double product = moments.products[a * size + b];
             covariance(a, b) = covariance(b, a) = (product - rows * mean[a] * mean[b]) / divisor;
         }
     for (std::int64_t a = 0; a < d; ++a) // cancellation may leave a tiny negative variance
@@ -67,11 +67,10 @@ PrincipalAxes axesOf(const Eigen::VectorXd& mean, const Eigen::MatrixXd& covaria
                       {Shape{components, d}, std::vector<float>(static_cast<std::size_t>(components * d))},
                       {},
                       covariance.trace()};
-    std::transform(mean.begin(), mean.end(), out.mean.data.begin(), [](double x) { return static_cast<float>(x); });
+    std::ranges::transform(mean, out.mean.data.begin(), [](double x) { return static_cast<float>(x); });
     for (int a = 0; a < components; ++a) {
         fixSign(pairs.vectors.col(a));
-        for (std::int64_t c = 0; c < d; ++c)
-            out.axes.data[static_cast<std::size_t>(a * d + c)] = static_cast<float>(pairs.vectors(c, a));
+        for (std::int64_t c = 0; c < d; ++c) out.axes.data[a * d + c] = static_cast<float>(pairs.vectors(c, a));
         const double variance = std::max(0.0, pairs.values[a]);
         out.explainedVariance.push_back(out.totalVariance > 0 ? variance / out.totalVariance : 0.0);
     }
@@ -98,16 +97,14 @@ HostTensor CpuEngine::project(const Tensor& keys, std::int64_t head, const Princ
     // (x - mean) . axis = x . axis - mean . axis
     std::vector<double> offsets(static_cast<std::size_t>(components));
     for (std::int64_t a = 0; a < components; ++a)
-        m_kernels.rowProducts(axes.mean.data.data(), 1, d, axes.axes.data.data() + a * d,
-                              &offsets[static_cast<std::size_t>(a)], nullptr);
+        m_kernels.rowProducts(axes.mean.data.data(), 1, d, axes.axes.data.data() + a * d, &offsets[a], nullptr);
     m_workers.each((n + kMomentRows - 1) / kMomentRows, [&](std::int64_t part) {
         const std::int64_t begin = part * kMomentRows, count = std::min(kMomentRows, n - begin);
         std::vector<double> products(static_cast<std::size_t>(count));
         for (std::int64_t a = 0; a < components; ++a) {
             m_kernels.rowProducts(rows + begin * d, count, d, axes.axes.data.data() + a * d, products.data(), nullptr);
             for (std::int64_t r = 0; r < count; ++r)
-                out.data[static_cast<std::size_t>((begin + r) * components + a)] =
-                    static_cast<float>(products[static_cast<std::size_t>(r)] - offsets[static_cast<std::size_t>(a)]);
+                out.data[(begin + r) * components + a] = static_cast<float>(products[r] - offsets[a]);
         }
     });
     return out;

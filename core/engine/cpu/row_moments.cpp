@@ -34,8 +34,7 @@ void addPanel(const Kernels& kernels, const double* panel, std::int64_t count, R
                               .accumulate = true});
     }
     for (std::int64_t r = 0; r < count; ++r)
-        for (std::int64_t c = 0; c < moments.stride; ++c)
-            moments.sums[static_cast<std::size_t>(c)] += panel[r * moments.stride + c];
+        for (std::int64_t c = 0; c < moments.stride; ++c) moments.sums[c] += panel[r * moments.stride + c];
 }
 
 RowMoments momentsOfPart(const Kernels& kernels, const float* rows, std::int64_t n, std::int64_t d) {
@@ -51,7 +50,7 @@ RowMoments momentsOfPart(const Kernels& kernels, const float* rows, std::int64_t
 }
 
 void addTo(std::vector<double>& to, const std::vector<double>& from) {
-    std::transform(to.begin(), to.end(), from.begin(), to.begin(), std::plus<>{});
+    std::ranges::transform(to, from, to.begin(), std::plus<>{});
 }
 
 } // namespace
@@ -62,7 +61,7 @@ RowMoments rowMoments(const Workers& workers, const Kernels& kernels, const floa
     std::vector<RowMoments> partial(static_cast<std::size_t>(parts));
     workers.each(parts, [&](std::int64_t part) {
         const std::int64_t begin = part * kMomentRows, count = std::min(kMomentRows, n - begin);
-        partial[static_cast<std::size_t>(part)] = momentsOfPart(kernels, rows + begin * d, count, d);
+        partial[part] = momentsOfPart(kernels, rows + begin * d, count, d);
         progress.advance(static_cast<double>(count));
     });
     RowMoments total = emptyMoments(d);

@@ -16,8 +16,7 @@ HostTensor CpuEngine::rowNorms(const Tensor& keys, const Checkpoint& checkpoint)
         const std::int64_t count = block.end - block.begin;
         m_kernels.rowProducts(block.rows, count, d, nullptr, nullptr, squares.data());
         float* to = out.data() + block.head * n + block.begin;
-        for (std::int64_t r = 0; r < count; ++r)
-            to[r] = static_cast<float>(std::sqrt(squares[static_cast<std::size_t>(r)]));
+        for (std::int64_t r = 0; r < count; ++r) to[r] = static_cast<float>(std::sqrt(squares[r]));
     });
     return {{heads, n}, std::move(out)};
 }

@@ -19,8 +19,7 @@ void blockSimilarity(const Kernels& kernels, const RowBlock& block, std::int64_t
         return kernels.rowProducts(block.rows, count, d, anchor, result.data(), nullptr);
     if (metric == SimilarityMetric::Euclidean) {
         kernels.rowDistances(block.rows, count, d, anchor, result.data());
-        for (std::int64_t r = 0; r < count; ++r)
-            result[static_cast<std::size_t>(r)] = std::sqrt(result[static_cast<std::size_t>(r)]);
+        for (std::int64_t r = 0; r < count; ++r) result[r] = std::sqrt(result[r]);
         return;
     }
     Column squares;
@@ -29,8 +28,8 @@ void blockSimilarity(const Kernels& kernels, const RowBlock& block, std::int64_t
     kernels.rowProducts(block.rows, count, d, anchor, result.data(), squares.data());
     for (std::int64_t r = 0; r < count; ++r) {
         // A square root of each square, because their product underflows for short keys.
-        const double norms = std::sqrt(squares[static_cast<std::size_t>(r)]) * std::sqrt(anchorSquare);
-        double& cosine = result[static_cast<std::size_t>(r)];
+        const double norms = std::sqrt(squares[r]) * std::sqrt(anchorSquare);
+        double& cosine = result[r];
         cosine = norms > 0 ? cosine / norms : std::isnan(norms) ? norms : 0;
     }
 }
@@ -47,8 +46,7 @@ HostTensor CpuEngine::similarity(const Tensor& keys, const HostTensor& anchor, S
         Column result;
         blockSimilarity(m_kernels, block, d, anchor.data.data() + block.head * d, metric, result);
         float* to = out.data() + block.head * n + block.begin;
-        for (std::int64_t r = 0; r < block.end - block.begin; ++r)
-            to[r] = static_cast<float>(result[static_cast<std::size_t>(r)]);
+        for (std::int64_t r = 0; r < block.end - block.begin; ++r) to[r] = static_cast<float>(result[r]);
     });
     return {{heads, n}, std::move(out)};
 }

@@ -16,8 +16,7 @@ namespace {
 Eigen::MatrixXd gramOf(const RowMoments& moments, std::int64_t d) {
     Eigen::MatrixXd gram(d, d);
     for (std::int64_t a = 0; a < d; ++a)
-        for (std::int64_t b = a; b < d; ++b)
-            gram(a, b) = gram(b, a) = moments.products[static_cast<std::size_t>(a * moments.stride + b)];
+        for (std::int64_t b = a; b < d; ++b) gram(a, b) = gram(b, a) = moments.products[a * moments.stride + b];
     return gram;
 }
 
@@ -71,18 +70,16 @@ HostTensor CpuEngine::singularValues(const Tensor& rows, const RowPositions& cho
     HostTensor out{Shape{heads, d}, std::vector<float>(static_cast<std::size_t>(heads * d))};
     double total = 1; // variance of an empty set
     for (std::int64_t h = 0; h < heads; ++h)
-        total += chosen.empty() ? static_cast<double>(rows.size(1))
-                                : static_cast<double>(chosen[static_cast<std::size_t>(h)].size());
+        total += chosen.empty() ? static_cast<double>(rows.size(1)) : static_cast<double>(chosen[h].size());
     Progress progress(checkpoint, total);
     for (std::int64_t h = 0; h < heads; ++h) {
         const float* all = viewOf(rows).head(h);
-        const std::vector<float> some =
-            chosen.empty() ? std::vector<float>() : gather(all, chosen[static_cast<std::size_t>(h)], d);
+        const std::vector<float> some = chosen.empty() ? std::vector<float>() : gather(all, chosen[h], d);
         const std::int64_t n = chosen.empty() ? rows.size(1) : static_cast<std::int64_t>(some.size()) / d;
         const RowMoments moments = rowMoments(m_workers, m_kernels, chosen.empty() ? all : some.data(), n, d, progress);
         const Eigen::SelfAdjointEigenSolver<Eigen::MatrixXd> solver(gramOf(moments, d), Eigen::EigenvaluesOnly);
         for (std::int64_t j = 0; j < std::min(n, d); ++j) // Eigen's are ascending
-            out.data[static_cast<std::size_t>(h * d + j)] = static_cast<float>(rootOf(solver.eigenvalues()[d - 1 - j]));
+            out.data[h * d + j] = static_cast<float>(rootOf(solver.eigenvalues()[d - 1 - j]));
     }
     return out;
 }
@@ -97,14 +94,14 @@ HostTensor CpuEngine::prefixOperatorNorms(const Tensor& rows, std::int64_t first
     for (std::int64_t h = 0; h < heads; ++h)
         before.push_back(rowMoments(m_workers, m_kernels, viewOf(rows).head(h), first, d, progress));
     m_workers.each(heads, [&](std::int64_t h) {
-        Eigen::MatrixXd gram = gramOf(before[static_cast<std::size_t>(h)], d);
+        Eigen::MatrixXd gram = gramOf(before[h], d);
         TopEigenvalue top;
         for (std::int64_t r = 0; r < count; ++r) {
             const Eigen::VectorXd row =
                 Eigen::Map<const Eigen::VectorXf>(viewOf(rows).head(h) + (first + r) * d, d).cast<double>();
             gram.selfadjointView<Eigen::Upper>().rankUpdate(row);
             gram.triangularView<Eigen::StrictlyLower>() = gram.transpose();
-            out.data[static_cast<std::size_t>(h * count + r)] = static_cast<float>(rootOf(top.of(gram)));
+            out.data[h * count + r] = static_cast<float>(rootOf(top.of(gram)));
             progress.advance(1);
         }
     });

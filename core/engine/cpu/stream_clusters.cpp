@@ -25,7 +25,7 @@ public:
         const auto known = static_cast<std::int64_t>(m_out.representatives.size());
         m_distances.resize(static_cast<std::size_t>(known));
         m_kernels.rowDistances(m_representatives.data(), known, m_depth, key, m_distances.data());
-        const auto nearest = std::min_element(m_distances.begin(), m_distances.end()); // ties: the first
+        const auto nearest = std::ranges::min_element(m_distances); // ties: the first
         const double distance = known > 0 ? std::sqrt(*nearest) : 0;
         if (!std::isfinite(distance))
             throw Error({"key " + std::to_string(row) + " has no finite distance to another key", "keys",
@@ -64,8 +64,8 @@ std::vector<StreamClusters> CpuEngine::streamClusters(const Tensor& keys, std::s
     const TensorView view = viewOf(keys);
     Progress progress(checkpoint, static_cast<double>(heads * n));
     m_workers.each(heads, [&](std::int64_t h) {
-        StreamClusters& out = result[static_cast<std::size_t>(h)];
-        ClusterPass pass(m_kernels, d, radii[static_cast<std::size_t>(h)], most, out);
+        StreamClusters& out = result[h];
+        ClusterPass pass(m_kernels, d, radii[h], most, out);
         for (std::int64_t row = 0; row < n && !out.full; ++row) {
             out.full = !pass.take(view.head(h) + row * d, static_cast<TokenIndex>(row));
             if ((row + 1) % kReportEvery == 0) progress.advance(kReportEvery);

@@ -163,7 +163,7 @@ double neighboursKept(const TsneAffinities& affinities, const HostTensor& points
     threads.each((n + kRowsPerPiece - 1) / kRowsPerPiece, [&](std::int64_t piece) {
         checkpoint.stopPoint();
         for (std::int64_t i = piece * kRowsPerPiece; i < std::min(n, (piece + 1) * kRowsPerPiece); ++i)
-            kept[static_cast<std::size_t>(i)] = keptOfRow(affinities, points, i, evaluated);
+            kept[i] = keptOfRow(affinities, points, i, evaluated);
     });
     std::int64_t total = 0;
     for (const int row : kept) total += row;

@@ -63,9 +63,7 @@ std::vector<std::vector<Neighbour>> nearestOfBlock(const Kernels& kernels, const
         std::vector<Neighbour> others;
         others.reserve(static_cast<std::size_t>(n));
         for (std::int64_t j = 0; j < n; ++j)
-            if (j != i)
-                others.push_back(
-                    {squares[static_cast<std::size_t>(j * block.lanes() + i - begin)], static_cast<std::int32_t>(j)});
+            if (j != i) others.push_back({squares[j * block.lanes() + i - begin], static_cast<std::int32_t>(j)});
         std::nth_element(others.begin(), others.begin() + static_cast<std::ptrdiff_t>(count) - 1, others.end());
         others.resize(count);
         std::sort(others.begin(), others.end());
@@ -111,11 +109,11 @@ void symmetrise(std::vector<std::vector<Neighbour>>& rows, TsneAffinities& out) 
         for (const Neighbour& other : rows[i]) {
             const double half = other.distance / (2 * static_cast<double>(n));
             both[i].push_back({half, other.row});
-            both[static_cast<std::size_t>(other.row)].push_back({half, static_cast<std::int32_t>(i)});
+            both[other.row].push_back({half, static_cast<std::int32_t>(i)});
         }
     out.begin.assign(1, 0);
     for (std::vector<Neighbour>& row : both) {
-        std::sort(row.begin(), row.end(), [](const Neighbour& a, const Neighbour& b) { return a.row < b.row; });
+        std::ranges::sort(row, {}, &Neighbour::row);
         const auto first = static_cast<std::size_t>(out.begin.back());
         for (const Neighbour& entry : row)
             if (entry.distance > 0) {
@@ -150,8 +148,8 @@ TsneAffinities tsneAffinities(const HostTensor& rows, double perplexity, const T
         const std::int64_t begin = piece * kMaxLanes, end = std::min(n, begin + kMaxLanes);
         auto found = nearestOfBlock(kernels, rows, begin, end, count);
         for (std::int64_t i = begin; i < end; ++i) {
-            std::vector<Neighbour>& mine = near[static_cast<std::size_t>(i)];
-            mine = std::move(found[static_cast<std::size_t>(i - begin)]);
+            std::vector<Neighbour>& mine = near[i];
+            mine = std::move(found[i - begin]);
             for (std::size_t j = 0; j < evaluated; ++j)
                 out.nearest[static_cast<std::size_t>(i) * evaluated + j] = mine[j].row;
             const std::vector<double> affinities = affinitiesOfPerplexity(mine, perplexity);

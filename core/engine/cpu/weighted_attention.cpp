@@ -92,27 +92,26 @@ public:
             const bool nothing = rowSums[lane] <= 0;
             for (std::int64_t c = 0; c < dv; ++c) {
                 const double sum = sums[static_cast<std::size_t>(c * block.lanes()) + lane];
-                output[static_cast<std::size_t>(c)] = nothing ? 0.0F : static_cast<float>(sum / rowSums[lane]);
+                output[c] = nothing ? 0.0F : static_cast<float>(sum / rowSums[lane]);
             }
             const std::int64_t query = queries.begin + static_cast<std::int64_t>(lane);
             const std::int64_t pair = queries.head * m_input.queries.size(1) + query;
-            const auto index = static_cast<std::size_t>(pair);
-            result.logDenominator.data[index] = nothing
-                                                    ? -std::numeric_limits<float>::infinity()
-                                                    : static_cast<float>(std::log(rowSums[lane]) + block.rowMax(lane));
-            result.logNorm.data[index] = squares[lane] <= 0
-                                             ? -std::numeric_limits<float>::infinity()
-                                             : static_cast<float>(0.5 * std::log(squares[lane]) + block.rowMax(lane));
+            result.logDenominator.data[pair] = nothing
+                                                   ? -std::numeric_limits<float>::infinity()
+                                                   : static_cast<float>(std::log(rowSums[lane]) + block.rowMax(lane));
+            result.logNorm.data[pair] = squares[lane] <= 0
+                                            ? -std::numeric_limits<float>::infinity()
+                                            : static_cast<float>(0.5 * std::log(squares[lane]) + block.rowMax(lane));
             if (m_input.reference.empty())
-                std::copy(output.begin(), output.end(), result.output.data.begin() + pair * dv);
+                std::ranges::copy(output, result.output.data.begin() + pair * dv);
             else
-                result.outputError.data[index] =
+                result.outputError.data[pair] =
                     relativeError(output.data(), viewOf(m_input.reference).head(queries.head) + query * dv, dv);
         }
     }
 
 private:
-    std::int64_t kvHeadOf(std::int64_t head) const { return m_input.rule.gqaGroupOf[static_cast<std::size_t>(head)]; }
+    std::int64_t kvHeadOf(std::int64_t head) const { return m_input.rule.gqaGroupOf[head]; }
 
     /// Sum over the terms of (weight e^(l - rowMax))^2 for each lane.
     static std::array<double, kMaxLanes> weightedSquares(const LogitBlock& block, const TermList& terms) {

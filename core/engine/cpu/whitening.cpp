@@ -64,7 +64,7 @@ PivotedFactor pivotedCholesky(const Eigen::MatrixXd& gram, double cut, bool pivo
             rest.row(j).swap(rest.row(best));
             rest.col(j).swap(rest.col(best));
             out.lower.row(j).swap(out.lower.row(best));
-            std::swap(out.order[static_cast<std::size_t>(j)], out.order[static_cast<std::size_t>(best)]);
+            std::swap(out.order[j], out.order[best]);
         }
         const double root = std::sqrt(rest(j, j));
         const Eigen::Index below = d - j - 1;
@@ -82,8 +82,7 @@ Eigen::MatrixXd inverseInOrder(const Eigen::MatrixXd& lower, const std::vector<E
     const Eigen::Index rank = lower.rows();
     const Eigen::MatrixXd inverse = lower.triangularView<Eigen::Lower>().solve(Eigen::MatrixXd::Identity(rank, rank));
     Eigen::MatrixXd directions = Eigen::MatrixXd::Zero(d, rank);
-    for (Eigen::Index j = 0; j < rank; ++j)
-        directions.row(order[static_cast<std::size_t>(j)]) = inverse.col(j).transpose();
+    for (Eigen::Index j = 0; j < rank; ++j) directions.row(order[j]) = inverse.col(j).transpose();
     return directions;
 }
 

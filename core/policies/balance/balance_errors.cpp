@@ -59,7 +59,7 @@ public:
     explicit ExactSums(const QuerySight& sight) : m_sight(sight), m_numerator(&sight.values), m_denominator(nullptr) {}
 
     void read(TokenIndex row) {
-        const double logit = m_sight.logits[static_cast<std::size_t>(row)];
+        const double logit = m_sight.logits[row];
         if (logit > m_top) {
             const double factor = std::exp(m_top - logit);
             m_numerator.scale(factor);
@@ -74,7 +74,7 @@ public:
         m_values += squareOf(m_sight.values, row);
     }
 
-    double weight(TokenIndex row) const { return std::exp(m_sight.logits[static_cast<std::size_t>(row)] - m_top); }
+    double weight(TokenIndex row) const { return std::exp(m_sight.logits[row] - m_top); }
 
     StreamErrors errorsOf(const WeightedSet& stored) const {
         WeightedSum numerator(&m_sight.values), denominator(nullptr), exact = m_numerator;
@@ -120,10 +120,10 @@ std::vector<double> queryLogits(std::span<const float> query, const HostTensor& 
 
 double halvingDiscrepancy(const BalanceNode& node, bool numerator, const QuerySight& sight) {
     double top = -std::numeric_limits<double>::infinity();
-    for (const TokenIndex row : node.input) top = std::max(top, sight.logits[static_cast<std::size_t>(row)]);
+    for (const TokenIndex row : node.input) top = std::max(top, sight.logits[row]);
     WeightedSum balanced(numerator ? &sight.values : nullptr), all = balanced;
     for (std::size_t i = 0; i < node.input.size(); ++i) {
-        const double e = std::exp(sight.logits[static_cast<std::size_t>(node.input[i])] - top);
+        const double e = std::exp(sight.logits[node.input[i]] - top);
         balanced.add(node.input[i], node.signs[i] * e);
         all.add(node.input[i], e);
     }

@@ -15,11 +15,11 @@ namespace {
 void blockMeanProducts(const float* rows, std::int64_t count, std::int64_t d, std::int64_t block, double* out) {
     std::vector<double> mean(static_cast<std::size_t>(d));
     for (std::int64_t r = 0; r < count; ++r)
-        for (std::int64_t c = 0; c < d; ++c) mean[static_cast<std::size_t>(c)] += double{rows[r * d + c]};
+        for (std::int64_t c = 0; c < d; ++c) mean[c] += double{rows[r * d + c]};
     for (double& x : mean) x /= static_cast<double>(block);
     for (std::int64_t r = 0; r < count; ++r) {
         double sum = 0;
-        for (std::int64_t c = 0; c < d; ++c) sum += double{rows[r * d + c]} * mean[static_cast<std::size_t>(c)];
+        for (std::int64_t c = 0; c < d; ++c) sum += double{rows[r * d + c]} * mean[c];
         out[r] = double{static_cast<float>(sum)};
     }
 }
@@ -35,9 +35,7 @@ NeedleMask findNeedles(const Engine& engine, const Tensor& keys, std::int64_t bl
     for (std::int64_t h = 0; h < heads; ++h) {
         checkpoint.at(static_cast<double>(h), static_cast<double>(heads));
         double squares = 0;
-        for (std::int64_t i = 0; i < n; ++i)
-            squares += double{norms.data[static_cast<std::size_t>(h * n + i)]} *
-                       double{norms.data[static_cast<std::size_t>(h * n + i)]};
+        for (std::int64_t i = 0; i < n; ++i) squares += double{norms.data[h * n + i]} * double{norms.data[h * n + i]};
         const double limit = n > 0 ? threshold * squares / static_cast<double>(n) : 0;
         std::vector<double>& values = mask.rho.emplace_back(static_cast<std::size_t>(n));
         for (std::int64_t first = 0; first < n; first += block)
@@ -50,7 +48,7 @@ NeedleMask findNeedles(const Engine& engine, const Tensor& keys, std::int64_t bl
         }
         std::vector<char>& dilated = mask.dilated.emplace_back(static_cast<std::size_t>(n), char{0});
         for (std::int64_t i = 0; i < n; ++i)
-            if (raw[static_cast<std::size_t>(i)] != 0)
+            if (raw[i] != 0)
                 std::fill(dilated.begin() + std::max<std::int64_t>(0, i - dilation),
                           dilated.begin() + std::min(n, i + dilation + 1), char{1});
     }

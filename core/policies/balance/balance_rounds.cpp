@@ -24,8 +24,7 @@ std::vector<std::size_t> everyPlace(std::size_t count) {
 Half bestHalf(const std::vector<double>& weights) {
     Half half;
     half.places = everyPlace(weights.size());
-    std::stable_sort(half.places.begin(), half.places.end(),
-                     [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
+    std::ranges::stable_sort(half.places, [&](std::size_t a, std::size_t b) { return weights[a] > weights[b]; });
     half.places.resize(weights.size() / 2);
     for (const std::size_t place : half.places) half.weights.push_back(weights[place]);
     return half;
@@ -54,14 +53,14 @@ Half halveWeighted(std::span<const std::int8_t> signs) {
 /// Keeps the tokens of `sign` in order, topped up by the earliest others or truncated at the end; each has weight 2.
 Half halveBySign(std::span<const std::int8_t> signs, std::int8_t sign) {
     std::vector<double> first(signs.size());
-    std::transform(signs.begin(), signs.end(), first.begin(), [sign](std::int8_t s) { return s == sign ? 1.0 : 0.0; });
+    std::ranges::transform(signs, first.begin(), [sign](std::int8_t s) { return s == sign ? 1.0 : 0.0; });
     Half half = bestHalf(first);
     half.weights.assign(half.places.size(), 2.0);
     return half;
 }
 
 std::int8_t smallerSign(std::span<const std::int8_t> signs) {
-    const auto plus = std::count(signs.begin(), signs.end(), std::int8_t{1});
+    const auto plus = std::ranges::count(signs, std::int8_t{1});
     return 2 * plus <= static_cast<std::ptrdiff_t>(signs.size()) ? 1 : -1; // ties: +1
 }
 
@@ -123,11 +122,11 @@ private:
                                                                      : -all[i].row;
         }
         std::vector<std::size_t> places = everyPlace(all.size());
-        std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
+        std::ranges::stable_sort(places, [&](std::size_t a, std::size_t b) {
             return all[a].guarded != all[b].guarded ? all[b].guarded : draw[a] < draw[b]; // protected tokens last
         });
         places.resize(size);
-        std::sort(places.begin(), places.end());
+        std::ranges::sort(places);
         return places;
     }
 
@@ -244,9 +243,9 @@ Half halve(std::span<const std::int8_t> signs, Halving halving) {
 
 Half halveGuarded(std::span<const std::int8_t> signs) {
     std::vector<double> order(signs.size());
-    std::transform(signs.begin(), signs.end(), order.begin(), [](std::int8_t s) { return s == 0 ? 3.0 : s + 1.0; });
+    std::ranges::transform(signs, order.begin(), [](std::int8_t s) { return s == 0 ? 3.0 : s + 1.0; });
     Half half = bestHalf(order);
-    std::replace(half.weights.begin(), half.weights.end(), 3.0, 1.0);
+    std::ranges::replace(half.weights, 3.0, 1.0);
     return half;
 }
 
@@ -280,8 +279,7 @@ void finishSelection(const PolicyInput& input, const RoundSettings& settings, co
     selection.protectedLast = protection.last;
     for (std::size_t h = 0; h < survivors.size(); ++h) {
         Survivors ascending = survivors[h];
-        std::sort(ascending.begin(), ascending.end(),
-                  [](const Survivor& a, const Survivor& b) { return a.row < b.row; });
+        std::ranges::sort(ascending, {}, &Survivor::row);
         RowWeights weights;
         const float margin = selection.heads[h].margin;
         selection.heads[h] = chosenRows(protection, input.rowCount(), ascending, weights, settings.sameWeights);

@@ -16,7 +16,7 @@ namespace {
 
 BalanceNode reduced(std::vector<TokenIndex> input, std::vector<std::int8_t> signs) {
     BalanceNode node{std::move(input), {}, std::move(signs)};
-    const auto plus = std::count(node.signs.begin(), node.signs.end(), std::int8_t{1});
+    const auto plus = std::ranges::count(node.signs, std::int8_t{1});
     const std::int8_t smaller = 2 * plus <= static_cast<std::ptrdiff_t>(node.signs.size()) ? 1 : -1;
     for (std::size_t i = 0; i < node.input.size(); ++i)
         if (node.signs[i] == smaller) node.output.push_back(node.input[i]);
@@ -50,7 +50,7 @@ public:
             std::map<int, BalanceTree> buckets;
             for (TokenIndex r = 0; r < n; ++r) {
                 all.rows.push_back(r);
-                const double norm = m_stream.norms.back()[static_cast<std::size_t>(r)];
+                const double norm = m_stream.norms.back()[r];
                 if (norm > 0) // a zero value adds nothing to any sum
                     buckets.try_emplace(bucketOf(norm), emptyTree(h, true, bucketOf(norm)))
                         .first->second.rows.push_back(r);
@@ -143,7 +143,7 @@ private:
 
 double largestNorm(const PolicyInput& input) {
     const HostTensor norms = input.engine.rowNorms(input.keys, input.checkpoint.silent());
-    return norms.data.empty() ? 0 : double{*std::max_element(norms.data.begin(), norms.data.end())};
+    return norms.data.empty() ? 0 : double{*std::ranges::max_element(norms.data)};
 }
 
 void addSets(const BalanceTree& tree, TokenIndex cursor, std::vector<std::pair<TokenIndex, float>>& sum) {
@@ -163,7 +163,7 @@ int bucketOf(double norm) {
 }
 
 std::vector<std::vector<TokenIndex>> BalanceTree::setsAt(TokenIndex cursor) const {
-    const auto seen = static_cast<std::size_t>(std::lower_bound(rows.begin(), rows.end(), cursor) - rows.begin());
+    const auto seen = static_cast<std::size_t>(std::ranges::lower_bound(rows, cursor) - rows.begin());
     std::vector<std::vector<TokenIndex>> sets(nodes.size() + 1);
     const std::size_t size = static_cast<std::size_t>(batch);
     const std::size_t exact = nodes.empty() ? 0 : seen / size * size;
@@ -182,7 +182,7 @@ std::vector<std::vector<TokenIndex>> BalanceTree::setsAt(TokenIndex cursor) cons
 }
 
 double BalanceStream::eraseLineAt(std::int64_t kvHead, TokenIndex cursor) const {
-    const std::vector<float>& all = norms[static_cast<std::size_t>(kvHead)];
+    const std::vector<float>& all = norms[kvHead];
     const double largest =
         cursor > 0 ? double{*std::max_element(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(cursor))} : 0;
     const double n = static_cast<double>(tokens);
@@ -207,8 +207,8 @@ StreamSample BalanceStream::sampleAt(std::int64_t kvHead, TokenIndex cursor) con
         }
         addSets(tree, cursor, tree.numerator ? numerator : denominator);
     }
-    std::sort(numerator.begin(), numerator.end());
-    std::sort(denominator.begin(), denominator.end());
+    std::ranges::sort(numerator);
+    std::ranges::sort(denominator);
     for (const auto& [row, weight] : numerator) {
         sample.set.numerator.push_back(row);
         sample.set.numeratorWeights.push_back(weight);

@@ -50,7 +50,7 @@ std::vector<double> BalanceWalks::uniformsOf(const PlannedWalk& plan, std::int64
 std::vector<std::int8_t> BalanceWalks::coins(const PlannedWalk& plan) {
     const std::vector<double> uniforms = uniformsOf(plan, 0);
     std::vector<std::int8_t> signs;
-    double& margin = m_margins[static_cast<std::size_t>(plan.walk.head)];
+    double& margin = m_margins[plan.walk.head];
     for (std::size_t i = 0; i < uniforms.size(); ++i) {
         const bool silent = !plan.walk.silent.empty() && plan.walk.silent[i] != 0;
         const bool forced = i == 0 && plan.walk.firstIsPlus;
@@ -86,7 +86,7 @@ std::vector<std::vector<std::int8_t>> BalanceWalks::run(const std::vector<Planne
                 failed.push_back(i);
                 continue;
             }
-            double& margin = m_margins[static_cast<std::size_t>(plans[i].walk.head)];
+            double& margin = m_margins[plans[i].walk.head];
             margin = std::min(margin, steps[w].margin);
             signs[i] = steps[w].signs;
             write(plans[i], m_batch.walks[w], steps[w], repeat);

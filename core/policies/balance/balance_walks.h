@@ -26,7 +26,7 @@ public:
     /// Signs of every walk, in the order of the plans.
     std::vector<std::vector<std::int8_t>> run(const std::vector<PlannedWalk>& plans, const Checkpoint& checkpoint);
 
-    double margin(std::int64_t kvHead) const { return m_margins[static_cast<std::size_t>(kvHead)]; }
+    double margin(std::int64_t kvHead) const { return m_margins[kvHead]; }
     std::int64_t repeats() const { return m_repeats; } ///< failed walks so far
 
 private:

@@ -114,7 +114,7 @@ private:
     static void note(RowSelection& selection, const std::vector<std::vector<char>>& guarded, std::int64_t count,
                      bool explicitRounds) {
         std::int64_t needles = 0;
-        for (const auto& head : guarded) needles += std::count(head.begin(), head.end(), char{1});
+        for (const auto& head : guarded) needles += std::ranges::count(head, char{1});
         if (!guarded.empty())
             selection.notes.push_back(std::to_string(needles) + " tokens are protected by needle detection, over " +
                                       std::to_string(guarded.size()) + " KV heads");

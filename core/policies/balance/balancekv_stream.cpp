@@ -58,8 +58,7 @@ void addHead(const StreamSample& sample, float margin, RowSelection& selection) 
     RowWeights weights;
     head.margin = margin;
     const WeightedSet& set = sample.set;
-    std::set_union(set.numerator.begin(), set.numerator.end(), set.denominator.begin(), set.denominator.end(),
-                   std::back_inserter(head.kept));
+    std::ranges::set_union(set.numerator, set.denominator, std::back_inserter(head.kept));
     std::size_t n = 0, d = 0;
     for (const TokenIndex row : head.kept) {
         const bool inN = n < set.numerator.size() && set.numerator[n] == row;
@@ -103,7 +102,7 @@ public:
         std::size_t erased = 0;
         for (std::int64_t h = 0; h < input.keys.size(0); ++h) {
             const StreamSample sample = stream.sampleAt(h, cursor);
-            addHead(sample, static_cast<float>(stream.margins[static_cast<std::size_t>(h)]), selection);
+            addHead(sample, static_cast<float>(stream.margins[h]), selection);
             keys += static_cast<std::int64_t>(sample.set.denominator.size());
             pairs += static_cast<std::int64_t>(sample.set.numerator.size());
             erased += sample.erasedBuckets.size();

@@ -72,7 +72,7 @@ QueryWindow newQueries(const PolicyInput& input) { return lastQueries(input, new
 
 /// [H, m] a + b. An empty b counts as zero.
 HostTensor sumOf(HostTensor a, const HostTensor& b) {
-    if (!b.empty()) std::transform(a.data.begin(), a.data.end(), b.data.begin(), a.data.begin(), std::plus<>());
+    if (!b.empty()) std::ranges::transform(a.data, b.data, a.data.begin(), std::plus<>());
     return a;
 }
 

@@ -107,7 +107,7 @@ public:
     std::int64_t layerCount(LayerIndex layer, int numLayers, std::int64_t rows, const ParameterValues& values,
                             std::int64_t count) const override {
         const PyramidBudgets budgets = pyramidBudgets(shapeOf(numLayers, rows, values, static_cast<double>(count)));
-        return budgets.tokens[static_cast<std::size_t>(layer.value)];
+        return budgets.tokens[layer.value];
     }
 
     RowSelection select(const PolicyInput& input, const Scores& scores, const ParameterValues& values,
@@ -132,8 +132,7 @@ private:
         const std::int64_t rows = input.rowCount();
         const double mean = tokensLeft(static_cast<double>(rows), input.retention);
         if (mean <= 0) return {};
-        return pyramidBudgets(shapeOf(input.numLayers, rows, values, mean))
-            .tokens[static_cast<std::size_t>(input.layer.value)];
+        return pyramidBudgets(shapeOf(input.numLayers, rows, values, mean)).tokens[input.layer.value];
     }
 };
 

@@ -139,10 +139,8 @@ HostTensor trailingMeans(const HostTensor& given, std::int64_t width, std::int64
         for (std::int64_t i = 0; i < n; ++i) {
             const std::int64_t begin = std::max(tile > 0 ? i / tile * tile : 0, i - width + 1);
             double sum = 0;
-            for (std::int64_t j = begin; j <= i; ++j)
-                sum += static_cast<double>(given.data[static_cast<std::size_t>(head * n + j)]);
-            means.data[static_cast<std::size_t>(head * n + i)] =
-                static_cast<float>(sum / static_cast<double>(i - begin + 1));
+            for (std::int64_t j = begin; j <= i; ++j) sum += static_cast<double>(given.data[head * n + j]);
+            means.data[head * n + i] = static_cast<float>(sum / static_cast<double>(i - begin + 1));
         }
     return means;
 }

@@ -23,8 +23,7 @@ ChoiceKind choiceKindOf(const ParameterValues& values) {
 
 ChoiceKind choiceKindOf(const std::vector<std::pair<std::string, std::string>>& parameters) {
     return kindBy([&](const char* id, const char* choice) {
-        return std::find(parameters.begin(), parameters.end(), std::pair<std::string, std::string>(id, choice)) !=
-               parameters.end();
+        return std::ranges::find(parameters, std::pair<std::string, std::string>(id, choice)) != parameters.end();
     });
 }
 

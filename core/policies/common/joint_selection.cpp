@@ -31,15 +31,14 @@ std::vector<Entry> rankedEntries(const JointRequest& request) {
     entries.reserve(request.total.data.size());
     for (std::int64_t h = 0; h < heads; ++h)
         for (std::int64_t i = 0; i < m; ++i) {
-            const float score = request.total.data[static_cast<std::size_t>(h * m + i)];
+            const float score = request.total.data[h * m + i];
             if (std::isnan(score))
                 throw Error({"the score of token " + std::to_string(i) + " in head " + std::to_string(h) + " is NaN",
-                             {},
-                             "Look at the capture with kvscope doctor"});
+                             "", "Look at the capture with kvscope doctor"});
             const bool kept = i < request.protection.first || i >= m - request.protection.last;
             entries.push_back({kept ? kInfinity : score, static_cast<std::int32_t>(i), static_cast<std::int32_t>(h)});
         }
-    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.before(b); });
+    std::ranges::sort(entries, [](const Entry& a, const Entry& b) { return a.before(b); });
     return entries;
 }
 
@@ -60,11 +59,11 @@ void fillPage(TopKHead& head, const std::vector<Entry>& leftOut, std::int64_t pa
 /// The number of protected rows at both ends, which is the same in every head.
 void countProtected(RowSelection& out, const Protection& protection, std::int64_t m) {
     const auto firstCount = [&](const TopKHead& head) {
-        return std::count_if(head.kept.begin(), head.kept.end(), [&](TokenIndex i) { return i < protection.first; });
+        return std::ranges::count_if(head.kept, [&](TokenIndex i) { return i < protection.first; });
     };
     const auto lastCount = [&](const TopKHead& head) {
         const std::int64_t edge = std::max(protection.first, m - protection.last);
-        return std::count_if(head.kept.begin(), head.kept.end(), [&](TokenIndex i) { return i >= edge; });
+        return std::ranges::count_if(head.kept, [&](TokenIndex i) { return i >= edge; });
     };
     out.protectedFirst = out.protectedLast = m;
     for (const TopKHead& head : out.heads) {
@@ -91,7 +90,7 @@ RowSelection keepBestJointly(const JointRequest& request) {
     }
     for (std::size_t h = 0; h < out.heads.size(); ++h) {
         fillPage(out.heads[h], leftOut[h], request.page);
-        std::sort(out.heads[h].kept.begin(), out.heads[h].kept.end());
+        std::ranges::sort(out.heads[h].kept);
     }
     countProtected(out, request.protection, request.total.shape[1]);
     return out;

@@ -150,8 +150,7 @@ private:
                               double lambda, const Middle& middle) {
         const HostTensor total = blend(zAttention, zLeverage, lambda);
         if (middle.begin == 0 && middle.end == input.rowCount()) return total;
-        return padColumns(total, middle.begin, input.rowCount(),
-                          *std::max_element(total.data.begin(), total.data.end()));
+        return padColumns(total, middle.begin, input.rowCount(), *std::ranges::max_element(total.data));
     }
 
     RowSelection chosenJointly(const PolicyInput& input, const Scores& scores, const ParameterValues& values,

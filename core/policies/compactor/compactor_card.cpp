@@ -108,7 +108,7 @@ ParameterTable selectionRows() {
 ParameterTable ownParameters() {
     ParameterTable all = leverageParameters();
     for (const ParameterTable& rows : {attentionRows(), scoreRows(), standardiseRows(), selectionRows()})
-        std::copy(rows.begin(), rows.end(), std::back_inserter(all));
+        std::ranges::copy(rows, std::back_inserter(all));
     return all;
 }
 

@@ -79,7 +79,7 @@ Draws drawn(const PolicyInput& input, std::int64_t head, const float* scores, co
     for (std::int64_t t = 0; t < count; ++t) {
         key.slot = static_cast<std::uint32_t>(t);
         const double place = input.random->uniform(key) * sum;
-        const auto at = std::min(std::upper_bound(upTo.begin(), upTo.end(), place), upTo.end() - 1);
+        const auto at = std::min(std::ranges::upper_bound(upTo, place), upTo.end() - 1);
         const double below = at == upTo.begin() ? 0 : *(at - 1), share = (*at - below) / sum;
         const std::int64_t row = begin + (at - upTo.begin());
         draws.rows.push_back(row);

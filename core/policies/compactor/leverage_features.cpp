@@ -110,7 +110,7 @@ std::vector<float> srhtSketch(const PolicyInput& input, RandomKey key, std::int6
     const std::vector<double> signs = uniforms(1, d), lots = uniforms(2, order);
     std::vector<std::size_t> columns(lots.size());
     std::iota(columns.begin(), columns.end(), std::size_t{0});
-    std::stable_sort(columns.begin(), columns.end(), [&](std::size_t a, std::size_t b) { return lots[a] < lots[b]; });
+    std::ranges::stable_sort(columns, [&](std::size_t a, std::size_t b) { return lots[a] < lots[b]; });
     const auto unit = static_cast<float>(1 / std::sqrt(static_cast<double>(k)));
     std::vector<float> sketch;
     for (std::size_t i = 0; i < static_cast<std::size_t>(d); ++i)

@@ -139,8 +139,7 @@ public:
         };
         const std::vector<double> total = formula.evaluate(terms, heads, rows, rowText);
         HostTensor rounded{{input.keys.size(0), input.rowCount()}, {}};
-        std::transform(total.begin(), total.end(), std::back_inserter(rounded.data),
-                       [](double x) { return static_cast<float>(x); });
+        std::ranges::transform(total, std::back_inserter(rounded.data), [](double x) { return static_cast<float>(x); });
         scores.total = std::move(rounded);
         return scores;
     }

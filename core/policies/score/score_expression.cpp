@@ -29,7 +29,7 @@ template <class Operation> Numbers combined(const Numbers& a, const Numbers& b, 
 }
 
 template <class Operation> Numbers mapped(Numbers numbers, Operation operation) {
-    std::transform(numbers.begin(), numbers.end(), numbers.begin(), operation);
+    std::ranges::transform(numbers, numbers.begin(), operation);
     return numbers;
 }
 
@@ -61,7 +61,7 @@ struct Evaluation {
 
     Numbers of(const ScoreNode& node) const {
         Numbers result = compute(node);
-        const auto bad = std::find_if(result.begin(), result.end(), [](double x) { return !std::isfinite(x); });
+        const auto bad = std::ranges::find_if(result, [](double x) { return !std::isfinite(x); });
         if (bad != result.end()) refuse(node, *bad, static_cast<std::size_t>(bad - result.begin()));
         return result;
     }

@@ -14,7 +14,7 @@ const std::vector<std::string>& basicScoreFeatures() {
 
 bool isBasicScoreFeature(const std::string& name) {
     const auto& names = basicScoreFeatures();
-    return std::find(names.begin(), names.end(), name) != names.end();
+    return std::ranges::find(names, name) != names.end();
 }
 
 std::vector<std::string> scoringPolicies() {

@@ -158,8 +158,7 @@ private:
     }
 
     ScoreNode call(std::size_t begin, std::string name) {
-        const auto at =
-            std::find_if(kFunctions.begin(), kFunctions.end(), [&](const Function& f) { return f.name == name; });
+        const auto at = std::ranges::find(kFunctions, name, &Function::name);
         if (at == kFunctions.end()) failName(begin, "there is no function '" + name + "'", name, true);
         ScoreNode node;
         node.kind = ScoreNode::Kind::Call;
@@ -224,7 +223,7 @@ private:
                  "Write " + feature.name + " alone");
         if (isBasic) return;
         const auto policies = scoringPolicies();
-        if (std::find(policies.begin(), policies.end(), feature.name) == policies.end())
+        if (std::ranges::find(policies, feature.name) == policies.end())
             failName(begin, "there is no feature '" + feature.name + "'", feature.name, false);
         try {
             checkScoreOf(feature);
@@ -238,17 +237,15 @@ private:
         const PolicySpec spec = scoreFeatureSpec(feature);
         const std::string name = feature.variant.empty() ? feature.name : feature.name + ":" + feature.variant;
         if (feature.part.empty() && choiceKindOf(spec.values) == ChoiceKind::ScoreOfBudget)
-            throw Error({name + " has a score that changes with the budget (λ = fraction removed)",
-                         {},
+            throw Error({name + " has a score that changes with the budget (λ = fraction removed)", "",
                          "Fix it, as in " + name + "[lambda_rule=fixed,lambda=0.75], or take its parts: " + name +
                              ".z_attention"});
         if (policyById(spec.policy).scoreLabel(spec.values).starts_with("no score"))
-            throw Error({name + " gives tokens no score", {}, "Choose another variant"});
+            throw Error({name + " gives tokens no score", "", "Choose another variant"});
     }
 
     std::size_t indexOf(ScoreFeature feature) {
-        const auto at = std::find_if(m_features.begin(), m_features.end(),
-                                     [&](const ScoreFeature& known) { return known.text == feature.text; });
+        const auto at = std::ranges::find(m_features, feature.text, &ScoreFeature::text);
         if (at != m_features.end()) return static_cast<std::size_t>(at - m_features.begin());
         m_features.push_back(std::move(feature));
         return m_features.size() - 1;

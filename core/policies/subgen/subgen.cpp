@@ -114,7 +114,7 @@ void sampleClusters(Flips& flips, const StreamClusters& clusters, std::int64_t h
     flips.key.round = ClusterSlots;
     out.members.resize(clusters.representatives.size());
     for (std::size_t row = 0; row < clusters.cluster.size(); ++row)
-        out.members[static_cast<std::size_t>(clusters.cluster[row])].push_back(static_cast<TokenIndex>(row));
+        out.members[clusters.cluster[row]].push_back(static_cast<TokenIndex>(row));
     for (const std::vector<TokenIndex>& rows : out.members) {
         std::vector<TokenIndex> tokens;
         std::vector<double> probability; // 1/n_c, and 1 for the token that opens the cluster
@@ -155,15 +155,14 @@ void addHead(const Reservoirs& reservoirs, float margin, RowSelection& selection
     std::int64_t pairs = 0, keys = 0;
     for (const TokenIndex row : reservoirs.valueSlots)
         if (row >= 0) {
-            const auto r = static_cast<std::size_t>(row);
-            numerator[r] += reservoirs.mu / (static_cast<double>(reservoirs.valueSlots.size()) * reservoirs.squares[r]);
+            numerator[row] +=
+                reservoirs.mu / (static_cast<double>(reservoirs.valueSlots.size()) * reservoirs.squares[row]);
             ++pairs;
         }
     for (std::size_t c = 0; c < reservoirs.members.size(); ++c) {
         const std::vector<TokenIndex>& slots = reservoirs.clusterSlots[c];
         for (const TokenIndex row : slots)
-            denominator[static_cast<std::size_t>(row)] +=
-                static_cast<double>(reservoirs.members[c].size()) / static_cast<double>(slots.size());
+            denominator[row] += static_cast<double>(reservoirs.members[c].size()) / static_cast<double>(slots.size());
         keys += static_cast<std::int64_t>(slots.size()) + 1; // plus the representative
     }
     TopKHead head;
@@ -190,7 +189,7 @@ SubgenLog::Head logHead(const PolicyInput& input, std::int64_t head, double delt
     log.cluster = clusters.cluster;
     log.radii.assign(clusters.representatives.size(), 0);
     for (std::size_t row = 0; row < clusters.cluster.size(); ++row) {
-        double& radius = log.radii[static_cast<std::size_t>(clusters.cluster[row])];
+        double& radius = log.radii[clusters.cluster[row]];
         radius = std::max(radius, clusters.distances[row]);
         log.valueProbability.push_back(reservoirs.mu > 0 ? reservoirs.squares[row] / reservoirs.mu : 0);
     }
@@ -199,8 +198,7 @@ SubgenLog::Head logHead(const PolicyInput& input, std::int64_t head, double delt
         log.representatives.push_back(token(clusters.representatives[c]));
         log.counts.push_back(static_cast<std::int64_t>(reservoirs.members[c].size()));
         log.clusterSlots.push_back(reservoirs.clusterSlots[c]);
-        std::transform(log.clusterSlots.back().begin(), log.clusterSlots.back().end(), log.clusterSlots.back().begin(),
-                       token);
+        std::ranges::transform(log.clusterSlots.back(), log.clusterSlots.back().begin(), token);
     }
     for (const TokenIndex row : reservoirs.valueSlots) log.valueSlots.push_back(token(row));
     return log;
@@ -261,7 +259,7 @@ public:
         std::int64_t most = 0, least = std::numeric_limits<std::int64_t>::max();
         for (std::int64_t h = 0; h < input.keys.size(0); ++h) {
             input.checkpoint.stopPoint();
-            const StreamClusters& clusters = found.heads[static_cast<std::size_t>(h)];
+            const StreamClusters& clusters = found.heads[h];
             Flips flips{input,
                         {.seed = input.seed,
                          .layer = static_cast<std::uint32_t>(input.layer.value),
@@ -273,7 +271,7 @@ public:
             most = std::max(most, static_cast<std::int64_t>(clusters.representatives.size()));
             least = std::min(least, static_cast<std::int64_t>(clusters.representatives.size()));
             if (input.recordSteps) {
-                log->heads.push_back(logHead(input, h, found.radii[static_cast<std::size_t>(h)], clusters, reservoirs));
+                log->heads.push_back(logHead(input, h, found.radii[h], clusters, reservoirs));
                 addHistory(flips, h, reservoirs, log->heads.back());
             }
         }

@@ -62,8 +62,7 @@ std::vector<TokenIndex> firstCentres(const PolicyInput& input, const Tensor& res
             const RandomKey key{.seed = input.seed,
                                 .layer = static_cast<std::uint32_t>(input.layer.value),
                                 .kvHead = static_cast<std::uint32_t>(h)};
-            first[static_cast<std::size_t>(h)] =
-                static_cast<TokenIndex>(input.random->uniform(key) * static_cast<double>(rows));
+            first[h] = static_cast<TokenIndex>(input.random->uniform(key) * static_cast<double>(rows));
         }
     if (rule != "farthest_from_mean") return first;
     const Checkpoint quiet = input.checkpoint.silent();
@@ -71,7 +70,7 @@ std::vector<TokenIndex> firstCentres(const PolicyInput& input, const Tensor& res
     const HostTensor distances = input.engine.similarity(rest, mean, SimilarityMetric::Euclidean, quiet);
     for (std::int64_t h = 0; h < heads; ++h) {
         const auto begin = distances.data.begin() + h * rows;
-        first[static_cast<std::size_t>(h)] = static_cast<TokenIndex>(std::max_element(begin, begin + rows) - begin);
+        first[h] = static_cast<TokenIndex>(std::max_element(begin, begin + rows) - begin);
     }
     return first;
 }
@@ -88,8 +87,7 @@ std::shared_ptr<const Runs> walk(const PolicyInput& input, const Tensor& rest, C
     if (!input.memo || request.compareAll) return start();
     const std::lock_guard lock(input.memo->mutex);
     if (const auto known = std::static_pointer_cast<const Runs>(input.memo->work)) {
-        if (std::all_of(known->begin(), known->end(), [&](const auto& run) { return reaches(run, request.count); }))
-            return known;
+        if (std::ranges::all_of(*known, [&](const auto& run) { return reaches(run, request.count); })) return known;
         request.known = *known;
     }
     const auto runs = start();
@@ -105,19 +103,18 @@ TopKHead chosenRows(const GreedyCenters& run, std::int64_t rows, std::int64_t ce
     std::vector<bool> kept(static_cast<std::size_t>(rows), false);
     const auto picked = std::min(centres, static_cast<std::int64_t>(run.order.size()));
     for (std::int64_t i = 0; i < picked; ++i) {
-        kept[static_cast<std::size_t>(run.order[static_cast<std::size_t>(i)])] = true;
-        if (i > 0)
-            head.margin = std::min(head.margin, static_cast<float>(run.closest[static_cast<std::size_t>(i - 1)]));
+        kept[run.order[i]] = true;
+        if (i > 0) head.margin = std::min(head.margin, static_cast<float>(run.closest[i - 1]));
     }
     std::fill(kept.end() - recent, kept.end(), true);
     std::int64_t missing = centres - picked;
     for (std::int64_t row = rows - recent - 1; missing > 0 && row >= 0; --row)
-        if (!kept[static_cast<std::size_t>(row)]) {
-            kept[static_cast<std::size_t>(row)] = true;
+        if (!kept[row]) {
+            kept[row] = true;
             --missing;
         }
     for (std::int64_t row = 0; row < rows; ++row)
-        if (kept[static_cast<std::size_t>(row)]) head.kept.push_back(static_cast<TokenIndex>(row));
+        if (kept[row]) head.kept.push_back(static_cast<TokenIndex>(row));
     return head;
 }
 
@@ -133,7 +130,7 @@ std::shared_ptr<const StepLog> logOf(const PolicyInput& input, const Runs& runs,
             head.order.push_back(input.tokenAt(static_cast<std::int64_t>(h), run.order[i]));
         head.radius.assign(run.radius.begin(), run.radius.begin() + static_cast<std::ptrdiff_t>(count));
         head.cellSize.assign(count, 0);
-        for (const std::int32_t centre : run.centre) ++head.cellSize[static_cast<std::size_t>(centre)];
+        for (const std::int32_t centre : run.centre) ++head.cellSize[centre];
         log->heads.push_back(std::move(head));
     }
     return log;
