@@ -250,6 +250,7 @@ void MainWindow::fillLessons() {
     connect(lesson, &LessonPanel::answered, list, &LessonList::refresh);
     connect(lesson, &LessonPanel::opened, this, [this](const Lesson& opened) {
         m_wantedInFront = opened.views; // raised once the docks of the layout are arranged
+        m_wantedInFront.emplace_back("lesson");
         arrangeDocksSoon();
     });
     m_docks->dock("lessons")->fillScrolled(list);

@@ -49,10 +49,11 @@ void MainWindow::startTour() {
 }
 
 void MainWindow::offerTour() {
-    if (!Tour::takeFirstRun()) return;
     auto* once = new QObject(this);
     connect(&m_workbench, &Workbench::captureChanged, once, [this, once] {
         once->deleteLater();
+        // A lesson leads by itself: the tour waits for the next start.
+        if (!m_workbench.session().lesson.empty() || !Tour::takeFirstRun()) return;
         QTimer::singleShot(0, this, &MainWindow::startTour); // after the docks have been laid out
     });
 }

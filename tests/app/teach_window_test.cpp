@@ -108,6 +108,24 @@ private slots:
         QTRY_VERIFY(open.find<QLabel>("stepCaption")->text().contains("128 leave"));
     }
 
+    // "Back to blocks of 128" asks for what the first stops ask for: only the chosen one is marked.
+    void oneStopIsMarked() {
+        Classroom open;
+        open.openLesson(kBlocks);
+        const auto marked = [&] {
+            std::vector<int> stops;
+            for (int i = 0; auto* stop = open.find<QPushButton>(qPrintable(QString("lessonStop%1").arg(i))); ++i)
+                if (stop->isChecked()) stops.push_back(i);
+            return stops;
+        };
+        for (const int stop : {0, 5, 4, 3, 5, 1}) {
+            QTest::mouseClick(open.find<QPushButton>(qPrintable(QString("lessonStop%1").arg(stop))), Qt::LeftButton);
+            QCOMPARE(marked(), std::vector<int>{stop});
+        }
+        open.bench.change([](Session& s) { s.look.cursor = 7; }, "Step");
+        QVERIFY(marked() == std::vector<int>{5}); // what the session still shows
+    }
+
     void everyButtonOfThePlayerDoesWhatItSays() {
         Classroom open;
         open.openLesson(kBlocks);
@@ -280,6 +298,9 @@ private slots:
         }
         open.openLesson(lesson);
         open.arrange();
+        if (size.height() >= 900) // text, stops and question in sight without scrolling
+            for (const auto* widget : {open.find<QWidget>("lessonText"), open.find<QWidget>("lessonAnswerButton")})
+                QTRY_COMPARE(widget->visibleRegion().boundingRect().size(), widget->size());
         QVERIFY(open.dock("steps")->height() >= px(130));
         QVERIFY(open.dock("steps")->visibleRegion().boundingRect().height() >= px(130));
         int drawn = 0;

@@ -8,6 +8,7 @@
 #include "app/window/widgets/value_slider.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
 #include <QAction>
@@ -108,6 +109,19 @@ private slots:
         }
         QTest::keyClick(&open.window, Qt::Key_G, Qt::ControlModifier); // again: the same one
         QCOMPARE(open.window.findChildren<GoToDialog*>().size(), 1);
+    }
+
+    void aLessonStartsWithoutTheTour() {
+        OpenWindow open;
+        open.window.offerTour();
+        open.window.openPath(
+            QString::fromStdString(kvscope::testing::sourceDir() + "/resources/lessons/keydiff.kvscope"));
+        QTRY_VERIFY(!open.bench.session().lesson.empty());
+        open.settle();
+        QVERIFY(!open.window.findChild<Tour*>());
+        open.window.offerTour(); // the next start is still a first one
+        open.bench.openCapture(kvscope::testing::sourceDir() + "/sample_data/story-2k.h5");
+        QTRY_VERIFY(open.window.findChild<Tour*>());
     }
 
     void theTourIsOfferedOnceAndHasFiveSteps() {

@@ -58,7 +58,7 @@ std::vector<Tour::Step> Tour::firstRun() {
              tr("Explore one head, compare policies, teach step by step, or look at the whole model. Panels can be "
                 "moved; each layout remembers.")},
             {"topBar", tr("Lessons and keys"),
-             tr("Help > Lessons has five short lessons that can be played, each with a question. F1 shows all keys; "
+             tr("Help > Lessons has short lessons that can be played, each with a question. F1 shows all keys; "
                 "Help > Tour again brings this back.")}};
 }
 

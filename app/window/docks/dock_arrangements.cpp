@@ -84,9 +84,9 @@ void DockLayout::arrangeTeach() {
     m_window.setCorner(Qt::BottomLeftCorner, Qt::LeftDockWidgetArea);
     m_window.addDockWidget(Qt::LeftDockWidgetArea, dock("lessons"));
     m_window.addDockWidget(Qt::RightDockWidgetArea, dock("lesson"));
-    m_window.splitDockWidget(dock("lesson"), dock("explanation"), Qt::Vertical);
-    for (const char* other : {"parameters", "fidelity", "why"})
-        m_window.tabifyDockWidget(dock("explanation"), dock(other));
+    for (const char* other :
+         {"explanation", "parameters", "fidelity", "why"}) // a lesson's text and question need it all
+        m_window.tabifyDockWidget(dock("lesson"), dock(other));
     // A dock that has tabs cannot be split any more: first the three places, then their tabs.
     const std::vector<PanelDock*> steps = stepDocks(), details = detailDocks();
     PanelDock *stepView = steps.front(), *detail = details.front();
@@ -108,7 +108,7 @@ void DockLayout::arrangeTeach() {
     shown.insert(shown.end(), {stepView, detail});
     hideAllBut(shown);
     if (m_size == WindowSize::Narrow) toggleLeft();
-    m_inFront = {stepView, detail, dock("explanation")};
+    m_inFront = {stepView, detail, dock("lesson")};
 }
 
 void DockLayout::arrangeModel() {
@@ -202,7 +202,6 @@ void DockLayout::shareTeach() {
     if (stepView && close)
         m_window.resizeDocks({stepView, close, dock("steps")},
                              {px(std::max(200, height - player - detail)), px(detail), px(player)}, Qt::Vertical);
-    m_window.resizeDocks({dock("lesson"), dock("explanation")}, {px(height * 0.6), px(height * 0.4)}, Qt::Vertical);
 }
 
 void DockLayout::shareModel() {

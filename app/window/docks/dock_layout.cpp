@@ -18,7 +18,7 @@ namespace kvscope {
 namespace {
 
 constexpr const char* kByHand = "-by-hand";
-constexpr int kStateVersion = 1; // version of the dock names; another version starts from the defaults
+constexpr int kStateVersion = 2; // version of the dock names and tabs; another version starts from the defaults
 
 const char* wordOf(WindowSize size) {
     return size == WindowSize::Narrow ? "narrow" : size == WindowSize::Wide ? "wide" : "normal";

@@ -74,6 +74,7 @@ void LessonPanel::clear() {
     m_workbench.cancel(kAnswerSlot);
     m_askedKey.clear();
     m_stops.clear();
+    m_stop = 0;
     m_choices = nullptr;
     m_show = nullptr;
     m_answer = m_verdict = nullptr;
@@ -128,6 +129,7 @@ void LessonPanel::buildStops() {
         column->addWidget(button);
         m_stops.push_back(button);
         connect(button, &QPushButton::clicked, this, [this, i] {
+            m_stop = i;
             m_workbench.change([&](Session& s) { applyStop(s, m_lesson->stops[i]); }, tr("Lesson step"));
             followStops(); // clicking the current stop changes nothing but would uncheck it
         });
@@ -163,8 +165,11 @@ void LessonPanel::buildQuestion() {
 }
 
 void LessonPanel::followStops() {
-    for (std::size_t i = 0; i < m_stops.size(); ++i)
-        m_stops[i]->setChecked(isAt(m_workbench.session(), m_lesson->stops[i]));
+    // Several stops may ask for the same state ("Back to 10 %"): the one that was chosen is marked, else the first.
+    const auto isHere = [&](std::size_t stop) { return isAt(m_workbench.session(), m_lesson->stops[stop]); };
+    if (m_stop >= m_stops.size() || !isHere(m_stop))
+        for (m_stop = 0; m_stop < m_stops.size() && !isHere(m_stop);) ++m_stop;
+    for (std::size_t i = 0; i < m_stops.size(); ++i) m_stops[i]->setChecked(i == m_stop);
 }
 
 void LessonPanel::ask() {

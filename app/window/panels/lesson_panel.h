@@ -6,6 +6,7 @@
 #include "app/workbench/workbench.h"
 
 #include <optional>
+#include <vector>
 
 class QButtonGroup;
 class QLabel;
@@ -44,6 +45,7 @@ private:
     QVBoxLayout* m_column = nullptr;
     QWidget* m_body = nullptr;
     std::vector<QPushButton*> m_stops;
+    std::size_t m_stop = 0; ///< the marked one; past the last: none
     QButtonGroup* m_choices = nullptr;
     QPushButton* m_show = nullptr;
     QLabel *m_verdict = nullptr, *m_answer = nullptr;
