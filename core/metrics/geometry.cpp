@@ -1,4 +1,4 @@
-// Distributions of directions and norms of keys and queries, and KeyDiff's Lemma 3.1 and Theorem 3.2 evaluated at every
+// Distributions of directions and norms of keys and queries, and KeyDiff's Theorems C.1 and 3.2 evaluated at every
 // query of a head.
 #include "core/metrics/geometry.h"
 

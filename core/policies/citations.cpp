@@ -203,6 +203,8 @@ const std::vector<CitedPaper>& citedPapers() {
          "Chari and Van Durme, Compactor: Calibrated Query-Agnostic KV Cache Compression with Approximate "
          "Leverage Scores (2025)",
          itemsOf(kCompactor)},
+        // Of the papers below, H2O and StreamingLLM were looked up; the numbers of the others were not checked in a
+        // text.
         {"H2O", "Zhang et al., H2O: Heavy-Hitter Oracle for Efficient Generative Inference of LLMs (NeurIPS 2023)",
          itemsOf("Algorithm 1: eviction")},
         {"SnapKV", "Li et al., SnapKV: LLM Knows What You are Looking for Before Generation (NeurIPS 2024)",

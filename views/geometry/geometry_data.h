@@ -29,7 +29,7 @@ struct GeometryData : ViewData {
     bool wholeModel = false; ///< vectors of all layers
     std::vector<GeometrySeries> series;
     std::vector<TheoremPoint> points;
-    std::int64_t tokens = 0;  ///< before the cut: n of Lemma 3.1 at least
+    std::int64_t tokens = 0;  ///< before the cut: n of Theorem C.1 at least
     std::int64_t leftOut = 0; ///< queries whose weight is 1 up to rounding
 
     bool isScatter() const { return figure == "lemma" || figure == "theorem"; }

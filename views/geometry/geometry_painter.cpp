@@ -122,7 +122,7 @@ std::string axisTitle(const GeometryData& data, const Viewport& viewport) {
     return viewport.text->measure(full, {FontFace::Interface, 11}).width < viewport.width - 80 ? full : data.axis;
 }
 
-/// The bound over the whole width of the plot. Lemma 3.1 depends on M and n: the weakest of the points' bounds is
+/// The bound over the whole width of the plot. Theorem C.1 depends on M and n: the weakest of the points' bounds is
 /// drawn.
 void drawBound(SceneBuilder& builder, const PlotFrame& frame, const GeometryData& data, bool lemma,
                const Theme& theme) {
@@ -188,7 +188,7 @@ std::vector<LegendEntry> scatterLegend(const GeometryData& data, const Theme& th
         std::ranges::count_if(data.points, [&](const TheoremPoint& p) { return !holdsBound(p, lemma); });
     std::vector<LegendEntry> legend = {
         markEntry("query with its top key k*, " + formatCount(std::ssize(data.points)), Marker::Circle, theme.query),
-        barEntry(lemma ? "Lemma 3.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", theme.ink)};
+        barEntry(lemma ? "Theorem C.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", theme.ink)};
     if (broken > 0)
         legend.push_back({formatCount(broken) + " beyond their bound", Marker::Diamond, theme.error, {}, 4});
     return legend;

@@ -15,7 +15,7 @@ namespace kvscope {
 namespace {
 
 ParameterTable makeOptions() {
-    constexpr const char* source = "KeyDiff Figs. 12 to 16, Lemma 3.1, Thm 3.2; BalanceKV Table 3";
+    constexpr const char* source = "KeyDiff Figs. 12 to 16, Thms 3.2, C.1; BalanceKV Table 3";
     return {choiceRow("figure", "Figure",
                       {{"cosines", "Cosine to the mean", "KeyDiff Fig. 13, every token"},
                        {"means", "Mean key, mean query", "KeyDiff Fig. 14, every query head"},
@@ -23,7 +23,8 @@ ParameterTable makeOptions() {
                        {"distinct", "Most distinct key", "KeyDiff Fig. 16, every query head"},
                        {"log_det", "log det of kept keys", "KeyDiff Fig. 12, every KV head, all panes"},
                        {"table3", "BalanceKV Table 3", "norms of queries, shifted keys and values"},
-                       {"lemma", "Lemma 3.1", "KeyDiff: weight against cosine, with the bound"},
+                       {"lemma", "Theorem C.1",
+                        "KeyDiff: weight against cosine, with the bound; Lemma 3.1 is its limit for many tokens"},
                        {"theorem", "Theorem 3.2", "KeyDiff: cosine of mean and top key, with the bound"}},
                       Stage::Features, "Which statistics are shown.", source),
             choiceRow("scope", "Scope",
@@ -43,9 +44,10 @@ std::string scatterFinding(const GeometryData& data) {
         gap = std::min(gap, lemma ? p.cosKey - p.leastCosKey : p.mostCosMeanKey - p.cosMeanKey);
         premise += p.premiseHolds() ? 1 : 0;
     }
-    std::string text = fmt::format("{} holds for {} of {} queries; the closest point is {} away from its bound",
-                                   lemma ? "Lemma 3.1" : "Theorem 3.2", formatCount(holding),
-                                   formatCount(std::ssize(data.points)), formatShort(gap));
+    std::string text =
+        fmt::format("{} of {} queries lie within the bound of {} here; the closest point is {} away from its bound",
+                    formatCount(holding), formatCount(std::ssize(data.points)), lemma ? "Theorem C.1" : "Theorem 3.2",
+                    formatShort(gap));
     if (!lemma) text += fmt::format("; its premise a < 0 < b holds for {}", formatCount(premise));
     return data.leftOut > 0 ? text + fmt::format("; {} queries with weight 1 left out", formatCount(data.leftOut))
                             : text;
@@ -87,7 +89,7 @@ public:
         : View({.id = "geometry",
                 .name = "Geometry statistics",
                 .summary = "Where keys and queries point and how long they are, and two bounds held against them",
-                .paper = "KeyDiff Figs. 12 to 16, Lemma 3.1, Theorem 3.2; BalanceKV Table 3",
+                .paper = "KeyDiff Figs. 12 to 16, Theorems 3.2 and C.1; BalanceKV Table 3",
                 .needs = {{"scope", {{"figure", choicesBut(makeOptions(), "figure", {"lemma", "theorem"})}}}},
                 .data = "geometry"},
                makeOptions()) {}
@@ -128,7 +130,7 @@ public:
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {
         const auto data = dataAs<GeometryData>(input);
         if (data && data->isScatter())
-            return tableOf({"query", "key", "text of the key", "weight", "cos(k*, q)", "at least (Lemma 3.1)",
+            return tableOf({"query", "key", "text of the key", "weight", "cos(k*, q)", "at least (Thm C.1)",
                             "cos(mean key, q)", "cos(mean key, k*)", "at most (Thm 3.2)", "premise of Thm 3.2"},
                            pointRows(input, *data));
         std::vector<std::vector<std::string>> rows;
