@@ -30,7 +30,7 @@ struct TheoryTargets {
 /// What a theorem asks for at given norms, beside what is set.
 struct TheoryDemand {
     std::string theorem, quantity, formula;
-    double demanded = 0; ///< infinity beyond the double range
+    double demanded = 0; ///< infinity beyond the double range, NaN where the theorem says nothing
     double set = std::numeric_limits<double>::quiet_NaN();
     std::string caveat = {}; ///< constants set to 1, a regime that is empty at these sizes; empty: none
     bool isSetting = true;   ///< false: a number that the theorem speaks of, which nothing that is set must reach

@@ -138,8 +138,8 @@ private:
     template <class Demand> static std::vector<double> overEpsilon(const Demand& demandedAt) {
         std::vector<double> demanded;
         for (const double epsilon : theoryEpsilons()) demanded.push_back(demandedAt(epsilon));
-        const bool constant =
-            std::adjacent_find(demanded.begin(), demanded.end(), std::not_equal_to{}) == demanded.end();
+        const bool constant = std::isnan(demanded.front()) || std::adjacent_find(demanded.begin(), demanded.end(),
+                                                                                 std::not_equal_to{}) == demanded.end();
         return constant ? std::vector<double>{} : demanded;
     }
 

@@ -89,7 +89,7 @@ def walk_constant(head: Head) -> Values:
 def least_memory(head: Head) -> Values:
     """Theorem 3.2 in bits (balancekv.txt 517-527; INDEX, 2957-3000): nothing that is set must reach it."""
     d = head.keys.shape[1]
-    least = min(1 / head.epsilon**2, d * head.exponential()) if head.r**2 <= d else 0.0
+    least = min(1 / head.epsilon**2, d * head.exponential()) if head.r**2 <= d else None
     return {"demanded": least, "set": None, "met": None}
 
 
