@@ -60,7 +60,8 @@ TableRow columnsOf(const RunRequest& request, const TheoryRow& row, const Theory
             {"unit", row.unit},
             {"caveat", row.caveat},
             {"violation_means", row.ifBroken},
-            {"paper", row.paper()}};
+            {"paper", row.paper()},
+            {"notes", request.capture->info().checkWarning()}};
 }
 
 class TheoryCommand final : public Command {

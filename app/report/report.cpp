@@ -84,7 +84,8 @@ void addFigure(Writer& writer, const View& view, const Checkpoint& checkpoint) {
     writer.figures += "<figcaption>" + escapeHtml(drawn.finding) + "</figcaption>\n</figure>\n";
     writer.figures +=
         "<details><summary>How to read it</summary>\n" + markdownToHtml(view.card().help) + "</details>\n";
-    writer.figures += tableOf(view.table(input, viewOptions(writer.original, view)), view.card().name);
+    writer.figures +=
+        tableOf(withCheckWarning(view.table(input, viewOptions(writer.original, view)), input), view.card().name);
     writer.figures += "<pre><code>" + escapeHtml(plotCommand(writer.session, figure)) + "</code></pre>\n</section>\n";
 }
 

@@ -8,6 +8,7 @@
 #include "core/base/number_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -74,9 +75,9 @@ const CalibratedContext* contextOf(const Calibration& c, const std::string& name
 
 std::string csvOf(const Calibration& c) {
     std::string text =
-        csvLine({"policy",      "variant", "spec",     "context", "nll_context", "retention",        "quality",
-                 "proxy",       "fitted",  "residual", "k",       "tau",         "retention_needed", "needed_low",
-                 "needed_high", "alpha",   "beta",     "weight",  "origin",      "command"});
+        csvLine({"policy", "variant",  "spec",   "context", "nll_context",      "retention",  "quality",     "proxy",
+                 "fitted", "residual", "k",      "tau",     "retention_needed", "needed_low", "needed_high", "alpha",
+                 "beta",   "weight",   "origin", "notes",   "command"});
     for (const CalibrationTriple& triple : c.data.triples) {
         const CalibratedContext& context = *contextOf(c, triple.context);
         const double fitted = calibrationCurve(context.k, triple.retention);
@@ -99,6 +100,7 @@ std::string csvOf(const Calibration& c) {
                          field(c.fit.beta),
                          field(c.fit.weight),
                          c.data.origin,
+                         fmt::format("{}", fmt::join(c.data.notes, "; ")),
                          c.command});
     }
     return text;

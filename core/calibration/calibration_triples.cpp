@@ -169,6 +169,8 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
     for (const CalibrationRow& row : at->rows)
         data.triples.push_back({contexts.size() > 1 ? fmt::format("{}#{}", info.fileName, row.context) : info.fileName,
                                 row.retention, row.contextNll, row.fullNll / row.compressedNll});
+    if (const std::string warning = info.checkWarning(); !warning.empty())
+        data.notes.push_back(info.fileName + ": " + warning);
     if (at->cut && *at->cut != cut)
         data.notes.push_back(
             fmt::format("{} was measured with the cut {}, this cut is {}", data.origin, *at->cut, cut));

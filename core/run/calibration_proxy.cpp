@@ -47,6 +47,8 @@ void addTriples(const LayerRunner& runner, RunRequest run, const Checkpoint& che
         if (const double error = mean(errors[i]); !std::isnan(error)) // no triple without an error
             data.triples.push_back({info.fileName, mean(retentions[i]), contextNllOf(*run.capture, run.cut.token),
                                     std::max(kLeastQuality, 1 - error)});
+    if (const std::string warning = info.checkWarning(); !warning.empty())
+        data.notes.push_back(info.fileName + ": " + warning);
     if (nothing > 0)
         data.notes.push_back(fmt::format("{} up to retention {}: {}", info.fileName, nothing, kNothingBalanced));
 }

@@ -162,6 +162,22 @@ private slots:
         QVERIFY(triples().empty());
     }
 
+    // A capture that failed its self-check says so wherever its numbers go: in the notes of JSON and CSV.
+    void calibrationsOfAFailedCaptureSaySo() {
+        const auto capture = captureWithLosses(4, 2);
+        const ProxyRequest request{{capture}, PolicySpec::parse("snapkv"), "80", 0, {}};
+        QVERIFY(proxyTriples(m_runner, request, {}).notes.empty());
+        capture->captureInfo.checks = {{"loss", "failed", 2, 1e-3, "nat per token", 99, ""}};
+        const Calibration made = calibrate(request.policy, proxyTriples(m_runner, request, {}), 0.9, 5, 0);
+        const QString note = QString::fromStdString(capture->info().fileName + ": " + capture->info().checkWarning());
+        QVERIFY(note.contains("failed its self-check (loss)"));
+        for (const char* name : {"failed.json", "failed.csv"}) {
+            writeCalibration(path(name), made);
+            QFile written(QString::fromStdString(path(name)));
+            QVERIFY(written.open(QIODevice::ReadOnly) && QString::fromUtf8(written.readAll()).contains(note));
+        }
+    }
+
     // The proxy recomputed from plain runs: mean error over heads, then layers, at the realised retention.
     void proxyIsTheMeanOutputError() {
         const auto capture = captureWithLosses(4, 2);

@@ -7,6 +7,7 @@
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_fixture.h"
+#include "views/common/view_facts.h"
 #include "views/curves/curves_data.h"
 #include "views/head_grid/head_grid_data.h"
 #include "views/scene/axes.h"
@@ -34,7 +35,7 @@ class RunViewsTest : public QObject {
 private slots:
     void initTestCase() { m_text = std::make_unique<QtTextService>(); }
 
-    void everyPictureOfACaptureThatFailedItsSelfCheckSaysSo() {
+    void everyPictureAndTableOfACaptureThatFailedItsSelfCheckSaysSo() {
         const auto capture = makeRandomCapture(3, 80, 2, 4, 2, 8);
         for (const bool failed : {false, true}) {
             if (failed) capture->captureInfo.checks = {{"attention", "failed", 0.4, 1e-3, "relative", 16, ""}};
@@ -45,6 +46,12 @@ private slots:
                 const Scene scene = view->buildScene(shown, optionsOf(*view, {}), viewport(600, 400, *m_text));
                 QCOMPARE(paintSceneAsText(scene).find("failed its self-check (att") != std::string::npos, failed);
             }
+            const ViewTable plain = viewById("token_strip").table(input, optionsOf(viewById("token_strip"), {}));
+            const ViewTable table = withCheckWarning(plain, input);
+            QCOMPARE(table.columns.size(), plain.columns.size() + (failed ? 1 : 0));
+            for (int column = 0; column < int(plain.columns.size()); ++column)
+                QCOMPARE(table.cell(7, column), plain.cell(7, column));
+            if (failed) QCOMPARE(table.cell(7, int(plain.columns.size())), capture->info().checkWarning());
         }
     }
 

@@ -62,6 +62,17 @@ std::vector<TokenIndex> beforeCut(const ViewInput& input, const std::vector<Toke
     return seen;
 }
 
+ViewTable withCheckWarning(ViewTable table, const ViewInput& input) {
+    const std::string warning = input.capture ? input.capture->info().checkWarning() : "";
+    if (warning.empty()) return table;
+    const int last = static_cast<int>(table.columns.size());
+    table.columns.emplace_back("capture_warning");
+    table.cell = [cell = std::move(table.cell), last, warning](std::int64_t row, int column) {
+        return column == last ? warning : cell(row, column);
+    };
+    return table;
+}
+
 std::vector<TokenIndex> tokensOfKind(const CaptureReader& capture, SegmentKind kind) {
     std::vector<TokenIndex> tokens;
     for (const Segment& segment : capture.tokens().segments)

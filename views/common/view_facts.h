@@ -39,6 +39,10 @@ KeptCount keptAmong(const ViewInput& input, const PaneData& pane, const std::vec
 /// Those of `tokens` that lie before the session's cut.
 std::vector<TokenIndex> beforeCut(const ViewInput& input, const std::vector<TokenIndex>& tokens);
 
+/// The table as it leaves the program: numbers of a capture that failed its self-check say so in every row, in a last
+/// column `capture_warning`.
+ViewTable withCheckWarning(ViewTable table, const ViewInput& input);
+
 /// All tokens of segments of this kind, ascending.
 std::vector<TokenIndex> tokensOfKind(const CaptureReader& capture, SegmentKind kind);
 

@@ -3,6 +3,7 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "views/common/view_facts.h"
 
 #include <QKeyEvent>
 #include <QResizeEvent>
@@ -81,7 +82,10 @@ Scene ViewCanvas::sceneFor(double width, double height) {
     return m_lastScene;
 }
 
-ViewTable ViewCanvas::table() const { return m_view.table(input(), options()); }
+ViewTable ViewCanvas::table() const {
+    const ViewInput shown = input();
+    return withCheckWarning(m_view.table(shown, options()), shown);
+}
 
 QString ViewCanvas::finding() const {
     return m_workbench.capture() ? fromUtf8(m_view.finding(input(), options())) : QString();
