@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace kvscope {
 
@@ -154,13 +155,17 @@ std::vector<CalibratedContext> contextsNeeding(const Calibration& c, std::span<c
     return contexts;
 }
 
-/// From few rows the retention is uncertain, and from one in each context nobody can say how uncertain.
-void noteFewRows(const CalibrationFit& fit, std::vector<std::string>& notes) {
+/// From few rows the retention is uncertain, and where a context has a single one nobody can say how uncertain.
+void noteFewRows(const CalibrationFit& fit, CalibrationData& data) {
     constexpr std::int64_t kFew = 5; // a context; FEW_ROWS of kvscope-evaluate
     if (fit.triples >= kFew * fit.contexts) return;
-    notes.push_back(fmt::format(
+    std::map<std::string, int> rows;
+    for (const CalibrationTriple& triple : data.triples)
+        if (triple.retention > 0 && triple.retention < 1) ++rows[triple.context];
+    const bool single = std::any_of(rows.begin(), rows.end(), [](const auto& one) { return one.second == 1; });
+    data.notes.push_back(fmt::format(
         "few rows: {} between 0 and 1 for {} context{}; another row may move the retention far{}", fit.triples,
-        fit.contexts, fit.contexts == 1 ? "" : "s", fit.triples <= fit.contexts ? ", and there is no interval" : ""));
+        fit.contexts, fit.contexts == 1 ? "" : "s", single ? ", and there is no interval" : ""));
 }
 
 void checkTau(double tau) {
@@ -186,7 +191,7 @@ Calibration calibrate(const PolicySpec& policy, CalibrationData data, double tau
     Calibration c = begin(policy, tau);
     c.data = std::move(data);
     c.fit = fitCalibration(c.data.triples, weight);
-    noteFewRows(c.fit, c.data.notes);
+    noteFewRows(c.fit, c.data);
     c.contexts = contextsNeeding(c, bootstrapCalibration(c.data.triples, c.fit, resamples, 0));
     return c;
 }

@@ -262,7 +262,7 @@ std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTrip
     const NllRange range = rangeOf(contextsOf(inside));
     std::map<std::string, std::vector<FitPoint>> byContext;
     for (FitPoint& point : pointsOf(inside, range)) byContext[point.context].push_back(point);
-    if (std::none_of(byContext.begin(), byContext.end(), [](const auto& one) { return one.second.size() > 1; }))
+    if (std::any_of(byContext.begin(), byContext.end(), [](const auto& one) { return one.second.size() < 2; }))
         return {};
     const Ends start = {fit.k(range.low), fit.k(range.high)};
     std::vector<CalibrationFit> fits;

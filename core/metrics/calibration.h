@@ -52,8 +52,8 @@ inline constexpr double kMostCurvature = 50;
 CalibrationFit fitCalibration(std::span<const CalibrationTriple> triples, double weight);
 
 /// Fits to `count` resamples: the triples of each context drawn with replacement, so that every context stays. Uniforms
-/// of (seed, resample, triple). `triples` and `fit` as for fitCalibration. Empty where every context has one triple
-/// with 0 < r < 1: drawing it again and again would look like certainty.
+/// of (seed, resample, triple). `triples` and `fit` as for fitCalibration. Empty where a context has one triple with
+/// 0 < r < 1: drawing it again and again would look like certainty.
 std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTriple> triples, const CalibrationFit& fit,
                                                  int count, std::uint64_t seed);
 

@@ -53,6 +53,9 @@ private slots:
         QVERIFY2(one.out.contains("few rows: 1 ") && one.out.contains("there is no interval"), one.out);
         QVERIFY2(!one.out.contains("bootstrap"), one.out);
         QVERIFY(json("one.json")["contexts"].toArray()[0].toObject()["retention_low"].isNull());
+        const auto figure = m_program.run({"plot", "calibration", kSample, "--policy", "snapkv@0.25", "--view-set",
+                                           "source=table", "--view-set", "table=one.csv", "--out", "one.svg"});
+        QVERIFY2(figure.out.contains("residual 0.000 of 1 row") && !figure.out.contains(" to "), figure.out);
     }
 
     void measuredRowsOfTwoCaptures() {

@@ -5,6 +5,7 @@
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
+#include <QProcess>
 #include <QRegularExpression>
 #include <QTest>
 
@@ -57,8 +58,10 @@ private slots:
     void printsHelpAndVersionWithoutDisplay() {
         QVERIFY(run({"--version"}).out.startsWith("kvscope "));
         const QByteArray help = run({"--help"}).out;
-        for (const char* command : {"policies", "views", "inspect", "synth", "evict", "measure", "sweep", "plot"})
+        for (const char* command : {"policies", "views", "inspect", "synth", "evict", "measure", "sweep", "plot"}) {
             QVERIFY2(help.contains(command), command);
+            QCOMPARE(run({command, "--version"}).out, run({"--version"}).out);
+        }
     }
 
     void printsCardsAsJson() {
@@ -71,6 +74,46 @@ private slots:
             for (const auto& parameter : cards.first().toObject()["parameters"].toArray())
                 for (const char* key : {"id", "label", "unit", "min", "max", "default", "choices", "help", "stage"})
                     QVERIFY2(parameter.toObject().contains(key), key);
+        }
+    }
+
+    void measuresAreCardsToo() {
+        const QJsonArray cards = QJsonDocument::fromJson(run({"measures", "--json"}).out).array();
+        QStringList ids;
+        for (const auto& card : cards) ids << card.toObject()["id"].toString();
+        const QList<QByteArray> lines = run({"measures"}).out.split('\n');
+        QCOMPARE(2 * ids.size(), lines.size() - 1);
+        for (qsizetype i = 0; i < ids.size(); ++i) QVERIFY(lines[2 * i].startsWith(ids[i].toUtf8() + " "));
+        const QJsonObject error = cards[ids.indexOf("output_error_wo")].toObject();
+        QCOMPARE(error["needs"].toArray(), QJsonArray{"o_proj in the capture"});
+        QCOMPARE(error["direction"].toString(), QString("smaller is better"));
+    }
+
+    // Measures that are asked for twice, or that have a column anyway, have one column.
+    void everyColumnStandsOnce() {
+        const QStringList asked{"--policy", "keydiff@50t", "--layers",
+                                "3",        "--metrics",   "retained_mass,sink_mass,sink_mass,output_error"};
+        for (const char* command : {"sweep", "measure"}) {
+            expectDone(QStringList{command, kSample, "--out", "t.csv"} + asked);
+            QList<QByteArray> columns = contentOf(at("t.csv")).split('\n').first().split(',');
+            QCOMPARE(QSet<QByteArray>(columns.begin(), columns.end()).size(), columns.size());
+            for (const char* id : {"retained_mass", "sink_mass", "output_error"}) QVERIFY2(columns.contains(id), id);
+        }
+    }
+
+    // Qt's platforms without OpenGL crashed the window.
+    void aPlatformWithoutOpenGlIsRefused() {
+        for (const char* platform : {"offscreen", "minimal"}) {
+            QProcess process;
+            QProcessEnvironment environment = QProcessEnvironment::systemEnvironment();
+            environment.remove("DISPLAY");
+            environment.insert("QT_QPA_PLATFORM", platform);
+            process.setProcessEnvironment(environment);
+            process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", {kSample});
+            QVERIFY(process.waitForFinished(60'000));
+            const QByteArray words = process.readAllStandardError();
+            QVERIFY2(process.exitStatus() == QProcess::NormalExit && process.exitCode() == 2, words);
+            QVERIFY2(words.contains("the display has no OpenGL"), words);
         }
     }
 

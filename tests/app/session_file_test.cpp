@@ -5,10 +5,14 @@
 #include "core/base/error.h"
 #include "tests/app/session_fixture.h"
 #include "tests/support/error_message.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
 #include <QDir>
 #include <QFile>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
 #include <QTemporaryDir>
 
 using namespace kvscope;
@@ -55,6 +59,32 @@ private slots:
             writeSession(path("a.kvscope"), session);
             QVERIFY2(readSession(path("a.kvscope")) == session, qPrintable(QString("seed %1").arg(seed)));
         }
+    }
+
+    // Lessons are validated with the schema by the Python tests; here it names the keys that are written, and no
+    // others.
+    void theSchemaNamesEveryKey() {
+        Session session;
+        session.panes.resize(2);
+        session.panes[0].policy = PolicySpec::parse("keydiff");
+        session.panes[1].recordedPath = path("list.json");
+        session.look.cursor = 3;
+        session.lesson = "{}";
+        writeSession(path("all.kvscope"), session);
+        const auto read = [](const QString& name) {
+            QFile file(name);
+            return file.open(QIODevice::ReadOnly) ? QJsonDocument::fromJson(file.readAll()).object() : QJsonObject();
+        };
+        const QJsonObject written = read(m_folder.filePath("all.kvscope"));
+        const QJsonObject named = read(QString::fromStdString(kvscope::testing::sourceDir()) +
+                                       "/resources/schemas/session.schema.json")["properties"]
+                                      .toObject();
+        QVERIFY(written.size() > 10);
+        QCOMPARE(written.keys(), named.keys()); // both sorted
+        QCOMPARE(written["look"].toObject().keys(), named["look"].toObject()["properties"].toObject().keys());
+        const QJsonArray panes = written["panes"].toArray();
+        QCOMPARE(panes[0].toObject().keys() + panes[1].toObject().keys(),
+                 named["panes"].toObject()["items"].toObject()["properties"].toObject().keys());
     }
 
     void pathsAreRelativeToTheFile() {

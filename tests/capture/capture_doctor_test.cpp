@@ -67,6 +67,22 @@ private slots:
         QVERIFY(finds(*capture, Severity::Warning, "layers/00/kv_of_q"));
     }
 
+    void equalScalingsAreSaidOnce() {
+        auto capture = sound();
+        for (LayerInfo& layer : capture->captureInfo.layers) layer.scaling = 0.5;
+        std::vector<std::string> notes;
+        for (const CaptureFinding& finding : examineCapture(*capture, {}, {}))
+            if (finding.place == "layers/*/scaling") notes.push_back(finding.what);
+        QCOMPARE(notes.size(), 1u);
+        QCOMPARE(notes[0], std::string("scaling of layers 0, 1 is 0.5, not 1/sqrt(head_dim) = 0.25"));
+        capture->captureInfo.layers[1].scaling = 0.125;
+        QVERIFY(finds(*capture, Severity::Note, "layers/*/scaling"));
+        capture->captureInfo.layers[0].scaling = 0.25; // the usual one
+        for (const CaptureFinding& finding : examineCapture(*capture, {}, {}))
+            if (finding.place == "layers/*/scaling")
+                QVERIFY2(finding.what.starts_with("scaling of layer 1 is 0.125"), finding.what.c_str());
+    }
+
     void storedKeysAreHeldAgainstTheirRotation() {
         auto capture = sound();
         const LayerIndex first(0);

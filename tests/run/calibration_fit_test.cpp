@@ -261,6 +261,19 @@ private slots:
         QVERIFY2(covered >= 42, qPrintable(QString("covered %1 of 60").arg(covered)));
     }
 
+    // A row that is drawn every time has no spread: no interval is better than one of no width.
+    void aContextOfOneRowHasNoBand() {
+        const std::vector<CalibrationTriple> one = {{"a", 0.3, 2, 0.8}};
+        QVERIFY(bootstrapCalibration(one, fitCalibration(one, 5), 50, 3).empty());
+        const std::vector<CalibrationTriple> two = {
+            {"a", 0.3, 2, 0.8}, {"a", 0.5, 2, 0.9}, {"b", 0.3, 3, 0.7}, {"b", 1, 3, 1}};
+        QVERIFY(bootstrapCalibration(two, fitCalibration(two, 5), 50, 3).empty());
+        std::vector<CalibrationTriple> enough = two;
+        enough.back().retention = 0.6;
+        QCOMPARE(bootstrapCalibration(enough, fitCalibration(enough, 5), 50, 3).size(), std::size_t{50});
+        QVERIFY(std::isnan(retentionBand({}, 2, 0.9).low));
+    }
+
     void resamplesAreTheSameForTheSameSeed() {
         const auto triples = noisyTriples(9, 2, -8, {1, 3});
         const CalibrationFit fit = fitCalibration(triples, 5);

@@ -134,7 +134,12 @@ std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& s
     const std::string residual = residualText(data, series, options);
     const std::size_t contexts = misfitOf(data, series, options).contexts;
     if (residual.empty()) return "";
-    return fmt::format("residual {}{}{}", residual, contexts > 0 ? fmt::format(" over {} contexts", contexts) : "",
+    constexpr std::ptrdiff_t kFew = 5; // as kvscope calibrate warns of
+    const auto rows = std::count_if(series.triples.begin(), series.triples.end(), [](const CalibrationTriple& triple) {
+        return triple.retention > 0 && triple.retention < 1;
+    });
+    return fmt::format("residual {}{}{}{}", residual, contexts > 0 ? fmt::format(" over {} contexts", contexts) : "",
+                       rows > 0 && rows < kFew ? fmt::format(" of {} {}", rows, rows > 1 ? "rows" : "row") : "",
                        isPoor(data, series, options) ? std::string(": ") + kPoor : "");
 }
 
