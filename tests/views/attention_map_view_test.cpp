@@ -310,7 +310,8 @@ private slots:
         }
     }
 
-    void theReadOutNamesBothTokens() {
+    // A pixel of several cells shows the largest weight of them: no token of it is named with that weight.
+    void theReadOutOfPooledCellsNamesThemAll() {
         const ParameterValues options = optionsWith({});
         const ViewInput input = inputWith(options);
         const Scene scene = m_view.buildScene(input, options, viewport(600, 560, *m_service));
@@ -318,7 +319,24 @@ private slots:
         const PointFacts facts = m_view.factsAt(input, options, scene, at);
         QCOMPARE(facts.token, 615);
         QCOMPARE(facts.rows.size(), std::size_t{7});
-        QVERIFY(facts.rows[0].second.starts_with("920 “") && facts.rows[1].second.starts_with("615 “"));
+        const auto data = dataAs<AttentionMapData>(input);
+        const auto cellsOf = [](double position, std::int64_t pixels) {
+            const auto pixel = std::int64_t(position * double(pixels) / 1028);
+            return std::pair(1028 * pixel / pixels, 1028 * (pixel + 1) / pixels - 1);
+        };
+        const auto [query, lastQuery] = cellsOf(920.5, data->cells.shape[0]);
+        const auto [key, lastKey] = cellsOf(615.5, data->cells.shape[1]);
+        QVERIFY(lastQuery > query && lastKey > key);
+        QCOMPARE(facts.rows[0], std::pair(std::string("queries"), fmt::format("{} to {}", query, lastQuery)));
+        QCOMPARE(facts.rows[1], std::pair(std::string("keys"), fmt::format("{} to {}", key, lastKey)));
+        QCOMPARE(facts.rows[2].first, std::string("largest weight"));
+        for (std::size_t pane = 0; pane < 3; ++pane) {
+            const std::vector<TokenState> states = tokenStates(input, input.panes[pane]);
+            std::int64_t kept = 0;
+            for (std::int64_t i = key; i <= lastKey; ++i)
+                kept += states[std::size_t(i)] == TokenState::Kept || states[std::size_t(i)] == TokenState::Protected;
+            QCOMPARE(facts.rows[4 + pane].second, fmt::format("{} of these {} keys kept", kept, lastKey - key + 1));
+        }
         QVERIFY(m_view.factsAt(input, options, scene, {1, 1}).rows.empty());
         const Point masked{scene.plot.right() - 2, scene.plot.y + 2};
         QCOMPARE(m_view.factsAt(input, options, scene, masked).rows[2].second, std::string("masked"));
@@ -372,10 +390,15 @@ private slots:
 
     void theReadOutSaysWhereTheKeyStandsInEachPane() {
         const ParameterValues options = optionsWith({});
-        const ViewInput input = inputWith(options);
-        const Scene scene = m_view.buildScene(input, options, viewport(600, 560, *m_service));
-        const Point at{scene.plot.x + scene.plot.width * 615.5 / 1028, scene.plot.y + scene.plot.height * 920.5 / 1028};
+        const Viewport::Range range{600, 640, 900, 940};
+        ViewInput input = inputWith(options);
+        input.data.value = part(options, range, 2000);
+        Viewport frame = viewport(600, 560, *m_service);
+        frame.range = range;
+        const Scene scene = m_view.buildScene(input, options, frame);
+        const Point at{scene.plot.x + scene.plot.width * 15.5 / 40, scene.plot.y + scene.plot.height * 20.5 / 40};
         const auto rows = m_view.factsAt(input, options, scene, at).rows;
+        QVERIFY(rows[0].second.starts_with("920 “") && rows[1].second.starts_with("615 “"));
         const HostTensor& scores = input.panes[0].result->scores;
         const float* head = scores.data.data() + input.kvHead.value * scores.shape[1];
         const auto better = std::count_if(head, head + scores.shape[1], [&](float score) { return score > head[615]; });

@@ -31,8 +31,9 @@ struct AttentionMapData : ViewData {
     HostTensor columnSums; ///< [width]; empty where a sum means nothing (logits, cosines, differences)
     std::int64_t rowBegin = 0, rowEnd = 0; ///< query positions
     std::int64_t keyBegin = 0, keyEnd = 0;
-    TokenIndex firstQuery = 0; ///< rows before it were not captured
-    bool sampled = false;      ///< rows stand for others; the exact picture is on its way or too expensive
+    std::int64_t numTokens = 0; ///< of the capture
+    TokenIndex firstQuery = 0;  ///< rows before it were not captured
+    bool sampled = false;       ///< rows stand for others; the exact picture is on its way or too expensive
     std::int64_t rowsLookedAt = 0;
     bool isWeight = true;                           ///< 0..1; otherwise signed
     bool isDifference = false;                      ///< of two maps of weights

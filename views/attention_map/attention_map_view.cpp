@@ -51,8 +51,10 @@ ParameterTable drawingOptions() {
                        {"row", "By row", "each row divided by its largest weight"},
                        {"rank", "Rank", "equal steps of the sorted cells"}},
                       Stage::Select, "How weights become colours.", "the map's own scale"),
-            integerRow("floor", "Floor", "", "log10", {-9, -1, -4}, Stage::Select,
-                       "The weight below which the logarithmic scale ends.", "the map's own scale"),
+            integerRow("floor", "Floor", "", "log10", {-9, 0, 0}, Stage::Select,
+                       "The weight at which the logarithmic scale ends. 0: a tenth of 1/n, the mean weight of a row, "
+                       "to the nearest power of ten.",
+                       "the map's own scale"),
             valueRangeOption(checkMapRange),
             mapCellOption(),
             mapAroundOption(),

@@ -39,6 +39,13 @@ double mostOf(const std::vector<float>& cells, double top) {
     return static_cast<double>(*most);
 }
 
+/// The lower end of the logarithmic scale, log10. A fixed end would leave long captures black: weights fall with 1/n.
+double floorOf(const AttentionMapData& data, const ParameterValues& options) {
+    const auto chosen = static_cast<double>(options.integer("floor"));
+    return chosen < 0 ? chosen
+                      : std::round(std::log10(0.1 / static_cast<double>(std::max(data.numTokens, data.keyEnd))));
+}
+
 /// Smallest and largest; logits have no end of their own, and most of a head's lie on one side of 0.
 std::pair<double, double> spanOf(const std::vector<float>& cells) {
     double low = std::numeric_limits<double>::infinity(), high = -low;
@@ -112,7 +119,7 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options,
       m_data(data), m_key(keyOf(options)), m_look(look) {
     switch (look) {
     case Look::Logarithmic:
-        setEnds(static_cast<double>(options.integer("floor")), 0);
+        setEnds(floorOf(data, options), 0);
         stretchColumn(kDecadesBelowFloor, 0);
         break;
     case Look::Linear: setEnds(0, topOf(data.cells.data)); break;

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 namespace kvscope {
@@ -84,13 +85,42 @@ std::string decisionText(const ViewInput& input, const PaneData& pane, TokenInde
     return decision.scored ? fmt::format("{}, score rank {} from 0", text, formatCount(decision.rank)) : text;
 }
 
+/// "12 of these 61 keys kept": the cells of a pixel that pools share one value, so no token of it is named.
+std::string keptText(const ViewInput& input, const PaneData& pane, const MapCell& cells) {
+    const std::vector<TokenState> states = tokenStates(input, pane);
+    const auto first = states.begin() + cells.firstKey, last = states.begin() + cells.lastKey + 1;
+    const auto kept = std::count_if(
+        first, last, [](TokenState state) { return state == TokenState::Kept || state == TokenState::Protected; });
+    return fmt::format("{} of these {} keys kept", formatCount(kept), formatCount(last - first));
+}
+
+std::string rangeText(TokenIndex first, TokenIndex last) {
+    return first == last ? formatCount(first) : fmt::format("{} to {}", formatCount(first), formatCount(last));
+}
+
+/// The value of a pixel that pools belongs to one cell of it, which a click finds; the facts speak of all of them.
+PointFacts pooledFactsOf(const ViewInput& input, const AttentionMapData& data, const MapCell& cells, TokenIndex key,
+                         float value) {
+    PointFacts facts;
+    facts.token = key;
+    facts.rows = {{data.rowsAreKeys ? "keys down" : "queries", rangeText(cells.firstQuery, cells.lastQuery)},
+                  {"keys", rangeText(cells.firstKey, cells.lastKey)},
+                  {data.isDifference ? "difference of the largest weights" : std::string("largest ") + data.valueName(),
+                   cellText(value)}};
+    if (const std::string rank = std::isnan(value) ? "" : rankInRow(input, data, cells); !rank.empty())
+        facts.rows.emplace_back("rank in its row, from 1", rank);
+    for (const PaneData& pane : input.panes)
+        if (pane.result) facts.rows.emplace_back(letteredName(pane), keptText(input, pane, cells));
+    return facts;
+}
+
 PointFacts factsOf(const ViewInput& input, const AttentionMapData& data, const MapCell& cells, TokenIndex query,
-                   TokenIndex key, const std::string& name, float value) {
+                   TokenIndex key, float value) {
     PointFacts facts;
     facts.token = key;
     facts.rows = {{data.rowsAreKeys ? "key down" : "query", quotedToken(input, query)},
                   {"key", quotedToken(input, key)},
-                  {name, cellText(value)}};
+                  {data.valueName(), cellText(value)}};
     if (const std::string rank = std::isnan(value) ? "" : rankInRow(input, data, cells); !rank.empty())
         facts.rows.emplace_back("rank in its row, from 1", rank);
     for (const PaneData& pane : input.panes)
@@ -113,7 +143,7 @@ PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, cons
         const auto [query, key] = *cell;
         const float value = data.locked->at(query, key);
         const MapCell cells{query, query, key, key};
-        PointFacts facts = factsOf(input, data, cells, query, key, data.valueName(), value);
+        PointFacts facts = factsOf(input, data, cells, query, key, value);
         addLock(facts, data, cells, value);
         return facts;
     }
@@ -122,9 +152,9 @@ PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, cons
     const auto pixel = pixelAt(data, key, row);
     if (!pixel) return {};
     const float value = data.cells.data[indexOf(data, *pixel)];
-    PointFacts facts =
-        factsOf(input, data, *pixel, static_cast<TokenIndex>(row), static_cast<TokenIndex>(key),
-                std::string(data.valueName()) + (isSingle(*pixel) ? "" : ", largest of the pixel"), value);
+    const auto keyHere = static_cast<TokenIndex>(key);
+    PointFacts facts = isSingle(*pixel) ? factsOf(input, data, *pixel, static_cast<TokenIndex>(row), keyHere, value)
+                                        : pooledFactsOf(input, data, *pixel, keyHere, value);
     addLock(facts, data, *pixel, value);
     return facts;
 }

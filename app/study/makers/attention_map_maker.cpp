@@ -110,6 +110,7 @@ Source sourceOf(const ViewDataWork& work) {
         source.input.rule = attentionRuleOf(layer);
         chooseHeads(work.request, layer, source);
     }
+    source.data->numTokens = info.numTokens;
     chooseRectangle(work.request, info.numTokens, firstRow, source);
     source.input.chunk = work.request.options.integer("chunk");
     return source;
