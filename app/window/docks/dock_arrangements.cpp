@@ -187,7 +187,7 @@ void DockLayout::shareSpace() {
 
 void DockLayout::shareTeach() {
     const bool wide = m_size == WindowSize::Wide, narrow = m_size == WindowSize::Narrow;
-    const int left = narrow ? 0 : wide ? 288 : 248, right = wide ? 400 : narrow ? 288 : 312;
+    const int left = narrow ? 0 : wide ? 288 : 248, right = wide ? 400 : 312;
     const int middle = static_cast<int>(m_window.width() / appearance().scale) - left - right - (narrow ? 44 : 0) - 12;
     const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
     const int player = kHeader + (narrow ? 130 : 140), detail = (narrow ? 170 : 212) + kTabs;

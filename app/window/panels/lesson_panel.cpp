@@ -25,7 +25,7 @@ QPushButton* stopButton(const QString& text, QWidget* parent) {
     button->setCheckable(true);
     button->setAccessibleName(text);
     button->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Minimum);
-    auto* row = makeLayout<QHBoxLayout>(button, {10, 6, 8, 6});
+    auto* row = makeLayout<QHBoxLayout>(button, {10, 4, 8, 4});
     QLabel* label = wrappedLabel(text, "fact", button);
     label->setAttribute(Qt::WA_TransparentForMouseEvents);
     row->addWidget(label);
