@@ -26,7 +26,7 @@ private slots:
             axes.axes = {Shape{2, 4}, std::vector<float>(8, 1)};
             axes.mean = {Shape{3}, std::vector<float>(3, 1)}; // of another width
             const std::string said = errorMessage([&] { engine->project(rows, 1, axes); });
-            QVERIFY2(said.starts_with("project of [2, 5, 4] was given what it cannot compute: size mismatch"),
+            QVERIFY2(said.starts_with("project of [2, 5, 4] was given what it cannot compute: mat1 and mat2 shapes"),
                      said.c_str());
             QVERIFY(engine->state().fallbacks.empty() && engine->state().notice.empty());
         }
