@@ -156,15 +156,15 @@ private slots:
             return lesson ? lesson->number : 0;
         };
         QTRY_COMPARE(number(), 3);
-        QTRY_VERIFY(open.window.findChild<QLabel>("lessonPlace"));
-        QTest::mouseClick(open.window.findChild<QLabel>("stepCaption"), Qt::LeftButton);
+        QTRY_VERIFY(open.window.findChild<QLabel*>("lessonPlace"));
+        QTest::mouseClick(open.window.findChild<QLabel*>("stepCaption"), Qt::LeftButton);
         for (const auto& [key, stop] : {std::pair{Qt::Key_PageDown, 2},
                                         {Qt::Key_Right, 0}, // playing on leaves the stop, not the order
                                         {Qt::Key_PageDown, 3},
                                         {Qt::Key_PageUp, 2}}) {
             QTest::keyClick(&open.window, key);
             QVERIFY(!stop ||
-                    open.window.findChild<QLabel>("lessonPlace")->text() == QString("LOOK AT: STOP %1 OF 6").arg(stop));
+                    open.window.findChild<QLabel*>("lessonPlace")->text() == QString("LOOK AT: STOP %1 OF 6").arg(stop));
         }
         for (int i = 0; i < 5; ++i) QTest::keyClick(&open.window, Qt::Key_PageDown);
         QTRY_COMPARE(number(), 4);
