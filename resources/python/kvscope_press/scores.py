@@ -152,7 +152,7 @@ def origin_of(named: NamedPress, model: str, revision: str, capture: CaptureHead
         "parameters": parameters_json(named),
         "kvpress_version": kvpress_version(),
         "transformers_version": transformers.__version__,
-        "model": model,
+        "model": pathlib.Path(model).name if pathlib.Path(model).is_dir() else model,
         "model_revision": revision,
         "seed": seed,
         "prompt_hash": hashlib.sha256(tokens).hexdigest(),
