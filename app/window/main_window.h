@@ -19,7 +19,6 @@ class EngineController;
 class FileActions;
 class ManualWindow;
 class NoticeStrip;
-class LessonPanel;
 class PolicyPanel;
 class StatusLine;
 class StepDriver;
@@ -50,7 +49,6 @@ public:
 
     // Commands, see WindowCommands.
     ViewCanvas* currentCanvas() const override;
-    void stepLesson(int by) override;
     void focusFind() override;
     void findNext() override;
     void showGoTo() override;
@@ -114,7 +112,6 @@ private:
     BudgetBar* m_budgetBar = nullptr;
     CanvasArea* m_canvases = nullptr;
     PolicyPanel* m_policyPanel = nullptr;
-    LessonPanel* m_lessonPanel = nullptr;
     StatusLine* m_status = nullptr;
     StepDriver* m_steps = nullptr;
     std::vector<LessonFile> m_lessons;

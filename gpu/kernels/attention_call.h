@@ -37,6 +37,7 @@ struct AttentionCall {
     double softcap = 0; ///< logit -> softcap tanh(logit / softcap); 0: none
     AttentionMask mask;
     KernelArithmetic arithmetic = KernelArithmetic::Exact;
+    StopWord stop = {};
 };
 
 } // namespace kvscope::gpu

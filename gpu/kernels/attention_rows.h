@@ -121,14 +121,23 @@ KVSCOPE_PORTABLE TileRows keysOf(const AttentionCall& call, const TilePlaces& pl
     return {call.keys.data, call.keys.type, call.keys.width, places.keyOffsets};
 }
 
+/// What makes logits of products, in the tile's arithmetic.
+template <class Number> struct LogitShape {
+    Number scaling, softcap;
+
+    __device__ __forceinline__ explicit LogitShape(const AttentionCall& call)
+        : scaling(Number(call.scaling)), softcap(Number(call.softcap)) {}
+};
+
 /// Scales the products of a tile and sets masked logits, and those of rows and keys that do not exist, to -infinity.
 /// `whole`: nothing is masked.
 template <class Tile>
-__device__ __forceinline__ void makeLogits(const AttentionCall& call, const TilePlaces& places, bool whole,
+__device__ __forceinline__ void makeLogits(const AttentionCall& call, const TilePlaces& places,
+                                           const LogitShape<typename Tile::Value>& shape, bool whole,
                                            typename Tile::Value (&values)[kTileValues]) {
     using Number = typename Tile::Value;
     for (int v = 0; v < kTileValues; ++v) {
-        values[v] = shapedLogit(values[v], Number(call.scaling), Number(call.softcap));
+        values[v] = shapedLogit(values[v], shape.scaling, shape.softcap);
         const int row = Tile::rowOf(v), key = Tile::keyOf(v);
         if (!whole && (places.rowOffsets[row] < 0 || places.keyOffsets[key] < 0 ||
                        !sees(call.mask, places.rowPositions[row], places.keyPositions[key])))

@@ -5,6 +5,7 @@
 
 #include "gpu/kernels/attention_rows.h"
 #include "gpu/kernels/map_steps.h"
+#include "gpu/kernels/stop_word.h"
 #include "gpu/kernels/tensor_tile.h"
 
 namespace kvscope::gpu {
@@ -15,7 +16,8 @@ constexpr int kStride = kTile + 1;
 constexpr int kKeysPerItem = 4; // neighbouring keys of a row that one thread computes
 constexpr int kItemsPerRow = kTile / kKeysPerItem;
 constexpr std::int64_t kWantedBlocks = 1024;
-constexpr std::int64_t kMostRowTiles = 256; // per block, so that a stop need not wait for long rows
+constexpr std::int64_t kMostRowTiles =
+    256; // per block, so that a stop need not wait for long rows, and for sums in float
 
 /// Key tiles of the rectangle, and splits of the rows where the keys alone give too few or too long blocks.
 struct TileGrid {
@@ -45,7 +47,7 @@ template <class Tile> struct Shared {
         typename Tile::Value weights[kTile * kStride];
     };
     TilePlaces places;
-    SoftmaxNormaliser normalisers[kTile];
+    SoftmaxNormaliser<typename Tile::Value> normalisers[kTile];
     std::int32_t keyPixels[kTile]; ///< pixel column of each key; -1: outside of the rectangle
     static_assert(!Tile::kKeepsOperands || sizeof(weights) <= sizeof(Tile::Shared::rows));
 };
@@ -57,9 +59,7 @@ __device__ __forceinline__ void storeWeights(Shared<Tile>& s, bool logits,
     for (int v = 0; v < kTileValues; ++v) {
         const int row = Tile::rowOf(v);
         Number& weight = s.weights[row * kStride + Tile::keyOf(v)];
-        weight =
-            logits ? values[v]
-                   : softmaxExp(values[v] - Number(s.normalisers[row].rowMax)) * Number(s.normalisers[row].inverseSum);
+        weight = logits ? values[v] : softmaxExp(values[v] - s.normalisers[row].rowMax) * s.normalisers[row].inverseSum;
     }
 }
 
@@ -144,16 +144,20 @@ __device__ __forceinline__ void raiseQuery(Shared<Tile>& s, const MapCall& call,
 
 /// Weights of the tile that enter a column sum: masked ones are 0.
 template <class Tile>
-__device__ __forceinline__ double sumOfKey(const Shared<Tile>& s, const AttentionCall& a, std::int64_t rowTile) {
+__device__ __forceinline__ typename Tile::Value sumOfKey(const Shared<Tile>& s, const AttentionCall& a,
+                                                         std::int64_t rowTile) {
     typename Tile::Value sum = 0;
     for (int query = 0; query < queriesPerTile(a) && rowTile * queriesPerTile(a) + query < a.queryCount; ++query)
         sum += s.weights[query * a.largestGroup * kStride + threadIdx.x];
-    return double(sum);
+    return sum;
 }
 
-template <class Tile> __global__ void __launch_bounds__(kTileThreads) mapKernel(MapCall call) {
+template <class Tile> __global__ void __launch_bounds__(kTileThreads, Tile::kBlocks) mapKernel(MapCall call) {
+    using Number = typename Tile::Value;
     Shared<Tile>& s = sharedAs<Shared<Tile>>();
     const AttentionCall& a = call.tile.attention;
+    if (isStopped(a.stop)) return;
+    const LogitShape<Number> shape(a);
     const std::int64_t place = call.beginTile + blockIdx.x, keyTile = call.grid.firstKeyTile + place;
     const bool logits = !call.tile.normalisers;
     TileRange range = rowTilesFor(a, 0, keyTile);
@@ -163,18 +167,19 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) mapKernel(
     placePixels(s, call.tile, keyTile);
     __syncthreads();
     const PixelSpan span = pixelsOf(s, call.tile, keyTile);
-    double keySum = 0;
+    Number keySum = 0;
     for (std::int64_t rowTile = range.begin; rowTile < range.end; ++rowTile) {
         __syncthreads();
         placeRows(s.places, a, 0, rowTile);
         __syncthreads();
         if (threadIdx.x < kTile) {
             const std::int64_t slot = s.places.rowSlots[threadIdx.x];
-            s.normalisers[threadIdx.x] = slot < 0 || logits ? SoftmaxNormaliser{0, 0} : call.tile.normalisers[slot];
+            const auto* normalisers = static_cast<const SoftmaxNormaliser<Number>*>(call.tile.normalisers);
+            s.normalisers[threadIdx.x] = slot < 0 || logits ? SoftmaxNormaliser<Number>{0, 0} : normalisers[slot];
         }
-        typename Tile::Value values[kTileValues];
+        Number values[kTileValues];
         Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), false, rowTile > range.begin, values);
-        makeLogits<Tile>(a, s.places, isWhole(a, s.places, 0, rowTile, keyTile), values);
+        makeLogits<Tile>(a, s.places, shape, isWhole(a, s.places, 0, rowTile, keyTile), values);
         __syncthreads();
         storeWeights(s, logits, values);
         __syncthreads();
@@ -183,7 +188,8 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) mapKernel(
         __syncthreads();
         if (threadIdx.x < kTile && !logits) keySum += sumOfKey(s, a, rowTile);
     }
-    if (threadIdx.x < kTile) call.keySums[(blockIdx.y * call.grid.keyTiles + place) * kTile + threadIdx.x] = keySum;
+    if (threadIdx.x < kTile)
+        call.keySums[(blockIdx.y * call.grid.keyTiles + place) * kTile + threadIdx.x] = double(keySum);
 }
 
 __global__ void __launch_bounds__(kTileThreads) clearPixelsKernel(MapCall call) {

@@ -15,8 +15,8 @@ enum class HeadRule : std::int32_t { Mean, Sum, Max };
 struct AttentionTileCall {
     /// keys: one KV head. heads: the query heads to combine. queryRows: the rows to compute.
     AttentionCall attention;
-    /// [slots, R] from softmaxNormalisers, or {lse, 1} where only the lse is known. Null: the map shows logits.
-    const SoftmaxNormaliser* normalisers = nullptr;
+    /// [slots, R] as softmaxNormalisers writes them, or {lse, 1} where the lse is known. Null: the map shows logits.
+    const void* normalisers = nullptr;
     HeadRule combine = HeadRule::Mean;
     const std::int32_t* pixelRows = nullptr; ///< [R] pixel row of each row looked at
     std::int64_t keyBegin = 0, keyEnd = 0;   ///< keys of the rectangle
@@ -24,7 +24,7 @@ struct AttentionTileCall {
 
     float* cells = nullptr;      ///< [height, width]; NaN where no computed row sees a key of the pixel
     float* columnSums = nullptr; ///< [width] sum of the weights, not pooled; 0 for logits
-    void* scratch = nullptr;     ///< attentionTileScratchBytes
+    void* scratch = nullptr;     ///< attentionTileScratchBytes, at a multiple of 8
 };
 
 std::size_t attentionTileScratchBytes(const AttentionTileCall& call);

@@ -116,6 +116,7 @@ __device__ __forceinline__ void fillTerms(Shared& s, const WalksCall& call, cons
 
 __global__ void __launch_bounds__(kThreads) walkKernel(WalksCall call) {
     Shared& s = sharedAs<Shared>();
+    if (isStopped(call.stop)) return;
     const Walk walk = walkOfBlock(call);
     if (!beginWalk(call, walk)) return;
     double margin = marginBefore(call);

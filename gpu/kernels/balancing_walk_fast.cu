@@ -116,8 +116,9 @@ __device__ __forceinline__ void addPanel(const Shared<Tile>& s, const WalksCall&
         y += double(call.signs[firstEntry + row]) * s.matrix[row][lane];
 }
 
-template <class Tile> __global__ void __launch_bounds__(kThreads) fastWalkKernel(WalksCall call) {
+template <class Tile> __global__ void __launch_bounds__(kThreads, Tile::kBlocks) fastWalkKernel(WalksCall call) {
     Shared<Tile>& s = sharedAs<Shared<Tile>>();
+    if (isStopped(call.stop)) return;
     const Walk walk = walkOfBlock(call);
     if (!beginWalk(call, walk)) return;
     double margin = marginBefore(call);

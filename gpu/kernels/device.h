@@ -2,7 +2,7 @@
 
 // The interface that kernel sources are written against. Under nvcc it is CUDA itself; tests compile the same sources
 // with the host compiler and a header that runs blocks of threads on the CPU (tests/support/emulation), so that
-// indices, barriers and sums are tested without a GPU.
+// indices, barriers and sums are tested without a GPU. KVSCOPE_UNROLL: for loops over arrays that belong in registers.
 #include "core/base/portable_math.h"
 #include "gpu/kernels/device_data.h"
 
@@ -10,6 +10,7 @@
 
 #if defined(__CUDACC__)
 
+#define KVSCOPE_UNROLL _Pragma("unroll")
 #include <cuda_runtime.h>
 
 namespace kvscope::gpu {
@@ -44,6 +45,7 @@ template <class T> __device__ __forceinline__ T& sharedAs() {
 } // namespace kvscope::gpu
 
 #elif defined(KVSCOPE_DEVICE_LAYER)
+#define KVSCOPE_UNROLL
 #include KVSCOPE_DEVICE_LAYER
 #else
 #error "kernels are compiled by nvcc, or by tests with an emulated device"

@@ -17,6 +17,13 @@ constexpr std::int64_t bytesOf(ElementType type) { return type == ElementType::F
 /// Fast: float sums, products of 16-bit rows by tensor cores; outside the contract.
 enum class KernelArithmetic : std::int32_t { Exact, Fast };
 
+/// How the host stops launches that are long: it sets words[0]; kernels write the piece of work that they begin to
+/// words[1]. The words lie in memory that host and device share; null: not stopped.
+struct StopWord {
+    std::int32_t* words = nullptr;
+    std::int32_t piece = 0;
+};
+
 /// Rows of all heads in device memory: element [h, r, c] is data[h * headStride + r * width + c]. A stride larger than
 /// rows * width is a slice along axis 1.
 struct DeviceRows {

@@ -5,6 +5,7 @@
 
 #include "gpu/kernels/center_steps.h"
 #include "gpu/kernels/lanes.h"
+#include "gpu/kernels/stop_word.h"
 
 namespace kvscope::gpu {
 
@@ -90,6 +91,7 @@ __device__ __forceinline__ Farthest compareRows(double* centre, const PickCall& 
 
 template <class Element> __global__ void __launch_bounds__(kThreads) pickKernel(PickCall call) {
     Shared& s = sharedAs<Shared>();
+    if (isStopped(call.run.stop)) return;
     const std::int64_t head = blockIdx.y;
     std::int64_t centre = call.run.first[head];
     if (call.pick > 0) {

@@ -24,6 +24,7 @@ struct CentersCall {
     std::int32_t* centre = nullptr; ///< [H, n] place in `order` of that centre; ties to the earlier one
     std::int32_t* found = nullptr;  ///< [H] centres picked: fewer than count when every row coincides with one
     void* scratch = nullptr;        ///< centersScratchBytes
+    StopWord stop = {};
 };
 
 std::size_t centersScratchBytes(const DeviceRows& keys);

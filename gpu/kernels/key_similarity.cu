@@ -228,10 +228,4 @@ void meanAnchor(const DeviceRows& rows, bool normalised, void* scratch, float* a
     launch("anchor", finishAnchorKernel, {piecesOf(rows.width, kThreads), rows.heads}, kThreads, 0, stream, call);
 }
 
-void anchorSimilarity(const DeviceRows& rows, bool normalised, Metric metric, void* scratch, float* anchor,
-                      float* similarities, Stream stream) {
-    meanAnchor(rows, normalised, scratch, anchor, stream);
-    similarity(rows, anchor, metric, similarities, stream);
-}
-
 } // namespace kvscope::gpu

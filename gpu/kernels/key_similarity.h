@@ -22,8 +22,4 @@ void meanAnchor(const DeviceRows& rows, bool normalised, void* scratch, float* a
 /// similarities [H, n] of rows [H, n, d] to anchors [H, d]: cosine (0 for a zero vector), dot product or distance.
 void similarity(const DeviceRows& rows, const float* anchors, Metric metric, float* similarities, Stream stream);
 
-/// KeyDiff's features in three launches that fit one CUDA graph: the anchor, then the cosine to it.
-void anchorSimilarity(const DeviceRows& rows, bool normalised, Metric metric, void* scratch, float* anchor,
-                      float* similarities, Stream stream);
-
 } // namespace kvscope::gpu

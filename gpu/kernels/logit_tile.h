@@ -28,6 +28,7 @@ template <class Number> struct PlainTile {
     static constexpr int kRowsPerThread = 4;
     static constexpr int kParts = 16; ///< threads that share a row
     static constexpr bool kKeepsOperands = false;
+    static constexpr int kBlocks = 2; ///< of a multiprocessor, by registers: more of them would spill
 
     struct Shared {
         Number rows[kDepth][kTile + kPad];
@@ -61,6 +62,27 @@ template <class Number> struct PlainTile {
             for (int c = 0; c < kDepth; ++c)
                 for (int v = 0; v < kTileValues; ++v)
                     values[v] = exactMultiplyAdd(s.rows[c][row + v / 4], s.keys[c][key + v % 4], values[v]);
+        }
+    }
+
+    /// sums += weights [kTile rows][stride] of 64 keys times the columns [column, column + 64) of the keys' `from`
+    /// rows; a thread's sums lie where multiply's values do. Called as multiply.
+    static __device__ __forceinline__ void addWeighted(Shared& s, const Number* weights, int stride,
+                                                       const TileRows& from, std::int64_t column,
+                                                       Number (&sums)[kTileValues]) {
+        const int row = rowOf(0), key = keyOf(0);
+        for (int depth = 0; depth < kTile; depth += kDepth) {
+            __syncthreads();
+            for (int i = threadIdx.x; i < kTile * kDepth; i += kTileThreads) {
+                const std::int64_t offset = from.offsets[depth + i / kTile], c = column + i % kTile;
+                s.keys[i / kTile][i % kTile] =
+                    offset >= 0 && c < from.width ? Number(elementAt(from.data, from.type, offset + c)) : Number(0);
+            }
+            __syncthreads();
+            for (int c = 0; c < kDepth; ++c)
+                for (int v = 0; v < kTileValues; ++v)
+                    sums[v] =
+                        exactMultiplyAdd(weights[(row + v / 4) * stride + depth + c], s.keys[c][key + v % 4], sums[v]);
         }
     }
 };

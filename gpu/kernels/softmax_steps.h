@@ -57,14 +57,12 @@ template <class Number> struct OnlineSoftmax {
 };
 
 /// Shift and factor of softmax weights: weight = e^(logit - rowMax) * inverseSum.
-struct SoftmaxNormaliser {
-    double rowMax, inverseSum;
-};
+template <class Number> struct SoftmaxNormaliser { Number rowMax, inverseSum; };
 
 /// A query that sees no key has inverseSum 0, and a rowMax for which e^(-infinity - rowMax) is 0.
-KVSCOPE_PORTABLE SoftmaxNormaliser normaliserOf(const OnlineSoftmax<double>& sum) {
-    return {sum.rowMax == -__builtin_inf() ? 0 : sum.rowMax,
-            sum.rowSum > 0 || sum.rowSum != sum.rowSum ? 1 / sum.rowSum : 0};
+template <class Number> KVSCOPE_PORTABLE SoftmaxNormaliser<Number> normaliserOf(const OnlineSoftmax<double>& sum) {
+    return {Number(sum.rowMax == -__builtin_inf() ? 0 : sum.rowMax),
+            Number(sum.rowSum > 0 || sum.rowSum != sum.rowSum ? 1 / sum.rowSum : 0)};
 }
 
 /// Positions of some queries and of some keys, first and last.

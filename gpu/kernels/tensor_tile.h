@@ -36,6 +36,7 @@ template <class Element> struct TensorTile {
     static constexpr int kDepth = 128, kPad = 8; ///< the pad puts the lanes of a fragment into different banks
     static constexpr int kRowsPerThread = 2;
     static constexpr int kParts = 8;
+    static constexpr int kBlocks = 3;
     static constexpr bool kKeepsOperands = true; ///< an operand no wider than kDepth may stay for the next tile
 
     struct Shared {
@@ -80,24 +81,59 @@ template <class Element> struct TensorTile {
 
     static __device__ __forceinline__ void multiply(Shared& s, const TileRows& rows, const TileRows& keys,
                                                     bool rowsStay, bool keysStay, float (&values)[kTileValues]) {
-        float sums[4][4] = {};
+        for (float& value : values) value = 0;
         const bool whole = rows.width <= kDepth;
-        const int group = lane() / 4, two = lane() % 4 * 2, row = warp() % 4 * 16 + group,
-                  key = warp() / 4 * 32 + group;
         for (std::int64_t depth = 0; depth < rows.width; depth += kDepth) {
             __syncthreads();
             if (!whole || !rowsStay) fill(s.rows, rows, depth);
             if (!whole || !keysStay) fill(s.keys, keys, depth);
             __syncthreads();
-            const std::int64_t left = rows.width - depth < kDepth ? rows.width - depth : kDepth;
-            for (int c = 0; c < left; c += 16) {
-                const std::uint32_t a[4] = {pair(&s.rows[row][c + two]), pair(&s.rows[row + 8][c + two]),
-                                            pair(&s.rows[row][c + two + 8]), pair(&s.rows[row + 8][c + two + 8])};
-                for (int n = 0; n < 4; ++n) {
-                    const std::uint32_t b[2] = {pair(&s.keys[key + n * 8][c + two]),
-                                                pair(&s.keys[key + n * 8][c + two + 8])};
-                    multiplyFragments<Element>(sums[n], a, b);
-                }
+            addProducts<kDepth>(s, rows.width - depth < kDepth ? rows.width - depth : kDepth, values);
+        }
+    }
+
+    /// As PlainTile's, for bfloat16. A weight is the sum of three bfloat16, so all 24 bits of it count: two of them lie
+    /// kTile apart in the row, the third one takes a second product.
+    static __device__ __forceinline__ void addWeighted(Shared& s, const float* weights, int stride,
+                                                       const TileRows& from, std::int64_t column,
+                                                       float (&sums)[kTileValues]) {
+        static_assert(std::is_same_v<Element, BFloat16> && kDepth == 2 * kTile);
+        const auto upperHalf = [](float x) { return std::uint16_t(__builtin_bit_cast(std::uint32_t, x) >> 16); };
+        const auto* data = static_cast<const std::uint16_t*>(from.data);
+        for (int part = 0; part < 2; ++part) {
+            __syncthreads();
+            for (int i = threadIdx.x; i < kTile * kTile; i += kTileThreads) {
+                const int first = i / kTile, second = i % kTile; // row and key, then key and column
+                const float weight = weights[first * stride + second];
+                const std::uint16_t upper = upperHalf(weight);
+                const float rest = weight - widened(BFloat16{upper});
+                const std::uint16_t middle = upperHalf(rest);
+                s.rows[first][second] = part == 0 ? upper : upperHalf(rest - widened(BFloat16{middle}));
+                if (part != 0) continue;
+                s.rows[first][kTile + second] = middle;
+                const bool there = from.offsets[first] >= 0 && column + second < from.width;
+                s.keys[second][first] = there ? data[from.offsets[first] + column + second] : 0;
+            }
+            __syncthreads();
+            addProducts<kTile>(s, part == 0 ? kDepth : kTile, sums);
+        }
+    }
+
+    /// values += rows times keys, over `depth` elements; those of the keys begin again after Period.
+    template <int Period>
+    static __device__ __forceinline__ void addProducts(const Shared& s, std::int64_t depth,
+                                                       float (&values)[kTileValues]) {
+        float sums[4][4];
+        for (int v = 0; v < kTileValues; ++v) sums[v / 4][v % 4] = values[v];
+        const int group = lane() / 4, two = lane() % 4 * 2, row = warp() % 4 * 16 + group,
+                  key = warp() / 4 * 32 + group;
+        for (int c = 0; c < depth; c += 16) {
+            const std::uint32_t a[4] = {pair(&s.rows[row][c + two]), pair(&s.rows[row + 8][c + two]),
+                                        pair(&s.rows[row][c + two + 8]), pair(&s.rows[row + 8][c + two + 8])};
+            for (int n = 0; n < 4; ++n) {
+                const auto* keys = &s.keys[key + n * 8][c % Period + two];
+                const std::uint32_t b[2] = {pair(keys), pair(keys + 8)};
+                multiplyFragments<Element>(sums[n], a, b);
             }
         }
         for (int v = 0; v < kTileValues; ++v) values[v] = sums[v / 4][v % 4];

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "gpu/kernels/device.h"
+#include "gpu/kernels/stop_word.h"
 #include "gpu/kernels/walk_steps.h"
 
 // The steps of rows that walk together, shared by the exact and the fast kernel of balancing walks.

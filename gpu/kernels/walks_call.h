@@ -51,6 +51,7 @@ struct WalksCall {
     /// type; their sums, p and the margins in double. Signs may differ where |u - p| is below gamma times the error of
     /// y.
     KernelArithmetic arithmetic = KernelArithmetic::Exact;
+    StopWord stop = {};
 };
 
 enum class WalkEnding : std::int32_t {

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "core/engine/attention.h"
+#include "core/engine/arithmetic.h"
+#include "core/engine/requests.h"
 #include "gpu/kernels/attention_call.h"
 #include "gpu/primitives/device_memory.h"
 
@@ -8,47 +9,37 @@
 
 namespace kvscope::gpu {
 
-inline constexpr std::int32_t kMostMembers = 32;  ///< query heads of one KV head that a kernel takes at once
-inline constexpr std::int32_t kMostMapHeads = 64; ///< likewise of the map, whose heads are combined inside one tile
-
-/// Query heads listed by GQA group, at most 32 of each group: those from place 32 * `part` on.
+/// Query heads listed by group: those that a block of threads computes together because they read the same keys.
 struct HeadLists {
+    static constexpr std::int32_t kMostMembers = 32; ///< of a group that a kernel takes at once
+
     std::vector<std::int32_t> heads, groups{0};
-    std::int32_t largest = 0;
+    std::int32_t largest = 1;
 
-    HeadLists(const std::vector<std::int32_t>& gqaGroupOf, std::int64_t kvHeads, std::int32_t part) {
-        for (std::int32_t kv = 0; kv < kvHeads; ++kv) {
-            std::int32_t place = 0, taken = 0;
-            for (std::size_t h = 0; h < gqaGroupOf.size(); ++h)
-                if (gqaGroupOf[h] == kv && place++ / kMostMembers == part) {
-                    heads.push_back(static_cast<std::int32_t>(h));
-                    ++taken;
-                }
-            groups.push_back(static_cast<std::int32_t>(heads.size()));
-            largest = std::max(largest, taken);
-        }
+    void endGroup() {
+        groups.push_back(static_cast<std::int32_t>(heads.size()));
+        largest = std::max(largest, groups.back() - groups[groups.size() - 2]);
     }
 };
 
-/// A kernel call together with the lists that it points to.
-struct ListedCall {
-    AttentionCall call;
-    DeviceList<std::int32_t> heads, groups;
+inline KernelArithmetic kernelArithmetic(Arithmetic arithmetic) {
+    return arithmetic == Arithmetic::Fast ? KernelArithmetic::Fast : KernelArithmetic::Exact;
+}
 
-    ListedCall(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys, const HeadLists& lists,
-               const AttentionRule& rule, KernelArithmetic arithmetic)
-        : heads(memory, lists.heads), groups(memory, lists.groups) {
-        call.queries = queries;
-        call.keys = keys;
-        call.heads = heads.data();
-        call.groups = groups.data();
-        call.slotCount = static_cast<std::int64_t>(lists.heads.size());
-        call.largestGroup = lists.largest;
-        call.queryCount = queries.rows;
-        call.scaling = rule.scaling;
-        call.softcap = rule.softcap;
-        call.arithmetic = arithmetic;
-    }
-};
+/// The part of a call that all attention kernels share; `lists` become parts of `memory`.
+inline void describe(AttentionCall& call, CallMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                     const HeadLists& lists, const AttentionRule& rule, Arithmetic arithmetic) {
+    call.queries = queries;
+    call.keys = keys;
+    memory.list(call.heads, lists.heads);
+    memory.list(call.groups, lists.groups);
+    call.slotCount = static_cast<std::int64_t>(lists.heads.size());
+    call.largestGroup = lists.largest;
+    call.queryCount = queries.rows;
+    call.scaling = rule.scaling;
+    call.softcap = rule.softcap;
+    call.mask.slidingWindow = rule.slidingWindow;
+    call.arithmetic = kernelArithmetic(arithmetic);
+}
 
 } // namespace kvscope::gpu

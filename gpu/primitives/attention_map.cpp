@@ -3,8 +3,8 @@
 
 #include "gpu/kernels/attention_sums.h"
 #include "gpu/primitives/attention_lists.h"
+#include "gpu/primitives/long_work.h"
 #include "gpu/primitives/primitives.h"
-#include "gpu/primitives/slices.h"
 
 #include <cassert>
 #include <cmath>
@@ -56,46 +56,51 @@ HeadRule ruleOf(GroupRule rule) {
     return rule == GroupRule::Mean ? HeadRule::Mean : rule == GroupRule::Sum ? HeadRule::Sum : HeadRule::Max;
 }
 
-class MapRun {
+using Normalisers = std::vector<SoftmaxNormaliser<double>>;
+
+/// One map; Number is that of the kernels' arithmetic.
+template <class Number> class MapRun {
 public:
     MapRun(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
-           const AttentionMapInput& input, KernelArithmetic arithmetic, AttentionMap& map)
-        : m_memory(memory), m_input(input), m_map(map), m_rows(input), m_queryRows(memory, m_rows.rows),
-          m_listed(memory, queries, oneHead(keys, input), listOf(input), input.rule, arithmetic) {
-        AttentionCall& call = m_listed.call;
-        call.firstQuery = input.firstQuery;
-        call.mask = maskOf(input);
-        call.queryRows = m_queryRows.data();
-        call.queryCount = static_cast<std::int64_t>(m_rows.rows.size());
-        map.rows = call.queryCount;
+           const AttentionMapInput& input, AttentionMap& map)
+        : m_memory(memory), m_queries(queries), m_keys(oneHead(keys, input)), m_input(input), m_map(map),
+          m_rows(input) {
+        map.rows = std::ssize(m_rows.rows);
     }
 
     void run(const Checkpoint& checkpoint) {
-        std::vector<SoftmaxNormaliser> normalisers;
-        if (m_input.value == MapValue::Weight) normalisers = allNormalisers(checkpoint.part(0, 0.5));
-        const DeviceList<SoftmaxNormaliser> normaliserList(m_memory, normalisers);
-        const DeviceList<std::int32_t> pixelRows(m_memory, m_rows.pixels);
-        const auto width = static_cast<std::size_t>(m_input.width);
-        const DeviceList<float> cells(m_memory, static_cast<std::size_t>(m_input.height) * width),
-            columns(m_memory, width);
+        std::vector<SoftmaxNormaliser<Number>> normalisers;
+        if (m_input.value == MapValue::Weight)
+            for (const auto& row : allNormalisers(checkpoint.part(0, 0.5)))
+                normalisers.push_back({static_cast<Number>(row.rowMax), static_cast<Number>(row.inverseSum)});
+        CallMemory parts(m_memory);
         AttentionTileCall call;
-        call.attention = m_listed.call;
-        call.normalisers = normaliserList.data();
+        describeRows(call.attention, parts, m_rows.rows);
+        const SoftmaxNormaliser<Number>* listed;
+        parts.list(listed, normalisers);
+        parts.list(call.pixelRows, m_rows.pixels);
         call.combine = ruleOf(m_input.combine);
-        call.pixelRows = pixelRows.data();
         call.keyBegin = m_input.keyBegin;
         call.keyEnd = m_input.keyEnd;
         call.height = m_input.height;
         call.width = m_input.width;
-        call.cells = cells.data();
-        call.columnSums = columns.data();
-        const auto scratch = m_memory.allocate(attentionTileScratchBytes(call));
-        call.scratch = scratch.get();
-        Slices slices(m_memory, checkpoint.part(0.5, 1), static_cast<double>(mapTiles(call)));
-        slices.each(mapTiles(call), 1, Slices::firstOf(operationsOf(call.attention, softmaxTiles(call.attention))),
-                    [&](std::int64_t begin, std::int64_t end) { attentionTile(call, m_memory.stream(), begin, end); });
-        m_map.cells = {{m_input.height, m_input.width}, cells.read(m_memory)};
-        m_map.columnSums = {{m_input.width}, columns.read(m_memory)};
+        parts.result(call.cells, static_cast<std::size_t>(m_input.height * m_input.width));
+        parts.result(call.columnSums, static_cast<std::size_t>(m_input.width));
+        unsigned char* scratch;
+        parts.scratch(scratch, attentionTileScratchBytes(call));
+        parts.place();
+        call.normalisers = listed;
+        call.scratch = scratch;
+        const double perTile = operationsOf(call.attention, softmaxTiles(call.attention));
+        LongWork work(m_memory, checkpoint.part(0.5, 1), perTile * static_cast<double>(mapTiles(call)));
+        work.each(mapTiles(call), perTile, [&](std::int64_t begin, std::int64_t end, const StopWord& stop) {
+            call.attention.stop = stop;
+            attentionTile(call, m_memory.stream(), begin, end);
+        });
+        work.wait();
+        parts.fetch();
+        m_map.cells = parts.read(call.cells, {m_input.height, m_input.width});
+        m_map.columnSums = parts.read(call.columnSums, Shape{m_input.width});
     }
 
 private:
@@ -107,13 +112,16 @@ private:
         return one;
     }
 
-    static HeadLists listOf(const AttentionMapInput& input) {
-        assert(!input.queryHeads.empty() && std::cmp_less_equal(input.queryHeads.size(), kMostMapHeads));
-        HeadLists lists({}, 0, 0);
-        lists.heads = input.queryHeads;
-        lists.largest = static_cast<std::int32_t>(lists.heads.size());
-        lists.groups = {0, lists.largest};
-        return lists;
+    void describeRows(AttentionCall& call, CallMemory& parts, const std::vector<std::int32_t>& rows) const {
+        HeadLists lists;
+        lists.heads = m_input.queryHeads;
+        lists.endGroup();
+        describe(call, parts, m_queries, m_keys, lists, m_input.rule,
+                 std::is_same_v<Number, float> ? Arithmetic::Fast : Arithmetic::Exact);
+        call.firstQuery = m_input.firstQuery;
+        call.mask = maskOf(m_input);
+        parts.list(call.queryRows, rows);
+        call.queryCount = std::ssize(rows);
     }
 
     float& logSumExp(std::size_t head, std::size_t row) {
@@ -123,7 +131,7 @@ private:
 
     /// Normalisers [heads, R]: from the saved lse where it is known, otherwise computed from the keys that the row
     /// sees.
-    std::vector<SoftmaxNormaliser> allNormalisers(const Checkpoint& checkpoint) {
+    Normalisers allNormalisers(const Checkpoint& checkpoint) {
         const std::size_t heads = m_input.queryHeads.size(), count = m_rows.rows.size();
         std::vector<std::size_t> unknown;
         for (std::size_t r = 0; r < count; ++r)
@@ -132,62 +140,71 @@ private:
                     unknown.push_back(r);
                     break;
                 }
-        const std::vector<SoftmaxNormaliser> made = normalisersOf(unknown, checkpoint);
+        const auto made = normalisersOf(unknown, checkpoint);
         for (std::size_t u = 0; u < unknown.size(); ++u)
             for (std::size_t head = 0; head < heads; ++head)
-                if (const SoftmaxNormaliser normaliser = made[head * unknown.size() + u]; normaliser.inverseSum > 0)
+                if (const auto normaliser = made[head * unknown.size() + u]; normaliser.inverseSum > 0)
                     logSumExp(head, unknown[u]) =
-                        static_cast<float>(normaliser.rowMax - std::log(normaliser.inverseSum));
-        std::vector<SoftmaxNormaliser> normalisers(heads * count);
+                        static_cast<float>(double{normaliser.rowMax} - std::log(double{normaliser.inverseSum}));
+        Normalisers normalisers(heads * count);
         for (std::size_t head = 0; head < heads; ++head) {
             for (std::size_t r = 0; r < count; ++r) normalisers[head * count + r] = {double{logSumExp(head, r)}, 1};
-            for (std::size_t u = 0; u < unknown.size(); ++u)
-                normalisers[head * count + unknown[u]] = made[head * unknown.size() + u];
+            for (std::size_t u = 0; u < unknown.size(); ++u) {
+                const auto normaliser = made[head * unknown.size() + u];
+                normalisers[head * count + unknown[u]] = {normaliser.rowMax, normaliser.inverseSum};
+            }
         }
         return normalisers;
     }
 
-    std::vector<SoftmaxNormaliser> normalisersOf(const std::vector<std::size_t>& rows, const Checkpoint& checkpoint) {
+    std::vector<SoftmaxNormaliser<Number>> normalisersOf(const std::vector<std::size_t>& rows,
+                                                         const Checkpoint& checkpoint) {
         if (rows.empty()) return {};
         std::vector<std::int32_t> queryRows;
         for (const std::size_t row : rows) queryRows.push_back(m_rows.rows[row]);
-        const DeviceList<std::int32_t> list(m_memory, queryRows);
-        AttentionSumsCall call{.attention = m_listed.call};
-        call.attention.queryRows = list.data();
-        call.attention.queryCount = static_cast<std::int64_t>(rows.size());
-        const DeviceList<SoftmaxNormaliser> normalisers(m_memory, rows.size() * m_input.queryHeads.size());
-        const auto scratch = m_memory.allocate(softmaxScratchBytes(call.attention) + 1);
-        call.normalisers = normalisers.data();
-        call.scratch = scratch.get();
-        Slices slices(m_memory, checkpoint, static_cast<double>(softmaxTiles(call.attention)));
-        const std::int64_t first = Slices::firstOf(operationsOf(call.attention, columnTiles(call.attention)));
-        slices.each(softmaxTiles(call.attention), 1, first, [&](std::int64_t begin, std::int64_t end) {
-            softmaxNormalisers(call, m_memory.stream(), {begin, end});
-        });
-        return normalisers.read(m_memory);
+        CallMemory parts(m_memory);
+        AttentionSumsCall call;
+        describeRows(call.attention, parts, queryRows);
+        const std::size_t count = rows.size() * m_input.queryHeads.size();
+        SoftmaxNormaliser<Number>* normalisers;
+        parts.result(normalisers, count);
+        parts.scratch(call.scratch, static_cast<std::size_t>(softmaxScratch(call.attention)));
+        parts.place();
+        call.normalisers = normalisers;
+        const double perTile = operationsOf(call.attention, columnTiles(call.attention));
+        LongWork work(m_memory, checkpoint, perTile * static_cast<double>(softmaxTiles(call.attention)));
+        work.each(softmaxTiles(call.attention), perTile,
+                  [&](std::int64_t begin, std::int64_t end, const StopWord& stop) {
+                      call.attention.stop = stop;
+                      softmaxNormalisers(call, m_memory.stream(), begin, end);
+                  });
+        work.wait();
+        parts.fetch();
+        return parts.read(normalisers, count);
     }
 
     const DeviceMemory& m_memory;
+    DeviceRows m_queries, m_keys;
     const AttentionMapInput& m_input;
     AttentionMap& m_map;
     MapRows m_rows;
-    DeviceList<std::int32_t> m_queryRows;
-    ListedCall m_listed;
 };
 
 } // namespace
 
 AttentionMap attentionMap(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
                           const AttentionMapInput& input, Arithmetic arithmetic, const Checkpoint& checkpoint) {
+    assert(!input.queryHeads.empty() && std::cmp_less_equal(input.queryHeads.size(), kMostMapHeads));
     AttentionMap map;
     map.rowLogSumExps = input.rowLogSumExps;
     if (map.rowLogSumExps.empty()) {
         const Shape shape{static_cast<std::int64_t>(input.queryHeads.size()), queries.rows};
         map.rowLogSumExps = {shape, std::vector<float>(static_cast<std::size_t>(shape.count()), kNaN)};
     }
-    const bool isFast = arithmetic == Arithmetic::Fast;
-    MapRun(memory, queries, keys, input, isFast ? KernelArithmetic::Fast : KernelArithmetic::Exact, map)
-        .run(checkpoint);
+    if (arithmetic == Arithmetic::Fast)
+        MapRun<float>(memory, queries, keys, input, map).run(checkpoint);
+    else
+        MapRun<double>(memory, queries, keys, input, map).run(checkpoint);
     return map;
 }
 

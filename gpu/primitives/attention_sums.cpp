@@ -1,9 +1,9 @@
-// Column sums of attention: lists of heads and positions, then normalisers and columns in slices of tiles.
+// Column sums of attention: lists of heads and positions, then normalisers, then columns.
 #include "gpu/kernels/attention_sums.h"
 
 #include "gpu/primitives/attention_lists.h"
+#include "gpu/primitives/long_work.h"
 #include "gpu/primitives/primitives.h"
-#include "gpu/primitives/slices.h"
 
 #include <cassert>
 
@@ -11,91 +11,106 @@ namespace kvscope::gpu {
 
 namespace {
 
-constexpr std::size_t kMostKeptBytes = 256U << 20; // stored logits of a short window
 constexpr double kTileSide = 64;
 
-KernelArithmetic arithmeticOf(Arithmetic arithmetic) {
-    return arithmetic == Arithmetic::Fast ? KernelArithmetic::Fast : KernelArithmetic::Exact;
+/// Multiplications and additions of all logits of a tile's rows or keys against `tiles` others, for all KV heads.
+double operationsOf(const AttentionCall& a, std::int64_t tiles) {
+    return 2 * kTileSide * kTileSide * static_cast<double>(a.queries.width * a.keys.heads * tiles);
 }
 
-/// On tensor cores the second product costs less than writing and reading the first one's logits.
-bool byTensorCores(const AttentionCall& a) {
-    return a.arithmetic == KernelArithmetic::Fast && a.keys.type != ElementType::Float32;
+/// Tiles that one tile meets on average: all of the other side, or those of its own chunk.
+std::int64_t metBy(const AttentionCall& a, std::int64_t others) {
+    if (a.mask.kind != MaskKind::Chunks) return others;
+    return std::min(others, a.mask.chunk * a.largestGroup / 64 + 2);
 }
 
-void runSums(const DeviceMemory& memory, AttentionSumsCall call, float* sums, Slices& slices) {
-    const AttentionCall& a = call.attention;
-    const DeviceList<SoftmaxNormaliser> normalisers(memory, static_cast<std::size_t>(a.slotCount * a.queryCount));
-    const auto scratch = memory.allocate(softmaxScratchBytes(a) + 1);
-    const std::size_t keptBytes = keptLogitsBytes(a);
-    const auto kept = keptBytes <= kMostKeptBytes && !byTensorCores(a) ? memory.allocate(keptBytes + 1) : nullptr;
-    call.normalisers = normalisers.data();
-    call.scratch = scratch.get();
-    call.logits = kept.get();
-    const double perTile = kTileSide * 2 * static_cast<double>(a.queries.width * a.keys.heads);
-    // For a very long layer even one tile against all others is too long, so each head gets its own launch.
-    const auto slice = [&](std::int64_t tiles, std::int64_t others, const auto& work) {
-        const double operations = perTile * kTileSide * static_cast<double>(others + 1);
-        const std::int64_t heads = Slices::isLong(operations) ? 1 : a.keys.heads;
-        slices.each(tiles, static_cast<double>(others), Slices::firstOf(operations),
-                    [&](std::int64_t begin, std::int64_t end) {
-                        for (std::int64_t head = 0; head < a.keys.heads; head += heads) {
-                            if (head > 0)
-                                slices.stopPoint(static_cast<double>((end - begin) * others * head) /
-                                                 static_cast<double>(a.keys.heads));
-                            work(TileSlice{begin, end, head, head + heads});
-                        }
-                    });
-    };
-    slice(softmaxTiles(a), columnTiles(a),
-          [&](const TileSlice& part) { softmaxNormalisers(call, memory.stream(), part); });
-    slice(columnTiles(a), softmaxTiles(a),
-          [&](const TileSlice& part) { attentionColumnSums(call, sums, memory.stream(), part); });
-}
-
-/// Calls work(HeadLists) for at most 32 members of every GQA group at a time.
-template <class Work>
-void eachPart(const std::vector<std::int32_t>& gqaGroupOf, std::int64_t kvHeads, const Work& work) {
-    for (std::int32_t part = 0;; ++part) {
-        const HeadLists lists(gqaGroupOf, kvHeads, part);
-        if (lists.largest == 0) return;
-        work(lists);
+/// The query heads of every KV head, at most 32 of each: those from place 32 * `part` on.
+HeadLists headsOf(const AttentionRule& rule, std::int64_t kvHeads, std::int32_t part) {
+    HeadLists lists;
+    for (std::int32_t kv = 0; kv < kvHeads; ++kv) {
+        std::int32_t place = 0;
+        for (std::size_t h = 0; h < rule.gqaGroupOf.size(); ++h)
+            if (rule.gqaGroupOf[h] == kv && place++ / HeadLists::kMostMembers == part)
+                lists.heads.push_back(static_cast<std::int32_t>(h));
+        lists.endGroup();
     }
+    return lists;
 }
 
-double tilePairs(const AttentionCall& a) {
-    return 2 * static_cast<double>(softmaxTiles(a)) * static_cast<double>(columnTiles(a));
+/// One call of both kernels; `prepare` completes the call and adds its lists.
+template <class Prepare>
+void runPart(const DeviceMemory& memory, CallMemory& parts, AttentionSumsCall& call, float*& sums,
+             const Checkpoint& checkpoint, const Prepare& prepare) {
+    prepare();
+    AttentionCall& a = call.attention;
+    const bool fast = a.arithmetic == KernelArithmetic::Fast;
+    const auto rows = static_cast<std::size_t>(a.slotCount * a.queryCount);
+    unsigned char* normalisers;
+    parts.scratch(normalisers, rows * (fast ? sizeof(SoftmaxNormaliser<float>) : sizeof(SoftmaxNormaliser<double>)));
+    parts.scratch(call.scratch, static_cast<std::size_t>(softmaxScratch(a)));
+    parts.place();
+    call.normalisers = normalisers;
+    const double perRowTile = operationsOf(a, metBy(a, columnTiles(a))),
+                 perKeyTile = operationsOf(a, metBy(a, softmaxTiles(a)));
+    LongWork work(memory, checkpoint,
+                  perRowTile * static_cast<double>(softmaxTiles(a)) + perKeyTile * static_cast<double>(columnTiles(a)));
+    work.each(softmaxTiles(a), perRowTile, [&](std::int64_t begin, std::int64_t end, const StopWord& stop) {
+        a.stop = stop;
+        softmaxNormalisers(call, memory.stream(), begin, end);
+    });
+    work.each(columnTiles(a), perKeyTile, [&](std::int64_t begin, std::int64_t end, const StopWord& stop) {
+        a.stop = stop;
+        attentionColumnSums(call, sums, memory.stream(), begin, end);
+    });
+    work.wait();
+}
+
+/// sums [Hq, m] of all heads, some of every KV head at a time.
+template <class Prepare>
+HostTensor sumsOf(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                  const AttentionRule& rule, Arithmetic arithmetic, const Checkpoint& checkpoint,
+                  const Prepare& prepare) {
+    assert(static_cast<std::int64_t>(rule.gqaGroupOf.size()) == queries.heads);
+    HostTensor result{{queries.heads, keys.rows}, {}};
+    result.data.resize(static_cast<std::size_t>(result.shape.count()));
+    for (std::int32_t part = 0;; ++part) {
+        const HeadLists lists = headsOf(rule, keys.heads, part);
+        if (lists.heads.empty()) return result;
+        CallMemory parts(memory);
+        AttentionSumsCall call;
+        float* sums;
+        parts.result(sums, result.data.size());
+        runPart(memory, parts, call, sums, checkpoint, [&] {
+            describe(call.attention, parts, queries, keys, lists, rule, arithmetic);
+            prepare(call, parts);
+        });
+        parts.fetch();
+        const HostTensor some = parts.read(sums, result.shape);
+        for (const std::int32_t head : lists.heads)
+            std::copy_n(some.data.begin() + head * keys.rows, keys.rows, result.data.begin() + head * keys.rows);
+    }
 }
 
 } // namespace
 
-void attentionColumnSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
-                         const AttentionInput& input, Arithmetic arithmetic, float* sums,
-                         const Checkpoint& checkpoint) {
-    assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == queries.heads);
+HostTensor attentionColumnSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                               const AttentionInput& input, Arithmetic arithmetic, const Checkpoint& checkpoint) {
     std::vector<std::int32_t> positions;
     for (const auto& list : input.keyPositions) positions.insert(positions.end(), list.begin(), list.end());
-    const DeviceList<std::int32_t> keyPositions(memory, positions);
-    eachPart(input.rule.gqaGroupOf, keys.heads, [&](const HeadLists& lists) {
-        ListedCall listed(memory, queries, keys, lists, input.rule, arithmeticOf(arithmetic));
-        listed.call.firstQuery = input.firstQuery;
-        listed.call.keyPositions = keyPositions.data();
-        listed.call.mask.slidingWindow = input.rule.slidingWindow;
-        Slices slices(memory, checkpoint, tilePairs(listed.call));
-        runSums(memory, {.attention = listed.call}, sums, slices);
-    });
+    return sumsOf(memory, queries, keys, input.rule, arithmetic, checkpoint,
+                  [&](AttentionSumsCall& call, CallMemory& parts) {
+                      call.attention.firstQuery = input.firstQuery;
+                      parts.list(call.attention.keyPositions, positions);
+                  });
 }
 
-void attentionChunkSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
-                        const AttentionChunksInput& input, Arithmetic arithmetic, float* sums,
-                        const Checkpoint& checkpoint) {
+HostTensor attentionChunkSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                              const AttentionChunksInput& input, Arithmetic arithmetic, const Checkpoint& checkpoint) {
     assert(queries.rows == keys.rows && input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
-    eachPart(input.rule.gqaGroupOf, keys.heads, [&](const HeadLists& lists) {
-        ListedCall listed(memory, queries, keys, lists, input.rule, arithmeticOf(arithmetic));
-        listed.call.mask = {MaskKind::Chunks, input.rule.slidingWindow, input.chunk};
-        Slices slices(memory, checkpoint, tilePairs(listed.call));
-        runSums(memory, {.attention = listed.call, .zeroKeys = input.zeroKeys, .uniformRows = input.uniformRows}, sums,
-                slices);
+    return sumsOf(memory, queries, keys, input.rule, arithmetic, checkpoint, [&](AttentionSumsCall& call, CallMemory&) {
+        call.attention.mask = {MaskKind::Chunks, input.rule.slidingWindow, input.chunk};
+        call.zeroKeys = input.zeroKeys;
+        call.uniformRows = input.uniformRows;
     });
 }
 

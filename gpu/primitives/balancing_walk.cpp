@@ -1,9 +1,10 @@
-// Balancing walks: concatenates the lists of several walks and runs them in one launch.
+// Balancing walks: concatenates the lists of all walks and runs them together.
 #include "gpu/kernels/balancing_walk.h"
 
 #include "core/base/error.h"
+#include "gpu/primitives/attention_lists.h"
+#include "gpu/primitives/long_work.h"
 #include "gpu/primitives/primitives.h"
-#include "gpu/primitives/slices.h"
 
 #include <algorithm>
 #include <cassert>
@@ -43,56 +44,43 @@ struct WalkResults {
     std::vector<std::int32_t> endings;
 };
 
-/// Steps of one walk per launch. A walk occupies one block of threads, a small part of a GPU, and is slow on a card
-/// with little double throughput.
-std::int64_t stepsPerLaunch(double operationsPerStep) {
-    constexpr double kOperationsOfBlock = 1e9;
+/// Runs the steps of all walks together, in launches of a multiple of 64 steps. `call` has the keys, the values and the
+/// arithmetic, `operations` are those of all walks.
+WalkResults runWalks(const DeviceMemory& memory, WalksCall& call, const std::vector<float>& centres,
+                     const WalkLists& lists, std::int64_t longest, double operations, const Checkpoint& checkpoint) {
     constexpr std::int64_t kStep = 64;
-    return kStep * std::max<std::int64_t>(
-                       1, static_cast<std::int64_t>(std::min(kOperationsOfBlock / operationsPerStep / kStep, 1e9)));
-}
-
-/// `tensors` has the keys, the values, the centres and the arithmetic.
-WalkResults runWalks(const DeviceMemory& memory, const WalksCall& tensors, const WalkLists& lists, std::int64_t longest,
-                     std::int64_t stepsEach, const Slices& slices) {
     const std::size_t walks = lists.rules.size(), entries = lists.rows.size();
-    const DeviceList<std::int64_t> offsets(memory, lists.offsets), steps(memory, walks);
-    const DeviceList<WalkRule> rules(memory, lists.rules);
-    const DeviceList<std::int32_t> rows(memory, lists.rows), endings(memory, walks);
-    const DeviceList<double> uniforms(memory, lists.uniforms), weights(memory, lists.weights);
-    const DeviceList<std::uint8_t> silent(memory, lists.silent);
-    const DeviceList<std::int8_t> signs(memory, entries);
-    const DeviceList<double> products(memory, entries), diagonal(memory, entries), scratch(memory, entries);
-    const DeviceList<double> margins(memory, walks);
-    WalksCall call{.keys = tensors.keys,
-                   .values = tensors.values,
-                   .centres = tensors.centres,
-                   .walks = static_cast<std::int64_t>(walks),
-                   .entries = static_cast<std::int64_t>(entries),
-                   .offsets = offsets.data(),
-                   .rules = rules.data(),
-                   .rows = rows.data(),
-                   .uniforms = uniforms.data(),
-                   .weights = weights.data(),
-                   .silent = silent.data(),
-                   .signs = signs.data(),
-                   .products = products.data(),
-                   .diagonal = diagonal.data(),
-                   .steps = steps.data(),
-                   .endings = endings.data(),
-                   .margins = margins.data(),
-                   .scratch = scratch.data(),
-                   .arithmetic = tensors.arithmetic};
-    for (; call.firstStep < longest; call.firstStep = call.endStep) {
-        if (call.firstStep > 0) {
-            const double share = static_cast<double>(call.firstStep) / static_cast<double>(longest);
-            slices.stopPoint(share * share * static_cast<double>(walks));
-        }
-        call.endStep = call.firstStep + stepsEach;
+    CallMemory parts(memory);
+    call.walks = static_cast<std::int64_t>(walks);
+    call.entries = static_cast<std::int64_t>(entries);
+    parts.list(call.centres, centres);
+    parts.list(call.offsets, lists.offsets);
+    parts.list(call.rules, lists.rules);
+    parts.list(call.rows, lists.rows);
+    parts.list(call.uniforms, lists.uniforms);
+    parts.list(call.weights, lists.weights);
+    parts.list(call.silent, lists.silent);
+    parts.result(call.signs, entries);
+    parts.result(call.products, entries);
+    parts.result(call.diagonal, entries);
+    parts.result(call.steps, walks);
+    parts.result(call.endings, walks);
+    parts.result(call.margins, walks);
+    parts.scratch(call.scratch, entries);
+    parts.place();
+    LongWork work(memory, checkpoint, operations);
+    const auto launch = [&](std::int64_t begin, std::int64_t end, const StopWord& stop) {
+        call.firstStep = begin;
+        call.endStep = end;
+        call.stop = stop;
         balancingWalks(call, memory.stream());
-    }
-    return {signs.read(memory),   products.read(memory), diagonal.read(memory),
-            margins.read(memory), steps.read(memory),    endings.read(memory)};
+    };
+    // A late step costs twice the average one.
+    work.each(longest, 2 * operations / static_cast<double>(longest), launch, kStep);
+    work.wait();
+    parts.fetch();
+    return {parts.read(call.signs, entries), parts.read(call.products, entries), parts.read(call.diagonal, entries),
+            parts.read(call.margins, walks), parts.read(call.steps, walks),      parts.read(call.endings, walks)};
 }
 
 BalancingSteps stepsOf(const WalkResults& results, const WalkLists& lists, std::size_t w) {
@@ -114,30 +102,25 @@ BalancingSteps stepsOf(const WalkResults& results, const WalkLists& lists, std::
 } // namespace
 
 std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const DeviceRows& keys, const DeviceRows& values,
-                                           const float* centres, const BalancingWalks& input, Arithmetic arithmetic,
+                                           const BalancingWalks& input, Arithmetic arithmetic,
                                            const Checkpoint& checkpoint) {
-    WalksCall tensors{.keys = keys, .values = values, .centres = centres};
-    if (arithmetic == Arithmetic::Fast) tensors.arithmetic = KernelArithmetic::Fast;
-    const auto walks = static_cast<std::int64_t>(input.walks.size());
-    std::vector<BalancingSteps> results;
+    WalksCall call;
+    call.keys = keys;
+    call.values = values;
+    call.arithmetic = kernelArithmetic(arithmetic);
+    WalkLists lists;
+    double pairs = 0; // of rows: half of a matrix of each walk
     std::size_t longest = 1;
-    for (const BalancingWalk& walk : input.walks) longest = std::max(longest, walk.rows.size());
-    // Half of a matrix of products of keys and values.
-    const double perStep =
-        static_cast<double>(longest) * static_cast<double>(keys.width + (values.data ? values.width : 0));
-    const double operations = static_cast<double>(longest) * perStep;
-    const std::int64_t most = static_cast<std::int64_t>(longest), stepsEach = stepsPerLaunch(2 * perStep);
-    // Walks that need several launches are advanced together.
-    const std::int64_t together = stepsEach < most ? 64 : 1;
-    Slices slices(memory, checkpoint, static_cast<double>(walks));
-    slices.each((walks + together - 1) / together, static_cast<double>(together),
-                together > 1 ? 1 : Slices::firstOf(operations), [&](std::int64_t begin, std::int64_t end) {
-                    WalkLists lists;
-                    for (std::int64_t w = begin * together; w < std::min(walks, end * together); ++w)
-                        lists.add(input.walks[static_cast<std::size_t>(w)]);
-                    const WalkResults done = runWalks(memory, tensors, lists, most, stepsEach, slices);
-                    for (std::size_t w = 0; w < lists.rules.size(); ++w) results.push_back(stepsOf(done, lists, w));
-                });
+    for (const BalancingWalk& walk : input.walks) {
+        lists.add(walk);
+        longest = std::max(longest, walk.rows.size());
+        pairs += static_cast<double>(walk.rows.size()) * static_cast<double>(walk.rows.size()) / 2;
+    }
+    const double operations = 2 * pairs * static_cast<double>(keys.width + (values.data ? values.width : 0));
+    const WalkResults done =
+        runWalks(memory, call, input.centres.data, lists, static_cast<std::int64_t>(longest), operations, checkpoint);
+    std::vector<BalancingSteps> results;
+    for (std::size_t w = 0; w < lists.rules.size(); ++w) results.push_back(stepsOf(done, lists, w));
     return results;
 }
 

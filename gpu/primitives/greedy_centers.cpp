@@ -1,8 +1,8 @@
-// Farthest-first centres in slices of picks; a known run is continued.
+// Farthest-first centres; a known run is continued.
 #include "gpu/kernels/greedy_centers.h"
 #include "core/base/error.h"
+#include "gpu/primitives/long_work.h"
 #include "gpu/primitives/primitives.h"
-#include "gpu/primitives/slices.h"
 
 #include <cassert>
 #include <cmath>
@@ -11,13 +11,6 @@
 namespace kvscope::gpu {
 
 namespace {
-
-/// The run's state on the device.
-struct RunLists {
-    DeviceList<std::int32_t> first, order, centre, found;
-    DeviceList<double> radius, closest, distances;
-    std::shared_ptr<void> scratch;
-};
 
 /// Centres that every head has already compared all rows with; 0 when the runs cannot be continued together.
 std::int32_t knownPicks(const CentersRequest& request, std::int64_t heads) {
@@ -40,34 +33,32 @@ std::vector<T> joined(const std::vector<GreedyCenters>& runs, std::int64_t strid
     return all;
 }
 
-RunLists listsFor(const DeviceMemory& memory, const DeviceRows& keys, const CentersRequest& request,
-                  std::int32_t known) {
-    const auto places = static_cast<std::size_t>(keys.heads * request.count);
-    const auto rows = static_cast<std::size_t>(keys.heads * keys.rows), heads = static_cast<std::size_t>(keys.heads);
-    RunLists lists;
-    lists.first = {memory, request.first};
-    lists.found = {memory, std::vector<std::int32_t>(heads, known)};
-    lists.scratch = memory.allocate(centersScratchBytes(keys));
-    if (known == 0) {
-        lists.order = {memory, places};
-        lists.radius = {memory, places};
-        lists.closest = {memory, places};
-        lists.distances = {memory, rows};
-        lists.centre = {memory, rows};
-        return lists;
+/// The run's state as parts of `parts`: what is known of it, or room.
+void describeRun(CentersCall& call, CallMemory& parts, const CentersRequest& request) {
+    const std::int64_t count = request.count, n = call.keys.rows;
+    const auto heads = static_cast<std::size_t>(call.keys.heads), rows = heads * static_cast<std::size_t>(n),
+               places = heads * static_cast<std::size_t>(count);
+    parts.list(call.first, request.first);
+    parts.changed(call.found, std::vector<std::int32_t>(heads, call.known));
+    if (call.known == 0) {
+        parts.result(call.order, places);
+        parts.result(call.radius, places);
+        parts.result(call.closest, places);
+        parts.result(call.distances, rows);
+        parts.result(call.centre, rows);
+        return;
     }
     const auto& runs = request.known;
-    lists.order = {memory, joined<std::int32_t>(
-                               runs, request.count, [](const auto& r) -> auto& { return r.order; })};
-    lists.radius = {memory, joined<double>(
-                                runs, request.count, [](const auto& r) -> auto& { return r.radius; })};
-    lists.closest = {memory, joined<double>(
-                                 runs, request.count, [](const auto& r) -> auto& { return r.closest; })};
-    lists.distances = {memory, joined<double>(
-                                   runs, keys.rows, [](const auto& r) -> auto& { return r.distances; })};
-    lists.centre = {memory, joined<std::int32_t>(
-                                runs, keys.rows, [](const auto& r) -> auto& { return r.centre; })};
-    return lists;
+    parts.changed(call.order, joined<std::int32_t>(
+                                  runs, count, [](const auto& r) -> auto& { return r.order; }));
+    parts.changed(call.radius, joined<double>(
+                                   runs, count, [](const auto& r) -> auto& { return r.radius; }));
+    parts.changed(call.closest, joined<double>(
+                                    runs, count, [](const auto& r) -> auto& { return r.closest; }));
+    parts.changed(call.distances, joined<double>(
+                                      runs, n, [](const auto& r) -> auto& { return r.distances; }));
+    parts.changed(call.centre, joined<std::int32_t>(
+                                   runs, n, [](const auto& r) -> auto& { return r.centre; }));
 }
 
 void refuseInfinite(const std::vector<double>& distances, std::int64_t rows) {
@@ -82,11 +73,15 @@ template <class T> std::vector<T> part(const std::vector<T>& all, std::int64_t b
     return {all.begin() + begin, all.begin() + begin + count};
 }
 
-std::vector<GreedyCenters> readRuns(const DeviceMemory& memory, const DeviceRows& keys, std::int64_t count,
-                                    const RunLists& lists) {
-    const auto found = lists.found.read(memory), order = lists.order.read(memory), centre = lists.centre.read(memory);
-    const auto radius = lists.radius.read(memory), closest = lists.closest.read(memory);
-    const auto distances = lists.distances.read(memory);
+std::vector<GreedyCenters> readRuns(const CallMemory& parts, const CentersCall& call) {
+    const DeviceRows& keys = call.keys;
+    const std::int64_t count = call.stride;
+    const auto heads = static_cast<std::size_t>(keys.heads), rows = heads * static_cast<std::size_t>(keys.rows),
+               places = heads * static_cast<std::size_t>(count);
+    const auto found = parts.read(call.found, heads), order = parts.read(call.order, places),
+               centre = parts.read(call.centre, rows);
+    const auto radius = parts.read(call.radius, places), closest = parts.read(call.closest, places),
+               distances = parts.read(call.distances, rows);
     refuseInfinite(distances, keys.rows);
     std::vector<GreedyCenters> runs;
     for (std::int64_t h = 0; h < keys.heads; ++h) {
@@ -106,24 +101,27 @@ std::vector<GreedyCenters> greedyCenters(const DeviceMemory& memory, const Devic
     assert(static_cast<std::int64_t>(request.first.size()) == keys.heads && 1 <= request.count);
     const std::int32_t known = knownPicks(request, keys.heads);
     if (known == request.count) return request.known;
-    const RunLists lists = listsFor(memory, keys, request, known);
-    Slices slices(memory, checkpoint, static_cast<double>(request.count - known));
-    slices.each(request.count - known, 1, 64, [&](std::int64_t begin, std::int64_t end) {
-        greedyCenters({.keys = keys,
-                       .count = static_cast<std::int32_t>(known + end),
-                       .stride = static_cast<std::int32_t>(request.count),
-                       .known = static_cast<std::int32_t>(known + begin),
-                       .first = lists.first.data(),
-                       .order = lists.order.data(),
-                       .radius = lists.radius.data(),
-                       .closest = lists.closest.data(),
-                       .distances = lists.distances.data(),
-                       .centre = lists.centre.data(),
-                       .found = lists.found.data(),
-                       .scratch = lists.scratch.get()},
-                      memory.stream());
+    CallMemory parts(memory);
+    CentersCall call;
+    call.keys = keys;
+    call.known = known;
+    call.stride = static_cast<std::int32_t>(request.count);
+    describeRun(call, parts, request);
+    unsigned char* scratch;
+    parts.scratch(scratch, centersScratchBytes(keys));
+    parts.place();
+    call.scratch = scratch;
+    const double perPick = 3.0 * static_cast<double>(keys.heads * keys.rows * keys.width);
+    LongWork work(memory, checkpoint, perPick * static_cast<double>(request.count - known));
+    work.each(request.count - known, perPick, [&](std::int64_t begin, std::int64_t end, const StopWord& stop) {
+        call.known = static_cast<std::int32_t>(known + begin);
+        call.count = static_cast<std::int32_t>(known + end);
+        call.stop = stop;
+        greedyCenters(call, memory.stream());
     });
-    return readRuns(memory, keys, request.count, lists);
+    work.wait();
+    parts.fetch();
+    return readRuns(parts, call);
 }
 
 } // namespace kvscope::gpu

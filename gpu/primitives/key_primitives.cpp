@@ -14,21 +14,40 @@ Metric metricOf(SimilarityMetric metric) {
                                               : Metric::Euclidean;
 }
 
+/// [heads, columns] numbers that work(address) enqueues; `call` holds the other parts.
+template <class Work> HostTensor table(CallMemory& call, std::int64_t columns, std::int64_t heads, const Work& work) {
+    float* numbers;
+    call.result(numbers, static_cast<std::size_t>(heads * columns));
+    call.place();
+    work(numbers);
+    call.fetch();
+    return call.read(numbers, {heads, columns});
+}
+
 } // namespace
 
-void rowNorms(const DeviceMemory& memory, const DeviceRows& keys, float* norms) {
-    rowNorms(keys, norms, memory.stream());
+HostTensor rowNorms(const DeviceMemory& memory, const DeviceRows& keys) {
+    CallMemory call(memory);
+    return table(call, keys.rows, keys.heads, [&](float* norms) { rowNorms(keys, norms, memory.stream()); });
 }
 
-void meanAnchor(const DeviceMemory& memory, const DeviceRows& keys, AnchorKind kind, float* anchors) {
+HostTensor meanAnchor(const DeviceMemory& memory, const DeviceRows& keys, AnchorKind kind) {
     assert(kind != AnchorKind::Median && keys.rows > 0);
-    const auto scratch = memory.allocate(anchorScratchBytes(keys));
-    meanAnchor(keys, kind == AnchorKind::NormalisedMean, scratch.get(), anchors, memory.stream());
+    CallMemory call(memory);
+    unsigned char* scratch;
+    call.scratch(scratch, anchorScratchBytes(keys));
+    return table(call, keys.width, keys.heads, [&](float* anchors) {
+        meanAnchor(keys, kind == AnchorKind::NormalisedMean, scratch, anchors, memory.stream());
+    });
 }
 
-void similarity(const DeviceMemory& memory, const DeviceRows& keys, const float* anchors, SimilarityMetric metric,
-                float* similarities) {
-    similarity(keys, anchors, metricOf(metric), similarities, memory.stream());
+HostTensor similarity(const DeviceMemory& memory, const DeviceRows& keys, const HostTensor& anchors,
+                      SimilarityMetric metric) {
+    CallMemory call(memory);
+    const float* to;
+    call.list(to, anchors.data);
+    return table(call, keys.rows, keys.heads,
+                 [&](float* scores) { similarity(keys, to, metricOf(metric), scores, memory.stream()); });
 }
 
 } // namespace kvscope::gpu

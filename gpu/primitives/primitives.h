@@ -5,36 +5,38 @@
 #include "gpu/primitives/device_memory.h"
 
 // Primitives of core/engine/engine.h by CUDA kernels: converts requests to kernel calls and reads results back. Input
-// tensors lie in device memory and results [H, n] stay there. Contracts are those of engine.h; long work is cut into
-// slices of some tens of milliseconds with a checkpoint between them.
+// tensors lie in device memory. Contracts are those of engine.h; all of a request but its tensors is used. One copy in
+// (none for primitives without lists), one copy out, and no wait in between unless the work is long (long_work.h).
 namespace kvscope::gpu {
 
-/// norms [H, n].
-void rowNorms(const DeviceMemory& memory, const DeviceRows& keys, float* norms);
-/// anchors [H, d]; Mean and NormalisedMean only.
-void meanAnchor(const DeviceMemory& memory, const DeviceRows& keys, AnchorKind kind, float* anchors);
-/// similarities [H, n] to anchors [H, d].
-void similarity(const DeviceMemory& memory, const DeviceRows& keys, const float* anchors, SimilarityMetric metric,
-                float* similarities);
+HostTensor rowNorms(const DeviceMemory& memory, const DeviceRows& keys);
+/// Mean and NormalisedMean only.
+HostTensor meanAnchor(const DeviceMemory& memory, const DeviceRows& keys, AnchorKind kind);
+HostTensor similarity(const DeviceMemory& memory, const DeviceRows& keys, const HostTensor& anchors,
+                      SimilarityMetric metric);
 
 std::vector<GreedyCenters> greedyCenters(const DeviceMemory& memory, const DeviceRows& keys,
                                          const CentersRequest& request, const Checkpoint& checkpoint);
 
-/// values.data null: no values; centres [H, d] or null. Only the walks of `input` are used.
+/// values.data null: no values.
 std::vector<BalancingSteps> balancingWalks(const DeviceMemory& memory, const DeviceRows& keys, const DeviceRows& values,
-                                           const float* centres, const BalancingWalks& input, Arithmetic arithmetic,
+                                           const BalancingWalks& input, Arithmetic arithmetic,
                                            const Checkpoint& checkpoint);
 
-/// sums [Hq, m]. All of `input` but its tensors is used. At most 32 query heads per KV head.
-void attentionColumnSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
-                         const AttentionInput& input, Arithmetic arithmetic, float* sums, const Checkpoint& checkpoint);
+HostTensor attentionColumnSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                               const AttentionInput& input, Arithmetic arithmetic, const Checkpoint& checkpoint);
+HostTensor attentionChunkSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                              const AttentionChunksInput& input, Arithmetic arithmetic, const Checkpoint& checkpoint);
 
-/// sums [Hq, n].
-void attentionChunkSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
-                        const AttentionChunksInput& input, Arithmetic arithmetic, float* sums,
-                        const Checkpoint& checkpoint);
+/// reference.data null: none.
+WeightedAttention weightedAttention(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
+                                    const DeviceRows& values, const DeviceRows& reference,
+                                    const WeightedAttentionInput& input, Arithmetic arithmetic,
+                                    const Checkpoint& checkpoint);
 
+/// At most kMostMapHeads query heads.
 AttentionMap attentionMap(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
                           const AttentionMapInput& input, Arithmetic arithmetic, const Checkpoint& checkpoint);
+inline constexpr int kMostMapHeads = 64; ///< of one tile, in which they are combined
 
 } // namespace kvscope::gpu

@@ -24,7 +24,7 @@ namespace {
 /// Squared relative size of the rounding that centring leaves in rows.
 constexpr double kCentringNoise = 0x1.0p-96;
 
-constexpr std::int64_t kFirstMatrices = 32; // of heads and chunks, in the first slice
+constexpr std::int64_t kMostMatrices = 512; // of heads and chunks, between two stop points
 
 bool usesTriangle(LeverageRoute route) { return route == LeverageRoute::Svd || route == LeverageRoute::Qr; }
 
@@ -121,7 +121,7 @@ Leverage TorchEngine::leverage(const LeverageRequest& request, const Checkpoint&
     steps.batches(heads, bytes, 0, [&](std::int64_t head, std::int64_t count) {
         const auto each = static_cast<double>(count);
         steps.batches(n / step, bytes * each, 0, [&](std::int64_t begin, std::int64_t chunks) {
-            steps.slices(chunks, kFirstMatrices / count, static_cast<double>(step) * each,
+            steps.slices(chunks, kMostMatrices / count, static_cast<double>(step) * each,
                          [&](std::int64_t first, std::int64_t some) {
                              run.compute(head, count, (begin + first) * step, some, step);
                          });

@@ -22,7 +22,7 @@ namespace kvscope::gpu {
 
 namespace {
 
-constexpr std::int64_t kFirstMatrices = 16; // eigenvalue problems in the first slice
+constexpr std::int64_t kMostMatrices = 64; // eigenvalue problems between two stop points
 
 /// K^T K [d, d] and the sum [d] of rows [n, d], in double.
 struct Moments {
@@ -89,7 +89,7 @@ HostTensor TorchEngine::prefixOperatorNorms(const Tensor& rows, std::int64_t fir
             const at::Tensor part = all.select(0, h).narrow(0, first + begin, size).to(at::kDouble);
             const at::Tensor prefixes = gram + (part.unsqueeze(2) * part.unsqueeze(1)).cumsum(0);
             gram = prefixes.select(0, size - 1);
-            steps.slices(size, kFirstMatrices, 1, [&](std::int64_t first, std::int64_t some) {
+            steps.slices(size, kMostMatrices, 1, [&](std::int64_t first, std::int64_t some) {
                 const at::Tensor values = at::linalg_eigvalsh(prefixes.narrow(0, first, some));
                 norms.select(0, h).narrow(0, begin + first, some).copy_(rootOf(values.select(1, d - 1)));
             });

@@ -180,6 +180,12 @@ void* TorchDevice::stream() const {
     return guard.getStream(deviceOf(true)).native_handle();
 }
 
+bool TorchDevice::isIdle() const {
+    if (!m_cuda) return true;
+    const c10::impl::VirtualGuardImpl guard(at::kCUDA);
+    return guard.queryStream(guard.getStream(deviceOf(true)));
+}
+
 void TorchDevice::finish() const {
     if (!m_cuda) return;
     const c10::impl::VirtualGuardImpl guard(at::kCUDA);

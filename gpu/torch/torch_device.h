@@ -3,8 +3,8 @@
 #include "core/base/checkpoint.h"
 #include "core/base/host_tensor.h"
 #include "gpu/engine_module.h"
-#include "gpu/primitives/slices.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -47,6 +47,8 @@ public:
     /// Gives a thread that has none a stream of its own, so that it waits for no other thread's work.
     void enterThread() const;
 
+    /// Whether the work enqueued so far has ended.
+    bool isIdle() const;
     /// Waits for the work enqueued so far, so that a stop acts soon and the reported progress is real.
     void finish() const;
 
@@ -86,16 +88,11 @@ public:
         }
     }
 
-    /// Cuts `count` items into slices of some tens of milliseconds, the first of `first` items, where memory does not
-    /// bound the time. The clock decides: results must not depend on the cut.
-    template <class Work> void slices(std::int64_t count, std::int64_t first, double unitsEach, const Work& work) {
-        SliceLength length(first);
+    /// Cuts `count` items into slices of `most`, where memory does not bound the time.
+    template <class Work> void slices(std::int64_t count, std::int64_t most, double unitsEach, const Work& work) {
         for (std::int64_t begin = 0; begin < count;) {
-            const std::int64_t size = std::min(count - begin, length.pieces());
-            length.timed([&] {
-                work(begin, size);
-                m_device.finish();
-            });
+            const std::int64_t size = std::min(count - begin, std::max<std::int64_t>(1, most));
+            work(begin, size);
             begin += size;
             advance(unitsEach * static_cast<double>(size));
         }

@@ -98,10 +98,10 @@ private slots:
         QCOMPARE(whole.rowMax, 700.0);
         QVERIFY(std::abs(whole.rowSum - (1 + std::exp(-1.0))) < 1e-15);
         QVERIFY(std::abs(nothing.rowSum - whole.rowSum) < 1e-15);
-        QCOMPARE(normaliserOf(OnlineSoftmax<double>{}).inverseSum, 0.0);
-        QCOMPARE(normaliserOf(whole).inverseSum, 1 / whole.rowSum);
+        QCOMPARE(normaliserOf<double>(OnlineSoftmax<double>{}).inverseSum, 0.0);
+        QCOMPARE(normaliserOf<double>(whole).inverseSum, 1 / whole.rowSum);
         whole.add(std::nan(""));
-        QVERIFY(std::isnan(normaliserOf(whole).inverseSum));
+        QVERIFY(std::isnan(normaliserOf<double>(whole).inverseSum));
     }
 
     /// The spans of tiles never hide a pair that a query sees, and `allSeen` never claims too much.
@@ -133,9 +133,8 @@ private slots:
         const Case c = cases()[static_cast<std::size_t>(index)];
         const Setting setting(c, *m_engine);
         inEveryOrder([&] {
-            const std::vector<float> got = setting.columns(KernelArithmetic::Exact, false);
+            const std::vector<float> got = setting.columns(KernelArithmetic::Exact);
             QVERIFY2(largestError(got, setting.expected, 1e-12) <= kOneStep, c.name);
-            QVERIFY(sameBits(got, setting.columns(KernelArithmetic::Exact, true))); // with kept logits
         });
     }
 
@@ -144,10 +143,10 @@ private slots:
         QFETCH(int, index);
         const Case c = cases()[static_cast<std::size_t>(index)];
         const Setting setting(c, *m_engine);
-        const std::vector<float> got = setting.columns(KernelArithmetic::Fast, false);
+        const std::vector<float> got = setting.columns(KernelArithmetic::Fast);
         const double error = largestError(got, setting.expected, 1e-3);
         QVERIFY2(error <= kFastError, qPrintable(QString("%1: %2").arg(c.name).arg(error)));
-        inEveryOrder([&] { QVERIFY(sameBits(got, setting.columns(KernelArithmetic::Fast, true))); });
+        inEveryOrder([&] { QVERIFY(sameBits(got, setting.columns(KernelArithmetic::Fast))); });
     }
 
     void chunks_data() {
@@ -179,12 +178,12 @@ private slots:
         call.attention.mask = {MaskKind::Chunks, window, chunk};
         call.zeroKeys = zeroKeys;
         call.uniformRows = uniformRows;
-        inEveryOrder([&] { QVERIFY(largestError(sumsOf(call, false), expected, 1e-12) <= kOneStep); });
+        inEveryOrder([&] { QVERIFY(largestError(sumsOf(call), expected, 1e-12) <= kOneStep); });
         call.attention.arithmetic = KernelArithmetic::Fast;
-        QVERIFY(largestError(sumsOf(call, false), expected, 1e-3) <= kFastError);
+        QVERIFY(largestError(sumsOf(call), expected, 1e-3) <= kFastError);
     }
 
-    /// Tiles and heads one by one, as a long layer is cut: the same bits as in one launch, the splits of few rows too.
+    /// Tiles one by one, as a long layer is cut: the same bits as in one launch, the splits of few rows too.
     void slicesDoNotShow() {
         const std::vector<std::int32_t> gqaGroupOf = {0, 1, 1, 2, 0};
         const SlotLists lists(gqaGroupOf, 3);
@@ -194,8 +193,7 @@ private slots:
             for (const auto arithmetic : {KernelArithmetic::Exact, KernelArithmetic::Fast}) {
                 AttentionSumsCall call{callOf(queries, keys, lists, {0.4, 0, 0, gqaGroupOf}, 150 - window)};
                 call.attention.arithmetic = arithmetic;
-                QVERIFY(sameBits(sumsOf(call, false, true), sumsOf(call, false)));
-                QVERIFY(sameBits(sumsOf(call, true, true), sumsOf(call, true)));
+                QVERIFY(sameBits(sumsOf(call, true), sumsOf(call)));
             }
         }
     }
@@ -206,28 +204,27 @@ private slots:
         keys.set(0, 5, 1, std::nanf(""));
         const SlotLists lists({0, 1}, 2);
         const AttentionSumsCall call{callOf(queries, keys, lists, {1, 0, 0, {}}, 60)};
-        const std::vector<float> sums = sumsOf(call, false);
+        const std::vector<float> sums = sumsOf(call);
         QVERIFY(std::isnan(sums[5]) && std::isnan(sums[0]));
         QVERIFY(std::none_of(sums.begin() + 70, sums.end(), [](float x) { return std::isnan(x); }));
     }
 
 private:
-    /// Runs both launches with buffers that end where they should.
-    static std::vector<float> sumsOf(AttentionSumsCall call, bool keepLogits, bool inSlices = false) {
+    /// Runs both launches with buffers that end where they should; `inSlices`: tile by tile.
+    static std::vector<float> sumsOf(AttentionSumsCall call, bool inSlices = false) {
         const AttentionCall& a = call.attention;
-        std::vector<SoftmaxNormaliser> normalisers(static_cast<std::size_t>(a.slotCount * a.queryCount), {NAN, NAN});
-        std::vector<double> scratch(softmaxScratchBytes(a) / 8), logits(keepLogits ? keptLogitsBytes(a) / 8 : 0, NAN);
+        const bool fast = a.arithmetic == KernelArithmetic::Fast;
+        std::vector<std::uint64_t> normalisers( // of one or two floats each
+            static_cast<std::size_t>(a.slotCount * a.queryCount * (fast ? 1 : 2)), ~std::uint64_t{0});
+        std::vector<OnlineSoftmax<double>> scratch(static_cast<std::size_t>(softmaxScratch(a)), {NAN, NAN});
         std::vector<float> sums(static_cast<std::size_t>(a.queries.heads * a.keys.rows), -1);
         call.normalisers = normalisers.data();
         call.scratch = scratch.data();
-        call.logits = keepLogits ? logits.data() : nullptr;
-        const auto each = [&](std::int64_t tiles, const auto& work) {
-            for (std::int64_t tile = 0; tile < (inSlices ? tiles : 1); ++tile)
-                for (std::int64_t head = 0; head < (inSlices ? a.keys.heads : 1); ++head)
-                    work(inSlices ? TileSlice{tile, tile + 1, head, head + 1} : TileSlice{});
-        };
-        each(softmaxTiles(a), [&](const TileSlice& slice) { softmaxNormalisers(call, nullptr, slice); });
-        each(columnTiles(a), [&](const TileSlice& slice) { attentionColumnSums(call, sums.data(), nullptr, slice); });
+        const std::int64_t rows = softmaxTiles(a), columns = columnTiles(a);
+        for (std::int64_t tile = 0; tile < (inSlices ? rows : 1); ++tile)
+            softmaxNormalisers(call, nullptr, tile, inSlices ? tile + 1 : INT64_MAX);
+        for (std::int64_t tile = 0; tile < (inSlices ? columns : 1); ++tile)
+            attentionColumnSums(call, sums.data(), nullptr, tile, inSlices ? tile + 1 : INT64_MAX);
         return sums;
     }
 
@@ -266,9 +263,7 @@ private:
             return call;
         }
 
-        std::vector<float> columns(KernelArithmetic arithmetic, bool keepLogits) const {
-            return sumsOf({call(arithmetic)}, keepLogits);
-        }
+        std::vector<float> columns(KernelArithmetic arithmetic) const { return sumsOf({call(arithmetic)}); }
     };
 
     static void nameCases() {

@@ -139,7 +139,10 @@ private:
         call.combine = static_cast<HeadRule>(c.combine);
         call.pixelRows = pixels.data();
         call.keyBegin = c.keyBegin, call.keyEnd = c.keyEnd, call.height = c.height, call.width = c.width;
-        const auto normalisers = normalisersOf(call.attention);
+        std::vector<SoftmaxNormaliser<double>> normalisers( // floats need half of it
+            static_cast<std::size_t>(call.attention.slotCount * call.attention.queryCount));
+        std::vector<OnlineSoftmax<double>> sums(static_cast<std::size_t>(softmaxScratch(call.attention)));
+        softmaxNormalisers({call.attention, normalisers.data(), 0, 0, sums.data()}, nullptr);
         call.normalisers = c.value == MapValue::Weight ? normalisers.data() : nullptr;
         Map map{std::vector<float>(static_cast<std::size_t>(c.height * c.width), -1),
                 std::vector<float>(static_cast<std::size_t>(c.width), -1)};
@@ -147,17 +150,6 @@ private:
         call.cells = map.cells.data(), call.columnSums = map.columnSums.data(), call.scratch = scratch.data();
         attentionTile(call, nullptr);
         return map;
-    }
-
-    static std::vector<SoftmaxNormaliser> normalisersOf(const AttentionCall& attention) {
-        std::vector<SoftmaxNormaliser> normalisers(
-            static_cast<std::size_t>(attention.slotCount * attention.queryCount));
-        std::vector<double> scratch(softmaxScratchBytes(attention) / 8);
-        AttentionSumsCall sums{attention};
-        sums.normalisers = normalisers.data();
-        sums.scratch = scratch.data();
-        softmaxNormalisers(sums, nullptr);
-        return normalisers;
     }
 
     /// NaN pixels must be the same ones; the others within `bound`.

@@ -8,7 +8,7 @@ namespace kvscope::gpu {
 /// Calls work once for every order in which the emulated device lets its threads run.
 template <class Work> void inEveryOrder(const Work& work) {
     using emulation::Order;
-    for (const Order order : {Order::Forward, Order::Backward, Order::Shuffled}) {
+    for (const Order order : {Order::Forward, Order::Backward, Order::Warps}) {
         emulation::setOrder(order, 5);
         work();
     }

@@ -3,7 +3,6 @@
 #include "tests/support/kernel_engine.h"
 
 #include "core/engine/forwarding_engine.h"
-#include "gpu/primitives/attention_lists.h"
 #include "gpu/primitives/primitives.h"
 
 #include <algorithm>
@@ -28,8 +27,6 @@ std::vector<std::uint16_t> narrowed(const HostTensor& host) {
 struct OnDevice {
     std::shared_ptr<void> data;
     DeviceRows rows;
-
-    const float* floats() const { return static_cast<const float*>(data.get()); }
 };
 
 class KernelEngine final : public ForwardingEngine {
@@ -41,19 +38,15 @@ public:
     std::string arithmetic() const override { return m_arithmetic == Arithmetic::Fast ? "fast" : "exact"; }
 
     HostTensor rowNorms(const Tensor& keys, const Checkpoint&) const override {
-        const OnDevice k = put(keys);
-        return make({keys.size(0), keys.size(1)}, [&](float* out) { gpu::rowNorms(*m_memory, k.rows, out); });
+        return gpu::rowNorms(*m_memory, put(keys).rows);
     }
     HostTensor anchor(const Tensor& keys, AnchorKind kind, const Checkpoint& checkpoint) const override {
         if (kind == AnchorKind::Median) return m_rest->anchor(keys, kind, checkpoint);
-        const OnDevice k = put(keys);
-        return make({keys.size(0), keys.size(2)}, [&](float* out) { meanAnchor(*m_memory, k.rows, kind, out); });
+        return gpu::meanAnchor(*m_memory, put(keys).rows, kind);
     }
     HostTensor similarity(const Tensor& keys, const HostTensor& anchor, SimilarityMetric metric,
                           const Checkpoint&) const override {
-        const OnDevice k = put(keys), a = putFloats(anchor);
-        return make({keys.size(0), keys.size(1)},
-                    [&](float* out) { gpu::similarity(*m_memory, k.rows, a.floats(), metric, out); });
+        return gpu::similarity(*m_memory, put(keys).rows, anchor, metric);
     }
     std::vector<GreedyCenters> greedyCenters(const Tensor& keys, const CentersRequest& request,
                                              const Checkpoint& checkpoint) const override {
@@ -61,21 +54,21 @@ public:
     }
     std::vector<BalancingSteps> balancingWalks(const BalancingWalks& input,
                                                const Checkpoint& checkpoint) const override {
-        const OnDevice keys = put(input.keys), values = put(input.values), centres = putFloats(input.centres);
-        return gpu::balancingWalks(*m_memory, keys.rows, values.rows, centres.floats(), input, m_arithmetic,
-                                   checkpoint);
+        const OnDevice keys = put(input.keys), values = put(input.values);
+        return gpu::balancingWalks(*m_memory, keys.rows, values.rows, input, m_arithmetic, checkpoint);
     }
     HostTensor attentionColumnSums(const AttentionInput& input, const Checkpoint& checkpoint) const override {
         const OnDevice q = put(input.queries), k = put(input.keys);
-        return make({input.queries.size(0), input.keys.size(1)}, [&](float* out) {
-            gpu::attentionColumnSums(*m_memory, q.rows, k.rows, input, m_arithmetic, out, checkpoint);
-        });
+        return gpu::attentionColumnSums(*m_memory, q.rows, k.rows, input, m_arithmetic, checkpoint);
     }
     HostTensor attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const override {
         const OnDevice q = put(input.queries), k = put(input.keys);
-        return make({input.queries.size(0), input.keys.size(1)}, [&](float* out) {
-            gpu::attentionChunkSums(*m_memory, q.rows, k.rows, input, m_arithmetic, out, checkpoint);
-        });
+        return gpu::attentionChunkSums(*m_memory, q.rows, k.rows, input, m_arithmetic, checkpoint);
+    }
+    WeightedAttention weightedAttention(const WeightedAttentionInput& input,
+                                        const Checkpoint& checkpoint) const override {
+        const OnDevice q = put(input.queries), k = put(input.keys), v = put(input.values), a = put(input.reference);
+        return gpu::weightedAttention(*m_memory, q.rows, k.rows, v.rows, a.rows, input, m_arithmetic, checkpoint);
     }
     AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const override {
         if (std::cmp_greater(input.queryHeads.size(), gpu::kMostMapHeads)) // has no kernel either
@@ -91,8 +84,6 @@ private:
         return result;
     }
 
-    OnDevice putFloats(const HostTensor& numbers) const { return numbers.empty() ? OnDevice{} : stored(numbers.data); }
-
     OnDevice put(const Tensor& tensor) const {
         if (tensor.empty()) return {};
         const HostTensor host = m_rest->download(tensor);
@@ -104,14 +95,6 @@ private:
                                                                        : ElementType::Float16,
                                  tensor.size(0), tensor.size(1), tensor.size(2));
         return result;
-    }
-
-    template <class Work> HostTensor make(Shape shape, const Work& work) const {
-        HostTensor host{shape, std::vector<float>(static_cast<std::size_t>(shape.count()))};
-        const auto out = m_memory->allocate(host.data.size() * sizeof(float));
-        work(static_cast<float*>(out.get()));
-        m_memory->copyOut(host.data.data(), out.get(), host.data.size() * sizeof(float));
-        return host;
     }
 
     std::shared_ptr<const DeviceMemory> m_memory;
@@ -130,6 +113,10 @@ std::shared_ptr<void> HostMemory::allocate(std::size_t bytes) const {
     std::shared_ptr<unsigned char[]> memory(new unsigned char[bytes]);
     std::memset(memory.get(), 0xff, bytes); // NaN: nothing may rely on zeros
     return memory;
+}
+
+std::shared_ptr<void> HostMemory::allocateShared(std::size_t bytes) const {
+    return std::shared_ptr<unsigned char[]>(new unsigned char[bytes]());
 }
 
 void HostMemory::copyIn(void* to, const void* from, std::size_t bytes) const { std::memcpy(to, from, bytes); }

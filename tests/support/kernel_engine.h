@@ -15,9 +15,11 @@ std::unique_ptr<Engine> makeKernelEngine(std::shared_ptr<const DeviceMemory> mem
 class HostMemory final : public DeviceMemory {
 public:
     std::shared_ptr<void> allocate(std::size_t bytes) const override;
+    std::shared_ptr<void> allocateShared(std::size_t bytes) const override;
     void copyIn(void* to, const void* from, std::size_t bytes) const override;
     void copyOut(void* to, const void* from, std::size_t bytes) const override;
     void finish() const override {}
+    bool isIdle() const override { return true; }
     Stream stream() const override { return nullptr; }
 };
 

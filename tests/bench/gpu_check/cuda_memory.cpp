@@ -8,6 +8,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cstring>
 #include <vector>
 
 namespace kvscope::check {
@@ -42,6 +43,17 @@ public:
     void copyOut(void* to, const void* from, std::size_t bytes) const override {
         check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToHost, m_stream), "copying from the device");
         finish();
+    }
+    std::shared_ptr<void> allocateShared(std::size_t bytes) const override {
+        void* data = nullptr;
+        check(cudaHostAlloc(&data, bytes, cudaHostAllocDefault), "allocating host memory");
+        std::memset(data, 0, bytes);
+        return {data, [](void* memory) { cudaFreeHost(memory); }};
+    }
+    bool isIdle() const override {
+        const cudaError_t state = cudaStreamQuery(m_stream);
+        if (state != cudaErrorNotReady) check(state, "asking the device");
+        return state == cudaSuccess;
     }
     void finish() const override { check(cudaStreamSynchronize(m_stream), "waiting for the device"); }
     gpu::Stream stream() const override { return m_stream; }

@@ -8,6 +8,7 @@
 #include "gpu/kernels/balancing_walk.h"
 #include "gpu/kernels/greedy_centers.h"
 #include "gpu/kernels/key_similarity.h"
+#include "gpu/kernels/weighted_attention.h"
 #include "tests/support/kernel_rows.h"
 
 #include <algorithm>
@@ -127,13 +128,12 @@ public:
     }
 
     TimedKernel sums(const std::string& name, std::int64_t window, KernelArithmetic arithmetic, bool chunks,
-                     bool keepLogits, SpeedTarget target) const {
+                     SpeedTarget target) const {
         Held held;
         AttentionSumsCall call{.attention = attention(held, m_size.kvHeads, window, arithmetic)};
         if (chunks) call.attention.mask = {MaskKind::Chunks, 0, kChunk};
-        call.normalisers = held.list<SoftmaxNormaliser>(m_memory, m_size.queryHeads * window);
-        call.scratch = held.bytes(m_memory, softmaxScratchBytes(call.attention) + 1);
-        call.logits = keepLogits ? held.bytes(m_memory, keptLogitsBytes(call.attention)) : nullptr;
+        call.normalisers = held.list<SoftmaxNormaliser<double>>(m_memory, m_size.queryHeads * window);
+        call.scratch = held.list<OnlineSoftmax<double>>(m_memory, softmaxScratch(call.attention) + 1);
         float* out = held.list<float>(m_memory, m_size.queryHeads * m_size.tokens);
         const auto n = static_cast<double>(m_size.tokens), w = static_cast<double>(window);
         const double seen = chunks ? double(kChunk) : window == m_size.tokens ? n / 2 : n;
@@ -148,6 +148,41 @@ public:
                 target};
     }
 
+    /// A budget move: the last queries over half of the tokens, with errors against a reference.
+    TimedKernel kept(std::int64_t queries, KernelArithmetic arithmetic) const {
+        Held held;
+        WeightedAttentionCall call;
+        call.attention = attention(held, m_size.kvHeads, queries, arithmetic);
+        call.values = rows(held, 10, m_size.kvHeads, m_size.tokens);
+        call.reference = rows(held, 11, m_size.queryHeads, queries);
+        call.groupCount = m_size.kvHeads;
+        call.tail = m_size.tokens - queries;
+        call.mostListed = call.tail / 2;
+        std::vector<std::int32_t> kvHeads, tokens;
+        std::vector<std::int64_t> offsets{0};
+        for (std::int64_t kv = 0; kv < m_size.kvHeads; ++kv) {
+            kvHeads.push_back(static_cast<std::int32_t>(kv));
+            for (std::int64_t i = 0; i < call.mostListed; ++i) tokens.push_back(static_cast<std::int32_t>(2 * i));
+            offsets.push_back(static_cast<std::int64_t>(tokens.size()));
+        }
+        call.kvHeads = held.copy(m_memory, kvHeads);
+        call.offsets = held.copy(m_memory, offsets);
+        call.tokens = held.copy(m_memory, tokens);
+        call.numerator = call.denominator = held.copy(m_memory, std::vector<float>(tokens.size(), 1));
+        call.outStride = queries;
+        const std::int64_t pairs = m_size.queryHeads * queries;
+        call.logDenominator = held.list<float>(m_memory, pairs);
+        call.logNorm = held.list<float>(m_memory, pairs);
+        call.error = held.list<float>(m_memory, pairs);
+        call.scratch = held.list<double>(m_memory, weightedScratch(call));
+        return {std::string("kept attention and errors, 256 queries, ") + nameOf(arithmetic),
+                keyBytes(),
+                2 * double(pairs) * double(m_size.tokens) * double(m_size.width),
+                [held, call](Stream stream) { weightedAttention(call, stream); },
+                rateOf(arithmetic),
+                {}};
+    }
+
     TimedKernel map(SpeedTarget target) const {
         Held held;
         AttentionTileCall call;
@@ -158,8 +193,8 @@ public:
             pixelRows.push_back(static_cast<std::int32_t>(((r + 1) * pixels - 1) / m_size.tokens));
         call.pixelRows = held.copy(m_memory, pixelRows);
         call.normalisers =
-            held.copy(m_memory, std::vector<SoftmaxNormaliser>(static_cast<std::size_t>(members * m_size.tokens),
-                                                               {0, 1.0 / double(m_size.tokens)}));
+            held.copy(m_memory, std::vector<SoftmaxNormaliser<float>>(static_cast<std::size_t>(members * m_size.tokens),
+                                                                      {0, 1.0F / float(m_size.tokens)}));
         call.keyEnd = m_size.tokens;
         call.height = call.width = pixels;
         call.cells = held.list<float>(m_memory, pixels * pixels);
@@ -255,14 +290,16 @@ std::vector<std::function<TimedKernel()>> timedKernels(const DeviceMemory& memor
     return {
         [work] { return work->norms({}); },
         [work] { return work->keyDiff({.seconds = 25e-6}); },
-        [work, w] { return work->sums("SnapKV, 32 queries", w, kExact, false, true, {.seconds = 0.5e-3}); },
-        [work, w] { return work->sums("SnapKV, 32 queries", w, kFast, false, false, {.seconds = 0.1e-3}); },
-        [work, n] { return work->sums("chunks of 256", n, kExact, true, false, {.seconds = 3e-3}); },
-        [work, n] { return work->sums("chunks of 256", n, kFast, true, false, {.seconds = 0.3e-3}); },
-        [work, n] { return work->sums("H2O, all causal queries", n, kFast, false, false, {.flashTimes = 1.5}); },
+        [work, w] { return work->sums("SnapKV, 32 queries", w, kExact, false, {.seconds = 0.5e-3}); },
+        [work, w] { return work->sums("SnapKV, 32 queries", w, kFast, false, {.seconds = 0.1e-3}); },
+        [work, n] { return work->sums("chunks of 256", n, kExact, true, {.seconds = 3e-3}); },
+        [work, n] { return work->sums("chunks of 256", n, kFast, true, {.seconds = 0.3e-3}); },
+        [work, n] { return work->sums("H2O, all causal queries", n, kFast, false, {.flashTimes = 1.5}); },
         [work] { return work->walks(kExact, {.seconds = 3e-3}); },
         [work] { return work->walks(kFast, {.seconds = 0.4e-3}); },
         [work] { return work->centers(); },
+        [work, n] { return work->kept(std::min<std::int64_t>(256, n / 2), kExact); },
+        [work, n] { return work->kept(std::min<std::int64_t>(256, n / 2), kFast); },
     };
 }
 

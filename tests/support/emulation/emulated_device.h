@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <type_traits>
 
 // A CUDA device made of one CPU thread: the threads of a block are fibers that run one after the other from barrier to
@@ -13,8 +14,8 @@
 //
 // What it finds: wrong indices (buffers are plain heap memory, so the address sanitizer sees every access beyond them),
 // barriers that not all threads reach (reported as Deadlock), missing barriers (blocks and threads run in a chosen
-// order, and every order must give the same bits; under the thread sanitizer every fiber is a thread of its own and
-// only barriers order them). What it cannot find: anything that depends on the hardware, speed above all.
+// order, and every order must give the same bits; and race_check.h). What it cannot find: anything that depends on the
+// hardware, speed above all.
 
 #define __global__
 #define __device__
@@ -35,8 +36,9 @@ struct Place {
     unsigned x = 0, y = 0, z = 0;
 };
 
-/// In which order blocks, and threads between two barriers, take their turn.
-enum class Order { Forward, Backward, Shuffled };
+/// In which order blocks, and threads between two barriers, take their turn. Warps: a random warp runs up to its next
+/// barrier, then another one, so that warps are any number of their own barriers apart.
+enum class Order { Forward, Backward, Shuffled, Warps };
 void setOrder(Order order, unsigned seed = 0);
 
 /// Launches since the program started; tests see that a call enqueues what it should.
@@ -48,11 +50,22 @@ struct TooMuchSharedMemory {}; ///< thrown by launch
 
 struct Deadlock {}; ///< thrown by launch: some threads wait where the others do not come
 
+struct BadLaunch {}; ///< thrown by launch: more threads or blocks than every GPU takes
+
+/// Thrown by launch while races are checked.
+struct Race {
+    std::string text;
+};
+/// From now on. False: this build cannot.
+bool checkRaces(bool on);
+void noteAccess(const void* address, std::size_t bytes, bool isWrite, bool isAtomic = false);
+
 Place threadPlace();
 Place blockPlace();
 Place blockSize();
 Place gridSize();
-void blockBarrier();
+/// Whether any thread of the block arrived with true.
+bool blockBarrier(bool vote = false);
 void warpBarrier();
 void* sharedBytes();
 /// 16 bytes per lane of the calling thread's warp.
@@ -60,6 +73,9 @@ unsigned char* laneSlot(int lane);
 
 using Body = void (*)(const void* argument);
 void run(Body body, const void* argument, Grid grid, int threads, std::size_t sharedBytes);
+
+/// The old number; the larger of both is stored.
+unsigned exchangedForLarger(unsigned* to, unsigned value);
 
 template <class T> T exchanged(T value, int fromLane) {
     static_assert(sizeof(T) <= 16 && std::is_trivially_copyable_v<T>);

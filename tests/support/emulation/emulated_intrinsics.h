@@ -12,6 +12,8 @@
 
 inline void __syncthreads() { ::kvscope::gpu::emulation::blockBarrier(); }
 
+inline int __syncthreads_or(int vote) { return ::kvscope::gpu::emulation::blockBarrier(vote != 0) ? 1 : 0; }
+
 inline void __syncwarp(unsigned = 0xffffffffU) { ::kvscope::gpu::emulation::warpBarrier(); }
 
 template <class T> T __shfl_sync(unsigned, T value, int lane) {
@@ -22,34 +24,9 @@ template <class T> T __shfl_xor_sync(unsigned, T value, int mask) {
     return ::kvscope::gpu::emulation::exchanged(value, static_cast<int>(threadIdx.x % 32) ^ mask);
 }
 
-/// A lane without a lane below it keeps its own value, as on the device.
-template <class T> T __shfl_up_sync(unsigned, T value, unsigned delta) {
-    const int lane = static_cast<int>(threadIdx.x % 32), from = lane - static_cast<int>(delta);
-    return ::kvscope::gpu::emulation::exchanged(value, from < 0 ? lane : from);
-}
-
-inline unsigned __ballot_sync(unsigned, bool vote) {
-    unsigned votes = 0;
-    for (int lane = 0; lane < 32; ++lane) votes |= unsigned{::kvscope::gpu::emulation::exchanged(vote, lane)} << lane;
-    return votes;
-}
-
-inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
-
-template <class T> T atomicAdd(T* to, T value) { return __atomic_fetch_add(to, value, __ATOMIC_RELAXED); }
-
 inline unsigned atomicMax(unsigned* to, unsigned value) {
-    unsigned old = __atomic_load_n(to, __ATOMIC_RELAXED);
-    while (old < value && !__atomic_compare_exchange_n(to, &old, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
-    return old;
-}
-
-inline unsigned atomicMin(unsigned* to, unsigned value) {
-    unsigned old = __atomic_load_n(to, __ATOMIC_RELAXED);
-    while (old > value && !__atomic_compare_exchange_n(to, &old, value, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
-    }
-    return old;
+    ::kvscope::gpu::emulation::noteAccess(to, sizeof *to, true, true);
+    return ::kvscope::gpu::emulation::exchangedForLarger(to, value);
 }
 
 namespace kvscope::gpu {
