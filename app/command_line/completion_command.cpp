@@ -82,27 +82,28 @@ std::string bashScript(const CLI::App& app) {
                        fmt::arg("options", options), fmt::arg("first", spaced(commands) + " " + spaced(namesOf(app))));
 }
 
-std::string zshWord(const std::string& text) { return "'" + replaced(text, "'", R"('\'')") + "'"; }
+std::string zshWord(const std::string& text) { return fmt::format("'{}'", replaced(text, "'", R"('\'')")); }
 
 std::string zshAction(const OptionFacts& option) {
-    return option.choices.empty() ? "_files" : "(" + replaced(spaced(option.choices), ":", R"(\:)") + ")";
+    return option.choices.empty() ? "_files" : fmt::format("({})", replaced(spaced(option.choices), ":", R"(\:)"));
 }
 
 std::string zshScript(const CLI::App& app) {
     std::string commands, cases;
     for (const CLI::App* command : subcommandsOf(app)) {
-        commands += " " + zshWord(command->get_name() + ":" + brief(command->get_description()));
+        commands += fmt::format(" {}", zshWord(command->get_name() + ":" + brief(command->get_description())));
         std::string specs = " '1: :'"; // the command itself
         int place = 2;
         for (const OptionFacts& option : optionsOf(*command)) {
             if (!option.positional.empty() && !option.choices.empty())
-                specs += " " + zshWord(fmt::format("{}:{}:{}", place, option.positional, zshAction(option)));
+                specs +=
+                    fmt::format(" {}", zshWord(fmt::format("{}:{}:{}", place, option.positional, zshAction(option))));
             place += option.positional.empty() ? 0 : 1;
             const std::string help = replaced(replaced(brief(option.help), "[", R"(\[)"), "]", R"(\])");
             for (const std::string& name : option.names)
-                specs += " " + zshWord(option.value.empty()
-                                           ? fmt::format("{}[{}]", name, help)
-                                           : fmt::format("*{}=[{}]:value:{}", name, help, zshAction(option)));
+                specs += fmt::format(" {}", zshWord(option.value.empty() ? fmt::format("{}[{}]", name, help)
+                                                                         : fmt::format("*{}=[{}]:value:{}", name, help,
+                                                                                       zshAction(option))));
         }
         cases += fmt::format("{})\n    _arguments{} '*:file:_files'\n    ;;\n", command->get_name(), specs);
     }
