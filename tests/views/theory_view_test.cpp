@@ -229,7 +229,7 @@ private slots:
         const Colour stripe = withAlpha(themeOf(ThemeId::Light).sunken, 0.45);
         const auto isStripe = [&](const Drawable& item) {
             const auto* box = std::get_if<RectangleItem>(&item);
-            return box && box->fill == stripe;
+            return box && box->fill == stripe && box->box.width > 700; // words have their own in front
         };
         const auto firstLine = std::find_if(scene.items.begin(), scene.items.end(), [](const Drawable& item) {
             return std::holds_alternative<PolylineItem>(item);
