@@ -3,7 +3,8 @@
 # and below ~/.pyenv): 3.10 and 3.11 get one each, 3.12 and newer share one (stable ABI). auditwheel copies the libraries
 # into them (HDF5, TBB ...), so that they need glibc and libstdc++ alone. With --test every wheel is installed
 # into a fresh virtual environment and passes the module's tests there, with no library from outside of it.
-# Needs the Debian packages of packages.txt that the core needs, and PyPI. Usage: resources/dev/wheel.sh [--test] [PYTHON...]
+# The core is built once, in build/release; KVSCOPE_CORE_BUILD names another build folder whose core is taken as it is.
+# Usage: resources/dev/wheel.sh [--test] [PYTHON...]
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 work=$root/build/wheel
@@ -12,10 +13,11 @@ if [ "${1:-}" = --test ]; then
     test=yes
     shift
 fi
-export KVSCOPE_COMPILER_LAUNCHER=${KVSCOPE_COMPILER_LAUNCHER-ccache}
-export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
-export CC=cc CXX=c++ # as the project's own build names them, for the compiler's cache
-export CMAKE_CXX_COMPILER_LAUNCHER=$KVSCOPE_COMPILER_LAUNCHER CMAKE_BUILD_PARALLEL_LEVEL=${KVSCOPE_JOBS:-$(nproc)}
+if [ -z "${KVSCOPE_CORE_BUILD:-}" ]; then
+    "$root/resources/dev/setup.sh" release "" kvscope_run kvscope_engine_cpu
+    KVSCOPE_CORE_BUILD=$root/build/release
+fi
+export CMAKE_CXX_COMPILER_LAUNCHER=${KVSCOPE_COMPILER_LAUNCHER-ccache}
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PYTHONDONTWRITEBYTECODE=1
 unset PYTHONPATH
 
@@ -46,6 +48,7 @@ if [ ! -e "$work/tools/whole" ]; then
     touch "$work/tools/whole"
 fi
 rm -rf "$work/dist" "$work/raw"
+"$root/resources/dev/nanobind.sh"
 stable=
 for python in "${pythons[@]}"; do
     if [ "$(minor "$python")" -ge 12 ]; then
@@ -53,17 +56,16 @@ for python in "${pythons[@]}"; do
         stable=yes
     fi
     echo "Building for $("$python" --version)"
-    # The build environment stays, so that the compiler's cache knows nanobind at the second time.
     builder=$work/builder-3.$(minor "$python")
     if [ ! -e "$builder/whole" ]; then
         rm -rf "$builder"
         "$python" -m venv "$builder"
-        mapfile -t requires < <(sed -n 's/^requires = \[\(.*\)\]/\1/p' "$root/app/python/pyproject.toml" | tr -d '" ' | tr , '\n')
-        "$builder/bin/pip" install -q "${requires[@]}"
+        "$builder/bin/pip" install -q scikit-build-core==1.1.2
         touch "$builder/whole"
     fi
     rm -rf "$work/raw"
-    "$builder/bin/pip" wheel -q --no-deps --no-build-isolation -w "$work/raw" "$root/app/python"
+    "$builder/bin/pip" wheel -q --no-deps --no-build-isolation -w "$work/raw" \
+        -C "cmake.define.KVSCOPE_CORE_BUILD=$KVSCOPE_CORE_BUILD" "$root/app/python"
     PATH=$work/tools/bin:$PATH "$work/tools/bin/auditwheel" -q repair -w "$work/dist" "$work"/raw/kvscope-*.whl
 done
 rm -rf "$work/raw"

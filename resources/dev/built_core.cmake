@@ -1,0 +1,15 @@
+# The core's libraries as another build folder holds them (KVSCOPE_CORE_BUILD), for modules of several Pythons from one core.
+set(archives)
+foreach(part run calibration lists metrics policies engine/cpu engine capture parameters base)
+  string(REPLACE "/" "_" name ${part})
+  set(archive ${KVSCOPE_CORE_BUILD}/core/${part}/libkvscope_${name}.a)
+  if(NOT EXISTS ${archive})
+    message(FATAL_ERROR "${archive} is missing: build kvscope_run and kvscope_engine_cpu there first")
+  endif()
+  list(APPEND archives ${archive})
+endforeach()
+add_library(kvscope_run INTERFACE)
+target_include_directories(kvscope_run SYSTEM INTERFACE ${HDF5_INCLUDE_DIRS})
+target_link_libraries(kvscope_run INTERFACE kvscope_flags -Wl,--start-group ${archives} -Wl,--end-group fmt::fmt TBB::tbb
+  OpenSSL::Crypto PkgConfig::libzip ${HDF5_C_LIBRARIES} Threads::Threads)
+add_library(kvscope_engine_cpu INTERFACE)
