@@ -117,7 +117,7 @@ private slots:
         const QtTextService text;
         ReproducedSeries series{"exact cos_means", "exact", "cos_means", {}, {}, "Cosine of the means"};
         for (const double layer : {0.0, 1.0, 2.0})
-            series.points.push_back({layer, {}, summaryOf(std::vector<double>{layer, layer + 1}), "heads"});
+            series.points.push_back({layer, {}, summaryOf(std::vector<double>{100 * layer, 100 * layer + 1}), "heads"});
         const Scene scene = drawn("keydiff-fig14", {series}, text);
         QVERIFY(shows(scene, "0") && shows(scene, "1") && shows(scene, "2"));
         QVERIFY(!shows(scene, "0.5") && !shows(scene, "1.5"));
@@ -125,7 +125,7 @@ private slots:
 
         ReproducedSeries anchors{"keydiff", "keydiff", "output_error", {}};
         anchors.points.push_back({0, "normalised_mean", summaryOf(std::vector<double>{1, 2}), "layers"});
-        QVERIFY(shows(drawn("keydiff-table14", {anchors}, text), "Normalised mean"));
+        QVERIFY(shows(drawn("keydiff-table14", {anchors}, text), "Mean of unit keys"));
     }
 
     // Two samples far apart: Student's interval is twelve times their distance. The means keep their room, nothing
@@ -180,7 +180,8 @@ private slots:
             series.points.push_back(
                 {static_cast<double>(series.points.size()), anchor, summaryOf(std::vector<double>{0.58, 0.6, 0.62})});
         const Scene scene = drawn("keydiff-table14", {series}, text);
-        QVERIFY(shows(scene, "mean") && shows(scene, "median") && shows(scene, "pairwise") && shows(scene, "the axis"));
+        QVERIFY(shows(scene, "Mean of keys") && shows(scene, "Median") && shows(scene, "Pairwise") &&
+                shows(scene, "the axis"));
         QVERIFY(!shows(scene, "1.5"));
         QVERIFY(scene_checks::overlappingTexts(scene, text).isEmpty());
     }
