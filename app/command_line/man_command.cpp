@@ -30,11 +30,12 @@ std::string roff(const std::string& text) {
 }
 
 std::string optionText(const OptionFacts& option) {
-    const std::string name = option.positional.empty()
-                                 ? "\\fB" + roff(fmt::format("{}", fmt::join(option.names, ", "))) + "\\fR"
-                                 : "\\fI" + roff(option.positional) + "\\fR";
-    return fmt::format(".TP\n{}{}\n{}{}\n", name, option.value.empty() ? "" : " \\fI" + roff(option.value) + "\\fR",
-                       roff(option.help), option.standard.empty() ? "" : roff(" (default: " + option.standard + ")"));
+    const std::string names = fmt::format("{}", fmt::join(option.names, ", "));
+    const std::string name = option.positional.empty() ? fmt::format("\\fB{}\\fR", roff(names))
+                                                       : fmt::format("\\fI{}\\fR", roff(option.positional));
+    const std::string value = option.value.empty() ? "" : fmt::format(" \\fI{}\\fR", roff(option.value));
+    const std::string standard = option.standard.empty() ? "" : fmt::format(" (default: {})", roff(option.standard));
+    return fmt::format(".TP\n{}{}\n{}{}\n", name, value, roff(option.help), standard);
 }
 
 std::string optionsText(const CLI::App& app) {
