@@ -31,7 +31,9 @@ class StandardOutputTest : public testing::CommandTest {
         if (!process.waitForFinished(120'000)) return {-2, {}};
         return {process.exitCode(), process.readAll()};
     }
-    void nothingIsLeft() const { QVERIFY(QDir(m_temporary.path()).isEmpty()); }
+    void nothingIsLeft() const { // Qt leaves a folder of its own
+        QCOMPARE(QDir(m_temporary.path()).entryList({"kvscope-*"}), QStringList());
+    }
 
 private slots:
     void initTestCase() { qputenv("TMPDIR", m_temporary.path().toUtf8()); }
