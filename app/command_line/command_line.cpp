@@ -18,6 +18,8 @@
 #include <csignal>
 #include <filesystem>
 #include <functional>
+#include <set>
+#include <string>
 #include <thread>
 
 namespace kvscope {
@@ -89,6 +91,15 @@ void checkWindowFile(const std::string& path) {
         checkHdf5(path);
 }
 
+/// Whether the first word is a command of resources/python, which a newcomer may try here; says so on stderr.
+bool isPythonCommand(const std::string& word) {
+    static const std::set<std::string> commands = {"capture", "check-press", "describe", "evaluate", "scores"};
+    if (!commands.contains(word) || std::filesystem::exists(word)) return false;
+    fmt::print(stderr, "kvscope: {0} is a command of its own, kvscope-{0}; pip install resources/python brings it\n",
+               word);
+    return true;
+}
+
 int guarded(const CommandContext& context, const std::function<void()>& work) {
     try {
         work();
@@ -116,6 +127,7 @@ int guarded(const CommandContext& context, const std::function<void()>& work) {
 } // namespace
 
 std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) {
+    if (argc > 1 && isPythonCommand(argv[1])) return kUserError;
     CLI::App app("KVScope shows what KV-cache compression keeps, what it evicts and what that costs.", "kvscope");
     app.set_version_flag("--version", "kvscope " KVSCOPE_VERSION);
     app.add_option("file", window.file, "capture, session or recorded list to open in the window");

@@ -245,7 +245,7 @@ void MainWindow::readLessons() {
 
 void MainWindow::fillLessons() {
     auto* list = new LessonList(m_workbench, m_lessons);
-    auto* lesson = new LessonPanel(m_workbench);
+    auto* lesson = m_lessonPanel = new LessonPanel(m_workbench);
     connect(list, &LessonList::chosen, m_files, &FileActions::open);
     connect(lesson, &LessonPanel::answered, list, &LessonList::refresh);
     connect(lesson, &LessonPanel::opened, this, [this](const Lesson& opened) {

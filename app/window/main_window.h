@@ -19,6 +19,7 @@ class EngineController;
 class FileActions;
 class ManualWindow;
 class NoticeStrip;
+class LessonPanel;
 class PolicyPanel;
 class StatusLine;
 class StepDriver;
@@ -49,6 +50,7 @@ public:
 
     // Commands, see WindowCommands.
     ViewCanvas* currentCanvas() const override;
+    void stepLesson(int by) override;
     void focusFind() override;
     void findNext() override;
     void showGoTo() override;
@@ -112,6 +114,7 @@ private:
     BudgetBar* m_budgetBar = nullptr;
     CanvasArea* m_canvases = nullptr;
     PolicyPanel* m_policyPanel = nullptr;
+    LessonPanel* m_lessonPanel = nullptr;
     StatusLine* m_status = nullptr;
     StepDriver* m_steps = nullptr;
     std::vector<LessonFile> m_lessons;

@@ -10,6 +10,7 @@
 #include "app/window/dialogs/go_to_dialog.h"
 #include "app/window/dialogs/manual_window.h"
 #include "app/window/main_window.h"
+#include "app/window/panels/lesson_panel.h"
 #include "app/window/panels/top_bar.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
@@ -24,6 +25,8 @@
 #include <QKeyEvent>
 #include <QStandardPaths>
 #include <QTimer>
+
+#include <algorithm>
 
 namespace kvscope {
 
@@ -91,6 +94,16 @@ void MainWindow::keyPressEvent(QKeyEvent* event) {
         action->trigger();
     else
         QMainWindow::keyPressEvent(event);
+}
+
+void MainWindow::stepLesson(int by) {
+    if (m_lessonPanel->stepStop(by)) return;
+    const auto open = lessonOf(m_workbench.session());
+    const auto here = std::find_if(m_lessons.begin(), m_lessons.end(),
+                                   [&](const LessonFile& file) { return open && file.lesson.title == open->title; });
+    const auto next = here - m_lessons.begin() + by;
+    if (here == m_lessons.end() || next < 0 || next >= std::ssize(m_lessons)) return;
+    m_files->open(fromUtf8(m_lessons[static_cast<std::size_t>(next)].path));
 }
 
 void MainWindow::saveScreenshot() {

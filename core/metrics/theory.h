@@ -11,8 +11,7 @@ namespace kvscope {
 struct TheoryNorms {
     std::int64_t tokens = 0, keyDim = 0, valueDim = 0;
     double scaling = 0; ///< factor on q.k, in place of the papers' 1 / sqrt d
-    double queryNorm = 0, keyNorm = 0, valueNorm = 0;
-    double valueRank = 0;
+    double queryNorm = 0, keyNorm = 0;
 
     double radius() const { return queryNorm > keyNorm ? queryNorm : keyNorm; } ///< r of BalanceKV
 };

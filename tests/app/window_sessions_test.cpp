@@ -29,6 +29,7 @@ namespace {
 
 const QString kLesson = QString::fromStdString(kvscope::testing::sourceDir() + "/resources/lessons/balancing.kvscope");
 
+const QString kBlocks = QString::fromStdString(kvscope::testing::sourceDir() + "/resources/lessons/blocks.kvscope");
 const QString kOther = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/story-2k.h5");
 
 QByteArray contentOf(const QString& path) {
@@ -144,6 +145,29 @@ private slots:
         QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier);
         QTRY_VERIFY(!open.bench.session().lesson.empty());
         QCOMPARE(open.stored(), LayerIndex(2));
+    }
+
+    // As the clicker of a lecturer does, whatever was clicked before: through the stops, then to the next lesson.
+    void pageKeysGoThroughStopsAndLessons() {
+        OpenWindow open;
+        open.window.openPath(kBlocks);
+        const auto number = [&] {
+            const auto lesson = lessonOf(open.bench.session());
+            return lesson ? lesson->number : 0;
+        };
+        QTRY_COMPARE(number(), 3);
+        QTRY_VERIFY(open.window.findChild<QLabel*>("lessonPlace"));
+        QTest::mouseClick(open.window.findChild<QLabel*>("stepCaption"), Qt::LeftButton);
+        for (const auto& [key, stop] : {std::pair{Qt::Key_PageDown, 2},
+                                        {Qt::Key_Right, 0}, // playing on leaves the stop, not the order
+                                        {Qt::Key_PageDown, 3},
+                                        {Qt::Key_PageUp, 2}}) {
+            QTest::keyClick(&open.window, key);
+            QVERIFY(!stop ||
+                    open.window.findChild<QLabel*>("lessonPlace")->text() == QString("LOOK AT: STOP %1 OF 6").arg(stop));
+        }
+        for (int i = 0; i < 5; ++i) QTest::keyClick(&open.window, Qt::Key_PageDown);
+        QTRY_COMPARE(number(), 4);
     }
 
     void closingTheWindowAsksForUnsavedFiles() {

@@ -12,7 +12,7 @@ using namespace kvscope;
 namespace {
 
 TheoryNorms smallNorms() { // r = 2, e^{2 r^2 / sqrt d} = e^2 with d = 16
-    return {1024, 16, 16, 0.25, 2, 2, 3, 16};
+    return {1024, 16, 16, 0.25, 2, 2};
 }
 
 TheoryDemand demand(const TheoryNorms& norms, const TheoryTargets& targets, const std::string& theorem,
@@ -45,7 +45,7 @@ private slots:
 
     // Norms that all differ, so that a formula that reads another one gives another number.
     void everyFormulaReadsItsOwnNorm() {
-        TheoryNorms norms{100, 16, 9, 0.5, 1, 2, 3, 4}; // query 1, key 2: r = 2
+        TheoryNorms norms{100, 16, 9, 0.5, 1, 2}; // query 1, key 2: r = 2
         TheoryTargets targets;
         targets.epsilon = 0.01;
         targets.delta = 0.1;
@@ -68,7 +68,7 @@ private slots:
     void rowsSayWhatLimitsThem() {
         TheoryTargets targets;
         targets.epsilon = 0.5;
-        const TheoryNorms norms{995, 64, 64, 0.125, 8, 8, 3, 64};
+        const TheoryNorms norms{995, 64, 64, 0.125, 8, 8};
         const TheoryDemand memory = demand(smallNorms(), targets, "BalanceKV Thm 3.2", "memory of any algorithm");
         QVERIFY(!memory.isSetting && memory.unit == " bits" && !memory.met()); // a lower bound for every algorithm
         QVERIFY(!demand(norms, targets, "BalanceKV Thm 3.4", "levels T").isSetting);
@@ -92,7 +92,7 @@ private slots:
 
     // The paper's own norms (Table 3: keys 15.6, d = 128) demand e^{2 r^2 / sqrt d} = 4.8e18 and no level at all (B1).
     void publishedNormsDoNotCompress() {
-        const TheoryNorms norms{16384, 128, 128, 1 / std::sqrt(128.0), 15, 15.6, 3.35, 128};
+        const TheoryNorms norms{16384, 128, 128, 1 / std::sqrt(128.0), 15, 15.6};
         const double t = demand(norms, {}, "BalanceKV Thm 3.4", "batch t").demanded;
         QVERIFY(std::abs(t / (std::sqrt(128.0) * 4.8e18 / 0.1) - 1) < 0.02);
         QVERIFY(demand(norms, {}, "BalanceKV Thm 3.4", "levels T").demanded < 0);
@@ -114,7 +114,7 @@ private slots:
     void sketchDemandIsBeyondTheDimension() {
         TheoryTargets targets;
         targets.epsilon = targets.delta = 1;
-        const TheoryNorms norms{16384, 128, 128, 0.1, 1, 1, 1, 128};
+        const TheoryNorms norms{16384, 128, 128, 0.1, 1, 1};
         QVERIFY(demand(norms, targets, "Compactor Thm 2", "sketch k").demanded > 5700);
         targets.delta = 128 / std::exp(1.0);
         QVERIFY(near(demand(norms, targets, "Compactor Thm 1", "sampled rows k").demanded, 128));

@@ -33,7 +33,6 @@ struct MergeTreeData : ViewData {
         std::int64_t tree = 0; ///< in stream->trees
     };
     std::vector<Octave> octaves; ///< that hold values, ascending
-    std::int64_t zeroValues = 0; ///< tokens without an octave
     /// Errors of the stored samples for the query, at ascending cursors; empty without a query.
     struct At {
         TokenIndex cursor = 0;

@@ -171,10 +171,13 @@ void drawHeader(SceneBuilder& builder, const TheoryData& data, Layout& layout, c
     const double one = layout.xOf(1), side = layout.plot.width / 2 - 8;
     double right = one;
     if (layout.plot.width >= 60) {
-        builder.text({one - 6, 13}, builder.elide("short, or beyond the bound", kPlain, side), kPlain, theme.text2,
+        const auto fitting = [&](const char* full, const char* brief) {
+            return builder.width(full, kPlain) <= side ? full : builder.elide(brief, kPlain, side);
+        };
+        builder.text({one - 6, 13}, fitting("short, or beyond the bound", "falls short"), kPlain, theme.text2,
                      HorizontalAlign::Right, VerticalAlign::Middle);
-        right += 6 + builder.text({one + 6, 13}, builder.elide("met, or within the bound", kPlain, side), kPlain,
-                                  theme.text2, HorizontalAlign::Left, VerticalAlign::Middle);
+        right += 6 + builder.text({one + 6, 13}, fitting("met, or within the bound", "met"), kPlain, theme.text2,
+                                  HorizontalAlign::Left, VerticalAlign::Middle);
     }
     constexpr const char* others = "other KV heads of the layer";
     const double x = viewport.width - 10 - builder.width(others, kPlain);

@@ -8,11 +8,11 @@ import sys
 
 COMMANDS = {
     "kvscope-capture": ("kvscope_capture.command", "capture"),
-    "kvscope-check-press": ("kvscope_press.check_press", "press"),
+    "kvscope-check-press": ("kvscope_press.check_press_command", "press"),
     "kvscope-describe": ("kvscope_capture.describe_command", "capture"),
     "kvscope-evaluate": ("kvscope_press.command", "press"),
     "kvscope-parquet": ("kvscope_capture.parquet", "capture"),
-    "kvscope-scores": ("kvscope_press.scores", "press"),
+    "kvscope-scores": ("kvscope_press.scores_command", "press"),
 }
 
 

@@ -28,8 +28,6 @@ void listOctaves(MergeTreeData& data) {
         if (tree.kvHead == data.kvHead && tree.numerator)
             data.octaves.push_back({tree.bucket, static_cast<std::int64_t>(i)});
     }
-    const std::vector<float>& norms = data.stream->norms[data.kvHead];
-    data.zeroValues = std::ranges::count(norms, 0.0F);
 }
 
 void chooseTree(MergeTreeData& data, const ParameterValues& options) {

@@ -157,6 +157,15 @@ void WindowActions::addStepActions() {
     add("stepForward", tr("One step &on"), {QKeySequence("Right")}, [&steps] { steps.stepBy(1); });
     add("stepFirst", tr("To the &start"), {}, [&steps] { steps.goTo(0); });
     add("stepLast", tr("To the &end"), {}, [&steps] { steps.goTo(steps.steps()); });
+    add("nextStop", tr("&Next stop of the lesson"), {QKeySequence("PgDown")}, [this] { m_commands.stepLesson(1); });
+    add("previousStop", tr("P&revious stop of the lesson"), {QKeySequence("PgUp")},
+        [this] { m_commands.stepLesson(-1); });
+    const auto followLesson = [this] {
+        for (const char* name : {"nextStop", "previousStop"})
+            byName(name)->setEnabled(!m_workbench.session().lesson.empty());
+    };
+    connect(&m_workbench, &Workbench::sessionChanged, this, followLesson);
+    followLesson();
     add("reducedMotion", tr("Reduced &motion"), {}, [this] {
         m_workbench.change([](Session& s) { s.look.reducedMotion = !s.look.reducedMotion; }, tr("Reduced motion"));
         QSettings().setValue(kMotionKey,
@@ -212,8 +221,8 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     m_policies = policies->addMenu(tr("&Add a pane"));
     fillPolicyMenu(m_policies, m_workbench);
     fill(policies, {"addRecorded", "removePane"});
-    fill(bar->addMenu(tr("&Steps")),
-         {"playSteps", "stepBack", "stepForward", "-", "stepFirst", "stepLast", "-", "reducedMotion"});
+    fill(bar->addMenu(tr("&Steps")), {"playSteps", "stepBack", "stepForward", "-", "stepFirst", "stepLast", "-",
+                                      "previousStop", "nextStop", "-", "reducedMotion"});
     QMenu* help = bar->addMenu(tr("&Help"));
     QMenu* lessons = help->addMenu(tr("&Lessons"));
     for (const LessonFile& file : m_commands.lessons())

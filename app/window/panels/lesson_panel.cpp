@@ -10,6 +10,7 @@
 #include <QHBoxLayout>
 #include <QPointer>
 #include <QRadioButton>
+#include <QScrollArea>
 #include <QVBoxLayout>
 
 namespace kvscope {
@@ -63,7 +64,11 @@ void LessonPanel::refresh() {
             build();
             refuse(fromUtf8(error.what()));
         }
-        if (m_lesson) emit opened(*m_lesson);
+        if (m_lesson) {
+            followStops();
+            m_visited = m_stop < m_stops.size() ? static_cast<int>(m_stop) : -1;
+            emit opened(*m_lesson);
+        }
     }
     followStops();
     const auto request = m_workbench.request();
@@ -77,6 +82,7 @@ void LessonPanel::clear() {
     m_stop = 0;
     m_choices = nullptr;
     m_show = nullptr;
+    m_place = nullptr;
     m_answer = m_verdict = nullptr;
     if (m_body) {
         m_body->hide();
@@ -121,19 +127,40 @@ void LessonPanel::build() {
 void LessonPanel::buildStops() {
     auto* column = static_cast<QVBoxLayout*>(m_body->layout());
     column->addSpacing(px(6));
-    column->addWidget(roleLabel(tr("LOOK AT"), "section", m_body));
+    m_place = roleLabel({}, "section", m_body);
+    m_place->setObjectName("lessonPlace");
+    column->addWidget(m_place);
     for (std::size_t i = 0; i < m_lesson->stops.size(); ++i) {
         const LessonStop& stop = m_lesson->stops[i];
         QPushButton* button = stopButton(fromUtf8(stop.text), m_body);
         button->setObjectName(QString("lessonStop%1").arg(i));
         column->addWidget(button);
         m_stops.push_back(button);
-        connect(button, &QPushButton::clicked, this, [this, i] {
-            m_stop = i;
-            m_workbench.change([&](Session& s) { applyStop(s, m_lesson->stops[i]); }, tr("Lesson step"));
-            followStops(); // clicking the current stop changes nothing but would uncheck it
-        });
+        button->setFocusPolicy(Qt::TabFocus); // after a click, Space and arrows belong to the steps
+        connect(button, &QPushButton::clicked, this, [this, i] { goToStop(i); });
     }
+}
+
+void LessonPanel::goToStop(std::size_t stop) {
+    m_stop = stop;
+    m_visited = static_cast<int>(stop);
+    m_workbench.change([&](Session& s) { applyStop(s, m_lesson->stops[stop]); }, tr("Lesson step"));
+    followStops(); // the current stop changes nothing, but a click on its button would uncheck it
+    showInSight(m_stops[stop]);
+}
+
+bool LessonPanel::stepStop(int by) {
+    if (!m_lesson || m_stops.empty()) return false;
+    const int next = m_visited + by;
+    if (next < 0 || next >= static_cast<int>(m_stops.size())) return false;
+    goToStop(static_cast<std::size_t>(next));
+    return true;
+}
+
+/// The dock scrolls the panel.
+void LessonPanel::showInSight(QWidget* part) {
+    for (QWidget* above = parentWidget(); above; above = above->parentWidget())
+        if (auto* area = qobject_cast<QScrollArea*>(above)) area->ensureWidgetVisible(part, 0, px(12));
 }
 
 void LessonPanel::buildQuestion() {
@@ -170,6 +197,9 @@ void LessonPanel::followStops() {
     if (m_stop >= m_stops.size() || !isHere(m_stop))
         for (m_stop = 0; m_stop < m_stops.size() && !isHere(m_stop);) ++m_stop;
     for (std::size_t i = 0; i < m_stops.size(); ++i) m_stops[i]->setChecked(i == m_stop);
+    if (m_place)
+        m_place->setText(m_stop < m_stops.size() ? tr("LOOK AT: STOP %1 OF %2").arg(m_stop + 1).arg(m_stops.size())
+                                                 : tr("LOOK AT: %1 STOPS").arg(m_stops.size()));
 }
 
 void LessonPanel::ask() {
@@ -199,11 +229,17 @@ void LessonPanel::show(const LessonAnswer& answer) {
     const QString right = fromUtf8(m_lesson->choices[answer.choice].text);
     m_verdict->setText(predicted == answer.choice
                            ? tr("As you predicted: %1 (computed: %2)").arg(right, fromUtf8(answer.valueText))
-                           : tr("Computed: %1. That is: %2").arg(fromUtf8(answer.valueText), right));
+                           : tr("Computed: %1. That is: %2. You predicted: %3")
+                                 .arg(fromUtf8(answer.valueText), right,
+                                      predicted < 0
+                                          ? tr("nothing")
+                                          : fromUtf8(m_lesson->choices[static_cast<std::size_t>(predicted)].text)));
     // The lesson's text explains the intended case; other settings show only the number.
     m_answer->setText(answer.choice == m_lesson->claim ? fromUtf8(answer.text)
                                                        : tr("You have changed what the lesson shows, and with it the "
                                                             "answer. Open the lesson again for its own case."));
+    QMetaObject::invokeMethod(
+        this, [this] { showInSight(m_answer); }, Qt::QueuedConnection); // it has its height then
     markAnswered(*m_lesson);
     emit answered();
 }

@@ -23,6 +23,9 @@ class LessonPanel : public QWidget {
 public:
     explicit LessonPanel(Workbench& workbench, QWidget* parent = nullptr);
 
+    /// To the next stop, or the one before; false at the ends and without a lesson.
+    bool stepStop(int by);
+
 signals:
     void answered();
     void opened(const Lesson& lesson); ///< another lesson was opened
@@ -33,7 +36,9 @@ private:
     void build();
     void buildStops();
     void buildQuestion();
+    void goToStop(std::size_t stop);
     void followStops();
+    void showInSight(QWidget* part);
     void ask();
     void show(const LessonAnswer& answer);
     void refuse(const QString& why);
@@ -46,8 +51,10 @@ private:
     QWidget* m_body = nullptr;
     std::vector<QPushButton*> m_stops;
     std::size_t m_stop = 0; ///< the marked one; past the last: none
+    int m_visited = -1;     ///< the last one gone to, which playing the steps leaves; -1: none
     QButtonGroup* m_choices = nullptr;
     QPushButton* m_show = nullptr;
+    QLabel* m_place = nullptr; ///< "stop 2 of 5"
     QLabel *m_verdict = nullptr, *m_answer = nullptr;
 };
 

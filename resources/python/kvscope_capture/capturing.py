@@ -15,7 +15,7 @@ from kvscope_capture.capture_file import STORED_TYPES, CaptureOptions
 from kvscope_capture.command import DTYPES, check_device, load_model, load_tokenizer, parse_layers, read_config
 from kvscope_capture.console import TimeLeft, check_output, clear, show
 from kvscope_capture.errors import CaptureError
-from kvscope_capture.prompt import Prompt, SegmentKind, chat_frame, question_prompt
+from kvscope_capture.prompt import Prompt, SegmentKind, chat_frame, default_cut, question_prompt
 from kvscope_capture.sources import Source, read_sources
 from kvscope_capture.streaming import capture_prompt
 
@@ -189,9 +189,7 @@ def notes_of(prompt: Prompt, notes: str, reason: str) -> str:
 def announce(name: str, prompt: Prompt, note: str, options: CaptureOptions) -> None:
     """Says on stderr what the user may not expect of the prompt."""
     lines = [note.strip()] if note.strip() else []
-    context = next(end for _, end, kind in prompt.segments if kind == SegmentKind.CONTEXT)
-    n = len(prompt.ids)
-    cut = context if context < n else n - min(256, n // 2)  # the program's default
+    n, cut = len(prompt.ids), default_cut(prompt.segments, len(prompt.ids))
     if 0 < options.q_window <= n - cut:
         lines.append(
             f"No query before the default cut ({cut}) is stored, and SnapKV, TOVA, H2O and others need some; "

@@ -48,14 +48,14 @@ def _signals_raise() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def run_command(prog: str, run: Callable[[], None], after_stop: Callable[[], str] = lambda: "") -> int:
-    """Exit code: 0; 2 with one sentence on stderr; 128 + signal where Ctrl+C or kill ended it.
+def run_command(prog: str, run: Callable[[], int | None], after_stop: Callable[[], str] = lambda: "") -> int:
+    """Exit code: what `run` returns, or 0; 2 with one sentence on stderr; 128 + signal where Ctrl+C or kill ended it.
 
     `after_stop` says what a stopped run leaves behind; empty: nothing.
     """
     try:
         with _signals_raise():
-            run()
+            return run() or 0
     except CaptureError as error:
         clear()
         print(f"{prog}: {error}", file=sys.stderr)
@@ -64,7 +64,6 @@ def run_command(prog: str, run: Callable[[], None], after_stop: Callable[[], str
         clear()
         print(f"{prog}: stopped. {after_stop() or 'Nothing was written'}.", file=sys.stderr)
         return stop.code
-    return 0
 
 
 def show(step: str) -> None:

@@ -78,6 +78,19 @@ class Prompt:
         return self
 
 
+def default_cut(segments: Sequence[tuple[int, int, int]], tokens: int) -> int:
+    """KVScope's default cut: the end of the context before the first question, else min(256, n/2) before the end."""
+    questions = [begin for begin, _, kind in segments if kind == SegmentKind.QUESTION]
+    contexts = [
+        (begin, end)
+        for begin, end, kind in segments
+        if kind == SegmentKind.CONTEXT and (not questions or begin < min(questions))
+    ]
+    if contexts and max(contexts)[1] < tokens:
+        return max(contexts)[1]
+    return tokens - min(256, tokens // 2)
+
+
 def leading_special_tokens(tokenizer: Any) -> list[int]:
     """What the tokenizer writes before any text: BOS for most models, nothing for GPT-2 and Qwen."""
     with_special = list(tokenizer.encode("a"))

@@ -1,4 +1,4 @@
-"""`kvscope-check-press MODEL --press MODULE:CLASS --policy ID`: is a port of a policy right, and if not, why?"""
+"""Is a port of a policy right, and if not, why? `check_press_command.py` is the command."""
 
 from __future__ import annotations
 
@@ -14,15 +14,13 @@ from typing import Any
 import torch
 
 from kvscope_capture.attention import decoder_of, layers_of
-from kvscope_capture.command import DTYPES, load_model, show
+from kvscope_capture.command import load_model
+from kvscope_capture.console import show
 from kvscope_capture.errors import CaptureError
-from kvscope_capture.version import add_version
 from kvscope_press.battery import Battery, Row
 from kvscope_press.differences import Comparison, Reason
 from kvscope_press.layer_inputs import choice_of, read_layers
 from kvscope_press.policy_lists import find_program
-
-TOKENS = 301  # odd: kernels have blocks of even length
 
 
 def load_press(text: str) -> Any:
@@ -122,25 +120,6 @@ def table(rows: list[Row]) -> list[str]:
     return ["battery", *(f"  {row.name:<{wide}}  {row.outcome:<9}  {row.words}" for row in rows)]
 
 
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    p = argparse.ArgumentParser(
-        prog="kvscope-check-press", description=__doc__, epilog="Exit code: 0 equal, 1 different, 2 bad input."
-    )
-    add_version(p)
-    p.add_argument("model", help="a folder or a name that transformers can load; a small one will do")
-    p.add_argument("--press", required=True, help="MODULE:CLASS[,PARAMETER=VALUE]... of your press")
-    p.add_argument("--policy", required=True, help="policy and variant of KVScope, for example snapkv:kvpress")
-    p.add_argument("--text", type=pathlib.Path, help="the prompt, a UTF-8 file (default: random tokens)")
-    p.add_argument("--tokens", type=int, default=TOKENS, help=f"of the prompt, at most (default: {TOKENS})")
-    p.add_argument("--eager", action="store_true", help="hand the press attention weights (eager attention)")
-    p.add_argument("--revision", help="branch, tag or commit of the model")
-    p.add_argument("--compute-dtype", choices=DTYPES, default="fp32", help="type the model runs in (default: fp32)")
-    p.add_argument("--device", default="cpu", help="torch device (default: cpu)")
-    p.add_argument("--no-battery", action="store_true", help="leave the table of published bugs out")
-    return p
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Prints the comparison; 0 where all heads agree but for ties of rounding, else 1."""
     press = load_press(arguments.press)
@@ -171,17 +150,3 @@ def run(arguments: argparse.Namespace) -> int:
     lines += [f"why      {reason.name}: {reason.sentence}" for reason in reasons]
     print("\n".join(lines + (table(rows) if rows else [])))
     return 1 if reasons else 0
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Exit code 0 (equal), 1 (different), or 2 with one sentence on stderr."""
-    arguments = parser().parse_args(argv)
-    try:
-        return run(arguments)
-    except CaptureError as error:
-        print(f"kvscope-check-press: {error}", file=sys.stderr)
-        return 2
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,4 +1,4 @@
-"""`kvscope-scores MODEL CAPTURE --press NAME...`: scores of kvpress's presses, written beside a capture."""
+"""Scores of kvpress's presses, written beside a capture; `scores_command.py` is the command."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import os
 import pathlib
 import shlex
 import shutil
-import sys
-from collections.abc import Sequence
 from typing import Any
 
 import h5py
@@ -18,13 +16,13 @@ import numpy.typing as npt
 import torch
 import transformers
 
-from kvscope_capture.command import DTYPES, load_model, show
+from kvscope_capture.command import load_model
+from kvscope_capture.console import check_output, show
 from kvscope_capture.errors import CaptureError
-from kvscope_capture.prompt import SegmentKind
-from kvscope_capture.version import VERSION, add_version
+from kvscope_capture.prompt import default_cut
+from kvscope_capture.version import VERSION
 from kvscope_press.presses import (
     NamedPress,
-    described_presses,
     kvpress_version,
     named_press,
     parameters_json,
@@ -34,19 +32,6 @@ from kvscope_press.presses import (
 FORMAT = "kvscope-scores"
 MOST_DIFFERENCE = 0.25  # of a layer's keys from the captured ones, relative; another model's differ by more than 1
 Scores = npt.NDArray[np.float32]
-
-
-def default_cut(segments: Sequence[tuple[int, int, int]], tokens: int) -> int:
-    """KVScope's default cut: the end of the context before the first question, else min(256, n/2) before the end."""
-    questions = [begin for begin, _, kind in segments if kind == SegmentKind.QUESTION]
-    contexts = [
-        (begin, end)
-        for begin, end, kind in segments
-        if kind == SegmentKind.CONTEXT and (not questions or begin < min(questions))
-    ]
-    if contexts and max(contexts)[1] < tokens:
-        return max(contexts)[1]
-    return tokens - min(256, tokens // 2)
 
 
 class CaptureHead:
@@ -167,7 +152,7 @@ def origin_of(named: NamedPress, model: str, revision: str, capture: CaptureHead
         "parameters": parameters_json(named),
         "kvpress_version": kvpress_version(),
         "transformers_version": transformers.__version__,
-        "model": model,
+        "model": pathlib.Path(model).name if pathlib.Path(model).is_dir() else model,
         "model_revision": revision,
         "seed": seed,
         "prompt_hash": hashlib.sha256(tokens).hexdigest(),
@@ -175,45 +160,12 @@ def origin_of(named: NamedPress, model: str, revision: str, capture: CaptureHead
     }
 
 
-class _ListPresses(argparse.Action):
-    def __call__(self, parser: Any, *_: Any) -> None:
-        try:
-            print(described_presses())
-        except CaptureError as error:
-            parser.exit(2, f"kvscope-scores: {error}\n")
-        parser.exit()
-
-
-def parser() -> argparse.ArgumentParser:
-    """The command line."""
-    p = argparse.ArgumentParser(prog="kvscope-scores", description=__doc__)
-    add_version(p)
-    p.add_argument("--list", action=_ListPresses, nargs=0, help="print the scorer presses of the installed kvpress")
-    p.add_argument("model", help="the model that was captured: a folder or a name")
-    p.add_argument("capture", type=pathlib.Path, help="the capture whose tokens are scored")
-    p.add_argument(
-        "--press",
-        nargs="+",
-        required=True,
-        metavar="NAME[,PARAMETER=VALUE]...",
-        help="presses of kvpress, for example SnapKVPress,window_size=32 KVzipPress",
-    )
-    p.add_argument("--cut", type=int, help="the press sees the tokens before it (default: KVScope's default cut)")
-    p.add_argument("--revision", help="branch, tag or commit of the model")
-    p.add_argument("--compute-dtype", choices=DTYPES, default="fp32", help="type the model runs in (default: fp32)")
-    p.add_argument("--device", default="cpu", help="torch device (default: cpu)")
-    p.add_argument("--seed", type=int, default=0, help="of presses that draw numbers (default: 0)")
-    p.add_argument("--out", type=pathlib.Path, help="file of scores (default: CAPTURE with .scores.h5)")
-    return p
-
-
 def run(arguments: argparse.Namespace, command: str) -> None:
     """Everything that can be wrong with presses and capture is found before the model is loaded."""
     presses = [named_press(text) for text in arguments.press]
     capture = CaptureHead(arguments.capture, arguments.cut)
     out = arguments.out or arguments.capture.with_suffix(".scores.h5")
-    if not out.parent.is_dir() or out.is_dir():
-        raise CaptureError("cannot be written", str(out), "Name a file in a folder that exists")
+    check_output(out)
     show("loading the model")
     model, _ = load_model(arguments.model, arguments.revision, arguments.compute_dtype, arguments.device)
     capture.require_model(model)
@@ -235,19 +187,3 @@ def run(arguments: argparse.Namespace, command: str) -> None:
             print("  the press scores no layer with a sliding window; leave those whole with whole_layers=sliding")
         policy = shlex.quote(f'imported,"file={out}:/{name}"@0.25')
         print(f"  kvscope evict {shlex.quote(str(arguments.capture))} --policy {policy}{cut} --out kept.json")
-
-
-def main(argv: list[str] | None = None) -> int:
-    """Exit code 0, or 2 with one sentence on stderr."""
-    arguments = parser().parse_args(argv)
-    words = sys.argv[1:] if argv is None else argv
-    try:
-        run(arguments, shlex.join(["kvscope-scores", *words]))
-    except CaptureError as error:
-        print(f"kvscope-scores: {error}", file=sys.stderr)
-        return 2
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

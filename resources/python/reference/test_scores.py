@@ -17,7 +17,7 @@ import torch
 from transformers import AutoModelForCausalLM, DynamicCache
 
 from kvscope_press.presses import scorer_presses
-from kvscope_press.scores import main
+from kvscope_press.scores_command import main
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CUT, REMOVED = 300, 0.75
@@ -140,7 +140,7 @@ def test_another_model_is_refused(folder: str, capture: pathlib.Path, tmp_path: 
         changed.model.layers[3].self_attn.k_proj.weight.normal_()
     changed.save_pretrained(other)
     run = subprocess.run(
-        ["python", "-m", "kvscope_press.scores", str(other), str(capture), "--press", "KnormPress"],
+        ["python", "-m", "kvscope_press.scores_command", str(other), str(capture), "--press", "KnormPress"],
         capture_output=True,
         text=True,
         executable=__import__("sys").executable,

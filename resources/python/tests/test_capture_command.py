@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 import types
 from typing import Any
 
@@ -68,13 +69,14 @@ def hash_of(path: pathlib.Path) -> str:
 
 def test_help_imports_nothing_slow() -> None:
     """torch alone takes seconds."""
-    modules = ["kvscope_capture.command", "kvscope_capture.describe_command", "kvscope_capture.unpickle"]
+    project = tomllib.loads((pathlib.Path(__file__).parents[1] / "pyproject.toml").read_text(encoding="utf-8"))
+    modules = [entry.partition(":")[0] for entry in project["project"]["scripts"].values()]
     code = (
         "import importlib, sys\n"
-        f"for name in {[*modules, 'kvscope_press.command']}:\n"
+        f"for name in {[*modules, 'kvscope_capture.unpickle']}:\n"
         "    try: importlib.import_module(name).main(['--help'])\n"
         "    except SystemExit: pass\n"
-        "slow = {'torch', 'transformers', 'h5py', 'numpy', 'safetensors'} & sys.modules.keys()\n"
+        "slow = {'torch', 'transformers', 'h5py', 'numpy', 'safetensors', 'pyarrow', 'kvpress'} & sys.modules.keys()\n"
         "print(*slow, end='', file=sys.stderr)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)

@@ -13,7 +13,8 @@ from tiny_models import random_ids, tiny_model
 
 from kvscope_capture import CaptureError
 from kvscope_press.battery import Battery, Row
-from kvscope_press.check_press import load_press, main
+from kvscope_press.check_press import load_press
+from kvscope_press.check_press_command import main
 from kvscope_press.differences import Comparison
 from kvscope_press.layer_inputs import choice_of, read_layers
 

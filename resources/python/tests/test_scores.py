@@ -14,8 +14,10 @@ import pytest
 import torch
 
 from kvscope_capture import CaptureError
+from kvscope_capture.prompt import default_cut
 from kvscope_press.presses import NamedPress
-from kvscope_press.scores import CaptureHead, all_layers, default_cut, main, write_scores
+from kvscope_press.scores import CaptureHead, all_layers, write_scores
+from kvscope_press.scores_command import main
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 CUT = 40
