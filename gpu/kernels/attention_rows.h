@@ -136,7 +136,7 @@ __device__ __forceinline__ void makeLogits(const AttentionCall& call, const Tile
                                            const LogitShape<typename Tile::Value>& shape, bool whole,
                                            typename Tile::Value (&values)[kTileValues]) {
     using Number = typename Tile::Value;
-    KVSCOPE_UNROLL for (int v = 0; v < kTileValues; ++v) {
+    for (int v = 0; v < kTileValues; ++v) {
         values[v] = shapedLogit(values[v], shape.scaling, shape.softcap);
         const int row = Tile::rowOf(v), key = Tile::keyOf(v);
         if (!whole && (places.rowOffsets[row] < 0 || places.keyOffsets[key] < 0 ||

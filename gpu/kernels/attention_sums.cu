@@ -82,11 +82,11 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads, Tile::kBlo
         Number values[kTileValues];
         Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), keyTile > range.begin, false, values);
         makeLogits<Tile>(a, s.places, shape, isWhole(a, s.places, kvHead, rowTile, keyTile), values);
-        KVSCOPE_UNROLL for (int v = 0; v < kTileValues; ++v) sums[Tile::rowSlot(v)].updateMax(values[v]);
-        KVSCOPE_UNROLL for (int v = 0; v < kTileValues; ++v) sums[Tile::rowSlot(v)].add(values[v]);
+        for (int v = 0; v < kTileValues; ++v) sums[Tile::rowSlot(v)].updateMax(values[v]);
+        for (int v = 0; v < kTileValues; ++v) sums[Tile::rowSlot(v)].add(values[v]);
     }
     __syncthreads();
-    KVSCOPE_UNROLL for (int v = 0; v < kTileValues; ++v) { // all threads of a row slot compute the same row
+    for (int v = 0; v < kTileValues; ++v) { // all threads of a row slot compute the same row
         const OnlineSoftmax<Number>& sum = sums[Tile::rowSlot(v)];
         s.parts[Tile::rowOf(v)][Tile::part()] = {double(sum.rowMax), double(sum.rowSum)};
     }
@@ -114,7 +114,7 @@ template <class Number> __global__ void __launch_bounds__(kTileThreads) mergeSpl
 /// Writes the tile's weights into shared memory; rows that do not exist have weight 0.
 template <class Tile>
 __device__ __forceinline__ void storeWeights(Shared<Tile>& s, const typename Tile::Value (&logits)[kTileValues]) {
-    KVSCOPE_UNROLL for (int v = 0; v < kTileValues; ++v) {
+    for (int v = 0; v < kTileValues; ++v) {
         const int row = Tile::rowOf(v);
         const auto normaliser = s.normalisers[row];
         s.weights[row * kWeightStride + Tile::keyOf(v)] =

@@ -56,7 +56,7 @@ template <class Tile>
 __device__ __forceinline__ void storeWeights(Shared<Tile>& s, bool logits,
                                              const typename Tile::Value (&values)[kTileValues]) {
     using Number = typename Tile::Value;
-    KVSCOPE_UNROLL for (int v = 0; v < kTileValues; ++v) {
+    for (int v = 0; v < kTileValues; ++v) {
         const int row = Tile::rowOf(v);
         Number& weight = s.weights[row * kStride + Tile::keyOf(v)];
         weight = logits ? values[v] : softmaxExp(values[v] - s.normalisers[row].rowMax) * s.normalisers[row].inverseSum;

@@ -60,8 +60,8 @@ template <class Number> struct PlainTile {
             fill(s.keys, keys, depth);
             __syncthreads();
             for (int c = 0; c < kDepth; ++c)
-                KVSCOPE_UNROLL for (int v = 0; v < kTileValues; ++v) values[v] =
-                    exactMultiplyAdd(s.rows[c][row + v / 4], s.keys[c][key + v % 4], values[v]);
+                for (int v = 0; v < kTileValues; ++v)
+                    values[v] = exactMultiplyAdd(s.rows[c][row + v / 4], s.keys[c][key + v % 4], values[v]);
         }
     }
 
@@ -80,8 +80,9 @@ template <class Number> struct PlainTile {
             }
             __syncthreads();
             for (int c = 0; c < kDepth; ++c)
-                KVSCOPE_UNROLL for (int v = 0; v < kTileValues; ++v) sums[v] =
-                    exactMultiplyAdd(weights[(row + v / 4) * stride + depth + c], s.keys[c][key + v % 4], sums[v]);
+                for (int v = 0; v < kTileValues; ++v)
+                    sums[v] =
+                        exactMultiplyAdd(weights[(row + v / 4) * stride + depth + c], s.keys[c][key + v % 4], sums[v]);
         }
     }
 };

@@ -112,13 +112,12 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) weightedKe
         Number values[kTileValues];
         Tile::multiply(s.tile, queriesOf(a, s.places), keysOf(a, s.places), false, false, values);
         makeLogits<Tile>(a, s.places, shape, false, values);
-        KVSCOPE_UNROLL for (int v = 0; v < kTileValues; ++v) s.weights[Tile::rowOf(v) * kStride + Tile::keyOf(v)] =
-            values[v];
+        for (int v = 0; v < kTileValues; ++v) s.weights[Tile::rowOf(v) * kStride + Tile::keyOf(v)] = values[v];
         __syncthreads();
         addTerms(s, row);
         __syncthreads();
         KVSCOPE_UNROLL for (int panel = 0; panel < kPanels; ++panel) {
-            KVSCOPE_UNROLL for (int v = 0; v < kTileValues; ++v) outputs[panel][v] *= s.rescale[Tile::rowOf(v)];
+            for (int v = 0; v < kTileValues; ++v) outputs[panel][v] *= s.rescale[Tile::rowOf(v)];
             if (column + panel * kTile < call.values.width)
                 Tile::addWeighted(s.tile, s.weights, kStride,
                                   {call.values.data, call.values.type, call.values.width, s.valueOffsets},
@@ -134,7 +133,7 @@ template <class Tile> __global__ void __launch_bounds__(kTileThreads) weightedKe
     if (column == 0 && slot >= 0 && threadIdx.x % kRowThreads == 0)
         work.sums[part + slot] = {double(row.rowMax), double(row.rowSum), double(row.squares)};
     KVSCOPE_UNROLL for (int panel = 0; panel < kPanels; ++panel) {
-        KVSCOPE_UNROLL for (int v = 0; v < kTileValues; ++v) {
+        for (int v = 0; v < kTileValues; ++v) {
             const std::int64_t to = s.places.rowSlots[Tile::rowOf(v)], c = column + panel * kTile + Tile::keyOf(v);
             if (to >= 0 && c < call.values.width)
                 static_cast<Number*>(work.outputs)[(part + to) * call.values.width + c] = outputs[panel][v];
