@@ -139,7 +139,7 @@ std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& s
         return triple.retention > 0 && triple.retention < 1;
     });
     return fmt::format("residual {}{}{}{}", residual, contexts > 0 ? fmt::format(" over {} contexts", contexts) : "",
-                       rows > 0 && rows < kFew ? fmt::format(" of {} {}", rows, rows > 1 ? "rows" : "row") : "",
+                       rows > 0 && rows < kFew ? fmt::format(" of few rows ({})", rows) : "",
                        isPoor(data, series, options) ? std::string(": ") + kPoor : "");
 }
 

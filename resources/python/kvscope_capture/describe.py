@@ -12,12 +12,9 @@ import transformers
 from transformers import AutoConfig
 
 from kvscope_capture.attention import layers_of
-from kvscope_capture.describe_command import main
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.probe import POSITIONS, ProbedLayer, build_decoder, probe_layers
 from kvscope_capture.rotation import LayerRotation, RotaryTable, depends_on_length, fit_rotation, rotary_tables
-
-__all__ = ["describe", "main", "resolve_config"]
 
 FORMAT, VERSION = "kvscope-described-model", 1
 

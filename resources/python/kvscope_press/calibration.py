@@ -66,6 +66,8 @@ def _editable(capture: pathlib.Path) -> Iterator[h5py.File]:
             yield file
         if copied:
             os.replace(path, capture)
+    except OSError as error:  # a full disk
+        raise CaptureError(f"the rows cannot be written ({error})", str(capture), "Make room there") from error
     finally:
         if copied:
             path.unlink(missing_ok=True)

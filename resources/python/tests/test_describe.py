@@ -23,7 +23,8 @@ from tiny_models import LetterTokenizer, random_ids, random_model
 from transformers import AutoConfig
 
 from kvscope_capture import CaptureOptions, Prompt, capture_prompt
-from kvscope_capture.describe import describe, main, resolve_config
+from kvscope_capture.describe import describe, resolve_config
+from kvscope_capture.describe_command import main
 from kvscope_capture.errors import CaptureError
 
 TOKENS, SHIFT = 24, 5
