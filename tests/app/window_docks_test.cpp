@@ -294,6 +294,8 @@ private slots:
             QTest::mouseMove(&open.window, to);
             open.arrange(); // Qt moves the separator when it is idle
         };
+        moveMouse(grip); // Qt shows a split cursor there
+        QTRY_COMPARE(open.window.cursor().shape(), Qt::SplitHCursor);
         QTest::mousePress(&open.window, Qt::LeftButton, {}, grip);
         for (const int by : {40, 80, 120}) moveMouse(grip - QPoint(by, 0));
         QTest::mouseRelease(&open.window, Qt::LeftButton, {}, grip - QPoint(120, 0));
