@@ -17,6 +17,7 @@ import torch
 from kvscope_capture.capture_file import CaptureFile, CaptureOptions, LayerRecord
 from kvscope_capture.errors import CaptureError
 from kvscope_press.layer_inputs import Choice, LayerInput
+from kvscope_press.recorded_selection import as_text
 
 NAMES = {torch.bfloat16: "bfloat16", torch.float16: "float16"}
 
@@ -81,10 +82,10 @@ def write_layers(path: pathlib.Path, ids: Sequence[int], layers: list[LayerInput
 
 @dataclasses.dataclass(frozen=True)
 class PolicyLists:
-    """One run of a policy on a capture, and the parameters that it ran with."""
+    """One run of a policy on a capture, and the parameters that it ran with, as texts."""
 
     layers: list[Choice]
-    parameters: dict[str, Any]
+    parameters: dict[str, str]
 
 
 def policy_lists(capture: pathlib.Path, spec: str) -> PolicyLists:
@@ -95,10 +96,11 @@ def policy_lists(capture: pathlib.Path, spec: str) -> PolicyLists:
     if done.returncode:
         raise CaptureError(done.stderr.strip().splitlines()[-1].removeprefix("kvscope: "), "--policy")
     data = json.loads(out.read_text())
+    parameters = {name: as_text(value) for name, value in data["parameters"].items()}
     layers: dict[int, list[dict[str, Any]]] = {}
     for head in data["heads"]:
         layers.setdefault(head["layer"], []).append(head)
-    return PolicyLists([_choice(layers[index]) for index in sorted(layers)], data["parameters"])
+    return PolicyLists([_choice(layers[index]) for index in sorted(layers)], parameters)
 
 
 def _choice(heads: list[dict[str, Any]]) -> Choice:

@@ -118,8 +118,8 @@ def read_selection(path: pathlib.Path, cut: int | None = None) -> RecordedSelect
         path=str(path),
         policy=str(data.get("policy") or "recorded"),
         variant=str(data.get("variant") or "recorded"),
-        parameters={str(k): _text(v) for k, v in (data.get("parameters") or {}).items()},
-        budget=_text((data.get("budget") or {}).get("requested", "")),
+        parameters={str(k): as_text(v) for k, v in (data.get("parameters") or {}).items()},
+        budget=as_text((data.get("budget") or {}).get("requested", "")),
         cut=cut,
         capture_hash=str((data.get("capture") or {}).get("hash", "")),
         simulated=bool(data.get("simulated", False)),
@@ -127,7 +127,7 @@ def read_selection(path: pathlib.Path, cut: int | None = None) -> RecordedSelect
     )
 
 
-def _text(value: Any) -> str:
+def as_text(value: Any) -> str:
     """As it is typed in a policy: lists hold 32 and true, lists of earlier versions "32" and "true"."""
     return value if isinstance(value, str) else json.dumps(value)
 
