@@ -15,7 +15,11 @@ TOKENS = 301  # odd: kernels have blocks of even length
 
 def parser() -> argparse.ArgumentParser:
     """The command line."""
-    p = Parser(prog="kvscope-check-press", description=__doc__, epilog="Exit code: 0 equal, 1 different, 2 bad input.")
+    p = Parser(
+        prog="kvscope-check-press",
+        description=__doc__,
+        epilog="Exit code: 0 equal but for ties and rounding, 1 different, 2 bad input.",
+    )
     add_version(p)
     p.add_argument("model", help="a folder or a name that transformers can load; a small one will do")
     p.add_argument("--press", required=True, help="MODULE:CLASS[,PARAMETER=VALUE]... of your press")

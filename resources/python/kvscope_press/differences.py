@@ -121,16 +121,15 @@ class Comparison:
         counted = self._count()
         if counted:
             found.append(counted)
-        if not self.partings(-1.0):
-            return found
-        tests = (self._protection, self._tie, self._rope, self._parameter, self._future, self._edge, self._narrow)
+        if not self.partings():  # within rounding: only equal scores are a reason
+            tie = self._tie() if self.partings(-1.0) else None
+            return [*found, tie] if tie else found
+        tests = (self._protection, self._rope, self._parameter, self._future, self._edge, self._narrow)
         for test in tests:
             reason = test()
             if reason:
                 return [*found, reason]
-        if self.partings():
-            found.append(Reason("other", "none of the known reasons makes the lists equal"))
-        return found
+        return [*found, Reason("other", "none of the known reasons makes the lists equal")]
 
     def _count(self) -> Reason | None:
         """Another number of tokens; the policy is then asked for the press's own number."""
@@ -190,8 +189,6 @@ class Comparison:
         return Reason("tie", f"the {places} tokens that change places have equal scores: torch.topk promises no order")
 
     def _rope(self) -> Reason | None:
-        if not self.partings():
-            return None
         window = int(self.reference.parameters.get("window", 1))
         for words, tensors in _rotations(self.layers, window):
             if self.equal_under(tensors):

@@ -7,6 +7,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 from typing import Any
 
 import h5py
@@ -139,12 +140,8 @@ def test_another_model_is_refused(folder: str, capture: pathlib.Path, tmp_path: 
     with torch.no_grad():
         changed.model.layers[3].self_attn.k_proj.weight.normal_()
     changed.save_pretrained(other)
-    run = subprocess.run(
-        ["python", "-m", "kvscope_press.scores_command", str(other), str(capture), "--press", "KnormPress"],
-        capture_output=True,
-        text=True,
-        executable=__import__("sys").executable,
-    )
+    words = [sys.executable, "-m", "kvscope_press.scores_command", str(other), str(capture), "--press", "KnormPress"]
+    run = subprocess.run(words, capture_output=True, text=True)
     assert run.returncode == 2 and "the model's keys in layer 3 are not those of the capture" in run.stderr
     assert not capture.with_suffix(".scores.h5").exists()
 

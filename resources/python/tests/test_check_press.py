@@ -178,6 +178,9 @@ def test_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*words, "ports:Port,mistake=count", "--no-battery"]) == 1
     told = capsys.readouterr().out
     assert "why      rounding of the count: the press keeps 25" in told and "first    layer 0, KV head 0" in told
+    tied = [folder, "--policy", POLICY + ",pool=max", "--tokens", "97", "--no-battery", "--press"]
+    assert main([*tied, "ports:Port,pool=max,mistake=ties"]) == 0
+    assert "why      tie: " in capsys.readouterr().out
     assert main([*words, "ports:Port,compression_ratio=0"]) == 2
     assert "nothing says how much is kept" in capsys.readouterr().err
     assert main([folder, "--policy", "snapvk", "--press", "ports:Port"]) == 2
