@@ -4,7 +4,6 @@
 #include "app/report/report.h"
 #include "app/study/session_file.h"
 #include "core/base/atomic_file.h"
-#include "core/base/error.h"
 #include "core/capture/open_capture.h"
 
 #include <CLI/CLI.hpp>
