@@ -41,11 +41,7 @@ void StepDriver::refreshSoon() {
 void StepDriver::refresh() {
     m_isRefreshQueued = false;
     std::vector<const View*> candidates = m_workbench.shownViews();
-    const auto first = [&](const View* view) {
-        return std::stable_partition(candidates.begin(), candidates.end(), [view](const View* v) { return v == view; });
-    };
-    first(m_view);
-    first(m_preferred);
+    std::stable_partition(candidates.begin(), candidates.end(), [this](const View* v) { return v == m_preferred; });
     const View* found = nullptr;
     StepSequence sequence;
     for (const View* view : candidates) {

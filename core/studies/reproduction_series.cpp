@@ -6,7 +6,7 @@
 #include "core/metrics/measures.h"
 #include "core/policies/compactor/compactor_log.h"
 #include "core/policies/policy.h"
-#include "core/studies/reproduction.h"
+#include "core/studies/reproduction_labels.h"
 
 #include <fmt/ranges.h>
 

@@ -1,0 +1,95 @@
+// Files beside a list: the random numbers that a run drew, those that it takes in their place, and its steps.
+#include <QFile>
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+#include <QTest>
+
+#include "tests/app/program.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
+
+using kvscope::testing::Program;
+
+namespace {
+
+const QString kSample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
+
+using Outcome = Program::Outcome;
+
+} // namespace
+
+class RecordedRandomnessTest : public QObject {
+    Q_OBJECT
+
+    Program m_program;
+
+    Outcome run(const QStringList& arguments) const { return m_program.run(arguments); }
+    QStringList written() const { return m_program.written(); }
+    void expectDone(const QStringList& arguments) const {
+        const Outcome outcome = run(arguments);
+        QVERIFY2(outcome.code == 0, arguments.join(' ').toUtf8() + "\n" + outcome.error);
+    }
+    QJsonDocument json(const QString& name) const { return QJsonDocument::fromJson(m_program.content(name)); }
+    QJsonObject evictJson(const QStringList& more, const QString& name) const {
+        expectDone(QStringList{"evict", kSample, "--out", name} + more);
+        return json(name).object();
+    }
+
+private slots:
+    // Recorded numbers give the same lists under another seed, and the recorded file says so itself.
+    void recordedRandomnessReplays() {
+        for (const QString& policy : {QStringLiteral("uniform@50t"), QStringLiteral("subgen,value_slots=16@50t"),
+                                      QStringLiteral("subgen_kcenter:random_start@60t")}) {
+            const QStringList common = {"--policy", policy, "--cut", "300", "--layers", "0,2"};
+            const QJsonObject first = evictJson(common + QStringList{"--seed", "5", "--record", "drawn.h5"}, "a.json");
+            const QJsonObject other = evictJson(common + QStringList{"--seed", "6"}, "b.json");
+            const QJsonObject again =
+                evictJson(common + QStringList{"--seed", "6", "--uniforms", "drawn.h5:/uniforms"}, "c.json");
+            QVERIFY(!first["heads"].toArray().isEmpty());
+            QCOMPARE(again["heads"], first["heads"]);
+            QVERIFY2(other["heads"] != first["heads"], qPrintable(policy));
+        }
+    }
+
+    void wrongRandomFilesAreRefused() {
+        expectDone(
+            {"evict", kSample, "--policy", "uniform@50t", "--cut", "100", "--record", "u.h5", "--out", "a.json"});
+        const auto refusal = [&](const QStringList& more) {
+            const Outcome outcome =
+                run(QStringList{"evict", kSample, "--policy", "uniform@50t", "--out", "no.json"} + more);
+            return outcome.code == 2 && !written().contains("no.json") ? QString::fromUtf8(outcome.error)
+                                                                       : QString("accepted");
+        };
+        QVERIFY(refusal({"--uniforms", "u.h5:/nothing", "--cut", "100"}).contains("the data set is missing"));
+        QVERIFY(refusal({"--uniforms", "u.h5", "--cut", "100"}).contains("FILE.h5:/path"));
+        QVERIFY(refusal({"--uniforms", "u.h5:/uniforms", "--cut", "200"}).contains("the uniforms end before layer 0"));
+        QVERIFY(refusal({"--uniforms", kSample + ":/tokens", "--cut", "100"}) != "accepted");
+        QVERIFY(refusal({"--steps", "s.json", "--cut", "100"}).contains("uniform writes no steps"));
+        QVERIFY(run({"evict", kSample, "--policy", "keydiff@50t", "--record", "n.h5", "--out", "n.json"})
+                    .error.contains("drew no random number"));
+    }
+
+    void stepsAreWritten() {
+        expectDone({"evict", kSample, "--policy", "subgen_kcenter,recent=10@40t", "--cut", "200", "--layers", "1",
+                    "--steps", "steps.json", "--out", "a.json"});
+        const QJsonObject layer = json("steps.json").array().at(0).toObject();
+        QCOMPARE(layer["layer"].toInt(), 1);
+        QCOMPARE(layer["log"]["heads"][0]["order"].toArray().size(), 30);
+    }
+
+    void importedScoresDecide() {
+        // The uniforms of the uniform policy, imported, keep what it kept.
+        const QJsonObject drawn =
+            evictJson({"--policy", "uniform@50t", "--cut", "300", "--seed", "3", "--record", "u.h5"}, "a.json");
+        const Outcome wrong =
+            run({"evict", kSample, "--policy", "imported,file=u.h5:/uniforms@50t", "--cut", "300", "--out", "b.json"});
+        QVERIFY(wrong.code == 2 && wrong.error.contains("[layers, KV heads, n]"));
+        QVERIFY(run({"evict", kSample, "--policy", "imported@50t", "--out", "b.json"})
+                    .error.contains("no scores are given"));
+        QVERIFY(!drawn.isEmpty());
+    }
+};
+
+KVSCOPE_CORE_TEST(RecordedRandomnessTest)
+#include "recorded_randomness_test.moc"
