@@ -104,13 +104,16 @@ void checkOutputs(const CLI::App& subcommand) {
 }
 
 StandardOutput::StandardOutput(CLI::App& subcommand) {
-    for (CLI::Option* option : subcommand.get_options(isOutput)) {
+    const auto isPiped = [](const CLI::Option* option) {
+        return isOutput(option) && (option->results().front() == "-" || option->results().front().starts_with("-."));
+    };
+    const std::vector<CLI::Option*> piped = subcommand.get_options(isPiped);
+    if (piped.size() > 1) // before anything is made
+        throw Error({.sentence = "standard output has room for one output",
+                     .place = piped.back()->get_name(),
+                     .remedy = "Give a file to one of them"});
+    for (CLI::Option* option : piped) {
         const std::string typed = option->results().front();
-        if (typed != "-" && !typed.starts_with("-.")) continue;
-        if (!m_path.empty())
-            throw Error({.sentence = "standard output has room for one output",
-                         .place = option->get_name(),
-                         .remedy = "Give a file to one of them"});
         const std::string extension = typed == "-" ? extensionsIn(option->get_description()).front() : typed.substr(1);
         checkExtension(*option, extension, extension);
         static const std::array<std::string, 4> kBinary = {".h5", ".hdf5", ".png", ".pdf"};

@@ -77,30 +77,6 @@ private slots:
         }
     }
 
-    void measuresAreCardsToo() {
-        const QJsonArray cards = QJsonDocument::fromJson(run({"measures", "--json"}).out).array();
-        QStringList ids;
-        for (const auto& card : cards) ids << card.toObject()["id"].toString();
-        const QList<QByteArray> lines = run({"measures"}).out.split('\n');
-        QCOMPARE(2 * ids.size(), lines.size() - 1);
-        for (qsizetype i = 0; i < ids.size(); ++i) QVERIFY(lines[2 * i].startsWith(ids[i].toUtf8() + " "));
-        const QJsonObject error = cards[ids.indexOf("output_error_wo")].toObject();
-        QCOMPARE(error["needs"].toArray(), QJsonArray{"o_proj in the capture"});
-        QCOMPARE(error["direction"].toString(), QString("smaller is better"));
-    }
-
-    // Measures that are asked for twice, or that have a column anyway, have one column.
-    void everyColumnStandsOnce() {
-        const QStringList asked{"--policy", "keydiff@50t", "--layers",
-                                "3",        "--metrics",   "retained_mass,sink_mass,sink_mass,output_error"};
-        for (const char* command : {"sweep", "measure"}) {
-            expectDone(QStringList{command, kSample, "--out", "t.csv"} + asked);
-            QList<QByteArray> columns = contentOf(at("t.csv")).split('\n').first().split(',');
-            QCOMPARE(QSet<QByteArray>(columns.begin(), columns.end()).size(), columns.size());
-            for (const char* id : {"retained_mass", "sink_mass", "output_error"}) QVERIFY2(columns.contains(id), id);
-        }
-    }
-
     // Qt's platforms without OpenGL crashed the window.
     void aPlatformWithoutOpenGlIsRefused() {
         for (const char* platform : {"offscreen", "minimal"}) {

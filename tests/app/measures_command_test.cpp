@@ -1,0 +1,50 @@
+// `kvscope measures`, and the columns that measures have in tables.
+#include <QtTest>
+
+#include "tests/app/command_test.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
+
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+
+using namespace kvscope;
+
+namespace {
+
+const QString kSample = QString::fromStdString(testing::sourceDir() + "/sample_data/needle-1k.h5");
+
+} // namespace
+
+class MeasuresCommandTest : public testing::CommandTest {
+    Q_OBJECT
+
+private slots:
+    void measuresAreCardsToo() {
+        const QJsonArray cards = QJsonDocument::fromJson(m_program.run({"measures", "--json"}).out).array();
+        QStringList ids;
+        for (const auto& card : cards) ids << card.toObject()["id"].toString();
+        const QList<QByteArray> lines = m_program.run({"measures"}).out.split('\n');
+        QCOMPARE(2 * ids.size(), lines.size() - 1);
+        for (qsizetype i = 0; i < ids.size(); ++i) QVERIFY(lines[2 * i].startsWith(ids[i].toUtf8() + " "));
+        const QJsonObject error = cards[ids.indexOf("output_error_wo")].toObject();
+        QCOMPARE(error["needs"].toArray(), QJsonArray{"o_proj in the capture"});
+        QCOMPARE(error["direction"].toString(), QString("smaller is better"));
+    }
+
+    // Measures that are asked for twice, or that have a column anyway, have one column.
+    void everyColumnStandsOnce() {
+        const QStringList asked{"--policy", "keydiff@50t", "--layers",
+                                "3",        "--metrics",   "retained_mass,sink_mass,sink_mass,output_error"};
+        for (const char* command : {"sweep", "measure"}) {
+            expectDone(QStringList{command, kSample, "--out", "t.csv"} + asked);
+            QList<QByteArray> columns = m_program.content("t.csv").split('\n').first().split(',');
+            QCOMPARE(QSet<QByteArray>(columns.begin(), columns.end()).size(), columns.size());
+            for (const char* id : {"retained_mass", "sink_mass", "output_error"}) QVERIFY2(columns.contains(id), id);
+        }
+    }
+};
+
+KVSCOPE_CORE_TEST(MeasuresCommandTest)
+#include "measures_command_test.moc"
