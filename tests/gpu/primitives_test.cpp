@@ -40,7 +40,7 @@ private slots:
     void casesOfTheEngines() {
         QFETCH(int, index);
         QFETCH(int, arithmetic);
-        const EngineCase c = kernelCases()[static_cast<std::size_t>(index)];
+        const EngineCase& c = kernelCases()[static_cast<std::size_t>(index)];
         const auto engine =
             gpu::makeKernelEngine(std::make_shared<HostMemory>(), std::shared_ptr<const Engine>(makeHostEngine()),
                                   static_cast<Arithmetic>(arithmetic));

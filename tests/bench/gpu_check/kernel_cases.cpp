@@ -5,17 +5,20 @@
 
 namespace kvscope::check {
 
-std::vector<EngineCase> kernelCases() {
+const std::vector<EngineCase>& kernelCases() {
     static const std::set<std::string> primitives = {"rowNorms",           "anchor",         "similarity",
                                                      "greedyCenters",      "balancingWalks", "attentionColumnSums",
                                                      "attentionChunkSums", "attentionMap",   "weightedAttention"};
-    std::vector<EngineCase> cases = allCases();
-    std::erase_if(cases, [](const EngineCase& c) {
-        const bool hasNoKernel =
-            c.name.find("/median") != std::string::npos || c.name.find("/fifty-heads") != std::string::npos ||
-            (c.name.find("/sinks") != std::string::npos && !c.name.starts_with("weightedAttention"));
-        return !c.naive || hasNoKernel || !primitives.contains(c.name.substr(0, c.name.find('/')));
-    });
+    static const std::vector<EngineCase> cases = [] {
+        std::vector<EngineCase> all = allCases();
+        std::erase_if(all, [](const EngineCase& c) {
+            const bool hasNoKernel =
+                c.name.find("/median") != std::string::npos || c.name.find("/fifty-heads") != std::string::npos ||
+                (c.name.find("/sinks") != std::string::npos && !c.name.starts_with("weightedAttention"));
+            return !c.naive || hasNoKernel || !primitives.contains(c.name.substr(0, c.name.find('/')));
+        });
+        return all;
+    }();
     return cases;
 }
 

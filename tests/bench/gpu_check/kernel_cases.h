@@ -7,8 +7,8 @@
 
 namespace kvscope::check {
 
-/// The engines' cases with an oracle whose primitive runs by a CUDA kernel.
-std::vector<EngineCase> kernelCases();
+/// The engines' cases with an oracle whose primitive runs by a CUDA kernel; made once.
+const std::vector<EngineCase>& kernelCases();
 
 struct CaseResult {
     std::string name;
