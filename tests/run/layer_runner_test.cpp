@@ -157,8 +157,7 @@ private slots:
                 QCOMPARE(pruned->requested, plain->requested);
                 QVERIFY(pruned->notes == plain->notes);
                 const std::string note = "layer " + std::to_string(sliding) + " is left whole (whole_layers=" + kind;
-                QVERIFY(std::any_of(whole->notes.begin(), whole->notes.end(),
-                                    [&](const std::string& n) { return n.starts_with(note); }));
+                QVERIFY(std::ranges::any_of(whole->notes, [&](const auto& text) { return text.starts_with(note); }));
             }
         RunRequest logged = requestOf(capture, "balancekv,sink=8,recent=8,whole_layers=global");
         logged.recordSteps = true;
