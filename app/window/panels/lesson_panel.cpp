@@ -105,14 +105,6 @@ void LessonPanel::build() {
     }
     column->addWidget(wrappedLabel(fromUtf8(m_lesson->title), "policyTitle", m_body));
     column->addWidget(wrappedLabel(fromUtf8(m_lesson->paper), "quiet", m_body));
-    if (m_workbench.history().beforeLesson()) {
-        auto* leave = new QPushButton(tr("Leave the lesson"), m_body);
-        leave->setObjectName("leaveLesson");
-        leave->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
-        leave->setToolTip(tr("Back to the policies and settings of before. Undo leads back, too."));
-        connect(leave, &QPushButton::clicked, this, [this] { m_workbench.leaveLesson(); });
-        column->addWidget(leave);
-    }
     auto* text = wrappedLabel(fromUtf8(m_lesson->text), "fact", m_body);
     text->setObjectName("lessonText");
     text->setTextFormat(Qt::MarkdownText);
@@ -121,6 +113,15 @@ void LessonPanel::build() {
     if (!m_lesson->stops.empty()) buildStops();
     column->addSpacing(px(6));
     buildQuestion();
+    if (m_workbench.history().beforeLesson()) {
+        auto* leave = new QPushButton(tr("Leave the lesson"), m_body);
+        leave->setObjectName("leaveLesson");
+        leave->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+        leave->setToolTip(tr("Back to the policies and settings of before. Undo leads back, too."));
+        connect(leave, &QPushButton::clicked, this, [this] { m_workbench.leaveLesson(); });
+        column->addSpacing(px(12));
+        column->addWidget(leave);
+    }
     column->addStretch();
 }
 
