@@ -361,8 +361,7 @@ private slots:
         QVERIFY(drawn > 0 && drawn < evicted);
         const std::string words =
             "evicted " + formatCount(evicted) + ", " + formatCount(evicted - drawn) + " of them before the last scores";
-        const auto texts = textsOf(scene);
-        QVERIFY2(std::find(texts.begin(), texts.end(), words) != texts.end(), words.c_str());
+        QVERIFY2(std::ranges::count(textsOf(scene), words) == 1, words.c_str());
         const ViewInput wholePrompt = inputFor(view, {"keydiff@0.2"}, options);
         const auto whole = textsOf(view.buildScene(wholePrompt, options, viewport(900, 420, *m_text)));
         QVERIFY(std::find(whole.begin(), whole.end(), "evicted 796") != whole.end());
