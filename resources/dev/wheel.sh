@@ -66,7 +66,7 @@ for python in "${pythons[@]}"; do
     rm -rf "$work/raw"
     "$builder/bin/pip" wheel -q --no-deps --no-build-isolation -w "$work/raw" \
         -C "cmake.define.KVSCOPE_CORE_BUILD=$KVSCOPE_CORE_BUILD" "$root/app/python"
-    PATH=$work/tools/bin:$PATH "$work/tools/bin/auditwheel" -q repair -w "$work/dist" "$work"/raw/kvscope-*.whl
+    PATH=$work/tools/bin:$PATH "$work/tools/bin/auditwheel" repair -w "$work/dist" "$work"/raw/kvscope-*.whl
 done
 rm -rf "$work/raw"
 ls -l "$work/dist"
