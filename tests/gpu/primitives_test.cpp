@@ -1,5 +1,6 @@
-// The engines' cases, with their oracles, on the kernels: what a policy asks for goes through lists, slices and kernels
-// on the emulated device and comes back right. Also stops, refusals and continued runs.
+// The engines' cases, with their oracles, on the kernels: what a policy asks for goes through lists and kernels
+// on the emulated device and comes back right. Also refusals and continued runs;
+// launch_counts_test has the stops.
 #include "core/base/error.h"
 #include "tests/bench/gpu_check/kernel_cases.h"
 #include "tests/gpu/kernel_data.h"
@@ -57,37 +58,6 @@ private slots:
         request.count = 2;
         request.first = {0};
         QVERIFY_THROWS_EXCEPTION(Error, m_engine->greedyCenters(m_engine->upload({{1, 10, 2}, keys}), request, {}));
-    }
-
-    void aStopIsSeenBetweenSlices() {
-        std::stop_source stop;
-        int reports = 0;
-        const Checkpoint checkpoint(stop.get_token(), [&](double, double) {
-            if (++reports == 2) stop.request_stop();
-        });
-        CentersRequest request;
-        request.count = 200;
-        request.first = {0};
-        const naive::Block keys = randomBlock(3, 1, 300, 4);
-        QVERIFY_THROWS_EXCEPTION(Cancelled, m_engine->greedyCenters(uploadRows(*m_engine, keys), request, checkpoint));
-    }
-
-    /// One walk that takes long goes through several launches: the stop acts behind the first of them.
-    void aStopIsSeenInsideALongWalk() {
-        std::stop_source stop;
-        int reports = 0;
-        const Checkpoint checkpoint(stop.get_token(), [&](double, double) {
-            if (++reports == 2) stop.request_stop();
-        });
-        constexpr std::int64_t n = 20000, d = 600;
-        BalancingWalks input{
-            m_engine->upload({{1, n, d}, std::vector<float>(n * d, 0.01F)}), {}, {}, {BalancingWalk()}};
-        input.walks[0].rows.resize(n);
-        std::iota(input.walks[0].rows.begin(), input.walks[0].rows.end(), 0);
-        input.walks[0].uniforms.assign(n, 0.5);
-        const std::int64_t before = gpu::emulation::launches();
-        QVERIFY_THROWS_EXCEPTION(Cancelled, m_engine->balancingWalks(input, checkpoint));
-        QVERIFY(gpu::emulation::launches() - before <= 2); // of hundreds
     }
 
     /// A longer run from a known one, also when a head has ended early.
