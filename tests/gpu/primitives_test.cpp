@@ -10,7 +10,6 @@
 
 #include <QtTest>
 
-#include <numeric>
 #include <set>
 
 using namespace kvscope;
