@@ -409,9 +409,8 @@ private slots:
             const View& view = viewById(id);
             const ParameterValues options = id == "curves" ? optionsOf(view, {{"seeds", "1"}}) : optionsOf(view);
             const ViewTable table = view.table(inputFor(view, {"keydiff,prompt_block=128@0.25"}, options), options);
-            const std::int64_t last = table.rowCount - 1;
             const int column = int(table.columns.size()) - (table.columns.back() == "notes" ? 2 : 1); // may be empty
-            QVERIFY2(last > 0 && !table.cell(0, 0).empty() && !table.cell(last, column).empty(), id.c_str());
+            QVERIFY2(table.rowCount > 1 && !table.cell(table.rowCount - 1, column).empty(), id.c_str());
         }
     }
 };
