@@ -65,7 +65,7 @@ for python in "${pythons[@]}"; do
     fi
     rm -rf "$work/raw"
     "$builder/bin/pip" wheel -q --no-deps --no-build-isolation -w "$work/raw" \
-        -C "cmake.define.KVSCOPE_CORE_BUILD=$KVSCOPE_CORE_BUILD" "$root/app/python"
+        --config-settings "cmake.define.KVSCOPE_CORE_BUILD=$KVSCOPE_CORE_BUILD" "$root/app/python"
     PATH=$work/tools/bin:$PATH "$work/tools/bin/auditwheel" repair -w "$work/dist" "$work"/raw/kvscope-*.whl
 done
 rm -rf "$work/raw"
