@@ -76,6 +76,7 @@ ls -l "$work/dist"
 export KVSCOPE_PROGRAM=${KVSCOPE_PROGRAM:-$root/build/release/bin/kvscope}
 for python in "${pythons[@]}"; do
     echo "Testing in $("$python" --version)"
+    cd "$work" # the folder before is removed
     rm -rf "$work/fresh"
     "$python" -m venv "$work/fresh"
     "$work/fresh/bin/pip" install -q --no-index --no-deps --find-links "$work/dist" kvscope
