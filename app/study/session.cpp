@@ -201,8 +201,8 @@ CarriedSession carriedTo(const CaptureReader& capture, const Session& before) {
     const auto lists = std::erase_if(panes, [](const SessionPane& pane) { return !pane.recordedPath.empty(); });
     if (lists > 0)
         carried.adapted.push_back(std::to_string(lists) +
-                                  (lists == 1 ? " recorded list stays" : " recorded lists stay") +
-                                  " with the capture before.");
+                                  (lists == 1 ? " recorded list belongs" : " recorded lists belong") +
+                                  " to the previous capture and " + (lists == 1 ? "is" : "are") + " not shown.");
     if (!panes.empty()) session.panes = std::move(panes);
     session.activePane = before.activePane;
     session.budget = before.budget;

@@ -80,10 +80,11 @@ private slots:
         for (const WindowLayout from : layouts)
             for (const WindowLayout to : layouts) {
                 open.bench.change([&](Session& s) { s.layout = from; }, "Layout");
-                open.window.resize(std::array{1280, 1440, 1920}[width++ % 3], 900); // before the first one is arranged
+                const QSize wanted(std::array{1280, 1440, 1920}[width++ % 3], 900);
+                open.window.resize(wanted); // before the first one is arranged
                 open.bench.change([&](Session& s) { s.layout = to; }, "Layout");
                 open.arrange();
-                QVERIFY(drawnCanvases(open) >= 1);
+                QVERIFY(drawnCanvases(open) >= 1 && open.window.size() == wanted);
             }
         look(open, ThemeChoice::Dark);
         QVERIFY(drawnCanvases(open) >= 1);
@@ -349,7 +350,7 @@ private slots:
                 leastWindow(shown).height() <= open.window.height());
         open.bench.change([](Session& s) { s.look.scale = 1; }, "Scale");
         QTRY_COMPARE(appearance().scale, 1.0);
-        QVERIFY(open.window.notices().messages().isEmpty());
+        QTRY_VERIFY(open.window.notices().messages().isEmpty() && open.window.size() == QSize(1100, 700));
     }
 
     void aNarrowWindowFoldsTheLeftAndTabsTheRow() {

@@ -171,6 +171,24 @@ private slots:
         QTRY_COMPARE(number(), 4);
     }
 
+    void theNextWindowLooksLikeTheLast() {
+        {
+            OpenWindow open;
+            open.bench.change(
+                [](Session& s) {
+                    s.look.theme = ThemeChoice::Dark;
+                    s.look.compact = true;
+                    s.layout = WindowLayout::ExploreHead;
+                },
+                "Interface");
+            QVERIFY(open.window.close());
+        }
+        const OpenWindow next;
+        const Session& session = next.bench.session();
+        QVERIFY(session.look.theme == ThemeChoice::Dark && session.look.compact);
+        QCOMPARE(session.layout, WindowLayout::ExploreHead);
+    }
+
     void closingTheWindowAsksForUnsavedFiles() {
         ChangedSession open;
         answer(QMessageBox::Cancel);

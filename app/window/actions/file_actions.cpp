@@ -125,7 +125,7 @@ void FileActions::startAfresh() {
 
 void FileActions::sayCarried(const std::vector<std::string>& adapted) {
     if (adapted.empty()) return;
-    QString text = tr("%1 is shown with the policies and settings of before.")
+    QString text = tr("%1 is shown with the previous policies and settings.")
                        .arg(QFileInfo(fromUtf8(m_workbench.session().capturePath)).fileName());
     for (const std::string& sentence : adapted) text += " " + fromUtf8(sentence);
     m_notices.show("carried", NoticeStrip::Tone::Notice, text, tr("Start afresh"), [this] { startAfresh(); });

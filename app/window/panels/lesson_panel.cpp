@@ -117,7 +117,7 @@ void LessonPanel::build() {
         auto* leave = new QPushButton(tr("Leave the lesson"), m_body);
         leave->setObjectName("leaveLesson");
         leave->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
-        leave->setToolTip(tr("Back to the policies and settings of before. Undo leads back, too."));
+        leave->setToolTip(tr("Back to the previous policies and settings. Undo leads back, too."));
         connect(leave, &QPushButton::clicked, this, [this] { m_workbench.leaveLesson(); });
         column->addSpacing(px(12));
         column->addWidget(leave);
@@ -232,9 +232,7 @@ void LessonPanel::show(const LessonAnswer& answer) {
                            ? tr("As you predicted: %1 (computed: %2)").arg(right, fromUtf8(answer.valueText))
                            : tr("Computed: %1. That is: %2. You predicted: %3")
                                  .arg(fromUtf8(answer.valueText), right,
-                                      predicted < 0
-                                          ? tr("nothing")
-                                          : fromUtf8(m_lesson->choices[static_cast<std::size_t>(predicted)].text)));
+                                      fromUtf8(m_lesson->choices.at(static_cast<std::size_t>(predicted)).text)));
     // The lesson's text explains the intended case; other settings show only the number.
     m_answer->setText(answer.choice == m_lesson->claim ? fromUtf8(answer.text)
                                                        : tr("You have changed what the lesson shows, and with it the "
