@@ -35,10 +35,16 @@ enum class ViewPlace {
 /// What a view does in the layout for teaching. Of each of the two the one named First is in front at first.
 enum class TeachingRole { None, Steps, StepsFirst, Detail, DetailFirst };
 
+/// The question that a view answers, under which it is offered.
+enum class ViewGroup { Kept, Why, Cost, Algorithm, Model };
+inline constexpr const char* kViewGroups[] = {"What is kept", "Why", "What does it cost", "How does the algorithm work",
+                                              "Whole model"}; ///< in the order of ViewGroup
+
 /// What a view says about itself. The program offers, draws and explains a view by its card alone.
 struct ViewCard {
     std::string id, name, summary;
-    std::string paper;     ///< which figures it reproduces
+    std::string paper; ///< which figures it reproduces
+    ViewGroup group;
     std::string help = {}; ///< Markdown, set from the view's .md
     /// Set by the view. Rows of stage Features make other data, rows of stage Combine look at the same data elsewhere
     /// (the old data stay until the new ones are there); all others change only the drawing, unless the maker of the

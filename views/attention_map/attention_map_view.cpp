@@ -166,6 +166,7 @@ public:
                 .name = "Attention map",
                 .summary = "Which query gives which key how much weight, and which of the keys are kept",
                 .paper = "Compactor Figs. 2 and 8, KeyDiff Fig. 2",
+                .group = ViewGroup::Why,
                 .needs = optionNeeds(),
                 .data = "attention_map",
                 .waiting = "Computing the attention map…",

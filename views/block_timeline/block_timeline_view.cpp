@@ -223,6 +223,7 @@ public:
                 .name = "Block timeline",
                 .summary = "When each token leaves the cache while the prompt is processed in blocks",
                 .paper = "KeyDiff 2.4 and Fig. 1",
+                .group = ViewGroup::Algorithm,
                 .data = "block_timeline",
                 .teaching = TeachingRole::Steps},
                makeOptions()) {}

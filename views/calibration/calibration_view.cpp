@@ -136,6 +136,7 @@ public:
                 .name = "Calibration",
                 .summary = "Quality against retention, and the retention that each policy needs",
                 .paper = "Compactor Figs. 6, 7",
+                .group = ViewGroup::Cost,
                 .needs = {{"weight", {{"source", choicesBut(makeOptions(), "source", {"given"})}}},
                           {"k", {{"source", {"given"}}}},
                           {"table", {{"source", {"table"}}}}},

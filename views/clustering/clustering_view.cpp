@@ -204,6 +204,7 @@ public:
                 .name = "Clustering",
                 .summary = "SubGen's clusters, reservoirs and greedy centres, and how their number grows",
                 .paper = "SubGen Algorithm 1, Definition 1, Corollary 1, Fig. 1",
+                .group = ViewGroup::Algorithm,
                 .needs = {{"balls", {{"picture", {"overview"}}}},
                           {"tint", {{"picture", {"overview"}}}},
                           {"delta_scale", {{"picture", {"delta"}}}}},

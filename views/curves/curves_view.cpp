@@ -154,6 +154,7 @@ public:
                 .name = "Budget curves",
                 .summary = "A measure against the budget or against a parameter, for all panes",
                 .paper = "BalanceKV Fig. 1; KeyDiff Tables 9, 10, 12",
+                .group = ViewGroup::Cost,
                 .needs = {{"against", {{"vary", {"", "budget"}}}}},
                 .data = "curves",
                 .place = ViewPlace::ModelSide,

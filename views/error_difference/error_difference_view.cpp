@@ -200,6 +200,7 @@ public:
                 .name = "Error per query",
                 .summary = "Which of two panes serves each evaluation query better",
                 .paper = "BalanceKV B.1, before the mean is taken",
+                .group = ViewGroup::Cost,
                 .place = ViewPlace::BesideRow},
                makeOptions()) {}
 

@@ -90,6 +90,7 @@ public:
                 .name = "Geometry statistics",
                 .summary = "Where keys and queries point and how long they are, and two bounds held against them",
                 .paper = "KeyDiff Figs. 12 to 16, Theorems 3.2 and C.1; BalanceKV Table 3",
+                .group = ViewGroup::Why,
                 .needs = {{"scope", {{"figure", choicesBut(makeOptions(), "figure", {"lemma", "theorem"})}}}},
                 .data = "geometry"},
                makeOptions()) {}

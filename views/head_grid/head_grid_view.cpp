@@ -191,6 +191,7 @@ public:
                 .name = "Layer × head grid",
                 .summary = "One number for every head of the model",
                 .paper = "KeyDiff Fig. 14; the span tracker follows BalanceKV's needle task",
+                .group = ViewGroup::Model,
                 .needs = optionNeeds(),
                 .data = "head_grid",
                 .waiting = "Computing the first layer…",

@@ -156,6 +156,7 @@ public:
                 .name = "Keep probability",
                 .summary = "How often the active pane's policy keeps each token over seeds",
                 .paper = "BalanceKV B.1 and its uniform baseline; Compactor's drawings of the sketch",
+                .group = ViewGroup::Kept,
                 .data = "keep_probability"},
                makeOptions()) {}
 

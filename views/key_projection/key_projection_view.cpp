@@ -120,6 +120,7 @@ public:
                 .name = "Key projection",
                 .summary = "Keys of one head on two principal axes or by t-SNE, kept against evicted",
                 .paper = "KeyDiff Figs. 4, 5, 8-11; SubGen Fig. 1",
+                .group = ViewGroup::Kept,
                 .needs = optionNeeds(),
                 .perPane = true,
                 .data = "projection"},

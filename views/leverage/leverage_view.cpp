@@ -94,6 +94,7 @@ public:
                 .name = "Leverage",
                 .summary = "How concentrated the leverage of the keys is, and what a sketch changes",
                 .paper = "Compactor 3.1 and 3.2, Table 4, Theorem 2",
+                .group = ViewGroup::Why,
                 .needs = {{"epsilon", {{"picture", {"overview", "scatter"}}}}},
                 .data = "leverage",
                 .waiting = "Computing leverage…",

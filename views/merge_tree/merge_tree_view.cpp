@@ -151,6 +151,7 @@ public:
                 .name = "Merge-and-reduce tree",
                 .summary = "The sets that streaming BalanceKV keeps in memory, as the stream goes by",
                 .paper = "BalanceKV Fig. 2, Algorithms 1 and 4",
+                .group = ViewGroup::Algorithm,
                 .needs = {{"octave", {{"tree", {"octave"}}}}},
                 .data = "merge_tree",
                 .teaching = TeachingRole::StepsFirst,

@@ -185,6 +185,7 @@ public:
                 .name = "Overlap",
                 .summary = "What the kept lists of the panes have in common",
                 .paper = "Jaccard overlap; KeyDiff Table 14 compares variants by outcome, this by list",
+                .group = ViewGroup::Kept,
                 .place = ViewPlace::BelowPanes,
                 .teaching = TeachingRole::Detail}) {}
 

@@ -132,6 +132,7 @@ public:
                 .name = "Phase map",
                 .summary = "Two parameters against each other, coloured by a measure or by the winning pane",
                 .paper = "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.4",
+                .group = ViewGroup::Cost,
                 .needs = optionNeeds(),
                 .data = "phase_map"},
                makeOptions()) {}

@@ -136,6 +136,7 @@ public:
                 .name = "Score plane",
                 .summary = "Compactor's two scores against each other, with the line of its choice",
                 .paper = "Compactor 3.4",
+                .group = ViewGroup::Why,
                 .teaching = TeachingRole::Steps},
                makeOptions()) {}
 

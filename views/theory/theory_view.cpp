@@ -251,6 +251,7 @@ public:
                 .name = "Theory",
                 .summary = "What the theorems demand at this head's norms, and measured errors over their bounds",
                 .paper = "BalanceKV Thms 3.1-3.4; SubGen Thm 1; Compactor Thms 1, 2; KeyDiff Thms 3.2, C.1",
+                .group = ViewGroup::Cost,
                 .data = "theory",
                 .waiting = "Computing what the theorems demand…"},
                makeOptions()) {}

@@ -232,6 +232,7 @@ public:
                 .name = "Token classes",
                 .summary = "What each pane keeps of words, digits, punctuation, segments, repeats and positions",
                 .paper = "Compactor App. B (separators), KeyDiff Fig. 3 (what stands apart)",
+                .group = ViewGroup::Kept,
                 .data = "token_classes"},
                makeOptions()) {}
 

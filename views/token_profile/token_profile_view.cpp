@@ -97,6 +97,7 @@ public:
                 .name = "Token profile",
                 .summary = "The active pane's score along the prompt, kept above the line and evicted below it",
                 .paper = "KeyDiff Fig. 3, Compactor Fig. 8",
+                .group = ViewGroup::Kept,
                 .teaching = TeachingRole::Detail}) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {

@@ -153,6 +153,7 @@ public:
                 .name = "Token strip",
                 .summary = "The text, coloured by what policies keep",
                 .paper = "KeyDiff Fig. 3, Compactor Fig. 8",
+                .group = ViewGroup::Kept,
                 .needs = {{"colour_map", {{"colour", {"score"}}}}},
                 .place = ViewPlace::Text,
                 .teaching = TeachingRole::Detail,

@@ -65,6 +65,7 @@ public:
                 .name = "Variant diff",
                 .summary = "Paper against authors' code against libraries: which tokens change, and why",
                 .paper = "KeyDiff Tables 14 and 15, Compactor Tables 2 to 4: the same choices by their lists",
+                .group = ViewGroup::Why,
                 .data = "variant_diff"},
                makeOptions()) {}
 

@@ -88,6 +88,7 @@ public:
                 .name = "Self-balancing walk",
                 .summary = "How BalanceKV signs one block, against fair coins",
                 .paper = "BalanceKV Algorithm 2, Theorem 3.3",
+                .group = ViewGroup::Algorithm,
                 .needs = {{"octave", {{"tree", {"octave"}}}},
                           {"coins", {{"show", {"walk"}}}},
                           {"scale", {{"show", {"kernel"}}}},
