@@ -59,9 +59,7 @@ struct Viewport {
     ThemeId theme = ThemeId::Light;
     const TextService* text = nullptr;
     bool forExport = false; ///< without chips and hints
-    struct Range {
-        double xMin, xMax, yMin, yMax;
-    };
+    using Range = ShownRange;
     std::optional<Range> range;
     double scroll = 0;         ///< logical pixels from the top of scrollable content
     bool besideOthers = false; ///< in the window's row of panes, where what all panes have in common is said once
@@ -111,6 +109,8 @@ public:
                                                    int /*down*/) const {
         return {};
     }
+    /// The key of the locked cell, which the text shows; nothing where none is locked or its place is not known yet.
+    virtual std::optional<TokenIndex> lockedToken(const ViewInput&, const ParameterValues&) const { return {}; }
     /// What releases the cell that the options lock; nothing: none is locked.
     virtual std::optional<SettingChange> lockReleased(const ParameterValues&) const { return {}; }
 

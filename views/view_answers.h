@@ -21,6 +21,11 @@ struct ViewTable {
     std::function<std::string(std::int64_t row, int column)> cell;
 };
 
+/// The part of the data that a plot shows.
+struct ShownRange {
+    double xMin, xMax, yMin, yMax;
+};
+
 /// A setting that a mark of a picture stands for, and that a click on it or dragging it gives to a pane or to the view.
 struct SettingChange {
     int pane = -1; ///< index, which becomes the active pane; -1: the active one
@@ -29,6 +34,8 @@ struct SettingChange {
     std::vector<std::pair<std::string, std::string>> options = {}; ///< of the view: option id, text
     std::string cut = {};                                          ///< as it is typed; empty: stays
     std::string step = "Set value";                                ///< what undo calls it
+    std::optional<ShownRange> range = {};                          ///< of the view; like `scroll` no step of undo
+    std::optional<double> scroll = {};                             ///< of the text, logical pixels from its top
 };
 
 /// What would give an empty view its picture: a policy in a further pane, or a setting of a pane that is there.

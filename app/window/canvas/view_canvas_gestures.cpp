@@ -159,8 +159,10 @@ bool ViewCanvas::follow(const PointFacts& facts) {
 }
 
 void ViewCanvas::applyChange(const SettingChange& settingChange, const QString& mergeKey) {
+    if (settingChange.range) m_workbench.setRange(m_view, settingChange.range);
     m_workbench.change(
         [&](Session& s) {
+            if (settingChange.scroll) s.look.stripScroll = *settingChange.scroll;
             for (const auto& [id, text] : settingChange.options) setViewOption(s, m_view.card().id, id, text);
             if (settingChange.pane >= 0) s.activePane = settingChange.pane;
             if (settingChange.budget) setBudget(s, *settingChange.budget);
