@@ -220,59 +220,62 @@ MeasureValues layerError(MeasureWork& work) {
 } // namespace
 
 std::vector<MeasureEntry> attentionMeasures() {
+    using enum MeasureGroup;
     using enum MeasureShape;
     using enum MeasureDirection;
     using enum MeasureNeed;
     using enum MeasureSubject;
     return {
-        {{"output_error", "Relative output error", "", "‖z_j − a_j‖ / ‖a_j‖, before W_o (BalanceKV B.1).", PerQuery},
+        {{"output_error", "Relative output error", OutputError, "", "‖z_j − a_j‖ / ‖a_j‖, before W_o (BalanceKV B.1).",
+          PerQuery},
          outputError},
-        {{"output_error_frobenius", "Output error, aggregate", "",
+        {{"output_error_frobenius", "Output error, Frobenius norm", OutputError, "",
           "‖Z − A‖_F / ‖A‖_F over all evaluation queries of a head, before W_o: another number than the mean of the "
           "ratios.",
           PerQueryHead},
          outputErrorFrobenius},
-        {{"output_error_wo", "Output error after W_o", "",
+        {{"output_error_wo", "Output error after W_o", OutputError, "",
           "‖W_o^h (z_j − a_j)‖ / ‖W_o^h a_j‖ with the head's columns of W_o.", PerQuery, SmallerIsBetter,
           OutputProjection},
          projectedError},
-        {{"layer_error_wo", "Layer output error after W_o", "",
+        {{"layer_error_wo", "Layer output error after W_o", OutputError, "",
           "‖Σ_h W_o^h (z_j − a_j)‖ / ‖Σ_h W_o^h a_j‖: what the residual stream sees.", PerLayerQuery, SmallerIsBetter,
           OutputProjection},
          layerError},
-        {{"eps_f", "ε, Frobenius", "", "‖z_j − a_j‖ / (‖p_j‖₂ ‖V_j‖_F) with the first j values (BalanceKV (2)).",
-          PerQuery},
+        {{"eps_f", "ε of BalanceKV (Frobenius norm)", OutputError, "",
+          "‖z_j − a_j‖ / (‖p_j‖₂ ‖V_j‖_F) with the first j values (BalanceKV (2)).", PerQuery},
          epsilonFrobenius},
-        {{"eps_op", "ε, operator norm", "",
+        {{"eps_op", "ε of SubGen (operator norm)", OutputError, "",
           "‖z_j − a_j‖ / (‖p_j‖₂ ‖V_j‖_op) (SubGen (3)); eps_f ≤ eps_op ≤ √rank V · eps_f.", PerQuery},
          epsilonOperator},
-        {{"numerator_error", "Numerator error", "", "‖Σ̂ − Σ_i e_i v_i‖ / (‖e‖₂ ‖V_j‖_F), e_i = e^{logit}.", PerQuery},
+        {{"numerator_error", "Numerator error", OutputError, "", "‖Σ̂ − Σ_i e_i v_i‖ / (‖e‖₂ ‖V_j‖_F), e_i = e^{logit}.",
+          PerQuery},
          numeratorError},
-        {{"denominator_error", "Denominator error", "", "|τ̂ − τ| / τ with τ = Σ_i e^{logit}.", PerQuery},
+        {{"denominator_error", "Denominator error", OutputError, "", "|τ̂ − τ| / τ with τ = Σ_i e^{logit}.", PerQuery},
          denominatorError},
-        {{"retained_mass", "Retained attention mass", "",
+        {{"retained_mass", "Retained attention mass", Mass, "",
           "Σ of p_ji over what j still attends to: kept tokens, all from the cut to j, which nothing evicts, and an "
           "attention sink. Not 0 where nothing is kept. ‖z − a‖ = (1 − it) · ‖evicted tokens' output − z‖.",
           PerQuery, LargerIsBetter},
          retainedMass},
-        {{"largest_loss", "Largest lost token", "",
+        {{"largest_loss", "Largest evicted attention", Mass, "",
           "The largest mean attention of the evaluation queries on any evicted token.", PerQueryHead},
          largestLoss},
-        {{"attention_norm", "‖p_j‖₂", "", "Of the exact attention: 1/√j where it is uniform, 1 on one token.", PerQuery,
-          Neither, Nothing, Layer},
+        {{"attention_norm", "Norm of attention ‖p_j‖₂", ExactAttention, "",
+          "Of the exact attention: 1/√j where it is uniform, 1 on one token.", PerQuery, Neither, Nothing, Layer},
          attentionNorm},
-        {{"entropy", "Attention entropy", "nat",
+        {{"entropy", "Attention entropy", ExactAttention, "nat",
           "−Σ_i p_ji ln p_ji of the exact attention (Shannon), an attention sink counting as a token: 0 on one token, "
           "ln j "
           "where it is uniform.",
           PerQuery, Neither, Nothing, Layer},
          entropy},
-        {{"effective_tokens", "Tokens attended to, effective", "tokens",
+        {{"effective_tokens", "Effective tokens attended to", ExactAttention, "tokens",
           "e^entropy of the exact attention, its perplexity: so many tokens with equal shares have the same entropy.",
           PerQuery, Neither, Nothing, Layer},
          effectiveTokens},
-        {{"sink_mass", "Sink mass", "", "Exact attention on the first four tokens (StreamingLLM's sinks).", PerQuery,
-          Neither, Nothing, Layer},
+        {{"sink_mass", "Sink mass", ExactAttention, "",
+          "Exact attention on the first four tokens (StreamingLLM's sinks).", PerQuery, Neither, Nothing, Layer},
          sinkMass},
     };
 }

@@ -180,60 +180,65 @@ MeasureValues scoreCorrelation(MeasureWork& work) {
 } // namespace
 
 std::vector<MeasureEntry> keyMeasures() {
+    using enum MeasureGroup;
     using enum MeasureShape;
     using enum MeasureDirection;
     using enum MeasureNeed;
     using enum MeasureSubject;
     return {
-        {{"effective_budget", "Effective budget", "tokens",
+        {{"effective_budget", "Effective budget", KeptKeys, "tokens",
           "(Σ_i u_i)² / Σ_i u_i² over the weights u of the kept tokens in the denominator (Kish's effective sample "
           "size): as many tokens of equal weight. Without weights the tokens that the head really keeps, which differ "
           "where a policy shares a budget among heads or layers; mean over the group where query heads choose.",
           PerKvHead, Neither},
          effectiveBudget},
-        {{"log_det", "log det, pseudo", "nat",
+        {{"log_det", "log det of kept keys", KeptKeys, "nat",
           "Σ ln s_j² over singular values s_j of the kept keys above s_1 max(N, d) 2⁻²³ (KeyDiff Fig. 12).", PerKvHead,
           LargerIsBetter},
          logDeterminant},
-        {{"log_det_count", "Singular values in log det", "",
+        {{"log_det_count", "Numerical rank of kept keys", KeptKeys, "",
           "How many singular values the pseudo-determinant takes in.", PerKvHead, Neither},
          logDeterminantCount},
-        {{"log_det_ridge", "log det, ridge", "nat", "ln det(K_Sᵀ K_S + δ I) with δ = 1.", PerKvHead, LargerIsBetter},
+        {{"log_det_ridge", "log det of kept keys, ridge", KeptKeys, "nat", "ln det(K_Sᵀ K_S + δ I) with δ = 1.",
+          PerKvHead, LargerIsBetter},
          logDeterminantRidge},
-        {{"cosine_sum", "Sum of cosines", "", "Σ_{i,j ∈ S} cos(k_i, k_j) over the kept set (KeyDiff C.2).", PerKvHead},
+        {{"cosine_sum", "Sum of cosines of kept keys", KeptKeys, "",
+          "Σ_{i,j ∈ S} cos(k_i, k_j) over the kept set (KeyDiff C.2).", PerKvHead},
          cosineSum},
-        {{"cosine_sum_min", "Sum of cosines, exchanged", "",
+        {{"cosine_sum_min", "Sum of cosines after exchanges", KeptKeys, "",
           "The same after greedy exchanges: the kept key most along the sum for the evicted key most against the rest, "
           "until "
           "that lowers it no more. A set of the same size; another exchange may lower it further.",
           PerKvHead, Neither},
          cosineSumMinimum},
-        {{"key_norm", "‖k‖", "", "Mean over the tokens before the cut.", PerKvHead, Neither, Nothing, Layer}, keyNorm},
-        {{"shifted_key_norm", "‖k − k̄‖", "", "Mean distance of the keys to their mean (BalanceKV Table 3).", PerKvHead,
-          Neither, Nothing, Layer},
+        {{"key_norm", "Key norm ‖k‖", Geometry, "", "Mean over the tokens before the cut.", PerKvHead, Neither, Nothing,
+          Layer},
+         keyNorm},
+        {{"shifted_key_norm", "Distance to the mean key ‖k − k̄‖", Geometry, "",
+          "Mean distance of the keys to their mean (BalanceKV Table 3).", PerKvHead, Neither, Nothing, Layer},
          shiftedKeyNorm},
-        {{"value_norm", "‖v‖", "", "Mean over the tokens before the cut (BalanceKV Table 3).", PerKvHead, Neither,
-          Nothing, Layer},
+        {{"value_norm", "Value norm ‖v‖", Geometry, "", "Mean over the tokens before the cut (BalanceKV Table 3).",
+          PerKvHead, Neither, Nothing, Layer},
          valueNorm},
-        {{"query_norm", "‖q‖", "", "Mean over all captured queries (BalanceKV Table 3).", PerQueryHead, Neither,
-          Nothing, Layer},
+        {{"query_norm", "Query norm ‖q‖", Geometry, "", "Mean over all captured queries (BalanceKV Table 3).",
+          PerQueryHead, Neither, Nothing, Layer},
          queryNorm},
-        {{"cos_means", "cos(k̄, q̄)", "",
+        {{"cos_means", "cos(k̄, q̄)", Geometry, "",
           "Mean key before the cut against the mean of all captured queries (KeyDiff Fig. 14).", PerQueryHead, Neither,
           Nothing, Layer, true},
          cosineOfMeans},
-        {{"cos_distinct", "cos(k*, q̄)", "",
+        {{"cos_distinct", "cos(most distinct key, q̄)", Geometry, "",
           "k* = the key before the cut with the smallest cosine to the mean key; q̄ = the mean of all captured queries "
           "(KeyDiff Fig. 16).",
           PerQueryHead, Neither, Nothing, Layer, true},
          cosineOfDistinctKey},
-        {{"leverage_concentration", "Leverage concentration", "",
+        {{"leverage_concentration", "Leverage concentration", Geometry, "",
           "Share of the leverage of the keys before RoPE and before the cut (Compactor 3.1: kᵀ(KᵀK)⁺k, no sketch, not "
           "centred) that the tenth of the tokens with the highest leverage holds: 0.1 where it is even, 1 where they "
           "hold all.",
           PerKvHead, Neither, PreRopeKeys, Layer},
          leverageConcentration},
-        {{"score_correlation", "Rank correlation of score and attention", "",
+        {{"score_correlation", "Rank correlation of score and attention", Mass, "",
           "Spearman's ρ of the policy's score with the mean attention of the evaluation queries, ties averaged.",
           PerQueryHead, LargerIsBetter, Scores, KeptTokens, true},
          scoreCorrelation},

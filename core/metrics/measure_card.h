@@ -13,9 +13,13 @@ enum class MeasureNeed { Nothing, Scores, OutputProjection, PreRopeKeys };
 /// Whether a measure describes the kept tokens or the layer itself, independent of what is kept.
 enum class MeasureSubject { KeptTokens, Layer };
 
+/// Headings under which menus list the measures, in this order; TwoPanes has quantities of views alone.
+enum class MeasureGroup { OutputError, Mass, TwoPanes, KeptKeys, ExactAttention, Geometry };
+
 /// Description of a measure, from which tables, figures and the command line take their texts.
 struct MeasureCard {
     std::string id, label;
+    MeasureGroup group = MeasureGroup::OutputError;
     std::string unit; ///< "" for a plain number
     std::string help; ///< formula and source
     MeasureShape shape = MeasureShape::PerQuery;

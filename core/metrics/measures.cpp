@@ -61,6 +61,18 @@ HostTensor table(std::int64_t rows, std::int64_t columns) {
 
 } // namespace
 
+std::string headingOf(MeasureGroup group) {
+    switch (group) {
+    case MeasureGroup::OutputError: return "Attention output error";
+    case MeasureGroup::Mass: return "Attention mass and score";
+    case MeasureGroup::TwoPanes: return "Two panes";
+    case MeasureGroup::KeptKeys: return "Kept tokens";
+    case MeasureGroup::ExactAttention: return "Exact attention";
+    case MeasureGroup::Geometry: break;
+    }
+    return "Keys, values and queries";
+}
+
 const std::vector<MeasureCard>& allMeasures() {
     static const std::vector<MeasureCard> cards = [] {
         std::vector<MeasureCard> all;

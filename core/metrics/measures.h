@@ -17,6 +17,9 @@ const std::vector<MeasureCard>& allMeasures();
 /// Throws Error with the nearest name.
 const MeasureCard& measureById(std::string_view id);
 
+/// "Attention output error".
+std::string headingOf(MeasureGroup group);
+
 /// Measures by id, in that order. Throws Error for an unknown id or one whose need is not met.
 std::vector<MeasureValues> measureLayer(const MeasureInput& input, std::span<const std::string> ids,
                                         const Checkpoint& checkpoint);

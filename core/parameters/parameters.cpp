@@ -6,7 +6,9 @@
 #include "core/base/nearest_name.h"
 #include "core/base/number_text.h"
 
+#include <algorithm>
 #include <cassert>
+#include <cctype>
 #include <cmath>
 #include <optional>
 
@@ -77,6 +79,15 @@ const ParameterTable& emptyTable() {
 }
 
 } // namespace
+
+std::string labelAndSymbol(const ParameterSpec& spec) {
+    return spec.symbol.empty() || spec.symbol == spec.label ? spec.label : spec.label + " " + spec.symbol;
+}
+
+std::string unitBeside(const ParameterSpec& spec) {
+    const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
+    return std::ranges::search(spec.label, spec.unit, same).empty() ? spec.unit : std::string();
+}
 
 std::string quoted(std::string_view text) {
     if (text.find_first_of(",@\"\\ ") == std::string_view::npos) return std::string(text);

@@ -17,6 +17,7 @@ struct ParameterChoice {
     std::string id;    ///< as typed on the command line
     std::string label; ///< as shown
     std::string help;
+    std::string group = {}; ///< heading of a long menu under which it stands
 };
 
 /// One row of a parameter table. Sliders, command line, session files, documents and cache keys are read from it.
@@ -37,7 +38,13 @@ struct ParameterSpec {
     std::string defaultText = {};              ///< of a text, which has no range
     void (*check)(std::string_view) = nullptr; ///< of a text: throws Error where it cannot be one
     Stage stage = Stage::Features;
+    int place = 0; ///< among the few parameters shown first, from 1 on; 0: folded away by its stage
 };
+
+/// Label and symbol, "Rounds T"; once where both are one word.
+std::string labelAndSymbol(const ParameterSpec& spec);
+/// The unit behind a number; empty where the label already says it ("Levels").
+std::string unitBeside(const ParameterSpec& spec);
 
 using ParameterTable = std::vector<ParameterSpec>;
 

@@ -4,6 +4,7 @@
 #include "core/parameters/parameter_rows.h"
 
 #include <algorithm>
+#include <cassert>
 #include <iterator>
 
 namespace kvscope {
@@ -74,11 +75,17 @@ void append(ParameterTable& table, ParameterTable rows) {
 
 } // namespace
 
-std::shared_ptr<const ParameterTable> withCommonParameters(ParameterTable own, CommonParameters groups) {
+std::shared_ptr<const ParameterTable> withCommonParameters(ParameterTable own, CommonParameters groups,
+                                                           std::initializer_list<std::string_view> first) {
     if (includes(groups, CommonParameters::Protection)) append(own, protectionRows());
     if (includes(groups, CommonParameters::Rounding)) append(own, {roundingRow()});
     append(own, {wholeLayersRow()});
     if (includes(groups, CommonParameters::BlockProcessing)) append(own, blockRows());
+    for (int place = 0; const std::string_view id : first) {
+        const auto row = std::ranges::find(own, id, &ParameterSpec::id);
+        assert(row != own.end());
+        row->place = ++place;
+    }
     return std::make_shared<const ParameterTable>(std::move(own));
 }
 

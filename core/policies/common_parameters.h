@@ -4,7 +4,9 @@
 #include "core/policies/policy_card.h"
 #include "core/policies/selection.h"
 
+#include <initializer_list>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -24,8 +26,9 @@ constexpr CommonParameters operator|(CommonParameters a, CommonParameters b) {
 }
 
 /// `own` followed by the rows of the named groups (a sum of CommonParameters) and by whole_layers, which every policy
-/// with parameters has.
-std::shared_ptr<const ParameterTable> withCommonParameters(ParameterTable own, CommonParameters groups);
+/// with parameters has. `first`: ids of the few that the paper is about, in the order in which they are shown.
+std::shared_ptr<const ParameterTable> withCommonParameters(ParameterTable own, CommonParameters groups,
+                                                           std::initializer_list<std::string_view> first);
 
 /// Whether the id is one of the parameters of block processing.
 bool isBlockParameter(std::string_view id);

@@ -26,7 +26,8 @@ std::string xTitleOf(const Reproduction& reproduction) {
     case ReproductionAxis::Tokens: return "Tokens";
     case ReproductionAxis::Parameter: {
         const ParameterSpec& spec = *variedSpec(reproduction);
-        return spec.label + (spec.unit.empty() ? "" : ", " + spec.unit);
+        const std::string unit = unitBeside(spec);
+        return spec.label + (unit.empty() ? "" : ", " + unit);
     }
     case ReproductionAxis::Memory: return "Memory: tokens of an exact KV head";
     case ReproductionAxis::Retention: break;

@@ -69,7 +69,7 @@ private slots:
                                "cos_means", "log_det", "leverage_concentration", "sink_mass"})
             QCOMPARE(optionsOf(viewById("head_grid"), {{"quantity", id}}).choice("quantity"), std::string(id));
         QCOMPARE(measureWords(measureById("retained_mass")), std::string("retained attention mass"));
-        QCOMPARE(measureWords(measureById("eps_f")), std::string("ε, Frobenius"));
+        QCOMPARE(measureWords(measureById("eps_f")), std::string("ε of BalanceKV (Frobenius norm)"));
         QCOMPARE(measureWords(measureById("cos_means")), std::string("cos(k̄, q̄)"));
     }
 
@@ -133,11 +133,11 @@ private slots:
                                int(data->curves[0].points[1].mean > level); // larger wins
             const std::string finding = viewById("curves").finding(input, options);
             const std::string wanted = (snapkv >= 1 ? "SnapKV" : "KeyDiff") +
-                                       std::string(" has the largest log det, pseudo at ") +
+                                       std::string(" has the largest log det of kept keys at ") +
                                        std::to_string(snapkv >= 1 ? snapkv : 2) + " of 2";
             QVERIFY2(finding.starts_with(wanted), finding.c_str());
             const auto texts = textsOf(viewById("curves").buildScene(input, options, viewport(700, 500, *m_text)));
-            QCOMPARE(std::count(texts.begin(), texts.end(), std::string("log det, pseudo, nat")), 1);
+            QCOMPARE(std::count(texts.begin(), texts.end(), std::string("log det of kept keys, nat")), 1);
         }
     }
 
@@ -216,7 +216,7 @@ private slots:
                 .starts_with("The effective budget of SnapKV is smallest at budget 0.1, observation window W 8, where "
                              "it is 100 tokens; largest at budget 0.4, observation window W 8, where it is 398 tokens"),
             findingOf("effective_budget").c_str());
-        QVERIFY2(findingOf("log_det").starts_with("The log det, pseudo of SnapKV is best at "),
+        QVERIFY2(findingOf("log_det").starts_with("The log det of kept keys of SnapKV is best at "),
                  findingOf("log_det").c_str());
         QVERIFY2(findingOf("entropy").ends_with(" nat at every setting"), findingOf("entropy").c_str());
     }

@@ -2,25 +2,28 @@
 #include "views/common/measure_options.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
+#include <iterator>
 
 namespace kvscope {
 
 namespace {
 
-constexpr std::array<std::string_view, 2> kFirst = {"output_error", "retained_mass"};
-
-ParameterChoice choiceOf(const MeasureCard& card) { return {card.id, measureTitle(card), card.help}; }
+ParameterChoice choiceOf(const MeasureCard& card) {
+    return {card.id, measureTitle(card), card.help, headingOf(card.group)};
+}
 
 } // namespace
 
 std::vector<ParameterChoice> measureChoicesWith(const std::vector<ParameterChoice>& own) {
+    using enum MeasureGroup;
     std::vector<ParameterChoice> choices;
-    for (const std::string_view id : kFirst) choices.push_back(choiceOf(measureById(id)));
-    choices.insert(choices.end(), own.begin(), own.end());
-    for (const MeasureCard& card : allMeasures())
-        if (card.isPerHead() && std::ranges::find(kFirst, card.id) == kFirst.end()) choices.push_back(choiceOf(card));
+    for (const MeasureGroup group : {OutputError, Mass, TwoPanes, KeptKeys, ExactAttention, Geometry}) {
+        for (const MeasureCard& card : allMeasures())
+            if (card.isPerHead() && card.group == group) choices.push_back(choiceOf(card));
+        std::ranges::copy_if(own, std::back_inserter(choices),
+                             [&](const ParameterChoice& choice) { return choice.group == headingOf(group); });
+    }
     return choices;
 }
 

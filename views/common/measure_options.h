@@ -9,12 +9,12 @@
 
 namespace kvscope {
 
-/// The choices of a view's option: every measure of the registry that has a number per head, in its order, the output
+/// The choices of a view's option: every measure of the registry that has a number per head, by groups, the output
 /// error first.
 std::vector<ParameterChoice> measureChoices();
 /// Whether it is the id of one of these.
 bool isHeadMeasure(std::string_view id);
-/// The same with the view's `own` quantities after the output error and the retained mass.
+/// The same with the view's `own` quantities, which name their group.
 std::vector<ParameterChoice> measureChoicesWith(const std::vector<ParameterChoice>& own);
 /// Ids of the signed measures (0 in the middle), which have diverging colours.
 std::vector<std::string> signedMeasures();
@@ -23,7 +23,7 @@ std::vector<std::string_view> idsOf(const std::vector<ParameterChoice>& choices)
 
 /// Words as they stand within a sentence; a capital that is followed by no small letter stays: "KL".
 std::string uncapitalised(std::string words);
-/// Within a sentence: "retained attention mass", "ε, Frobenius", "‖k‖".
+/// Within a sentence: "retained attention mass", "ε of BalanceKV (Frobenius norm)", "‖k‖".
 inline std::string measureWords(const MeasureCard& card) { return uncapitalised(card.label); }
 /// As an axis title: "Attention entropy, nat".
 std::string measureTitle(const MeasureCard& card);

@@ -18,13 +18,15 @@ namespace {
 
 /// Those of the grid itself beside the measures.
 const std::vector<ParameterChoice>& quantities() {
+    static const std::string panes = headingOf(MeasureGroup::TwoPanes), tokens = headingOf(MeasureGroup::KeptKeys),
+                             geometry = headingOf(MeasureGroup::Geometry);
     static const std::vector<ParameterChoice> all = measureChoicesWith(
-        {{"error_difference", "Error of A less B", "blue: A is better"},
-         {"overlap", "Overlap of A and B", "Jaccard"},
-         {"kept_tokens", "Kept tokens", "what a head attends to before the cut, whatever its weight"},
-         {"selection_kept", "Selection kept", "share of the selected tokens"},
-         {"survival_budget", "Survival budget", "smallest retention at which the whole selection is kept"},
-         {"mean_cosine", "cos(mean key, mean query)", "of the queries before the cut (KeyDiff Fig. 14)"}});
+        {{"error_difference", "Error of A less B", "blue: A is better", panes},
+         {"overlap", "Overlap of A and B", "Jaccard", panes},
+         {"kept_tokens", "Kept tokens", "what a head attends to before the cut, whatever its weight", tokens},
+         {"selection_kept", "Selection kept", "share of the selected tokens", tokens},
+         {"survival_budget", "Survival budget", "smallest retention at which the whole selection is kept", tokens},
+         {"mean_cosine", "cos(mean key, mean query)", "of the queries before the cut (KeyDiff Fig. 14)", geometry}});
     return all;
 }
 

@@ -72,7 +72,8 @@ PhaseAxis budgetAxis(const std::vector<std::string>& typed, std::size_t points) 
 }
 
 std::string titleOf(const ParameterSpec& spec) {
-    return spec.label + (spec.symbol.empty() ? "" : " " + spec.symbol) + (spec.unit.empty() ? "" : ", " + spec.unit);
+    const std::string unit = unitBeside(spec);
+    return labelAndSymbol(spec) + (unit.empty() ? "" : ", " + unit);
 }
 
 PhaseAxis parameterAxis(const ParameterSpec& spec, const std::vector<std::string>& typed, ParameterValues values,

@@ -141,8 +141,8 @@ ParameterTable balanceStreamParameters() {
                   "How strongly the walk leans against what it has summed. At real norms the theory's walk tosses "
                   "coins (B1).",
                   "BalanceKV Algorithm 2"),
-        realRow("c", "c", "c", {0.5, 500, 4}, Stage::Select, "p = 1/2 − y/(2c), y in units of R² = e^(r²/√d) r_val².",
-                "BalanceKV Algorithm 2"),
+        realRow("c", "Step constant", "c", {0.5, 500, 4}, Stage::Select,
+                "p = 1/2 − y/(2c), y in units of R² = e^(r²/√d) r_val².", "BalanceKV Algorithm 2"),
         gammaParameter(),
         realRow("delta", "Failure probability", "δ", {0, 0.1, 0}, Stage::Select, "Of a walk; 0 stands for 1/n².",
                 "BalanceKV Theorem 3.4: 1/poly(n)"),
@@ -156,7 +156,7 @@ ParameterTable balanceStreamParameters() {
                   Stage::Select,
                   "A bucket of values is dropped when 2^i is at most this (B6). Zero values have no bucket.",
                   "BalanceKV Algorithm 1; proof of Theorem 3.1"),
-        realRow("epsilon", "ε", "ε", {0.01, 1, 0.1}, Stage::Select,
+        realRow("epsilon", "Accuracy", "ε", {0.01, 1, 0.1}, Stage::Select,
                 "Accuracy aimed at; here it only moves the erase line.", "BalanceKV Theorem 3.1")};
     rows[3].logarithmic = true;
     return rows;

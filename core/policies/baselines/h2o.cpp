@@ -54,7 +54,7 @@ PolicyCard makeCard() {
                       "KVCache-Factory",
                       "earlier queries unmasked, the last 8 tokens recent",
                       {{"recent_share", "0"}, {"mask", "last_window"}, {"protect_last", "8"}}}},
-        .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+        .parameters = withCommonParameters(ownParameters(), CommonParameters::All, {"recent_share", "accumulate"}),
         .carriesState = true,
         .scoreLabel = "score: accumulated attention"};
 }

@@ -24,7 +24,7 @@ PolicyCard makeCard() {
             .paper = "Baseline of your own: scores computed outside, kept by stable top-k",
             .needs = {Need::Keys, Need::ImportedScores},
             .variants = {{"paper", "As stored", "larger is kept", {}}},
-            .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+            .parameters = withCommonParameters(ownParameters(), CommonParameters::All, {"file"}),
             .scoreLabel = "score of the file"};
 }
 

@@ -30,7 +30,7 @@ PolicyCard makeCard() {
                  kvpressVariant("the budget rounded down"),
                  {"two_layers", "The paper's practice", "the first two layers keep everything", {{"skip_layers", "2"}}},
                  {"above_2048", "Authors' code, length", "prunes only above 2,048 tokens", {{"only_above", "2048"}}}},
-            .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+            .parameters = withCommonParameters(ownParameters(), CommonParameters::All, {"skip_layers"}),
             .scoreLabel = "score −‖k‖"};
 }
 

@@ -72,7 +72,8 @@ PolicyCard makeCard() {
                            {"schedule", "real"},
                            {"rounding", "round"}}}},
             .parameters =
-                withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::Protection),
+                withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::Protection,
+                                     {"beta", "window", "pool", "pool_width"}),
             .blockRefusal = "the budgets of its layers follow from the length of the whole prompt",
             .scoreLabel = "score: pooled attention of the window"};
 }

@@ -91,7 +91,7 @@ PolicyCard makeCard() {
                       "compactor-vllm",
                       "window 32, softmax before the window, trailing average of 5, group sum",
                       {{"pool", "trailing"}, {"group_rule", "sum"}, {"softmax", "others"}, {"rounding", "round"}}}},
-        .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+        .parameters = withCommonParameters(ownParameters(), CommonParameters::All, {"window", "pool", "pool_width"}),
         .scoreLabel = "score: pooled attention of the window"};
 }
 

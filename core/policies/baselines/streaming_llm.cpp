@@ -32,8 +32,8 @@ PolicyCard makeCard() {
               "as kvpress, with the wrapper that re-assigns positions",
               {{"rounding", "floor"}, {"prompt_alignment", "kvpress"}, {"positions", "rerotated"}}},
              {"minference", "MInference", "128 sinks, gaps kept", {{"sinks", "128"}}}},
-        .parameters =
-            withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing),
+        .parameters = withCommonParameters(
+            ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing, {"sinks", "positions"}),
         .scoreLabel = "score: position (0-based)"};
 }
 

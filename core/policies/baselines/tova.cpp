@@ -27,7 +27,7 @@ PolicyCard makeCard() {
             .variants = {{"original", "Original", "mean over all query heads, one set per layer", {}},
                          kvpressVariant("the last token is forced in, budget rounded down", {{"protect_last", "1"}}),
                          {"keydiff", "KeyDiff's runs", "one set per KV head", {{"scope", "kv_head"}}}},
-            .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+            .parameters = withCommonParameters(ownParameters(), CommonParameters::All, {"scope"}),
             .scoreLabel = "score: attention of the last query"};
 }
 

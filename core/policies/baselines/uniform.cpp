@@ -41,7 +41,7 @@ PolicyCard makeCard() {
                  {"kvpress", "kvpress", "the same draw, rounded down", {{"rounding", "floor"}}},
                  {"sign_sort", "BalanceKV's code", "coins, sorted by sign (B13)", {{"draw", "sign_sort"}}},
                  {"reweighted", "Unbiased sums", "the fair draw, each token weighted n / N", {{"reweight", "true"}}}},
-            .parameters = withCommonParameters(drawParameters(), CommonParameters::All),
+            .parameters = withCommonParameters(drawParameters(), CommonParameters::All, {"draw", "reweight"}),
             .usesSeed = true,
             .scoreLabel = "score u, uniform in [0, 1)"};
 }

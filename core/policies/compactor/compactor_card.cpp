@@ -154,7 +154,8 @@ PolicyCard compactorCard() {
             .paper = citation("Compactor", "Algorithm 1, sections 3.1 to 3.4"),
             .needs = {Need::Keys, Need::Values, Need::Queries, Need::PreRopeKeys},
             .variants = variants(),
-            .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+            .parameters = withCommonParameters(ownParameters(), CommonParameters::All,
+                                               {"lambda", "sketch_size", "chunk", "protect_first"}),
             .family = PolicyFamily::Compactor,
             .usesSeed = true,
             .scoreLabel = "score z(attention) + λ z(leverage)"};

@@ -37,23 +37,23 @@ ParameterTable ownParameters() {
 }
 
 PolicyCard makeCard() {
-    return {.id = "leverage",
-            .name = "Leverage",
-            .summary =
-                "Keeps tokens whose keys stick out of the others before RoPE: Compactor without its attention part.",
-            .paper = citation("Compactor", "sections 3.1 and 3.2, Algorithm 1, Theorems 1 and 2"),
-            .needs = {Need::Keys, Need::PreRopeKeys},
-            .variants =
-                {{"paper", "Paper", "Gaussian sketch of 64 columns, best tokens", {}},
-                 {"exact", "Exact", "no sketch, through the triangular factor", {{"sketch", "none"}, {"route", "svd"}}},
-                 {"sampling",
-                  "Sampling (Theorem 1)",
-                  "exact leverage as chances, drawn and weighted",
-                  {{"sketch", "none"}, {"route", "svd"}, {"choice", "sample"}}}},
-            .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
-            .family = PolicyFamily::Leverage,
-            .usesSeed = true,
-            .scoreLabel = "score leverage"};
+    return {
+        .id = "leverage",
+        .name = "Leverage",
+        .summary = "Keeps tokens whose keys stick out of the others before RoPE: Compactor without its attention part.",
+        .paper = citation("Compactor", "sections 3.1 and 3.2, Algorithm 1, Theorems 1 and 2"),
+        .needs = {Need::Keys, Need::PreRopeKeys},
+        .variants =
+            {{"paper", "Paper", "Gaussian sketch of 64 columns, best tokens", {}},
+             {"exact", "Exact", "no sketch, through the triangular factor", {{"sketch", "none"}, {"route", "svd"}}},
+             {"sampling",
+              "Sampling (Theorem 1)",
+              "exact leverage as chances, drawn and weighted",
+              {{"sketch", "none"}, {"route", "svd"}, {"choice", "sample"}}}},
+        .parameters = withCommonParameters(ownParameters(), CommonParameters::All, {"sketch_size", "sketch", "choice"}),
+        .family = PolicyFamily::Leverage,
+        .usesSeed = true,
+        .scoreLabel = "score leverage"};
 }
 
 /// Draws with replacement among the rows [begin, end) of one head.

@@ -29,7 +29,7 @@ ParameterSpec sketchRow() {
 }
 
 ParameterSpec sketchSizeRow() {
-    return integerRow("sketch_size", "Sketch columns", "k", "columns", {1, 256, 64}, Stage::Features,
+    return integerRow("sketch_size", "Sketch size", "k", "columns", {1, 256, 64}, Stage::Features,
                       "Columns of the sketch, at most the width of a key. The condition of Theorem 2 asks for "
                       "thousands and is not met by any of these (C5).",
                       "Compactor 4: 64; kvpress and compactor-vllm 48, its LongBench script 32");

@@ -56,7 +56,8 @@ PolicyCard makeCard() {
                      "a fifth of the budget is recent (Table 13, Math-500)",
                      {{"window_share", "0.2"}}},
                 },
-            .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+            .parameters = withCommonParameters(ownParameters(), CommonParameters::All,
+                                               {"anchor", "metric", "window_share", "prompt_block"}),
             .family = PolicyFamily::KeyDiff,
             .scoreLabel = "score −cos(μ, k)"};
 }

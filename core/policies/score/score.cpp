@@ -33,7 +33,7 @@ PolicyCard makeCard() {
             .paper = "Baseline of your own: a formula on the command line or in the parameter panel",
             .needs = {Need::Keys, Need::Queries, Need::Values},
             .variants = {{"paper", "As written", "larger is kept", {}}},
-            .parameters = withCommonParameters(ownParameters(), CommonParameters::All),
+            .parameters = withCommonParameters(ownParameters(), CommonParameters::All, {"expression"}),
             .usesSeed = true,
             .carriesState = true,
             .colonParameter = "expression",

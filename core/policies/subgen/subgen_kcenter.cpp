@@ -48,7 +48,8 @@ PolicyCard makeCard() {
                   {{"first_centre", "farthest_from_mean"}}},
                  {"random_start", "Random start", "first centre drawn with the seed", {{"first_centre", "seeded"}}}},
             .parameters =
-                withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing),
+                withCommonParameters(ownParameters(), CommonParameters::Rounding | CommonParameters::BlockProcessing,
+                                     {"recent", "first_centre"}),
             .family = PolicyFamily::Centres,
             .usesSeed = true,
             .scoreLabel = "no score: farthest-first order"};
