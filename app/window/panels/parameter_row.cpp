@@ -12,6 +12,7 @@
 #include <QHBoxLayout>
 #include <QLineEdit>
 
+#include <algorithm>
 #include <cmath>
 
 namespace kvscope {
@@ -23,7 +24,10 @@ QString shortNumber(double value, ParameterKind kind) {
                                           : QString::number(value, 'g', 4);
 }
 
-QString unitText(const std::string& unit) { return unit == "tokens" ? QString("tok") : fromUtf8(unit); }
+QString unitText(const ParameterSpec& spec) {
+    const std::string unit = unitBeside(spec);
+    return unit == "tokens" ? QString("tok") : fromUtf8(unit);
+}
 
 } // namespace
 
@@ -36,9 +40,9 @@ ParameterRow::ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidg
     m_changedBar = new QFrame(this);
     m_changedBar->setFixedSize(px(3), px(16));
     grid->addWidget(m_changedBar, 0, 0);
-    m_reset = iconButton("reset", tr("Reset %1 to its default").arg(fromUtf8(spec.label)), this);
+    m_reset = iconButton("reset", tr("Reset %1 to the variant's value").arg(fromUtf8(spec.label)), this);
     connect(m_reset, &QToolButton::clicked, this, [this] {
-        emit edited(m_reset->property("default").toString(), false);
+        emit edited(m_reset->property("variant").toString(), false);
         emit editingEnded();
     });
     grid->addWidget(m_reset, 0, 3);
@@ -75,7 +79,7 @@ QString ParameterRow::helpText() const {
 /// Label and symbol; long ones wrap in a narrow panel.
 QLabel* ParameterRow::nameLabel() {
     QString name = fromUtf8(m_spec.label).toHtmlEscaped();
-    if (!m_spec.symbol.empty())
+    if (!m_spec.symbol.empty() && m_spec.symbol != m_spec.label)
         name += QString(" <i style='color:%1; font-weight:400'>%2</i>")
                     .arg(qColor(chrome().text3).name(), fromUtf8(m_spec.symbol).toHtmlEscaped());
     QLabel* label = wrappedLabel(name, "label", this);
@@ -91,14 +95,13 @@ void ParameterRow::buildNumber() {
     fieldBox->setSpacing(px(4));
     m_field = numberField(74, fromUtf8(m_spec.label), this);
     fieldBox->addWidget(m_field);
-    if (!m_spec.unit.empty()) fieldBox->addWidget(roleLabel(unitText(m_spec.unit), "quiet", this));
+    if (const QString unit = unitText(m_spec); !unit.isEmpty()) fieldBox->addWidget(roleLabel(unit, "quiet", this));
     grid->addLayout(fieldBox, 0, 2);
     connect(m_field, &QLineEdit::editingFinished, this,
             [this] { proposeTyped(m_field->text().trimmed().replace(",", "")); });
 
     m_slider = new ValueSlider(this);
     m_slider->setAccessibleName(fromUtf8(m_spec.label));
-    m_slider->setDefault(m_spec.defaultValue);
     grid->addWidget(m_slider, 1, 1, 1, 2);
     connect(m_slider, &ValueSlider::edited, this, &ParameterRow::proposeFromSlider);
     connect(m_slider, &ValueSlider::released, this, &ParameterRow::editingEnded);
@@ -165,13 +168,20 @@ void ParameterRow::proposeFromSlider(double value) {
                 m_slider->isSliderDown());
 }
 
-void ParameterRow::showValue(const ParameterValues& values) {
-    const QString text = fromUtf8(values.text(m_spec.id));
-    ParameterValues defaults = values;
-    defaults.reset(m_spec.id);
-    m_reset->setProperty("default", fromUtf8(defaults.text(m_spec.id)));
-    const bool changed = !values.isDefault(m_spec.id);
+bool ParameterRow::differs() const { return m_reset->isEnabled(); }
+
+bool ParameterRow::isAbout(const QString& text) const {
+    const auto has = [&](const std::string& words) { return fromUtf8(words).contains(text, Qt::CaseInsensitive); };
+    return has(m_spec.label) || has(m_spec.id) || (!m_spec.symbol.empty() && has(m_spec.symbol)) ||
+           std::ranges::any_of(m_spec.choices, has, &ParameterChoice::label);
+}
+
+void ParameterRow::showValue(const ParameterValues& values, const ParameterValues& variant) {
+    const QString text = fromUtf8(values.text(m_spec.id)), reset = fromUtf8(variant.text(m_spec.id));
+    m_reset->setProperty("variant", reset);
+    const bool changed = text != reset;
     m_reset->setEnabled(changed);
+    if (m_slider) m_slider->setDefault(variant.real(m_spec.id));
     m_changedBar->setStyleSheet(changed
                                     ? QString("background: %1; border-radius: 1px;").arg(qColor(chrome().ink).name())
                                     : QString("background: transparent;"));

@@ -15,8 +15,8 @@ class QToolButton;
 namespace kvscope {
 
 /// A row of a parameter table as a control: name, symbol, typed field with unit, reset, slider with a tick at the
-/// default; a drop-down for a choice, a box for a flag, a field for a text. Shows values and emits edits, but changes
-/// nothing.
+/// variant's value; a drop-down for a choice, a box for a flag, a field for a text. Shows values and emits edits, but
+/// changes nothing.
 class ParameterRow : public QWidget {
     Q_OBJECT
 
@@ -24,9 +24,14 @@ public:
     /// `tokens`: number of tokens before the cut, for sliders that end there.
     ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidget* parent = nullptr);
 
+    const ParameterSpec& spec() const { return m_spec; }
     const std::string& id() const { return m_spec.id; }
     void setTokens(std::int64_t tokens);
-    void showValue(const ParameterValues& values);
+    /// `variant`: what reset gives back, where the slider has its tick, and from which a changed value differs.
+    void showValue(const ParameterValues& values, const ParameterValues& variant);
+    bool differs() const; ///< from the variant
+    /// Whether label, symbol, id or a choice has the text in it.
+    bool isAbout(const QString& text) const;
     /// An invalid text stays in the field, red, with the reason below, until the next valid value.
     void showError(const QString& message);
     QString errorMessage() const;

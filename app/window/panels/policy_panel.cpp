@@ -129,7 +129,9 @@ void PolicyPanel::refresh() {
         changeActive([&](SessionPane& p) { p.policy = next; }, tr("Variant"));
     });
     const std::int64_t tokens = m_workbench.cut() ? m_workbench.cut()->token : 0;
-    m_parameters->show(card.parameters, spec.policy.values, tokens);
+    const ParameterValues variant = specOfVariant(spec.policy.policy, spec.policy.variant).values;
+    m_parameters->show(card.parameters, spec.policy.values, variant, tokens);
+    m_resetAll->setEnabled(spec.policy.values != variant);
 }
 
 } // namespace kvscope

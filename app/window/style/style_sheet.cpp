@@ -73,6 +73,11 @@ QPushButton[look="link"]:hover { color: {text1}; background: {hover}; }
 QPushButton[look="link"]:focus { border: 2px solid {ink}; }
 QPushButton[look="link"]:checked { color: {text1}; }
 QPushButton[look="link"]:disabled { color: {off}; }
+QPushButton[look="fold"] { border: none; border-top: 1px solid {border}; border-radius: 0; background: transparent;
+    color: {text2}; font-weight: 600; text-align: left; padding: 0 {9px}; min-height: {28px}; }
+QPushButton[look="fold"]:hover { background: {hover}; color: {text1}; }
+QPushButton[look="fold"]:focus { border: 2px solid {ink}; padding: 0 {7px}; }
+QPushButton[look="fold"]:disabled { color: {text3}; }
 QPushButton[look="row"] { border: 1px solid transparent; background: transparent; }
 QPushButton[look="row"]:hover { background: {hover}; }
 QPushButton[look="row"]:checked { background: {hover}; border-left: {3px} solid {ink}; border-radius: 0; }
@@ -131,7 +136,7 @@ QRadioButton::indicator:focus { border: 2px solid {ink}; }
 QCheckBox { color: {text1}; font-size: {12px}; spacing: {7px}; background: transparent; }
 QCheckBox::indicator { width: {13px}; height: {13px}; border: 1px solid {control}; border-radius: {3px};
     background: {raised}; }
-QCheckBox::indicator:checked { background: {ink}; border-color: {ink}; }
+QCheckBox::indicator:checked { background: {ink}; border-color: {ink}; image: url(:/icons/{tick}.svg); }
 QCheckBox:focus { outline: none; }
 QCheckBox::indicator:focus { border: 2px solid {ink}; }
 )";
@@ -176,6 +181,7 @@ QHash<QString, QString> tokensOf(const Theme& theme) {
             {"text1", name(theme.text1)},
             {"text2", name(theme.text2)},
             {"text3", name(theme.text3)},
+            {"tick", theme.id == ThemeId::Dark ? "tick" : "tick_light"},
             {"chevron", theme.id == ThemeId::Dark ? "chevron_down_light" : "chevron_down"},
             {"off", name(theme.off)},
             {"ink", name(theme.ink)},
