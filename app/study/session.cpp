@@ -2,6 +2,8 @@
 // members. The functions here keep the members consistent.
 #include "app/study/session.h"
 
+#include "app/study/prompt_text.h"
+
 #include "core/base/error.h"
 #include "views/common/view_options.h"
 
@@ -26,27 +28,10 @@ LayerIndex middleLayer(const CaptureInfo& info) {
     return info.layers[info.layers.size() / 2].layer;
 }
 
-/// Number of the needle's tokens that the question repeats; with several needles the question asks for the one with
-/// most.
-std::int64_t sharedWithQuestion(const Segment& needle, const TokenTable& tokens) {
-    std::int64_t shared = 0;
-    for (const Segment& question : tokens.segments) {
-        if (question.kind != SegmentKind::Question) continue;
-        for (TokenIndex token = needle.begin; token < needle.end; ++token)
-            shared += std::count(tokens.ids.begin() + question.begin, tokens.ids.begin() + question.end,
-                                 tokens.ids[token]) > 0;
-    }
-    return shared;
-}
-
 void selectNeedle(Session& session, const TokenTable& tokens) {
-    const Segment* asked = nullptr;
-    for (const Segment& segment : tokens.segments)
-        if (segment.kind == SegmentKind::Needle &&
-            (!asked || sharedWithQuestion(segment, tokens) > sharedWithQuestion(*asked, tokens)))
-            asked = &segment;
+    const std::optional<TokenRun> asked = askedNeedle(tokens);
     if (!asked) return;
-    for (TokenIndex token = asked->begin; token < asked->end; ++token) session.selected.push_back(token);
+    session.selected = tokensOf({*asked});
     session.selectionName = segmentName(SegmentKind::Needle);
 }
 

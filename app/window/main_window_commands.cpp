@@ -69,8 +69,10 @@ void MainWindow::escape() {
     for (std::size_t pane = 0; pane < panes.size(); ++pane)
         if (panes[pane].computing) return m_workbench.cancelPane(static_cast<int>(pane));
     if (m_canvases->releaseCells()) return;
+    const bool pinned = m_canvases->hasPinnedReadOut();
     m_canvases->releaseReadOuts();
     m_workbench.setHovered(-1);
+    if (pinned) return;
     m_workbench.setBrushing(false);
     m_workbench.change([](Session& s) { select(s, {}); }, tr("Clear selection"));
 }

@@ -69,11 +69,11 @@ std::string displayText(std::string_view bytes) {
         else if (lead == ' ')
             text += "␣";
         else if (lead == '\n')
-            text += "␤";
+            text += "↵"; // ␤ is in none of the bundled fonts
         else if (lead == '\t')
-            text += "␉";
+            text += "⇥";
         else if (lead == '\r')
-            text += "␍";
+            text += "⏎";
         else
             text += bytes.substr(0, length);
         bytes.remove_prefix(length == 0 ? 1 : length);

@@ -129,8 +129,8 @@ private slots:
         const TokenIndex before = open.bench.cut()->token, wanted = before - 3;
         // The strip scrolls to what is selected elsewhere.
         open.bench.change([&](Session& s) { s.selected = {before - 1}; }, "Selection");
-        QTRY_VERIFY(boxOfPick(canvas->scene(), PickId::Kind::Handle));
-        const auto handle = boxOfPick(canvas->scene(), PickId::Kind::Handle);
+        QTRY_VERIFY(boxOfPick(canvas->scene(), PickId::Kind::Handle, before));
+        const auto handle = boxOfPick(canvas->scene(), PickId::Kind::Handle, before);
         const auto target = boxOfPick(canvas->scene(), PickId::Kind::Token, wanted);
         QVERIFY(target);
         const QPoint from = centreOf(canvas, *handle), to = centreOf(canvas, *target);

@@ -314,11 +314,11 @@ private slots:
     void blanksAndBrokenBytesAreMadeVisible() {
         QCOMPARE(stripText(" word"), std::string(" word"));
         QCOMPARE(stripText(" "), std::string("␣"));
-        QCOMPARE(stripText("\n\n"), std::string("␤␤"));
+        QCOMPARE(stripText("\n\n"), std::string("↵↵"));
         QCOMPARE(stripText("\xE2"), std::string("\\xE2"));
         QCOMPARE(stripText("\xE2\x82\xAC"), std::string("€"));
         QCOMPARE(stripText("\xED\xA0\x80"), std::string("\\xED\\xA0\\x80")); // a surrogate is no character
-        QCOMPARE(stripText("a\tb"), std::string("a␉b"));
+        QCOMPARE(stripText("a\tb"), std::string("a⇥b"));
     }
 
     void textsOfLegendAndPositionsDoNotCollide() {

@@ -270,6 +270,11 @@ public:
         return lockOf(MapCell{query, query, key, key});
     }
 
+    std::optional<TokenIndex> lockedToken(const ViewInput& input, const ParameterValues&) const override {
+        const auto data = dataAs<AttentionMapData>(input);
+        return data && data->locked ? std::optional(data->locked->key) : std::nullopt;
+    }
+
     std::optional<SettingChange> lockReleased(const ParameterValues& options) const override {
         return options.isDefault("cell") ? std::nullopt : std::optional(lockOf(std::nullopt));
     }

@@ -1,6 +1,8 @@
 // Draws one line of the token strip: ground, bars, text and frames, in that order.
 #include "views/token_strip/strip_picture.h"
 
+#include "views/common/policy_style.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -145,6 +147,43 @@ void drawStripLine(SceneBuilder& builder, const StripScene& strip, std::int64_t 
     builder.text({origin.x - 12, origin.y + kBaseline - 1}, formatCount(begin), {FontFace::Monospace, 10},
                  strip.theme.text3, HorizontalAlign::Right);
     LinePainter(builder, strip, origin).draw(begin, end);
+}
+
+void drawScrollBar(SceneBuilder& builder, const StripScene& strip, const Box& track, std::int64_t first,
+                   std::int64_t seen) {
+    const Theme& theme = strip.theme;
+    const auto rows = static_cast<std::int64_t>(std::max(1.0, track.height));
+    const std::int64_t lines = std::max<std::int64_t>(1, strip.layout.lineCount());
+    std::vector<std::int64_t> kept(static_cast<std::size_t>(rows), 0), all(kept), chosen(kept);
+    // Of few lines each fills several rows of pixels; of many several share one.
+    const auto eachRow = [&](std::int64_t line, auto&& use) {
+        const std::int64_t begin = line * rows / lines, end = std::max(begin + 1, (line + 1) * rows / lines);
+        for (std::int64_t row = begin; row < std::min(end, rows); ++row) use(static_cast<std::size_t>(row));
+    };
+    for (std::int64_t line = 0; line < strip.layout.lineCount(); ++line)
+        for (TokenIndex t = strip.layout.lineStarts[line]; t < strip.layout.lineStarts[line + 1]; ++t) {
+            if (t >= strip.input.cut.token || strip.activeStates.empty()) break;
+            const bool isKept = strip.activeStates[t] != TokenState::Evicted;
+            eachRow(line, [&](std::size_t row) { ++all[row], kept[row] += isKept; });
+        }
+    for (const TokenIndex t : strip.input.focus.selected)
+        eachRow(strip.layout.lineOf(t), [&](std::size_t row) { ++chosen[row]; });
+    const Colour full = strip.active ? policyStyle(strip.active->policyId, theme.id).colour : theme.text3;
+    auto pixels = std::make_shared<std::vector<std::uint8_t>>();
+    for (std::size_t row = 0; row < all.size(); ++row) {
+        const double share = all[row] > 0 ? static_cast<double>(kept[row]) / static_cast<double>(all[row]) : 0;
+        const Colour ground = all[row] > 0 ? theme.sunken : theme.masked,
+                     c = share > 0 ? blend(withAlpha(full, 0.15 + 0.85 * share), ground) : ground;
+        const Colour mark = chosen[row] > 0 ? theme.ink : c;
+        pixels->insert(pixels->end(), {mark.r, mark.g, mark.b, 255, mark.r, mark.g, mark.b, 255});
+        for (int x = 2; x < 6; ++x) pixels->insert(pixels->end(), {c.r, c.g, c.b, 255});
+    }
+    builder.scene().items.push_back(ImageItem{track, 6, static_cast<int>(rows), std::move(pixels), {}});
+    const double pitch = track.height / static_cast<double>(lines),
+                 height = std::min(track.height, std::max(14.0, pitch * static_cast<double>(seen))),
+                 top = std::min(track.y + pitch * static_cast<double>(first), track.bottom() - height);
+    builder.rectangle({track.x - 1, top, track.width + 2, height}, withAlpha(theme.ink, 0.14), {theme.ink, 1.3, {}}, 3);
+    builder.rectangle(track, kTransparent, {theme.axis, 1, {}}, 0, kScrollBar);
 }
 
 void drawStripCut(SceneBuilder& builder, const StripScene& strip, std::int64_t line, Point origin) {

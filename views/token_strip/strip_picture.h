@@ -11,7 +11,9 @@
 
 namespace kvscope {
 
-constexpr double kStripLead = 27;   ///< from line to line, logical pixels
+constexpr double kStripLead = 27; ///< from line to line, logical pixels
+constexpr double kScrollBarWidth = 12;
+constexpr PickId kScrollBar{PickId::Kind::Handle, -2};
 constexpr double kStripGutter = 62; ///< for positions, left of the text
 const TextStyle kStripText{FontFace::Interface, 13};
 
@@ -50,6 +52,11 @@ struct StripScene {
 
 /// One line whose text begins at x, y (top of the line).
 void drawStripLine(SceneBuilder& builder, const StripScene& strip, std::int64_t line, Point origin);
+
+/// The scroll bar over the whole text: how densely the active pane keeps tokens, the selected ones and the cut, and
+/// the lines from `first` on that are seen. The whole of it is the handle `kScrollBar`.
+void drawScrollBar(SceneBuilder& builder, const StripScene& strip, const Box& track, std::int64_t first,
+                   std::int64_t seen);
 
 /// The line of the cut with its handle, if it stands in this line.
 void drawStripCut(SceneBuilder& builder, const StripScene& strip, std::int64_t line, Point origin);

@@ -31,7 +31,9 @@ ParameterTable makeOptions() {
             colourMapOption("colour_map")}; // as sessions of the first version call it
 }
 
-double textWidth(const Viewport& viewport) { return std::max(60.0, viewport.width - kStripGutter - kRightMargin); }
+double textWidth(const Viewport& viewport) {
+    return std::max(60.0, viewport.width - kStripGutter - kRightMargin - (viewport.forExport ? 0 : kScrollBarWidth));
+}
 
 StripMode modeOf(const ParameterValues& options) {
     const std::string& id = options.choice("colour");
@@ -146,6 +148,17 @@ std::string cutSentence(const SceneBuilder& builder, const ViewInput& input, dou
     return {};
 }
 
+std::optional<SettingChange> scrolledTo(const Scene& scene, Point at) {
+    for (const Drawable& item : scene.items)
+        if (const auto* track = std::get_if<RectangleItem>(&item); track && track->pick == kScrollBar) {
+            const double place = (at.y - track->box.y) / track->box.height,
+                         furthest = scene.contentHeight - scene.height;
+            return SettingChange{.step = "Scroll",
+                                 .scroll = std::clamp(place * scene.contentHeight - scene.height / 2, 0.0, furthest)};
+        }
+    return std::nullopt;
+}
+
 class TokenStripView final : public View {
 public:
     TokenStripView()
@@ -197,6 +210,10 @@ public:
             drawStripCut(builder, strip, line, {kStripGutter, y});
         }
         builder.popClip();
+        if (furthest > 0 && !viewport.forExport)
+            drawScrollBar(builder, strip,
+                          {viewport.width - kScrollBarWidth - 4, text.y + 3, kScrollBarWidth, text.height - 6}, first,
+                          static_cast<std::int64_t>((text.height - 4) / kStripLead));
         if (viewport.forExport)
             builder.text({viewport.width / 2, viewport.height - 5},
                          builder.elide(provenance(input, strip.panes), {FontFace::Interface, 10}, viewport.width - 16),
@@ -241,9 +258,11 @@ public:
         });
     }
 
-    /// The handle is the cut: it goes to the token under the pointer, over which it lies itself.
-    std::optional<SettingChange> draggedTo(const ViewInput&, const ParameterValues&, const Scene& scene, PickId,
+    /// The cut goes to the token under the pointer, over which its handle lies itself. The scroll bar brings the lines
+    /// at the pointer's place to the middle.
+    std::optional<SettingChange> draggedTo(const ViewInput&, const ParameterValues&, const Scene& scene, PickId handle,
                                            Point at) const override {
+        if (handle == kScrollBar) return scrolledTo(scene, at);
         std::int64_t token = 0;
         for (const Drawable& item : scene.items)
             if (const auto* box = std::get_if<RectangleItem>(&item);

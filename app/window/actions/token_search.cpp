@@ -1,58 +1,58 @@
-// Searches the text of the whole prompt, because a word may span tokens, and maps the hit to tokens.
+// A search goes from hit to hit; N goes from needle to needle, the one that is asked for first.
 #include "app/window/actions/token_search.h"
 
+#include "app/study/prompt_text.h"
+#include "app/window/style/number_text.h"
+
 #include <algorithm>
-#include <cctype>
-#include <numeric>
 
 namespace kvscope {
 
-namespace {
-
-std::string lowered(std::string text) {
-    std::ranges::transform(text, text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    return text;
-}
-
-std::vector<TokenIndex> tokensOfBytes(const TokenTable& tokens, std::int64_t begin, std::int64_t end) {
-    const auto first = std::ranges::upper_bound(tokens.offsets, begin) - tokens.offsets.begin() - 1;
-    const auto last = std::ranges::lower_bound(tokens.offsets, end) - tokens.offsets.begin() - 1;
-    std::vector<TokenIndex> found;
-    for (auto token = first; token <= last; ++token) found.push_back(static_cast<TokenIndex>(token));
-    return found;
-}
-
-} // namespace
-
 std::vector<TokenIndex> findTokens(const TokenTable& tokens, const QString& needle, TokenIndex after) {
-    const auto count = static_cast<TokenIndex>(tokens.ids.size());
+    if (const std::vector<TokenRun> hits = hitsOf(tokens, needle.toStdString()); !hits.empty()) {
+        const auto next = std::ranges::find_if(hits, [&](const TokenRun& hit) { return hit.begin > after; });
+        return tokensOf({next == hits.end() ? hits.front() : *next});
+    }
     bool isNumber = false;
     const int position = needle.trimmed().remove(',').toInt(&isNumber);
-    const std::string text = lowered(tokens.bytes), wanted = lowered(needle.toStdString());
-    if (wanted.empty() || count == 0) return {};
-    const auto from = static_cast<std::size_t>(tokens.offsets[std::clamp(after + 1, 0, count)]);
-    std::size_t hit = text.find(wanted, from);
-    if (hit == std::string::npos) hit = text.find(wanted);
-    if (hit != std::string::npos)
-        return tokensOfBytes(tokens, static_cast<std::int64_t>(hit), static_cast<std::int64_t>(hit + wanted.size()));
-    if (isNumber && position >= 0 && position < count) return {position};
+    if (isNumber && position >= 0 && position < std::ssize(tokens.ids)) return {position};
     return {};
 }
 
-bool selectNextSegment(Workbench& workbench, SegmentKind kind) {
+bool selectNextNeedle(Workbench& workbench) {
     if (!workbench.capture()) return false;
-    std::vector<Segment> segments;
-    for (const Segment& segment : workbench.capture()->tokens().segments)
-        if (segment.kind == kind) segments.push_back(segment);
-    if (segments.empty()) return false;
-    const auto& selected = workbench.session().selected;
-    const TokenIndex after = selected.empty() ? -1 : selected.front();
-    auto next = std::ranges::find_if(segments, [&](const Segment& s) { return s.begin > after; });
-    if (next == segments.end()) next = segments.begin();
-    std::vector<TokenIndex> tokens(static_cast<std::size_t>(next->end - next->begin));
-    std::iota(tokens.begin(), tokens.end(), next->begin);
-    workbench.change([&](Session& s) { select(s, tokens, std::string(segmentName(kind))); }, QObject::tr("Selection"));
+    const TokenTable& tokens = workbench.capture()->tokens();
+    const std::optional<TokenRun> asked = askedNeedle(tokens);
+    if (!asked) return false;
+    std::vector<TokenRun> needles;
+    for (const Segment& segment : tokens.segments)
+        if (segment.kind == SegmentKind::Needle) needles.push_back({segment.begin, segment.end});
+    const auto here = std::ranges::find_if(
+        needles, [&](const TokenRun& needle) { return tokensOf({needle}) == workbench.session().selected; });
+    const TokenRun next = here == needles.end() ? *asked : here + 1 == needles.end() ? needles.front() : *(here + 1);
+    workbench.change([&](Session& s) { select(s, tokensOf({next}), std::string(segmentName(SegmentKind::Needle))); },
+                     QObject::tr("Selection"));
     return true;
+}
+
+std::int64_t selectHits(Workbench& workbench, const QString& wanted) {
+    const std::vector<TokenRun> hits = hitsOf(workbench.capture()->tokens(), wanted.toStdString());
+    if (!hits.empty())
+        workbench.change([&](Session& s) { select(s, tokensOf(hits), wanted.toStdString()); }, QObject::tr("Find"));
+    return std::ssize(hits);
+}
+
+QString hitsText(const ViewInput& input, const QString& wanted) {
+    const std::vector<TokenRun> hits = hitsOf(input.capture->tokens(), wanted.toStdString());
+    QString text = QObject::tr("“%1” stands at %2 places").arg(wanted).arg(hits.size());
+    QStringList kept;
+    for (const PaneData& pane : input.panes)
+        if (pane.result) {
+            const auto [whole, of] = keptWhole(input, pane, hits);
+            kept += QObject::tr("%1 keeps %2 of %3 whole").arg(fromUtf8(letteredName(pane))).arg(whole).arg(of);
+        }
+    if (hits.size() == 1) text = QObject::tr("“%1” stands at one place").arg(wanted);
+    return kept.empty() ? text + "." : QObject::tr("%1. Before the cut: %2.").arg(text, kept.join(", "));
 }
 
 } // namespace kvscope

@@ -26,6 +26,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <numeric>
 
 namespace kvscope {
 
@@ -94,12 +95,17 @@ void WindowActions::addFileActions() {
 void WindowActions::addEditActions() {
     add("undo", tr("&Undo"), {QKeySequence("Ctrl+Z")}, [this] { m_workbench.undo(); });
     add("redo", tr("&Redo"), {QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")}, [this] { m_workbench.redo(); });
-    add("copyImage", tr("&Copy image"), {QKeySequence("Ctrl+C")}, onCanvas(&ViewCanvas::copyImage));
-    add("copyData", tr("Copy &data"), {QKeySequence("Ctrl+Shift+C")}, onCanvas(&ViewCanvas::copyData));
+    add("copyImage", tr("&Copy image or selected text"), {QKeySequence("Ctrl+C")}, onCanvas(&ViewCanvas::copy));
+    add("copyData", tr("Copy &data or selected positions"), {QKeySequence("Ctrl+Shift+C")},
+        onCanvas(&ViewCanvas::copyMore));
+    add("selectAll", tr("Select &all tokens"), {QKeySequence("Ctrl+A")}, [this] {
+        std::vector<TokenIndex> all(static_cast<std::size_t>(m_workbench.capture()->info().numTokens));
+        std::iota(all.begin(), all.end(), TokenIndex{0});
+        m_workbench.change([&](Session& s) { select(s, all); }, tr("Selection"));
+    });
     add("find", tr("&Find token or text"), {QKeySequence("Ctrl+F")}, [this] { m_commands.focusFind(); });
     add("findNext", tr("Find &next"), {QKeySequence("F3")}, [this] { m_commands.findNext(); });
-    add("selectNeedle", tr("Select the &needle"), {QKeySequence("N")},
-        [this] { selectNextSegment(m_workbench, SegmentKind::Needle); });
+    add("selectNeedle", tr("Select the &needle"), {QKeySequence("N")}, [this] { selectNextNeedle(m_workbench); });
     add("selectionBack", tr("Pre&vious selection"), {QKeySequence("Ctrl+[")}, [this] { stepSelection(-1); });
     add("selectionForward", tr("Ne&xt selection"), {QKeySequence("Ctrl+]")}, [this] { stepSelection(1); });
     add("lasso", tr("Select with a &lasso"), {QKeySequence("L")}, onCanvas(&ViewCanvas::armLasso));
@@ -198,8 +204,9 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     m_recent = file->addMenu(tr("Open &recent"));
     fill(file,
          {"reload", "afresh", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "-", "close", "quit"});
-    fill(bar->addMenu(tr("&Edit")), {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext",
-                                     "selectNeedle", "selectionBack", "selectionForward", "lasso", "clear"});
+    fill(bar->addMenu(tr("&Edit")),
+         {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "selectNeedle", "selectAll",
+          "selectionBack", "selectionForward", "lasso", "clear"});
     QMenu* views = bar->addMenu(tr("&View"));
     fill(views, {"explore", "compare", "teach", "wholeModel"});
     m_panels = views->addMenu(tr("Pa&nels and views"));
@@ -264,20 +271,12 @@ void WindowActions::follow() {
     byName("undo")->setText(named(tr("&Undo"), history.undoLabel()));
     byName("redo")->setEnabled(history.canRedo());
     byName("redo")->setText(named(tr("&Redo"), history.redoLabel()));
-    for (const char* name : {"reload",        "save",
-                             "saveAs",        "addRecorded",
-                             "export",        "report",
-                             "close",         "copyImage",
-                             "copyData",      "find",
-                             "findNext",      "selectNeedle",
-                             "selectionBack", "selectionForward",
-                             "clear",         "data",
-                             "resetView",     "range",
-                             "goTo",          "previousHead",
-                             "nextHead",      "previousLayer",
-                             "nextLayer",     "removePane",
-                             "explore",       "compare",
-                             "teach",         "wholeModel"})
+    for (const char* name :
+         {"reload",     "save",          "saveAs",           "addRecorded", "export",        "report",
+          "close",      "copyImage",     "copyData",         "find",        "findNext",      "selectNeedle",
+          "selectAll",  "selectionBack", "selectionForward", "clear",       "data",          "resetView",
+          "range",      "goTo",          "previousHead",     "nextHead",    "previousLayer", "nextLayer",
+          "removePane", "explore",       "compare",          "teach",       "wholeModel"})
         byName(name)->setEnabled(open);
     byName("frame")->setEnabled(open && !session.selected.empty());
     followSelection();

@@ -1,15 +1,19 @@
-// Mouse gestures of the canvas, as in napari, Tracy or RenderDoc: left drag pans, Ctrl+drag zooms to a box, Shift+drag
-// brushes, Alt+drag draws a lasso (Shift adds, Ctrl removes; when armed, a plain drag does, for desktops that move
-// windows with Alt), the wheel zooms at the cursor (Alt: x only, Shift: y only), a double click fits.
+// Mouse gestures of the canvas, as in napari, Tracy or RenderDoc (a text is read as in an editor): left drag pans,
+// Ctrl+drag zooms to a box, Shift+drag brushes, Alt+drag draws a lasso (Shift adds, Ctrl removes; when armed, a plain
+// drag does, for desktops that move windows with Alt), the wheel zooms at the cursor (Alt: x only, Shift: y only), a
+// double click fits.
 #include "app/window/canvas/canvas_widget.h"
 
 #include "app/window/style/appearance.h"
 
 #include <QContextMenuEvent>
+#include <QGuiApplication>
 #include <QMouseEvent>
+#include <QStyleHints>
 #include <QWheelEvent>
 
 #include <cmath>
+#include <utility>
 
 namespace kvscope {
 
@@ -29,6 +33,7 @@ Point CanvasWidget::toScene(const QPointF& position) const {
 CanvasWidget::Gesture CanvasWidget::gestureFor(Qt::KeyboardModifiers modifiers) const {
     if (m_pressedPick.kind == PickId::Kind::Handle) return Gesture::Handle;
     if (m_lassoArmed || modifiers & Qt::AltModifier) return Gesture::Outline;
+    if (m_readsText) return Gesture::Read;
     if (modifiers & Qt::ShiftModifier) return Gesture::Brush;
     if (!ShownPlot::of(m_scene).valid) return Gesture::Pan;
     return modifiers & Qt::ControlModifier ? Gesture::BoxZoom : Gesture::Pan;
@@ -41,26 +46,36 @@ void CanvasWidget::mousePressEvent(QMouseEvent* event) {
     m_pressedPick = pickAt(scene(), m_pressed, kPickTolerance);
     m_pressedModifiers = event->modifiers();
     m_gesture = Gesture::Press;
+    const auto interval = static_cast<quint64>(QGuiApplication::styleHints()->mouseDoubleClickInterval());
+    if (m_doubleClicked == 0 || event->timestamp() > std::exchange(m_doubleClicked, 0) + interval) return;
+    m_gesture = Gesture::None;
+    emit sentenceWanted({m_pressed.x, m_pressed.y});
 }
 
 void CanvasWidget::mouseMoveEvent(QMouseEvent* event) {
     const Point at = toScene(event->position());
-    if (m_gesture == Gesture::None) {
-        const PickId pick = pickAt(scene(), at, kPickTolerance);
-        setCursor(m_lassoArmed                        ? Qt::CrossCursor
-                  : pick.kind == PickId::Kind::Handle ? Qt::SizeHorCursor
-                  : pick.kind == PickId::Kind::None   ? Qt::ArrowCursor
-                                                      : Qt::PointingHandCursor);
-        emit hovered(pick, event->position());
-        return;
-    }
+    if (m_gesture == Gesture::None) return hoverAt(event->position());
     if (m_gesture == Gesture::Press && std::hypot(at.x - m_pressed.x, at.y - m_pressed.y) < kDragStart) return;
     if (m_gesture == Gesture::Press) {
         m_gesture = gestureFor(m_pressedModifiers);
         m_lasso.clear();
         m_lasso.add(m_pressed);
+        if (m_gesture == Gesture::Read) emit readingBegun({m_pressed.x, m_pressed.y}, m_pressedModifiers);
+        if (m_gesture == Gesture::Pan) emit pointerLeft(); // what it pointed at moves away
     }
     continueGesture(at);
+}
+
+void CanvasWidget::hoverAt(const QPointF& position) {
+    const PickId pick = pickAt(scene(), toScene(position), kPickTolerance);
+    using enum PickId::Kind;
+    setCursor(m_lassoArmed                            ? Qt::CrossCursor
+              : pick.kind == Handle && pick.index < 0 ? Qt::OpenHandCursor
+              : pick.kind == Handle                   ? Qt::SizeHorCursor
+              : pick.kind == Token && m_readsText     ? Qt::IBeamCursor
+              : pick.kind == None                     ? Qt::ArrowCursor
+                                                      : Qt::PointingHandCursor);
+    emit hovered(pick, position);
 }
 
 void CanvasWidget::continueGesture(Point at) {
@@ -77,6 +92,8 @@ void CanvasWidget::continueGesture(Point at) {
         outline(at, false);
     else if (m_gesture == Gesture::Handle)
         emit handleDragged(m_pressedPick, {at.x, at.y}, false);
+    else if (m_gesture == Gesture::Read)
+        emit readTo({at.x, at.y}, false);
     update();
 }
 
@@ -109,7 +126,9 @@ void CanvasWidget::mouseReleaseEvent(QMouseEvent* event) {
         emit clicked(m_pressedPick, m_pressedModifiers, event->position());
     else
         finishGesture(at);
+    const bool panned = m_gesture == Gesture::Pan;
     m_gesture = Gesture::None;
+    if (panned) hoverAt(event->position());
     update();
 }
 
@@ -124,6 +143,8 @@ void CanvasWidget::finishGesture(Point at) {
         finishOutline(at);
     else if (m_gesture == Gesture::Handle)
         emit handleDragged(m_pressedPick, {at.x, at.y}, true);
+    else if (m_gesture == Gesture::Read)
+        emit readTo({at.x, at.y}, true);
 }
 
 void CanvasWidget::finishOutline(Point at) {
@@ -135,7 +156,10 @@ void CanvasWidget::finishOutline(Point at) {
 void CanvasWidget::mouseDoubleClickEvent(QMouseEvent* event) {
     if (event->button() != Qt::LeftButton) return;
     m_gesture = Gesture::None;
-    emit fitWanted();
+    if (!m_readsText) return emit fitWanted();
+    m_doubleClicked = event->timestamp();
+    const Point at = toScene(event->position());
+    emit wordWanted({at.x, at.y});
 }
 
 void CanvasWidget::wheelEvent(QWheelEvent* event) {
@@ -147,12 +171,15 @@ void CanvasWidget::wheelEvent(QWheelEvent* event) {
     if (notches == 0) return;
     if (!shown.valid) {
         emit scrollWanted(-notches * kScrollPerNotch);
+        if (m_gesture == Gesture::Read) emit readTo({m_last.x, m_last.y}, false);
+        if (m_gesture == Gesture::None) hoverAt(event->position());
         return;
     }
     const ZoomAxes axes = event->modifiers() & Qt::AltModifier     ? ZoomAxes::X
                           : event->modifiers() & Qt::ShiftModifier ? ZoomAxes::Y
                                                                    : ZoomAxes::Both;
     emit rangeWanted(zoomAt(shown, toScene(event->position()), std::pow(kZoomPerNotch, notches), axes));
+    if (m_gesture == Gesture::None) hoverAt(event->position());
 }
 
 void CanvasWidget::contextMenuEvent(QContextMenuEvent* event) { emit menuWanted(event->globalPos()); }

@@ -28,8 +28,10 @@ public:
     void invalidate();
     const Scene& scene();      ///< up to date
     void setFaded(bool faded); ///< the old picture at 35 % while a new one is computed
-    void armLasso();           ///< the next drag draws a lasso, whatever the keys
-    bool abandonLasso();       ///< cancels a lasso being drawn or armed; false: there is none
+    /// The scene is a text: a drag selects in reading order, a double click the word, a third click the sentence.
+    void setReadsText(bool reads) { m_readsText = reads; }
+    void armLasso();     ///< the next drag draws a lasso, whatever the keys
+    bool abandonLasso(); ///< cancels a lasso being drawn or armed; false: there is none
     int framesDrawn() const { return m_frames; }
 
 signals:
@@ -43,6 +45,11 @@ signals:
     void lassoAbandoned();
     void rangeWanted(const Viewport::Range& range);
     void fitWanted();
+    /// A drag over a text began, goes on, or ended; words and sentences are asked for by clicks.
+    void readingBegun(const QPointF& scenePosition, Qt::KeyboardModifiers modifiers);
+    void readTo(const QPointF& scenePosition, bool finished);
+    void wordWanted(const QPointF& scenePosition);
+    void sentenceWanted(const QPointF& scenePosition);
     void scrollWanted(double delta); ///< scene pixels, for scenes without a plot
     void handleDragged(const PickId& handle, const QPointF& scenePosition, bool finished);
     void menuWanted(const QPoint& globalPosition);
@@ -62,10 +69,11 @@ protected:
     void focusOutEvent(QFocusEvent* event) override;
 
 private:
-    enum class Gesture { None, Press, Pan, BoxZoom, Brush, Outline, Handle };
+    enum class Gesture { None, Press, Pan, BoxZoom, Brush, Outline, Handle, Read };
     struct Renderer; ///< ImGui context and painter
 
     Point toScene(const QPointF& widgetPosition) const;
+    void hoverAt(const QPointF& widgetPosition);
     Gesture gestureFor(Qt::KeyboardModifiers modifiers) const;
     void continueGesture(Point at);
     void finishGesture(Point at);
@@ -78,12 +86,13 @@ private:
     const TextService& m_text;
     Builder m_builder;
     Scene m_scene;
-    bool m_dirty = true, m_faded = false, m_focusByKeyboard = false;
+    bool m_dirty = true, m_faded = false, m_focusByKeyboard = false, m_readsText = false;
     int m_frames = 0;
     std::unique_ptr<Renderer> m_renderer;
 
     Gesture m_gesture = Gesture::None;
     Point m_pressed, m_last;
+    quint64 m_doubleClicked = 0; ///< time stamp; a press soon after it is a third click
     Lasso m_lasso;
     bool m_lassoArmed = false;
     PickId m_pressedPick;

@@ -128,6 +128,24 @@ std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector
     return around;
 }
 
+std::optional<TokenIndex> readTokenAt(const Scene& scene, Point at) {
+    std::optional<TokenIndex> nearest;
+    const auto outside = [](double value, double low, double high) {
+        return std::max({0.0, low - value, value - high});
+    };
+    std::pair best{std::numeric_limits<double>::infinity(), 0.0}; // the line first, then the place in it
+    for (const Drawable& item : scene.items) {
+        const auto* token = std::get_if<RectangleItem>(&item);
+        if (!token || token->pick.kind != PickId::Kind::Token) continue;
+        const Box& box = token->box;
+        const std::pair distance{outside(at.y, box.y, box.bottom()), outside(at.x, box.x, box.right())};
+        if (distance >= best) continue;
+        best = distance;
+        nearest = static_cast<TokenIndex>(token->pick.index);
+    }
+    return nearest;
+}
+
 std::optional<Point> positionOfToken(const Scene& scene, TokenIndex token) {
     std::optional<Point> found;
     forEachTokenMark(scene, [&](TokenIndex candidate, Point at, bool) {

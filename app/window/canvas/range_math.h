@@ -35,6 +35,8 @@ std::vector<TokenIndex> tokensInLasso(const Scene& scene, const Lasso& lasso);
 /// The range that shows the marks of these tokens with a margin. In a scene over positions (yDown) only the positions
 /// change, the rows stay. Nothing for a scene without a plot or without any of the tokens.
 std::optional<Viewport::Range> rangeAround(const Scene& scene, const std::vector<TokenIndex>& tokens);
+/// The token under a point of a text, or the nearest one in reading order; nothing where the scene shows none.
+std::optional<TokenIndex> readTokenAt(const Scene& scene, Point at);
 /// Where a token's mark is; nothing when the scene does not show it.
 std::optional<Point> positionOfToken(const Scene& scene, TokenIndex token);
 

@@ -22,11 +22,12 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
     setMinimumSize(px(200), px(60));
     setFocusProxy(m_canvas);
     m_canvas->setFocusPolicy(Qt::StrongFocus);
+    m_canvas->setReadsText(isText());
     connectGestures();
     connect(&m_workbench, &Workbench::sessionChanged, this, &ViewCanvas::sessionChanged);
     connect(&m_workbench, &Workbench::rangeChanged, this, &ViewCanvas::rangeChanged);
     connect(&m_workbench, &Workbench::dataChanged, this, &ViewCanvas::dataChanged);
-    connect(&m_workbench, &Workbench::focusChanged, m_canvas, &CanvasWidget::invalidate);
+    connect(&m_workbench, &Workbench::focusChanged, this, &ViewCanvas::followFocus);
     connect(&m_workbench, &Workbench::cursorChanged, this, &ViewCanvas::cursorChanged);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
         if (m_view.card().perPane && changed != m_pane) return;
@@ -47,6 +48,7 @@ ViewCanvas::~ViewCanvas() {
 ViewInput ViewCanvas::input() const {
     ViewInput input = m_workbench.viewInput(m_view);
     if (m_view.card().perPane) input.activePane = m_pane;
+    if (isText() && input.focus.hovered < 0) input.focus.hovered = m_locked;
     return input;
 }
 
@@ -57,7 +59,7 @@ Viewport ViewCanvas::viewportFor(double width, double height) const {
     viewport.pixelScale = appearance().scale * devicePixelRatioF();
     viewport.theme = appearance().theme;
     viewport.text = &m_text;
-    viewport.scroll = m_workbench.session().look.stripScroll;
+    viewport.scroll = m_peek.value_or(m_workbench.session().look.stripScroll);
     viewport.besideOthers = m_besideOthers;
     viewport.range = shownRange(m_workbench.session(), m_view);
     return viewport;
@@ -96,7 +98,10 @@ void ViewCanvas::revealSelection() {
     if (selected == m_revealed || m_canvas->height() < 2) return;
     m_revealed = selected;
     const TokenIndex token = selected.empty() ? -1 : selected[selected.size() / 2];
-    if (token < 0 || m_canvas->hasFocus()) return;
+    if (token >= 0 && !m_canvas->hasFocus()) reveal(token);
+}
+
+void ViewCanvas::reveal(TokenIndex token) {
     const Viewport viewport =
         viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale);
     if (const auto scroll = m_view.scrollTo(input(), viewport, token);
@@ -104,7 +109,32 @@ void ViewCanvas::revealSelection() {
         m_workbench.change([&](Session& s) { s.look.stripScroll = *scroll; }, tr("Scroll"));
 }
 
+void ViewCanvas::followFocus() {
+    if (isText() && m_workbench.capture() && m_canvas->height() > 1) {
+        const ViewInput now = m_workbench.viewInput(m_view);
+        if (now.focus.hovered < 0)
+            m_peek.reset();
+        else if (!positionOfToken(m_canvas->scene(), now.focus.hovered))
+            m_peek = m_view.scrollTo(
+                now, viewportFor(m_canvas->width() / appearance().scale, m_canvas->height() / appearance().scale),
+                now.focus.hovered);
+    }
+    m_canvas->invalidate();
+}
+
+void ViewCanvas::followLock() {
+    if (!isText() || !m_workbench.capture()) return;
+    TokenIndex locked = -1;
+    for (const View* view : m_workbench.shownViews())
+        if (const auto key = view->lockedToken(m_workbench.viewInput(*view), viewOptions(m_workbench.session(), *view)))
+            locked = *key;
+    if (std::exchange(m_locked, locked) == locked) return;
+    m_canvas->invalidate();
+    if (locked >= 0 && m_canvas->height() > 1) reveal(locked);
+}
+
 void ViewCanvas::dataChanged(const QString& viewId) {
+    followLock();
     if (viewId != fromUtf8(m_view.card().id)) return;
     DataState now = m_workbench.viewInput(m_view).data;
     const bool same = now.value == m_seen.value && now.computing == m_seen.computing && now.error == m_seen.error;

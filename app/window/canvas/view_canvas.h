@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/study/prompt_text.h"
 #include "app/window/canvas/canvas_widget.h"
 #include "app/window/canvas/offer_button.h"
 #include "app/window/canvas/read_out.h"
@@ -33,8 +34,12 @@ public:
     void frameSelection(); ///< shows the selected tokens as large as they fit
     void showRange();      ///< opens the range dialog; views without axes have none
     void armLasso() { m_canvas->armLasso(); }
+    void copy();      ///< the selected text where the canvas is the prompt's text, else the image and the finding
+    void copyMore();  ///< the selected positions there, else the data
     void copyImage(); ///< and the finding as text
     void copyData();
+    void copySelectedText();
+    void copySelectedPositions();
     bool hasLockedCell() const;
     bool releaseCell(); ///< unlocks the locked cell; false: none was locked
 
@@ -58,7 +63,15 @@ private:
     void dataChanged(const QString& viewId);
     void rangeChanged(const QString& viewId);
     void cursorChanged();
+    void reveal(TokenIndex token);
     void revealSelection(); ///< scrolls the strip to a selection made in another view
+    void followFocus();     ///< shows what is hovered in another view, for as long as it is
+    void followLock();      ///< scrolls the strip to a cell locked in another view
+    bool isText() const { return m_view.card().place == ViewPlace::Text; }
+    void selectRun(const QPointF& at, TokenRun (*around)(const TokenTable&, TokenIndex));
+    void beginReading(const QPointF& at, Qt::KeyboardModifiers modifiers);
+    void readTo(const QPointF& at, bool finished);
+    void movePinned(); ///< the pinned read-out goes with its token, or with the token out of sight
     void connectGestures();
     void hover(const PickId& pick, const QPointF& at);
     void click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at);
@@ -89,7 +102,9 @@ private:
     TokenIndex m_lastClicked = -1;
     std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< the selection from before the lasso
     std::vector<TokenIndex> m_revealed;
-    bool m_shown = false; ///< counted as shown by the workbench
+    std::optional<double> m_peek; ///< scroll while a token is hovered in another view
+    TokenIndex m_locked = -1;     ///< key of the cell locked in another view
+    bool m_shown = false;         ///< counted as shown by the workbench
     bool m_besideOthers = false;
 };
 

@@ -63,6 +63,14 @@ void ViewCanvas::connectGestures() {
     connect(m_canvas, &CanvasWidget::lassoed, this, &ViewCanvas::lasso);
     connect(m_canvas, &CanvasWidget::lassoAbandoned, this, &ViewCanvas::takeLassoBack);
     connect(m_canvas, &CanvasWidget::scrollWanted, this, &ViewCanvas::scrollBy);
+    connect(m_canvas, &CanvasWidget::readingBegun, this, &ViewCanvas::beginReading);
+    connect(m_canvas, &CanvasWidget::readTo, this, &ViewCanvas::readTo);
+    connect(m_canvas, &CanvasWidget::wordWanted, this, [this](const QPointF& at) {
+        m_workbench.endMerge(); // a third click on it makes it a sentence, in the same step of undo
+        selectRun(at, wordAround);
+    });
+    connect(m_canvas, &CanvasWidget::sentenceWanted, this,
+            [this](const QPointF& at) { selectRun(at, sentenceAround); });
     connect(m_canvas, &CanvasWidget::handleDragged, this, &ViewCanvas::dragHandle);
     connect(m_canvas, &CanvasWidget::menuWanted, this, &ViewCanvas::showMenu);
     connect(m_canvas, &CanvasWidget::fitWanted, this, &ViewCanvas::resetView);
@@ -71,8 +79,10 @@ void ViewCanvas::connectGestures() {
         m_readOut->dismiss();
         m_workbench.setHovered(-1);
     });
-    connect(m_canvas, &CanvasWidget::rangeWanted, this,
-            [this](const Viewport::Range& range) { m_workbench.setRange(m_view, range); });
+    connect(m_canvas, &CanvasWidget::rangeWanted, this, [this](const Viewport::Range& range) {
+        m_workbench.setRange(m_view, range);
+        movePinned();
+    });
 }
 
 void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
@@ -102,6 +112,12 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
             return;
         }
     }
+    if (pick.kind == PickId::Kind::Handle) { // a scroll bar or a small map goes where it is clicked
+        const double scale = appearance().scale;
+        const auto change =
+            m_view.draggedTo(input(), options(), m_canvas->scene(), pick, {at.x() / scale, at.y() / scale});
+        if (change && (change->scroll || change->range)) return applyChange(*change);
+    }
     if (pick.kind != PickId::Kind::Token) {
         m_readOut->dismiss();
         m_workbench.setHovered(-1);
@@ -111,6 +127,11 @@ void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, cons
     const auto token = static_cast<TokenIndex>(pick.index);
     std::vector<TokenIndex> selected = m_workbench.session().selected;
     if (modifiers & Qt::ShiftModifier) {
+        if (isText() && m_lastClicked >= 0) { // the anchor stays
+            selected.clear();
+            addRun(selected, m_lastClicked, token);
+            return select(m_workbench, selected);
+        }
         addRun(selected, m_lastClicked >= 0 ? m_lastClicked : selected.empty() ? token : selected.front(), token);
         select(m_workbench, selected);
     } else if (modifiers & Qt::ControlModifier) {
@@ -184,6 +205,31 @@ void ViewCanvas::takeOffered() {
         m_workbench.change([&](Session& s) { takeOffer(s, *offer); }, tr("Add pane"));
 }
 
+void ViewCanvas::beginReading(const QPointF& at, Qt::KeyboardModifiers modifiers) {
+    const auto token = readTokenAt(m_canvas->scene(), {at.x(), at.y()});
+    if (token && !(modifiers & Qt::ShiftModifier && m_lastClicked >= 0)) m_lastClicked = *token;
+}
+
+void ViewCanvas::readTo(const QPointF& at, bool finished) {
+    const Box text = m_canvas->scene().plot;
+    if (!finished && at.y() >= text.bottom()) scrollBy(at.y() - text.bottom() + 1); // faster the farther outside
+    if (!finished && at.y() < text.y) scrollBy(at.y() - text.y - 1);
+    const auto token = readTokenAt(m_canvas->scene(), {at.x(), at.y()});
+    if (!token || m_lastClicked < 0) return;
+    std::vector<TokenIndex> run;
+    addRun(run, m_lastClicked, *token);
+    brush(run, finished);
+}
+
+void ViewCanvas::selectRun(const QPointF& at, TokenRun (*around)(const TokenTable&, TokenIndex)) {
+    const auto token = readTokenAt(m_canvas->scene(), {at.x(), at.y()});
+    if (!token) return;
+    m_readOut->dismiss();
+    m_workbench.setHovered(-1);
+    m_lastClicked = *token;
+    select(m_workbench, tokensOf({around(m_workbench.capture()->tokens(), *token)}), "clicks");
+}
+
 void ViewCanvas::brush(const std::vector<TokenIndex>& tokens, bool finished) {
     m_workbench.setBrushing(!finished);
     m_readOut->dismiss();
@@ -216,12 +262,24 @@ void ViewCanvas::scrollBy(double delta) {
     const double furthest = std::max(0.0, scene.contentHeight - scene.height);
     const double now = m_workbench.session().look.stripScroll;
     m_workbench.change([&](Session& s) { s.look.stripScroll = std::clamp(now + delta, 0.0, furthest); }, tr("Scroll"));
+    movePinned();
+}
+
+void ViewCanvas::movePinned() {
+    const TokenIndex token = m_readOut->token();
+    if (!m_readOut->isPinned() || token < 0) return;
+    const auto mark = positionOfToken(m_canvas->scene(), token);
+    const double scale = appearance().scale;
+    if (!mark || !m_canvas->scene().plot.contains(*mark)) return m_readOut->dismiss();
+    const QPointF at(mark->x * scale, mark->y * scale);
+    m_readOut->showToken(token, *m_canvas, at, true, factsAt(at));
 }
 
 void ViewCanvas::dragHandle(const PickId& handle, const QPointF& at, bool finished) {
     const auto settingChange = m_view.draggedTo(input(), options(), m_canvas->scene(), handle, {at.x(), at.y()});
     if (settingChange) applyChange(*settingChange, "drag " + QString::fromStdString(m_view.card().id));
     if (finished) m_workbench.endMerge();
+    if (settingChange) movePinned();
 }
 
 void ViewCanvas::frameSelection() {
@@ -236,6 +294,27 @@ void ViewCanvas::frameSelection() {
         scene = m_view.buildScene(input(), options(), viewport);
     }
     if (const auto range = rangeAround(scene, selected)) m_workbench.setRange(m_view, range);
+}
+
+void ViewCanvas::copy() {
+    const bool text = isText() && !m_workbench.session().selected.empty();
+    text ? copySelectedText() : copyImage();
+}
+
+void ViewCanvas::copyMore() {
+    const bool text = isText() && !m_workbench.session().selected.empty();
+    text ? copySelectedPositions() : copyData();
+}
+
+void ViewCanvas::copySelectedText() {
+    const std::string text = textOf(m_workbench.capture()->tokens(), m_workbench.session().selected);
+    QGuiApplication::clipboard()->setText(fromUtf8(text));
+}
+
+void ViewCanvas::copySelectedPositions() {
+    QStringList positions;
+    for (const TokenIndex token : m_workbench.session().selected) positions += QString::number(token);
+    QGuiApplication::clipboard()->setText(positions.join(", "));
 }
 
 void ViewCanvas::copyImage() {
@@ -255,6 +334,9 @@ void ViewCanvas::showMenu(const QPoint& at) {
     QMenu menu(this);
     menu.addAction(tr("Copy image"), this, &ViewCanvas::copyImage);
     menu.addAction(tr("Copy data"), this, &ViewCanvas::copyData);
+    const bool chosen = !m_workbench.session().selected.empty();
+    menu.addAction(tr("Copy the selected text"), this, &ViewCanvas::copySelectedText)->setEnabled(chosen);
+    menu.addAction(tr("Copy the selected positions"), this, &ViewCanvas::copySelectedPositions)->setEnabled(chosen);
     menu.addAction(tr("Show data…"), this, &ViewCanvas::dataWanted);
     menu.addAction(tr("Save as…"), this, &ViewCanvas::exportWanted);
     menu.addSeparator();
