@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -88,6 +89,7 @@ private:
                        c.fit.weight);
         if (c.fit.slopeKnown) fmt::print("k = {:.4g} NLL(c) {:+.4g}\n", c.fit.alpha, c.fit.beta);
         for (const CalibratedContext& context : c.contexts) {
+            printPoints(c, context.name);
             fmt::print("{}: k = {:.4g}, retention {:.4f} for tau = {}", context.name, context.k, context.retention,
                        c.tau);
             if (!std::isnan(context.band.low))
@@ -98,6 +100,19 @@ private:
         if (c.fit.atEdge)
             fmt::print("a k lies at the end of the searched range, {} to {}\n", -kMostCurvature, kMostCurvature);
         for (const std::string& note : c.data.notes) fmt::print("{}\n", note);
+    }
+
+    /// What the points say without a curve.
+    static void printPoints(const Calibration& c, const std::string& context) {
+        std::vector<CalibrationTriple> triples;
+        std::ranges::copy_if(c.data.triples, std::back_inserter(triples),
+                             [&](const CalibrationTriple& triple) { return triple.context == context; });
+        if (triples.empty()) return;
+        const double retention = retentionOfPoints(triples, c.tau);
+        if (std::isnan(retention))
+            fmt::print("{}: its points do not keep {}\n", context, c.tau);
+        else
+            fmt::print("{}: its points keep {} from retention {:.4f} on\n", context, c.tau, retention);
     }
 
     /// How far the points lie from the curves.

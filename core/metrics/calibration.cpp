@@ -242,6 +242,15 @@ double retentionNeeded(double k, double tau) {
     return std::log1p(tau * std::expm1(k)) / k;
 }
 
+double retentionOfPoints(std::span<const CalibrationTriple> triples, double tau) {
+    double fallsShort = -1, kept = std::numeric_limits<double>::quiet_NaN();
+    for (const CalibrationTriple& triple : triples)
+        if (triple.quality < tau) fallsShort = std::max(fallsShort, triple.retention);
+    for (const CalibrationTriple& triple : triples)
+        if (triple.retention > fallsShort && !(triple.retention >= kept)) kept = triple.retention;
+    return kept;
+}
+
 CalibrationFit fitCalibration(std::span<const CalibrationTriple> triples, double weight) {
     refuse(triples.empty(), "there are no triples to fit", "Measure some with the model, or use a proxy or a manual k");
     refuse(!(weight > 0) || !std::isfinite(weight), fmt::format("the weight {} is not positive", weight),

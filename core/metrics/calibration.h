@@ -30,6 +30,10 @@ struct CalibrationTriple {
     double quality = 0;                                           ///< y > 0; may exceed 1 (A3)
 };
 
+/// What the points say without a curve: the smallest of their retentions from which on every point has at least the
+/// quality tau; NaN where the largest retention falls short of it. `triples` of one context.
+double retentionOfPoints(std::span<const CalibrationTriple> triples, double tau);
+
 /// A fitted curve. One context, or contexts of equal NLL, determine k alone: then alpha is 0 and beta is k.
 struct CalibrationFit {
     double alpha = 0, beta = 0;

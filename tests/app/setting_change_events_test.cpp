@@ -1,6 +1,7 @@
 // A click on a mark of a curve or on a cell of the phase map gives its setting to the pane that it belongs to, by real
 // mouse events on a canvas; the read-out says so before, and one undo takes it back.
 #include "tests/app/one_view.h"
+#include "tests/support/scene_checks.h"
 #include "tests/support/test_program.h"
 #include "views/view.h"
 
@@ -12,6 +13,7 @@
 
 using namespace kvscope;
 using kvscope::testing::OneView;
+namespace scene_checks = kvscope::scene_checks;
 
 namespace {
 
@@ -123,6 +125,30 @@ private slots:
         QCOMPARE(one.bench.session().budget.text(), std::string("0.1"));
         one.bench.undo();
         QVERIFY(one.bench.session().budget == before);
+    }
+
+    /// A click on r* gives its quality to the pane, a click on a point the point's retention; the read-out says so.
+    void calibrationIsAdoptedByAClick() {
+        OneView one(viewById("calibration"), {"keydiff:kvpress@0.25", "compactor:kvpress@0.25"}, {});
+        QVERIFY(one.ready());
+        CanvasWidget* canvas = one.view->canvas();
+        const CircleItem* ring = nullptr;
+        for (const Drawable& item : canvas->scene().items)
+            if (const auto* circle = std::get_if<CircleItem>(&item);
+                circle && circle->pick == PickId{PickId::Kind::Node, 1})
+                ring = circle;
+        QVERIFY(ring);
+        const QPoint at = one.widgetPoint(ring->centre);
+        QTest::mouseMove(canvas, at);
+        QTRY_VERIFY(one.view->readOut()->text().contains("@tau=0.95"));
+        QTest::mouseClick(canvas, Qt::LeftButton, {}, at);
+        QCOMPARE(one.bench.session().budget.text(), std::string("tau=0.95"));
+        QCOMPARE(one.bench.session().activePane, 1);
+        const PointCloudItem* points = scene_checks::cloudNamed(canvas->scene(), "measured A needle-1k.h5");
+        QVERIFY(points);
+        QTest::mouseClick(canvas, Qt::LeftButton, {}, one.widgetPoint(points->points->at(7))); // r = 0.5
+        QCOMPARE(one.bench.session().budget.text(), (Budget{Budget::Unit::Fraction, 0.5}.text()));
+        QCOMPARE(one.bench.session().activePane, 0);
     }
 };
 

@@ -123,6 +123,36 @@ private slots:
         std::sort(dashed.begin(), dashed.end());
         QCOMPARE(dashed, (std::vector<bool>{false, true}));
     }
+
+    void pointsSayTheSmallestRetentionFromWhichOnAllKeep() {
+        const auto of = [](std::vector<std::pair<double, double>> points, double tau) {
+            std::vector<CalibrationTriple> triples;
+            for (const auto& [retention, quality] : points) triples.push_back({"c", retention, NAN, quality});
+            return retentionOfPoints(triples, tau);
+        };
+        QCOMPARE(of({{0.5, 0.96}, {0.1, 0.2}, {1, 1}, {0.2, 0.95}}, 0.95), 0.2);
+        QCOMPARE(of({{0.1, 0.99}, {0.2, 0.9}, {0.5, 0.97}}, 0.95), 0.5); // a lucky point below does not count
+        QCOMPARE(of({{0.5, 0.99}, {0.5, 0.9}, {0.9, 0.97}}, 0.95), 0.9); // nor one of two at one retention
+        QVERIFY(std::isnan(of({{0.5, 0.99}, {0.9, 0.94}}, 0.95)));
+        QVERIFY(std::isnan(of({}, 0.95)));
+    }
+
+    void measuredAndProxyAreRankedApart() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"snapkv@0.25", "compactor:kvpress@0.25"}, options);
+        const std::string finding = m_view.finding(input, options);
+        const auto measured = finding.find(", measured: B Compactor"), proxy = finding.find("; by proxy: A SnapKV");
+        QVERIFY2(measured != std::string::npos && proxy != std::string::npos && measured < proxy, finding.c_str());
+        const Scene scene = build(input, options, 1860, 850);
+        const auto heightOf = [&](const std::string& words) {
+            for (const Drawable& item : scene.items)
+                if (const auto* text = std::get_if<TextItem>(&item); text && text->text.starts_with(words))
+                    return text->position.y;
+            return -1.0;
+        };
+        QVERIFY(heightOf("B Compactor") > 0 && heightOf("by proxy") > heightOf("B Compactor") &&
+                heightOf("A SnapKV") > heightOf("by proxy"));
+    }
 };
 
 KVSCOPE_OFFSCREEN_TEST(CalibrationLabelsTest)

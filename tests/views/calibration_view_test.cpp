@@ -36,7 +36,7 @@ bool says(const Scene& scene, const std::string& words) {
 const CircleItem* ringOf(const Scene& scene, std::int64_t series) {
     for (const Drawable& item : scene.items)
         if (const auto* circle = std::get_if<CircleItem>(&item);
-            circle && circle->pick == PickId{PickId::Kind::Handle, series})
+            circle && circle->pick == PickId{PickId::Kind::Node, series})
             return circle;
     return nullptr;
 }
@@ -197,7 +197,8 @@ private slots:
         const Scene scene = build(input, options);
         const auto& points = *cloudNamed(scene, "measured A needle-1k.h5")->points;
         const PointFacts facts = m_view.factsAt(input, options, scene, points[7]); // r = 0.5
-        QVERIFY(!facts.settingChange);
+        QVERIFY(facts.settingChange && facts.settingChange->pane == 0);
+        QCOMPARE(facts.settingChange->budget->text(), (Budget{Budget::Unit::Fraction, 0.5}.text()));
         const auto value = [&](const char* name) {
             for (const auto& [key, text] : facts.rows)
                 if (key == name) return text;
@@ -274,6 +275,17 @@ private slots:
                                    [](const std::string& text) { return text.find("poor fit") != std::string::npos; }),
                      std::ptrdiff_t{1});
         }
+        // Of the step the points know better: 0.3 keeps 0.95, and nothing below does. It stands before r*, and is
+        // ringed.
+        const auto saysIt = finding.find("B SnapKV 30.0 % by its points, ");
+        QVERIFY2(saysIt != std::string::npos, finding.c_str());
+        QVERIFY2(finding.find(" by its curve", saysIt) != std::string::npos, finding.c_str());
+        const Scene scene = build(input, options);
+        const Point ringed = (*cloudNamed(scene, "measured B " + open)->points)[1];
+        QVERIFY(std::any_of(scene.items.begin(), scene.items.end(), [&](const Drawable& item) {
+            const auto* circle = std::get_if<CircleItem>(&item);
+            return circle && circle->centre.x == ringed.x && circle->centre.y == ringed.y && circle->radius == 6;
+        }));
         const ViewTable table = m_view.table(input, options);
         QCOMPARE(table.columns.back(), std::string("r_squared"));
         QVERIFY(std::abs(std::stod(table.cell(4, int(table.columns.size()) - 1)) - (1 - squares / deviations)) < 1e-6);

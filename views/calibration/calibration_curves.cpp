@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <map>
 
 namespace kvscope {
@@ -55,7 +56,8 @@ NeededRetention neededBy(const CalibrationSeries& series, const ParameterValues&
     const double tau = options.real("tau");
     std::vector<double> resampled;
     for (const double k : series.resampledK) resampled.push_back(retentionNeeded(k, tau));
-    return {retentionNeeded(curvatureOf(series, options), tau), bandOf(std::move(resampled))};
+    return {retentionNeeded(curvatureOf(series, options), tau), bandOf(std::move(resampled)),
+            retentionOfPoints(series.triples, tau)};
 }
 
 Budget budgetOf(const CalibrationSeries& series, const CalibrationViewData& data, const ParameterValues& options) {
@@ -89,6 +91,12 @@ SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& 
 
 bool isPoor(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options) {
     return misfitOf(data, series, options).misfit.isPoor();
+}
+
+double leadingRetention(const CalibrationViewData& data, const CalibrationSeries& series,
+                        const ParameterValues& options) {
+    const NeededRetention needed = neededBy(series, options);
+    return isPoor(data, series, options) && !std::isnan(needed.ofPoints) ? needed.ofPoints : needed.retention;
 }
 
 std::string neededNumber(const CalibrationViewData& data, const CalibrationSeries& series,
@@ -177,14 +185,20 @@ void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationVie
 void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data,
                 const std::vector<std::size_t>& series, const ParameterValues& options, const Theme& theme) {
     for (const std::size_t index : series) {
-        const Point ring = frame.toPixels(neededBy(data.series[index], options).retention, options.real("tau"));
+        const NeededRetention needed = neededBy(data.series[index], options);
+        const Point ring = frame.toPixels(needed.retention, options.real("tau"));
         const Colour colour = lookOf(data, index, theme.id).colour;
         // Dashed where the fit is poor, so that r* does not look as sure as the others.
         const bool poor = isPoor(data, data.series[index], options);
         builder.line(ring, {ring.x, frame.plot.bottom()},
                      {colour, 1.2, poor ? std::vector<double>{3, 3} : std::vector<double>{}});
-        builder.circle(ring, 5, theme.canvas, {colour, 2, {}},
-                       {PickId::Kind::Handle, static_cast<std::int64_t>(index)});
+        builder.circle(ring, 5, theme.canvas, {colour, 2, {}}, {PickId::Kind::Node, static_cast<std::int64_t>(index)});
+        const auto point =
+            std::ranges::find(data.series[index].triples, needed.ofPoints, &CalibrationTriple::retention);
+        if (!poor || point == data.series[index].triples.end()) continue;
+        const Point kept = frame.toPixels(point->retention, point->quality);
+        builder.line({kept.x, kept.y + 6}, {kept.x, frame.plot.bottom()}, {colour, 1.6, {}});
+        builder.circle(kept, 6, kTransparent, {theme.ink, 1.6, {}});
     }
 }
 

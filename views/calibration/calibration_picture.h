@@ -5,6 +5,7 @@
 #include "views/view.h"
 
 #include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -12,10 +13,11 @@ namespace kvscope {
 
 /// k as drawn: the option's where it is given by hand.
 double curvatureOf(const CalibrationSeries& series, const ParameterValues& options);
-/// r*(tau) with its bootstrap band (NaN without one).
+/// r*(tau) with its bootstrap band (NaN without one), and what the points say (NaN where they do not keep tau).
 struct NeededRetention {
     double retention = 1;
     CalibrationBand band;
+    double ofPoints = std::numeric_limits<double>::quiet_NaN();
 };
 NeededRetention neededBy(const CalibrationSeries& series, const ParameterValues& options);
 /// The budget that takes its retention from the series.
@@ -29,6 +31,9 @@ struct SeriesMisfit {
 };
 SeriesMisfit misfitOf(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
 
+/// Of a poor fit what the points say, where they say something; else r*. Series are ranked by it.
+double leadingRetention(const CalibrationViewData& data, const CalibrationSeries& series,
+                        const ParameterValues& options);
 bool isPoor(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);
 /// r* as text; of a poor fit with two digits ("0.86").
 std::string neededNumber(const CalibrationViewData& data, const CalibrationSeries& series,
@@ -43,8 +48,8 @@ struct SeriesLook {
 };
 SeriesLook lookOf(const CalibrationViewData& data, std::size_t index, ThemeId theme);
 
-/// Picks: a point of a series has kind Cell and index series * kPointsPerSeries + point, r* has kind Handle and the
-/// series.
+/// Picks: a point of a series has kind Cell and index series * kPointsPerSeries + point, r* has kind Node and the
+/// series. A click on either sets a budget.
 inline constexpr std::int64_t kPointsPerSeries = 1 << 20;
 
 void drawBand(SceneBuilder& builder, const PlotFrame& frame, const CalibrationSeries& series, Colour colour);
@@ -57,7 +62,8 @@ void drawTriples(SceneBuilder& builder, const PlotFrame& frame, const Calibratio
                  const SeriesLook& look);
 
 /// Draws the line of tau with its name, and for each of some series of the open context a ring where its curve meets
-/// that line, with a line down to r*, dashed for a poor fit.
+/// that line, with a line down to r*, dashed for a poor fit; then the point that the points say is ringed and has the
+/// solid line.
 void drawTau(SceneBuilder& builder, const PlotFrame& frame, double tau, const Theme& theme);
 /// Beside the line, where no point lies under the name.
 void nameTau(SceneBuilder& builder, const PlotFrame& frame, const CalibrationViewData& data, double tau,
@@ -78,7 +84,8 @@ std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& s
 std::vector<LegendEntry> calibrationLegend(const CalibrationViewData& data, const ParameterValues& options,
                                            SeriesNames names, const Viewport& viewport);
 
-/// A line for each series with its mark, name, r* and residual, under a line that names these.
+/// A line for each series with its mark, name, what its points say, r* and residual, under a line that names these;
+/// proxies last, by themselves.
 class SeriesList {
 public:
     SeriesList(const CalibrationViewData& data, const ParameterValues& options, const TextService& text);
@@ -87,9 +94,9 @@ public:
     void draw(SceneBuilder& builder, Point topLeft, const Theme& theme) const;
 
 private:
-    enum Column { Needed, Residual, Verdict, kColumns };
+    enum Column { Points, Needed, Residual, Verdict, kColumns };
     struct Row {
-        std::size_t series = 0;
+        std::size_t series = 0; ///< none: a heading
         std::string name, cells[kColumns];
     };
 

@@ -29,11 +29,11 @@ ParameterTable makeOptions() {
                    {"table", "Table", "a CSV of triples, several contexts"},
                    {"given", "Given k", "a curvature by hand"}},
                   Stage::Features, "Where the points come from.", source),
-        realRow("tau", "τ", "", {0.5, 1, 0.95}, Stage::Select, "The quality to keep: NLL(full) / NLL(compressed).",
-                source),
-        realRow("weight", "w", "", {1, 20, kCalibrationWeight}, Stage::Features,
+        realRow("tau", "Quality to keep", "τ", {0.5, 1, 0.95}, Stage::Select,
+                "The quality to keep: NLL(full) / NLL(compressed).", source),
+        realRow("weight", "Weight of errors above", "w", {1, 20, kCalibrationWeight}, Stage::Features,
                 "How much more a curve above a point weighs than one below it.", source),
-        realRow("k", "k", "", {-20, 5, -5}, Stage::Select, "The curvature of points = given.", source),
+        realRow("k", "Curvature", "k", {-20, 5, -5}, Stage::Select, "The curvature of points = given.", source),
         textRow("table", "Table of triples", "", Stage::Features,
                 "FILE.csv for points = table: retention, quality or nll_full and nll_compressed, "
                 "nll_context, context, policy, variant.",
@@ -75,13 +75,13 @@ Chart chartFor(const CalibrationViewData& data, const ParameterValues& options, 
     return Chart(viewport, legend, std::move(x), std::move(y), listWidth);
 }
 
-/// Indices of the open context's series, the least retention last, so that its box stands highest.
+/// Indices of the open context's series, the least retention last, so that its mark stands highest.
 std::vector<std::size_t> ownSeries(const CalibrationViewData& data, const ParameterValues& options) {
     std::vector<std::size_t> own;
     for (std::size_t i = 0; i < data.series.size(); ++i)
         if (data.series[i].own) own.push_back(i);
     std::ranges::stable_sort(own, [&](std::size_t a, std::size_t b) {
-        return neededBy(data.series[a], options).retention > neededBy(data.series[b], options).retention;
+        return leadingRetention(data, data.series[a], options) > leadingRetention(data, data.series[b], options);
     });
     return own;
 }
@@ -106,12 +106,17 @@ Arrangement arrange(const CalibrationViewData& data, const ParameterValues& opti
 std::string neededText(const CalibrationViewData& data, const CalibrationSeries& series,
                        const ParameterValues& options) {
     const NeededRetention needed = neededBy(series, options);
-    std::string text = letteredName(series) + " " + formatPercent(needed.retention);
+    const std::string name = letteredName(series) + " ", fit = fitWords(data, series, options);
+    std::string curve = formatPercent(needed.retention);
     if (!std::isnan(needed.band.low))
-        text +=
+        curve +=
             fmt::format(" ({} to {})", formatFixed(100 * needed.band.low, 1), formatFixed(100 * needed.band.high, 1));
-    const std::string fit = fitWords(data, series, options);
-    return text + (series.proxy ? " by proxy" : "") + (fit.empty() ? "" : ", " + fit);
+    const std::string residual = fit.empty() ? "" : ", " + fit;
+    if (series.triples.empty()) return name + curve + residual;
+    curve += " by its curve" + residual;
+    if (std::isnan(needed.ofPoints)) return name + curve + "; its points do not keep it";
+    const std::string points = formatPercent(needed.ofPoints) + " by its points";
+    return isPoor(data, series, options) ? name + points + ", " + curve : name + curve + ", " + points;
 }
 
 std::vector<std::string> rowOf(const CalibrationViewData& data, const CalibrationSeries& series,
@@ -126,7 +131,8 @@ std::vector<std::string> rowOf(const CalibrationViewData& data, const Calibratio
                     triple ? number(triple->retention) : "", triple ? number(triple->quality) : "",
                     triple ? number(calibrationCurve(k, triple->retention)) : "", number(k),
                     number(options.real("tau")), number(needed.retention), number(needed.band.low),
-                    number(needed.band.high), series.origin, number(misfit.rms), number(misfit.explained()));
+                    number(needed.band.high), number(needed.ofPoints), series.origin, number(misfit.rms),
+                    number(misfit.explained()));
 }
 
 class CalibrationView final : public View {
@@ -180,13 +186,21 @@ public:
 
     std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
         const auto data = dataAs<CalibrationViewData>(input);
-        std::vector<std::string> parts;
-        for (const std::size_t i : ownSeries(*data, options))
+        std::vector<std::string> measured, proxies;
+        for (const std::size_t i : ownSeries(*data, options)) {
+            std::vector<std::string>& parts = data->series[i].proxy ? proxies : measured;
             parts.insert(parts.begin(), neededText(*data, data->series[i], options));
-        if (parts.empty())
+        }
+        if (measured.empty() && proxies.empty())
             for (const CalibrationSeries& series : data->series)
-                parts.push_back(series.context + ": " + neededText(*data, series, options));
-        return fmt::format("To keep a quality of {}: {}", formatShort(options.real("tau")), fmt::join(parts, "; "));
+                (series.proxy ? proxies : measured)
+                    .push_back(series.context + ": " + neededText(*data, series, options));
+        std::string text = "To keep a quality of " + formatShort(options.real("tau"));
+        if (!measured.empty())
+            text += fmt::format("{}: {}", proxies.empty() ? "" : ", measured", fmt::join(measured, "; "));
+        if (!proxies.empty())
+            text += fmt::format("{} by proxy: {}", measured.empty() ? "" : ";", fmt::join(proxies, "; "));
+        return text;
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
@@ -198,7 +212,8 @@ public:
                 if (series.triples.empty()) rows.push_back(rowOf(*data, series, options, nullptr));
             }
         return tableOf({"pane", "policy", "variant", "context", "kind", "retention", "quality", "fitted", "k", "tau",
-                        "retention_needed", "needed_low", "needed_high", "origin", "residual_rms", "r_squared"},
+                        "retention_needed", "needed_low", "needed_high", "points_needed", "origin", "residual_rms",
+                        "r_squared"},
                        std::move(rows));
     }
 
@@ -207,7 +222,7 @@ public:
         const auto data = dataAs<CalibrationViewData>(input);
         const PickId pick = pickAt(scene, at, 3);
         const bool isPoint = pick.kind == PickId::Kind::Cell;
-        if (!isPoint && pick.kind != PickId::Kind::Handle) return {};
+        if (!isPoint && pick.kind != PickId::Kind::Node) return {};
         const auto index = static_cast<std::size_t>(isPoint ? pick.index / kPointsPerSeries : pick.index);
         const CalibrationSeries& series = data->series.at(index);
         PointFacts facts;
@@ -220,6 +235,9 @@ public:
                               {{"retention", formatFixed(triple.retention, 3)},
                                {"quality", formatFixed(triple.quality, 3)},
                                {"curve", formatFixed(calibrationCurve(series.k, triple.retention), 3)}});
+            if (series.own && triple.retention > 0)
+                facts.settingChange = SettingChange{series.pane, {}, Budget{Budget::Unit::Fraction, triple.retention}};
+            if (facts.settingChange) facts.rows.emplace_back("a click sets", "@" + facts.settingChange->budget->text());
             return facts;
         }
         const double k = curvatureOf(series, options), needed = neededBy(series, options).retention;

@@ -10,7 +10,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <memory>
+#include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace kvscope {
@@ -42,6 +45,9 @@ std::string legendName(const CalibrationViewData& data, const CalibrationSeries&
     std::string name = wording == Wording::Full ? nameOf(series) : plainName(series);
     if (wording == Wording::Letters && series.own) // the shortest: "B proxy"
         name = std::string(1, series.letter) + (series.proxy ? " proxy" : "");
+    const double points = neededBy(series, options).ofPoints;
+    if (wording <= Wording::Plain && isPoor(data, series, options) && !std::isnan(points))
+        name += " points " + formatFixed(points, 2) + ",";
     const bool isShort = wording == Wording::Letters; // the number stands whole where labels are cut
     name.insert(isShort ? 1 : name.size(), (isShort ? " " : " r* ") + neededNumber(data, series, options));
     return wording <= Wording::Plain && isPoor(data, series, options) ? name + ", " + kPoor : name;
@@ -124,7 +130,19 @@ std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const Paramet
 const TextStyle kName{FontFace::Interface, 11}, kNumber{FontFace::Monospace, 11},
     kHead{FontFace::Interface, 11, FontWeight::SemiBold};
 constexpr double kRowPitch = 17, kLine = 22, kMark = 42, kGap = 12;
-constexpr const char* kHeads[] = {"r*", "residual", ""};
+constexpr const char* kHeads[] = {"points", "r*", "residual", ""};
+constexpr std::size_t kNoSeries = std::numeric_limits<std::size_t>::max();
+
+/// Measured before proxies, each from the least retention on; of the open context before others.
+std::vector<std::size_t> ranked(const CalibrationViewData& data, const ParameterValues& options) {
+    std::vector<std::size_t> order(data.series.size());
+    std::iota(order.begin(), order.end(), std::size_t{0});
+    std::ranges::stable_sort(order, {}, [&](std::size_t i) {
+        const CalibrationSeries& series = data.series[i];
+        return std::tuple(series.proxy, !series.own, leadingRetention(data, series, options));
+    });
+    return order;
+}
 
 } // namespace
 
@@ -161,9 +179,14 @@ SeriesList::SeriesList(const CalibrationViewData& data, const ParameterValues& o
         width = std::max(width, words.empty() ? 0 : text.measure(words, style).width);
     };
     for (int column = 0; column < kColumns; ++column) widen(m_widths[column], kHeads[column], kHead);
-    for (std::size_t i = 0; i < data.series.size(); ++i) {
+    for (const std::size_t i : ranked(data, options)) {
         const CalibrationSeries& series = data.series[i];
+        if (series.proxy && !m_rows.empty() && m_rows.back().series != kNoSeries &&
+            !data.series[m_rows.back().series].proxy)
+            m_rows.push_back({kNoSeries, "by proxy, ranked apart", {}});
         Row row{i, nameOf(series), {}};
+        const double points = neededBy(series, options).ofPoints;
+        row.cells[Points] = std::isnan(points) ? "" : formatFixed(points, 2);
         row.cells[Needed] = neededNumber(data, series, options);
         row.cells[Residual] = residualText(data, series, options);
         row.cells[Verdict] = isPoor(data, series, options) ? kPoor : "";
@@ -191,6 +214,10 @@ void SeriesList::draw(SceneBuilder& builder, Point topLeft, const Theme& theme) 
     });
     for (const Row& row : m_rows) {
         y += kRowPitch;
+        if (row.series == kNoSeries) {
+            builder.label({topLeft.x, y}, row.name, kHead, theme.text2);
+            continue;
+        }
         const CalibrationSeries& series = m_data.series[row.series];
         const SeriesLook look = lookOf(m_data, row.series, theme.id);
         builder.line({topLeft.x, y}, {topLeft.x + kLine, y}, {look.colour, series.own ? 2.0 : 1.2, look.dash});
@@ -201,9 +228,13 @@ void SeriesList::draw(SceneBuilder& builder, Point topLeft, const Theme& theme) 
         }
         builder.label({topLeft.x + kMark, y}, builder.elide(row.name, kName, m_names), kName, theme.text1);
         eachColumn([&](int column, double right) {
+            const bool unsure = column == Needed && !row.cells[Verdict].empty();
             if (!row.cells[column].empty())
                 builder.label({right, y}, row.cells[column], column == Verdict ? kName : kNumber,
-                              column == Verdict ? theme.warning : theme.text1, HorizontalAlign::Right);
+                              column == Verdict ? theme.warning
+                              : unsure          ? theme.text3
+                                                : theme.text1,
+                              HorizontalAlign::Right);
         });
     }
 }
