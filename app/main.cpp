@@ -1,6 +1,7 @@
 // The composition root: a subcommand runs without a window, anything else opens one.
 #include "app/command_line/command_line.h"
 #include "app/window/run_window.h"
+#include "core/base/termination.h"
 
 #include <QHashSeed>
 
@@ -8,6 +9,7 @@
 #include <cstdlib>
 
 int main(int argc, char** argv) {
+    kvscope::endOnSignals();
     QHashSeed::setDeterministicGlobalSeed(); // a PDF lists its fonts in the order of a hash: the same figure, the same
                                              // bytes
     kvscope::WindowRequest request;

@@ -7,6 +7,9 @@
 #include "app/study/regenerating_command.h"
 #include "app/study/session_file.h"
 #include "core/base/error.h"
+#include "core/base/one_line.h"
+#include "core/base/termination.h"
+#include "core/base/utf8.h"
 #include "core/capture/capture.h"
 #include "core/capture/open_capture.h"
 #include "core/lists/selection_file.h"
@@ -15,40 +18,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
 #include <functional>
 #include <set>
 #include <string>
-#include <thread>
 
 namespace kvscope {
 
 namespace {
 
-constexpr int kUserError = 2, kInternalError = 1, kStopped = 130;
-
-/// Turns Ctrl+C into a stop request. A thread of its own receives the signal, because a handler may do almost nothing.
-class InterruptListener {
-public:
-    InterruptListener() {
-        sigset_t set;
-        sigemptyset(&set);
-        sigaddset(&set, SIGINT);
-        sigaddset(&set, SIGTERM);
-        pthread_sigmask(SIG_BLOCK, &set, nullptr);
-        m_thread = std::jthread([this, set](const std::stop_token& done) {
-            const timespec pause{0, 100'000'000};
-            while (!done.stop_requested())
-                if (sigtimedwait(&set, nullptr, &pause) > 0) m_source.request_stop();
-        });
-    }
-    std::stop_token token() const { return m_source.get_token(); }
-
-private:
-    std::stop_source m_source;
-    std::jthread m_thread;
-};
+constexpr int kUserError = 2, kInternalError = 1, kInterrupted = 130;
 
 std::vector<std::unique_ptr<Command>> makeCommands() {
     std::vector<std::unique_ptr<Command>> commands;
@@ -82,6 +61,9 @@ void checkHdf5(const std::string& path) {
 
 /// Refuses files that the window could not open before it starts, and without a display.
 void checkWindowFile(const std::string& path) {
+    if (!isUtf8(path))
+        throw Error(
+            {.sentence = "the window opens files whose names are UTF-8", .remedy = "Rename the file", .path = path});
     const std::string extension = std::filesystem::path(path).extension().string();
     if (isSessionFile(path))
         readSession(path);
@@ -100,6 +82,18 @@ bool isPythonCommand(const std::string& word) {
     return true;
 }
 
+/// Says what is wrong with the command line, and how a file is named that looks like an option.
+int refuseWords(const std::string& what, const std::vector<std::string>& words) {
+    const auto isFile = [](const std::string& word) {
+        std::error_code none;
+        return word.starts_with("-") && std::filesystem::exists(word, none);
+    };
+    const auto file = std::ranges::find_if(words, isFile);
+    const std::string remedy = file == words.end() ? "see kvscope --help" : fmt::format("write './{}'", *file);
+    fmt::print(stderr, "kvscope: {}\n", messageText(fmt::format("{}; {}", what, remedy)));
+    return kUserError;
+}
+
 int guarded(const CommandContext& context, const std::function<void()>& work) {
     try {
         work();
@@ -112,14 +106,14 @@ int guarded(const CommandContext& context, const std::function<void()>& work) {
     } catch (const Cancelled&) {
         context.clearProgress();
         fmt::print(stderr, "kvscope: stopped, nothing was written\n");
-        return kStopped;
+        return terminationCode() != 0 ? terminationCode() : kInterrupted;
     } catch (const std::bad_alloc&) {
         context.clearProgress();
         fmt::print(stderr, "kvscope: there is not enough memory for this; choose fewer layers or a shorter capture\n");
         return kUserError;
     } catch (const std::exception& failure) {
         context.clearProgress();
-        fmt::print(stderr, "kvscope: unexpected failure: {}\n", failure.what());
+        fmt::print(stderr, "kvscope: unexpected failure: {}\n", messageText(failure.what()));
         return kInternalError;
     }
 }
@@ -147,16 +141,13 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
     } catch (const CLI::Success& success) {
         return app.exit(success);
     } catch (const CLI::ExtrasError&) { // CLI11's own message lists the words in reverse
-        fmt::print(stderr, "kvscope: unknown: {}; see kvscope --help\n", fmt::join(app.remaining(true), " "));
-        return kUserError;
+        return refuseWords(fmt::format("unknown: {}", fmt::join(app.remaining(true), " ")), {argv + 1, argv + argc});
     } catch (const CLI::ParseError& error) {
-        fmt::print(stderr, "kvscope: {}; see kvscope --help\n", error.what());
-        return kUserError;
+        return refuseWords(error.what(), {argv + 1, argv + argc});
     }
     for (const auto& command : commands)
         if (command->chosen()) {
-            const InterruptListener interrupt;
-            const CommandContext context(asTyped(argc, argv), interrupt.token());
+            const CommandContext context(asTyped(argc, argv), terminationToken());
             return guarded(context, [&] {
                 CLI::App& subcommand = *app.get_subcommands().front();
                 StandardOutput standardOutput(subcommand);

@@ -146,7 +146,7 @@ public:
             json["disabled_policies"] = Json::array();
             for (const Disabled& d : disabled)
                 json["disabled_policies"].push_back({{"policy", d.policy}, {"reason", d.reason}});
-            fmt::print("{}\n", json.dump(2));
+            fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
             return;
         }
         printCapture(*capture);

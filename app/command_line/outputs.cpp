@@ -129,6 +129,8 @@ StandardOutput::StandardOutput(CLI::App& subcommand) {
                          .path = folder});
         m_folder = folder;
         m_path = folder + "/standard_output" + extension;
+        m_folderRemoval = std::make_unique<RemovedOnTermination>(m_folder);
+        m_fileRemoval = std::make_unique<RemovedOnTermination>(m_path);
         option->clear();
         option->add_result(m_path);
         option->run_callback();

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "core/base/termination.h"
+
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -34,6 +37,7 @@ public:
 private:
     void restore();
     std::string m_folder, m_path;
+    std::unique_ptr<const RemovedOnTermination> m_folderRemoval, m_fileRemoval;
     int m_standardOutput = -1; ///< a copy of the descriptor while it stands for standard error
 };
 

@@ -38,7 +38,9 @@ std::string jsonText(const std::string& format, const std::vector<TableRow>& row
         Json& object = list.emplace_back(Json::object());
         for (const auto& [name, value] : row) object[name] = value;
     }
-    return Json{{"format", format}, {"version", 1}, {"command", command}, {"rows", list}}.dump(1) + "\n";
+    return Json{{"format", format}, {"version", 1}, {"command", command}, {"rows", list}}.dump(
+               1, ' ', false, Json::error_handler_t::replace) +
+           "\n";
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // The command line that regenerates a figure, with everything that determines it.
 #include "app/study/regenerating_command.h"
 
+#include "core/base/one_line.h"
 #include "views/view.h"
 
 #include <fmt/format.h>
@@ -49,8 +50,17 @@ std::string shellWord(const std::string& text) {
     for (const char c : text)
         needsQuotes |= std::isalnum(static_cast<unsigned char>(c)) == 0 && plain.find(c) == std::string::npos;
     if (!needsQuotes) return text;
-    std::string quoted = "'";
-    for (const char c : text) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+    const bool isText = oneLine(text) == text; // else bash, zsh and ksh read $'...' back to the same bytes
+    std::string quoted = isText ? "'" : "$'";
+    for (const char c : text) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (isText)
+            quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+        else if (byte < 0x20 || byte >= 0x7f)
+            quoted += fmt::format("\\x{:02x}", byte);
+        else
+            quoted += c == '\'' || c == '\\' ? std::string{'\\', c} : std::string(1, c);
+    }
     return quoted + "'";
 }
 

@@ -8,7 +8,8 @@
 
 namespace kvscope {
 
-/// A word as a POSIX shell needs it: quoted when it holds anything but letters, digits and -_./:,=@+%.
+/// A word as a POSIX shell needs it: quoted when it holds anything but letters, digits and -_./:,=@+%. Control
+/// characters and bytes that are no UTF-8 become $'\xff', which bash, zsh and ksh read.
 std::string shellWord(const std::string& text);
 std::string shellLine(const std::vector<std::string>& words);
 /// Ascending tokens as "611-626,700", the way --select reads them.

@@ -288,16 +288,13 @@ Session fromJson(Json json, const std::string& path) {
     return session;
 }
 
-std::optional<Json> parseFile(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return std::nullopt;
-    Json json = Json::parse(file, nullptr, false);
-    return json.is_discarded() ? Json() : json;
-}
+constexpr std::size_t kLargestSession = std::size_t{1} << 26;
 
 } // namespace
 
 bool isSessionFile(const std::string& path) {
+    std::error_code missing;
+    if (!fs::is_regular_file(path, missing) || fs::file_size(path, missing) > kLargestSession) return false;
     std::ifstream file(path, std::ios::binary);
     if (file.peek() != '{') return false;
     const Json json = Json::parse(file, nullptr, false);
@@ -305,16 +302,16 @@ bool isSessionFile(const std::string& path) {
 }
 
 Session readSession(const std::string& path) {
-    std::optional<Json> json = parseFile(path);
-    if (!json) throw Error({"The session cannot be read", "", "check that the file exists and may be read", path});
-    if (!json->is_object())
+    Json json = Json::parse(readWholeFile(path, kLargestSession), nullptr, false);
+    if (!json.is_object())
         throw Error({"The file is not a session", "", "open a JSON file that KVScope saved with Ctrl+S", path});
-    return fromJson(std::move(*json), path);
+    return fromJson(std::move(json), path);
 }
 
 void writeSession(const std::string& path, const Session& session) {
     checkIsNoSource(path, filesReadBy(session));
-    writeFileAtomically(path, toJson(session, folderOf(path)).dump(2) + "\n");
+    writeFileAtomically(path,
+                        toJson(session, folderOf(path)).dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 } // namespace kvscope

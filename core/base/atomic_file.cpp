@@ -95,6 +95,7 @@ AtomicFile::AtomicFile(const std::string& path) : m_path(path) {
                      "Choose the name of a file", path});
     m_target = followed(path);
     m_temporary = temporaryBeside(m_target);
+    m_removal.emplace(m_temporary);
     const Descriptor file(::open(m_temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
     if (file.get() < 0) {
         const int error = errno;
@@ -147,11 +148,24 @@ void checkCanWrite(const std::string& path) {
     if (!isDeviceOrPipe(path)) const AtomicFile probe(path); // removed unless committed
 }
 
+void checkIsFile(const std::string& path) {
+    struct stat what {};
+    if (::stat(path.c_str(), &what) != 0 || S_ISREG(what.st_mode)) return;
+    const bool folder = S_ISDIR(what.st_mode);
+    const char* kind = folder                   ? "this is a folder"
+                       : S_ISFIFO(what.st_mode) ? "this is a pipe"
+                       : S_ISSOCK(what.st_mode) ? "this is a socket"
+                                                : "this is a device";
+    throw Error({std::string(kind) + ", not a file", "",
+                 folder ? "Name a file in it" : "Save what it gives as a file, and name that", path});
+}
+
 std::string readWholeFile(const std::string& path, std::size_t maxBytes) {
+    checkIsFile(path);
     const auto refuse = [&](int error) {
         throw Error({"cannot read the file: " + std::generic_category().message(error), "", "", path});
     };
-    const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    const Descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)); // a pipe in its place waits not
     if (file.get() < 0) refuse(errno);
     std::string content;
     std::string block(std::size_t{1} << 16, '\0');

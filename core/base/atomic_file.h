@@ -1,5 +1,8 @@
 #pragma once
 
+#include "core/base/termination.h"
+
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -8,7 +11,7 @@ namespace kvscope {
 /// A file that appears whole or not at all: writers fill `temporaryPath()`, which lies beside the target and has the
 /// same extension; `commit()` flushes it to disk and renames it over the target. Without commit the destructor removes
 /// it, and the target is as it was. A link is followed, so that its target is replaced and not the link; a device or a
-/// pipe cannot be replaced and is refused.
+/// pipe cannot be replaced and is refused. A signal that ends the process removes the temporary file, too.
 class AtomicFile {
 public:
     /// Creates the temporary file, empty, with the permissions of the target (or the usual ones). Throws Error.
@@ -23,6 +26,7 @@ public:
 
 private:
     std::string m_path, m_target, m_temporary;
+    std::optional<RemovedOnTermination> m_removal; ///< of the temporary file
 };
 
 /// Writes `content` as the whole file. A device or pipe (/dev/stdout) is written directly. Throws Error: on a full
@@ -32,7 +36,12 @@ void writeFileAtomically(const std::string& path, std::string_view content);
 /// Throws Error where writeFileAtomically could not even begin; leaves nothing behind. For refusing before long work.
 void checkCanWrite(const std::string& path);
 
-/// The whole file. Throws Error for a missing or unreadable file and for one larger than `maxBytes`.
+/// Throws Error where `path` is a folder, a pipe, a socket or a device: nothing that reads it could be sure to come
+/// back. Never waits. Says nothing of a file that is missing.
+void checkIsFile(const std::string& path);
+
+/// The whole file. Throws Error for a missing or unreadable file, for one larger than `maxBytes` and for what
+/// checkIsFile refuses.
 std::string readWholeFile(const std::string& path, std::size_t maxBytes = std::size_t{1} << 30);
 
 } // namespace kvscope

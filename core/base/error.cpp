@@ -1,6 +1,8 @@
 // One type for everything a user or a file can cause; its text is put together here and nowhere else.
 #include "core/base/error.h"
 
+#include "core/base/one_line.h"
+
 #include <utility>
 
 namespace kvscope {
@@ -12,7 +14,7 @@ std::string join(const Error::Parts& parts) {
     if (!parts.place.empty()) text += " (" + parts.place + ")";
     if (!parts.remedy.empty()) text += ". " + parts.remedy;
     if (!parts.path.empty()) text += ": " + parts.path;
-    return text;
+    return messageText(text); // parts quote files and command lines, which may hold anything
 }
 
 } // namespace

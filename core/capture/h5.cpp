@@ -2,8 +2,10 @@
 // and features by which an untrusted file could reach outside itself (links, filters) are refused.
 #include "core/capture/h5.h"
 
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/capture/h5_handle.h"
+#include "core/capture/h5_probe.h"
 
 #include <functional>
 #include <map>
@@ -22,6 +24,8 @@ std::mutex& libraryMutex() {
 }
 
 constexpr int kMaxRank = 8;
+constexpr hssize_t kMostValues = 1 << 20;                    // of an attribute
+constexpr std::int64_t kMostNumbers = std::int64_t{1} << 36; // of a data set
 
 std::int64_t countOf(const std::vector<std::int64_t>& sizes) {
     return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
@@ -86,26 +90,39 @@ namespace {
 
 /// HDF5 shares cached metadata of an open file with later openings of it, even when the file has been rewritten, but
 /// not across file drivers: alternating between two drivers makes a reopened capture read the disk again.
-void takeTurns(const std::string& path, hid_t access) {
+bool turnOfBuffered(const std::string& path) {
     static std::map<std::string, bool> buffered;
-    bool& now = buffered[path];
-    if (now) H5Pset_fapl_stdio(access);
-    now = !now;
+    bool& next = buffered[path];
+    return std::exchange(next, !next);
+}
+
+Handle accessList(bool buffered) {
+    Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    H5Pset_file_locking(access, false, true); // a writer in another process must not block reading
+    if (buffered) H5Pset_fapl_stdio(access);
+    return access;
 }
 
 } // namespace
 
 File File::openForReading(const std::string& path) {
     auto state = std::make_unique<State>(); // declared before the guard: its destructor takes the mutex
-    const Guard guard;
     state->path = path;
-    const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-    H5Pset_file_locking(access, false, true); // a writer in another process must not block reading
-    takeTurns(path, access);
+    checkIsFile(path);
     if (::access(path.c_str(), R_OK) != 0) state->fail("the file may not be read", {}, "Ask for the right to read it");
-    const htri_t isHdf5 = H5Fis_hdf5(path.c_str());
-    if (isHdf5 == 0)
-        state->fail("this is not an HDF5 file", {}, "Open a capture written by kvscope-capture, or convert it first");
+    std::unique_ptr<Probe> probe;
+    bool buffered = false;
+    {
+        const Guard guard;
+        if (H5Fis_hdf5(path.c_str()) == 0)
+            state->fail("this is not an HDF5 file", {},
+                        "Open a capture written by kvscope-capture, or convert it first");
+        buffered = turnOfBuffered(path);
+        probe = std::make_unique<Probe>(path, accessList(buffered));
+    }
+    probe->finish();
+    const Guard guard;
+    const Handle access = accessList(buffered);
     state->id = H5Fopen(path.c_str(), H5F_ACC_RDONLY, access);
     if (state->id < 0)
         state->fail("the file cannot be read as HDF5; it may be truncated or still being written", {},
@@ -154,7 +171,16 @@ std::vector<std::int64_t> shapeOf(hid_t set, const File& file, const std::string
     hsize_t sizes[kMaxRank] = {};
     H5Sget_simple_extent_dims(space, sizes, nullptr);
     std::vector<std::int64_t> shape;
-    for (int axis = 0; axis < rank; ++axis) shape.push_back(static_cast<std::int64_t>(sizes[axis]));
+    std::int64_t product = 1;
+    for (int axis = 0; axis < rank; ++axis) {
+        shape.push_back(static_cast<std::int64_t>(sizes[axis]));
+        if (sizes[axis] > 0 && __builtin_mul_overflow(product, shape.back(), &product)) product = -1;
+        if (shape.back() < 0 || product < 0 || product > kMostNumbers)
+            throw Error({.sentence = "the shape is none that a file can hold",
+                         .place = name,
+                         .remedy = "Repair the file",
+                         .path = file.path()});
+    }
     return shape;
 }
 
@@ -256,7 +282,7 @@ template <class T> std::vector<T> attributeValues(hid_t file, const std::string&
     if (!attribute) return {};
     const Handle space(H5Aget_space(attribute), H5Sclose);
     const hssize_t count = H5Sget_simple_extent_npoints(space);
-    std::vector<T> values(count > 0 ? static_cast<std::size_t>(count) : 0);
+    std::vector<T> values(count > 0 && count <= kMostValues ? static_cast<std::size_t>(count) : 0);
     if (!values.empty() && H5Aread(attribute, memoryType<T>(), values.data()) < 0) values.clear();
     return values;
 }
@@ -271,8 +297,8 @@ std::optional<std::string> File::stringAttribute(const std::string& object, cons
     const Guard guard;
     const Handle attribute = openAttribute(m_state->id, object, name);
     if (!attribute) return {};
-    const Handle type(H5Aget_type(attribute), H5Tclose);
-    if (H5Tget_class(type) != H5T_STRING) return {};
+    const Handle type(H5Aget_type(attribute), H5Tclose), space(H5Aget_space(attribute), H5Sclose);
+    if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != 1) return {};
     if (H5Tis_variable_str(type) > 0) {
         char* text = nullptr;
         const Handle memory(H5Tcopy(H5T_C_S1), H5Tclose);

@@ -1,7 +1,7 @@
 // Token classes that compressors treat differently: sinks, separators, digits, repeats, early and late tokens.
 #include "core/capture/token_classes.h"
 
-#include "core/capture/utf8.h"
+#include "core/base/utf8.h"
 
 #include <algorithm>
 #include <array>

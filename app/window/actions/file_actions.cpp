@@ -35,6 +35,7 @@ bool isInstalledLesson(const QString& path) {
 /// Distinguishes recorded lists from captures, which may both be HDF5, by the root attribute near the start of the
 /// file.
 bool looksLikeRecordedList(const QString& path) {
+    if (!QFileInfo(path).isFile()) return false; // a pipe would never end
     const QString suffix = QFileInfo(path).suffix().toLower();
     if (suffix == "csv" || suffix == "json") return true;
     QFile file(path);
@@ -88,7 +89,7 @@ void FileActions::open(const QString& path) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
     m_notices.dismiss("error");
     const bool isSession = isSessionFile(absolute.toStdString());
-    if (!isSession && QFile::exists(absolute) && looksLikeRecordedList(absolute)) return addRecorded(absolute);
+    if (!isSession && looksLikeRecordedList(absolute)) return addRecorded(absolute);
     m_notices.dismiss("carried");
     if (isSession) return openSession(absolute);
     m_workbench.openCapture(absolute.toStdString());
@@ -133,8 +134,7 @@ void FileActions::sayCarried(const std::vector<std::string>& adapted) {
 
 void FileActions::openBeside(const QString& path) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
-    if (!m_workbench.capture() ||
-        (QFile::exists(absolute) && !isSessionFile(absolute.toStdString()) && looksLikeRecordedList(absolute)))
+    if (!m_workbench.capture() || (!isSessionFile(absolute.toStdString()) && looksLikeRecordedList(absolute)))
         return open(absolute);
     emit besideWanted(absolute);
 }

@@ -2,6 +2,7 @@
 // token list; what neither states is assumed, and the capture's notes say so.
 #include "core/capture/import/imported_capture.h"
 
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/capture/import/model_file.h"
 #include "core/capture/import/token_list.h"
@@ -364,6 +365,7 @@ std::shared_ptr<const CaptureReader> openImported(const std::string& path, const
              .remedy =
                  "Turn it into tensors with `python3 -m kvscope_capture.unpickle IN.pt OUT.safetensors` and open that",
              .path = path});
+    if (std::error_code none; !fs::is_directory(path, none)) checkIsFile(path);
     const bool zip = lowerExtension(path) == ".npz";
     return std::make_shared<const ImportedCapture>(zip ? openNpz(path) : openSafetensors(path), path, options);
 }

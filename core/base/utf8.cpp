@@ -1,5 +1,5 @@
 // UTF-8 as far as tokens need it: a token may end in the middle of a character, so every sequence is checked.
-#include "core/capture/utf8.h"
+#include "core/base/utf8.h"
 
 namespace kvscope {
 
@@ -21,6 +21,15 @@ CodePoint codePointAt(std::string_view bytes) {
         (length == 2 && point < 0x80) || (length == 3 && point < 0x800) || (length == 4 && point < 0x10000);
     const bool surrogate = point >= 0xD800 && point <= 0xDFFF;
     return overlong || surrogate || point > 0x10FFFF ? CodePoint{} : CodePoint{point, length};
+}
+
+bool isUtf8(std::string_view bytes) {
+    while (!bytes.empty()) {
+        const std::size_t length = codePointAt(bytes).length;
+        if (length == 0) return false;
+        bytes.remove_prefix(length);
+    }
+    return true;
 }
 
 } // namespace kvscope

@@ -15,4 +15,6 @@ struct CodePoint {
 /// `bytes` is not empty. Overlong forms, surrogates and cut sequences are invalid.
 CodePoint codePointAt(std::string_view bytes);
 
+bool isUtf8(std::string_view bytes);
+
 } // namespace kvscope

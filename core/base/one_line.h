@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace kvscope {
+
+/// `text` as one line that a terminal can show: line breaks, control and direction-changing characters become \n, \t,
+/// \x07 or \u202e, bytes that are no UTF-8 become \xff. Printable text is unchanged.
+std::string oneLine(std::string_view text);
+
+/// At most `most` bytes of UTF-8 text: of a longer one the beginning and the end, with "..." between. No character is
+/// cut. `most` is at least 16.
+std::string shortened(std::string_view utf8, std::size_t most);
+
+/// A message as it is printed: one line, in which no word and no value in single quotes has more than 200 bytes and
+/// which has at most 1,000.
+std::string messageText(std::string_view text);
+
+} // namespace kvscope

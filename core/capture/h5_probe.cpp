@@ -1,0 +1,228 @@
+// Reads the metadata of an HDF5 file in a process of its own, which may die of it.
+#include "core/capture/h5_probe.h"
+
+#include "core/base/error.h"
+#include "core/capture/h5_handle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace kvscope::h5 {
+
+namespace {
+
+constexpr rlim_t kMemory = rlim_t{1} << 30;                // bytes, beyond what the process has
+constexpr int kSecondsPerObject = 2, kSecondsPerFile = 60; // of the processor
+constexpr int kMostSilence = 30'000;                       // milliseconds without a new object
+constexpr hsize_t kMostBytes = 1 << 24;                    // of an attribute or data set that is read as a whole
+constexpr int kMostDepth = 64;
+
+/// Walks everything that can be reached, each object once. Failed calls are passed over: the reader will fail there,
+/// too, and say it better.
+class MetadataWalk {
+public:
+    explicit MetadataWalk(int pulse) : m_pulse(pulse) {}
+
+    void file(const std::string& path, hid_t access) {
+        begin();
+        Handle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, access), H5Fclose);
+        if (!file) return;
+        group(file, 0);
+        begin(); // closing flushes, which is what some files kill
+        file.close();
+    }
+
+private:
+    /// Another object: the parent hears of it, and its time starts anew.
+    void begin() const {
+        const itimerval limit{{0, 0}, {kSecondsPerObject, 0}};
+        ::setitimer(ITIMER_PROF, &limit, nullptr); // SIGPROF ends the process
+        static_cast<void>(!::write(m_pulse, "", 1));
+    }
+
+    void group(hid_t group, int depth) {
+        attributes(group);
+        H5G_info_t info;
+        if (depth > kMostDepth || H5Gget_info(group, &info) < 0) return;
+        std::vector<std::string> names;
+        const auto keep = [](hid_t, const char* name, const H5L_info_t* link, void* into) -> herr_t {
+            if (link->type == H5L_TYPE_HARD) static_cast<std::vector<std::string>*>(into)->emplace_back(name);
+            return 0;
+        };
+        H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, keep, &names);
+        for (const std::string& name : names) {
+            begin();
+            const Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
+            H5O_info_t what;
+            if (!object || H5Oget_info1(object, &what) < 0 || !m_seen.insert(what.addr).second) continue;
+            if (what.type == H5O_TYPE_GROUP) this->group(object, depth + 1);
+            if (what.type == H5O_TYPE_DATASET) dataset(object);
+        }
+    }
+
+    void attributes(hid_t object) const {
+        const auto one = [](hid_t owner, const char* name, const H5A_info_t*, void* self) -> herr_t {
+            static_cast<const MetadataWalk*>(self)->attribute(owner, name);
+            return 0;
+        };
+        H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, one, const_cast<MetadataWalk*>(this));
+    }
+
+    void attribute(hid_t owner, const char* name) const {
+        begin();
+        const Handle attribute(H5Aopen(owner, name, H5P_DEFAULT), H5Aclose);
+        if (!attribute) return;
+        const Handle type(H5Aget_type(attribute), H5Tclose), space(H5Aget_space(attribute), H5Sclose);
+        std::vector<char> values = room(type, space);
+        if (values.empty() || H5Aread(attribute, type, values.data()) < 0) return;
+        if (H5Tdetect_class(type, H5T_STRING) > 0) H5Dvlen_reclaim(type, space, H5P_DEFAULT, values.data());
+        for (const hid_t number : {H5T_NATIVE_INT64, H5T_NATIVE_INT32, H5T_NATIVE_DOUBLE})
+            if (isNumber(type)) H5Aread(attribute, number, values.data());
+    }
+
+    /// Tensors, which have three axes, are read later and in blocks; of them only the index of their chunks.
+    void dataset(hid_t set) const {
+        attributes(set);
+        const Handle space(H5Dget_space(set), H5Sclose), type(H5Dget_type(set), H5Tclose);
+        const Handle plist(H5Dget_create_plist(set), H5Pclose);
+        if (!space || !type || !plist) return;
+        hsize_t chunks = 0;
+        if (H5Pget_layout(plist) == H5D_CHUNKED) H5Dget_num_chunks(set, space, &chunks);
+        H5Dget_storage_size(set);
+        std::vector<char> values(std::max(H5Tget_size(type), sizeof(double)));
+        if (!isNumber(type)) return;
+        H5Tconvert(type, H5T_NATIVE_DOUBLE, 1, values.data(), nullptr, H5P_DEFAULT);
+        values = room(type, space);
+        if (values.empty() || H5Sget_simple_extent_ndims(space) > 2) return;
+        for (const hid_t number : {hid_t{type}, H5T_NATIVE_INT64, H5T_NATIVE_DOUBLE})
+            H5Dread(set, number, H5S_ALL, H5S_ALL, H5P_DEFAULT, values.data());
+    }
+
+    static bool isNumber(hid_t type) { return H5Tget_class(type) == H5T_INTEGER || H5Tget_class(type) == H5T_FLOAT; }
+
+    /// For all values, also as numbers of eight bytes; empty where there are none or too many.
+    static std::vector<char> room(hid_t type, hid_t space) {
+        const hssize_t count = H5Sget_simple_extent_npoints(space);
+        const hsize_t bytes = std::max<hsize_t>(H5Tget_size(type), sizeof(double));
+        if (count <= 0 || static_cast<hsize_t>(count) > kMostBytes / bytes) return {};
+        return std::vector<char>(static_cast<hsize_t>(count) * bytes);
+    }
+
+    int m_pulse;
+    std::set<haddr_t> m_seen;
+};
+
+rlim_t addressSpace() {
+    char text[64] = {};
+    const int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (file < 0 || ::read(file, text, sizeof text - 1) <= 0) return 0;
+    ::close(file);
+    return static_cast<rlim_t>(std::strtoull(text, nullptr, 10)) * static_cast<rlim_t>(::sysconf(_SC_PAGESIZE));
+}
+
+void limit(__rlimit_resource what, rlim_t most) {
+    rlimit now{};
+    ::getrlimit(what, &now);
+    now.rlim_cur = std::min(most, now.rlim_max);
+    ::setrlimit(what, &now);
+}
+
+/// The child's life. Nothing of the parent's is reached any more: no file, no terminal, no signal handler.
+[[noreturn]] void liveAndDie(const std::string& path, hid_t access, int pulse) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    ::prctl(PR_SET_DUMPABLE, 0); // its death is expected
+    for (int number = 1; number < NSIG; ++number) std::signal(number, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, nullptr);
+    const int nowhere = ::open("/dev/null", O_RDWR);
+    for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nowhere, stream);
+    if (pulse > 3) ::close_range(3, static_cast<unsigned>(pulse) - 1, 0);
+    ::close_range(static_cast<unsigned>(pulse) + 1, ~0U, 0);
+    limit(RLIMIT_AS, addressSpace() + kMemory);
+    limit(RLIMIT_CPU, kSecondsPerFile);
+    limit(RLIMIT_FSIZE, 0);
+    limit(RLIMIT_CORE, 0);
+    MetadataWalk(pulse).file(path, access);
+    ::_exit(0);
+}
+
+std::mutex g_verdictMutex;
+std::map<std::string, std::string> g_verdicts; ///< by inode, size and time: what happened; empty: all is well
+
+std::string keyOf(const std::string& path) {
+    struct stat file {};
+    if (::stat(path.c_str(), &file) != 0) return {};
+    return fmt::format("{} {} {} {}.{}", file.st_dev, file.st_ino, file.st_size, file.st_mtim.tv_sec,
+                       file.st_mtim.tv_nsec);
+}
+
+} // namespace
+
+Probe::Probe(std::string path, hid_t access) : m_path(std::move(path)), m_key(keyOf(m_path)) {
+    {
+        const std::lock_guard lock(g_verdictMutex);
+        if (m_key.empty() || g_verdicts.contains(m_key)) return;
+    }
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) != 0) return;
+    m_child = ::fork();
+    if (m_child == 0) liveAndDie(m_path, access, ends[1]);
+    ::close(ends[1]);
+    m_pulse = ends[0];
+}
+
+Probe::~Probe() {
+    if (m_pulse >= 0) ::close(m_pulse);
+    if (m_child <= 0) return;
+    ::kill(m_child, SIGKILL);
+    ::waitpid(m_child, nullptr, 0);
+}
+
+std::string Probe::await() {
+    pollfd waiting{m_pulse, POLLIN, 0};
+    for (;;) {
+        const int ready = ::poll(&waiting, 1, kMostSilence);
+        if (ready < 0 && errno == EINTR) continue;
+        if (ready <= 0) return "the file's metadata cannot be read: the disk does not answer";
+        char pulses[256];
+        if (::read(m_pulse, pulses, sizeof pulses) <= 0) break;
+    }
+    int status = 0;
+    while (::waitpid(m_child, &status, 0) < 0 && errno == EINTR) {
+    }
+    m_child = -1;
+    if (!WIFSIGNALED(status)) return {};
+    const int signal = WTERMSIG(status);
+    if (signal == SIGPROF || signal == SIGXCPU)
+        return "the file is damaged: the HDF5 library comes to no end when it reads it";
+    return fmt::format("the file is damaged: the HDF5 library crashes when it reads it (signal {})", signal);
+}
+
+void Probe::finish() {
+    const bool asked = m_child > 0;
+    const std::string found = asked ? await() : std::string();
+    const std::lock_guard lock(g_verdictMutex);
+    if (asked) g_verdicts[m_key] = found;
+    if (const std::string& verdict = g_verdicts[m_key]; !verdict.empty())
+        throw Error({.sentence = verdict, .remedy = "Copy or capture it again", .path = m_path});
+}
+
+} // namespace kvscope::h5

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <hdf5.h>
+
+#include <string>
+
+namespace kvscope::h5 {
+
+/// HDF5 1.10 crashes on some damaged files and runs for ever on others. So a child process reads the file's metadata
+/// first, as the reader will: groups, the headers and chunk indexes of all data sets, all attributes, small data sets.
+/// Where it dies, needs more than 1 GiB, or spends more than 2 s on one object, the file is refused: throws Error with
+/// the path. Errors that the library reports are left to the reader. The verdict is kept for as long as the file has
+/// its inode, size and time, so a file is read twice once in a process. `access`: the reader's file access list.
+///
+/// The child is forked and executes no program: Python modules and test programs have none, and loading this program's
+/// libraries would take longer than the reading. That is safe among threads: the caller holds the mutex that serialises
+/// HDF5 while this forks (never while it waits), glibc keeps its heap usable in the child, and the child calls nothing
+/// but HDF5 and the kernel. It cannot write files, has no other file open, and dies with its parent.
+class Probe {
+public:
+    /// Forks unless the verdict is known. The caller holds a Guard.
+    Probe(std::string path, hid_t access);
+    ~Probe();
+    Probe(const Probe&) = delete;
+    Probe& operator=(const Probe&) = delete;
+
+    void finish(); ///< waits; throws Error. The caller holds no Guard.
+
+private:
+    std::string await(); ///< the sentence on the file; empty: the child has read everything
+
+    std::string m_path, m_key;
+    int m_child = -1, m_pulse = -1; ///< process, and the pipe on which it reports each object
+};
+
+} // namespace kvscope::h5
