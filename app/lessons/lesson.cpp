@@ -9,29 +9,32 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <tuple>
+#include <utility>
 
 namespace kvscope {
 
 namespace {
 
-using Json = nlohmann::json;
+using Json = nlohmann::ordered_json;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& key) {
     throw Error(
         {.sentence = "the lesson " + what, .place = "lesson/" + key, .remedy = "Repair this key of the session file"});
 }
 
-LessonStop readStop(const Json& json) {
-    LessonStop stop;
-    stop.text = json.at("text").get<std::string>();
-    if (json.contains("cursor")) stop.cursor = json["cursor"].get<TokenIndex>();
-    if (json.contains("budget")) stop.budget = Budget::parse(json["budget"].get<std::string>());
-    if (json.contains("active_pane")) stop.activePane = json["active_pane"].get<int>();
-    if (json.contains("panes")) {
-        stop.panes.emplace();
-        for (const Json& pane : json["panes"]) stop.panes->push_back(PolicySpec::parse(pane.get<std::string>()));
-    }
-    return stop;
+/// `before` with what an object of the lesson names.
+Session settingFrom(const Json& json, const Session& before) {
+    Session setting = before;
+    readSetting(json.dump(), setting);
+    return setting;
+}
+
+LessonStop readStop(const Json& json, const Session& start) {
+    return {.title = json.value("title", ""),
+            .text = json.at("text").get<std::string>(),
+            .views = json.value("views", std::vector<std::string>{}),
+            .setting = settingFrom(json, start)};
 }
 
 void readQuestion(const Json& json, Lesson& lesson) {
@@ -40,6 +43,9 @@ void readQuestion(const Json& json, Lesson& lesson) {
     lesson.pane = json.value("pane", 0);
     lesson.claim = json.at("claim").get<int>();
     lesson.answer = json.at("answer").get<std::string>();
+    lesson.withheld = json.value("withheld", lesson.withheld);
+    lesson.answeredViews = json.value("views", lesson.answeredViews);
+    lesson.asked = settingFrom(json, lesson.start);
     for (const Json& choice : json.at("choices"))
         lesson.choices.push_back(
             {choice.at("text").get<std::string>(), choice.value("below", std::numeric_limits<double>::infinity())});
@@ -57,7 +63,7 @@ void check(const Lesson& lesson) {
         refuse("claims a choice that is not there", "question/claim");
 }
 
-Lesson readLesson(const Json& json) {
+Lesson readLesson(const Json& json, const Session& session) {
     Lesson lesson;
     lesson.title = json.at("title").get<std::string>();
     lesson.group = json.value("group", "");
@@ -65,8 +71,11 @@ Lesson readLesson(const Json& json) {
     lesson.number = json.value("number", 0);
     lesson.text = json.at("text").get<std::string>();
     lesson.views = json.value("views", std::vector<std::string>{});
-    for (const Json& stop : json.value("stops", Json::array())) lesson.stops.push_back(readStop(stop));
-    readQuestion(json.at("question"), lesson);
+    lesson.parameters = json.value("parameters", std::vector<std::string>{});
+    lesson.start = json.contains("start") ? settingFrom(json["start"], session) : session;
+    for (const Json& stop : json.value("stops", Json::array())) lesson.stops.push_back(readStop(stop, lesson.start));
+    if (!json.contains("question")) return lesson;
+    readQuestion(json["question"], lesson);
     check(lesson);
     return lesson;
 }
@@ -76,28 +85,47 @@ Lesson readLesson(const Json& json) {
 std::optional<Lesson> lessonOf(const Session& session) {
     if (session.lesson.empty()) return std::nullopt;
     try {
-        return readLesson(Json::parse(session.lesson));
+        return readLesson(Json::parse(session.lesson), session);
     } catch (const Json::exception& wrong) {
         refuse(std::string("is incomplete: ") + wrong.what(), "");
     }
 }
 
-void applyStop(Session& session, const LessonStop& stop) {
-    if (stop.cursor) session.look.cursor = stop.cursor;
-    if (stop.budget) setBudget(session, *stop.budget);
-    if (stop.panes) {
-        session.panes.clear();
-        for (const PolicySpec& spec : *stop.panes) session.panes.push_back({spec, {}, {}});
-        session.activePane = 0;
-    }
-    if (stop.activePane)
-        session.activePane = std::clamp(*stop.activePane, 0, std::max(0, static_cast<int>(session.panes.size()) - 1));
+void noteStart(Session& session) {
+    Json lesson = Json::parse(session.lesson, nullptr, false);
+    if (!lesson.is_object() || lesson.contains("start")) return;
+    lesson["start"] = Json::parse(settingText(session));
+    session.lesson = lesson.dump();
 }
 
-bool isAt(const Session& session, const LessonStop& stop) {
+void applySetting(Session& session, const Session& setting) {
+    Session shown = setting;
+    keepInterface(shown, session);
+    shown.capturePath = session.capturePath;
+    shown.arithmetic = session.arithmetic;
+    shown.layout = session.layout;
+    shown.look.headMeasure = session.look.headMeasure;
+    shown.look.stripScroll = session.look.stripScroll; // the strip goes to the selection by itself
+    shown.lesson = session.lesson;
+    shown.unknownKeys = session.unknownKeys;
+    session = std::move(shown);
+}
+
+bool isAt(const Session& session, const Session& setting) {
     Session there = session;
-    applyStop(there, stop);
+    applySetting(there, setting);
+    there.look.ranges = session.look.ranges;
     return there == session;
+}
+
+bool hasCaseOf(const Session& session, const Session& setting) {
+    const auto caseOf = [](const Session& of) {
+        std::vector<std::pair<SessionPane, Budget>> panes;
+        for (std::size_t pane = 0; pane < of.panes.size(); ++pane)
+            panes.emplace_back(of.panes[pane], effectiveBudget(of, pane));
+        return std::tuple(of.layer, of.kvHead, of.queryHead, of.cut, of.seed, std::move(panes));
+    };
+    return caseOf(session) == caseOf(setting);
 }
 
 std::vector<LessonFile> lessonsIn(const std::string& folder) {

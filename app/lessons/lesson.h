@@ -9,13 +9,11 @@
 
 namespace kvscope {
 
-/// A sentence of a lesson with its setting: a step cursor, a budget, other panes. What it does not name stays.
+/// A sentence of a lesson with what is shown to it.
 struct LessonStop {
-    std::string text;
-    std::optional<TokenIndex> cursor;
-    std::optional<Budget> budget;
-    std::optional<std::vector<PolicySpec>> panes;
-    std::optional<int> activePane;
+    std::string title, text;        ///< the title may be empty
+    std::vector<std::string> views; ///< brought to the front, the first one last; empty: those of the lesson
+    Session setting;                ///< the lesson's start with what the stop names; see applySetting
 };
 
 /// One of the predictions: the number lies below `below` and not below the previous choice's bound.
@@ -27,26 +25,37 @@ struct LessonChoice {
 /// A lesson as its session file holds it under the key "lesson".
 struct Lesson {
     std::string title, group, paper;
-    int number = 0;                 ///< place in the list
-    std::string text;               ///< Markdown
-    std::vector<std::string> views; ///< views to raise, see DockLayout
+    int number = 0;                      ///< place in the list
+    std::string text;                    ///< Markdown
+    std::vector<std::string> views;      ///< views to raise, see DockLayout
+    std::vector<std::string> parameters; ///< of the active pane's policy, to play with beside the text; or "budget"
+    Session start;                       ///< what is shown to the text
     std::vector<LessonStop> stops;
-    std::string question;
+    std::string question;              ///< empty: none
     std::vector<LessonChoice> choices; ///< ascending bounds, the last one has none
     std::string quantity;              ///< the deciding quantity, see lesson_quantities.h
     int pane = 0;                      ///< the pane of the quantity
     int claim = 0;                     ///< the choice that `answer` explains; a test compares it with the computed one
     std::string answer;                ///< with {quantity} placeholders for numbers; {value} is the deciding one
+    Session asked;                     ///< the setting that the question is about
+    std::vector<std::string> withheld; ///< views whose findings give the answer away: hidden until it is shown
+    std::vector<std::string> answeredViews; ///< brought to the front with the answer
 };
 
 /// The lesson of a session; nothing for a session without one. Throws Error (the key is the place) for an invalid
 /// lesson.
 std::optional<Lesson> lessonOf(const Session& session);
 
-/// Applies a stop's setting to the session.
-void applyStop(Session& session, const LessonStop& stop);
-/// True while the session has the stop's setting, cursor included.
-bool isAt(const Session& session, const LessonStop& stop);
+/// Notes the session as the lesson's start, from which its stops differ, unless a start is noted already. Without a
+/// start, stops differ from whatever is shown.
+void noteStart(Session& session);
+
+/// Shows a setting: all of `setting` but the interface, the layout, the lesson and the engine's arithmetic.
+void applySetting(Session& session, const Session& setting);
+/// True while the session shows the setting, step cursor included, whatever part of a view is zoomed to.
+bool isAt(const Session& session, const Session& setting);
+/// True while both compute the same kept lists for the same head.
+bool hasCaseOf(const Session& session, const Session& setting);
 
 struct LessonFile {
     std::string path;

@@ -101,7 +101,9 @@ std::string optionFrom(const fs::path& folder, const std::string& text) {
     return fs::path(text).has_extension() && fs::is_regular_file(file, none) ? file.string() : text;
 }
 
-fs::path folderOf(const std::string& path) { return fs::absolute(path).lexically_normal().parent_path(); }
+fs::path folderOf(const std::string& path) {
+    return path.empty() ? fs::path() : fs::absolute(path).lexically_normal().parent_path();
+}
 
 /// Unknown keys first, overwritten by known ones.
 Json startFrom(const std::string& unknownKeys) {
@@ -146,6 +148,10 @@ Json writePane(const SessionPane& pane, const fs::path& folder) {
 
 SessionPane readPane(const Json& json, const std::string& path, const std::string& prefix) {
     SessionPane pane;
+    if (json.is_string()) { // as stops of lessons write them
+        pane.policy = PolicySpec::parse(json.get<std::string>());
+        return pane;
+    }
     ObjectReader reader(json, path, prefix);
     reader.with("recorded",
                 [&](const Json& v) { pane.recordedPath = absoluteFrom(folderOf(path), v.get<std::string>()); });
@@ -180,6 +186,14 @@ Viewport::Range readRange(const Json& json) {
     return range;
 }
 
+std::optional<TokenIndex> cursorOf(const Json& json) {
+    if (json.is_null()) return std::nullopt; // all tokens are read
+    const auto cursor = json.get<TokenIndex>();
+    if (cursor < 0)
+        throw Error({"The cursor lies before the first token", "", "give the number of tokens read, at least 0"});
+    return cursor;
+}
+
 LookState readLook(const Json& json, const std::string& path) {
     LookState look;
     ObjectReader reader(json, path, "look/");
@@ -196,22 +210,14 @@ LookState readLook(const Json& json, const std::string& path) {
     });
     reader.take("reduced_motion", look.reducedMotion);
     reader.take("strip_scroll", look.stripScroll);
-    reader.with("cursor", [&](const Json& v) {
-        look.cursor = v.get<TokenIndex>();
-        if (*look.cursor < 0)
-            throw Error({"The cursor lies before the first token", "", "give the number of tokens read, at least 0"});
-    });
+    reader.with("cursor", [&](const Json& v) { look.cursor = cursorOf(v); });
     reader.with("ranges", [&](const Json& v) {
         for (const auto& [view, range] : v.items()) look.ranges[view] = readRange(range);
     });
     return look;
 }
 
-Json toJson(const Session& session, const fs::path& folder) {
-    Json json = startFrom(session.unknownKeys);
-    json["format"] = kFormat;
-    json["version"] = kSessionFileVersion;
-    json["capture"] = relativeTo(folder, session.capturePath);
+void writeSetting(Json& json, const Session& session, const fs::path& folder) {
     json["layer"] = session.layer.value;
     json["kv_head"] = session.kvHead.value;
     json["query_head"] = session.queryHead.value;
@@ -222,13 +228,52 @@ Json toJson(const Session& session, const fs::path& folder) {
     json["budget"] = session.budget.text();
     json["panes_linked"] = session.panesLinked;
     json["seed"] = session.seed;
-    json["arithmetic"] = wordOf(kArithmetics, session.arithmetic);
     json["selected"] = toRuns(session.selected);
     json["selection_name"] = session.selectionName;
-    json["layout"] = wordOf(kLayouts, session.layout);
     json["view_options"] = session.viewOptions;
+}
+
+/// Changes the paths in the settings of a lesson's stops with `change`.
+void changePaths(Json& lesson, const std::function<std::string(const std::string&)>& change) {
+    const auto changeIn = [&](Json& setting) {
+        if (setting.contains("panes"))
+            for (Json& pane : setting["panes"])
+                if (pane.is_object() && pane.contains("recorded"))
+                    pane["recorded"] = change(pane["recorded"].get<std::string>());
+        if (setting.contains("view_options"))
+            for (Json& options : setting["view_options"])
+                for (Json& text : options)
+                    if (text.is_string()) text = change(text.get<std::string>());
+    };
+    for (const char* one : {"start", "question"})
+        if (lesson.contains(one)) changeIn(lesson[one]);
+    if (lesson.contains("stops"))
+        for (Json& stop : lesson["stops"]) changeIn(stop);
+}
+
+Json writeLesson(const std::string& text, const fs::path& folder) {
+    Json lesson = Json::parse(text);
+    changePaths(lesson, [&](const std::string& path) {
+        return fs::path(path).is_absolute() ? relativeTo(folder, path) : path;
+    });
+    return lesson;
+}
+
+std::string readLesson(Json lesson, const fs::path& folder) {
+    changePaths(lesson, [&](const std::string& path) { return optionFrom(folder, path); });
+    return lesson.dump();
+}
+
+Json toJson(const Session& session, const fs::path& folder) {
+    Json json = startFrom(session.unknownKeys);
+    json["format"] = kFormat;
+    json["version"] = kSessionFileVersion;
+    json["capture"] = relativeTo(folder, session.capturePath);
+    writeSetting(json, session, folder);
+    json["arithmetic"] = wordOf(kArithmetics, session.arithmetic);
+    json["layout"] = wordOf(kLayouts, session.layout);
     json["look"] = writeLook(session.look);
-    if (!session.lesson.empty()) json["lesson"] = Json::parse(session.lesson);
+    if (!session.lesson.empty()) json["lesson"] = writeLesson(session.lesson, folder);
     return json;
 }
 
@@ -238,9 +283,7 @@ std::int64_t numberOf(const Json& value) {
     return std::clamp(value.get<std::int64_t>(), -kLimit, kLimit);
 }
 
-void readPlaceInCapture(ObjectReader& reader, Session& session, const std::string& path) {
-    reader.with("capture",
-                [&](const Json& v) { session.capturePath = absoluteFrom(folderOf(path), v.get<std::string>()); });
+void readPlaceInCapture(ObjectReader& reader, Session& session) {
     reader.with("layer", [&](const Json& v) { session.layer = LayerIndex(numberOf(v)); });
     reader.with("kv_head", [&](const Json& v) { session.kvHead = KvHeadIndex(numberOf(v)); });
     reader.with("query_head", [&](const Json& v) { session.queryHead = QueryHeadIndex(numberOf(v)); });
@@ -253,6 +296,7 @@ void readPlaceInCapture(ObjectReader& reader, Session& session, const std::strin
 
 void readPanes(ObjectReader& reader, Session& session, const std::string& path) {
     reader.with("panes", [&](const Json& v) {
+        session.panes.clear();
         if (v.size() > static_cast<std::size_t>(kMaxPanes))
             throw Error({"The session has more panes than the window", "", "keep at most four"});
         for (std::size_t i = 0; i < v.size(); ++i)
@@ -276,14 +320,16 @@ Session fromJson(Json json, const std::string& path) {
         throw Error(
             {"The session was written by a newer version", "version", "open it with that version of KVScope", path});
     Session session;
-    readPlaceInCapture(reader, session, path);
+    reader.with("capture",
+                [&](const Json& v) { session.capturePath = absoluteFrom(folderOf(path), v.get<std::string>()); });
+    readPlaceInCapture(reader, session);
     readPanes(reader, session, path);
     reader.with("layout", [&](const Json& v) { session.layout = valueOf(kLayouts, v.get<std::string>()); });
     reader.take("view_options", session.viewOptions);
     for (auto& [view, options] : session.viewOptions)
         for (auto& [option, text] : options) text = optionFrom(folderOf(path), text);
     reader.with("look", [&](const Json& v) { session.look = readLook(v, path); });
-    reader.with("lesson", [&](const Json& v) { session.lesson = v.dump(); });
+    reader.with("lesson", [&](const Json& v) { session.lesson = readLesson(v, folderOf(path)); });
     session.unknownKeys = reader.rest();
     return session;
 }
@@ -291,6 +337,31 @@ Session fromJson(Json json, const std::string& path) {
 constexpr std::size_t kLargestSession = std::size_t{1} << 26;
 
 } // namespace
+
+std::string settingText(const Session& session) {
+    Json json = Json::object();
+    writeSetting(json, session, {});
+    const Json look = writeLook(session.look);
+    for (const char* key : {"cursor", "ranges"})
+        if (look.contains(key)) json[key] = look[key];
+    if (!session.look.cursor) json["cursor"] = nullptr; // all tokens are read
+    return json.dump();
+}
+
+void readSetting(const std::string& text, Session& session) {
+    ObjectReader reader(Json::parse(text), {}, {});
+    readPlaceInCapture(reader, session);
+    readPanes(reader, session, {});
+    reader.with("view_options", [&](const Json& v) {
+        for (const auto& [view, options] : v.items())
+            for (const auto& [option, value] : options.items())
+                setViewOption(session, view, option, value.get<std::string>());
+    });
+    reader.with("cursor", [&](const Json& v) { session.look.cursor = cursorOf(v); });
+    reader.with("ranges", [&](const Json& v) {
+        for (const auto& [view, range] : v.items()) session.look.ranges[view] = readRange(range);
+    });
+}
 
 bool isSessionFile(const std::string& path) {
     std::error_code missing;

@@ -245,7 +245,7 @@ void MainWindow::readLessons() {
 
 void MainWindow::fillLessons() {
     auto* list = new LessonList(m_workbench, m_lessons);
-    auto* lesson = m_lessonPanel = new LessonPanel(m_workbench);
+    auto* lesson = m_lessonPanel = new LessonPanel(m_workbench, m_lessons, m_progress);
     connect(list, &LessonList::chosen, m_files, &FileActions::open);
     connect(lesson, &LessonPanel::answered, list, &LessonList::refresh);
     connect(lesson, &LessonPanel::opened, this, [this](const Lesson& opened) {
@@ -253,6 +253,11 @@ void MainWindow::fillLessons() {
         m_wantedInFront.emplace_back("lesson");
         arrangeDocksSoon();
     });
+    connect(lesson, &LessonPanel::viewsWanted, this, [this](const std::vector<std::string>& views) {
+        m_wantedInFront = views;
+        arrangeDocksSoon();
+    });
+    connect(lesson, &LessonPanel::lessonWanted, this, &MainWindow::openLesson);
     m_docks->dock("lessons")->fillScrolled(list);
     m_docks->dock("lesson")->fillScrolled(lesson);
 }
@@ -274,9 +279,34 @@ void MainWindow::arrangeDocks() {
     m_arrangesSoon = false;
     fitWidth(); // the folded rail depends on the layout
     m_docks->arrange(m_workbench.session().layout);
+    raiseLessonDocks();
+}
+
+void MainWindow::raiseLessonDocks() {
     const std::vector<std::string> front = std::exchange(m_wantedInFront, {});
+    const auto& lesson = m_lessonPanel->lesson();
+    const auto isWanted = [&](const QString& id) {
+        return lesson && (std::ranges::find(lesson->views, id.toStdString()) != lesson->views.end() ||
+                          std::ranges::find(front, id.toStdString()) != front.end());
+    };
+    if (!lesson || !front.empty())
+        std::erase_if(m_ofLesson, [&](const QString& id) {
+            if (isWanted(id)) return false;
+            m_docks->dock(id)->hide();
+            return true;
+        });
+    if (m_workbench.session().layout != WindowLayout::Teach) return;
+    // A lesson without steps leaves the player's room to its pictures.
+    const bool hasSteps =
+        !lesson || lesson->start.look.cursor ||
+        std::ranges::any_of(lesson->stops, [](const LessonStop& stop) { return stop.setting.look.cursor.has_value(); });
+    if (std::exchange(m_stepsHidden, !hasSteps) == hasSteps) m_docks->dock("steps")->setVisible(hasSteps);
+    if (front.empty()) return;
+    for (const std::string& id : front)
+        if (const PanelDock* dock = m_docks->dock(fromUtf8(id)); dock && dock->isHidden())
+            m_ofLesson.push_back(dock->id());
     m_docks->bringToFront(front);
-    if (!front.empty()) m_steps->prefer(viewById(front.front()));
+    m_steps->prefer(viewById(front.front()));
 }
 
 void MainWindow::showEvent(QShowEvent* event) {

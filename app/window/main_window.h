@@ -6,6 +6,7 @@
 
 #include "app/lessons/lesson.h"
 #include "app/window/actions/window_commands.h"
+#include "app/window/panels/lesson_question.h"
 #include "app/workbench/workbench.h"
 
 class QToolBar;
@@ -97,6 +98,8 @@ private:
     void fitWidth();
     void arrangeDocks();
     void arrangeDocksSoon(); ///< after the window has been laid out
+    void raiseLessonDocks();
+    void openLesson(int by); ///< the lesson after the open one, or the one before; nothing without one
     void followTitle();
     void showData(ViewCanvas* canvas);
     void exportCanvas(ViewCanvas* canvas);
@@ -120,8 +123,11 @@ private:
     std::vector<LessonFile> m_lessons;
     bool m_shown = false, m_arrangesSoon = false;
     double m_scaleAsked = 1;
-    QSize m_ownSize, m_grownTo;               ///< of the window, before and after a larger scale made it larger
-    std::vector<std::string> m_wantedInFront; ///< docks of an opened lesson
+    QSize m_ownSize, m_grownTo; ///< of the window, before and after a larger scale made it larger
+    LessonProgress m_progress;
+    std::vector<std::string> m_wantedInFront; ///< docks of an opened lesson, or of its stop
+    std::vector<QString> m_ofLesson;          ///< docks that came with a lesson and leave with it
+    bool m_stepsHidden = false;               ///< the open lesson has no steps
 };
 
 } // namespace kvscope

@@ -99,7 +99,10 @@ void MainWindow::keyPressEvent(QKeyEvent* event) {
 }
 
 void MainWindow::stepLesson(int by) {
-    if (m_lessonPanel->stepStop(by)) return;
+    if (!m_lessonPanel->stepStop(by)) openLesson(by);
+}
+
+void MainWindow::openLesson(int by) {
     const auto open = lessonOf(m_workbench.session());
     const auto here = std::find_if(m_lessons.begin(), m_lessons.end(),
                                    [&](const LessonFile& file) { return open && file.lesson.title == open->title; });

@@ -258,6 +258,17 @@ void Workbench::setHovered(TokenIndex token) {
     emit focusChanged();
 }
 
+void Workbench::withhold(const std::vector<std::string>& views) {
+    const std::vector<std::string> before = std::exchange(m_withheld, views);
+    if (before == views) return;
+    for (const auto* changed : {&before, &views})
+        for (const std::string& view : *changed) emit dataChanged(QString::fromStdString(view));
+}
+
+bool Workbench::isWithheld(const View& view) const {
+    return std::ranges::find(m_withheld, view.card().id) != m_withheld.end();
+}
+
 void Workbench::setBrushing(bool brushing) {
     if (brushing == m_brushing) return;
     m_brushing = brushing;

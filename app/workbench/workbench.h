@@ -94,6 +94,9 @@ public:
     void setHovered(TokenIndex token);
     void setBrushing(bool brushing);
     bool brushing() const { return m_brushing; }
+    /// Views whose findings give the answer of a lesson away; they are not shown. Not part of the session either.
+    void withhold(const std::vector<std::string>& views);
+    bool isWithheld(const View& view) const;
 
     /// A layer's result in the head picker's measure; null: not computed yet.
     const LayerScanResult* layerScan(LayerIndex layer) const { return m_layerScan.at(layer); }
@@ -133,6 +136,7 @@ private:
     std::string m_opening;
     TokenIndex m_hovered = -1;
     bool m_brushing = false;
+    std::vector<std::string> m_withheld;
     Scheduler m_scheduler, m_engineScheduler; ///< jobs on the open capture; the job that opens an engine
     PaneJobs m_panes;
     ViewDataJobs m_views;

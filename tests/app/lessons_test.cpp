@@ -63,11 +63,53 @@ private slots:
         OpenLesson open(QFileInfo(path).baseName().toStdString());
         QVERIFY(!open.lesson.stops.empty());
         for (const LessonStop& stop : open.lesson.stops) {
-            open.bench->change([&](Session& s) { applyStop(s, stop); }, "Stop");
+            open.bench->change([&](Session& s) { applySetting(s, stop.setting); }, "Stop");
             open.executor.runAll();
-            QVERIFY(isAt(open.bench->session(), stop));
+            QVERIFY(isAt(open.bench->session(), stop.setting));
             for (const PaneData& pane : open.bench->viewInput().panes) QVERIFY2(pane.result, pane.error.c_str());
         }
+    }
+
+    // Whatever the reader did before, a stop shows the same: the start of the lesson with what the stop names.
+    void aStopCarriesTheWholeState_data() { theComputedAnswerIsTheOneThatTheTextExplains_data(); }
+    void aStopCarriesTheWholeState() {
+        QFETCH(QString, path);
+        Session session = readSession(path.toStdString());
+        noteStart(session);
+        const Session start = session;
+        for (std::size_t i = 0; i < lessonOf(start)->stops.size(); ++i) {
+            Session fresh = start;
+            applySetting(fresh, lessonOf(start)->stops[i].setting);
+            Session changed = start;
+            changed.layer = LayerIndex(5);
+            changed.kvHead = KvHeadIndex(0);
+            changed.queryHead = QueryHeadIndex(1);
+            changed.panes = {{PolicySpec::parse("tova@0.7"), {}, {}}};
+            changed.activePane = 0;
+            changed.panesLinked = false;
+            changed.budget = {Budget::Unit::Tokens, 17};
+            changed.seed = 9;
+            changed.cut = "last:100";
+            select(changed, {1, 2}, "mine");
+            changed.look.cursor = 77;
+            changed.look.ranges["token_profile"] = {1, 2, 3, 4};
+            changed.viewOptions = {{"merge_tree", {{"tree", "first"}}}, {"walk", {{"x", "y"}}}};
+            changed.look.theme = ThemeChoice::Dark; // the interface is the reader's
+            const auto stops = lessonOf(changed)->stops;
+            QVERIFY(!isAt(changed, stops[i].setting));
+            applySetting(changed, stops[i].setting);
+            QVERIFY(isAt(changed, stops[i].setting));
+            QCOMPARE(changed.look.theme, ThemeChoice::Dark);
+            changed.look.theme = fresh.look.theme;
+            QVERIFY2(changed == fresh, lessonOf(start)->stops[i].text.c_str());
+        }
+        // The file is as it was, and the start is noted once.
+        QTemporaryDir folder;
+        const std::string copy = folder.filePath("copy.kvscope").toStdString();
+        writeSession(copy, start);
+        Session again = readSession(copy);
+        noteStart(again);
+        QCOMPARE(again.lesson, start.lesson);
     }
 
     void blockEvictionsAreCountedAsTheyHappened() {
@@ -138,7 +180,7 @@ private slots:
     void anotherSettingHasAnotherAnswer() {
         OpenLesson open("subgen");
         const double before = open.answer().value;
-        open.bench->change([&](Session& s) { applyStop(s, open.lesson.stops[2]); }, "Stop");
+        open.bench->change([&](Session& s) { applySetting(s, open.lesson.stops[2].setting); }, "Stop");
         QVERIFY(open.answer().value != before);
         QVERIFY(open.answer().text.find(open.answer().valueText) != std::string::npos);
     }

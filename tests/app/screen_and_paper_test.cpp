@@ -205,7 +205,8 @@ private slots:
         bench->openCapture(capture, std::move(session));
         executor.runAll();
         QVERIFY(!lesson.stops.empty() && !lesson.views.empty());
-        for (const LessonStop& stop : lesson.stops) bench->change([&](Session& s) { applyStop(s, stop); }, "Stop");
+        for (const LessonStop& stop : lesson.stops)
+            bench->change([&](Session& s) { applySetting(s, stop.setting); }, "Stop");
         for (const std::string& id : lesson.views) {
             const QByteArray differs = compare(*bench, executor, viewById(id));
             QVERIFY2(differs.isEmpty(), (id + ": ").c_str() + differs);

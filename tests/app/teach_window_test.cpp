@@ -6,7 +6,7 @@
 #include "app/window/widgets/step_scrubber.h"
 #include "app/workbench/step_driver.h"
 #include "core/policies/policy.h"
-#include "tests/app/window_fixture.h"
+#include "tests/app/classroom.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 #include "views/view.h"
@@ -21,37 +21,11 @@
 #include <QToolButton>
 
 using namespace kvscope;
-using kvscope::testing::OpenWindow;
+using kvscope::testing::Classroom;
 
 namespace {
 
 constexpr int kBlocks = 3; // the number of the lesson about blocks
-
-struct Classroom : OpenWindow {
-    using OpenWindow::OpenWindow;
-
-    PanelDock* dock(const char* id) const { return window.docks()->dock(id); }
-    template <class T> T* find(const char* name) const { return window.findChild<T*>(name); }
-    StepDriver& steps() { return *window.steps(); }
-    std::optional<TokenIndex> cursor() const { return bench.session().look.cursor; }
-
-    /// As the list in the Teach layout does.
-    void openLesson(int number) {
-        QTest::keyClick(&window, Qt::Key_3, Qt::ControlModifier);
-        QCOMPARE(bench.session().layout, WindowLayout::Teach);
-        auto* row = find<QPushButton>(qPrintable(QString("lesson%1").arg(number)));
-        QTRY_VERIFY(row && row->isVisible()); // when the docks are arranged
-        QTest::mouseClick(row, Qt::LeftButton);
-        QTRY_VERIFY(lessonOf(bench.session()) && lessonOf(bench.session())->number == number);
-        QTRY_VERIFY(find<QPushButton>("lessonAnswerButton") && find<QPushButton>("lessonAnswerButton")->isVisible());
-        QTRY_VERIFY(settled());
-    }
-    bool settled() const {
-        const ViewInput input = bench.viewInput();
-        return std::all_of(input.panes.begin(), input.panes.end(),
-                           [](const PaneData& p) { return p.result && !p.computing; });
-    }
-};
 
 } // namespace
 
@@ -123,7 +97,7 @@ private slots:
             QCOMPARE(marked(), std::vector<int>{stop});
         }
         open.bench.change([](Session& s) { s.look.cursor = 7; }, "Step");
-        QVERIFY(marked() == std::vector<int>{5}); // what the session still shows
+        QVERIFY(marked().empty());
     }
 
     void everyButtonOfThePlayerDoesWhatItSays() {
@@ -301,8 +275,9 @@ private slots:
         // Text, stops and question are in sight without scrolling.
         for (const auto* widget : {open.find<QWidget>("lessonText"), open.find<QWidget>("lessonAnswerButton")})
             QTRY_COMPARE(widget->visibleRegion().boundingRect().size(), widget->size());
-        QVERIFY(open.dock("steps")->height() >= px(130));
-        QVERIFY(open.dock("steps")->visibleRegion().boundingRect().height() >= px(130));
+        const bool hasSteps = open.cursor().has_value(); // else its pictures have the player's room
+        QCOMPARE(open.dock("steps")->isVisible(), hasSteps);
+        QVERIFY(!hasSteps || open.dock("steps")->visibleRegion().boundingRect().height() >= px(130));
         int drawn = 0;
         for (ViewDock* dock : open.window.canvases()->docks()) {
             CanvasWidget* canvas = dock->canvas()->canvas();

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 
@@ -171,20 +172,18 @@ PlotFrame ClusteringPainter::plane(const Box& area) {
 PlotFrame ClusteringPainter::births(const Box& area) {
     const SubgenLog::Head& stream = *m_data.stream;
     const auto n = static_cast<double>(stream.cluster.size());
-    const double most = std::max<double>(1, static_cast<double>(stream.representatives.size()));
+    // The axis grows in doublings and nothing is drawn ahead: whether m flattens is what the reader watches for.
+    const double most = static_cast<double>(std::bit_ceil(std::max<std::size_t>(8, m_state.clusters)));
     const SubPlot plot(m_viewport, area, {0, n, AxisScale::Position, "Tokens read"},
                        {0, 1.08 * most, AxisScale::Linear, "Clusters m"});
     plot.open(m_builder, m_theme);
-    std::vector<Point> past = {plot.frame.toPixels(0, 0)}, future;
-    for (std::size_t c = 0; c < stream.representatives.size(); ++c) {
-        std::vector<Point>& line = c < m_state.clusters ? past : future;
+    std::vector<Point> past = {plot.frame.toPixels(0, 0)};
+    for (std::size_t c = 0; c < m_state.clusters; ++c) {
         const double at = stream.representatives[c];
-        if (line.empty()) line.push_back(plot.frame.toPixels(std::max<double>(at, m_state.read), c));
-        line.push_back(plot.frame.toPixels(at, c));
-        line.push_back(plot.frame.toPixels(at, c + 1));
+        past.push_back(plot.frame.toPixels(at, c));
+        past.push_back(plot.frame.toPixels(at, c + 1));
     }
     past.push_back(plot.frame.toPixels(m_state.read, m_state.clusters));
-    if (!future.empty()) m_builder.polyline(future, {m_theme.border, 1.4, {}});
     m_builder.polyline(past, {m_colour, 1.8, {}});
     cursorLine(plot.frame);
     m_builder.popClip();

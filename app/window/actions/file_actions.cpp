@@ -1,6 +1,7 @@
 // Opening of files from the menu, the command line, drag and drop and the recent list.
 #include "app/window/actions/file_actions.h"
 
+#include "app/lessons/lesson.h"
 #include "app/study/sample_path.h"
 #include "app/study/session_file.h"
 #include "app/window/style/number_text.h"
@@ -145,6 +146,7 @@ void FileActions::openSession(const QString& path) {
         const bool isLesson = !session.lesson.empty();
         if (isLesson) {
             keepInterface(session, m_workbench.session());
+            noteStart(session);
         } else {
             remember(path);
         }

@@ -90,6 +90,7 @@ ViewTable ViewCanvas::table() const {
 }
 
 QString ViewCanvas::finding() const {
+    if (m_workbench.isWithheld(m_view)) return tr("Predict first: this is what the lesson asks");
     return m_workbench.capture() ? fromUtf8(m_view.finding(input(), options())) : QString();
 }
 

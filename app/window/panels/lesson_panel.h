@@ -2,33 +2,42 @@
 
 #include <QWidget>
 
-#include "app/lessons/lesson_answer.h"
-#include "app/workbench/workbench.h"
+#include "app/lessons/lesson.h"
+#include "app/window/panels/lesson_question.h"
 
 #include <optional>
 #include <vector>
 
-class QButtonGroup;
 class QLabel;
 class QPushButton;
 class QVBoxLayout;
 
 namespace kvscope {
 
-/// The open lesson: text, stops (a click applies a stop's session), and question. The answer is computed from the
-/// current panes when it is asked for, and again when they change.
+/// The open lesson: text, stops (a click shows a stop's setting), question, and the way to the lessons before and
+/// after. A lesson that is opened again starts afresh.
 class LessonPanel : public QWidget {
     Q_OBJECT
 
 public:
-    explicit LessonPanel(Workbench& workbench, QWidget* parent = nullptr);
+    LessonPanel(Workbench& workbench, const std::vector<LessonFile>& lessons, LessonProgress& progress,
+                QWidget* parent = nullptr);
 
+    const std::optional<Lesson>& lesson() const { return m_lesson; }
     /// To the next stop, or the one before; false at the ends and without a lesson.
     bool stepStop(int by);
 
+    /// For a lecture, a lesson has parts, shown one at a time: the text, every stop, the question, its answer.
+    int parts() const;
+    void present();                     ///< shows the part that the reader has come to
+    int part() const { return m_part; } ///< -1: all of them
+    void showPart(int part);
+
 signals:
     void answered();
-    void opened(const Lesson& lesson); ///< another lesson was opened
+    void opened(const Lesson& lesson); ///< another lesson was opened, or the same one again
+    void viewsWanted(const std::vector<std::string>& views);
+    void lessonWanted(int by); ///< the next lesson, or the one before
 
 private:
     void refresh();
@@ -36,26 +45,26 @@ private:
     void build();
     void buildStops();
     void buildQuestion();
+    void buildWays();
     void goToStop(std::size_t stop);
     void followStops();
+    void followPart();
+    void want(const std::vector<std::string>& views);
     void showInSight(QWidget* part);
-    void ask();
-    void show(const LessonAnswer& answer);
-    void refuse(const QString& why);
+    void scrollToTop();
 
     Workbench& m_workbench;
+    const std::vector<LessonFile>& m_lessons;
+    LessonProgress& m_progress;
     std::optional<Lesson> m_lesson;
-    std::string m_source;   ///< source of the displayed lesson
-    std::string m_askedKey; ///< the request that the answer belongs to; empty: not asked
     QVBoxLayout* m_column = nullptr;
     QWidget* m_body = nullptr;
+    std::vector<QWidget*> m_introduction, m_ways;
     std::vector<QPushButton*> m_stops;
     std::size_t m_stop = 0; ///< the marked one; past the last: none
-    int m_visited = -1;     ///< the last one gone to, which playing the steps leaves; -1: none
-    QButtonGroup* m_choices = nullptr;
-    QPushButton* m_show = nullptr;
-    QLabel* m_place = nullptr; ///< "stop 2 of 5"
-    QLabel *m_verdict = nullptr, *m_answer = nullptr;
+    int m_part = -1;
+    LessonQuestion* m_question = nullptr; ///< null without one
+    QLabel* m_place = nullptr;            ///< "stop 2 of 5"
 };
 
 } // namespace kvscope

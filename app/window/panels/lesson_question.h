@@ -1,0 +1,59 @@
+#pragma once
+
+#include <QWidget>
+
+#include "app/lessons/lesson_answer.h"
+#include "app/workbench/workbench.h"
+
+class QButtonGroup;
+class QLabel;
+class QPushButton;
+
+namespace kvscope {
+
+/// How far the reader has come in the open lesson. Outlives panels, which are rebuilt with the chrome.
+struct LessonProgress {
+    std::string lesson; ///< its source
+    int visited = -1;   ///< the stop last gone to, which playing the steps leaves; -1: none
+    int predicted = -1; ///< the choice; -1: none
+    bool asked = false; ///< the answer is shown
+};
+
+/// The question of a lesson. The answer is computed from the current panes when it is asked for, and again when they
+/// change; until then the findings that give it away are withheld.
+class LessonQuestion : public QWidget {
+    Q_OBJECT
+
+public:
+    LessonQuestion(Workbench& workbench, const Lesson& lesson, LessonProgress& progress, QWidget* parent);
+
+    /// Shows the answer of the question's own setting when the lesson's stops have led away from it.
+    void ask();
+    void hideAnswer();
+    /// Asks again when what is shown has changed. `atStop`: it is a stop of the lesson.
+    void follow(bool atStop);
+
+signals:
+    void answered(); ///< the answer is there, and has its height soon
+
+protected:
+    bool eventFilter(QObject* watched, QEvent* event) override;
+
+private:
+    void addChoices();
+    void compute();
+    void show(const LessonAnswer& answer);
+    void refuse(const QString& why);
+    bool isOwnCase() const { return hasCaseOf(m_workbench.session(), m_lesson.asked); }
+
+    Workbench& m_workbench;
+    const Lesson m_lesson;
+    LessonProgress& m_progress;
+    std::string m_askedKey; ///< the request that the answer belongs to; empty: not asked
+    bool m_atStop = false;
+    QButtonGroup* m_choices;
+    QPushButton* m_show;
+    QLabel *m_verdict, *m_answer;
+};
+
+} // namespace kvscope

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "app/window/docks/dock_layout.h"
+#include "app/workbench/step_driver.h"
+#include "tests/app/window_fixture.h"
+
+#include <QPushButton>
+
+#include <algorithm>
+#include <optional>
+
+namespace kvscope::testing {
+
+/// A window in which lessons are opened as from the list.
+struct Classroom : OpenWindow {
+    using OpenWindow::OpenWindow;
+
+    PanelDock* dock(const char* id) const { return window.docks()->dock(id); }
+    template <class T> T* find(const char* name) const { return window.findChild<T*>(name); }
+    StepDriver& steps() { return *window.steps(); }
+    std::optional<TokenIndex> cursor() const { return bench.session().look.cursor; }
+
+    /// As the list in the Teach layout does.
+    void openLesson(int number) {
+        QTest::keyClick(&window, Qt::Key_3, Qt::ControlModifier);
+        QCOMPARE(bench.session().layout, WindowLayout::Teach);
+        auto* row = find<QPushButton>(qPrintable(QString("lesson%1").arg(number)));
+        QTRY_VERIFY(row && row->isVisible()); // when the docks are arranged
+        QTest::mouseClick(row, Qt::LeftButton);
+        QTRY_VERIFY(lessonOf(bench.session()) && lessonOf(bench.session())->number == number);
+        QTRY_VERIFY(find<QPushButton>("lessonAnswerButton") && find<QPushButton>("lessonAnswerButton")->isVisible());
+        QTRY_VERIFY(settled());
+    }
+    bool settled() const {
+        const ViewInput input = bench.viewInput();
+        return std::all_of(input.panes.begin(), input.panes.end(),
+                           [](const PaneData& p) { return p.result && !p.computing; });
+    }
+};
+
+} // namespace kvscope::testing

@@ -1,0 +1,179 @@
+// The panel of an open lesson, with real events sent to the whole window.
+#include "app/window/panels/lesson_panel.h"
+#include "tests/app/classroom.h"
+#include "tests/support/test_program.h"
+#include "views/view.h"
+
+#include <QRadioButton>
+#include <QScrollArea>
+#include <QScrollBar>
+#include <QSettings>
+
+using namespace kvscope;
+using kvscope::testing::Classroom;
+
+namespace {
+
+constexpr int kKeydiff = 1, kBlocks = 3, kSubgen = 7;
+
+struct Lectern : Classroom {
+    using Classroom::Classroom;
+
+    void click(const QString& button) {
+        auto* found = find<QPushButton>(qPrintable(button));
+        QVERIFY2(found && found->isEnabled(), qPrintable(button));
+        QTest::mouseClick(found, Qt::LeftButton);
+    }
+    QString text(const char* label) const { return find<QLabel>(label)->text(); }
+    QRadioButton* choice(int i) const { return find<QRadioButton>(qPrintable(QString("lessonChoice%1").arg(i))); }
+    QString findingOf(const char* view) const {
+        for (ViewDock* dock : window.canvases()->docks())
+            if (dock->canvas()->view().card().id == view) return dock->canvas()->finding();
+        return {};
+    }
+    int number() const { return lessonOf(bench.session())->number; }
+    QScrollBar* scrollBar() const {
+        return dock("lesson")->findChild<QScrollArea*>("panelScroll")->verticalScrollBar();
+    }
+};
+
+} // namespace
+
+class LessonWindowTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope lesson test");
+        QCoreApplication::setOrganizationName("KVScope test");
+    }
+    void init() { QSettings().clear(); }
+
+    void theOpenLessonOpensAfresh() {
+        Lectern open({1280, 800});
+        open.openLesson(kBlocks);
+        QTest::mouseClick(open.choice(0), Qt::LeftButton, {}, QPoint(8, 12));
+        open.click("lessonAnswerButton");
+        QTRY_VERIFY(open.text("lessonVerdict").contains('%'));
+        open.click("lessonStop3");
+        open.scrollBar()->setValue(open.scrollBar()->maximum());
+        open.openLesson(kBlocks);
+        QTRY_VERIFY(open.text("lessonVerdict").isEmpty());
+        QVERIFY(!open.choice(0)->isChecked() && !open.find<QPushButton>("lessonAnswerButton")->isEnabled());
+        QCOMPARE(open.cursor(), std::optional<TokenIndex>(128)); // its first step
+        QCOMPARE(open.bench.session().panes.front().policy.text(), std::string("keydiff,prompt_block=128"));
+        QTRY_COMPARE(open.scrollBar()->value(), 0);
+    }
+
+    // The finding says what the lesson asks: it comes with the answer.
+    void findingsWaitForThePrediction() {
+        Lectern open;
+        open.openLesson(kBlocks);
+        QTRY_COMPARE(open.findingOf("block_timeline"), QString("Predict first: this is what the lesson asks"));
+        QVERIFY(!open.visibleTexts().join('\n').contains("left with the block"));
+        QVERIFY(open.findingOf("token_profile").contains("kept"));
+        QTest::mouseClick(open.choice(2), Qt::LeftButton, {}, QPoint(8, 12));
+        QVERIFY(open.findingOf("block_timeline").startsWith("Predict first"));
+        open.click("lessonAnswerButton");
+        QTRY_VERIFY(open.text("lessonVerdict").startsWith("As you predicted"));
+        QVERIFY(open.findingOf("block_timeline").contains("443 of 746"));
+        open.openLesson(kKeydiff);
+        QVERIFY(!open.findingOf("attention_map").startsWith("Predict first"));
+    }
+
+    // At a stop that shows another case the answer leads back to the question's own; nobody is told to have changed it.
+    void theAnswerIsAboutTheQuestionsOwnCase() {
+        Lectern open;
+        open.openLesson(kKeydiff);
+        open.click("lessonStop3"); // half the budget
+        QTest::mouseClick(open.choice(1), Qt::LeftButton, {}, QPoint(8, 12));
+        open.click("lessonAnswerButton");
+        QTRY_VERIFY(open.text("lessonVerdict").startsWith("As you predicted"));
+        QCOMPARE(open.bench.session().budget.value, 0.1);
+        const QString answer = open.text("lessonAnswer");
+        QVERIFY(answer.contains("SnapKV"));
+        for (int stop = 0; stop < 5; ++stop) {
+            open.click(QString("lessonStop%1").arg(stop));
+            QTRY_VERIFY(open.settled() && !open.text("lessonVerdict").startsWith("Computing"));
+            QVERIFY2(stop == 3 ? open.text("lessonAnswer") == "This is the number at this stop."
+                               : open.text("lessonAnswer") == answer,
+                     qPrintable(open.text("lessonAnswer")));
+        }
+        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.5}); }, "Budget");
+        QTRY_COMPARE(open.text("lessonAnswer"), QString("This is the number of what you have set yourself."));
+        open.click("lessonAnswerButton"); // back to the question's own setting
+        QTRY_COMPARE(open.text("lessonAnswer"), answer);
+    }
+
+    void arrowKeysChoose() {
+        Lectern open;
+        open.openLesson(kBlocks);
+        open.choice(0)->setFocus(Qt::TabFocusReason);
+        QTest::keyClick(open.choice(0), Qt::Key_Down);
+        QVERIFY(open.choice(0)->isChecked() && open.find<QPushButton>("lessonAnswerButton")->isEnabled());
+        QTest::keyClick(open.choice(0), Qt::Key_Down);
+        QTest::keyClick(open.choice(1), Qt::Key_Down);
+        QTest::keyClick(open.choice(2), Qt::Key_Down);
+        QVERIFY(open.choice(2)->isChecked() && open.choice(2)->hasFocus());
+        QTest::keyClick(open.choice(2), Qt::Key_Up);
+        QVERIFY(open.choice(1)->isChecked());
+        QCOMPARE(open.cursor(), std::optional<TokenIndex>(128)); // no step was taken
+    }
+
+    void lessonsLeadToTheirNeighbours() {
+        Lectern open;
+        open.openLesson(kKeydiff);
+        QVERIFY(!open.find<QPushButton>("previousLesson"));
+        open.click("nextLesson");
+        QTRY_COMPARE(open.number(), kKeydiff + 1);
+        QTRY_VERIFY(open.find<QPushButton>("previousLesson"));
+        open.click("previousLesson");
+        QTRY_COMPARE(open.number(), kKeydiff);
+    }
+
+    // Views that only a lesson shows leave with it, and so does the player of steps that a lesson has not.
+    void noTabsAreLeftBehind() {
+        Lectern open;
+        const auto shown = [&] {
+            QStringList ids;
+            for (PanelDock* dock : open.window.docks()->all())
+                if (!dock->isHidden()) ids += dock->id();
+            return ids;
+        };
+        QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
+        open.arrange();
+        const QStringList before = shown();
+        QVERIFY(before.contains("steps") && !before.contains("error_difference"));
+        for (int lesson = 1; lesson <= 12; ++lesson) {
+            open.openLesson(lesson);
+            open.arrange();
+            const auto views = lessonOf(open.bench.session())->views;
+            for (const QString& id : shown())
+                QVERIFY2(before.contains(id) || std::ranges::find(views, id.toStdString()) != views.end(),
+                         qPrintable(QString("lesson %1: %2").arg(lesson).arg(id)));
+        }
+        open.click("leaveLesson");
+        QTRY_COMPARE(shown(), before);
+    }
+
+    // The number of clusters to come is what the lesson asks: neither line nor axis shows it ahead.
+    void theFutureOfTheClustersIsNotDrawn() {
+        Lectern open;
+        open.openLesson(kSubgen);
+        open.click("lessonStop1"); // 512 tokens
+        const auto labels = [&] {
+            QStringList texts;
+            for (ViewDock* dock : open.window.canvases()->docks())
+                if (dock->canvas()->view().card().id == "clustering")
+                    for (const Drawable& item : dock->canvas()->canvas()->scene().items)
+                        if (const auto* text = std::get_if<TextItem>(&item))
+                            texts += QString::fromStdString(text->text);
+            return texts;
+        };
+        QTRY_VERIFY(labels().contains("m = 58"));
+        QVERIFY2(!labels().contains("100"), qPrintable(labels().join('|')));
+    }
+};
+
+KVSCOPE_WINDOW_TEST(LessonWindowTest)
+#include "lesson_window_test.moc"
