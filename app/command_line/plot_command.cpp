@@ -25,7 +25,7 @@ namespace kvscope {
 namespace {
 
 struct FigureOptions {
-    std::string size = "900x700", theme = "light", out, select = "default", selectName, range;
+    std::string size = "900x700", theme = "light", text = "fonts", out, select = "default", selectName, range;
     double scale = 1, scroll = -1;
     int cursor = -1;
     bool footer = false;
@@ -100,6 +100,10 @@ public:
         m_command->add_option("--scale", m_figure.scale, "device pixels per logical pixel (PNG)")
             ->check(CLI::Range(0.25, 16.0));
         m_command->add_option("--theme", m_figure.theme, "light, dark or paper")->type_name("{light,dark,paper}");
+        m_command
+            ->add_option("--text", m_figure.text,
+                         "SVG and PDF: fonts (text, with the parts of the fonts that it needs) or outlines (shapes)")
+            ->type_name("{fonts,outlines}");
         m_command->add_flag("--footer", m_figure.footer, "print the command below the figure");
         m_command->add_option("--out", m_figure.out, "FILE.png, FILE.svg or FILE.pdf")->required();
     }
@@ -122,9 +126,12 @@ public:
             session.look.stripScroll =
                 view.scrollTo(input, figureViewport(session, figure, text), session.selected.front()).value_or(0);
         const SessionFigure drawn = drawFigure(session, figure, input, text);
-        exportScene(
-            drawn.scene, figure.outPath,
-            {.scale = figure.scale, .command = context.commandLine(), .title = drawn.title, .footer = m_figure.footer});
+        exportScene(drawn.scene, figure.outPath,
+                    {.scale = figure.scale,
+                     .command = context.commandLine(),
+                     .title = drawn.title,
+                     .footer = m_figure.footer,
+                     .outlines = figure.outlines});
         context.clearProgress();
         fmt::print("{}\n", drawn.finding);
     }
@@ -134,6 +141,10 @@ private:
     void checkOptions() const {
         const auto [width, height] = parseSize(m_figure.size);
         themeByName(m_figure.theme);
+        if (m_figure.text != "fonts" && m_figure.text != "outlines")
+            throw Error({.sentence = "there is no text '" + m_figure.text + "'",
+                         .place = "--text",
+                         .remedy = "Choose fonts or outlines"});
         checkNumber(m_figure.scale, 0.25, 16, "--scale");
         checkNumber(m_figure.scroll, -1, 1e9, "--scroll");
         if (m_figure.out.ends_with(".png")) checkImageSize(width, height, m_figure.scale);
@@ -198,6 +209,7 @@ private:
         std::tie(figure.width, figure.height) = parseSize(m_figure.size);
         figure.scale = m_figure.scale;
         figure.theme = m_figure.theme;
+        figure.outlines = m_figure.text == "outlines";
         figure.outPath = m_figure.out;
         return figure;
     }

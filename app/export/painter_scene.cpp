@@ -41,6 +41,21 @@ QPolygonF polygonOf(const std::vector<Point>& points) {
     return polygon;
 }
 
+void drawMarks(QPainter& painter, const PointCloudItem& item) {
+    const auto arms = markerArms(item.marker, item.radius);
+    painter.setBrush(brushOf(item.fill));
+    painter.setPen(penOf(arms.empty() ? item.stroke : armStroke(item.stroke, item.fill)));
+    const QPolygonF outline = polygonOf(markerOutline(item.marker, item.radius));
+    for (const Point p : *item.points) {
+        if (item.marker == Marker::Circle)
+            painter.drawEllipse(QPointF(p.x, p.y), item.radius, item.radius);
+        else if (arms.empty())
+            painter.drawPolygon(outline.translated(p.x, p.y));
+        for (const auto& [from, to] : arms)
+            painter.drawLine(QPointF(p.x + from.x, p.y + from.y), QPointF(p.x + to.x, p.y + to.y));
+    }
+}
+
 class ItemPainter {
 public:
     ItemPainter(QPainter& painter, const Scene& scene, const PaintOptions& options)
@@ -89,68 +104,34 @@ public:
     void operator()(const PopClipItem&) { m_painter.restore(); }
 
 private:
-    void drawMarks(QPainter& painter, const PointCloudItem& item);
-
     QPainter& m_painter;
     const Scene& m_scene;
     const PaintOptions& m_options;
 };
 
 void ItemPainter::operator()(const TextItem& item) {
-    const QFont font = fontOf(item.style);
-    const QFontMetricsF metrics(font);
-    const QString text = QString::fromStdString(item.text);
-    const double width = metrics.horizontalAdvance(text);
-    const double x = item.horizontal == HorizontalAlign::Left     ? 0
-                     : item.horizontal == HorizontalAlign::Centre ? -width / 2
-                                                                  : -width;
-    const double y = item.vertical == VerticalAlign::Baseline ? 0
-                     : item.vertical == VerticalAlign::Top    ? metrics.ascent()
-                     : item.vertical == VerticalAlign::Middle ? (metrics.ascent() - metrics.descent()) / 2
-                                                              : -metrics.descent();
-    m_painter.setFont(font);
-    m_painter.setPen(colourOf(item.colour));
     m_painter.save();
     m_painter.translate(item.position.x, item.position.y);
     if (item.angleDegrees != 0) m_painter.rotate(item.angleDegrees);
-    m_painter.drawText(QPointF(x, y), text);
+    if (const QPainterPath outlines = m_options.outlines ? outlinesOf(item) : QPainterPath(); !outlines.isEmpty())
+        m_painter.fillPath(outlines, colourOf(item.colour));
+    else {
+        const auto [font, origin] = setText(item);
+        m_painter.setFont(font);
+        m_painter.setPen(colourOf(item.colour));
+        m_painter.drawText(origin, QString::fromStdString(item.text));
+    }
     m_painter.restore();
 }
 
-void ItemPainter::drawMarks(QPainter& painter, const PointCloudItem& item) {
-    const auto arms = markerArms(item.marker, item.radius);
-    painter.setBrush(brushOf(item.fill));
-    painter.setPen(penOf(arms.empty() ? item.stroke : armStroke(item.stroke, item.fill)));
-    const QPolygonF outline = polygonOf(markerOutline(item.marker, item.radius));
-    for (const Point p : *item.points) {
-        if (item.marker == Marker::Circle)
-            painter.drawEllipse(QPointF(p.x, p.y), item.radius, item.radius);
-        else if (arms.empty())
-            painter.drawPolygon(outline.translated(p.x, p.y));
-        for (const auto& [from, to] : arms)
-            painter.drawLine(QPointF(p.x + from.x, p.y + from.y), QPointF(p.x + to.x, p.y + to.y));
-    }
-}
-
 void ItemPainter::operator()(const PointCloudItem& item) {
-    if (!item.points || item.points->empty() ||
-        (item.fill.a == 0 && (item.stroke.colour.a == 0 || item.stroke.width <= 0)))
-        return; // empty, or marks that exist only for picking
+    if (!isPainted(item)) return;
     if (m_options.rasteriseAbove == 0 || item.points->size() <= m_options.rasteriseAbove) {
         drawMarks(m_painter, item);
         return;
     }
-    const double scale = std::min(m_options.rasterDpi / 96,
-                                  largestImageScale(m_scene.width, m_scene.height)); // 96 logical pixels an inch
-    QImage layer(static_cast<int>(std::ceil(m_scene.width * scale)),
-                 static_cast<int>(std::ceil(m_scene.height * scale)), QImage::Format_ARGB32_Premultiplied);
-    layer.fill(Qt::transparent);
-    QPainter painter(&layer);
-    painter.setRenderHint(QPainter::Antialiasing);
-    painter.scale(scale, scale);
-    drawMarks(painter, item);
-    painter.end();
-    m_painter.drawImage(QRectF(0, 0, layer.width() / scale, layer.height() / scale), layer);
+    const QImage layer = rasterised(m_scene, item, m_options.rasterDpi);
+    m_painter.drawImage(QRectF(QPointF(), layer.deviceIndependentSize()), layer);
 }
 
 } // namespace
@@ -158,6 +139,46 @@ void ItemPainter::operator()(const PointCloudItem& item) {
 double largestImageScale(double width, double height) {
     constexpr double kLongestSide = 32'767, kMostPixels = 0x1p28; // of 4 bytes
     return std::min(kLongestSide / std::max(width, height), std::sqrt(kMostPixels / (width * height)));
+}
+
+SetText setText(const TextItem& item) {
+    const QFont font = fontOf(item.style);
+    const QFontMetricsF metrics(font);
+    const double width = metrics.horizontalAdvance(QString::fromStdString(item.text));
+    const double x = item.horizontal == HorizontalAlign::Left     ? 0
+                     : item.horizontal == HorizontalAlign::Centre ? -width / 2
+                                                                  : -width;
+    const double y = item.vertical == VerticalAlign::Baseline ? 0
+                     : item.vertical == VerticalAlign::Top    ? metrics.ascent()
+                     : item.vertical == VerticalAlign::Middle ? (metrics.ascent() - metrics.descent()) / 2
+                                                              : -metrics.descent();
+    return {font, {x, y}};
+}
+
+QPainterPath outlinesOf(const TextItem& item) {
+    constexpr int kFiner = 32; // outlines of small sizes are rounded to 1/64 pixel
+    auto [font, origin] = setText(item);
+    font.setPixelSize(font.pixelSize() * kFiner);
+    QPainterPath path;
+    path.addText(QPointF(), font, QString::fromStdString(item.text));
+    return QTransform::fromTranslate(origin.x(), origin.y()).scale(1.0 / kFiner, 1.0 / kFiner).map(path);
+}
+
+bool isPainted(const PointCloudItem& cloud) {
+    return cloud.points && !cloud.points->empty() &&
+           (cloud.fill.a != 0 || (cloud.stroke.colour.a != 0 && cloud.stroke.width > 0));
+}
+
+QImage rasterised(const Scene& scene, const PointCloudItem& cloud, double dpi) {
+    const double scale = std::min(dpi / 96, largestImageScale(scene.width, scene.height)); // 96 logical pixels an inch
+    QImage layer(static_cast<int>(std::ceil(scene.width * scale)), static_cast<int>(std::ceil(scene.height * scale)),
+                 QImage::Format_ARGB32_Premultiplied);
+    layer.fill(Qt::transparent);
+    layer.setDevicePixelRatio(scale);
+    QPainter painter(&layer);
+    painter.setRenderHint(QPainter::Antialiasing);
+    drawMarks(painter, cloud);
+    return layer;
 }
 
 void paintScene(QPainter& painter, const Scene& scene, const PaintOptions& options) {

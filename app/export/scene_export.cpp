@@ -1,8 +1,9 @@
-// Figures as files. PNG is painted at any scale; SVG and PDF are painted with the same calls, so their text stays text.
-// Qt's SVG and PDF writers do not report a full disk, so every figure is made in memory and written as one block.
+// Figures as files. PNG and PDF are painted by the same calls. Qt's PDF writer does not report a full disk, so every
+// figure is made in memory and written as one block.
 #include "app/export/scene_export.h"
 
 #include "app/export/painter_scene.h"
+#include "app/export/svg_scene.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
@@ -13,8 +14,6 @@
 #include <QImageWriter>
 #include <QPainter>
 #include <QPdfWriter>
-#include <QRegularExpression>
-#include <QSvgGenerator>
 
 #include <fmt/format.h>
 
@@ -64,20 +63,13 @@ QByteArray pngOf(const Scene& scene, const ExportOptions& options) {
 }
 
 QByteArray svgOf(const Scene& scene, const ExportOptions& options) {
-    QBuffer buffer;
-    buffer.open(QIODevice::WriteOnly);
-    QSvgGenerator generator;
-    generator.setOutputDevice(&buffer);
-    generator.setResolution(kDotsPerInch);
-    generator.setSize(QSize(static_cast<int>(std::ceil(scene.width)), static_cast<int>(std::ceil(scene.height))));
-    generator.setViewBox(QRectF(0, 0, scene.width, scene.height));
-    generator.setTitle(QString::fromStdString(options.title.empty() ? "KVScope" : options.title));
-    generator.setDescription(QString::fromStdString(options.command));
-    QPainter painter;
-    if (!painter.begin(&generator)) failDraw("SVG");
-    paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove});
-    painter.end();
-    return buffer.data();
+    return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n" +
+           QByteArray::fromStdString(sceneAsSvg(scene, {.title = options.title.empty() ? "KVScope" : options.title,
+                                                        .description = options.command,
+                                                        .label = {},
+                                                        .name = {},
+                                                        .rasteriseAbove = options.rasteriseAbove,
+                                                        .outlines = options.outlines}));
 }
 
 /// XMP metadata with the command as the document's description; QPdfWriter takes the whole packet.
@@ -119,7 +111,7 @@ QByteArray pdfOf(const Scene& scene, const ExportOptions& options) {
     QPainter painter;
     if (!painter.begin(&writer)) failDraw("PDF");
     painter.scale(1200.0 / kDotsPerInch, 1200.0 / kDotsPerInch);
-    paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove});
+    paintScene(painter, scene, {.rasteriseAbove = options.rasteriseAbove, .outlines = options.outlines});
     if (!painter.end()) failDraw("PDF");
     return withoutDate(buffer.data());
 }
@@ -146,16 +138,6 @@ QImage renderScene(const Scene& scene, double scale) {
     painter.scale(scale, scale);
     paintScene(painter, scene);
     return image;
-}
-
-std::string sceneAsInlineSvg(const Scene& scene, const std::string& label) {
-    // Without the XML declaration, and with a label instead of a title, which browsers show as a tooltip.
-    QString svg = QString::fromUtf8(svgOf(scene, {}));
-    svg.remove(0, svg.indexOf("<svg"));
-    svg.remove(
-        QRegularExpression("<title>.*?</title>|<desc>.*?</desc>", QRegularExpression::DotMatchesEverythingOption));
-    svg.insert(4, QString(" role=\"img\" aria-label=\"%1\"").arg(QString::fromStdString(label).toHtmlEscaped()));
-    return svg.toStdString();
 }
 
 void exportScene(const Scene& figure, const std::string& path, const ExportOptions& options) {

@@ -14,6 +14,7 @@ struct ExportOptions {
     std::string title = {};
     bool footer = false;                 ///< the command as 5 pt text below the figure too
     std::size_t rasteriseAbove = 20'000; ///< marks of a layer; vector formats only; 0: never
+    bool outlines = false;               ///< SVG, PDF: texts as shapes, for programs that ignore embedded fonts
 };
 
 /// Throws Error for a PNG larger than QPainter can paint, naming the largest scale. Call before long work.
@@ -21,12 +22,9 @@ void checkImageSize(double width, double height, double scale);
 
 QImage renderScene(const Scene& scene, double scale);
 
-/// The scene as an inline <svg> element for HTML: text as text, `label` for screen readers.
-std::string sceneAsInlineSvg(const Scene& scene, const std::string& label);
-
-/// By extension: .png, .svg, .pdf (text stays text). Written as writeFileAtomically does, so a failed export leaves no
-/// partial file and a pipe gets the whole figure. Equal figures have equal bytes. Throws Error with the path and the
-/// remedy. Needs a QGuiApplication, but no display and no GL.
+/// By extension: .png, .svg, .pdf (text stays text, the parts of the fonts that it needs are inside). Written as
+/// writeFileAtomically does, so a failed export leaves no partial file and a pipe gets the whole figure. Equal figures
+/// have equal bytes. Throws Error with the path and the remedy. Needs a QGuiApplication, but no display and no GL.
 void exportScene(const Scene& scene, const std::string& path, const ExportOptions& options);
 
 } // namespace kvscope

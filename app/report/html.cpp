@@ -1,5 +1,7 @@
-// Self-contained HTML: no script, no font file, no style sheet, so that a page opens without a network.
+// Self-contained HTML: no script and no file beside it, so that a page opens without a network.
 #include "app/report/html.h"
+
+#include "views/scene/theme.h"
 
 #include <fmt/format.h>
 #include <md4c-html.h>
@@ -11,33 +13,88 @@ namespace kvscope {
 namespace {
 
 constexpr const char* kStyle = R"(
-:root { color-scheme: light; }
-body { margin: 0 auto; max-width: 940px; padding: 16px 20px 64px; background: #ffffff; color: #14181f;
-  font: 15px/1.5 Inter, "Helvetica Neue", Arial, sans-serif; }
-h1 { font-size: 26px; line-height: 1.25; margin: 24px 0 4px; }
-h2 { font-size: 20px; margin: 40px 0 8px; border-bottom: 1px solid #d3d7dc; padding-bottom: 4px; }
-h3 { font-size: 16px; margin: 28px 0 4px; }
-p, figcaption, summary, dd { max-width: 72ch; }
-figure { margin: 8px 0 28px; }
-figure svg { max-width: 100%; height: auto; border: 1px solid #d3d7dc; }
-figcaption { margin: 8px 0; font-weight: 600; }
-code, pre, td, dd { font-family: "Noto Sans Mono", "DejaVu Sans Mono", Consolas, monospace; font-size: 13px; }
-pre { background: #eceef1; padding: 8px 10px; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
-dl { display: grid; grid-template-columns: max-content 1fr; gap: 2px 16px; }
-dt { color: #464e59; }
+* { box-sizing: border-box; }
+html { scroll-padding-top: 16px; }
+body { margin: 0; background: var(--window); color: var(--text1);
+  font: 15px/1.5 Inter, "KVScope signs", Helvetica, Arial, sans-serif; }
+.page { display: grid; grid-template-columns: 208px minmax(0, 980px); gap: 24px; justify-content: center;
+  padding: 24px 20px 64px; }
+nav { position: sticky; top: 24px; align-self: start; max-height: calc(100vh - 48px); overflow-y: auto;
+  font-size: 13px; }
+nav ul { list-style: none; margin: 0; padding: 0; }
+nav ul ul { margin: 2px 0 6px; border-left: 1px solid var(--border); }
+nav a { display: block; padding: 3px 10px; border-radius: 4px; color: var(--text2); text-decoration: none; }
+nav a:hover { background: var(--hover); color: var(--text1); }
+header, section { background: var(--canvas); border: 1px solid var(--border); padding: 20px 24px; margin: 0 0 16px; }
+h1 { font-size: 24px; line-height: 1.25; margin: 0 0 4px; }
+h2 { font-size: 18px; margin: 32px 0 10px; }
+h3 { font-size: 15px; margin: 0 0 2px; }
+h1, h2, h3, strong, b, th { font-weight: 600; }
+p, figcaption, summary, dd, li { max-width: 74ch; }
+header p { margin: 0 0 14px; color: var(--text2); }
+figure { margin: 0 0 12px; }
+figure svg { display: block; width: 100%; height: auto; }
+figcaption { margin: 0 0 14px; color: var(--text2); }
+.dark { display: none !important; }
+code, pre, td, dd { font-family: "Noto Sans Mono", "KVScope signs", Menlo, Consolas, monospace; font-size: 13px; }
+pre { background: var(--sunken); border-radius: 4px; padding: 8px 12px; margin: 12px 0 0; overflow-x: auto;
+  white-space: pre-wrap; overflow-wrap: anywhere; }
+li code, p code { background: var(--sunken); border-radius: 3px; padding: 0 3px; }
+dl { display: grid; grid-template-columns: max-content 1fr; gap: 3px 20px; margin: 0; }
+dt { color: var(--text2); }
 dd { margin: 0; overflow-wrap: anywhere; }
-.table { overflow-x: auto; max-height: 480px; border: 1px solid #d3d7dc; }
+.table { overflow: auto; max-height: 480px; margin: 8px 0; border: 1px solid var(--border); }
 table { border-collapse: collapse; width: 100%; }
-caption { text-align: left; padding: 6px 8px; color: #464e59; }
-th, td { padding: 3px 8px; text-align: right; border-top: 1px solid #e8eaed; }
-thead th, th[scope=row] { text-align: left; font-weight: 600; font-size: 13px; }
-summary { cursor: pointer; color: #464e59; min-height: 24px; }
-a { color: #0b57a4; }
+caption { text-align: left; padding: 6px 10px; color: var(--text2); }
+th, td { padding: 3px 10px; text-align: right; border-top: 1px solid var(--grid); }
+thead th { position: sticky; top: 0; background: var(--panel); color: var(--text2); }
+th[scope=row], thead th:first-child { text-align: left; }
+th { font-size: 13px; }
+details table:not(.table table) { width: auto; }
+summary { cursor: pointer; color: var(--text2); padding: 3px 0; }
+summary:hover { color: var(--text1); }
+a { color: inherit; }
 a.skip { position: absolute; left: -9999px; }
 a.skip:focus { position: static; }
-:focus-visible { outline: 2px solid #14181f; outline-offset: 2px; }
-@media print { .table { max-height: none; overflow: visible; } figure, table { break-inside: avoid; } }
+:focus-visible { outline: 2px solid var(--ink); outline-offset: 2px; }
+@media (max-width: 900px) { .page { display: block; } nav { position: static; max-height: none; margin: 0 0 16px; } }
+@media print {
+  @page { margin: 15mm; }
+  body { background: none; font-size: 10pt; }
+  .page { display: block; padding: 0; }
+  nav, a.skip, details:not([open]) { display: none; }
+  header, section { border: none; padding: 0; margin: 0 0 8mm; }
+  h2, h3, figcaption { break-after: avoid; }
+  figure, tr, pre { break-inside: avoid; }
+  figure svg { max-height: 215mm; }
+  .table { max-height: none; overflow: visible; }
+  thead th { position: static; }
+  code, pre, td, dd, th { font-size: 8.5pt; }
+}
 )";
+
+/// The colours of the program's chrome as CSS variables.
+std::string variablesOf(const Theme& theme) {
+    std::string out;
+    for (const auto& [name, c] : {std::pair{"window", theme.window},
+                                  {"panel", theme.panel},
+                                  {"canvas", theme.canvas},
+                                  {"sunken", theme.sunken},
+                                  {"hover", theme.hover},
+                                  {"border", theme.border},
+                                  {"grid", theme.grid},
+                                  {"text1", theme.text1},
+                                  {"text2", theme.text2},
+                                  {"ink", theme.ink}})
+        out += fmt::format("--{}: #{:02x}{:02x}{:02x}; ", name, c.r, c.g, c.b);
+    return out;
+}
+
+std::string styleOf(const std::string& fonts) {
+    return fonts + ":root { color-scheme: light dark; " + variablesOf(themeOf(ThemeId::Light)) + "}\n" + kStyle +
+           "@media screen and (prefers-color-scheme: dark) {\n:root { " + variablesOf(themeOf(ThemeId::Dark)) +
+           "}\n.light { display: none !important; }\n.dark { display: block !important; }\n}\n";
+}
 
 void append(const MD_CHAR* text, MD_SIZE size, void* out) { static_cast<std::string*>(out)->append(text, size); }
 
@@ -85,12 +142,14 @@ std::string htmlTable(const std::string& caption, const std::vector<std::string>
     return out + "</tbody></table></div>\n";
 }
 
-std::string htmlPage(const std::string& title, const std::string& body) {
+std::string htmlPage(const std::string& title, const std::string& contents, const std::string& body,
+                     const std::string& fonts) {
     return "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
            "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<title>" +
-           escapeHtml(title) + "</title>\n<style>" + kStyle +
-           "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#content\">To the content</a>\n" +
-           "<main id=\"content\">\n" + body + "</main>\n</body>\n</html>\n";
+           escapeHtml(title) + "</title>\n<style>" + styleOf(fonts) +
+           "</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#content\">To the content</a>\n<div class=\"page\">\n" +
+           "<nav aria-label=\"Contents\">\n<ul>\n" + contents + "</ul>\n</nav>\n<main id=\"content\">\n" + body +
+           "</main>\n</div>\n</body>\n</html>\n";
 }
 
 } // namespace kvscope

@@ -2,7 +2,7 @@
 // regenerate it.
 #include "app/report/report.h"
 
-#include "app/export/scene_export.h"
+#include "app/export/svg_scene.h"
 #include "app/report/headless.h"
 #include "app/report/html.h"
 #include "app/report/report_lists.h"
@@ -33,7 +33,8 @@ struct Writer {
     const LayerRunner& runner;
     const Session& original;
     QtTextService text = {};
-    std::string figures, missing;
+    EmbeddedFonts fonts = {};
+    std::string figures, contents, missing;
 };
 
 bool isOnlyWords(const Scene& scene) {
@@ -66,10 +67,13 @@ void addFigure(Writer& writer, const View& view, const Checkpoint& checkpoint) {
     const FigureRequest figure = figureOf(view);
     const std::string name = escapeHtml(view.card().name);
     ViewInput input = writer.input;
-    SessionFigure drawn;
+    SessionFigure drawn, dark;
     try {
         input.data = headlessData(writer.original, figure, input, writer.runner, checkpoint);
         drawn = drawFigure(writer.original, figure, input, writer.text);
+        FigureRequest atNight = figure;
+        atNight.theme = "dark";
+        dark = drawFigure(writer.original, atNight, input, writer.text);
     } catch (const Error& error) {
         writer.missing += "<li><strong>" + name + "</strong>: " + escapeHtml(error.what()) + "</li>\n";
         return;
@@ -78,10 +82,17 @@ void addFigure(Writer& writer, const View& view, const Checkpoint& checkpoint) {
         writer.missing += "<li><strong>" + name + "</strong>: " + escapeHtml(drawn.finding) + "</li>\n";
         return;
     }
-    writer.figures += fmt::format(
-        "<section aria-labelledby=\"h-{0}\">\n<h3 id=\"h-{0}\">{1}</h3>\n<figure id=\"{0}\">\n", view.card().id, name);
-    writer.figures += sceneAsInlineSvg(drawn.scene, drawn.title);
-    writer.figures += "<figcaption>" + escapeHtml(drawn.finding) + "</figcaption>\n</figure>\n";
+    const std::string id = view.card().id;
+    writer.contents += fmt::format("<li><a href=\"#h-{}\">{}</a></li>\n", id, name);
+    writer.figures += fmt::format("<section aria-labelledby=\"h-{0}\">\n<h3 id=\"h-{0}\">{1}</h3>\n<figure "
+                                  "id=\"{0}\">\n<figcaption>{2}</figcaption>\n",
+                                  id, name, escapeHtml(drawn.finding));
+    for (const auto& [scene, theme] : {std::pair{&drawn.scene, "light"}, {&dark.scene, "dark"}})
+        writer.figures += fmt::format(
+            "<div class=\"{}\">\n{}</div>\n", theme,
+            sceneAsSvg(*scene, {.title = {}, .description = {}, .label = drawn.title, .name = id + "-" + theme + "-"},
+                       &writer.fonts));
+    writer.figures += "</figure>\n";
     writer.figures +=
         "<details><summary>How to read it</summary>\n" + markdownToHtml(view.card().help) + "</details>\n";
     writer.figures +=
@@ -136,6 +147,7 @@ std::string reportPage(const Session& session, const std::shared_ptr<const Captu
                   .runner = runner,
                   .original = session,
                   .figures = {},
+                  .contents = {},
                   .missing = {}};
     writer.input = headlessInput(session, capture, {}, runner, checkpoint.step(0, views.size() + 1));
     for (std::size_t i = 0; i < views.size(); ++i)
@@ -143,15 +155,25 @@ std::string reportPage(const Session& session, const std::shared_ptr<const Captu
     const std::string title =
         fmt::format("{}, layer {}, KV head {}", capture->info().fileName, session.layer.value, session.kvHead.value);
     std::string body =
-        "<h1>" + escapeHtml(title) +
-        "</h1>\n<p>What KV-cache compression keeps, what it evicts and what that costs. Written by KVScope.</p>\n";
-    body += factsOf(writer) + "<h2 id=\"measures\">Measures</h2>\n" + measureTables(writer.input);
-    body += "<h2 id=\"figures\">Figures</h2>\n" + writer.figures;
-    if (!writer.missing.empty()) body += "<h3>Not shown</h3>\n<ul>\n" + writer.missing + "</ul>\n";
-    body += "<h2 id=\"lists\">Kept tokens</h2>\n" + keptLists(writer.input, writer.session);
-    body += "<h2 id=\"commands\">Making it again</h2>\n<p>The commands run in the folder of the capture.</p>\n";
+        "<header>\n<h1>" + escapeHtml(title) +
+        "</h1>\n<p>What KV-cache compression keeps, what it evicts and what that costs. Written by KVScope.</p>\n" +
+        factsOf(writer) + "</header>\n<h2 id=\"measures\">Measures</h2>\n<section>\n" + measureTables(writer.input) +
+        "</section>\n<h2 id=\"figures\">Figures</h2>\n" + writer.figures;
+    if (!writer.missing.empty())
+        body += "<section>\n<h3>Not shown</h3>\n<ul>\n" + writer.missing + "</ul>\n</section>\n";
+    body += "<h2 id=\"lists\">Kept tokens</h2>\n<section>\n" + keptLists(writer.input, writer.session) +
+            "</section>\n<h2 id=\"commands\">Making it again</h2>\n<section>\n<p>The commands run in the folder of the "
+            "capture.</p>\n";
     if (!options.command.empty()) body += "<pre><code>" + escapeHtml(options.command) + "</code></pre>\n";
-    return htmlPage(title, body);
+    body += "</section>\n";
+    const std::string contents =
+        "<li><a href=\"#measures\">Measures</a></li>\n<li><a href=\"#figures\">Figures</a>\n<ul>\n" + writer.contents +
+        "</ul></li>\n<li><a href=\"#lists\">Kept tokens</a></li>\n" +
+        "<li><a href=\"#commands\">Making it again</a></li>\n";
+    for (const TextStyle& style :
+         {TextStyle{}, TextStyle{.weight = FontWeight::SemiBold}, TextStyle{FontFace::Monospace}})
+        writer.fonts.add(style, title + body);
+    return htmlPage(title, contents, body, writer.fonts.css());
 }
 
 std::string reportPathOf(const std::string& out) {

@@ -99,6 +99,7 @@ std::string plotCommand(const Session& session, const FigureRequest& figure) {
     addLook(words, session, viewById(figure.viewId));
     words.insert(words.end(), {"--size", fmt::format("{}x{}", figure.width, figure.height)});
     if (figure.scale != 1) words.insert(words.end(), {"--scale", fmt::format("{}", figure.scale)});
+    if (figure.outlines) words.insert(words.end(), {"--text", "outlines"});
     words.insert(words.end(), {"--theme", figure.theme, "--out", figure.outPath});
     return shellLine(words);
 }

@@ -20,6 +20,7 @@ struct FigureRequest {
     std::optional<std::size_t> pane; ///< only this one; empty: all panes of the session
     double width = 900, height = 700, scale = 1;
     std::string theme = "light";
+    bool outlines = false; ///< texts as shapes
     std::string outPath;
 };
 

@@ -2,12 +2,14 @@
 // the size and would make screen and paper differ.
 #include "app/text/qt_text_service.h"
 
+#include <QFile>
 #include <QFontDatabase>
 #include <QFontMetricsF>
 #include <QHash>
 #include <QImage>
 #include <QPainter>
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 
@@ -18,13 +20,27 @@ namespace kvscope {
 
 namespace {
 
+constexpr BundledFont kInter[] = {{"Inter-Regular.otf", "Inter", 400, false},
+                                  {"Inter-Medium.otf", "Inter", 500, false},
+                                  {"Inter-SemiBold.otf", "Inter", 600, false},
+                                  {"Inter-Bold.otf", "Inter", 700, false}};
+constexpr BundledFont kItalic{"Inter-Italic.otf", "Inter", 400, true};
+constexpr BundledFont kMono[] = {{"NotoSansMono-Regular.ttf", "Noto Sans Mono", 400, false},
+                                 {"NotoSansMono-Bold.ttf", "Noto Sans Mono", 700, false}};
+constexpr BundledFont kSigns{"DejaVuSans.ttf", "DejaVu Sans", 400, false};
+
+QString resourceOf(const BundledFont& font) {
+    initFontResources();
+    return QString(":/fonts/") + font.file;
+}
+
 void registerFonts() {
     static const bool done = [] {
-        initFontResources();
-        for (const char* file :
-             {"Inter-Regular.otf", "Inter-Medium.otf", "Inter-SemiBold.otf", "Inter-Bold.otf", "Inter-Italic.otf",
-              "NotoSansMono-Regular.ttf", "NotoSansMono-Bold.ttf", "DejaVuSans.ttf"})
-            QFontDatabase::addApplicationFont(QString(":/fonts/") + file);
+        const auto add = [](const BundledFont& font) { QFontDatabase::addApplicationFont(resourceOf(font)); };
+        std::ranges::for_each(kInter, add);
+        add(kItalic);
+        std::ranges::for_each(kMono, add);
+        add(kSigns);
         return true;
     }();
     (void)done;
@@ -40,15 +56,26 @@ std::size_t keyOf(std::string_view utf8, const TextStyle& style) {
 
 } // namespace
 
+const BundledFont& bundledFontOf(const TextStyle& style) {
+    const int weight = static_cast<int>(style.weight);
+    if (style.face == FontFace::Monospace) return kMono[weight >= 600 ? 1 : 0]; // comes in two weights only
+    return style.italic ? kItalic : kInter[std::clamp((weight - 400) / 100, 0, 3)];
+}
+
+const BundledFont& fontOfSigns() { return kSigns; }
+
+QByteArray contentOf(const BundledFont& font) {
+    QFile file(resourceOf(font));
+    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+}
+
 QFont fontOf(const TextStyle& style, double scale) {
     registerFonts();
     const bool mono = style.face == FontFace::Monospace;
     QFont font;
     font.setFamilies(mono ? QStringList{"Noto Sans Mono", "DejaVu Sans", "Inter"}
                           : QStringList{"Inter", "DejaVu Sans"});
-    // Noto Sans Mono comes in two weights only.
-    const int weight = static_cast<int>(style.weight);
-    font.setWeight(static_cast<QFont::Weight>(mono ? (weight >= 600 ? 700 : 400) : weight));
+    font.setWeight(static_cast<QFont::Weight>(mono ? bundledFontOf(style).weight : static_cast<int>(style.weight)));
     font.setItalic(style.italic);
     // Pixel sizes are whole numbers in Qt; who draws at others scales the rest.
     font.setPixelSize(std::max(1, static_cast<int>(std::lround(style.size * scale))));

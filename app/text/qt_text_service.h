@@ -2,9 +2,23 @@
 
 #include "views/scene/text_service.h"
 
+#include <QByteArray>
 #include <QFont>
 
 namespace kvscope {
+
+/// A font file that travels inside the program, as the resource ":/fonts/FILE".
+struct BundledFont {
+    const char *file, *family;
+    int weight;
+    bool italic;
+};
+
+/// The font that draws a style; signs that it lacks come from fontOfSigns().
+const BundledFont& bundledFontOf(const TextStyle& style);
+const BundledFont& fontOfSigns();
+/// The file's content.
+QByteArray contentOf(const BundledFont& font);
 
 /// The font of a style at `size` logical pixels; the bundled faces are registered on first use.
 QFont fontOf(const TextStyle& style, double scale = 1);

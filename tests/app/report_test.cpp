@@ -86,7 +86,7 @@ private slots:
                                     "kvscope report x");
         const Walked walked = walk(page);
         QVERIFY2(walked.error.isEmpty(), qPrintable(walked.error));
-        QCOMPARE(walked.images.size(), 5);
+        QCOMPARE(walked.images.size(), 10); // light and dark
         QCOMPARE(walked.captions, 5);
         for (const QString& label : walked.images)
             QVERIFY(label.size() > 20); // the finding, for those who do not see the picture

@@ -233,12 +233,13 @@ private slots:
         const auto inline_ = [](QString svg) { // without what only a file or only a page has
             svg.remove(0, svg.indexOf("<svg"));
             const auto dots = QRegularExpression::DotMatchesEverythingOption;
-            svg.remove(
-                QRegularExpression(" role=\"img\" aria-label=\"[^\"]*\"|<title>.*?</title>|<desc>.*?</desc>", dots));
+            svg.remove(QRegularExpression(" role=\"img\" aria-label=\"[^\"]*\"|<title>.*?</title>|<desc>.*?</desc>|"
+                                          "<style>.*?</style>|\\w+-light-(?=clip)",
+                                          dots));
             return svg.replace(QRegularExpression("\\n+"), "\n").trimmed().toUtf8();
         };
         auto figures =
-            QRegularExpression("<figure id=\"(\\w+)\">\\s*(<svg.*?</svg>).*?<pre><code>(kvscope plot .*?)</code>",
+            QRegularExpression("<figure id=\"(\\w+)\">.*?(<svg.*?</svg>).*?<pre><code>(kvscope plot .*?)</code>",
                                QRegularExpression::DotMatchesEverythingOption)
                 .globalMatch(page);
         int count = 0;

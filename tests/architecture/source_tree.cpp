@@ -106,6 +106,7 @@ const std::vector<Containment>& containments() {
         {QRegularExpression("^openssl/"), "OpenSSL", {"core/capture/"}},
         {QRegularExpression("^zip\\.h$"), "libzip", {"core/capture/import/", "tests/"}},
         {QRegularExpression("^md4c"), "md4c", {"app/report/"}},
+        {QRegularExpression("^hb"), "HarfBuzz", {"app/export/"}},
         {QRegularExpression("^(nanobind/|Python\\.h$)"), "Python", {"app/python/"}},
     };
     return table;

@@ -29,11 +29,11 @@ namespace kvscope {
 namespace {
 
 struct Choices {
-    QComboBox* what;
+    QComboBox *what, *size;
     QSpinBox *width, *height;
     QDoubleSpinBox* scale;
     QComboBox* theme;
-    QCheckBox* footer;
+    QCheckBox *footer, *outlines;
 };
 
 QSpinBox* pixelBox(int least, int value) {
@@ -46,32 +46,45 @@ QSpinBox* pixelBox(int least, int value) {
 
 Choices buildForm(QDialog& dialog, const ViewCanvas& canvas) {
     Choices choices{new QComboBox,
+                    new QComboBox,
                     pixelBox(120, static_cast<int>(canvas.width() / appearance().scale)),
                     pixelBox(90, static_cast<int>(canvas.height() / appearance().scale)),
                     new QDoubleSpinBox,
                     new QComboBox,
-                    new QCheckBox(QObject::tr("Print the command below the figure"))};
+                    new QCheckBox(QObject::tr("Print the command below the figure")),
+                    new QCheckBox(QObject::tr("Text as outlines, for editors without the fonts (SVG, PDF)"))};
     choices.what->addItem(QObject::tr("Figure: PNG, SVG or PDF"));
     choices.what->addItem(QObject::tr("Kept list of this pane: JSON, CSV or HDF5"));
     choices.scale->setRange(1, 8);
     choices.scale->setValue(2);
     choices.theme->addItems({"light", "dark", "paper"});
+    choices.size->addItem(QObject::tr("As in the window"), QSize(choices.width->value(), choices.height->value()));
+    choices.size->addItem(QObject::tr("One column of a paper, 3.3 x 2.5 in"), QSize(317, 240)); // 96 pixels an inch
+    choices.size->addItem(QObject::tr("Two columns of a paper, 7.0 x 2.75 in"), QSize(672, 264));
     auto* form = new QFormLayout(&dialog);
     form->addRow(QObject::tr("What"), choices.what);
+    form->addRow(QObject::tr("Size"), choices.size);
     form->addRow(QObject::tr("Width"), choices.width);
     form->addRow(QObject::tr("Height"), choices.height);
     form->addRow(QObject::tr("PNG scale"), choices.scale);
     form->addRow(QObject::tr("Theme"), choices.theme);
+    form->addRow(choices.outlines);
     form->addRow(choices.footer);
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Save | QDialogButtonBox::Cancel);
     form->addRow(buttons);
     QObject::connect(buttons, &QDialogButtonBox::accepted, &dialog, &QDialog::accept);
     QObject::connect(buttons, &QDialogButtonBox::rejected, &dialog, &QDialog::reject);
     QObject::connect(choices.what, &QComboBox::currentIndexChanged, &dialog, [choices](int index) {
-        for (QWidget* widget : {static_cast<QWidget*>(choices.width), static_cast<QWidget*>(choices.height),
-                                static_cast<QWidget*>(choices.scale), static_cast<QWidget*>(choices.theme),
-                                static_cast<QWidget*>(choices.footer)})
+        for (QWidget* widget :
+             std::initializer_list<QWidget*>{choices.size, choices.width, choices.height, choices.scale, choices.theme,
+                                             choices.outlines, choices.footer})
             widget->setEnabled(index == 0);
+    });
+    QObject::connect(choices.size, &QComboBox::currentIndexChanged, &dialog, [choices](int index) {
+        const QSize size = choices.size->itemData(index).toSize();
+        choices.width->setValue(size.width());
+        choices.height->setValue(size.height());
+        choices.theme->setCurrentText(index == 0 ? "light" : "paper");
     });
     return choices;
 }
@@ -84,6 +97,7 @@ FigureRequest figureOf(const ViewCanvas& canvas, const Choices& choices, const s
     figure.height = choices.height->value();
     figure.scale = choices.scale->value();
     figure.theme = choices.theme->currentText().toStdString();
+    figure.outlines = choices.outlines->isChecked();
     figure.outPath = path;
     return figure;
 }
@@ -102,7 +116,8 @@ void writeFigure(Workbench& workbench, const FigureRequest& figure, bool footer,
                             {.scale = figure.scale,
                              .command = plotCommand(session, figure),
                              .title = drawn.title,
-                             .footer = footer});
+                             .footer = footer,
+                             .outlines = figure.outlines});
             };
         });
 }

@@ -1,0 +1,23 @@
+#pragma once
+
+#include "app/export/embedded_fonts.h"
+#include "views/scene/scene.h"
+
+#include <string>
+
+namespace kvscope {
+
+struct SvgOptions {
+    std::string title, description; ///< of a file; empty: none
+    std::string label;              ///< for screen readers, of a picture inside a page
+    std::string name;               ///< of a picture inside a page: begins the ids in it
+    std::size_t rasteriseAbove = 0; ///< as PaintOptions
+    bool outlines = false;          ///< texts as shapes
+};
+
+/// The scene as an <svg> element that looks as PaintScene paints it: sizes in millimetres (96 logical pixels an inch),
+/// clips, texts anchored where they are aligned. A text is text where the bundled fonts have its characters, and shapes
+/// otherwise. `fonts`: gathers the texts; the caller embeds them in the page. Null: they are embedded in the element.
+std::string sceneAsSvg(const Scene& scene, const SvgOptions& options, EmbeddedFonts* fonts = nullptr);
+
+} // namespace kvscope
