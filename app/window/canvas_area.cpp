@@ -98,20 +98,36 @@ void CanvasArea::follow() {
         connect(frame->header(), &PaneHeader::exportWanted, this,
                 [this, frame] { emit exportWanted(frame->canvas()); });
         connect(frame->header(), &PaneHeader::maximiseWanted, this, [this, frame] {
-            m_maximised = !m_maximised;
             m_workbench.change([frame](Session& s) { s.activePane = frame->pane(); }, tr("Active pane"));
-            arrange();
+            emit maximiseWanted();
         });
         m_panes.push_back(frame);
     }
+    const auto active = static_cast<std::size_t>(m_workbench.session().activePane);
+    setFocusProxy(active < m_panes.size() ? m_panes[active]->canvas() : nullptr);
     arrange();
-    // The layouts Teach and Whole model show no panes; an empty window always shows how to start.
+    hideOrShow();
+}
+
+void CanvasArea::setAlone(bool alone) {
+    m_alone = alone;
+    arrange();
+}
+
+void CanvasArea::setCovered(bool covered) {
+    m_covered = covered;
+    hideOrShow();
+}
+
+/// The layouts Teach and Whole model show no panes; an empty window always shows how to start.
+void CanvasArea::hideOrShow() {
     const WindowLayout layout = m_workbench.session().layout;
-    const bool hide = m_workbench.capture() && (layout == WindowLayout::Teach || layout == WindowLayout::WholeModel);
+    const bool hide =
+        m_covered || (m_workbench.capture() && (layout == WindowLayout::Teach || layout == WindowLayout::WholeModel));
     // Shows only what was hidden here: Qt hides an area replaced by another one, and showing that would corrupt the
     // dock layout.
-    if (hide == m_hiddenByLayout) return;
-    m_hiddenByLayout = hide;
+    if (hide == m_hidden) return;
+    m_hidden = hide;
     setHidden(hide);
 }
 
@@ -124,7 +140,7 @@ int CanvasArea::columnsFor(int shown) const {
 void CanvasArea::arrange() {
     const Session& session = m_workbench.session();
     const int count = static_cast<int>(m_panes.size());
-    const bool alone = m_maximised || session.layout == WindowLayout::ExploreHead;
+    const bool alone = m_alone || session.layout == WindowLayout::ExploreHead;
     const int shown = alone ? std::min(1, count) : count;
     const int columns = columnsFor(shown);
     const std::string arrangement = std::to_string(count) + "/" + std::to_string(columns) + "/" +
@@ -174,8 +190,10 @@ ViewCanvas* CanvasArea::currentCanvas() const {
     return active < m_panes.size() ? m_panes[active]->canvas() : nullptr;
 }
 
-void CanvasArea::releaseReadOuts() {
+bool CanvasArea::releaseReadOuts() {
+    const bool pinned = hasPinnedReadOut();
     for (ViewCanvas* canvas : canvases()) canvas->readOut()->dismiss();
+    return pinned;
 }
 
 bool CanvasArea::releaseCells() {

@@ -23,9 +23,11 @@ public:
     const std::vector<ViewDock*>& docks() const { return m_docks; }
     /// The canvas that commands apply to: the focused one, else the active pane's; may be null.
     ViewCanvas* currentCanvas() const;
-    void releaseReadOuts();
-    bool releaseCells();  ///< unlocks cells of all views; false: none was locked
-    bool abandonLassos(); ///< cancels lassos being drawn or armed; false: none
+    void setAlone(bool alone);     ///< the active pane without the others
+    void setCovered(bool covered); ///< a dock has the whole window
+    bool releaseReadOuts();        ///< false: none was pinned
+    bool releaseCells();           ///< unlocks cells of all views; false: none was locked
+    bool abandonLassos();          ///< cancels lassos being drawn or armed; false: none
     bool hasPinnedReadOut() const;
     bool hasLockedCell() const;
 
@@ -33,6 +35,7 @@ signals:
     void dataWanted(ViewCanvas* canvas);
     void exportWanted(ViewCanvas* canvas);
     void openWanted();
+    void maximiseWanted();
     void turnedTo(const View& view); ///< a view got the focus
 
 protected:
@@ -42,6 +45,7 @@ private:
     std::vector<ViewCanvas*> canvases() const; ///< of panes and docks
     void follow();
     void arrange();
+    void hideOrShow();
     void buildDocks();
     int columnsFor(int shown) const;
     void connectCanvas(ViewCanvas* canvas);
@@ -53,8 +57,8 @@ private:
     QGridLayout* m_grid;
     std::vector<PaneFrame*> m_panes;
     std::vector<ViewDock*> m_docks;
-    bool m_hiddenByLayout = false; ///< this layout has no panes
-    bool m_maximised = false;
+    bool m_hidden = false; ///< this layout has no panes, or a dock has the whole window
+    bool m_alone = false, m_covered = false;
     std::string m_arranged; ///< what the grid shows
 };
 

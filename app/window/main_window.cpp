@@ -6,6 +6,7 @@
 #include "app/window/actions/file_actions.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/canvas_area.h"
+#include "app/window/dialogs/view_gallery.h"
 #include "app/window/docks/dock_layout.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/panels/capture_panel.h"
@@ -64,6 +65,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     m_files = new FileActions(m_workbench, *m_notices, this);
     recallInterface();
     addDocks();
+    connect(m_docks, &DockLayout::maximisedChanged, this, &MainWindow::followMaximised);
     m_steps = new StepDriver(m_workbench);
     m_steps->setParent(this);
     readLessons();
@@ -176,6 +178,12 @@ void MainWindow::followMotion() {
     setAnimated(!systemTheme().isMotionReduced() && !m_workbench.session().look.reducedMotion); // animation of docks
 }
 
+void MainWindow::followMaximised() {
+    const auto& maximised = m_docks->maximised();
+    m_canvases->setAlone(maximised && !*maximised);
+    m_canvases->setCovered(maximised && *maximised);
+}
+
 QWidget* MainWindow::buildTop() {
     auto* top = new QWidget(this);
     auto* column = makeLayout<QVBoxLayout>(top, {0, 0, 0, 0}, 0);
@@ -195,13 +203,16 @@ QWidget* MainWindow::buildTop() {
 void MainWindow::buildChrome() {
     const QString focused = focusWidget() ? focusWidget()->objectName() : QString();
     m_notices->setParent(nullptr);
+    delete m_gallery;
     setMenuWidget(buildTop());
     m_canvases = new CanvasArea(m_workbench, m_text, this);
     connect(m_canvases, &CanvasArea::dataWanted, this, &MainWindow::showData);
     connect(m_canvases, &CanvasArea::exportWanted, this, &MainWindow::exportCanvas);
     connect(m_canvases, &CanvasArea::turnedTo, m_steps, &StepDriver::prefer);
     connect(m_canvases, &CanvasArea::openWanted, m_files, &FileActions::openWithDialog);
+    connect(m_canvases, &CanvasArea::maximiseWanted, m_docks, [this] { m_docks->maximise(nullptr); });
     setCentralWidget(m_canvases);
+    followMaximised();
     fillDocks();
     m_rail->clear();
     m_rail->setIconSize({px(16), px(16)}); // a tool bar sets its buttons' icon size

@@ -25,6 +25,7 @@ class PolicyPanel;
 class StatusLine;
 class StepDriver;
 class TopBar;
+class ViewGallery;
 class ViewCanvas;
 class WindowActions;
 
@@ -55,6 +56,7 @@ public:
     void focusFind() override;
     void findNext() override;
     void showGoTo() override;
+    void showViews() override;
     void exportReport() override;
     void startTour() override;
     void offerTour(); ///< on the first run, once a capture is open
@@ -89,6 +91,7 @@ private:
     void makeRoomFor(double scale);
     void sayScale(double scale); ///< tells the user when another scale than the requested one is shown
     void followMotion();
+    void followMaximised();
     void buildChrome();
     void addDocks();
     void fillDocks();
@@ -109,6 +112,7 @@ private:
     WindowActions* m_actions = nullptr;
     FileActions* m_files = nullptr;
     QPointer<ManualWindow> m_manual; ///< null while it is closed
+    QPointer<ViewGallery> m_gallery; ///< null until it is asked for, and in another look
     NoticeStrip* m_notices = nullptr;
     EngineController* m_engines = nullptr;
     DockLayout* m_docks = nullptr;

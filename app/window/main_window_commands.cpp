@@ -9,6 +9,8 @@
 #include "app/window/dialogs/export_dialog.h"
 #include "app/window/dialogs/go_to_dialog.h"
 #include "app/window/dialogs/manual_window.h"
+#include "app/window/dialogs/view_gallery.h"
+#include "app/window/docks/dock_layout.h"
 #include "app/window/main_window.h"
 #include "app/window/panels/lesson_panel.h"
 #include "app/window/panels/top_bar.h"
@@ -45,6 +47,18 @@ void MainWindow::showGoTo() {
     (new GoToDialog(m_workbench, this))->show();
 }
 
+void MainWindow::showViews() {
+    if (!m_gallery) {
+        m_gallery = new ViewGallery(m_workbench, m_text, this);
+        connect(m_gallery, &ViewGallery::chosen, this, [this](const View& view) {
+            if (!view.card().perPane) return m_docks->open(m_docks->dock(fromUtf8(view.card().id)));
+            m_docks->giveBack(); // the panes show it
+            m_workbench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, tr("Layout"));
+        });
+    }
+    m_gallery->present();
+}
+
 void MainWindow::exportReport() { kvscope::exportReport(*this, m_workbench, *m_notices); }
 
 void MainWindow::startTour() {
@@ -68,11 +82,8 @@ void MainWindow::escape() {
     // One step per Esc: the next one clears the selection.
     for (std::size_t pane = 0; pane < panes.size(); ++pane)
         if (panes[pane].computing) return m_workbench.cancelPane(static_cast<int>(pane));
-    if (m_canvases->releaseCells()) return;
-    const bool pinned = m_canvases->hasPinnedReadOut();
-    m_canvases->releaseReadOuts();
+    if (m_canvases->releaseCells() || m_canvases->releaseReadOuts() || m_docks->giveBack()) return;
     m_workbench.setHovered(-1);
-    if (pinned) return;
     m_workbench.setBrushing(false);
     m_workbench.change([](Session& s) { select(s, {}); }, tr("Clear selection"));
 }

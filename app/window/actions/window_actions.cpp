@@ -9,7 +9,6 @@
 #include "app/window/actions/window_commands.h"
 #include "app/window/canvas/policy_menu.h"
 #include "app/window/canvas/view_canvas.h"
-#include "app/window/canvas/view_options.h"
 #include "app/window/docks/dock_layout.h"
 #include "app/window/style/number_text.h"
 #include "app/window/style/system_theme.h"
@@ -122,16 +121,24 @@ void WindowActions::addViewActions() {
     add("resetView", tr("&Reset view"), {QKeySequence("Home")}, onCanvas(&ViewCanvas::resetView));
     add("frame", tr("&Frame the selection"), {QKeySequence("F")}, onCanvas(&ViewCanvas::frameSelection));
     add("range", tr("Ran&ge…"), {}, onCanvas(&ViewCanvas::showRange));
-    add("resetPanels", tr("Reset the arrangement"), {}, [this] { m_commands.docks()->reset(); });
+    add("views", tr("&Views…"), {QKeySequence("V")}, [this] { m_commands.showViews(); });
+    add("maximise", tr("&Maximise, or give back"), {QKeySequence("M")}, [this] {
+        DockLayout& docks = *m_commands.docks();
+        docks.maximise(docks.dockOf(QApplication::focusWidget()));
+    });
+    add("nextPlace", tr("Next &panel or view"), {QKeySequence("F6")}, [this] { m_commands.docks()->stepFocus(1); });
+    add("previousPlace", tr("Previous panel or view"), {QKeySequence("Shift+F6")},
+        [this] { m_commands.docks()->stepFocus(-1); });
+    add("resetPanels", tr("Reset the &arrangement"), {}, [this] { m_commands.docks()->reset(); });
     add("larger", tr("&Larger"), {QKeySequence("Ctrl++"), QKeySequence("Ctrl+=")}, [this] { stepScale(1); });
     add("smaller", tr("&Smaller"), {QKeySequence("Ctrl+-")}, [this] { stepScale(-1); });
     add("normalSize", tr("&Normal size"), {QKeySequence("Ctrl+0")}, [this] { stepScale(0); });
     add("compact", tr("Com&pact"), {}, [this] {
         m_workbench.change([](Session& s) { s.look.compact = !s.look.compact; }, tr("Compact"));
     })->setCheckable(true);
-    add("themeSystem", tr("Theme: s&ystem"), {}, [this] { setTheme(ThemeChoice::System); })->setCheckable(true);
-    add("themeLight", tr("Theme: l&ight"), {}, [this] { setTheme(ThemeChoice::Light); })->setCheckable(true);
-    add("themeDark", tr("Theme: dar&k"), {}, [this] { setTheme(ThemeChoice::Dark); })->setCheckable(true);
+    add("themeSystem", tr("As the &system"), {}, [this] { setTheme(ThemeChoice::System); })->setCheckable(true);
+    add("themeLight", tr("&Light"), {}, [this] { setTheme(ThemeChoice::Light); })->setCheckable(true);
+    add("themeDark", tr("&Dark"), {}, [this] { setTheme(ThemeChoice::Dark); })->setCheckable(true);
     add("fullScreen", tr("&Full screen"), {QKeySequence("F11")},
         [this] { m_window.setWindowState(m_window.windowState() ^ Qt::WindowFullScreen); });
     add("screenshot", tr("S&creenshot…"), {QKeySequence("F12")}, [this] { m_commands.saveScreenshot(); });
@@ -207,23 +214,14 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     fill(bar->addMenu(tr("&Edit")),
          {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "selectNeedle", "selectAll",
           "selectionBack", "selectionForward", "lasso", "clear"});
-    QMenu* views = bar->addMenu(tr("&View"));
-    fill(views, {"explore", "compare", "teach", "wholeModel"});
-    m_panels = views->addMenu(tr("Pa&nels and views"));
-    fillPanels();
-    fill(views, {"-",           "goTo",       "previousHead", "nextHead", "previousLayer", "nextLayer",
-                 "-",           "data",       "resetView",    "frame",    "range",         "-",
-                 "larger",      "smaller",    "normalSize",   "compact",  "reducedMotion", "-",
-                 "themeSystem", "themeLight", "themeDark",    "-",        "fullScreen",    "screenshot"});
-    views->addSeparator();
-    for (const View* view : allViews()) {
-        if (view->card().options->empty()) continue;
-        QMenu* options = views->addMenu(fromUtf8(view->card().name));
-        connect(options, &QMenu::aboutToShow, this, [this, options, view] {
-            options->clear();
-            addOptionEntries(options, m_workbench, *view);
-        });
-    }
+    QMenu* view = fill(bar->addMenu(tr("&View")), {"views", "-", "explore", "compare", "teach", "wholeModel", "-"});
+    fillPanels(view->addMenu(tr("&Panels")));
+    fill(view, {"maximise", "resetPanels", "-"});
+    fill(view->addMenu(tr("&Size")), {"larger", "smaller", "normalSize", "-", "compact"});
+    fill(view->addMenu(tr("T&heme")), {"themeSystem", "themeLight", "themeDark"});
+    fill(view, {"reducedMotion", "-", "fullScreen", "screenshot"});
+    fill(bar->addMenu(tr("&Go")), {"goTo", "-", "previousHead", "nextHead", "previousLayer", "nextLayer", "-",
+                                   "nextPlace", "previousPlace", "-", "resetView", "frame", "range", "data"});
     QMenu* policies = bar->addMenu(tr("&Policies"));
     m_policies = policies->addMenu(tr("&Add a pane"));
     fillPolicyMenu(m_policies, m_workbench);
@@ -240,10 +238,12 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     follow();
 }
 
-void WindowActions::fillPanels() {
-    for (const PanelDock* dock : m_commands.docks()->all()) m_panels->addAction(dock->toggleViewAction());
-    m_panels->addSeparator();
-    m_panels->addAction(byName("resetPanels"));
+void WindowActions::fillPanels(QMenu* menu) {
+    const auto isView = [](const PanelDock* dock) {
+        return std::ranges::any_of(allViews(), [&](const View* v) { return fromUtf8(v->card().id) == dock->id(); });
+    };
+    for (const PanelDock* dock : m_commands.docks()->all())
+        if (!isView(dock)) menu->addAction(dock->toggleViewAction());
 }
 
 void WindowActions::fillRecent() {

@@ -49,7 +49,7 @@ private:
     void follow();
     void followSelection();
     void followMotion();
-    void fillPanels();
+    void fillPanels(QMenu* menu);
     void stepHead(int by);
     void stepLayer(int by);
     void stepSelection(int by);
@@ -65,7 +65,6 @@ private:
     std::unique_ptr<SelectionHistory> m_selectionHistory;
     QMenu* m_recent = nullptr;
     QMenu* m_policies = nullptr;
-    QMenu* m_panels = nullptr;
 };
 
 } // namespace kvscope

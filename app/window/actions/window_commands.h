@@ -20,6 +20,7 @@ public:
     virtual void focusFind() = 0;
     virtual void findNext() = 0;
     virtual void showGoTo() = 0;
+    virtual void showViews() = 0;
     virtual void exportReport() = 0;
     virtual void startTour() = 0;
     virtual void escape() = 0;

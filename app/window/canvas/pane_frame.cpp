@@ -47,6 +47,7 @@ PaneFrame::PaneFrame(Workbench& workbench, const View& view, int pane, const Tex
     connect(&m_workbench, &Workbench::progressChanged, this, [this](int changed, double fraction) {
         if (changed == m_pane) m_busy->setText(tr("%1 %   Esc cancels").arg(static_cast<int>(fraction * 100)));
     });
+    connect(m_header, &PaneHeader::menuWanted, m_canvas, &ViewCanvas::showMenu);
     refresh();
 }
 

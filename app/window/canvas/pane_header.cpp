@@ -45,9 +45,13 @@ void PaneHeader::build() {
     title->addWidget(m_realised);
     title->addStretch();
     m_export = iconButton("export", tr("Export this pane"), this);
-    auto* maximise = iconButton("maximise", tr("Show this pane alone, or all again"), this);
+    auto* more = iconButton("more", tr("Settings, data and help of this view"), this);
+    auto* maximise = iconButton("maximise", tr("Give this pane the whole window, or all places back (M)"), this);
+    maximise->setObjectName("maximisePane");
     auto* close = iconButton("close", tr("Remove this pane"), this);
-    for (QToolButton* button : {m_export, maximise, close}) title->addWidget(button);
+    for (QToolButton* button : {m_export, more, maximise, close}) title->addWidget(button);
+    connect(more, &QToolButton::clicked, this,
+            [this, more] { emit menuWanted(more->mapToGlobal(QPoint(0, more->height()))); });
     column->addLayout(title);
     auto* metrics = new QHBoxLayout;
     metrics->setSpacing(px(4));
@@ -143,7 +147,7 @@ void PaneHeader::resizeEvent(QResizeEvent* event) {
     // A narrow pane hides the mass first; error, kept tokens and hits stay.
     m_mass->setVisible(width() >= px(340));
     m_massName->setVisible(width() >= px(340));
-    m_export->setVisible(width() >= px(300));
+    m_export->setVisible(width() >= px(340)); // it is in the menu, too
 }
 
 void PaneHeader::paintEvent(QPaintEvent* event) {
@@ -155,5 +159,7 @@ void PaneHeader::paintEvent(QPaintEvent* event) {
 void PaneHeader::mousePressEvent(QMouseEvent*) {
     m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
 }
+
+void PaneHeader::mouseDoubleClickEvent(QMouseEvent*) { emit maximiseWanted(); }
 
 } // namespace kvscope

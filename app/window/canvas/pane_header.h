@@ -24,10 +24,12 @@ public:
 signals:
     void exportWanted();
     void maximiseWanted();
+    void menuWanted(const QPoint& globalPosition);
 
 protected:
     void paintEvent(QPaintEvent* event) override;
     void mousePressEvent(QMouseEvent* event) override;
+    void mouseDoubleClickEvent(QMouseEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
 
 private:

@@ -31,8 +31,9 @@ public:
     QString finding() const;
 
     void resetView();
-    void frameSelection(); ///< shows the selected tokens as large as they fit
-    void showRange();      ///< opens the range dialog; views without axes have none
+    void frameSelection();                       ///< shows the selected tokens as large as they fit
+    void showMenu(const QPoint& globalPosition); ///< what one can do with the view, and its settings
+    void showRange();                            ///< opens the range dialog; views without axes have none
     void armLasso() { m_canvas->armLasso(); }
     void copy();      ///< the selected text where the canvas is the prompt's text, else the image and the finding
     void copyMore();  ///< the selected positions there, else the data
@@ -86,7 +87,6 @@ private:
     void takeLassoBack(); ///< restores the selection from before the lasso
     void scrollBy(double delta);
     void dragHandle(const PickId& handle, const QPointF& at, bool finished);
-    void showMenu(const QPoint& globalPosition);
     void nudge(int tokens);
     bool moveLockedCell(int across, int down);
 

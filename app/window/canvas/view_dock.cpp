@@ -29,12 +29,14 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     row->addWidget(title);
     addOptionChips(workbench, view, row, header);
     row->addWidget(m_finding, 1);
-    auto* data = iconButton("table", tr("Show the data of this view"), header);
     auto* exportButton = iconButton("export", tr("Export this view"), header);
-    row->addWidget(data);
+    auto* more = iconButton("more", tr("Settings, data and help of this view"), header);
+    more->setObjectName("viewMenu");
     row->addWidget(exportButton);
+    row->addWidget(more);
     column->addWidget(m_canvas, 1);
-    connect(data, &QToolButton::clicked, m_canvas, &ViewCanvas::dataWanted);
+    connect(more, &QToolButton::clicked, m_canvas,
+            [this, more] { m_canvas->showMenu(more->mapToGlobal(QPoint(0, more->height()))); });
     connect(exportButton, &QToolButton::clicked, m_canvas, &ViewCanvas::exportWanted);
     connect(&m_workbench, &Workbench::sessionChanged, this, &ViewDock::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, &ViewDock::refresh);

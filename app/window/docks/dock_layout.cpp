@@ -4,12 +4,14 @@
 #include "app/study/session.h"
 #include "app/window/style/appearance.h"
 
+#include <QApplication>
 #include <QChildEvent>
 #include <QLayout>
 #include <QMainWindow>
 #include <QMouseEvent>
 #include <QSettings>
 #include <QTabBar>
+#include <QTimer>
 
 #include <algorithm>
 
@@ -38,6 +40,7 @@ const char* wordOf(WindowLayout layout) {
 DockLayout::DockLayout(QMainWindow& window) : QObject(&window), m_window(window) {
     m_window.setDockOptions(QMainWindow::AllowNestedDocks | QMainWindow::AllowTabbedDocks);
     m_window.installEventFilter(this);
+    connect(qApp, &QApplication::focusChanged, this, &DockLayout::markActive);
     // While docks change places, their widths add up to more than the window's; it must not grow for that.
     m_window.layout()->setSizeConstraint(QLayout::SetNoConstraint);
     m_window.setMinimumSize(leastWindow(1));
@@ -55,6 +58,10 @@ bool DockLayout::eventFilter(QObject* watched, QEvent* event) {
         if (auto* bar = qobject_cast<QTabBar*>(static_cast<QChildEvent*>(event)->child())) {
             bar->setElideMode(Qt::ElideNone);
             bar->setDrawBase(false);
+            connect(bar, &QTabBar::tabBarDoubleClicked, this, [this, bar](int tab) {
+                for (PanelDock* dock : m_docks)
+                    if (dock->windowTitle() == bar->tabText(tab)) return maximise(dock);
+            });
         }
     // Qt shows a split cursor over its separators.
     const Qt::CursorShape cursor = m_window.cursor().shape();
@@ -66,6 +73,18 @@ bool DockLayout::eventFilter(QObject* watched, QEvent* event) {
 PanelDock* DockLayout::add(const QString& id, const QString& title) {
     auto* dock = new PanelDock(id, title, &m_window);
     m_docks.push_back(dock);
+    connect(dock, &PanelDock::maximiseWanted, this, [this, dock] { maximise(dock); });
+    connect(dock->toggleViewAction(), &QAction::triggered, this, [this, dock](bool shown) {
+        if (giveBack()) dock->setVisible(shown);
+        if (shown) present(dock);
+    });
+    connect(dock->toggleViewAction(), &QAction::toggled, this, [this, dock] {
+        if (m_maximised != dock || !dock->isHidden()) return; // else it was closed while it had the whole window
+        QTimer::singleShot(0, this, [this, dock] {
+            giveBack();
+            dock->hide();
+        });
+    });
     return dock;
 }
 
@@ -79,6 +98,8 @@ QString DockLayout::settingsKey() const {
 }
 
 void DockLayout::arrange(WindowLayout layout) {
+    if (m_maximised && layout == m_layout) return; // what it gives back is arranged then
+    giveBack();
     const WindowSize size = sizeOf(m_window.width());
     const bool isShortNow = isShort(m_window.height());
     if (m_arranged && layout == m_layout && size == m_size && isShortNow == m_short) {
@@ -107,11 +128,13 @@ void DockLayout::foldToFit() {
 
 void DockLayout::remember() {
     if (!m_arranged) return;
+    giveBack();
     QSettings().setValue(settingsKey(), m_window.saveState(kStateVersion));
     QSettings().setValue(settingsKey() + kByHand, m_byHand);
 }
 
 void DockLayout::reset() {
+    giveBack();
     QSettings().remove(settingsKey());
     QSettings().remove(settingsKey() + kByHand);
     m_byHand = false;
@@ -140,6 +163,7 @@ void DockLayout::resize(const Sizes& sizes) {
 }
 
 void DockLayout::bringToFront(const std::vector<std::string>& ids) {
+    if (!ids.empty()) giveBack();
     for (auto id = ids.rbegin(); id != ids.rend(); ++id)
         if (PanelDock* one = dock(QString::fromStdString(*id))) present(one);
 }
@@ -150,6 +174,7 @@ void DockLayout::present(PanelDock* dock) {
 }
 
 bool DockLayout::toggleLeft() {
+    giveBack();
     const auto left =
         m_layout == WindowLayout::Teach ? std::vector{dock("lessons")} : std::vector{dock("capture"), dock("panes")};
     const bool shown = std::ranges::all_of(left, [](PanelDock* dock) { return dock->isHidden(); });

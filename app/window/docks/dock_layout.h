@@ -7,6 +7,7 @@
 #include <QObject>
 #include <QSizeF>
 
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,15 +42,32 @@ public:
     void resize(const Sizes& sizes);
     /// Raises the existing ones of these docks; the first one ends up in front.
     void bringToFront(const std::vector<std::string>& ids);
+    /// Shows a dock in front, with the focus. A hidden view opens where it can be read: as a tab of the largest view,
+    /// else beside the panes.
+    void open(PanelDock* dock);
+    /// Gives the whole window to one dock, or to the panes (null); a second time gives all places back.
+    void maximise(PanelDock* dock);
+    bool giveBack(); ///< every place as it was before `maximise`; false: nothing was maximised
+    const std::optional<PanelDock*>& maximised() const { return m_maximised; }
+    PanelDock* dockOf(const QWidget* inside) const; ///< null: it is in none
+    /// Gives the focus to the next place (1) or the one before (-1): docks and panes from left to right, those above
+    /// first.
+    void stepFocus(int by);
     /// Shows or hides the docks of the left side, which a narrow window folds; true when they are shown now.
     bool toggleLeft();
 
     bool eventFilter(QObject* watched, QEvent* event) override;
 
+signals:
+    void maximisedChanged();
+
 private:
     static constexpr int kTabs = 26; ///< logical height of a row of tabs, which Qt counts to the docks under it
     QString settingsKey() const;
     void present(PanelDock* dock);
+    void placeToRead(PanelDock* dock);
+    PanelDock* roomiestView(const PanelDock* but) const; ///< that can be read; null: none
+    void markActive(QWidget* before, QWidget* now);
     void foldToFit(); ///< hides panels, from the left, until the rest fits into the window's width
     void arrangeByDefault();
     void arrangePanes(); ///< Explore head, Compare policies
@@ -80,8 +98,10 @@ private:
     bool m_short = false;
     std::vector<PanelDock*> m_inFront; ///< to be raised once the docks are laid out, in this order
     bool m_arranged = false;
-    bool m_byHand = false; ///< the user has moved separators in this arrangement
-    QSize m_shared;        ///< size of the window when the space was shared
+    bool m_byHand = false;                 ///< the user has moved separators in this arrangement
+    std::optional<PanelDock*> m_maximised; ///< null: the panes
+    QByteArray m_before;                   ///< the arrangement that a maximised dock gives back
+    QSize m_shared;                        ///< size of the window when the space was shared
 };
 
 } // namespace kvscope

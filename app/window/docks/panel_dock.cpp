@@ -6,10 +6,13 @@
 
 #include <QHBoxLayout>
 #include <QMainWindow>
+#include <QMouseEvent>
+#include <QScreen>
 #include <QScrollArea>
 #include <QTimer>
 
 #include <algorithm>
+#include <utility>
 
 namespace kvscope {
 
@@ -17,10 +20,8 @@ PanelDock::PanelDock(const QString& id, const QString& title, QWidget* parent) :
     setObjectName(id);
     setFeatures(DockWidgetClosable | DockWidgetMovable | DockWidgetFloatable);
     connect(this, &QDockWidget::topLevelChanged, this, &PanelDock::nameOnce);
+    connect(this, &QDockWidget::topLevelChanged, this, &PanelDock::nameFloating);
     connect(this, &QDockWidget::visibilityChanged, this, &PanelDock::showContent);
-    connect(toggleViewAction(), &QAction::triggered, this, [this](bool shown) {
-        if (shown) present();
-    });
 }
 
 void PanelDock::fill(QWidget* body, QWidget* header) {
@@ -35,6 +36,7 @@ void PanelDock::fill(QWidget* body, QWidget* header) {
     }
     showContent(m_inSight);
     nameOnce();
+    nameFloating();
     for (QWidget* old : {oldBody, oldHeader})
         if (old) {
             old->hide();
@@ -67,15 +69,56 @@ QWidget* PanelDock::plainHeader() {
 
 void PanelDock::addButtons(QWidget* header) {
     auto* row = static_cast<QHBoxLayout*>(header->layout());
-    QToolButton* floating = iconButton("restore", tr("Float or dock %1").arg(windowTitle()), header);
+    QToolButton* floating = iconButton("float", {}, header);
     floating->setObjectName("floatDock");
+    QToolButton* maximise =
+        iconButton("maximise", tr("Give %1 the whole window, or all places back (M)").arg(windowTitle()), header);
+    maximise->setObjectName("maximiseDock");
     QToolButton* hide = iconButton("close", tr("Hide %1; the View menu brings it back").arg(windowTitle()), header);
     hide->setObjectName("hideDock");
-    for (QToolButton* button : {floating, hide}) button->setFocusPolicy(Qt::NoFocus); // Space would close the dock
-    connect(floating, &QToolButton::clicked, this, [this] { setFloating(!isFloating()); });
+    for (QToolButton* button : {floating, maximise, hide}) {
+        button->setFocusPolicy(Qt::NoFocus); // Space would close the dock
+        row->addWidget(button);
+    }
+    connect(floating, &QToolButton::clicked, this, [this] { isFloating() ? setFloating(false) : floatLarger(); });
+    connect(maximise, &QToolButton::clicked, this, &PanelDock::maximiseWanted);
     connect(hide, &QToolButton::clicked, this, &QDockWidget::close);
-    row->addWidget(floating);
-    row->addWidget(hide);
+}
+
+void PanelDock::nameFloating() {
+    auto* button = titleBarWidget() ? titleBarWidget()->findChild<QToolButton*>("floatDock") : nullptr;
+    if (!button) return;
+    const QString name = isFloating() ? tr("Dock %1: back into the window") : tr("Float %1: in a window of its own");
+    button->setIcon(themedIcon(isFloating() ? "dock" : "float"));
+    button->setToolTip(name.arg(windowTitle()));
+    button->setAccessibleName(button->toolTip());
+}
+
+void PanelDock::floatLarger() {
+    const QRect there = parentWidget()->screen()->availableGeometry();
+    const QSize larger = (QSizeF(size()) * 1.3).toSize().expandedTo({px(640), px(440)}).boundedTo(there.size() * 0.9);
+    setFloating(true);
+    QRect place(QPoint(), larger);
+    place.moveCenter(parentWidget()->frameGeometry().center());
+    place.moveTop(std::max(place.top(), there.top() + px(24)));
+    setGeometry(place);
+    raise();
+}
+
+void PanelDock::fillScreen() {
+    if (!m_beforeScreen.isNull()) return setGeometry(std::exchange(m_beforeScreen, QRect()));
+    m_beforeScreen = geometry();
+    setGeometry(screen()->availableGeometry());
+}
+
+bool PanelDock::event(QEvent* event) {
+    // Qt floats a dock whose title is double clicked.
+    if (event->type() == QEvent::MouseButtonDblClick && titleBarWidget() &&
+        titleBarWidget()->geometry().contains(static_cast<QMouseEvent*>(event)->position().toPoint())) {
+        emit maximiseWanted();
+        return true;
+    }
+    return QDockWidget::event(event);
 }
 
 void PanelDock::showContent(bool inSight) {

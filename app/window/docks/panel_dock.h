@@ -2,8 +2,6 @@
 
 #include <QDockWidget>
 
-class QToolButton;
-
 namespace kvscope {
 
 /// A panel or view that docks, tabs, floats and hides. Its content can be replaced in place when the interface scale
@@ -26,8 +24,16 @@ public:
     void present();
     /// Whether a tab bar is above the dock.
     bool hasTabs() const;
+    /// In a window of its own, larger than its place was and before the main window's middle.
+    void floatLarger();
+    /// A floating dock fills the screen, or has its own size again.
+    void fillScreen();
+
+signals:
+    void maximiseWanted();
 
 protected:
+    bool event(QEvent* event) override;
     void showEvent(QShowEvent* event) override;
     void moveEvent(QMoveEvent* event) override;
 
@@ -38,8 +44,10 @@ private:
     /// key and is no step of the tab order.
     void showContent(bool inSight);
     void nameOnce();
+    void nameFloating(); ///< the button says what it does next
 
     bool m_inSight = true;
+    QRect m_beforeScreen; ///< null: the dock does not fill the screen
 };
 
 } // namespace kvscope

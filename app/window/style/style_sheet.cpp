@@ -33,6 +33,7 @@ QTabBar::tab:focus { color: {text1}; }
 QWidget#panelBody, QScrollArea, QScrollArea > QWidget > QWidget#panelBody { background: {panel}; border: none; }
 QWidget#viewDock { background: {canvas}; border: 1px solid {border}; }
 QWidget#dockHeader { background: {panel}; border: none; border-bottom: 1px solid {border}; }
+QWidget#dockHeader[active="true"] { border-top: 2px solid {ink}; }
 QScrollArea#panelScroll { background: {panel}; }
 QDialog, QMessageBox, QWidget#manualWindow { background: {panel}; }
 QFrame#separator { background: {border}; border: none; max-height: 1px; min-height: 1px; }
