@@ -4,19 +4,26 @@
 #include "app/study/sample_path.h"
 #include "app/text/qt_text_service.h"
 #include "app/window/actions/engine_controller.h"
+#include "app/window/actions/recovery.h"
+#include "app/window/crash_report.h"
 #include "app/window/main_window.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/system_theme.h"
 #include "app/window/widgets/notice_strip.h"
+#include "core/base/one_line.h"
+#include "core/base/termination.h"
 #include "core/engine/engine.h"
 
 #include <QApplication>
 #include <QCoreApplication>
+#include <QOffscreenSurface>
 #include <QOpenGLContext>
 #include <QProcess>
 #include <QSurfaceFormat>
 
 #include <cstdio>
+
+#include <unistd.h>
 
 namespace kvscope {
 
@@ -24,6 +31,41 @@ namespace {
 
 // Panes run in parallel, and each uses the engine's own threads, so more workers would only compete.
 constexpr int kWorkers = 2;
+
+constexpr const char* kInstead = "use a subcommand (kvscope --help) or xvfb-run";
+
+bool g_windowIsUp = false;
+
+/// Qt ends the process where a display cannot be opened (by an abort) or is lost (by exit, which would destroy objects
+/// that other threads use). Both become a sentence; Qt's other warnings about displays say nothing to our users.
+void heedQt(QtMsgType type, const QMessageLogContext& context, const QString& text) {
+    const bool isLost = text.contains("connection broke");
+    if (type != QtFatalMsg && !isLost) {
+        if (g_windowIsUp) std::fprintf(stderr, "%s\n", qPrintable(qFormatLogMessage(type, context, text)));
+        return;
+    }
+    const std::string display = qEnvironmentVariable("DISPLAY", "none").toStdString(),
+                      platform = qEnvironmentVariable("QT_QPA_PLATFORM", "by default").toStdString();
+    const std::string message = isLost ? "kvscope: the display is gone; what was shown is offered at the next start\n"
+                                       : "kvscope: the window cannot be opened on the display '" + oneLine(display) +
+                                             "' (platform " + oneLine(platform) + "); " + kInstead + "\n";
+    static_cast<void>(!::write(STDERR_FILENO, message.data(), message.size()));
+    ::_exit(2);
+}
+
+/// What the display lacks for the window; empty: nothing. A canvas without OpenGL would crash when it is first painted.
+std::string lackOf() {
+    const std::string platform = QGuiApplication::platformName().toStdString();
+    for (const char* none : {"offscreen", "minimal", "vnc", "linuxfb"})
+        if (platform == none) return "the platform '" + platform + "' shows no OpenGL";
+    QOpenGLContext probe;
+    QOffscreenSurface surface;
+    surface.create();
+    if (!probe.create() || !probe.makeCurrent(&surface)) return "the display has no OpenGL";
+    const auto [major, minor] = probe.format().version();
+    if (major >= 3) return {};
+    return "the display has OpenGL " + std::to_string(major) + "." + std::to_string(minor) + ", older than 3.0";
+}
 
 } // namespace
 
@@ -33,13 +75,14 @@ int runWindow(int& argc, char** argv, std::string path, int threads, const std::
     format.setProfile(QSurfaceFormat::CoreProfile);
     format.setSwapInterval(0);
     QSurfaceFormat::setDefaultFormat(format);
+    qInstallMessageHandler(heedQt);
     QApplication application(argc, argv);
-    if (QOpenGLContext probe; !probe.create()) { // the platforms offscreen and minimal would crash later
-        std::fputs("kvscope: the display has no OpenGL, which the window needs; use a subcommand (kvscope --help) or "
-                   "xvfb-run\n",
-                   stderr);
+    if (const std::string lack = lackOf(); !lack.empty()) {
+        std::fprintf(stderr, "kvscope: %s, which the window needs; %s\n", lack.c_str(), kInstead);
         return 2;
     }
+    g_windowIsUp = true;
+    endAtOnceOnSignals();
     QApplication::setApplicationName("KVScope");
     QApplication::setOrganizationName("KVScope");
     QApplication::setStyle(makeChromeStyle());
@@ -60,9 +103,13 @@ int runWindow(int& argc, char** argv, std::string path, int threads, const std::
                 "error", NoticeStrip::Tone::Error,
                 MainWindow::tr("A second window cannot be started: open the file here instead. %1").arg(path));
     });
+    const QString state = Recovery::stateFolder();
+    Recovery recovery(workbench, window.notices(), state);
+    reportCrashes(Recovery::stackFile(state).toStdString());
     window.engines().start({.name = engine, .threads = threads});
     window.show();
     window.offerTour();
+    recovery.offer();
     if (path.empty()) path = findSampleCapture(QCoreApplication::applicationDirPath().toStdString());
     if (!path.empty()) window.openPath(QString::fromStdString(path));
     return QApplication::exec();

@@ -1,0 +1,122 @@
+// What a window showed outlives it: a session file beside the stack of the crash, offered at the next start.
+#include "app/window/actions/recovery.h"
+
+#include "app/study/session_file.h"
+#include "app/window/style/number_text.h"
+#include "app/window/widgets/notice_strip.h"
+#include "core/base/error.h"
+
+#include <QCoreApplication>
+#include <QDateTime>
+#include <QDir>
+#include <QFile>
+#include <QLocale>
+
+#include <mutex>
+
+namespace kvscope {
+
+namespace {
+
+constexpr std::chrono::milliseconds kPause{2000};
+constexpr const char* kSlot = "recovery";
+
+QString nameFor(const char* what, qint64 process, const char* extension) {
+    return QString("%1-%2.%3").arg(what).arg(process).arg(extension);
+}
+
+qint64 processOf(const QFileInfo& session) { return session.completeBaseName().section('-', 1).toLongLong(); }
+
+/// Another program may have got the number since.
+bool isRunning(qint64 process) {
+    QFile name(QString("/proc/%1/comm").arg(process));
+    return name.open(QIODevice::ReadOnly) && name.readAll().trimmed() == "kvscope";
+}
+
+} // namespace
+
+struct Recovery::Writing {
+    std::mutex mutex;
+    bool ended = false; ///< guarded by mutex: nothing is written any more
+};
+
+QString Recovery::stateFolder() {
+    const QString state = qEnvironmentVariable("XDG_STATE_HOME", QDir::homePath() + "/.local/state");
+    return QDir(state).filePath("kvscope");
+}
+
+QString Recovery::stackFile(const QString& folder) {
+    return QDir(folder).filePath(nameFor("stack", QCoreApplication::applicationPid(), "txt"));
+}
+
+Recovery::Recovery(Workbench& workbench, NoticeStrip& notices, const QString& folder)
+    : m_workbench(workbench), m_notices(notices), m_folder(folder),
+      m_file(QDir(folder).filePath(nameFor("session", QCoreApplication::applicationPid(), "kvscope"))),
+      m_writing(std::make_shared<Writing>()), m_soon(workbench.clock().makeTimer([this] { keep(); })) {
+    if (!QDir().mkpath(folder)) return;
+    const auto soon = [this] {
+        if (!m_soon->isActive()) m_soon->start(kPause);
+    };
+    connect(&m_workbench, &Workbench::sessionChanged, this, soon);
+    connect(&m_workbench, &Workbench::captureChanged, this, soon);
+}
+
+Recovery::~Recovery() {
+    m_workbench.cancel(kSlot);
+    const std::lock_guard lock(m_writing->mutex);
+    m_writing->ended = true;
+    QFile::remove(m_file);
+    for (const QString& path : m_offered) {
+        QFile::remove(path);
+        QFile::remove(QDir(m_folder).filePath(nameFor("stack", processOf(QFileInfo(path)), "txt")));
+    }
+}
+
+void Recovery::keep() {
+    m_workbench.cancel(kSlot);
+    if (!m_workbench.capture()) {
+        QFile::remove(m_file);
+        return;
+    }
+    Scheduler::Job job;
+    job.work = [file = m_file.toStdString(), session = m_workbench.session(), writing = m_writing](const Checkpoint&,
+                                                                                                   const auto&) {
+        const std::lock_guard lock(writing->mutex);
+        if (!writing->ended) writeSession(file, session);
+    };
+    job.failed = [](std::exception_ptr) {}; // a full disk must not keep anybody from working
+    m_workbench.submit(kSlot, std::move(job));
+}
+
+QFileInfoList Recovery::lost() const {
+    QFileInfoList found;
+    for (const QFileInfo& file : QDir(m_folder).entryInfoList({"session-*.kvscope"}, QDir::Files, QDir::Time))
+        if (file.filePath() != m_file && !isRunning(processOf(file)) && isSessionFile(file.filePath().toStdString()))
+            found << file;
+    return found;
+}
+
+void Recovery::offer() {
+    const QFileInfoList files = lost();
+    if (files.isEmpty()) return;
+    for (const QFileInfo& file : files) m_offered << file.filePath();
+    const QString stack = QDir(m_folder).filePath(nameFor("stack", processOf(files.first()), "txt"));
+    QString message = tr("KVScope ended without being closed on %1; what it showed is kept.")
+                          .arg(QLocale().toString(files.first().lastModified(), QLocale::ShortFormat));
+    if (QFile::exists(stack)) message += " " + tr("Where it crashed is written in %1.").arg(stack);
+    m_notices.show("recovery", NoticeStrip::Tone::Notice, message, tr("Restore"),
+                   [this, path = files.first().filePath()] { restore(path); });
+}
+
+void Recovery::restore(const QString& path) {
+    m_notices.dismiss("recovery");
+    try {
+        Session session = readSession(path.toStdString());
+        const std::string capture = session.capturePath;
+        m_workbench.openCapture(capture, std::move(session)); // without its file: Save asks for a name
+    } catch (const Error& error) {
+        m_notices.show("error", NoticeStrip::Tone::Error, fromUtf8(error.what()));
+    }
+}
+
+} // namespace kvscope

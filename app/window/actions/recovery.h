@@ -1,0 +1,47 @@
+#pragma once
+
+#include "app/workbench/workbench.h"
+
+#include <QFileInfoList>
+#include <QObject>
+#include <QString>
+
+#include <memory>
+
+namespace kvscope {
+
+class NoticeStrip;
+
+/// Keeps what is shown in a file of the state folder, written on a worker some seconds after each change, so that a
+/// window that crashes, is killed or loses its display loses no more than that. A window that is closed removes its
+/// file. Those of windows that ended otherwise are offered at the next start.
+class Recovery : public QObject {
+    Q_OBJECT
+
+public:
+    /// `folder` is made where it is missing; where it cannot be, nothing is kept.
+    Recovery(Workbench& workbench, NoticeStrip& notices, const QString& folder);
+    ~Recovery() override; ///< the window is closed
+
+    /// $XDG_STATE_HOME/kvscope, by default ~/.local/state/kvscope.
+    static QString stateFolder();
+    /// Where a crash of this process writes its stack: beside the session.
+    static QString stackFile(const QString& folder);
+
+    void offer(); ///< a notice with the newest session that was lost
+
+private:
+    struct Writing; ///< shared with the worker that writes
+    void keep();
+    void restore(const QString& path);
+    QFileInfoList lost() const; ///< sessions of processes that are gone, newest first
+
+    Workbench& m_workbench;
+    NoticeStrip& m_notices;
+    QString m_folder, m_file;
+    QStringList m_offered;
+    std::shared_ptr<Writing> m_writing;
+    std::unique_ptr<Clock::Timer> m_soon;
+};
+
+} // namespace kvscope

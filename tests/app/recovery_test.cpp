@@ -1,0 +1,108 @@
+// What a window showed is kept in a file while it is open, and offered when it did not end by being closed.
+#include <QtTest>
+
+#include "app/study/session_file.h"
+#include "app/window/actions/recovery.h"
+#include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
+
+#include <QDir>
+#include <QFile>
+#include <QPushButton>
+#include <QSettings>
+#include <QTemporaryDir>
+
+using namespace kvscope;
+using kvscope::testing::OpenWindow;
+
+namespace {
+
+QStringList filesIn(const QTemporaryDir& folder) { return QDir(folder.path()).entryList(QDir::Files, QDir::Name); }
+
+/// A process number that no process has.
+const QString kGone = "999999999";
+
+/// What a window on layer 3 leaves that crashes.
+void leaveSession(const OpenWindow& open, const QTemporaryDir& folder) {
+    Session session = open.bench.session();
+    session.layer = LayerIndex(3);
+    writeSession(folder.filePath("session-" + kGone + ".kvscope").toStdString(), session);
+    QFile stack(folder.filePath("stack-" + kGone + ".txt"));
+    QVERIFY(stack.open(QIODevice::WriteOnly) && stack.write("kvscope crashed, signal 11\n") > 0);
+}
+
+QPushButton* restoreButton(const OpenWindow& open) {
+    for (auto* button : const_cast<OpenWindow&>(open).window.notices().findChildren<QPushButton*>())
+        if (button->isVisible() && button->text() == "Restore") return button;
+    return nullptr;
+}
+
+} // namespace
+
+class RecoveryTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope recovery test");
+        QCoreApplication::setOrganizationName("KVScope test");
+    }
+    void init() {
+        QSettings().clear();
+        QSettings().setValue("tourTaken", true);
+    }
+
+    void whatIsShownIsKeptUntilTheWindowIsClosed() {
+        const QTemporaryDir folder;
+        OpenWindow open;
+        {
+            const Recovery recovery(open.bench, open.window.notices(), folder.filePath("state/kvscope"));
+            open.bench.change([](Session& s) { s.layer = LayerIndex(4); }, "Layer");
+            open.settle();
+            const QString name = QString("session-%1.kvscope").arg(QCoreApplication::applicationPid());
+            const QString path = folder.filePath("state/kvscope/" + name);
+            QVERIFY(QFile::exists(path));
+            const Session kept = readSession(path.toStdString());
+            QCOMPARE(kept.layer, LayerIndex(4));
+            QCOMPARE(kept.capturePath, open.bench.session().capturePath);
+            open.bench.closeCapture();
+            open.settle();
+            QVERIFY(!QFile::exists(path)); // nothing is shown
+            open.bench.undo();
+            open.settle();
+            QVERIFY(QFile::exists(path));
+        }
+        QVERIFY(QDir(folder.filePath("state/kvscope")).isEmpty());
+    }
+
+    void aLostSessionIsOfferedAndRestored() {
+        const QTemporaryDir folder;
+        OpenWindow open;
+        leaveSession(open, folder);
+        {
+            Recovery recovery(open.bench, open.window.notices(), folder.path());
+            recovery.offer();
+            const QString said = open.window.notices().messages().join('\n');
+            QVERIFY2(said.contains("ended without being closed") && said.contains("stack-" + kGone), qPrintable(said));
+            open.arrange();
+            QVERIFY(restoreButton(open));
+            QTest::mouseClick(restoreButton(open), Qt::LeftButton);
+            QVERIFY(open.until([&] { return open.bench.session().layer == LayerIndex(3); }));
+            QCOMPARE(open.bench.history().file(), std::string()); // Save asks for a name
+            open.settle();
+        }
+        QCOMPARE(filesIn(folder), QStringList()); // a window was closed that had offered it
+    }
+
+    void nothingIsOfferedWhereNothingWasLost() {
+        const QTemporaryDir folder;
+        OpenWindow open;
+        Recovery recovery(open.bench, open.window.notices(), folder.path());
+        open.settle();
+        recovery.offer(); // its own file lies there
+        QCOMPARE(open.window.notices().messages(), QStringList());
+    }
+};
+
+KVSCOPE_WINDOW_TEST(RecoveryTest)
+#include "recovery_test.moc"
