@@ -10,7 +10,10 @@
 #include "tests/support/test_program.h"
 
 #include <QCheckBox>
+#include <QLineEdit>
+#include <QPushButton>
 #include <QSettings>
+#include <QToolButton>
 
 #include <algorithm>
 
