@@ -176,7 +176,7 @@ void drawMarginal(SceneBuilder& builder, const MapLayout& layout, const Attentio
     builder.pushClip({box.x, box.y - 1, box.width, box.height + 2});
     if (points.size() > 1) builder.polyline(std::move(points), {theme.text2, 1, {}});
     builder.popClip();
-    builder.text({box.x - 5, box.bottom() - 2}, "lg Σ", {FontFace::Interface, 10}, theme.text3, HorizontalAlign::Right);
+    builder.text({box.x - 5, box.bottom() - 2}, "lg Σ", {FontFace::Interface, 10}, theme.text2, HorizontalAlign::Right);
 }
 
 void drawMarks(SceneBuilder& builder, const MapLayout& layout, const ViewInput& input, const Theme& theme) {

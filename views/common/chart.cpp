@@ -73,7 +73,7 @@ void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewpor
     const TextStyle note{FontFace::Interface, 10};
     const std::string text = provenance(input, readyPanes(input), wholeModel);
     builder.text({viewport.width / 2, viewport.height - 5}, builder.elide(text, note, viewport.width - 16), note,
-                 themeOf(viewport.theme).text3, HorizontalAlign::Centre);
+                 themeOf(viewport.theme).text2, HorizontalAlign::Centre);
 }
 
 void SubPlot::open(SceneBuilder& builder, const Theme& theme) const {

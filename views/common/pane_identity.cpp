@@ -47,7 +47,7 @@ void PaneIdentity::drawArea(SceneBuilder& builder, const Box& box, PickId pick) 
 }
 
 void PaneIdentity::drawThinBar(SceneBuilder& builder, const Box& box) const {
-    if (!isRepeated()) return builder.rectangle(box, m_style.colour);
+    if (m_style.dash.empty()) return builder.rectangle(box, m_style.colour);
     const double y = box.y + box.height / 2;
     builder.polyline({{box.x, y}, {box.right(), y}}, {m_style.colour, box.height, m_style.dash});
 }

@@ -124,12 +124,12 @@ void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridDat
     const int rowStep = step(layout.cellHeight, 13), columnStep = step(layout.cellWidth, 20);
     for (std::size_t row = 0; row < data.rows.size(); row += static_cast<std::size_t>(rowStep)) {
         const Box cell = layout.cell(row, 0);
-        builder.label({cell.x - 5, cell.y + cell.height / 2}, std::to_string(data.rows[row].layer), label, theme.text3,
+        builder.label({cell.x - 5, cell.y + cell.height / 2}, std::to_string(data.rows[row].layer), label, theme.text2,
                       HorizontalAlign::Right);
     }
     for (int column = 0; column < data.columns; column += columnStep) {
         const Box cell = layout.cell(0, column);
-        builder.text({cell.x + cell.width / 2, cell.y - 5}, std::to_string(column), label, theme.text3,
+        builder.text({cell.x + cell.width / 2, cell.y - 5}, std::to_string(column), label, theme.text2,
                      HorizontalAlign::Centre);
     }
     builder.label({layout.grid.x, layout.grid.y - 30}, builder.elide(titleOf(data), title, layout.grid.width), title,
@@ -140,7 +140,7 @@ void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridDat
                  builder.elide(fmt::format("rows: layer, columns: {} head (0-based){}",
                                            data.perQueryHead ? "query" : "KV", cut.empty() ? "" : " · cut: " + cut),
                                note, layout.grid.width),
-                 note, theme.text3);
+                 note, theme.text2);
 }
 
 /// Tokens kept per head in each layer, as bars to the right of its row.
@@ -151,7 +151,7 @@ void drawBudgets(SceneBuilder& builder, const HeadGridData& data, const Layout& 
     const Theme& theme = themeOf(viewport.theme);
     const TextStyle number{FontFace::Monospace, 10};
     const double left = layout.grid.right() + 6;
-    builder.text({left, layout.grid.y - 5}, "kept per head", {FontFace::Interface, 10}, theme.text3);
+    builder.text({left, layout.grid.y - 5}, "kept per head", {FontFace::Interface, 10}, theme.text2);
     const auto step = static_cast<std::size_t>(std::ceil(13 / layout.cellHeight));
     for (std::size_t row = 0; row < data.rows.size(); ++row) {
         const double kept = data.rows[row].kept;

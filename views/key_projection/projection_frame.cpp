@@ -45,7 +45,7 @@ std::vector<std::string> firstLines(const SceneBuilder& builder, const std::stri
 void drawCaption(SceneBuilder& builder, const std::vector<std::string>& lines, const Viewport& viewport) {
     double y = viewport.height - 6 - kNotePitch * static_cast<double>(lines.size());
     for (const std::string& line : lines) {
-        builder.text({viewport.width / 2, y}, line, kNote, themeOf(viewport.theme).text3, HorizontalAlign::Centre,
+        builder.text({viewport.width / 2, y}, line, kNote, themeOf(viewport.theme).text2, HorizontalAlign::Centre,
                      VerticalAlign::Top);
         y += kNotePitch;
     }
@@ -57,7 +57,7 @@ void drawNotes(SceneBuilder& builder, const PlotFrame& frame, const std::string&
     const std::string shown = builder.elide(notes, kNote, frame.plot.width - 8);
     const double w = builder.width(shown, kNote);
     builder.rectangle({frame.plot.right() - w - 8, frame.plot.y, w + 8, 15}, withAlpha(theme.canvas, 0.93));
-    builder.label({frame.plot.right() - 4, frame.plot.y + 8}, shown, kNote, theme.text3, HorizontalAlign::Right);
+    builder.label({frame.plot.right() - 4, frame.plot.y + 8}, shown, kNote, theme.text2, HorizontalAlign::Right);
 }
 
 } // namespace
@@ -184,7 +184,7 @@ void ProjectionFrame::drawSharedRow() {
     if (rows > 1 && m_builder.width(lines.front(), kNote) > width) lines = {axes, range};
     for (const std::string& whole : lines) {
         const std::string line = m_builder.elide(whole, kNote, width);
-        m_builder.label({kRowEdge + width, y}, line, kNote, m_theme.text3, HorizontalAlign::Right);
+        m_builder.label({kRowEdge + width, y}, line, kNote, m_theme.text2, HorizontalAlign::Right);
         y += kLegendPitch;
     }
 }

@@ -54,7 +54,7 @@ void paintEraseLine(SceneBuilder& b, const TreePicture& p, const Bars& bars, dou
     const TextStyle small{FontFace::Interface, 11};
     const double y = p.layout.histogram.y + 18;
     if (line <= 0) {
-        b.text({bars.box.x, y}, "no erase line yet", small, p.theme.text3);
+        b.text({bars.box.x, y}, "no erase line yet", small, p.theme.text2);
         return;
     }
     const double octave = std::log2(line), x = bars.box.x + bars.box.width * (octave - bars.first + 1) / bars.count;
@@ -82,7 +82,7 @@ void paintOctaves(SceneBuilder& b, const TreePicture& p) {
     const int step = std::max(1, static_cast<int>(std::ceil(26 / bars.width())));
     for (int bucket = bars.first; bucket < bars.first + bars.count; bucket += step)
         b.text({bars.left(bucket) + bars.width() / 2, bars.box.bottom() + 7},
-               bucket < 0 ? "−" + std::to_string(-bucket) : std::to_string(bucket), label, p.theme.text3,
+               bucket < 0 ? "−" + std::to_string(-bucket) : std::to_string(bucket), label, p.theme.text2,
                HorizontalAlign::Centre, VerticalAlign::Top);
     b.text({bars.box.x + bars.box.width / 2, bars.box.bottom() + 22},
            b.elide("octave i: 2^(i−1) < ‖v‖ ≤ 2^i", axis, bars.box.width + 12), axis, p.theme.text2,

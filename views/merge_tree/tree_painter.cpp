@@ -245,7 +245,7 @@ void paintCursor(SceneBuilder& b, const TreePicture& p) {
     b.label({middle, plot.y + 2}, words, tag, p.theme.paper, HorizontalAlign::Centre);
     const double noteX = middle + width / 2 + 8;
     if (noteX + b.width("not read yet", note) < plot.right())
-        b.label({noteX, plot.y + 3}, "not read yet", note, p.theme.text3);
+        b.label({noteX, plot.y + 3}, "not read yet", note, p.theme.text2);
 }
 
 void paintLabels(SceneBuilder& b, const TreePicture& p) {
@@ -276,7 +276,7 @@ void paintAxis(SceneBuilder& b, const TreePicture& p) {
                                           static_cast<std::int64_t>(p.layout.xHigh), most)) {
         const double x = p.layout.xOf(tick.value);
         b.line({x, plot.bottom()}, {x, plot.bottom() + 4}, {p.theme.axis, 1, {}});
-        b.text({x, plot.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
+        b.text({x, plot.bottom() + 7}, tick.label, label, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
     }
     if (!p.layout.axisTitle) return;
     std::string fits = b.elide("Stream position (0-based)", title, plot.width);

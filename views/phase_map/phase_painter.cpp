@@ -111,13 +111,13 @@ void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const Phase
     for (std::size_t x = 0; x < data.x.texts.size(); x += xStep) {
         const std::string text =
             builder.elide(data.x.texts[x], label, std::max(layout.cellWidth * static_cast<double>(xStep) - 4, 20.0));
-        builder.text({layout.centre(static_cast<double>(x), 0).x, layout.grid.bottom() + 13}, text, label, theme.text3,
+        builder.text({layout.centre(static_cast<double>(x), 0).x, layout.grid.bottom() + 13}, text, label, theme.text2,
                      HorizontalAlign::Centre);
     }
     for (std::size_t y = 0; y < data.y.texts.size(); y += yStep)
         builder.label({layout.grid.x - 5, layout.centre(0, static_cast<double>(y)).y},
                       builder.elide(data.y.texts[y], label, layout.grid.x - 8 - (layout.titles ? 18 : 0)), label,
-                      theme.text3, HorizontalAlign::Right);
+                      theme.text2, HorizontalAlign::Right);
     if (!layout.titles) return;
     builder.text({layout.grid.x + layout.grid.width / 2, layout.grid.bottom() + 30},
                  builder.elide(data.x.title, kPhaseTitle, layout.grid.width), kPhaseTitle, theme.text2,

@@ -53,7 +53,7 @@ void drawXAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& s
         builder.line({x, plot.bottom()}, {x, plot.bottom() + kTickLength}, stroke);
         if (style.tickLabels)
             builder.text({x, plot.bottom() + kTickLength + kLabelGap}, tick.label, labelStyle(style.forPaper),
-                         theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
+                         theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
     }
     if (style.titles)
         builder.text({plot.x + plot.width / 2,
@@ -71,7 +71,7 @@ void drawYAxis(SceneBuilder& builder, const PlotFrame& frame, const AxesStyle& s
         builder.line({plot.x - kTickLength, y}, {plot.x, y}, stroke);
         if (style.tickLabels)
             widest = std::max(widest, builder.label({plot.x - kTickLength - kLabelGap, y}, tick.label,
-                                                    labelStyle(style.forPaper), theme.text3, HorizontalAlign::Right));
+                                                    labelStyle(style.forPaper), theme.text2, HorizontalAlign::Right));
     }
     if (!style.titles) return;
     // A title longer than the axis extends below it, never up into a legend.

@@ -31,7 +31,7 @@ void drawHistogram(SceneBuilder& builder, const Box& bar, const ColourColumnSpec
         const double width = (kHistogram - 2) * std::min(1.0, spec.histogram[i] / highest);
         if (width > 0)
             builder.rectangle({bar.x - 1 - width, bar.bottom() - step * static_cast<double>(i + 1), width, step},
-                              theme.text3);
+                              theme.text2);
     }
 }
 
@@ -69,7 +69,7 @@ void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnS
             return std::abs(other.value - tick.value) * bar.height < kLabelPitch;
         };
         if (std::ranges::any_of(labelled, touches)) continue;
-        drawLabel(builder, bar, tick, theme.text3, theme);
+        drawLabel(builder, bar, tick, theme.text2, theme);
         labelled.push_back(tick);
     }
 }

@@ -22,9 +22,9 @@ Theme makeLight() {
     Theme t{};
     t.id = ThemeId::Light;
     t.window = rgb(0xE9EBEE), t.panel = rgb(0xF6F7F8), t.canvas = rgb(0xFFFFFF), t.raised = rgb(0xFFFFFF);
-    t.sunken = rgb(0xECEEF1), t.hover = rgb(0xE3E6EA), t.border = rgb(0xD3D7DC), t.control = rgb(0x858D98);
+    t.sunken = rgb(0xECEEF1), t.hover = rgb(0xE3E6EA), t.border = rgb(0xD3D7DC), t.control = rgb(0x737B86);
     t.axis = rgb(0x7A828D), t.grid = rgb(0xE8EAED);
-    t.text1 = rgb(0x14181F), t.text2 = rgb(0x464E59), t.text3 = rgb(0x636B76), t.off = rgb(0x9BA2AC);
+    t.text1 = rgb(0x14181F), t.text2 = rgb(0x464E59), t.text3 = rgb(0x5F6771), t.off = rgb(0x9BA2AC);
     t.ink = rgb(0x14181F), t.paper = rgb(0xFFFFFF), t.casing = rgb(0xFFFFFF);
     t.warning = rgb(0x7A5200), t.warningGround = rgb(0xFFF3D1), t.warningLine = rgb(0xD9A400);
     t.error = rgb(0xA8201A), t.errorGround = rgb(0xFDECEA), t.errorLine = rgb(0xD8473F), t.ok = rgb(0x1B6E48);
@@ -37,7 +37,7 @@ Theme makeDark() {
     Theme t{};
     t.id = ThemeId::Dark;
     t.window = rgb(0x090B0E), t.panel = rgb(0x15191E), t.canvas = rgb(0x0E1116), t.raised = rgb(0x232931);
-    t.sunken = rgb(0x0B0E12), t.hover = rgb(0x20262E), t.border = rgb(0x2B323B), t.control = rgb(0x6B7582);
+    t.sunken = rgb(0x0B0E12), t.hover = rgb(0x20262E), t.border = rgb(0x2B323B), t.control = rgb(0x7F8996);
     t.axis = rgb(0x76808D), t.grid = rgb(0x1C2229);
     t.text1 = rgb(0xEDF0F4), t.text2 = rgb(0xB7BEC8), t.text3 = rgb(0x8E97A3), t.off = rgb(0x59626E);
     t.ink = rgb(0xF4F6F9), t.paper = rgb(0x0E1116), t.casing = rgb(0x0E1116);

@@ -200,7 +200,7 @@ void drawGridLines(SceneBuilder& builder, const Layout& layout, const Theme& the
 void drawScale(SceneBuilder& builder, const Layout& layout, const Theme& theme) {
     for (int decade = -6; layout.tickLabels && decade <= 6; decade += decadeStep(layout)) {
         const std::string text = (decade == -6 ? "≤" : decade == 6 ? "≥" : "") + formatShort(std::pow(10, decade));
-        builder.text({layout.xOf(std::pow(10, decade)), layout.plot.bottom() + 5}, text, kNumber, theme.text3,
+        builder.text({layout.xOf(std::pow(10, decade)), layout.plot.bottom() + 5}, text, kNumber, theme.text2,
                      HorizontalAlign::Centre, VerticalAlign::Top);
     }
     if (!layout.title) return;

@@ -211,7 +211,7 @@ void drawScale(SceneBuilder& builder, const Layout& layout, const std::string& t
     for (const Tick& at : linearTicks(0, 100 * layout.frame.x.high, plot.width < 260 ? 4 : 7)) {
         const double x = layout.frame.toPixels(at.value / 100, 0).x;
         builder.line({x, plot.bottom()}, {x, plot.bottom() + 4}, {theme.axis, 1, {}});
-        builder.text({x, plot.bottom() + 15}, at.label, tick, theme.text3, HorizontalAlign::Centre);
+        builder.text({x, plot.bottom() + 15}, at.label, tick, theme.text2, HorizontalAlign::Centre);
     }
     if (layout.title)
         builder.text({plot.x + plot.width / 2, plot.bottom() + 30}, builder.elide(title, kLabel, plot.width), kLabel,

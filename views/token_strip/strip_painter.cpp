@@ -145,7 +145,7 @@ void drawStripLine(SceneBuilder& builder, const StripScene& strip, std::int64_t 
     const TokenIndex begin = strip.layout.lineStarts[line];
     const TokenIndex end = strip.layout.lineStarts[static_cast<std::size_t>(line) + 1];
     builder.text({origin.x - 12, origin.y + kBaseline - 1}, formatCount(begin), {FontFace::Monospace, 10},
-                 strip.theme.text3, HorizontalAlign::Right);
+                 strip.theme.text2, HorizontalAlign::Right);
     LinePainter(builder, strip, origin).draw(begin, end);
 }
 

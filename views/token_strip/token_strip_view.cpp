@@ -199,7 +199,7 @@ public:
                                      ? drawScoreLegend(builder, strip, legend, viewport.width)
                                      : drawTopLegend(builder, viewport, legend, 14, kLegendHeight / 2);
         if (const std::string cut = cutSentence(builder, input, viewport.width - legendEnd - 20); !cut.empty())
-            builder.label({viewport.width - 14, kLegendHeight / 2}, cut, kSmall, theme.text3, HorizontalAlign::Right);
+            builder.label({viewport.width - 14, kLegendHeight / 2}, cut, kSmall, theme.text2, HorizontalAlign::Right);
 
         builder.pushClip(text);
         for (std::int64_t line = first; line < layout->lineCount(); ++line) {
@@ -217,7 +217,7 @@ public:
         if (viewport.forExport)
             builder.text({viewport.width / 2, viewport.height - 5},
                          builder.elide(provenance(input, strip.panes), {FontFace::Interface, 10}, viewport.width - 16),
-                         {FontFace::Interface, 10}, theme.text3, HorizontalAlign::Centre);
+                         {FontFace::Interface, 10}, theme.text2, HorizontalAlign::Centre);
         scene.plot = text;
         return scene;
     }

@@ -46,7 +46,7 @@ void drawScale(SceneBuilder& builder, const VariantLayout& layout, std::int64_t 
         const double x = plot.x + plot.width * tick.value / static_cast<double>(visible);
         builder.line({x, y}, {x, y + 4}, {theme.axis, 1, {}});
         if (layout.tickLabels)
-            builder.text({x, y + 15}, tick.label, {FontFace::Monospace, 10}, theme.text3, HorizontalAlign::Centre);
+            builder.text({x, y + 15}, tick.label, {FontFace::Monospace, 10}, theme.text2, HorizontalAlign::Centre);
     }
     if (layout.axisTitle)
         builder.text({plot.x + plot.width / 2, y + 29}, "Token position (0-based)", kVariantText, theme.text2,

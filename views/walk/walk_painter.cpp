@@ -97,7 +97,7 @@ void paintLean(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
                     line > 0   ? "+1"
                     : line < 0 ? "−1"
                                : "0",
-                    label, p.theme.text3, HorizontalAlign::Right);
+                    label, p.theme.text2, HorizontalAlign::Right);
     }
     const auto [begin, end] = shownSteps(p, rows);
     std::vector<Point> line;
@@ -166,7 +166,7 @@ void paintQuadratic(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
         if (above - y < kLabelPitch) continue;
         above = y;
         b.line({plot.x - 4, y}, {plot.x, y}, {p.theme.axis, 1, {}});
-        b.label({plot.x - 7, y}, formatShort(std::abs(tick.value)), label, p.theme.text3, HorizontalAlign::Right);
+        b.label({plot.x - 7, y}, formatShort(std::abs(tick.value)), label, p.theme.text2, HorizontalAlign::Right);
     }
 }
 
@@ -178,7 +178,7 @@ void paintAxis(SceneBuilder& b, const WalkPicture& p, const Rows& rows) {
          linearTicks(rows.lean.x.low, rows.lean.x.high, std::clamp(static_cast<int>(plot.width / 60), 2, 7))) {
         const double x = rows.lean.toPixels(tick.value, 0).x;
         b.line({x, plot.bottom()}, {x, plot.bottom() + 4}, {p.theme.axis, 1, {}});
-        b.text({x, plot.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre, VerticalAlign::Top);
+        b.text({x, plot.bottom() + 7}, tick.label, label, p.theme.text2, HorizontalAlign::Centre, VerticalAlign::Top);
     }
     const std::string words = fmt::format("Pair of {} (0-based)", walkName(p.data, *p.now.walk->log));
     if (!isLowDock(p.viewport))
@@ -275,10 +275,10 @@ void paintKernel(SceneBuilder& b, const WalkPicture& p, const KernelScale& scale
     for (const Tick& tick : linearTicks(0, size, std::clamp(static_cast<int>(side / 48), 2, 7))) {
         const double offset = tick.value / size * side;
         b.line({map.x + offset, map.bottom()}, {map.x + offset, map.bottom() + 4}, {p.theme.axis, 1, {}});
-        b.text({map.x + offset, map.bottom() + 7}, tick.label, label, p.theme.text3, HorizontalAlign::Centre,
+        b.text({map.x + offset, map.bottom() + 7}, tick.label, label, p.theme.text2, HorizontalAlign::Centre,
                VerticalAlign::Top);
         b.line({map.x - 4, map.y + offset}, {map.x, map.y + offset}, {p.theme.axis, 1, {}});
-        b.label({map.x - 7, map.y + offset}, tick.label, label, p.theme.text3, HorizontalAlign::Right);
+        b.label({map.x - 7, map.y + offset}, tick.label, label, p.theme.text2, HorizontalAlign::Right);
     }
     const std::string words = fmt::format("M of {}, pairs (0-based)", walkName(p.data, *p.now.walk->log));
     b.text({map.x, map.bottom() + 21}, b.elide(words, title, p.viewport.width - map.x - 8), title, p.theme.text2,

@@ -31,6 +31,11 @@ public:
         if (metric == PM_SmallIconSize || metric == PM_LineEditIconSize || metric == PM_ButtonIconSize) return px(16);
         return QProxyStyle::pixelMetric(metric, option, widget);
     }
+    int styleHint(StyleHint hint, const QStyleOption* option, const QWidget* widget,
+                  QStyleHintReturn* data) const override {
+        if (hint == SH_DialogButtonBox_ButtonsHaveIcons) return 0; // the desktop's icons vanish in the dark
+        return QProxyStyle::styleHint(hint, option, widget, data);
+    }
     void drawPrimitive(PrimitiveElement element, const QStyleOption* option, QPainter* painter,
                        const QWidget* widget) const override {
         // QMainWindow re-enables the line under dock tabs whenever it reuses a tab bar.

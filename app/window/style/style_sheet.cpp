@@ -114,12 +114,18 @@ QToolButton[look="play"] { background: {ink}; border: 1px solid {ink}; }
 QToolButton[look="play"]:hover { background: {text2}; }
 QToolButton[look="play"]:focus { border: 2px solid {control}; }
 QToolButton[look="play"]:disabled { background: {border}; border-color: {border}; }
-QLineEdit { background: {canvas}; color: {text1}; border: 1px solid {control}; border-radius: {4px}; padding: 0 {6px};
-  min-height: {22px}; font-size: {12px}; selection-background-color: {ink}; selection-color: {paper}; }
+QLineEdit, QAbstractSpinBox { background: {canvas}; border: 1px solid {control}; border-radius: {4px};
+  padding: 0 {6px}; min-height: {22px}; font-size: {12px}; selection-background-color: {ink};
+  selection-color: {paper}; }
+QAbstractSpinBox QLineEdit, QAbstractSpinBox QLineEdit:focus { background: transparent; border: none; padding: 0;
+  min-height: 0; }
+QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { border: none; width: {18px}; }
+QAbstractSpinBox::up-arrow { image: url(:/icons/{chevronUp}.svg); width: {10px}; height: {10px}; }
+QAbstractSpinBox::down-arrow { image: url(:/icons/{chevron}.svg); width: {10px}; height: {10px}; }
 QLineEdit[number="true"] { font-family: "Noto Sans Mono", "DejaVu Sans Mono"; }
-QLineEdit:focus { border: 2px solid {ink}; padding: 0 {5px}; }
+QLineEdit:focus, QAbstractSpinBox:focus { border: 2px solid {ink}; padding: 0 {5px}; }
 QLineEdit[wrong="true"] { color: {error}; border-color: {errorLine}; }
-QLineEdit:disabled { background: {panel}; color: {off}; border-color: {border}; }
+QLineEdit:disabled, QAbstractSpinBox:disabled { background: {panel}; color: {off}; border-color: {border}; }
 QComboBox { background: {raised}; color: {text1}; border: 1px solid {control}; border-radius: {4px}; padding: 0 {8px};
   min-height: {22px}; font-size: {12px}; }
 QComboBox:focus { border: 2px solid {ink}; padding: 0 {7px}; }
@@ -184,6 +190,7 @@ QHash<QString, QString> tokensOf(const Theme& theme) {
             {"text3", name(theme.text3)},
             {"tick", theme.id == ThemeId::Dark ? "tick" : "tick_light"},
             {"chevron", theme.id == ThemeId::Dark ? "chevron_down_light" : "chevron_down"},
+            {"chevronUp", theme.id == ThemeId::Dark ? "chevron_up_light" : "chevron_up"},
             {"off", name(theme.off)},
             {"ink", name(theme.ink)},
             {"paper", name(theme.paper)},

@@ -75,7 +75,7 @@ void ValueSlider::paintEvent(QPaintEvent*) {
     const QRectF line = track();
     const double x = line.left() + line.width() * sliderPosition() / std::max(1, maximum());
     painter.setPen(Qt::NoPen);
-    painter.setBrush(qColor(isEnabled() ? theme.border : theme.hover));
+    painter.setBrush(qColor(isEnabled() ? theme.control : theme.border));
     painter.drawRoundedRect(line, px(2), px(2));
     painter.setBrush(ink);
     painter.drawRoundedRect(QRectF(line.left(), line.top(), x - line.left(), line.height()), px(2), px(2));
