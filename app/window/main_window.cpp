@@ -141,6 +141,7 @@ void MainWindow::rememberInterface() const {
 
 void MainWindow::followLook() {
     const Session& session = m_workbench.session();
+    if (m_presenter) return showPresenter();
     makeRoomFor(session.look.scale);
     const double scale = fittingScale(session.look.scale, size());
     sayScale(scale);
@@ -281,6 +282,7 @@ void MainWindow::fitWidth() {
 }
 
 void MainWindow::arrangeDocksSoon() {
+    if (m_presenter) return; // what it covers stays as it is
     // Deferred: the session also changes while Qt lays out the window (a canvas scrolls when it is resized), and moving
     // docks then would free them during the layout.
     if (m_shown && !std::exchange(m_arrangesSoon, true)) QTimer::singleShot(0, this, &MainWindow::arrangeDocks);
@@ -288,6 +290,7 @@ void MainWindow::arrangeDocksSoon() {
 
 void MainWindow::arrangeDocks() {
     m_arrangesSoon = false;
+    if (m_presenter) return;
     fitWidth(); // the folded rail depends on the layout
     m_docks->arrange(m_workbench.session().layout);
     raiseLessonDocks();
@@ -351,6 +354,7 @@ void MainWindow::closeEvent(QCloseEvent* event) {
         event->ignore();
         return;
     }
+    if (m_presenter) endPresentation();
     m_docks->remember();
     QSettings().setValue(kGeometryKey, saveGeometry());
     rememberInterface();

@@ -22,6 +22,7 @@ class ManualWindow;
 class NoticeStrip;
 class LessonPanel;
 class PolicyPanel;
+class Presenter;
 class StatusLine;
 class StepDriver;
 class TopBar;
@@ -53,6 +54,8 @@ public:
     // Commands, see WindowCommands.
     ViewCanvas* currentCanvas() const override;
     void stepLesson(int by) override;
+    void togglePresenter() override;
+    Presenter* presenter() const { return m_presenter; } ///< null while none is shown
     void focusFind() override;
     void findNext() override;
     void showGoTo() override;
@@ -102,6 +105,9 @@ private:
     void arrangeDocks();
     void arrangeDocksSoon(); ///< after the window has been laid out
     void raiseLessonDocks();
+    void present();
+    void showPresenter();
+    void endPresentation();
     void openLesson(int by); ///< the lesson after the open one, or the one before; nothing without one
     void followTitle();
     void showData(ViewCanvas* canvas);
@@ -132,6 +138,9 @@ private:
     std::vector<std::string> m_wantedInFront; ///< docks of an opened lesson, or of its stop
     std::vector<QString> m_ofLesson;          ///< docks that came with a lesson and leave with it
     bool m_stepsHidden = false;               ///< the open lesson has no steps
+    Presenter* m_presenter = nullptr;
+    struct BeforePresenting;
+    std::shared_ptr<const BeforePresenting> m_before; ///< what the presentation gives back
 };
 
 } // namespace kvscope

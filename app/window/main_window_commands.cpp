@@ -14,6 +14,7 @@
 #include "app/window/main_window.h"
 #include "app/window/panels/lesson_panel.h"
 #include "app/window/panels/top_bar.h"
+#include "app/window/presenter.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
@@ -77,6 +78,7 @@ void MainWindow::offerTour() {
 
 void MainWindow::escape() {
     if (auto* tour = findChild<Tour*>()) return tour->deleteLater();
+    if (m_presenter) return togglePresenter();
     if (m_canvases->abandonLassos() || m_topBar->leaveFind()) return;
     const auto& panes = m_workbench.viewInput().panes;
     // One step per Esc: the next one clears the selection.
@@ -110,6 +112,7 @@ void MainWindow::keyPressEvent(QKeyEvent* event) {
 }
 
 void MainWindow::stepLesson(int by) {
+    if (m_presenter) return m_presenter->step(by);
     if (!m_lessonPanel->stepStop(by)) openLesson(by);
 }
 

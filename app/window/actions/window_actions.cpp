@@ -139,6 +139,7 @@ void WindowActions::addViewActions() {
     add("themeSystem", tr("As the &system"), {}, [this] { setTheme(ThemeChoice::System); })->setCheckable(true);
     add("themeLight", tr("&Light"), {}, [this] { setTheme(ThemeChoice::Light); })->setCheckable(true);
     add("themeDark", tr("&Dark"), {}, [this] { setTheme(ThemeChoice::Dark); })->setCheckable(true);
+    add("presenter", tr("&Presenter mode"), {QKeySequence("P")}, [this] { m_commands.togglePresenter(); });
     add("fullScreen", tr("&Full screen"), {QKeySequence("F11")},
         [this] { m_window.setWindowState(m_window.windowState() ^ Qt::WindowFullScreen); });
     add("screenshot", tr("S&creenshot…"), {QKeySequence("F12")}, [this] { m_commands.saveScreenshot(); });
@@ -219,7 +220,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     fill(view, {"maximise", "resetPanels", "-"});
     fill(view->addMenu(tr("&Size")), {"larger", "smaller", "normalSize", "-", "compact"});
     fill(view->addMenu(tr("T&heme")), {"themeSystem", "themeLight", "themeDark"});
-    fill(view, {"reducedMotion", "-", "fullScreen", "screenshot"});
+    fill(view, {"reducedMotion", "-", "presenter", "fullScreen", "screenshot"});
     fill(bar->addMenu(tr("&Go")), {"goTo", "-", "previousHead", "nextHead", "previousLayer", "nextLayer", "-",
                                    "nextPlace", "previousPlace", "-", "resetView", "frame", "range", "data"});
     QMenu* policies = bar->addMenu(tr("&Policies"));

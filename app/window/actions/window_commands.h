@@ -17,6 +17,7 @@ public:
     virtual const std::vector<LessonFile>& lessons() const = 0;
     virtual ViewCanvas* currentCanvas() const = 0; ///< that commands apply to; may be null
     virtual void stepLesson(int by) = 0; ///< to the next stop or the one before, over the ends to other lessons
+    virtual void togglePresenter() = 0;
     virtual void focusFind() = 0;
     virtual void findNext() = 0;
     virtual void showGoTo() = 0;

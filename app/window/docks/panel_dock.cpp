@@ -124,7 +124,12 @@ bool PanelDock::event(QEvent* event) {
 void PanelDock::showContent(bool inSight) {
     m_inSight = inSight;
     for (QWidget* part : {widget(), titleBarWidget()})
-        if (part) part->setVisible(inSight);
+        if (part) part->setVisible(inSight && !m_suspended);
+}
+
+void PanelDock::suspend(bool suspended) {
+    m_suspended = suspended;
+    showContent(m_inSight);
 }
 
 bool PanelDock::hasTabs() const {

@@ -20,6 +20,8 @@ public:
     /// As above with the dock's title as header; `fillScrolled` puts the body into a vertical scroll area.
     void fillPlain(QWidget* body) { fill(body, plainHeader()); }
     void fillScrolled(QWidget* body);
+    /// Hides the content, whatever is in front, and leaves the dock its place and size.
+    void suspend(bool suspended);
     /// Shows the dock in front of its tabs.
     void present();
     /// Whether a tab bar is above the dock.
@@ -46,7 +48,7 @@ private:
     void nameOnce();
     void nameFloating(); ///< the button says what it does next
 
-    bool m_inSight = true;
+    bool m_inSight = true, m_suspended = false;
     QRect m_beforeScreen; ///< null: the dock does not fill the screen
 };
 

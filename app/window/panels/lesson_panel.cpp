@@ -50,8 +50,9 @@ LessonPanel::LessonPanel(Workbench& workbench, const std::vector<LessonFile>& le
 
 void LessonPanel::refresh() {
     const std::string& source = m_workbench.session().lesson;
-    if (source != m_progress.lesson || !m_body || m_body->property("outdated").toBool()) {
-        if (source != m_progress.lesson) m_progress = {.lesson = source};
+    const bool isNew = source != m_progress.lesson || (m_body && m_body->property("outdated").toBool());
+    if (isNew || !m_body) {
+        if (isNew) m_progress = {.lesson = source};
         clear();
         QString wrong;
         try {
@@ -64,7 +65,7 @@ void LessonPanel::refresh() {
         if (!wrong.isEmpty())
             static_cast<QVBoxLayout*>(m_body->layout())->insertWidget(1, wrappedLabel(wrong, "error", m_body));
         scrollToTop();
-        if (m_lesson) emit opened(*m_lesson);
+        if (m_lesson && isNew) emit opened(*m_lesson);
     }
     followStops();
     if (m_question) m_question->follow(m_stop < m_stops.size());

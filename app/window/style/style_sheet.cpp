@@ -14,7 +14,7 @@ namespace {
 
 // Surfaces, from the window's background upwards.
 constexpr const char* kSurfaces = R"(
-QMainWindow, QWidget#canvasArea { background: {window}; }
+QMainWindow, QWidget#canvasArea, QWidget#presenter { background: {window}; }
 QWidget#topBar { background: {panel}; border-bottom: 1px solid {border}; }
 QWidget#budgetBar { background: {panel}; border-bottom: 1px solid {border}; }
 QToolBar#leftRail { background: {panel}; border: none; border-right: 1px solid {border}; padding: {8px} {8px};

@@ -1,0 +1,81 @@
+// The window while it is presented: the presenter covers it, and what is covered rests until the chrome is rebuilt.
+#include "app/window/canvas_area.h"
+#include "app/window/docks/dock_layout.h"
+#include "app/window/main_window.h"
+#include "app/window/presenter.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/system_theme.h"
+
+#include <QStatusBar>
+#include <QTimer>
+#include <QToolBar>
+
+namespace kvscope {
+
+struct MainWindow::BeforePresenting {
+    double scale;
+    bool compact;
+    QByteArray docks;
+    DockLayout::Sizes sizes;
+    Presenter::Picture current; ///< shown while no lesson is open
+    std::string lesson;
+};
+
+void MainWindow::togglePresenter() { m_presenter ? endPresentation() : present(); }
+
+void MainWindow::present() {
+    const ViewCanvas* current = currentCanvas();
+    if (!current || !m_workbench.capture()) return;
+    m_before =
+        std::make_shared<const BeforePresenting>(BeforePresenting{appearance().scale,
+                                                                  appearance().compact,
+                                                                  saveState(),
+                                                                  m_docks->sizes(),
+                                                                  {&current->view(), m_workbench.session().activePane},
+                                                                  m_workbench.session().lesson});
+    for (PanelDock* dock : m_docks->all()) {
+        dock->suspend(true);
+        if (dock->isFloating()) dock->hide();
+    }
+    m_docks->dock("lesson")->fillPlain(new QWidget); // two panels would ask for two answers
+    m_canvases->hide();
+    for (QWidget* covered : {menuWidget(), static_cast<QWidget*>(m_rail), static_cast<QWidget*>(statusBar())})
+        covered->setEnabled(false);
+    showPresenter();
+}
+
+void MainWindow::showPresenter() {
+    const Appearance wanted{themeFor(m_workbench.session().look.theme), Presenter::scaleFor(size()), false};
+    if (m_presenter && wanted == appearance()) return m_presenter->setGeometry(rect());
+    setAppearance(wanted);
+    if (m_presenter) {
+        m_presenter->hide();
+        m_presenter->deleteLater();
+    }
+    m_presenter = new Presenter(m_workbench, *m_steps, m_text, m_lessons, m_progress, m_before->current, this);
+    m_lessonPanel = m_presenter->lesson();
+    connect(m_presenter, &Presenter::lessonWanted, this, &MainWindow::openLesson);
+    m_presenter->setGeometry(rect());
+    m_presenter->show();
+    m_presenter->raise();
+    m_presenter->setFocus();
+}
+
+void MainWindow::endPresentation() {
+    m_presenter->hide();
+    m_presenter->deleteLater();
+    m_presenter = nullptr;
+    const BeforePresenting before = *m_before;
+    setAppearance({themeFor(m_workbench.session().look.theme), before.scale, before.compact});
+    for (PanelDock* dock : m_docks->all()) dock->suspend(false);
+    m_rail->setEnabled(true);
+    restoreState(before.docks);
+    buildChrome();
+    if (const auto& lesson = m_lessonPanel->lesson(); lesson && m_workbench.session().lesson != before.lesson)
+        m_wantedInFront = lesson->views;
+    followLook(); // the window may have another size now
+    arrangeDocks();
+    QTimer::singleShot(0, this, [this, sizes = before.sizes] { m_docks->resize(sizes); });
+}
+
+} // namespace kvscope

@@ -1,0 +1,181 @@
+// Pictures are canvases of their own on the same workbench: the docks below stay as they are.
+#include "app/window/presenter.h"
+
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
+#include "app/window/widgets/small_widgets.h"
+
+#include <QHBoxLayout>
+#include <QScrollArea>
+#include <QVBoxLayout>
+
+#include <algorithm>
+
+namespace kvscope {
+
+namespace {
+
+constexpr int kSideWidth = 240; // design pixels: about forty letters in a line
+constexpr std::size_t kMostPictures = 2;
+
+} // namespace
+
+Presenter::Presenter(Workbench& workbench, StepDriver& steps, const TextService& text,
+                     const std::vector<LessonFile>& lessons, LessonProgress& progress, Picture current, QWidget* window)
+    : QWidget(window), m_workbench(workbench), m_steps(steps), m_text(text), m_current(current),
+      m_pictures(new QVBoxLayout), m_stepTitle(roleLabel({}, "section", this)),
+      m_caption(wrappedLabel({}, "caption", this)), m_place(roleLabel({}, "quiet", this)),
+      m_area(new QScrollArea(this)), m_lesson(new LessonPanel(workbench, lessons, progress)),
+      m_side(new QWidget(this)) {
+    setObjectName("presenter");
+    setAttribute(Qt::WA_StyledBackground);
+    setFocusPolicy(Qt::StrongFocus);
+    m_stepTitle->setObjectName("presenterStep");
+    m_caption->setObjectName("presenterCaption");
+    m_place->setObjectName("presenterPlace");
+    m_caption->setStyleSheet(QString("font-size: %1px;").arg(px(13)));
+    auto* row = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 0);
+    auto* left = new QVBoxLayout;
+    left->setContentsMargins(px(6), px(6), px(6), px(6));
+    left->setSpacing(px(4));
+    row->addLayout(left, 1);
+    row->addWidget(m_side);
+    m_pictures->setSpacing(px(4));
+    left->addLayout(m_pictures, 1);
+    left->addWidget(m_stepTitle);
+    left->addWidget(m_caption);
+    m_side->setObjectName("panelBody");
+    m_side->setAttribute(Qt::WA_StyledBackground);
+    m_side->setFixedWidth(px(kSideWidth));
+    auto* column = makeLayout<QVBoxLayout>(m_side, {0, 0, 0, 8}, 0);
+    m_area->setObjectName("panelScroll");
+    m_area->setWidgetResizable(true);
+    m_area->setFrameShape(QFrame::NoFrame);
+    m_area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    m_area->setFocusPolicy(Qt::NoFocus);
+    m_area->setWidget(m_lesson);
+    column->addWidget(m_area, 1);
+    m_place->setAlignment(Qt::AlignRight);
+    m_place->setContentsMargins(0, 0, px(12), 0);
+    column->addWidget(m_place);
+    connect(m_lesson, &LessonPanel::opened, this, &Presenter::follow);
+    connect(m_lesson, &LessonPanel::answered, this, &Presenter::fitText);
+    connect(m_lesson, &LessonPanel::viewsWanted, this, &Presenter::showViews);
+    connect(&m_steps, &StepDriver::changed, this, &Presenter::followSteps);
+    connect(&m_workbench, &Workbench::sessionChanged, this, [this] {
+        if (m_lesson->lesson().has_value() == m_side->isHidden()) follow(); // a lesson was opened or left
+    });
+    m_lesson->present();
+    follow();
+}
+
+void Presenter::follow() {
+    const auto& lesson = m_lesson->lesson();
+    m_side->setVisible(lesson.has_value());
+    if (lesson) {
+        if (m_lesson->part() < 0) m_lesson->present();
+        showViews(lesson->views);
+    } else {
+        showPictures({m_current});
+    }
+    followSteps();
+    fitText();
+}
+
+void Presenter::showViews(const std::vector<std::string>& views) {
+    std::vector<Picture> pictures;
+    for (const std::string& id : views)
+        if (pictures.size() < kMostPictures) pictures.push_back({&viewById(id), 0});
+    showPictures(pictures.empty() ? std::vector{m_current} : pictures);
+}
+
+void Presenter::showPictures(const std::vector<Picture>& pictures) {
+    std::string shown;
+    for (const Picture& picture : pictures)
+        shown.append(picture.view->card().id).append(std::to_string(picture.pane)).append(" ");
+    if (shown == m_shown) return;
+    m_shown = shown;
+    while (QLayoutItem* item = m_pictures->takeAt(0)) {
+        item->widget()->hide(); // it computes nothing any more
+        item->widget()->deleteLater();
+        delete item;
+    }
+    for (const Picture& picture : pictures) m_pictures->addWidget(frameOf(picture, pictures.size() == 1), 1);
+    m_steps.prefer(*pictures.front().view);
+}
+
+/// A view with its name and finding: the whole sentence where there is one picture.
+QWidget* Presenter::frameOf(Picture picture, bool alone) {
+    auto* frame = new QFrame(this);
+    frame->setObjectName("viewDock");
+    auto* column = makeLayout<QVBoxLayout>(frame, {1, 4, 1, 1}, 2);
+    auto* head = makeLayout<QHBoxLayout>(nullptr, {8, 0, 8, 0}, 8);
+    column->addLayout(head);
+    head->addWidget(roleLabel(fromUtf8(picture.view->card().name), "dockTitle", frame), 0, Qt::AlignTop);
+    auto* whole = alone ? wrappedLabel({}, "quiet", frame) : nullptr;
+    auto* line = alone ? nullptr : new ElidedLabel("quiet", Qt::ElideRight, frame);
+    QLabel* finding = alone ? whole : line;
+    finding->setObjectName("presenterFinding");
+    head->addWidget(finding, 1);
+    auto* canvas = new ViewCanvas(m_workbench, *picture.view, picture.pane, m_text, frame);
+    column->addWidget(canvas, 1);
+    const auto say = [canvas, whole, line] {
+        whole ? whole->setText(canvas->finding()) : line->setFullText(canvas->finding());
+    };
+    connect(&m_workbench, &Workbench::sessionChanged, canvas, say);
+    connect(&m_workbench, &Workbench::paneChanged, canvas, say);
+    connect(&m_workbench, &Workbench::dataChanged, canvas, say);
+    connect(&m_workbench, &Workbench::cursorChanged, canvas, say);
+    say();
+    return frame;
+}
+
+void Presenter::followSteps() {
+    const int steps = m_steps.steps();
+    m_stepTitle->setVisible(steps > 0);
+    m_caption->setVisible(steps > 0);
+    if (steps == 0) return;
+    m_stepTitle->setText(tr("STEP %1 OF %2").arg(m_steps.step()).arg(steps) + " · " +
+                         fromUtf8(m_steps.stepSequence().title).toUpper());
+    const QString caption = m_steps.caption();
+    m_caption->setText(caption.isEmpty() ? tr("Nothing has happened yet.") : caption);
+}
+
+void Presenter::step(int by) {
+    const int next = m_lesson->part() + by;
+    if (!m_lesson->lesson() || next < 0 || next >= m_lesson->parts()) {
+        emit lessonWanted(by);
+        return;
+    }
+    m_lesson->showPart(next);
+    fitText();
+}
+
+/// The largest type in which the part needs no scroll bar.
+void Presenter::fitText() {
+    m_place->setText(tr("%1 of %2").arg(m_lesson->part() + 1).arg(m_lesson->parts()));
+    const int width = px(kSideWidth);
+    for (const int size : {20, 18, 16, 15, 14, 13, 12, 11}) {
+        m_lesson->setStyleSheet(QString("QLabel, QRadioButton, QPushButton { font-size: %1px; }").arg(px(size)));
+        if (m_lesson->heightForWidth(width) <= m_area->height()) break;
+    }
+}
+
+void Presenter::resizeEvent(QResizeEvent* event) {
+    QWidget::resizeEvent(event);
+    QMetaObject::invokeMethod(this, &Presenter::fitText, Qt::QueuedConnection); // when the area has its height
+}
+
+bool Presenter::focusNextPrevChild(bool next) {
+    QWidget* from = window()->focusWidget();
+    if (!from || !isAncestorOf(from)) from = this;
+    const auto after = [next](QWidget* one) { return next ? one->nextInFocusChain() : one->previousInFocusChain(); };
+    for (QWidget* to = after(from); to != from; to = after(to))
+        if (isAncestorOf(to) && to->isVisible() && to->isEnabled() && (to->focusPolicy() & Qt::TabFocus)) {
+            to->setFocus(next ? Qt::TabFocusReason : Qt::BacktabFocusReason);
+            break;
+        }
+    return true;
+}
+
+} // namespace kvscope

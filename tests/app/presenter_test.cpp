@@ -1,0 +1,206 @@
+// Presenter mode: readable from the last row, led by a clicker, and everything as before when it ends.
+#include "app/window/actions/window_actions.h"
+#include "app/window/presenter.h"
+#include "tests/app/classroom.h"
+#include "tests/support/test_program.h"
+#include "views/view.h"
+
+#include <QMenuBar>
+#include <QScrollArea>
+#include <QScrollBar>
+#include <QSettings>
+
+using namespace kvscope;
+using kvscope::testing::Classroom;
+
+namespace {
+
+struct Lecture : Classroom {
+    using Classroom::Classroom;
+
+    const Presenter* presenter() const { return window.presenter(); }
+    void press(Qt::Key key) { QTest::keyClick(&window, key); }
+    void start() {
+        press(Qt::Key_P);
+        QVERIFY(presenter() && presenter()->isVisible());
+        arrange();
+    }
+    int part() const { return presenter()->lesson()->part(); }
+    std::vector<ViewCanvas*> pictures() const {
+        std::vector<ViewCanvas*> shown;
+        for (ViewCanvas* canvas : presenter()->findChildren<ViewCanvas*>())
+            if (canvas->isVisible()) shown.push_back(canvas);
+        return shown;
+    }
+    /// Letters smaller than 2.5 % of the height.
+    QStringList smallTexts() const {
+        const double least = 0.025 * window.height() - 0.5; // whole pixels
+        QStringList small;
+        for (const QWidget* widget : presenter()->findChildren<QWidget*>())
+            if (widget->isVisible() && !widget->inherits("CanvasWidget") && widget->font().pixelSize() < least &&
+                (widget->inherits("QLabel") || widget->inherits("QAbstractButton")))
+                small += widget->objectName() + ": " + QString::number(widget->font().pixelSize());
+        for (ViewCanvas* canvas : pictures())
+            for (const Drawable& item : canvas->canvas()->scene().items)
+                if (const auto* text = std::get_if<TextItem>(&item);
+                    text && text->style.size * appearance().scale < least)
+                    small += QString::fromStdString(text->text) + ": " + QString::number(text->style.size);
+        return small;
+    }
+    QStringList shownTexts() const {
+        QStringList texts;
+        for (const QLabel* label : presenter()->findChildren<QLabel*>())
+            if (label->isVisible()) texts += label->text();
+        return texts;
+    }
+    QByteArray places() const {
+        QByteArray all;
+        for (const PanelDock* dock : window.docks()->all())
+            if (!dock->isHidden()) {
+                const QRect at = dock->geometry();
+                all += dock->id().toUtf8() +
+                       QString(" %1 %2 %3 %4\n").arg(at.x()).arg(at.y()).arg(at.width()).arg(at.height()).toUtf8();
+            }
+        return all;
+    }
+};
+
+} // namespace
+
+class PresenterTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope presenter test");
+        QCoreApplication::setOrganizationName("KVScope test");
+    }
+    void init() { QSettings().clear(); }
+
+    void oneKeyTurnsItOnAndOff() {
+        Lecture open({1280, 720});
+        open.openLesson(3);
+        open.arrange();
+        const QByteArray before = open.places();
+        const double scale = appearance().scale;
+        const Session session = open.bench.session();
+        open.start();
+        // The presenter is what one sees and clicks on, wherever.
+        for (int x = 4; x < open.window.width(); x += 97)
+            for (int y = 4; y < open.window.height(); y += 61) {
+                const QWidget* at = open.window.childAt(x, y);
+                QVERIFY2(at && (at == open.presenter() || open.presenter()->isAncestorOf(at)),
+                         qPrintable(QString("%1, %2").arg(x).arg(y)));
+            }
+        QVERIFY(!open.window.menuWidget()->isEnabled());
+        for (const ViewDock* dock : open.window.canvases()->docks()) QVERIFY(!dock->canvas()->isVisible());
+        for (int i = 0; i < 12; ++i) { // no key goes to what is covered
+            QTest::keyClick(open.window.focusWidget(), Qt::Key_Tab);
+            const QWidget* focus = open.window.focusWidget();
+            QVERIFY(focus == open.presenter() || open.presenter()->isAncestorOf(focus));
+        }
+        open.press(Qt::Key_P);
+        QVERIFY(!open.presenter());
+        open.arrange();
+        QCOMPARE(appearance().scale, scale);
+        QTRY_COMPARE(open.places(), before);
+        QVERIFY(open.window.menuWidget()->isEnabled());
+        QVERIFY(open.bench.session() == session);
+        QTest::keyClick(&open.window, Qt::Key_PageDown); // the panel is in charge again
+        QTRY_COMPARE(open.find<QLabel>("lessonPlace")->text(), QString("LOOK AT: STOP 1 OF 6"));
+    }
+
+    void aClickerLeadsThroughTheLesson() {
+        Lecture open({1280, 720});
+        open.openLesson(3);
+        open.start();
+        QCOMPARE(open.part(), 0);
+        QVERIFY(open.shownTexts().join(' ').contains("A long prompt does not fit"));
+        QVERIFY(!open.shownTexts().join(' ').contains("PREDICT"));
+        open.press(Qt::Key_PageDown);
+        QCOMPARE(open.cursor(), std::optional<TokenIndex>(256));
+        QVERIFY(open.shownTexts().join(' ').contains("Only seven leave"));
+        QVERIFY(!open.shownTexts().join(' ').contains("384 tokens"));
+        QCOMPARE(open.pictures().size(), std::size_t{1});
+        QTRY_VERIFY(open.shownTexts().join(' ').contains("7 leave")); // the caption of the step
+        for (int stop = 2; stop <= 6; ++stop) open.press(Qt::Key_PageDown);
+        open.press(Qt::Key_PageDown);
+        QVERIFY(open.shownTexts().join(' ').contains("which share leaves with the very block"));
+        QTRY_VERIFY(open.settled());
+        QVERIFY(!open.shownTexts().join(' ').contains("443 of 746"));
+        open.press(Qt::Key_PageDown); // the answer, though nobody chose
+        QTRY_VERIFY(open.shownTexts().join(' ').contains("Computed: 59.4 %"));
+        QVERIFY(open.shownTexts().join(' ').contains("443 of 746"));
+        open.press(Qt::Key_PageUp);
+        QVERIFY(!open.shownTexts().join(' ').contains("59.4"));
+        open.press(Qt::Key_PageDown);
+        open.press(Qt::Key_PageDown); // the next lesson
+        QTRY_VERIFY(lessonOf(open.bench.session())->number == 4);
+        QCOMPARE(open.part(), 0);
+        QVERIFY(open.presenter()->isVisible());
+        open.press(Qt::Key_Escape);
+        QVERIFY(!open.presenter());
+        QTRY_VERIFY(!open.dock("leverage")->visibleRegion().isEmpty());
+    }
+
+    void spacePlaysTheSteps() {
+        Lecture open({1440, 900});
+        open.openLesson(3);
+        open.bench.change([](Session& s) { s.look.reducedMotion = true; }, "Reduced motion");
+        open.start();
+        QTRY_COMPARE(open.steps().steps(), 7);
+        open.press(Qt::Key_Right);
+        QCOMPARE(open.steps().step(), 1);
+        open.press(Qt::Key_Space);
+        QVERIFY(open.steps().isPlaying());
+        open.press(Qt::Key_Space);
+    }
+
+    void everyPartOfEveryLessonIsReadFromTheBack_data() {
+        QTest::addColumn<int>("lesson");
+        QTest::addColumn<QSize>("size");
+        for (int lesson = 1; lesson <= 12; ++lesson)
+            for (const QSize size : {QSize(1280, 720), QSize(1440, 900)})
+                QTest::newRow(qPrintable(QString("%1 at %2x%3").arg(lesson).arg(size.width()).arg(size.height())))
+                    << lesson << size;
+    }
+    void everyPartOfEveryLessonIsReadFromTheBack() {
+        QFETCH(int, lesson);
+        QFETCH(QSize, size);
+        Lecture open(size);
+        open.window.actions()->byName("teach")->trigger();
+        open.window.openPath(
+            QString::fromStdString(open.window.lessons().at(static_cast<std::size_t>(lesson - 1)).path));
+        QTRY_VERIFY(lessonOf(open.bench.session()) && lessonOf(open.bench.session())->number == lesson);
+        open.start();
+        for (int part = 0; part < open.presenter()->lesson()->parts(); ++part) {
+            if (part > 0) open.press(Qt::Key_PageDown);
+            QCOMPARE(open.part(), part);
+            QTRY_VERIFY(open.settled() && !open.shownTexts().contains("Computing…"));
+            open.settle();
+            QVERIFY2(open.smallTexts().isEmpty(), qPrintable(open.smallTexts().join('|')));
+            const auto* area = open.presenter()->findChild<QScrollArea*>("panelScroll");
+            const bool isAnswer = part == open.presenter()->lesson()->parts() - 1; // long: it may scroll
+            QVERIFY2(isAnswer || area->verticalScrollBar()->maximum() == 0, qPrintable(QString("part %1").arg(part)));
+            QVERIFY(!open.pictures().empty());
+            for (ViewCanvas* canvas : open.pictures()) {
+                QVERIFY2(canvas->height() >= 0.2 * size.height(), canvas->view().card().id.c_str());
+                QTRY_VERIFY2(!canvas->canvas()->scene().items.empty(), canvas->view().card().id.c_str());
+            }
+        }
+    }
+
+    void withoutALessonTheViewInUseFillsTheWindow() {
+        Lecture open({1280, 720});
+        open.start();
+        QCOMPARE(open.pictures().size(), std::size_t{1});
+        QCOMPARE(open.pictures().front()->view().card().id, std::string("key_projection"));
+        QVERIFY(open.pictures().front()->width() > 1200);
+        open.press(Qt::Key_PageDown); // nothing to lead to
+        open.press(Qt::Key_P);
+        QVERIFY(!open.presenter());
+    }
+};
+
+KVSCOPE_WINDOW_TEST(PresenterTest)
+#include "presenter_test.moc"
