@@ -5,6 +5,7 @@
 #include "app/study/prompt_text.h"
 
 #include "core/base/error.h"
+#include "views/attention_map/map_cell.h"
 #include "views/common/view_options.h"
 
 #include <algorithm>
@@ -59,6 +60,19 @@ void keepPlace(CarriedSession& carried, const CaptureReader& capture, const Sess
         carried.adapted.push_back("The cut " + before.cut + " does not fit: the default cut is taken.");
     }
     fitToCapture(session, capture);
+}
+
+/// A locked cell that the text is too short for is released.
+void releaseLostCells(CarriedSession& carried, const CaptureReader& capture) {
+    for (const View* view : allViews()) {
+        const ParameterValues options = viewOptions(carried.session, *view);
+        const std::optional<SettingChange> release = view->lockReleased(options);
+        const std::optional<MapCell> cell = release ? MapCell::parse(options.text(kMapCellOption)) : std::nullopt;
+        const std::int64_t n = capture.info().numTokens;
+        if (!cell || (cell->lastQuery < n && cell->lastKey < n)) continue;
+        for (const auto& [id, text] : release->options) setViewOption(carried.session, view->card().id, id, text);
+        carried.adapted.push_back("The locked cell lies behind the end of this text and is released.");
+    }
 }
 
 } // namespace
@@ -194,6 +208,7 @@ CarriedSession carriedTo(const CaptureReader& capture, const Session& before) {
     session.panesLinked = before.panesLinked;
     session.seed = before.seed;
     session.viewOptions = before.viewOptions;
+    releaseLostCells(carried, capture);
     keepPlace(carried, capture, before);
     return carried;
 }

@@ -13,6 +13,7 @@
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 #include "views/attention_map/attention_map_data.h"
+#include "views/attention_map/map_picture.h"
 #include "views/common/value_range.h"
 #include "views/scene/colour_column.h"
 #include "views/view.h"
@@ -192,6 +193,48 @@ private slots:
         QTRY_VERIFY(open.data()->locked == nullptr);
         QTest::keyClick(open.canvas(), Qt::Key_Escape);
         QVERIFY(open.bench.session().selected.empty());
+    }
+
+    // One thing each: a click locks, a double click fits. What its first click did is taken back.
+    void aDoubleClickFitsAndLocksNothing() {
+        OpenMap open;
+        for (int notch = 0; notch < 4; ++notch) open.turnWheel(1);
+        open.waitForMap();
+        QVERIFY(open.bench.session().look.ranges.contains("attention_map"));
+        const QPoint at = open.canvas()->rect().center();
+        QTest::mouseClick(open.canvas(), Qt::LeftButton, {}, at);
+        QVERIFY(open.option("cell") != "none");
+        QTest::mouseDClick(open.canvas(), Qt::LeftButton, {}, at);
+        QCOMPARE(open.option("cell"), std::string("none"));
+        QVERIFY(!open.bench.session().look.ranges.contains("attention_map"));
+        open.waitForMap();
+        open.bench.change([](Session& s) { setViewOption(s, "attention_map", "cell", "920,615"); }, "Cell");
+        QTest::mouseClick(open.canvas(), Qt::LeftButton, {}, open.pixelOf(300.5, 900.5));
+        QVERIFY(open.option("cell") != "920,615");
+        QTest::mouseDClick(open.canvas(), Qt::LeftButton, {}, open.pixelOf(300.5, 900.5));
+        QCOMPARE(open.option("cell"), std::string("920,615")); // as it was
+    }
+
+    // Where a part is shown a small map says which, and takes one elsewhere.
+    void theSmallMapIsDragged() {
+        OpenMap open;
+        QVERIFY(!boxOfPick(open.canvas()->scene(), kMinimap));
+        open.bench.setRange(viewById("attention_map"), Viewport::Range{400, 600, 700, 900});
+        open.waitForMap();
+        QTRY_VERIFY(boxOfPick(open.canvas()->scene(), kMinimap));
+        const Box box = *boxOfPick(open.canvas()->scene(), kMinimap);
+        const auto at = [&](double key, double query) {
+            return widgetPoint({box.x + box.width * key / 1028, box.y + box.height * query / 1028});
+        };
+        QTest::mousePress(open.canvas(), Qt::LeftButton, {}, at(500, 800));
+        for (int step = 1; step <= 5; ++step) QTest::mouseMove(open.canvas(), at(500 - 60 * step, 800 - 40 * step));
+        QTest::mouseRelease(open.canvas(), Qt::LeftButton, {}, at(200, 600));
+        const Viewport::Range range = open.bench.session().look.ranges.at("attention_map");
+        const double pixel = 1028 / box.width;
+        QVERIFY2(std::abs(range.xMin - 100) <= pixel && std::abs(range.yMin - 500) <= pixel,
+                 qPrintable(QString("%1, %2").arg(range.xMin).arg(range.yMin)));
+        QCOMPARE(range.xMax - range.xMin, 200.0);
+        QCOMPARE(open.option("cell"), std::string("none"));
     }
 
     // A hand that pans the map draws frames of the map alone, and what it then shows is what a new look at the part

@@ -35,10 +35,11 @@ struct AttentionMapData : ViewData {
     TokenIndex firstQuery = 0;  ///< rows before it were not captured
     bool sampled = false;       ///< rows stand for others; the exact picture is on its way or too expensive
     std::int64_t rowsLookedAt = 0;
-    bool isWeight = true;                           ///< 0..1; otherwise signed
-    bool isDifference = false;                      ///< of two maps of weights
-    bool rowsAreKeys = false;                       ///< cosine of keys
-    std::string heads;                              ///< "query head 4", "mean of query heads 4-7"
+    bool isWeight = true;                       ///< 0..1; otherwise signed
+    bool isDifference = false;                  ///< of two maps of weights
+    bool rowsAreKeys = false;                   ///< cosine of keys
+    std::shared_ptr<const HostTensor> overview; ///< the whole map, coarse, a row per pixel; null: all of it is shown
+    std::string heads;                          ///< "query head 4", "mean of query heads 4-7"
     std::shared_ptr<const MapNeighbourhood> locked; ///< null: no cell is locked, or it is none of this map's
     Memo memo; ///< caches pictures of the cells, which every step of panning needs again
 

@@ -76,13 +76,16 @@ std::string named(const ParameterValues& options, const char* option) {
     return words;
 }
 
-/// "max of 8 keys × 8 queries a pixel"; empty where every cell has a pixel.
+/// "max of 8 keys × 8 queries a pixel", "max of 50 keys × 2 of 70 queries a pixel" where rows stand for others; empty
+/// where every cell has a pixel.
 std::string poolingOf(const AttentionMapData& data, const MapImage& image) {
-    const std::int64_t perRow = (data.rowEnd - data.rowBegin + image.rows - 1) / image.rows;
+    const std::int64_t perRow = (data.rowEnd - data.rowBegin + image.rows - 1) / image.rows,
+                       looked = (data.rowsLookedAt + image.rows - 1) / image.rows;
     const std::int64_t perColumn = (data.keyEnd - data.keyBegin + image.columns - 1) / image.columns;
     if (perRow <= 1 && perColumn <= 1) return {};
-    if (data.rowsAreKeys) return fmt::format("max of {} × {} keys a pixel", perColumn, perRow);
-    return fmt::format("max of {} {} × {} {} a pixel", perColumn, perColumn == 1 ? "key" : "keys", perRow,
+    const std::string rows = data.sampled ? fmt::format("{} of {}", looked, perRow) : std::to_string(perRow);
+    if (data.rowsAreKeys) return fmt::format("max of {} × {} keys a pixel", perColumn, rows);
+    return fmt::format("max of {} {} × {} {} a pixel", perColumn, perColumn == 1 ? "key" : "keys", rows,
                        perRow == 1 ? "query" : "queries");
 }
 
@@ -197,6 +200,7 @@ public:
             drawColourColumn(builder, layout.column, *column, theme);
         }
         drawLockedCell(builder, layout, *data, scale, input, viewport);
+        drawMinimap(builder, layout, *data, scale, input, viewport);
         drawProvenance(builder, input, viewport);
         setDataRange(scene, layout.frame);
         return scene;
@@ -245,6 +249,12 @@ public:
 
     PointFacts inspect(const ViewInput& input, const ParameterValues&, const Scene& scene, Point at) const override {
         return mapFactsAt(input, *dataAs<AttentionMapData>(input), scene, at);
+    }
+
+    std::optional<SettingChange> draggedTo(const ViewInput& input, const ParameterValues&, const Scene& scene, PickId,
+                                           Point at) const override {
+        const auto data = dataAs<AttentionMapData>(input);
+        return data ? movedOnMinimap(*data, scene, at) : std::nullopt;
     }
 
     std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,

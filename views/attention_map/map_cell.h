@@ -21,6 +21,7 @@ struct MapCell {
 
 /// The view options that hold the cell and how many cells around it are shown.
 ParameterSpec mapCellOption();
+inline constexpr const char* kMapCellOption = "cell";
 ParameterSpec mapAroundOption();
 
 } // namespace kvscope

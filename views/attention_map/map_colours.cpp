@@ -42,8 +42,10 @@ double mostOf(const std::vector<float>& cells, double top) {
 /// The lower end of the logarithmic scale, log10. A fixed end would leave long captures black: weights fall with 1/n.
 double floorOf(const AttentionMapData& data, const ParameterValues& options) {
     const auto chosen = static_cast<double>(options.integer("floor"));
-    return chosen < 0 ? chosen
-                      : std::round(std::log10(0.1 / static_cast<double>(std::max(data.numTokens, data.keyEnd))));
+    if (chosen < 0) return chosen;
+    std::int64_t keys = std::max<std::int64_t>(data.numTokens, data.keyEnd); // that a query sees at most
+    if (options.choice("map") == "chunks") keys = std::min(keys, options.integer("chunk"));
+    return std::round(std::log10(0.1 / static_cast<double>(keys)));
 }
 
 /// Smallest and largest; logits have no end of their own, and most of a head's lie on one side of 0.
@@ -82,13 +84,18 @@ std::string keyOf(const ParameterValues& options) {
 
 std::string quantityOf(const AttentionMapData& data, const ParameterValues& options) {
     const std::string& scale = options.choice("scale");
-    return data.isWeight && (scale == "row" || scale == "rank") ? scale : data.valueName();
+    if (!data.isWeight) return data.valueName();
+    if (scale == "row" || scale == "rank") return scale;
+    // The softmax over other keys has weights of another size: a range of one map is none of another's.
+    const std::string& map = options.choice("map");
+    return map == "chunks" ? "chunk-weight" : map == "non_causal" ? "non-causal-weight" : "weight";
 }
 
 } // namespace
 
 void checkMapRange(std::string_view text) {
-    constexpr std::array<std::string_view, 6> known{"weight", "row", "rank", "logit", "cosine", "difference"};
+    constexpr std::array<std::string_view, 8> known{"weight", "chunk-weight", "non-causal-weight", "row", "rank",
+                                                    "logit",  "cosine",       "difference"};
     checkValueRange(text, known, "an attention map");
 }
 

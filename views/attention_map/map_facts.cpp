@@ -105,7 +105,10 @@ PointFacts pooledFactsOf(const ViewInput& input, const AttentionMapData& data, c
     facts.token = key;
     facts.rows = {{data.rowsAreKeys ? "keys down" : "queries", rangeText(cells.firstQuery, cells.lastQuery)},
                   {"keys", rangeText(cells.firstKey, cells.lastKey)},
-                  {data.isDifference ? "difference of the largest weights" : std::string("largest ") + data.valueName(),
+                  {fmt::format("{}{}",
+                               data.isDifference ? "difference of the largest weights"
+                                                 : std::string("largest ") + data.valueName(),
+                               data.sampled ? ", sampled rows" : ""),
                    cellText(value)}};
     if (const std::string rank = std::isnan(value) ? "" : rankInRow(input, data, cells); !rank.empty())
         facts.rows.emplace_back("rank in its row, from 1", rank);
@@ -147,7 +150,9 @@ PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, cons
         addLock(facts, data, cells, value);
         return facts;
     }
-    if (isOnInset(scene, at) || !scene.plot.contains(at)) return {};
+    for (const std::optional<Box>& over : {insetOf(scene), boxOfPick(scene, kMinimap)})
+        if (over && over->contains(at)) return {};
+    if (!scene.plot.contains(at)) return {};
     const auto [key, row] = scene.dataAt(at);
     const auto pixel = pixelAt(data, key, row);
     if (!pixel) return {};
@@ -160,7 +165,8 @@ PointFacts mapFactsAt(const ViewInput& input, const AttentionMapData& data, cons
 }
 
 ViewTable mapTable(std::shared_ptr<const AttentionMapData> data) {
-    const std::vector<std::string> columns = {"query from", "query to", "key from", "key to", "value"};
+    const std::vector<std::string> columns = {"query from", "query to", "key from", "key to",
+                                              data && data->sampled ? "value (sampled rows)" : "value"};
     if (!data) return tableOf(columns, {});
     const auto text = [](const MapCell& cell, float value) -> std::vector<std::string> {
         return {std::to_string(cell.firstQuery), std::to_string(cell.lastQuery), std::to_string(cell.firstKey),

@@ -242,12 +242,6 @@ void drawFrame(SceneBuilder& builder, const PlotFrame& frame, const MapNeighbour
     builder.popClip();
 }
 
-const RectangleItem* boxOf(const Scene& scene, PickId pick) {
-    for (const Drawable& item : scene.items)
-        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == pick) return box;
-    return nullptr;
-}
-
 } // namespace
 
 SettingChange lockOf(const std::optional<MapCell>& cell) {
@@ -295,20 +289,21 @@ void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const Attent
     if (inset.mode.texts) drawTokenTexts(builder, inset, *data.locked, input, theme);
 }
 
-bool isOnInset(const Scene& scene, Point at) {
-    const RectangleItem* ground = boxOf(scene, kGround);
-    return ground && ground->box.contains(at);
+std::optional<Box> boxOfPick(const Scene& scene, PickId pick) {
+    for (const Drawable& item : scene.items)
+        if (const auto* box = std::get_if<RectangleItem>(&item); box && box->pick == pick) return box->box;
+    return std::nullopt;
 }
+
+std::optional<Box> insetOf(const Scene& scene) { return boxOfPick(scene, kGround); }
 
 std::optional<std::pair<TokenIndex, TokenIndex>> magnifiedCellAt(const AttentionMapData& data, const Scene& scene,
                                                                  Point at) {
-    const RectangleItem* grid = boxOf(scene, kGrid);
-    if (!grid || !data.locked || !grid->box.contains(at)) return std::nullopt;
+    const std::optional<Box> grid = boxOfPick(scene, kGrid);
+    if (!grid || !data.locked || !grid->contains(at)) return std::nullopt;
     const HostTensor& cells = data.locked->cells;
-    const auto column =
-        static_cast<std::int64_t>((at.x - grid->box.x) / grid->box.width * static_cast<double>(cells.shape[1]));
-    const auto row =
-        static_cast<std::int64_t>((at.y - grid->box.y) / grid->box.height * static_cast<double>(cells.shape[0]));
+    const auto column = static_cast<std::int64_t>((at.x - grid->x) / grid->width * static_cast<double>(cells.shape[1]));
+    const auto row = static_cast<std::int64_t>((at.y - grid->y) / grid->height * static_cast<double>(cells.shape[0]));
     return std::pair{static_cast<TokenIndex>(data.locked->rowBegin + row),
                      static_cast<TokenIndex>(data.locked->keyBegin + column)};
 }

@@ -1,5 +1,6 @@
-// The map takes the room there is, up to a few times wider than high. Other parts are dropped in this order: axis
-// titles, the caption's own row, the curve of column sums, half of the rails, the colour column.
+// Where keys and queries are equally many the map is square, so that a cell is one and the diagonal runs to the corner.
+// Otherwise, and in low docks, it takes the room there is, up to a few times wider than high. Other parts are dropped
+// in this order: axis titles, the caption's own row, the curve of column sums, half of the rails, the colour column.
 #include "views/attention_map/map_layout.h"
 
 #include "views/scene/colour_column.h"
@@ -15,7 +16,8 @@ constexpr double kSideWidth = kRailHeight + 6, kColumnWidth = kLabelledColumnWid
 constexpr double kLeastWidthWithColumn = 120, kLeastColumn = 30; // of the plot; a column with two labels
 constexpr double kLeastHeightWithMarginal = 70, kLeastMarginal = 16, kMarginal = 26;
 constexpr double kLeastHeightWithLetters = 140; // of the whole picture: lower ones have thin rails
-constexpr double kSquareUpTo = 4.0 / 3;         // on paper
+constexpr double kSquareUpTo = 4.0 / 3;         // on paper, where only the last queries were captured
+constexpr double kLeastSquare = 160;            // smaller ones would waste a low dock
 
 /// In a dock that is wide and low a caption costs less at the right than above.
 double captionWidthBeside(const Viewport& viewport) {
@@ -33,14 +35,17 @@ void setAxes(MapLayout& layout, const ViewInput& input, const AttentionMapData& 
     layout.axes.forPaper = viewport.theme == ThemeId::Paper;
 }
 
-/// A plot box that ends at device pixels, so that a pixel of the image is one of the screen. In figures square if that
-/// takes most of the room.
-Box plotIn(const Box& room, const Viewport& viewport) {
+/// A plot box that ends at device pixels, so that a pixel of the image is one of the screen.
+Box plotIn(const Box& room, const Viewport& viewport, bool asManyQueries) {
     const double scale = viewport.pixelScale;
     Box plot{std::ceil(room.x * scale) / scale, std::ceil(room.y * scale) / scale, 0, 0};
     const auto whole = [&](double length) { return std::max(1.0, std::floor(length * scale) / scale); };
     plot.width = whole(room.right() - plot.x);
     plot.height = whole(room.bottom() - plot.y);
+    if (const double side = std::min(plot.width, plot.height); asManyQueries && side >= kLeastSquare) {
+        plot.width = plot.height = side;
+        return plot;
+    }
     plot.width = std::min(plot.width, whole(kWidestMap * plot.height));
     // Independent of the plot's own width, which the column's labels change: otherwise the plot would move while a
     // handle is dragged.
@@ -77,7 +82,8 @@ MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, cons
                                                                                     : 0;
     const Box whole = roomWith(marginal, 0);
     const bool column = whole.width - kColumnWidth >= kLeastWidthWithColumn && whole.height >= kLeastColumn;
-    const Box plot = layout.frame.plot = plotIn(roomWith(marginal, column ? kColumnWidth : 0), viewport);
+    const Box plot = layout.frame.plot =
+        plotIn(roomWith(marginal, column ? kColumnWidth : 0), viewport, data.firstQuery == 0);
     layout.rails = {plot.x, plot.y - rails - 5, plot.width, rails};
     layout.marginal = {plot.x, layout.rails.y - marginal, plot.width, std::max(0.0, marginal - 4)};
     layout.sideRail = {plot.right() + 4, plot.y, kRailHeight, plot.height};

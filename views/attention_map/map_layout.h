@@ -13,8 +13,8 @@ constexpr double kRailHeight = 8, kCaptionPitch = 14;
 /// Largest aspect ratio: beyond it the diagonal is meaningless.
 inline constexpr double kWidestMap = 4, kHighestMap = 1.5, kBesidePlot = 190; // about, of axis, rail and column
 
-/// Where the parts of the picture lie. The map fills what the others leave: a key need not be as wide as a query is
-/// high.
+/// Where the parts of the picture lie. The map is square where every token's query was captured and the room is high
+/// enough; else it fills what the others leave.
 struct MapLayout {
     PlotFrame frame; ///< x keys, y queries downwards
     AxesStyle axes;

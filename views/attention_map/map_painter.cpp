@@ -125,8 +125,8 @@ void drawRail(SceneBuilder& builder, const Box& box, bool along, const std::vect
 void drawMap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
              double pixelScale, const Theme& theme) {
     const Box& plot = layout.frame.plot;
-    builder.rectangle(plot, theme.masked);
     builder.pushClip(plot);
+    drawUncomputed(builder, layout, data, scale, theme);
     builder.scene().items.push_back(imageOf(data, scale, mapImageOf(layout, data, pixelScale), theme));
     builder.popClip();
     // Around the map: upon it the line would hide the first key, where the sink is.

@@ -12,7 +12,10 @@
 
 namespace kvscope {
 
-/// The pixels of the map where their rows and keys lie; everything else inside the plot is masked ground.
+/// What was captured but is not computed yet: the coarse picture of the whole, hatched. Masked cells are not hatched.
+void drawUncomputed(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
+                    const Theme& theme);
+/// The pixels of the map where their rows and keys lie, over that.
 void drawMap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
              double pixelScale, const Theme& theme);
 /// Share of kept tokens per pixel: every pane above the plot, the active one beside it.
@@ -30,6 +33,14 @@ SettingChange lockOf(const std::optional<MapCell>& cell);
 void drawLockedCell(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
                     const ViewInput& input, const Viewport& viewport);
 
+/// The whole map small with a frame around the part that is shown: where a part is shown on the screen. It is the
+/// handle `kMinimap`.
+void drawMinimap(SceneBuilder& builder, const MapLayout& layout, const AttentionMapData& data, const MapScale& scale,
+                 const ViewInput& input, const Viewport& viewport);
+constexpr PickId kMinimap{PickId::Kind::Handle, -3};
+/// The shown part with its middle at a point of the small map, inside what was captured.
+std::optional<SettingChange> movedOnMinimap(const AttentionMapData& data, const Scene& scene, Point at);
+
 /// Share of the width that the inset needs in the layout: none if it fits over masked cells with its texts, or if the
 /// map would not stay clearly wider than high.
 double widthForInset(const MapLayout& layout, const AttentionMapData& data, const ViewInput& input,
@@ -38,8 +49,10 @@ double widthForInset(const MapLayout& layout, const AttentionMapData& data, cons
 /// Query and key of the magnified cell under a point of a scene.
 std::optional<std::pair<TokenIndex, TokenIndex>> magnifiedCellAt(const AttentionMapData& data, const Scene& scene,
                                                                  Point at);
-/// Whether the point lies on the inset at all.
-bool isOnInset(const Scene& scene, Point at);
+/// The ground of the inset; nothing where none is drawn.
+std::optional<Box> insetOf(const Scene& scene);
+/// The box of the rectangle with this pick.
+std::optional<Box> boxOfPick(const Scene& scene, PickId pick);
 
 /// "query 920 “was” gives key 615 “7281” the weight 0.0312, rank 5 of 921".
 std::string lockedSentence(const ViewInput& input, const AttentionMapData& data);

@@ -1,4 +1,5 @@
 // The score of every token along the prompt, with the line that a token must clear to stay.
+#include "core/parameters/parameter_rows.h"
 #include "core/policies/policy.h"
 #include "views/common/chart.h"
 #include "views/common/policy_style.h"
@@ -13,39 +14,117 @@ namespace kvscope {
 
 namespace {
 
+enum class ScoreAxis { Linear, Logarithmic, Rank };
+
+/// Protected tokens lie in a lane of their own: they may score far above all others, or nothing at all.
 struct Profile {
     std::vector<float> scores; ///< of the tokens before the cut; NaN: left the cache earlier
     std::vector<TokenState> states;
-    double low = INFINITY, high = -INFINITY;
-    double cutOff = NAN;      ///< smallest score that was kept without protection
-    std::int64_t choices = 0; ///< tokens kept by score
+    ScoreAxis axis = ScoreAxis::Linear;
+    std::vector<double> heights;     ///< on the axis, of tokens with a score
+    double low = 0, high = 1;        ///< of the heights of tokens without protection
+    double cutOff = NAN, line = NAN; ///< smallest score that was kept without protection, and its height
+    std::int64_t choices = 0;        ///< tokens kept by score
+    std::int64_t atFoot = 0;         ///< scores that have no logarithm
+
+    bool isFree(std::size_t token) const { return states[token] != TokenState::Protected; }
 };
 
-Profile profileOf(const ViewInput& input, const PaneData& pane) {
+ParameterTable makeOptions() {
+    return {choiceRow("axis", "Score axis",
+                      {{"automatic", "Automatic", "logarithmic where few scores tower above the others"},
+                       {"linear", "Linear", "the score itself"},
+                       {"log", "Logarithmic", "powers of ten of the score"},
+                       {"rank", "Rank", "0 is best: equal steps, whatever the scores"}},
+                      Stage::Select, "How high a token lies. Protected tokens have a lane of their own.",
+                      "the profile's own axis")};
+}
+
+/// Attention scores are never negative, and few are large: on a linear axis all others lie on 0.
+bool isHeavyTailed(const Profile& profile) {
+    constexpr float kTowering = 20;
+    std::vector<float> free;
+    for (std::size_t i = 0; i < profile.scores.size(); ++i)
+        if (std::isfinite(profile.scores[i]) && profile.isFree(i)) free.push_back(profile.scores[i]);
+    if (free.size() < 8 || *std::ranges::min_element(free) < 0) return false;
+    const auto middle = free.begin() + std::ssize(free) / 2;
+    std::ranges::nth_element(free, middle);
+    return *std::ranges::max_element(free) > kTowering * *middle;
+}
+
+ScoreAxis axisOf(const Profile& profile, const ParameterValues& options) {
+    const std::string& axis = options.choice("axis");
+    return axis == "rank"                                                     ? ScoreAxis::Rank
+           : axis == "log" || (axis == "automatic" && isHeavyTailed(profile)) ? ScoreAxis::Logarithmic
+                                                                              : ScoreAxis::Linear;
+}
+
+/// Ranks of scored tokens from 0 as everywhere: by score descending, then by position.
+std::vector<double> ranksOf(const std::vector<float>& scores) {
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < scores.size(); ++i)
+        if (std::isfinite(scores[i])) order.push_back(i);
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return scores[a] > scores[b]; });
+    std::vector<double> ranks(scores.size(), NAN);
+    for (std::size_t rank = 0; rank < order.size(); ++rank) ranks[order[rank]] = static_cast<double>(rank);
+    return ranks;
+}
+
+/// log10 of the scores; what has none, or lies six powers of ten below the best, stands at the foot.
+void setLogarithms(Profile& profile) {
+    constexpr double kMostDecades = 6;
+    double best = 0, least = INFINITY;
+    for (std::size_t i = 0; i < profile.scores.size(); ++i)
+        if (const auto score = static_cast<double>(profile.scores[i]); score > 0 && profile.isFree(i)) {
+            best = std::max(best, score);
+            least = std::min(least, score);
+        }
+    const double foot = best > 0 ? std::log10(std::max(least, best * std::pow(10, -kMostDecades))) : 0;
+    for (std::size_t i = 0; i < profile.scores.size(); ++i) {
+        const auto score = static_cast<double>(profile.scores[i]);
+        if (!std::isfinite(score)) continue;
+        const bool fits = score > 0 && std::log10(score) >= foot;
+        profile.heights[i] = fits ? std::log10(score) : foot;
+        profile.atFoot += !fits && profile.isFree(i);
+    }
+}
+
+Profile profileOf(const ViewInput& input, const PaneData& pane, const ParameterValues& options) {
     Profile profile;
     const HostTensor& scores = pane.result->scores;
     const std::int64_t count = scores.shape[1];
     const auto begin = scores.data.begin() + input.kvHead.value * count;
     profile.scores.assign(begin, begin + count);
     profile.states = tokenStates(input, pane);
+    profile.axis = axisOf(profile, options);
+    profile.heights.assign(profile.scores.begin(), profile.scores.end());
+    if (profile.axis == ScoreAxis::Rank) profile.heights = ranksOf(profile.scores);
+    if (profile.axis == ScoreAxis::Logarithmic) setLogarithms(profile);
+    double low = INFINITY, high = -INFINITY;
     for (std::size_t i = 0; i < profile.scores.size(); ++i) {
         const auto score = static_cast<double>(profile.scores[i]);
-        if (!std::isfinite(score)) continue;
-        profile.low = std::min(profile.low, score);
-        profile.high = std::max(profile.high, score);
+        if (!std::isfinite(score) || !profile.isFree(i)) continue;
+        low = std::min(low, profile.heights[i]);
+        high = std::max(high, profile.heights[i]);
         if (profile.states[i] != TokenState::Kept) continue;
         ++profile.choices;
-        profile.cutOff = std::isnan(profile.cutOff) ? score : std::min(profile.cutOff, score);
+        if (score >= profile.cutOff) continue; // false while there is none
+        profile.cutOff = score;
     }
+    for (std::size_t i = 0; i < profile.scores.size(); ++i)
+        if (profile.states[i] == TokenState::Kept && static_cast<double>(profile.scores[i]) == profile.cutOff)
+            profile.line = profile.heights[i]; // of equal scores the last one
+    if (low <= high) profile.low = low, profile.high = std::max(high, low + 1e-9);
     return profile;
 }
 
-TokenMarks marksOf(const Profile& profile) {
+/// The lane's marks lie at `lane`, of the axis.
+TokenMarks marksOf(const Profile& profile, double lane) {
     TokenMarks marks;
     marks.states = profile.states;
     marks.places.assign(profile.states.size(), {NAN, NAN});
     for (std::size_t i = 0; i < profile.scores.size(); ++i)
-        marks.places[i] = {static_cast<double>(i) + 0.5, static_cast<double>(profile.scores[i])};
+        marks.places[i] = {static_cast<double>(i) + 0.5, profile.isFree(i) ? profile.heights[i] : lane};
     marks.keptRadius = 1.9, marks.evictedRadius = 1.6;
     return marks;
 }
@@ -63,9 +142,9 @@ void drawSegments(SceneBuilder& builder, const ViewInput& input, const PlotFrame
 }
 
 void drawCutOff(SceneBuilder& builder, const Profile& profile, const PlotFrame& frame, const Theme& theme) {
-    if (std::isnan(profile.cutOff)) return;
-    const double y = frame.toPixels(frame.x.low, profile.cutOff).y;
-    if (y > frame.plot.y && y < frame.plot.bottom()) drawAcross(builder, frame, profile.cutOff, {theme.ink, 1, {5, 3}});
+    if (std::isnan(profile.line)) return;
+    const double y = frame.toPixels(frame.x.low, profile.line).y;
+    if (y > frame.plot.y && y < frame.plot.bottom()) drawAcross(builder, frame, profile.line, {theme.ink, 1, {5, 3}});
 }
 
 std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, std::int64_t stride, ThemeId themeId) {
@@ -87,8 +166,38 @@ std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, 
         legend.push_back(lineEntry(
             fmt::format("rank {}: score ≥ {} stays", formatCount(profile.choices), formatShort(profile.cutOff)),
             {theme.ink, 1, {5, 3}}));
+    if (profile.atFoot > 0)
+        legend.push_back(wordsEntry(fmt::format("{} at or below the foot of the axis", formatCount(profile.atFoot))));
     return legend;
 }
+
+bool hasLane(const Profile& profile) {
+    return std::ranges::find(profile.states, TokenState::Protected) != profile.states.end();
+}
+
+/// The whole profile with the lane above it. Of a zoomed one the heights are shown only where they are of this axis.
+Viewport::Range rangeOf(const Profile& profile, const Viewport& viewport) {
+    const double span = profile.high - profile.low, margin = std::max(0.06 * span, 1e-9),
+                 lane = hasLane(profile) ? 0.14 * span : 0;
+    const bool down = profile.axis == ScoreAxis::Rank;
+    const Viewport::Range whole{0, static_cast<double>(profile.scores.size()), profile.low - margin - (down ? lane : 0),
+                                profile.high + margin + (down ? 0 : lane)};
+    if (!viewport.range) return whole;
+    Viewport::Range range = *viewport.range;
+    if (range.yMax < whole.yMin || range.yMin > whole.yMax) range.yMin = whole.yMin, range.yMax = whole.yMax;
+    return range;
+}
+
+AxisSpec scoreAxisOf(const Profile& profile, const Viewport::Range& range, const std::string& score) {
+    switch (profile.axis) {
+    case ScoreAxis::Rank: return {range.yMax, range.yMin, AxisScale::Linear, "rank of the score, 0 is best"};
+    case ScoreAxis::Logarithmic: return {range.yMin, range.yMax, AxisScale::Linear, score + ", log10"};
+    case ScoreAxis::Linear: break;
+    }
+    return {range.yMin, range.yMax, AxisScale::Linear, score};
+}
+
+constexpr double kLane = 15; // height in pixels
 
 class TokenProfileView final : public View {
 public:
@@ -98,7 +207,8 @@ public:
                 .summary = "The active pane's score along the prompt, kept above the line and evicted below it",
                 .paper = "KeyDiff Fig. 3, Compactor Fig. 8",
                 .group = ViewGroup::Kept,
-                .teaching = TeachingRole::Detail}) {}
+                .teaching = TeachingRole::Detail},
+               makeOptions()) {}
 
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         const PaneData* pane = activePane(input);
@@ -108,33 +218,32 @@ public:
                                             : "";
     }
 
-    Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {
+    Scene draw(const ViewInput& input, const ParameterValues& options, const Viewport& viewport) const override {
         const PaneData& pane = *activePane(input);
-        const Profile profile = profileOf(input, pane);
+        const Profile profile = profileOf(input, pane, options);
         const Theme& theme = themeOf(viewport.theme);
-        const double margin = std::max(0.06 * (profile.high - profile.low), 1e-9);
-        const auto n = static_cast<double>(profile.scores.size());
-        const Viewport::Range range =
-            viewport.range.value_or(Viewport::Range{0, n, profile.low - margin, profile.high + margin});
+        const Viewport::Range range = rangeOf(profile, viewport);
         const RunRequest& run = pane.result->request;
         const std::string title =
             run.recorded ? "recorded score" : policyById(pane.policyId).scoreLabel(run.policy.values);
-        const TokenMarks marks = marksOf(profile);
-        Chart chart(viewport, legendOf(pane, profile, markStride(marks), viewport.theme),
+        const std::int64_t stride = markStride(marksOf(profile, 0));
+        Chart chart(viewport, legendOf(pane, profile, stride, viewport.theme),
                     {range.xMin, range.xMax, AxisScale::Position, "Token position (0-based)"},
-                    {range.yMin, range.yMax, AxisScale::Linear, title});
+                    scoreAxisOf(profile, range, title));
         SceneBuilder builder = chart.builder(viewport);
+        const Box& plot = chart.frame.plot;
         drawGrid(builder, chart.frame, theme);
         drawSegments(builder, input, chart.frame, theme);
-        builder.pushClip(chart.frame.plot);
-        drawTokenMarks(builder, chart.frame, marks, input.focus, theme);
+        if (hasLane(profile)) builder.rectangle({plot.x, plot.y, plot.width, kLane}, theme.sunken);
+        builder.pushClip(plot);
+        drawTokenMarks(builder, chart.frame, marksOf(profile, chart.frame.yAt(plot.y + kLane / 2)), input.focus, theme);
         drawCutOff(builder, profile, chart.frame, theme);
         builder.popClip();
         return finishChart(chart, input, viewport, true);
     }
 
-    std::string conclude(const ViewInput& input, const ParameterValues&) const override {
-        const Profile profile = profileOf(input, *activePane(input));
+    std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
+        const Profile profile = profileOf(input, *activePane(input), options);
         if (std::isnan(profile.cutOff)) return "No token is kept for its score: protection fills the budget";
         // How much of the prompt's first half is among the kept: policies that follow recency show it here.
         const std::size_t half = profile.scores.size() / 2;
@@ -152,7 +261,7 @@ public:
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
         const std::vector<std::string> columns = {"token", "text", "score", "state"};
         if (!whyNoPicture(input, options).empty()) return tableOf(columns, {});
-        const Profile profile = profileOf(input, *activePane(input));
+        const Profile profile = profileOf(input, *activePane(input), options);
         return tableOf(columns, std::ssize(profile.scores), [profile, input](std::int64_t row) {
             return tableRow(row, tokenText(input, static_cast<TokenIndex>(row)), profile.scores[row],
                             stateName(profile.states[row]));

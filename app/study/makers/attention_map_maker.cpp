@@ -204,8 +204,25 @@ std::string mapKey(const LayerRunner& runner, ViewDataRequest request) {
     return runner.keyOf(request.capture) + "map|" + attentionMapMaker().key(request);
 }
 
+/// The whole map of a head, of one row per pixel: for the small map and what is not computed yet. Cached with the
+/// layer.
+std::shared_ptr<const HostTensor> overviewOf(const ViewDataWork& work, const Source& shown) {
+    constexpr std::int64_t kAcross = 160;
+    ViewDataRequest request = work.request;
+    request.range.reset();
+    request.width = request.height = kAcross;
+    return work.runner.cache().get<HostTensor>(mapKey(work.runner, request) + "|overview", work.checkpoint, [&] {
+        Source whole{shown.input, std::make_shared<AttentionMapData>(*shown.data)};
+        chooseRectangle(request, shown.data->numTokens, shown.data->firstQuery, whole);
+        HostTensor cells = draw(work, whole, 1, work.checkpoint.part(0, 0.02)).cells;
+        const std::size_t bytes = cells.data.size() * sizeof(float);
+        return StageCache::Made<HostTensor>{std::move(cells), bytes};
+    });
+}
+
 ViewDataMaker::Value make(const ViewDataWork& work) {
     const Source source = sourceOf(work);
+    if (work.request.range) source.data->overview = overviewOf(work, source);
     const AttentionMapInput& in = source.input;
     const double perRow = static_cast<double>(keysPerRow(work, in)) * static_cast<double>(in.keys.size(2)) *
                           static_cast<double>(in.queryHeads.size());

@@ -72,6 +72,7 @@ private:
     void selectRun(const QPointF& at, TokenRun (*around)(const TokenTable&, TokenIndex));
     void beginReading(const QPointF& at, Qt::KeyboardModifiers modifiers);
     void readTo(const QPointF& at, bool finished);
+    void fit();        ///< of a double click: nothing else
     void movePinned(); ///< the pinned read-out goes with its token, or with the token out of sight
     void connectGestures();
     void hover(const PickId& pick, const QPointF& at);
@@ -102,6 +103,7 @@ private:
     TokenIndex m_lastClicked = -1;
     std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< the selection from before the lasso
     std::vector<TokenIndex> m_revealed;
+    bool m_lockedByClick = false; ///< taken back where a second click makes it a double click
     std::optional<double> m_peek; ///< scroll while a token is hovered in another view
     TokenIndex m_locked = -1;     ///< key of the cell locked in another view
     bool m_shown = false;         ///< counted as shown by the workbench

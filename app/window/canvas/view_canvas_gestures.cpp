@@ -73,7 +73,7 @@ void ViewCanvas::connectGestures() {
             [this](const QPointF& at) { selectRun(at, sentenceAround); });
     connect(m_canvas, &CanvasWidget::handleDragged, this, &ViewCanvas::dragHandle);
     connect(m_canvas, &CanvasWidget::menuWanted, this, &ViewCanvas::showMenu);
-    connect(m_canvas, &CanvasWidget::fitWanted, this, &ViewCanvas::resetView);
+    connect(m_canvas, &CanvasWidget::fitWanted, this, &ViewCanvas::fit);
     connect(m_canvas, &CanvasWidget::pointerLeft, this, [this] {
         if (m_readOut->isPinned()) return;
         m_readOut->dismiss();
@@ -100,7 +100,13 @@ void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
     m_readOut->showToken(token, *m_canvas, at, false, token >= 0 ? factsAt(at) : PointFacts{});
 }
 
+void ViewCanvas::fit() {
+    if (std::exchange(m_lockedByClick, false)) m_workbench.undo();
+    resetView();
+}
+
 void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at) {
+    m_lockedByClick = false;
     if (m_view.card().perPane && m_workbench.session().activePane != m_pane)
         m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
     if (pick.kind == PickId::Kind::Cell || pick.kind == PickId::Kind::Node) {
@@ -162,7 +168,10 @@ PointFacts ViewCanvas::factsAt(const QPointF& at) const {
 
 bool ViewCanvas::follow(const PointFacts& facts) {
     if (facts.settingChange) {
+        const auto before = m_workbench.session().viewOptions;
+        const bool locked = m_view.lockReleased(options()).has_value();
         applyChange(*facts.settingChange);
+        m_lockedByClick = (locked || m_view.lockReleased(options())) && m_workbench.session().viewOptions != before;
         return true;
     }
     if (facts.layer < 0) return false;
@@ -206,6 +215,7 @@ void ViewCanvas::takeOffered() {
 }
 
 void ViewCanvas::beginReading(const QPointF& at, Qt::KeyboardModifiers modifiers) {
+    m_workbench.setHovered(-1);
     const auto token = readTokenAt(m_canvas->scene(), {at.x(), at.y()});
     if (token && !(modifiers & Qt::ShiftModifier && m_lastClicked >= 0)) m_lastClicked = *token;
 }

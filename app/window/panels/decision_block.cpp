@@ -6,7 +6,9 @@
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/token_decision.h"
 #include "views/common/view_facts.h"
+#include "views/scene/axes.h"
 
+#include <QPushButton>
 #include <QVBoxLayout>
 
 #include <cmath>
@@ -17,6 +19,28 @@ namespace {
 
 QString tokenCaption(const CaptureReader& capture, TokenIndex token) {
     return QString("%1  “%2”").arg(countText(token), fromUtf8(displayText(capture.tokens().textOf(token))));
+}
+
+/// Where the token stands among the others, in words.
+QString standing(const RunResult& result, KvHeadIndex head, const TokenDecision& decision) {
+    if (decision.isProtected) return QObject::tr("The policy keeps its first and last tokens, whatever they score.");
+    if (!decision.scored) {
+        if (result.request.recorded)
+            return QObject::tr("The list says what is kept, not why: it holds no score of it.");
+        return result.scores.empty()
+                   ? QObject::tr("The policy decides without a score per token, so there is neither rank nor cut-off.")
+                   : QObject::tr("It left the cache in an earlier block, before the last scores were computed.");
+    }
+    const auto share = [&](std::int64_t count) {
+        return fromUtf8(formatPercent(static_cast<double>(count) / static_cast<double>(result.visible)));
+    };
+    const auto kept = std::ssize(result.selection.heads[static_cast<std::size_t>(head.value)].kept);
+    const QString place = QObject::tr("%1 of %2 tokens (%3) rank before it, and %4 (%5) are kept.")
+                              .arg(countText(decision.rank), countText(result.visible), share(decision.rank),
+                                   countText(kept), share(kept));
+    if (decision.kept || !std::isfinite(decision.margin)) return place;
+    return QObject::tr("%1 Its score is %2, the cut-off is %3.")
+        .arg(place, scoreText(decision.score), scoreText(decision.score - decision.margin));
 }
 
 } // namespace
@@ -33,13 +57,34 @@ DecisionBlock::DecisionBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     column->addWidget(m_verdict);
     m_token = new ElidedLabel("title", Qt::ElideRight, this);
     column->addWidget(m_token);
+    m_sentence = wrappedLabel({}, "fact", this);
+    m_sentence->setObjectName("standing");
+    column->addWidget(m_sentence);
     m_facts = new FactGrid(this);
     column->addWidget(m_facts);
+    m_flip = new QPushButton(this);
+    m_flip->setObjectName("flipBudget");
+    m_flip->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+    m_flip->setToolTip(tr("Sets the budget: of all panes where they are linked, else of this one."));
+    column->addSpacing(px(4));
+    column->addWidget(m_flip);
+    connect(m_flip, &QPushButton::clicked, this, [this] {
+        const Budget budget{Budget::Unit::Tokens, static_cast<double>(m_flipBudget)};
+        m_workbench.change([&](Session& s) { setBudget(s, budget); }, tr("Budget"));
+    });
     column->addStretch();
     connect(&m_workbench, &Workbench::sessionChanged, this, &DecisionBlock::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, &DecisionBlock::refresh);
     connect(&m_workbench, &Workbench::focusChanged, this, &DecisionBlock::refresh);
     refresh();
+}
+
+void DecisionBlock::offerFlip(std::int64_t budget, bool kept) {
+    m_flipBudget = budget;
+    m_flip->setVisible(budget > 0);
+    if (budget > 0)
+        m_flip->setText(kept ? tr("Go to the least that keeps it: %1 tokens").arg(countText(budget))
+                             : tr("Keep it: set the budget to %1 tokens").arg(countText(budget)));
 }
 
 void DecisionBlock::refresh() {
@@ -51,18 +96,22 @@ void DecisionBlock::refresh() {
     m_facts->setVisible(pane && token >= 0);
     m_token->setVisible(m_facts->isVisibleTo(this));
     m_verdict->setVisible(m_facts->isVisibleTo(this));
+    m_sentence->setVisible(m_facts->isVisibleTo(this));
     m_hint->setVisible(!m_facts->isVisibleTo(this));
+    offerFlip(0, false);
     if (!pane || token < 0) return;
     m_token->setFullText(tokenCaption(*input.capture, token));
     if (token >= pane->result->visible) {
         m_verdict->setText(tr("AFTER THE CUT"));
-        m_facts->show({{tr("Not seen by the policy: it evaluates"), QString()}});
+        m_sentence->setText(tr("No policy sees it: the queries after the cut judge what was kept."));
+        m_facts->show({});
         return;
     }
     const TokenDecision decision = tokenDecisionOf(*pane->result, input.kvHead, token);
     m_verdict->setText(decision.isProtected ? tr("WHY KEPT: PROTECTED")
                        : decision.kept      ? tr("WHY KEPT")
                                             : tr("WHY EVICTED"));
+    m_sentence->setText(standing(*pane->result, input.kvHead, decision));
     FactGrid::Facts facts;
     if (decision.scored) {
         facts.emplace_back(tr("Rank (0 is best)"),
@@ -72,16 +121,13 @@ void DecisionBlock::refresh() {
         if (!std::isnan(decision.margin))
             facts.emplace_back(decision.kept ? tr("Above the cut-off by") : tr("Below the cut-off by"),
                                scoreText(std::abs(decision.margin)));
-    } else {
-        facts.emplace_back(pane->result->request.recorded ? tr("The list holds no score of it")
-                                                          : tr("The policy gives it no score"),
-                           QString());
     }
     for (const QueryHeadDecision& own : decision.isProtected ? std::vector<QueryHeadDecision>() : decision.queryHeads)
         facts.emplace_back(
             tr("  query head %1: %2").arg(own.queryHead).arg(own.kept ? tr("keeps it") : tr("evicts it")),
             std::isnan(own.margin) ? QString()
                                    : tr("by %1, rank %2").arg(scoreText(std::abs(own.margin)), countText(own.rank)));
+    offerFlip(decision.flipBudget, decision.kept);
     if (decision.flipBudget > 0)
         facts.emplace_back(tr("Kept from a budget of"), tr("%1 tokens").arg(countText(decision.flipBudget)));
     else if (const std::string why = whyNoFlipBudget(*pane->result); decision.scored && !why.empty())

@@ -4,12 +4,14 @@
 #include "app/workbench/workbench.h"
 
 class QLabel;
+class QPushButton;
 
 namespace kvscope {
 
 class ElidedLabel;
 
-/// Why the active pane keeps or evicts a token: rank, score and its parts, margin, the budget at which it flips.
+/// Why the active pane keeps or evicts a token: a sentence, rank, score and its parts, margin, and the budget at which
+/// it flips, which a click sets.
 class DecisionBlock : public QWidget {
     Q_OBJECT
 
@@ -18,9 +20,12 @@ public:
 
 private:
     void refresh();
+    void offerFlip(std::int64_t budget, bool kept); ///< 0: there is nothing to offer
 
     Workbench& m_workbench;
-    QLabel *m_hint, *m_verdict;
+    QLabel *m_hint, *m_verdict, *m_sentence;
+    QPushButton* m_flip;
+    std::int64_t m_flipBudget = 0;
     ElidedLabel* m_token;
     FactGrid* m_facts;
 };

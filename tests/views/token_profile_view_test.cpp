@@ -1,0 +1,91 @@
+// The token profile: where scores spread over powers of ten they are told apart, and protected tokens have their lane.
+#include "tests/support/scene_checks.h"
+#include "tests/support/test_program.h"
+#include "tests/views/view_test.h"
+#include "views/view.h"
+
+#include <QtTest>
+
+#include <algorithm>
+#include <cmath>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+const PointCloudItem& cloudNamed(const Scene& scene, const char* name) {
+    for (const Drawable& item : scene.items)
+        if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == name) return *cloud;
+    static const PointCloudItem none{std::make_shared<std::vector<Point>>(),
+                                     std::make_shared<std::vector<std::int64_t>>()};
+    return none;
+}
+
+} // namespace
+
+class TokenProfileViewTest : public ViewTest {
+    Q_OBJECT
+
+public:
+    TokenProfileViewTest() : ViewTest(viewById("token_profile"), 900, 420) {}
+
+private:
+    using Set = std::vector<std::pair<std::string, std::string>>;
+    Scene sceneOf(const std::string& policy, const Set& set) const {
+        const ParameterValues options = optionsOf(m_view, set);
+        return build(needleInput({policy}), options);
+    }
+    /// Heights of all evicted marks above the foot of the plot, as shares of it; sorted.
+    static std::vector<double> heightsOf(const Scene& scene, const char* name) {
+        std::vector<double> heights;
+        for (const Point& at : *cloudNamed(scene, name).points)
+            heights.push_back((scene.plot.bottom() - at.y) / scene.plot.height);
+        std::ranges::sort(heights);
+        return heights;
+    }
+
+private slots:
+    // SnapKV's attention scores: linear, nine of ten evicted tokens lie in a strip of a twentieth of the height.
+    void attentionScoresAreToldApart() {
+        const auto spreadOf = [](const std::vector<double>& heights) {
+            return heights[heights.size() * 19 / 20] - heights[heights.size() / 20];
+        };
+        const Scene linear = sceneOf("snapkv@0.1", {{"axis", "linear"}}), automatic = sceneOf("snapkv@0.1", {}),
+                    logarithmic = sceneOf("snapkv@0.1", {{"axis", "log"}}),
+                    rank = sceneOf("snapkv@0.1", {{"axis", "rank"}});
+        QVERIFY(spreadOf(heightsOf(linear, "evicted")) < 0.2);
+        QVERIFY2(spreadOf(heightsOf(automatic, "evicted")) > 2 * spreadOf(heightsOf(linear, "evicted")),
+                 qPrintable(QString::number(spreadOf(heightsOf(automatic, "evicted")))));
+        QCOMPARE(heightsOf(automatic, "evicted"), heightsOf(logarithmic, "evicted"));
+        QVERIFY(spreadOf(heightsOf(rank, "evicted")) > 0.5);
+        // KeyDiff's have signs: they stay as they are.
+        QCOMPARE(heightsOf(sceneOf("keydiff@0.1", {}), "evicted"),
+                 heightsOf(sceneOf("keydiff@0.1", {{"axis", "linear"}}), "evicted"));
+    }
+
+    // On every axis the kept lie above the evicted, and no protected token stretches it.
+    void theAxesAgreeOnTheOrder() {
+        for (const char* axis : {"linear", "log", "rank"}) {
+            const Scene scene = sceneOf("snapkv@0.1", {{"axis", axis}});
+            const auto kept = heightsOf(scene, "kept"), evicted = heightsOf(scene, "evicted"),
+                       guarded = heightsOf(scene, "protected");
+            QVERIFY2(!kept.empty() && !guarded.empty() && kept.front() >= evicted.back() - 1e-9, axis);
+            QVERIFY2(guarded.front() > kept.back() && guarded.front() == guarded.back(), axis); // one lane, at the top
+            QVERIFY2(kept.back() > 0.75, axis);
+            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+        }
+    }
+
+    // A zoom on one axis is none on another.
+    void anotherAxisIsShownWhole() {
+        const ParameterValues options = optionsOf(m_view, {{"axis", "rank"}});
+        Viewport shown = viewport(900, 420, m_text);
+        shown.range = Viewport::Range{100, 500, -4.5, -2.0}; // of the logarithms
+        const Scene scene = m_view.buildScene(needleInput({"snapkv@0.1"}), options, shown);
+        QVERIFY(scene.yMax > 900 && scene.xMin == 100);
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST(TokenProfileViewTest)
+#include "token_profile_view_test.moc"
