@@ -20,8 +20,9 @@ from typing import Any
 import h5py
 import numpy as np
 
-from kvscope_capture import CaptureError, CaptureOptions, Prompt, SegmentKind, capture_prompt
+from kvscope_capture import CaptureOptions, Prompt, SegmentKind, capture_prompt
 from kvscope_capture.command import load_model
+from kvscope_capture.console import run_command
 
 HERE = pathlib.Path(__file__).resolve().parent
 TEXT = (HERE / "genesis.txt").read_text(encoding="utf-8")
@@ -152,6 +153,13 @@ def make(name: str, model: Any, tokenizer: Any, out: pathlib.Path) -> str:
     return f"{path.name}: {state}, {len(prompt.ids)} tokens, {size:.1f} MB, mean NLL {loss:.3f}, hash {digest}"
 
 
+def make_all(arguments: argparse.Namespace) -> None:
+    """Says each file when it is there."""
+    model, tokenizer = load_model(arguments.model, None, "fp32", "cpu")
+    for name in arguments.only or SAMPLES:
+        print(make(name, model, tokenizer, arguments.out), flush=True)
+
+
 def main(argv: list[str] | None = None) -> int:
     """Exit code 0, or 2 with one sentence on stderr."""
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -159,14 +167,7 @@ def main(argv: list[str] | None = None) -> int:
     p.add_argument("--out", type=pathlib.Path, default=HERE, help="where the captures go (default: beside this file)")
     p.add_argument("--only", choices=SAMPLES, action="append", help="make this one only; may be repeated")
     arguments = p.parse_args(argv)
-    try:
-        model, tokenizer = load_model(arguments.model, None, "fp32", "cpu")
-        for name in arguments.only or SAMPLES:
-            print(make(name, model, tokenizer, arguments.out), flush=True)
-    except CaptureError as error:
-        print(f"make_samples: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return run_command("make_samples", lambda: make_all(arguments), lambda: "Finished captures stay")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import pathlib
 import sys
 from typing import Any
 
+from kvscope_capture.console import run_command
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.version import add_version
 
@@ -73,12 +74,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("table", type=pathlib.Path, help="FILE.json, or - for standard input")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="FILE.parquet")
     arguments = parser.parse_args(argv)
-    try:
-        write_parquet(read_table(arguments.table), arguments.out)
-    except CaptureError as error:
-        print(f"kvscope-parquet: {error}", file=sys.stderr)
-        return 2
-    return 0
+    return run_command(parser.prog, lambda: write_parquet(read_table(arguments.table), arguments.out))
 
 
 if __name__ == "__main__":

@@ -49,20 +49,11 @@ class Tensors:
 def write_layers(path: pathlib.Path, ids: Sequence[int], layers: list[LayerInput], tensors: list[Tensors]) -> None:
     """A capture of the tensors, in their own type where it is a 16-bit one, else as float32."""
     dtype = NAMES.get(tensors[0].k.dtype, "float32")
-    (hq, n, d), hkv, dv = tensors[0].q.shape, tensors[0].k.shape[0], tensors[0].v.shape[2]
+    (hq, _, d), hkv, dv = tensors[0].q.shape, tensors[0].k.shape[0], tensors[0].v.shape[2]
     path.unlink(missing_ok=True)
     file = CaptureFile(path, CaptureOptions(dtype=dtype), "check")
     sizes = {"num_q_heads": hq, "num_kv_heads": hkv, "head_dim": d, "value_dim": dv, "num_layers": len(layers)}
-    text = np.frombuffer(b" x" * n, np.uint8)
-    file.write_root(
-        {"format": "kvscope-capture", "version": 1, "tool": "kvscope-check-press", **sizes},
-        {
-            "tokens/ids": np.asarray(ids, np.int32),
-            "tokens/text": text,
-            "tokens/offsets": np.arange(0, 2 * n + 1, 2, dtype=np.int64),
-            "tokens/position_ids": np.arange(n, dtype=np.int64),
-        },
-    )
+    file.write_ids("kvscope-check-press", ids, sizes)
     for index, (layer, own) in enumerate(zip(layers, tensors, strict=True)):
         call = layer.call
         stored = {"q": own.q, "k": own.k, "v": own.v} | ({} if own.k_pre is None else {"k_pre": own.k_pre})

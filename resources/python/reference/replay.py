@@ -84,20 +84,11 @@ def observe(model: Any, ids: list[int]) -> list[Layer]:
 
 def write_capture(path: pathlib.Path, layers: list[Layer], ids: list[int]) -> None:
     """The layers as a capture of float32."""
-    hq, n, d = layers[0].q.shape
+    hq, _, d = layers[0].q.shape
     hkv = layers[0].k.shape[0]
     file = CaptureFile(path, CaptureOptions(dtype="float32"), "reference")
     sizes = {"num_q_heads": hq, "num_kv_heads": hkv, "head_dim": d, "value_dim": d, "num_layers": len(layers)}
-    text = np.frombuffer(b" x" * n, np.uint8)
-    file.write_root(
-        {"format": "kvscope-capture", "version": 1, "tool": "kvpress reference test", **sizes},
-        {
-            "tokens/ids": np.asarray(ids, np.int32),
-            "tokens/text": text,
-            "tokens/offsets": np.arange(0, 2 * n + 1, 2, dtype=np.int64),
-            "tokens/position_ids": np.arange(n, dtype=np.int64),
-        },
-    )
+    file.write_ids("kvpress reference test", ids, sizes)
     for index, layer in enumerate(layers):
         tensors = {"q": layer.q, "k": layer.k, "v": layer.v, "k_pre": layer.k_pre}
         kv_of_q = np.arange(hq, dtype=np.int32) // (hq // hkv)

@@ -13,8 +13,9 @@ from prompts import needle
 from retrieval import Asked
 from tables import write
 
-from kvscope_capture import CaptureError, Prompt, SegmentKind
+from kvscope_capture import Prompt, SegmentKind
 from kvscope_capture.command import load_model
+from kvscope_capture.console import run_command
 from kvscope_capture.version import add_version
 from kvscope_press import HeadSelection, RecordedSelection, answer_loss
 
@@ -57,15 +58,9 @@ def parser() -> argparse.ArgumentParser:
     return p
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Exit code 0, or 2 with one sentence on stderr."""
-    arguments = parser().parse_args(argv)
-    torch.set_num_threads(1)
-    try:
-        model, tokenizer = load_model(arguments.model, None, "fp32", "cpu")
-    except CaptureError as error:
-        print(f"heads.py: {error}", file=sys.stderr)
-        return 2
+def write_table(arguments: argparse.Namespace) -> None:
+    """Measures every case on every prompt, then writes the table."""
+    model, tokenizer = load_model(arguments.model, None, "fp32", "cpu")
     named = {(int(layer), int(head)) for layer, _, head in (name.partition(".") for name in arguments.heads)}
     prompts = [needle(tokenizer, arguments.tokens, depth, i) for depth in DEPTHS for i in range(arguments.prompts)]
     found: dict[str, list[tuple[bool, float]]] = {}
@@ -92,7 +87,13 @@ def main(argv: list[str] | None = None) -> int:
     ]
     origin = f"# studies/heads.py: {pathlib.Path(arguments.model).resolve().name}, {arguments.tokens} tokens"
     write(arguments.out, origin, FIELDS, rows)
-    return 0
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Exit code 0, or 2 with one sentence on stderr."""
+    arguments = parser().parse_args(argv)
+    torch.set_num_threads(1)
+    return run_command("heads.py", lambda: write_table(arguments))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from prompts import TASKS
 
 from kvscope_capture import CaptureError, Prompt, SegmentKind
 from kvscope_capture.command import load_model, show
+from kvscope_capture.console import run_command
 from kvscope_capture.version import add_version
 from kvscope_press import HeadSelection, ReadContext, RecordedSelection, answer_loss, full_nll
 from kvscope_press.recorded_selection import whole_selection
@@ -157,24 +158,25 @@ def measure(model: Any, tokenizer: Any, arguments: argparse.Namespace, done: set
                 print(f"left out: {key['policy']}@{key['retention']} at {tokens} tokens: {error}", file=sys.stderr)
 
 
+def add_rows(arguments: argparse.Namespace) -> None:
+    """Appends the rows that the file lacks, each when it is measured."""
+    name = pathlib.Path(arguments.model).resolve().name
+    origin = f"# studies/retrieval.py: {name}, float32, transformers {transformers.__version__}"
+    model, tokenizer = load_model(arguments.model, None, "fp32", "cpu")
+    done = there(arguments.out, origin)
+    with arguments.out.open("a", newline="", encoding="utf-8") as file:
+        writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
+        for row in measure(model, tokenizer, arguments, done):
+            writer.writerow(row)
+            file.flush()
+
+
 def main(argv: list[str] | None = None) -> int:
     """Exit code 0, or 2 with one sentence on stderr."""
     arguments = parser().parse_args(argv)
     torch.set_num_threads(1)
-    name = pathlib.Path(arguments.model).resolve().name
-    origin = f"# studies/retrieval.py: {name}, float32, transformers {transformers.__version__}"
-    try:
-        model, tokenizer = load_model(arguments.model, None, "fp32", "cpu")
-        done = there(arguments.out, origin)
-        with arguments.out.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-            for row in measure(model, tokenizer, arguments, done):
-                writer.writerow(row)
-                file.flush()
-    except CaptureError as error:
-        print(f"retrieval.py: {error}", file=sys.stderr)
-        return 2
-    return 0
+    finished = f"The rows in {arguments.out} stay; the same command goes on behind them"
+    return run_command("retrieval.py", lambda: add_rows(arguments), lambda: finished)
 
 
 if __name__ == "__main__":
