@@ -4,6 +4,7 @@
 #include "app/study/sample_path.h"
 #include "app/window/actions/engine_controller.h"
 #include "app/window/actions/file_actions.h"
+#include "app/window/actions/token_search.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/canvas_area.h"
 #include "app/window/dialogs/view_gallery.h"
@@ -196,6 +197,9 @@ QWidget* MainWindow::buildTop() {
     connect(m_topBar, &TopBar::notFound, this, [this](const QString& text) {
         m_notices->show("find", NoticeStrip::Tone::Notice, tr("“%1” is not in this capture's text.").arg(text));
     });
+    connect(m_topBar, &TopBar::foundAll, this, [this](const QString& text) {
+        m_notices->show("find", NoticeStrip::Tone::Notice, hitsText(m_workbench.viewInput(), text));
+    });
     connect(m_budgetBar, &BudgetBar::refused, this,
             [this](const QString& message) { m_notices->show("error", NoticeStrip::Tone::Error, message); });
     return top;
@@ -292,7 +296,7 @@ void MainWindow::arrangeDocks() {
     m_arrangesSoon = false;
     if (m_presenter) return;
     fitWidth(); // the folded rail depends on the layout
-    m_docks->arrange(m_workbench.session().layout);
+    m_docks->arrange(m_workbench.session().layout, m_workbench.session().panes.size() > 3);
     raiseLessonDocks();
 }
 

@@ -57,7 +57,7 @@ public:
     void togglePresenter() override;
     Presenter* presenter() const { return m_presenter; } ///< null while none is shown
     void focusFind() override;
-    void findNext() override;
+    void findNext(int by) override;
     void showGoTo() override;
     void showViews() override;
     void exportReport() override;

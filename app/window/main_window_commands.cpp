@@ -26,6 +26,7 @@
 #include <QFileDialog>
 #include <QGuiApplication>
 #include <QKeyEvent>
+#include <QMenuBar>
 #include <QStandardPaths>
 #include <QTimer>
 
@@ -41,7 +42,7 @@ void MainWindow::showData(ViewCanvas* canvas) { (new DataDialog(m_workbench, *ca
 
 void MainWindow::focusFind() { m_topBar->focusFind(); }
 
-void MainWindow::findNext() { m_topBar->findNext(); }
+void MainWindow::findNext(int by) { m_topBar->findNext(by); }
 
 void MainWindow::showGoTo() {
     if (auto* shown = findChild<GoToDialog*>()) return shown->raise();
@@ -140,7 +141,9 @@ void MainWindow::saveScreenshot() {
 void MainWindow::showKeys() {
     if (auto* shown = findChild<KeySheet*>()) // pressing F1 again brings it to the front
         return shown->raise();
-    (new KeySheet(*m_actions, this))->show();
+    (new KeySheet(*m_topBar->findChild<QMenuBar*>(),
+                  {m_actions->byName("explain"), m_actions->byName("manual"), m_actions->byName("tour")}, this))
+        ->show();
 }
 
 void MainWindow::showManual() {

@@ -1,22 +1,19 @@
 // A search goes from hit to hit; N goes from needle to needle, the one that is asked for first.
 #include "app/window/actions/token_search.h"
 
-#include "app/study/prompt_text.h"
 #include "app/window/style/number_text.h"
 
 #include <algorithm>
 
 namespace kvscope {
 
-std::vector<TokenIndex> findTokens(const TokenTable& tokens, const QString& needle, TokenIndex after) {
-    if (const std::vector<TokenRun> hits = hitsOf(tokens, needle.toStdString()); !hits.empty()) {
-        const auto next = std::ranges::find_if(hits, [&](const TokenRun& hit) { return hit.begin > after; });
-        return tokensOf({next == hits.end() ? hits.front() : *next});
-    }
+std::vector<TokenRun> placesOf(const TokenTable& tokens, const QString& wanted) {
+    std::vector<TokenRun> places = hitsOf(tokens, wanted.toStdString());
     bool isNumber = false;
-    const int position = needle.trimmed().remove(',').toInt(&isNumber);
-    if (isNumber && position >= 0 && position < std::ssize(tokens.ids)) return {position};
-    return {};
+    const int position = wanted.trimmed().remove(',').toInt(&isNumber);
+    if (places.empty() && isNumber && position >= 0 && position < std::ssize(tokens.ids))
+        places.push_back({position, position + 1});
+    return places;
 }
 
 bool selectNextNeedle(Workbench& workbench) {

@@ -1,14 +1,14 @@
 #pragma once
 
+#include "app/study/prompt_text.h"
 #include "app/workbench/workbench.h"
 
 #include <QString>
 
 namespace kvscope {
 
-/// The first run of tokens after `after` whose joined text holds `needle` (case ignored); wraps around; a whole number
-/// is a position. Empty: not found.
-std::vector<TokenIndex> findTokens(const TokenTable& tokens, const QString& needle, TokenIndex after);
+/// Where the text stands (case ignored); if nowhere, a whole number is a position. Ascending.
+std::vector<TokenRun> placesOf(const TokenTable& tokens, const QString& wanted);
 
 /// Selects the needle that the question asks for; where a needle is selected, the next one, wrapping around. False when
 /// the capture has none.

@@ -92,8 +92,10 @@ void WindowActions::addFileActions() {
 }
 
 void WindowActions::addEditActions() {
-    add("undo", tr("&Undo"), {QKeySequence("Ctrl+Z")}, [this] { m_workbench.undo(); });
-    add("redo", tr("&Redo"), {QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")}, [this] { m_workbench.redo(); });
+    add("undo", tr("&Undo"), {QKeySequence("Ctrl+Z")}, [this] { m_workbench.undo(); })->setIconText(tr("Undo"));
+    add("redo", tr("&Redo"), {QKeySequence("Ctrl+Y"), QKeySequence("Ctrl+Shift+Z")}, [this] {
+        m_workbench.redo();
+    })->setIconText(tr("Redo")); // without what is undone
     add("copyImage", tr("&Copy image or selected text"), {QKeySequence("Ctrl+C")}, onCanvas(&ViewCanvas::copy));
     add("copyData", tr("Copy &data or selected positions"), {QKeySequence("Ctrl+Shift+C")},
         onCanvas(&ViewCanvas::copyMore));
@@ -103,9 +105,10 @@ void WindowActions::addEditActions() {
         m_workbench.change([&](Session& s) { select(s, all); }, tr("Selection"));
     });
     add("find", tr("&Find token or text"), {QKeySequence("Ctrl+F")}, [this] { m_commands.focusFind(); });
-    add("findNext", tr("Find &next"), {QKeySequence("F3")}, [this] { m_commands.findNext(); });
+    add("findNext", tr("Find &next"), {QKeySequence("F3")}, [this] { m_commands.findNext(1); });
+    add("findPrevious", tr("Find pre&vious"), {QKeySequence("Shift+F3")}, [this] { m_commands.findNext(-1); });
     add("selectNeedle", tr("Select the &needle"), {QKeySequence("N")}, [this] { selectNextNeedle(m_workbench); });
-    add("selectionBack", tr("Pre&vious selection"), {QKeySequence("Ctrl+[")}, [this] { stepSelection(-1); });
+    add("selectionBack", tr("Previous &selection"), {QKeySequence("Ctrl+[")}, [this] { stepSelection(-1); });
     add("selectionForward", tr("Ne&xt selection"), {QKeySequence("Ctrl+]")}, [this] { stepSelection(1); });
     add("lasso", tr("Select with a &lasso"), {QKeySequence("L")}, onCanvas(&ViewCanvas::armLasso));
     add("clear", tr("Clear the selection"), {QKeySequence("Esc")}, [this] { m_commands.escape(); });
@@ -143,6 +146,7 @@ void WindowActions::addViewActions() {
     add("fullScreen", tr("&Full screen"), {QKeySequence("F11")},
         [this] { m_window.setWindowState(m_window.windowState() ^ Qt::WindowFullScreen); });
     add("screenshot", tr("S&creenshot…"), {QKeySequence("F12")}, [this] { m_commands.saveScreenshot(); });
+    add("explain", tr("How to read this &view"), {QKeySequence("Shift+F1")}, onCanvas(&ViewCanvas::explain));
     add("manual", tr("&Manual"), {}, [this] { m_commands.showManual(); });
     add("keys", tr("&Keys"), {QKeySequence("F1"), QKeySequence("?")}, [this] { m_commands.showKeys(); });
     add("tour", tr("&Tour again"), {}, [this] { m_commands.startTour(); });
@@ -213,8 +217,8 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     fill(file,
          {"reload", "afresh", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "-", "close", "quit"});
     fill(bar->addMenu(tr("&Edit")),
-         {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "selectNeedle", "selectAll",
-          "selectionBack", "selectionForward", "lasso", "clear"});
+         {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "findPrevious", "selectNeedle",
+          "selectAll", "selectionBack", "selectionForward", "lasso", "clear"});
     QMenu* view = fill(bar->addMenu(tr("&View")), {"views", "-", "explore", "compare", "teach", "wholeModel", "-"});
     fillPanels(view->addMenu(tr("&Panels")));
     fill(view, {"maximise", "resetPanels", "-"});
@@ -234,7 +238,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     for (const LessonFile& file : m_commands.lessons())
         lessons->addAction(QString("%1  %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)), this,
                            [this, path = fromUtf8(file.path)] { m_files.open(path); });
-    fill(help, {"manual", "tour", "keys", "about"});
+    fill(help, {"explain", "manual", "tour", "keys", "about"});
     fillRecent();
     follow();
 }
@@ -273,11 +277,11 @@ void WindowActions::follow() {
     byName("redo")->setEnabled(history.canRedo());
     byName("redo")->setText(named(tr("&Redo"), history.redoLabel()));
     for (const char* name :
-         {"reload",     "save",          "saveAs",           "addRecorded", "export",        "report",
-          "close",      "copyImage",     "copyData",         "find",        "findNext",      "selectNeedle",
-          "selectAll",  "selectionBack", "selectionForward", "clear",       "data",          "resetView",
-          "range",      "goTo",          "previousHead",     "nextHead",    "previousLayer", "nextLayer",
-          "removePane", "explore",       "compare",          "teach",       "wholeModel"})
+         {"reload",       "save",      "saveAs",        "addRecorded",      "export",        "report",    "close",
+          "copyImage",    "copyData",  "find",          "findNext",         "findPrevious",  "explain",   "views",
+          "selectNeedle", "selectAll", "selectionBack", "selectionForward", "clear",         "data",      "resetView",
+          "range",        "goTo",      "previousHead",  "nextHead",         "previousLayer", "nextLayer", "removePane",
+          "explore",      "compare",   "teach",         "wholeModel"})
         byName(name)->setEnabled(open);
     byName("frame")->setEnabled(open && !session.selected.empty());
     followSelection();

@@ -19,7 +19,7 @@ public:
     virtual void stepLesson(int by) = 0; ///< to the next stop or the one before, over the ends to other lessons
     virtual void togglePresenter() = 0;
     virtual void focusFind() = 0;
-    virtual void findNext() = 0;
+    virtual void findNext(int by) = 0; ///< -1: the place before
     virtual void showGoTo() = 0;
     virtual void showViews() = 0;
     virtual void exportReport() = 0;

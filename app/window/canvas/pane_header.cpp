@@ -14,6 +14,9 @@
 #include <QPainter>
 #include <QVBoxLayout>
 
+#include <algorithm>
+#include <vector>
+
 namespace kvscope {
 
 PaneHeader::PaneHeader(Workbench& workbench, int pane, QWidget* parent)
@@ -64,10 +67,10 @@ void PaneHeader::build() {
         if (nameLabel) *nameLabel = label;
         return value;
     };
-    m_error = add(tr("error"), QFont::Bold);
+    m_error = add(tr("error"), QFont::Bold, &m_errorName);
     m_error->setObjectName("paneError");
     m_mass = add(tr("mass"), QFont::Normal, &m_massName);
-    m_kept = add(tr("kept"), QFont::Normal);
+    m_kept = add(tr("kept"), QFont::Normal, &m_keptName);
     m_kept->setObjectName("paneKept");
     m_hits = add({}, QFont::DemiBold, &m_hitsName);
     m_hits->setObjectName("paneHits");
@@ -110,11 +113,10 @@ void PaneHeader::refreshMetrics(const ViewInput& input, const PaneData& pane) {
     m_error->setText(measured ? errorText(meanErrorOf(*pane.result, *input.capture, input.kvHead)) : QString("–"));
     m_mass->setText(measured ? percentText(meanMassOf(*pane.result, *input.capture, input.kvHead)) : QString("–"));
     m_realised->setVisible(false);
-    m_hits->setVisible(there && !input.focus.selected.empty());
-    m_hitsName->setVisible(m_hits->isVisibleTo(this));
+    m_hasHits = there && !input.focus.selected.empty();
     if (!there) {
         m_kept->setText("–");
-        return;
+        return fitMetrics();
     }
     const HeadSelection& chosen = pane.result->selection.heads[head];
     const auto kept = static_cast<std::int64_t>(chosen.kept.size());
@@ -122,6 +124,7 @@ void PaneHeader::refreshMetrics(const ViewInput& input, const PaneData& pane) {
     const auto [hit, of] = keptAmong(input, pane, input.focus.selected);
     m_hitsName->setText(input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
     m_hits->setText(QString("%1/%2").arg(hit).arg(of));
+    fitMetrics();
     if (kept == pane.result->requested || pane.result->visible == 0) return;
     m_realised->setVisible(true);
     if (!chosen.queryHeads.empty()) {
@@ -144,10 +147,23 @@ QString PaneHeader::metricsText() const {
 
 void PaneHeader::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
-    // A narrow pane hides the mass first; error, kept tokens and hits stay.
-    m_mass->setVisible(width() >= px(340));
-    m_massName->setVisible(width() >= px(340));
+    fitMetrics();
     m_export->setVisible(width() >= px(340)); // it is in the menu, too
+}
+
+void PaneHeader::fitMetrics() {
+    const std::vector<QLabel*> all = {m_errorName, m_error, m_massName, m_mass, m_keptName, m_kept, m_hitsName, m_hits};
+    std::vector<QLabel*> shown = all;
+    if (!m_hasHits) shown.resize(6);
+    const auto needed = [&] {
+        int width = px(16);
+        for (const QLabel* label : shown) width += label->sizeHint().width() + px(7);
+        return width;
+    };
+    for (const auto& least : {std::vector{m_massName, m_mass}, {m_keptName}, {m_hitsName}, {m_kept}, {m_errorName}})
+        if (needed() > width())
+            for (QLabel* label : least) std::erase(shown, label);
+    for (QLabel* label : all) label->setVisible(std::ranges::find(shown, label) != shown.end());
 }
 
 void PaneHeader::paintEvent(QPaintEvent* event) {

@@ -36,6 +36,7 @@ private:
     void build();
     void refresh();
     void refreshMetrics(const ViewInput& input, const PaneData& pane);
+    void fitMetrics(); ///< a narrow pane shows fewer numbers, never a part of one
 
     Workbench& m_workbench;
     int m_pane;
@@ -45,7 +46,8 @@ private:
     QPushButton *m_variant = nullptr, *m_realised = nullptr;
     QLabel *m_error = nullptr, *m_mass = nullptr, *m_kept = nullptr, *m_hits = nullptr;
     QToolButton* m_export = nullptr;
-    QLabel *m_massName = nullptr, *m_hitsName = nullptr;
+    QLabel *m_errorName = nullptr, *m_massName = nullptr, *m_keptName = nullptr, *m_hitsName = nullptr;
+    bool m_hasHits = false;
 };
 
 } // namespace kvscope

@@ -33,6 +33,7 @@ public:
     void resetView();
     void frameSelection();                       ///< shows the selected tokens as large as they fit
     void showMenu(const QPoint& globalPosition); ///< what one can do with the view, and its settings
+    void explain();                              ///< how to read the view
     void showRange();                            ///< opens the range dialog; views without axes have none
     void armLasso() { m_canvas->armLasso(); }
     void copy();      ///< the selected text where the canvas is the prompt's text, else the image and the finding

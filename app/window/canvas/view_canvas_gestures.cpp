@@ -336,6 +336,8 @@ void ViewCanvas::copyImage() {
 
 void ViewCanvas::copyData() { QGuiApplication::clipboard()->setText(tableAsTsv(table())); }
 
+void ViewCanvas::explain() { showHelp(m_view, window()); }
+
 void ViewCanvas::showRange() {
     if (ShownPlot::of(m_canvas->scene()).valid) (new RangeDialog(m_workbench, *this, window()))->show();
 }
@@ -358,7 +360,7 @@ void ViewCanvas::showMenu(const QPoint& at) {
         addOptionEntries(&menu, m_workbench, m_view);
     }
     menu.addSeparator();
-    menu.addAction(tr("How to read this view…"), this, [this] { showHelp(m_view, window()); });
+    menu.addAction(tr("How to read this view…"), this, &ViewCanvas::explain);
     menu.exec(at);
 }
 

@@ -65,8 +65,13 @@ bool DockLayout::eventFilter(QObject* watched, QEvent* event) {
         }
     // Qt shows a split cursor over its separators.
     const Qt::CursorShape cursor = m_window.cursor().shape();
-    if (event->type() == QEvent::MouseButtonPress && (cursor == Qt::SplitHCursor || cursor == Qt::SplitVCursor))
+    if (event->type() == QEvent::MouseButtonPress && (cursor == Qt::SplitHCursor || cursor == Qt::SplitVCursor)) {
         m_byHand = true;
+        holdOthers(static_cast<QMouseEvent*>(event)->position().toPoint(),
+                   cursor == Qt::SplitHCursor ? Qt::Horizontal : Qt::Vertical);
+    } else if (event->type() == QEvent::MouseButtonRelease) {
+        letGo();
+    }
     return QObject::eventFilter(watched, event);
 }
 
@@ -97,11 +102,12 @@ QString DockLayout::settingsKey() const {
     return QString("docks/%1-%2%3").arg(wordOf(m_layout), wordOf(m_size), m_short ? "-short" : "");
 }
 
-void DockLayout::arrange(WindowLayout layout) {
+void DockLayout::arrange(WindowLayout layout, bool twoRows) {
+    m_twoRows = twoRows;
     if (m_maximised && layout == m_layout) return; // what it gives back is arranged then
     giveBack();
     const WindowSize size = sizeOf(m_window.width());
-    const bool isShortNow = isShort(m_window.height());
+    const bool isShortNow = isShort(m_window.height(), twoRows && layout == WindowLayout::ComparePolicies);
     if (m_arranged && layout == m_layout && size == m_size && isShortNow == m_short) {
         if (m_window.size() != m_shared) shareSpace();
         return;

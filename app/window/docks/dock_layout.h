@@ -31,8 +31,8 @@ public:
     const std::vector<PanelDock*>& all() const { return m_docks; }
 
     /// Saves the current arrangement and switches to the one for layout and window size. An arrangement whose
-    /// separators the user has not moved distributes the space again when the window is resized.
-    void arrange(WindowLayout layout);
+    /// separators the user has not moved distributes the space again when the window is resized. `twoRows`: of panes.
+    void arrange(WindowLayout layout, bool twoRows);
     void remember(); ///< the arrangement shown, in the settings
     void reset();    ///< back to the default of the arrangement shown
     /// Visible docks with their sizes in logical pixels. New contents request other sizes; whoever replaces contents
@@ -68,6 +68,9 @@ private:
     void placeToRead(PanelDock* dock);
     PanelDock* roomiestView(const PanelDock* but) const; ///< that can be read; null: none
     void markActive(QWidget* before, QWidget* now);
+    /// While a separator is dragged, only the docks at its sides change their size.
+    void holdOthers(const QPoint& separator, Qt::Orientation direction);
+    void letGo();
     void foldToFit(); ///< hides panels, from the left, until the rest fits into the window's width
     void arrangeByDefault();
     void arrangePanes(); ///< Explore head, Compare policies
@@ -95,10 +98,15 @@ private:
     std::vector<PanelDock*> m_docks;
     WindowLayout m_layout{};
     WindowSize m_size = WindowSize::Normal;
-    bool m_short = false;
+    bool m_short = false, m_twoRows = false;
     std::vector<PanelDock*> m_inFront; ///< to be raised once the docks are laid out, in this order
     bool m_arranged = false;
-    bool m_byHand = false;                 ///< the user has moved separators in this arrangement
+    bool m_byHand = false; ///< the user has moved separators in this arrangement
+    struct Held {
+        PanelDock* dock;
+        QSize least, most;
+    };
+    std::vector<Held> m_held;
     std::optional<PanelDock*> m_maximised; ///< null: the panes
     QByteArray m_before;                   ///< the arrangement that a maximised dock gives back
     QSize m_shared;                        ///< size of the window when the space was shared

@@ -8,7 +8,9 @@
 #include <QTimer>
 
 #include <algorithm>
+#include <cstdlib>
 #include <tuple>
+#include <utility>
 
 namespace kvscope {
 
@@ -84,7 +86,7 @@ bool DockLayout::giveBack() {
     m_maximised.reset();
     emit maximisedChanged(); // the panes are there again before the arrangement is
     m_window.restoreState(m_before);
-    arrange(m_layout); // the window may have another size now
+    arrange(m_layout, m_twoRows); // the window may have another size now
     return true;
 }
 
@@ -102,6 +104,31 @@ void DockLayout::markActive(QWidget* before, QWidget* now) {
         header->setProperty("active", dock == dockOf(now));
         header->style()->unpolish(header);
         header->style()->polish(header);
+    }
+}
+
+void DockLayout::holdOthers(const QPoint& separator, Qt::Orientation direction) {
+    constexpr int kNear = 10; // a separator is 6 wide
+    const bool across = direction == Qt::Horizontal;
+    const int at = across ? separator.x() : separator.y();
+    letGo();
+    for (PanelDock* dock : m_docks) {
+        if (dock->isFloating() || dock->visibleRegion().isEmpty()) continue;
+        const QRect place = dock->geometry();
+        const int begin = across ? place.left() : place.top(), end = across ? place.right() : place.bottom();
+        if (std::abs(begin - at) <= px(kNear + (across ? 0 : kTabs)) || std::abs(end - at) <= px(kNear)) continue;
+        QList<QDockWidget*> tabs = m_window.tabifiedDockWidgets(dock);
+        for (QDockWidget* one : tabs << dock) {
+            m_held.push_back({static_cast<PanelDock*>(one), one->minimumSize(), one->maximumSize()});
+            across ? one->setFixedWidth(place.width()) : one->setFixedHeight(place.height());
+        }
+    }
+}
+
+void DockLayout::letGo() {
+    for (const Held& held : std::exchange(m_held, {})) {
+        held.dock->setMinimumSize(held.least);
+        held.dock->setMaximumSize(held.most);
     }
 }
 

@@ -9,7 +9,11 @@
 
 #include <QAction>
 #include <QHBoxLayout>
+#include <QKeyEvent>
 #include <QMenuBar>
+
+#include <algorithm>
+#include <iterator>
 
 namespace kvscope {
 
@@ -49,18 +53,11 @@ void TopBar::build(WindowActions& actions) {
         row->addWidget(button);
     }
     row->addSpacing(px(6));
-    m_find = new QLineEdit(this);
-    m_find->setObjectName("find");
-    m_find->setPlaceholderText(tr("Find token or text"));
-    m_find->setToolTip(tr("Ctrl+F. Enter or F3 goes to the next place, which is selected in all views."));
-    m_find->setAccessibleName(tr("Find token or text"));
-    m_find->addAction(themedIcon("search"), QLineEdit::LeadingPosition);
-    m_find->setClearButtonEnabled(true);
+    buildFind();
     row->addWidget(m_find);
     m_export = new QPushButton(themedIcon("export"), tr("Export"), this);
     row->addWidget(m_export);
     connect(m_export, &QPushButton::clicked, actions.byName("export"), &QAction::trigger);
-    connect(m_find, &QLineEdit::returnPressed, this, &TopBar::findNext);
     connect(m_layout, &SegmentedSwitch::chosen, this, [this](int index) {
         const auto layout = static_cast<WindowLayout>(index); // the texts are in the order of the layouts
         m_workbench.change([&](Session& s) { s.layout = layout; }, tr("Layout"));
@@ -73,6 +70,29 @@ void TopBar::build(WindowActions& actions) {
     };
     connect(&m_workbench, &Workbench::sessionChanged, this, follow);
     follow();
+}
+
+void TopBar::buildFind() {
+    m_find = new QLineEdit(this);
+    m_find->setObjectName("find");
+    m_find->setPlaceholderText(tr("Find text (Ctrl+F)"));
+    m_find->setToolTip(
+        tr("A text, or the number of a token. The place is selected in all views while you type. Enter or "
+           "F3: the next place; Shift with it: the one before; Ctrl+Enter: all places."));
+    m_find->setAccessibleName(tr("Find token or text"));
+    m_find->addAction(themedIcon("search"), QLineEdit::LeadingPosition);
+    m_find->setClearButtonEnabled(true);
+    m_find->installEventFilter(this);
+    m_place = roleLabel({}, "quiet", m_find);
+    m_place->setObjectName("findPlace");
+    auto* inside = makeLayout<QHBoxLayout>(m_find, {0, 0, 26, 0}, 0);
+    inside->addStretch();
+    inside->addWidget(m_place);
+    connect(m_find, &QLineEdit::textEdited, this, &TopBar::findWhileTyping);
+    connect(m_find, &QLineEdit::textChanged, this, &TopBar::sayPlace);
+    connect(&m_workbench, &Workbench::sessionChanged, this, [this] {
+        if (m_workbench.session().selected != m_followed) sayPlace();
+    });
 }
 
 void TopBar::fitWidth(int windowWidth) { m_find->setFixedWidth(windowWidth >= px(1200) ? px(200) : px(120)); }
@@ -88,17 +108,78 @@ bool TopBar::leaveFind() {
     return true;
 }
 
-void TopBar::findNext() {
+bool TopBar::eventFilter(QObject* watched, QEvent* event) {
+    if (event->type() == QEvent::FocusIn) {
+        const auto& selected = m_workbench.session().selected;
+        m_from = selected.empty() ? 0 : selected.front();
+    }
+    if (event->type() != QEvent::KeyPress) return QWidget::eventFilter(watched, event);
+    const auto& key = static_cast<const QKeyEvent&>(*event);
+    if (key.key() != Qt::Key_Return && key.key() != Qt::Key_Enter) return false;
+    if (key.modifiers() & Qt::ControlModifier)
+        findAll();
+    else
+        findNext(key.modifiers() & Qt::ShiftModifier ? -1 : 1);
+    return true;
+}
+
+void TopBar::findWhileTyping() {
+    if (!m_workbench.capture() || m_find->text().isEmpty()) return;
+    const auto found = placesOf(m_workbench.capture()->tokens(), m_find->text());
+    const auto next = std::ranges::find_if(found, [this](const TokenRun& place) { return place.begin >= m_from; });
+    if (!found.empty()) select(next == found.end() ? found.front() : *next);
+}
+
+void TopBar::findNext(int by) {
     if (!m_workbench.capture() || m_find->text().isEmpty()) return focusFind();
-    const auto& selected = m_workbench.session().selected;
-    const auto found =
-        findTokens(m_workbench.capture()->tokens(), m_find->text(), selected.empty() ? -1 : selected.front());
+    const auto found = placesOf(m_workbench.capture()->tokens(), m_find->text());
     if (found.empty()) {
         emit notFound(m_find->text());
         return;
     }
-    const std::string name = m_find->text().toStdString();
-    m_workbench.change([&](Session& s) { select(s, found, name); }, tr("Find"));
+    const auto& selected = m_workbench.session().selected;
+    const TokenIndex here = selected.empty() ? -1 : selected.front();
+    m_workbench.endMerge(); // what was found while one typed
+    const auto next = std::ranges::upper_bound(found, here, {}, &TokenRun::begin);
+    const auto back = std::ranges::lower_bound(found, here, {}, &TokenRun::begin);
+    select(by > 0 ? *(next == found.end() ? found.begin() : next)
+                  : *std::prev(back == found.begin() ? found.end() : back));
+    m_workbench.endMerge();
+}
+
+void TopBar::findAll() {
+    if (!m_workbench.capture() || m_find->text().isEmpty()) return;
+    m_workbench.endMerge();
+    if (selectHits(m_workbench, m_find->text()) > 0)
+        emit foundAll(m_find->text());
+    else
+        emit notFound(m_find->text());
+}
+
+void TopBar::select(const TokenRun& place) {
+    m_from = place.begin;
+    const auto tokens = tokensOf({place});
+    m_workbench.change([&](Session& s) { kvscope::select(s, tokens, m_find->text().toStdString()); }, tr("Find"),
+                       "find");
+}
+
+void TopBar::sayPlace() {
+    QString text;
+    bool none = false;
+    m_followed = m_workbench.session().selected;
+    if (m_workbench.capture() && !m_find->text().isEmpty()) {
+        const auto found = placesOf(m_workbench.capture()->tokens(), m_find->text());
+        const auto here = std::ranges::find_if(
+            found, [&](const TokenRun& place) { return !m_followed.empty() && place.begin == m_followed.front(); });
+        none = found.empty();
+        text = none                  ? tr("none")
+               : here == found.end() ? QString::number(found.size())
+                                     : tr("%1 of %2").arg(here - found.begin() + 1).arg(found.size());
+    }
+    m_place->setText(text);
+    m_place->setVisible(m_find->width() >= px(160));
+    m_find->setTextMargins(0, 0, text.isEmpty() || !m_place->isVisibleTo(m_find) ? 0 : m_place->sizeHint().width(), 0);
+    setWrong(m_find, none);
 }
 
 } // namespace kvscope

@@ -5,6 +5,8 @@
 
 #include <QApplication>
 #include <QFile>
+#include <QKeyEvent>
+#include <QMenu>
 #include <QPainter>
 #include <QPalette>
 #include <QPixmap>
@@ -24,8 +26,53 @@ Appearance& stored() {
     return value;
 }
 
+/// Letters typed in an open menu go to the entry that begins with them, unless one of them is marked in an entry. Keys
+/// that a submenu has no entry for go to the menu that it belongs to.
+class TypeAhead : public QObject {
+public:
+    bool eventFilter(QObject* watched, QEvent* event) override {
+        if (event->type() == QEvent::Hide) m_typed.clear();
+        if (event->type() != QEvent::KeyPress) return false;
+        auto* menu = static_cast<QMenu*>(watched);
+        const auto& key = static_cast<const QKeyEvent&>(*event);
+        const QString text = key.text();
+        if (text.isEmpty() || !text[0].isPrint() || text == " " || (key.modifiers() & ~Qt::ShiftModifier)) return false;
+        for (const QAction* action : menu->actions())
+            if (QKeySequence::mnemonic(action->text()) == QKeySequence(Qt::ALT | Qt::Key(key.key()))) return false;
+        for (const QString& typed : {m_typed + text, text})
+            for (QMenu* one : {menu, menuAbove(*menu)})
+                if (QAction* found = one ? entryOf(*one, typed) : nullptr) {
+                    one->setActiveAction(found);
+                    m_typed = typed;
+                    return true;
+                }
+        return false;
+    }
+
+private:
+    static QMenu* menuAbove(const QMenu& menu) {
+        for (QObject* above : menu.menuAction()->associatedObjects())
+            if (auto* found = qobject_cast<QMenu*>(above)) return found;
+        return nullptr;
+    }
+    static QAction* entryOf(const QMenu& menu, const QString& typed) {
+        for (QAction* action : menu.actions())
+            if (action->isEnabled() && action->isVisible() &&
+                action->text().remove('&').startsWith(typed, Qt::CaseInsensitive))
+                return action;
+        return nullptr;
+    }
+
+    QString m_typed;
+};
+
 class ChromeStyle : public QProxyStyle {
 public:
+    using QProxyStyle::polish;
+    void polish(QWidget* widget) override {
+        QProxyStyle::polish(widget);
+        if (qobject_cast<QMenu*>(widget)) widget->installEventFilter(&m_typeAhead);
+    }
     ChromeStyle() : QProxyStyle("Fusion") {}
     int pixelMetric(PixelMetric metric, const QStyleOption* option, const QWidget* widget) const override {
         if (metric == PM_SmallIconSize || metric == PM_LineEditIconSize || metric == PM_ButtonIconSize) return px(16);
@@ -41,6 +88,9 @@ public:
         // QMainWindow re-enables the line under dock tabs whenever it reuses a tab bar.
         if (element != PE_FrameTabBarBase) QProxyStyle::drawPrimitive(element, option, painter, widget);
     }
+
+private:
+    TypeAhead m_typeAhead;
 };
 
 QPalette paletteOf(const Theme& theme) {

@@ -10,8 +10,8 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kFoldBelow = 1360, kWideFrom = 1920; // widths of the design
-constexpr int kCompactBelowHeight = 820, kShortBelowHeight = 760;
+constexpr int kFoldBelow = 1360, kWideFrom = 2240; // a column more leaves the pictures their room
+constexpr int kCompactBelowHeight = 820, kShortBelowHeight = 760, kShortForTwoRows = 1000;
 constexpr QSize kLeast(1024, 640);
 
 } // namespace
@@ -20,7 +20,7 @@ WindowSize sizeOf(int width) {
     return width < px(kFoldBelow) ? WindowSize::Narrow : width >= px(kWideFrom) ? WindowSize::Wide : WindowSize::Normal;
 }
 
-bool isShort(int height) { return height < px(kShortBelowHeight); }
+bool isShort(int height, bool twoRows) { return height < px(twoRows ? kShortForTwoRows : kShortBelowHeight); }
 
 bool isLow(int height, double scale) { return height < kCompactBelowHeight * scale; }
 

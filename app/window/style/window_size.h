@@ -8,13 +8,13 @@ namespace kvscope {
 
 inline constexpr std::array kInterfaceScales = {1.0, 1.25, 1.5, 2.0}; ///< the steps of Ctrl+plus and minus
 
-/// The widths of the design: below 1360, from 1920 on, and between.
+/// Below 1360, from 2240 on, and between.
 enum class WindowSize { Narrow, Normal, Wide };
 
 /// For a window of this width at the current interface scale.
 WindowSize sizeOf(int width);
-/// Whether two rows of panes leave no room for two rows of docks, at the current interface scale.
-bool isShort(int height);
+/// Whether the rows of panes, one or two, leave no room for two rows of docks, at the current interface scale.
+bool isShort(int height, bool twoRows);
 /// Whether a window of this height has compact chrome at an interface scale.
 bool isLow(int height, double scale);
 

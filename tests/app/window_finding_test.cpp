@@ -1,0 +1,127 @@
+// Ways to find something: text while it is typed, with the number of its places; keys on one sheet that leads to help
+// and manual; entries of menus by their first letters.
+#include "app/window/actions/key_sheet.h"
+#include "app/window/actions/window_actions.h"
+#include "app/window/dialogs/manual_window.h"
+#include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
+
+#include <QLineEdit>
+#include <QMenu>
+#include <QMenuBar>
+#include <QPushButton>
+#include <QScrollArea>
+#include <QScrollBar>
+#include <QSettings>
+
+#include <set>
+
+using namespace kvscope;
+using kvscope::testing::OpenWindow;
+
+class WindowFindingTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope finding test");
+        QCoreApplication::setOrganizationName("KVScope test");
+        QApplication::setStyle(makeChromeStyle()); // as the program does
+    }
+    void init() { QSettings().clear(); }
+
+    void textIsFoundWhileItIsTyped() {
+        OpenWindow open;
+        const QString text = QString::fromStdString(open.bench.capture()->tokens().bytes).toLower();
+        const auto count = text.count("garden");
+        QVERIFY(count >= 2);
+        const auto selected = [&] { return open.bench.session().selected; };
+        QVERIFY(selected().empty());
+        QTest::keyClick(&open.window, Qt::Key_F, Qt::ControlModifier);
+        auto* find = open.window.findChild<QLineEdit*>("find");
+        QVERIFY(find->hasFocus());
+        const auto place = [&] { return find->findChild<QLabel*>("findPlace")->text(); };
+        QTest::keyClicks(find, "gar");
+        QVERIFY(!selected().empty());
+        QTest::keyClicks(find, "den");
+        QCOMPARE(place(), QString("1 of %1").arg(count));
+        const auto first = selected();
+        QCOMPARE(open.bench.session().selectionName, std::string("garden"));
+        QTest::keyClick(find, Qt::Key_Return);
+        QCOMPARE(place(), QString("2 of %1").arg(count));
+        QVERIFY(selected().front() > first.front());
+        QTest::keyClick(find, Qt::Key_Return, Qt::ShiftModifier);
+        QCOMPARE(place(), QString("1 of %1").arg(count));
+        QCOMPARE(selected(), first);
+        QTest::keyClick(find, Qt::Key_Return, Qt::ShiftModifier); // before the first comes the last
+        QCOMPARE(place(), QString("%1 of %1").arg(count));
+        QTest::keyClick(&open.window, Qt::Key_F3);
+        QCOMPARE(selected(), first);
+        QTest::keyClicks(find, "zzz");
+        QCOMPARE(place(), QString("none"));
+        QVERIFY(find->property("wrong").toBool());
+        QCOMPARE(selected(), first);
+        find->setText("garden");
+        QTest::keyClick(find, Qt::Key_Return, Qt::ControlModifier);
+        QVERIFY(selected().size() > first.size());
+        const QString said = open.window.notices().messages().join(' ');
+        QVERIFY2(said.contains(QString("stands at %1 places").arg(count)), qPrintable(said));
+    }
+
+    void whatWasTypedIsOneStepOfUndo() {
+        OpenWindow open;
+        auto* find = open.window.findChild<QLineEdit*>("find");
+        find->setFocus();
+        QTest::keyClicks(find, "garden");
+        QVERIFY(!open.bench.session().selected.empty());
+        open.bench.undo();
+        QVERIFY(open.bench.session().selected.empty());
+    }
+
+    void theKeySheetHasTwoColumnsAndLeadsToTheManual() {
+        OpenWindow open;
+        QTest::keyClick(&open.window, Qt::Key_F1);
+        auto* sheet = open.window.findChild<KeySheet*>();
+        QVERIFY(sheet && sheet->isVisible());
+        open.arrange();
+        std::set<int> columns;
+        QStringList titles;
+        for (const QLabel* label : sheet->findChildren<QLabel*>())
+            if (label->property("role") == "section") {
+                columns.insert(label->mapTo(sheet, QPoint()).x());
+                titles += label->text();
+            }
+        QCOMPARE(columns.size(), std::size_t(2));
+        for (const char* title : {"File", "Edit", "View", "Go", "Steps", "Help", "Mouse"})
+            QVERIFY2(titles.contains(title), qPrintable(titles.join(' ')));
+        for (const QScrollBar* bar : sheet->findChild<QScrollArea*>()->findChildren<QScrollBar*>())
+            QVERIFY2(!bar->isVisible(), qPrintable(QString("%1 x %2").arg(sheet->width()).arg(sheet->height())));
+        QTest::mouseClick(sheet->findChild<QPushButton*>("manual"), Qt::LeftButton);
+        open.arrange();
+        QVERIFY(open.window.findChild<ManualWindow*>() && open.window.findChild<ManualWindow*>()->isVisible());
+        QVERIFY(!open.window.findChild<KeySheet*>());
+    }
+
+    void lettersGoToTheEntryThatBeginsWithThem() {
+        OpenWindow open;
+        QMenu* policies = nullptr;
+        for (QMenu* menu : open.window.findChild<QMenuBar*>()->findChildren<QMenu*>())
+            if (menu->title().remove('&') == "Add a pane") policies = menu;
+        QVERIFY(policies);
+        policies->popup(open.window.mapToGlobal(QPoint(200, 60)));
+        const auto active = [&] { return policies->activeAction() ? policies->activeAction()->text() : QString(); };
+        const auto typed = [&](Qt::Key key) {
+            QWidget* popup = QApplication::activePopupWidget();
+            QTest::keyClick(popup ? popup : policies, key);
+        };
+        typed(Qt::Key_H);
+        QVERIFY2(active().startsWith("H"), qPrintable(active())); // it was the first entry with an h anywhere
+        typed(Qt::Key_K);
+        typed(Qt::Key_E);
+        QVERIFY2(active().startsWith("KeyDiff"), qPrintable(active()));
+        policies->hide();
+    }
+};
+
+KVSCOPE_WINDOW_TEST(WindowFindingTest)
+#include "window_finding_test.moc"
