@@ -50,6 +50,7 @@ void MainWindow::showGoTo() {
 }
 
 void MainWindow::showViews() {
+    if (m_presenter) return;
     if (!m_gallery) {
         m_gallery = new ViewGallery(m_workbench, m_text, this);
         connect(m_gallery, &ViewGallery::chosen, this, [this](const View& view) {

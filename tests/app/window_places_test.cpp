@@ -2,6 +2,7 @@
 // floating one is larger than its place was, and a key goes from place to place.
 #include "app/window/actions/window_actions.h"
 #include "app/window/docks/dock_layout.h"
+#include "core/policies/policy.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 
@@ -12,6 +13,7 @@
 
 #include <map>
 #include <set>
+#include <variant>
 
 using namespace kvscope;
 using kvscope::testing::OpenWindow;
@@ -181,6 +183,80 @@ private slots:
             QVERIFY2(one->isAncestorOf(QApplication::focusWidget()), id);
         }
         QCOMPARE(open.window.size(), size);
+    }
+
+    void fourPanesKeepLegendAndNumbers() {
+        OpenWindow open({1440, 900});
+        open.bench.change([](Session& s) { addPane(s, {PolicySpec::parse("subgen"), {}, {}}); }, "Add pane");
+        open.waitForResults();
+        for (std::size_t i = 0; i < 4; ++i) {
+            CanvasWidget* canvas = open.pane(i)->canvas()->canvas();
+            QVERIFY2(canvas->height() >= 180, qPrintable(QString::number(canvas->height())));
+            int words = 0; // legend below, tick labels beside
+            for (const Drawable& item : canvas->scene().items)
+                if (const auto* text = std::get_if<TextItem>(&item))
+                    words += text->text == "kept" || text->text == "evicted";
+            QVERIFY2(i != 0 || words == 2, qPrintable(QString::number(words)));
+        }
+        QCOMPARE(open.window.size(), QSize(1440, 900));
+    }
+
+    void aLargerScreenGivesLargerPictures() {
+        OpenWindow open({1440, 900});
+        const int before = open.pane(0)->width();
+        open.window.resize(1920, 1080);
+        open.arrange();
+        QVERIFY2(open.pane(0)->width() >= before + 150, // three panes share 480 pixels
+                 qPrintable(QString("%1, then %2").arg(before).arg(open.pane(0)->width())));
+    }
+
+    void aNumberIsWholeOrNotThere() {
+        OpenWindow open({1280, 800});
+        open.bench.change([](Session& s) { s.selected = {100, 101}; }, "Selection");
+        open.settle();
+        for (const int width : {240, 260, 300, 340, 420}) {
+            PaneHeader* header = open.pane(0)->header();
+            header->resize(width, header->height());
+            open.arrange();
+            header->resize(width, header->height());
+            int shown = 0;
+            for (const char* id : {"paneError", "paneKept", "paneHits"}) {
+                const auto* number = header->findChild<QLabel*>(id);
+                if (!number->isVisible()) continue;
+                ++shown;
+                QVERIFY2(number->width() >= number->fontMetrics().horizontalAdvance(number->text()) &&
+                             number->geometry().right() < width,
+                         qPrintable(QString("%1 at %2: %3 of %4 pixels")
+                                        .arg(id)
+                                        .arg(width)
+                                        .arg(number->width())
+                                        .arg(number->fontMetrics().horizontalAdvance(number->text()))));
+            }
+            QVERIFY(shown >= 2 && header->findChild<QLabel*>("paneError")->isVisible());
+        }
+    }
+
+    void aSeparatorMovesItsTwoNeighbours() {
+        OpenWindow open({1440, 900});
+        setLayout(open, WindowLayout::ExploreHead);
+        const auto widthOf = [&](const char* id) { return dock(open, id)->width(); };
+        const int left = widthOf("capture"), right = widthOf("parameters"), map = widthOf("attention_map");
+        const PanelDock* beside = dock(open, "attention_map");
+        const QPoint grip = beside->mapTo(&open.window, QPoint(beside->width() + 2, beside->height() / 2));
+        const auto moveMouse = [&](const QPoint& to) {
+            QTest::mouseMove(&open.window, to);
+            open.arrange(); // Qt moves the separator when it is idle
+        };
+        moveMouse(grip);
+        QTRY_COMPARE(open.window.cursor().shape(), Qt::SplitHCursor);
+        QTest::mousePress(&open.window, Qt::LeftButton, {}, grip);
+        for (const int by : {40, 80, 160, 400}) moveMouse(grip + QPoint(by, 0)); // further than the pane can shrink
+        QTest::mouseRelease(&open.window, Qt::LeftButton, {}, grip + QPoint(400, 0));
+        open.arrange();
+        QVERIFY2(widthOf("attention_map") > map + 60, qPrintable(QString::number(widthOf("attention_map"))));
+        QCOMPARE(widthOf("capture"), left);
+        QCOMPARE(widthOf("parameters"), right);
+        QVERIFY(dock(open, "capture")->maximumWidth() > 2000); // it can be moved again
     }
 
     void aFloatingViewIsLargerThanItsPlace() {

@@ -67,6 +67,7 @@ void DockLayout::placeToRead(PanelDock* dock) {
 }
 
 void DockLayout::maximise(PanelDock* dock) {
+    if (!m_window.menuWidget()->isEnabled()) return; // a presentation covers the docks
     if (giveBack()) return;
     if (!dock && !m_window.centralWidget()->isVisible()) { // a layout without panes
         dock = roomiestView(nullptr);
@@ -133,6 +134,7 @@ void DockLayout::letGo() {
 }
 
 void DockLayout::stepFocus(int by) {
+    if (!m_window.menuWidget()->isEnabled()) return;
     struct Stop {
         QWidget *place, *first;
     };
