@@ -359,6 +359,7 @@ void readSetting(const std::string& text, Session& session) {
     });
     reader.with("cursor", [&](const Json& v) { session.look.cursor = cursorOf(v); });
     reader.with("ranges", [&](const Json& v) {
+        session.look.ranges.clear();
         for (const auto& [view, range] : v.items()) session.look.ranges[view] = readRange(range);
     });
 }

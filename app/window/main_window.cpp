@@ -7,6 +7,7 @@
 #include "app/window/actions/token_search.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/canvas_area.h"
+#include "app/window/dialogs/lesson_maker.h"
 #include "app/window/dialogs/view_gallery.h"
 #include "app/window/docks/dock_layout.h"
 #include "app/window/panels/budget_bar.h"
@@ -254,13 +255,17 @@ void MainWindow::fillDocks() {
 void MainWindow::readLessons() {
     try {
         m_lessons = lessonsIn(findLessonFolder(QCoreApplication::applicationDirPath().toStdString()));
+        for (LessonFile& own : lessonsIn(LessonMaker::folder().toStdString())) {
+            own.lesson.number = static_cast<int>(m_lessons.size()) + 1;
+            m_lessons.push_back(std::move(own));
+        }
     } catch (const std::exception& error) {
         m_notices->show("lessons", NoticeStrip::Tone::Error, fromUtf8(error.what()));
     }
 }
 
 void MainWindow::fillLessons() {
-    auto* list = new LessonList(m_workbench, m_lessons);
+    auto* list = m_lessonList = new LessonList(m_workbench, m_lessons);
     auto* lesson = m_lessonPanel = new LessonPanel(m_workbench, m_lessons, m_progress);
     connect(list, &LessonList::chosen, m_files, &FileActions::open);
     connect(lesson, &LessonPanel::answered, list, &LessonList::refresh);

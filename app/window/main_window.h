@@ -20,6 +20,7 @@ class EngineController;
 class FileActions;
 class ManualWindow;
 class NoticeStrip;
+class LessonList;
 class LessonPanel;
 class PolicyPanel;
 class Presenter;
@@ -61,6 +62,7 @@ public:
     void showGoTo() override;
     void showViews() override;
     void exportReport() override;
+    void makeLesson() override;
     void startTour() override;
     void offerTour(); ///< on the first run, once a capture is open
     void escape() override;
@@ -127,6 +129,7 @@ private:
     BudgetBar* m_budgetBar = nullptr;
     CanvasArea* m_canvases = nullptr;
     PolicyPanel* m_policyPanel = nullptr;
+    LessonList* m_lessonList = nullptr;
     LessonPanel* m_lessonPanel = nullptr;
     StatusLine* m_status = nullptr;
     StepDriver* m_steps = nullptr;

@@ -8,10 +8,12 @@
 #include "app/window/dialogs/data_dialog.h"
 #include "app/window/dialogs/export_dialog.h"
 #include "app/window/dialogs/go_to_dialog.h"
+#include "app/window/dialogs/lesson_maker.h"
 #include "app/window/dialogs/manual_window.h"
 #include "app/window/dialogs/view_gallery.h"
 #include "app/window/docks/dock_layout.h"
 #include "app/window/main_window.h"
+#include "app/window/panels/lesson_list.h"
 #include "app/window/panels/lesson_panel.h"
 #include "app/window/panels/top_bar.h"
 #include "app/window/presenter.h"
@@ -24,6 +26,7 @@
 #include <QDateTime>
 #include <QDir>
 #include <QFileDialog>
+#include <QFileInfo>
 #include <QGuiApplication>
 #include <QKeyEvent>
 #include <QMenuBar>
@@ -63,6 +66,22 @@ void MainWindow::showViews() {
 }
 
 void MainWindow::exportReport() { kvscope::exportReport(*this, m_workbench, *m_notices); }
+
+void MainWindow::makeLesson() {
+    if (auto* shown = findChild<LessonMaker*>()) return shown->raise();
+    auto* maker = new LessonMaker(m_workbench, this);
+    connect(maker, &LessonMaker::saved, this, [this](const QString& path) {
+        readLessons();
+        m_lessonList->refresh();
+        const bool listed = QFileInfo(path).absoluteDir() == QDir(LessonMaker::folder());
+        m_notices->show(
+            "lessons", NoticeStrip::Tone::Notice,
+            listed ? tr("%1 is written, and the list of lessons shows it.").arg(path)
+                   : tr("%1 is written. The list of lessons shows those in %2.").arg(path, LessonMaker::folder()),
+            tr("Open it"), [this, path] { m_files->open(path); });
+    });
+    maker->show();
+}
 
 void MainWindow::startTour() {
     if (!findChild<Tour*>()) new Tour(*this, Tour::firstRun());

@@ -28,7 +28,7 @@ struct Classroom : OpenWindow {
         QTRY_VERIFY(row && row->isVisible()); // when the docks are arranged
         QTest::mouseClick(row, Qt::LeftButton);
         QTRY_VERIFY(lessonOf(bench.session()) && lessonOf(bench.session())->number == number);
-        QTRY_VERIFY(find<QPushButton>("lessonAnswerButton") && find<QPushButton>("lessonAnswerButton")->isVisible());
+        QTRY_VERIFY(find<QLabel>("lessonText") && find<QLabel>("lessonText")->isVisible());
         QTRY_VERIFY(settled());
     }
     bool settled() const {

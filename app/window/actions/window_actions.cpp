@@ -87,6 +87,7 @@ void WindowActions::addFileActions() {
     add("addRecorded", tr("Add a recorded &list…"), {}, [this] { m_files.addRecordedWithDialog(); });
     add("export", tr("&Export…"), {QKeySequence("Ctrl+E")}, onCanvas(&ViewCanvas::exportWanted));
     add("report", tr("Export re&port…"), {}, [this] { m_commands.exportReport(); });
+    add("makeLesson", tr("&Make a lesson of this session…"), {}, [this] { m_commands.makeLesson(); });
     add("close", tr("&Close"), {QKeySequence("Ctrl+W")}, [this] { m_files.closeCapture(); });
     add("quit", tr("&Quit"), {QKeySequence("Ctrl+Q")}, [this] { m_window.close(); });
 }
@@ -214,8 +215,8 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     };
     QMenu* file = fill(bar->addMenu(tr("&File")), {"open", "openBeside"});
     m_recent = file->addMenu(tr("Open &recent"));
-    fill(file,
-         {"reload", "afresh", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "-", "close", "quit"});
+    fill(file, {"reload", "afresh", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "makeLesson", "-",
+                "close", "quit"});
     fill(bar->addMenu(tr("&Edit")),
          {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "findPrevious", "selectNeedle",
           "selectAll", "selectionBack", "selectionForward", "lasso", "clear"});
@@ -277,11 +278,11 @@ void WindowActions::follow() {
     byName("redo")->setEnabled(history.canRedo());
     byName("redo")->setText(named(tr("&Redo"), history.redoLabel()));
     for (const char* name :
-         {"reload",       "save",      "saveAs",        "addRecorded",      "export",        "report",    "close",
-          "copyImage",    "copyData",  "find",          "findNext",         "findPrevious",  "explain",   "views",
-          "selectNeedle", "selectAll", "selectionBack", "selectionForward", "clear",         "data",      "resetView",
-          "range",        "goTo",      "previousHead",  "nextHead",         "previousLayer", "nextLayer", "removePane",
-          "explore",      "compare",   "teach",         "wholeModel"})
+         {"reload",     "save",         "saveAs",    "addRecorded",   "export",           "report",        "makeLesson",
+          "close",      "copyImage",    "copyData",  "find",          "findNext",         "findPrevious",  "explain",
+          "views",      "selectNeedle", "selectAll", "selectionBack", "selectionForward", "clear",         "data",
+          "resetView",  "range",        "goTo",      "previousHead",  "nextHead",         "previousLayer", "nextLayer",
+          "removePane", "explore",      "compare",   "teach",         "wholeModel"})
         byName(name)->setEnabled(open);
     byName("frame")->setEnabled(open && !session.selected.empty());
     followSelection();

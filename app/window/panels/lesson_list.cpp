@@ -45,7 +45,7 @@ void LessonList::refresh() {
         // The lesson panel shows the error; here the file is just not among the known lessons.
     }
     std::string shown = open;
-    for (const LessonFile& file : m_lessons) shown += isAnswered(file.lesson) ? '+' : '-';
+    for (const LessonFile& file : m_lessons) shown += (isAnswered(file.lesson) ? '+' : '-') + file.lesson.title;
     if (shown == m_shown && m_rows->count() > 0) return;
     m_shown = shown;
     const QWidget* focused = focusWidget();

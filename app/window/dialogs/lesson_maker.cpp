@@ -1,0 +1,211 @@
+// The lesson is edited as a value; a stop holds the whole setting of the moment when it was taken.
+#include "app/window/dialogs/lesson_maker.h"
+
+#include "app/lessons/lesson_writer.h"
+#include "app/study/sample_path.h"
+#include "app/study/session_file.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
+#include "app/window/widgets/small_widgets.h"
+#include "core/base/error.h"
+
+#include <QCoreApplication>
+#include <QDir>
+#include <QFileDialog>
+#include <QFileInfo>
+#include <QHBoxLayout>
+#include <QLineEdit>
+#include <QListWidget>
+#include <QPlainTextEdit>
+#include <QRegularExpression>
+#include <QStandardPaths>
+#include <QVBoxLayout>
+
+#include <algorithm>
+
+namespace kvscope {
+
+QString LessonMaker::folder() {
+    return QDir(QStandardPaths::writableLocation(QStandardPaths::AppDataLocation)).filePath("lessons");
+}
+
+LessonMaker::LessonMaker(Workbench& workbench, QWidget* parent)
+    : QDialog(parent), m_workbench(workbench), m_title(new QLineEdit(this)), m_text(new QPlainTextEdit(this)),
+      m_why(wrappedLabel({}, "error", this)) {
+    setObjectName("lessonMaker");
+    setAttribute(Qt::WA_DeleteOnClose);
+    setWindowTitle(tr("Make a lesson"));
+    m_title->setObjectName("makerTitle");
+    m_text->setObjectName("makerText");
+    m_title->setAccessibleName(tr("Title of the lesson"));
+    m_text->setAccessibleName(tr("Text of the lesson"));
+    m_text->setPlaceholderText(tr("What the lesson is about, in Markdown"));
+    m_text->setTabChangesFocus(true);
+    m_text->setFixedHeight(px(110));
+    auto* column = makeLayout<QVBoxLayout>(this, {16, 12, 16, 12}, 6);
+    column->addWidget(roleLabel(tr("Title"), "label", this));
+    column->addWidget(m_title);
+    column->addWidget(roleLabel(tr("Text"), "label", this));
+    column->addWidget(m_text);
+    column->addWidget(button(tr("Start with what is shown now"), "makerStart", [this] { takeStart(); }));
+    column->addWidget(buildStops(), 1);
+    m_why->setObjectName("makerWhy");
+    column->addWidget(m_why);
+    auto* row = new QHBoxLayout;
+    row->addStretch();
+    row->addWidget(button(tr("Save the lesson…"), "makerSave", [this] { save(); }));
+    row->addWidget(button(tr("Close"), "makerClose", [this] { close(); }));
+    column->addLayout(row);
+    resize(px(460), px(620));
+    if (const auto open = lessonOf(workbench.session())) m_lesson = *open;
+    if (workbench.session().lesson.empty()) takeStart();
+    if (m_lesson.group.empty() || workbench.session().lesson.empty()) m_lesson.group = tr("Your lessons").toStdString();
+    m_title->setText(fromUtf8(m_lesson.title));
+    m_text->setPlainText(fromUtf8(m_lesson.text));
+    refresh(m_lesson.stops.empty() ? -1 : 0);
+}
+
+QPushButton* LessonMaker::button(const QString& text, const char* name, const std::function<void()>& run) {
+    auto* made = new QPushButton(text, this);
+    made->setObjectName(name);
+    made->setAutoDefault(false);
+    made->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+    connect(made, &QPushButton::clicked, this, run);
+    return made;
+}
+
+QWidget* LessonMaker::buildStops() {
+    auto* box = new QWidget(this);
+    auto* column = makeLayout<QVBoxLayout>(box, {0, 6, 0, 0}, 6);
+    column->addWidget(roleLabel(tr("STOPS"), "section", box));
+    m_stops = new QListWidget(box);
+    m_stops->setObjectName("makerStops");
+    m_stops->setAccessibleName(tr("Stops of the lesson"));
+    column->addWidget(m_stops, 1);
+    auto* row = new QHBoxLayout;
+    row->addWidget(button(tr("Add a stop"), "makerAdd", [this] { addStop(); }));
+    m_forChosen = {button(tr("Take it again"), "makerRetake", [this] { retake(); }),
+                   button(tr("Remove"), "makerRemove", [this] { removeStop(); }),
+                   button(tr("Up"), "makerUp", [this] { moveStop(-1); }),
+                   button(tr("Down"), "makerDown", [this] { moveStop(1); })};
+    m_forChosen.front()->setToolTip(tr("The chosen stop shows what is shown now."));
+    for (QPushButton* one : m_forChosen) row->addWidget(one);
+    row->addStretch();
+    column->addLayout(row);
+    m_stopTitle = new QLineEdit(box);
+    m_stopTitle->setObjectName("makerStopTitle");
+    m_stopTitle->setPlaceholderText(tr("Title of the stop"));
+    m_stopText = new QPlainTextEdit(box);
+    m_stopText->setObjectName("makerStopText");
+    m_stopText->setPlaceholderText(tr("What to look at here"));
+    m_stopText->setTabChangesFocus(true);
+    m_stopText->setFixedHeight(px(72));
+    column->addWidget(m_stopTitle);
+    column->addWidget(m_stopText);
+    connect(m_stops, &QListWidget::currentRowChanged, this, &LessonMaker::goTo);
+    connect(m_stopTitle, &QLineEdit::textEdited, this, &LessonMaker::takeTexts);
+    connect(m_stopText, &QPlainTextEdit::textChanged, this, &LessonMaker::takeTexts);
+    return box;
+}
+
+LessonStop* LessonMaker::chosen() {
+    const int row = m_stops->currentRow();
+    return row < 0 || row >= std::ssize(m_lesson.stops) ? nullptr : &m_lesson.stops[static_cast<std::size_t>(row)];
+}
+
+/// Those with steps first: the first one is what the steps are played of.
+std::vector<std::string> LessonMaker::shownViews() const {
+    std::vector<const View*> views = m_workbench.shownViews();
+    std::erase_if(views, [](const View* view) { return view->card().perPane; });
+    std::ranges::stable_partition(views, [](const View* view) {
+        return view->card().teaching == TeachingRole::Steps || view->card().teaching == TeachingRole::StepsFirst;
+    });
+    std::vector<std::string> ids;
+    for (const View* view : views) ids.push_back(view->card().id);
+    return ids;
+}
+
+void LessonMaker::takeStart() {
+    m_lesson.start = m_workbench.session();
+    m_lesson.views = shownViews();
+}
+
+void LessonMaker::addStop() {
+    const int at = m_stops->currentRow() < 0 ? static_cast<int>(m_lesson.stops.size()) : m_stops->currentRow() + 1;
+    m_lesson.stops.insert(m_lesson.stops.begin() + at, LessonStop{{}, {}, shownViews(), m_workbench.session()});
+    refresh(at);
+    m_stopTitle->setFocus();
+}
+
+void LessonMaker::retake() {
+    chosen()->setting = m_workbench.session();
+    chosen()->views = shownViews();
+}
+
+void LessonMaker::removeStop() {
+    const int row = m_stops->currentRow();
+    m_lesson.stops.erase(m_lesson.stops.begin() + row);
+    refresh(std::min(row, static_cast<int>(m_lesson.stops.size()) - 1));
+}
+
+void LessonMaker::moveStop(int by) {
+    const int row = m_stops->currentRow(), to = row + by;
+    if (to < 0 || to >= std::ssize(m_lesson.stops)) return;
+    std::swap(m_lesson.stops[static_cast<std::size_t>(row)], m_lesson.stops[static_cast<std::size_t>(to)]);
+    refresh(to);
+}
+
+void LessonMaker::goTo(int) {
+    if (m_filling) return;
+    if (const LessonStop* stop = chosen())
+        m_workbench.change([stop](Session& s) { applySetting(s, stop->setting); }, tr("Lesson step"));
+    refresh(m_stops->currentRow());
+}
+
+void LessonMaker::takeTexts() {
+    LessonStop* stop = chosen();
+    if (m_filling || !stop) return;
+    stop->title = m_stopTitle->text().toStdString();
+    stop->text = m_stopText->toPlainText().toStdString();
+    m_stops->currentItem()->setText(fromUtf8(stop->title.empty() ? stop->text : stop->title));
+}
+
+void LessonMaker::refresh(int row) {
+    m_filling = true;
+    m_stops->clear();
+    for (const LessonStop& stop : m_lesson.stops)
+        m_stops->addItem(fromUtf8(!stop.title.empty() ? stop.title : stop.text).section('\n', 0, 0));
+    m_stops->setCurrentRow(row);
+    const LessonStop* stop = chosen();
+    m_stopTitle->setText(stop ? fromUtf8(stop->title) : QString());
+    m_stopText->setPlainText(stop ? fromUtf8(stop->text) : QString());
+    for (QWidget* part : {static_cast<QWidget*>(m_stopTitle), static_cast<QWidget*>(m_stopText)})
+        part->setEnabled(stop != nullptr);
+    for (QPushButton* one : m_forChosen) one->setEnabled(stop != nullptr);
+    m_filling = false;
+}
+
+void LessonMaker::save() {
+    m_lesson.title = m_title->text().trimmed().toStdString();
+    m_lesson.text = m_text->toPlainText().trimmed().toStdString();
+    if (m_lesson.title.empty()) return m_why->setText(tr("The lesson needs a title: the list shows it."));
+    QDir().mkpath(folder());
+    QString name = fromUtf8(m_lesson.title).toLower();
+    name.replace(QRegularExpression("[^\\w]+"), "-");
+    QString path = QFileDialog::getSaveFileName(this, tr("Save the lesson"), QDir(folder()).filePath(name + ".kvscope"),
+                                                tr("Lessons (*.kvscope)"));
+    if (path.isEmpty()) return;
+    if (QFileInfo(path).suffix().isEmpty()) path += ".kvscope";
+    const QString ours = fromUtf8(findLessonFolder(QCoreApplication::applicationDirPath().toStdString()));
+    if (!ours.isEmpty() && QFileInfo(path).absoluteDir() == QDir(ours))
+        return m_why->setText(tr("That is the folder of the program's own lessons: choose another one."));
+    try {
+        writeSession(path.toStdString(), sessionWith(m_lesson, m_workbench.session()));
+    } catch (const Error& error) {
+        return m_why->setText(fromUtf8(error.what()));
+    }
+    m_why->clear();
+    emit saved(path);
+}
+
+} // namespace kvscope

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "app/lessons/lesson.h"
+#include "app/workbench/workbench.h"
+
+#include <QDialog>
+
+class QLabel;
+class QLineEdit;
+class QListWidget;
+class QPlainTextEdit;
+class QPushButton;
+
+namespace kvscope {
+
+/// Makes a lesson of the session, or edits the open lesson: a title, a text, and stops that take what is shown at the
+/// moment. Not modal, so that one sets the next stop meanwhile. Writes an ordinary lesson file.
+class LessonMaker : public QDialog {
+    Q_OBJECT
+
+public:
+    LessonMaker(Workbench& workbench, QWidget* parent);
+
+    /// Lessons that readers make; the list of lessons shows them after the program's own.
+    static QString folder();
+
+signals:
+    void saved(const QString& path);
+
+private:
+    QWidget* buildStops();
+    QPushButton* button(const QString& text, const char* name, const std::function<void()>& run);
+    void addStop();
+    void takeStart();
+    void retake();
+    void removeStop();
+    void moveStop(int by);
+    void goTo(int stop);
+    void takeTexts(); ///< of the chosen stop, from the fields
+    void refresh(int chosen);
+    void save();
+    std::vector<std::string> shownViews() const;
+    LessonStop* chosen();
+
+    Workbench& m_workbench;
+    Lesson m_lesson;
+    bool m_filling = false; ///< fields are set by the program
+    QLineEdit *m_title, *m_stopTitle = nullptr;
+    QPlainTextEdit *m_text, *m_stopText = nullptr;
+    QListWidget* m_stops = nullptr;
+    QLabel* m_why;
+    std::vector<QPushButton*> m_forChosen;
+};
+
+} // namespace kvscope

@@ -1,0 +1,128 @@
+// A lesson made of a session by clicks opens as any other, with every stop as it was taken.
+#include "app/lessons/lesson_writer.h"
+#include "app/study/session_file.h"
+#include "app/window/actions/window_actions.h"
+#include "app/window/dialogs/lesson_maker.h"
+#include "tests/app/answer_file_dialog.h"
+#include "tests/app/classroom.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
+
+#include <QDir>
+#include <QListWidget>
+#include <QPlainTextEdit>
+#include <QSettings>
+#include <QStandardPaths>
+#include <QTemporaryDir>
+
+using namespace kvscope;
+using kvscope::testing::answerFileDialog;
+using kvscope::testing::Classroom;
+
+class LessonMakerTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QStandardPaths::setTestModeEnabled(true);
+        QCoreApplication::setApplicationName("KVScope lesson maker test");
+        QCoreApplication::setOrganizationName("KVScope test");
+    }
+    void init() {
+        QSettings().clear();
+        QDir(LessonMaker::folder()).removeRecursively();
+    }
+    void cleanupTestCase() { QDir(LessonMaker::folder()).removeRecursively(); }
+
+    void aSessionBecomesALessonByClicks() {
+        Classroom open;
+        open.window.actions()->byName("makeLesson")->trigger();
+        auto* maker = open.find<LessonMaker>("lessonMaker");
+        QVERIFY(maker && maker->isVisible());
+        const auto click = [&](const char* name) {
+            QTest::mouseClick(maker->findChild<QPushButton*>(name), Qt::LeftButton);
+        };
+        const auto write = [&](const char* field, const char* text) {
+            QTest::keyClicks(maker->findChild<QWidget*>(field), text);
+        };
+        click("makerSave"); // without a title nothing is asked
+        QVERIFY(maker->findChild<QLabel*>("makerWhy")->text().contains("title"));
+        write("makerTitle", "Budgets and heads");
+        write("makerText", "Less cache, more error.");
+        const Session start = open.bench.session();
+        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget");
+        click("makerAdd");
+        write("makerStopTitle", "A tenth");
+        write("makerStopText", "Look at the error.");
+        open.bench.change(
+            [](Session& s) {
+                s.layer = LayerIndex(5);
+                s.activePane = 1;
+                setViewOption(s, "token_profile", "scale", "rank");
+            },
+            "Layer");
+        click("makerAdd");
+        write("makerStopText", "Another head.");
+        const Session second = open.bench.session();
+        QCOMPARE(maker->findChild<QListWidget*>("makerStops")->count(), 2);
+        const QString path = QDir(LessonMaker::folder()).filePath("budgets-and-heads.kvscope");
+        answerFileDialog(path);
+        click("makerSave");
+        QTRY_VERIFY(QFile::exists(path));
+        const auto lesson = lessonOf(readSession(path.toStdString()));
+        QVERIFY(lesson);
+        QCOMPARE(lesson->title, std::string("Budgets and heads"));
+        QCOMPARE(lesson->stops.size(), std::size_t{2});
+        QVERIFY(isAt(start, lesson->start));
+        QVERIFY(isAt(second, lesson->stops[1].setting));
+        QCOMPARE(lesson->stops[0].setting.budget.value, 0.1);
+        QCOMPARE(lesson->stops[0].setting.layer, start.layer);
+        QCOMPARE(open.window.lessons().size(), std::size_t{13});
+        // Teach lists it, and it is led through as the others are.
+        open.openLesson(13);
+        QVERIFY(open.visibleTexts().contains("Less cache, more error."));
+        QTest::keyClick(&open.window, Qt::Key_PageDown);
+        QCOMPARE(open.bench.session().budget.value, 0.1);
+        QTest::keyClick(&open.window, Qt::Key_PageDown);
+        QCOMPARE(open.bench.session().layer, LayerIndex(5));
+    }
+
+    // Whatever a lesson holds, written and read again it is the same; its question stays.
+    void aLessonIsWrittenAsItIsRead_data() {
+        QTest::addColumn<QString>("path");
+        const auto folder = kvscope::testing::sourceDir() + "/resources/lessons";
+        for (const LessonFile& file : lessonsIn(folder))
+            QTest::newRow(file.lesson.title.c_str()) << QString::fromStdString(file.path);
+    }
+    void aLessonIsWrittenAsItIsRead() {
+        QFETCH(QString, path);
+        Session session = readSession(path.toStdString());
+        noteStart(session);
+        const Lesson before = *lessonOf(session);
+        Session moved = session;
+        if (!before.stops.empty()) applySetting(moved, before.stops.back().setting);
+        QTemporaryDir folder;
+        const std::string copy = folder.filePath("copy.kvscope").toStdString();
+        writeSession(copy, sessionWith(before, moved));
+        const Lesson after = *lessonOf(readSession(copy));
+        QCOMPARE(after.title, before.title);
+        QCOMPARE(after.text, before.text);
+        QCOMPARE(after.views, before.views);
+        QCOMPARE(after.question, before.question);
+        QCOMPARE(after.answer, before.answer);
+        QVERIFY(isAt(after.start, before.start));
+        QCOMPARE(after.stops.size(), before.stops.size());
+        for (std::size_t i = 0; i < before.stops.size(); ++i) {
+            QCOMPARE(after.stops[i].text, before.stops[i].text);
+            QCOMPARE(after.stops[i].views, before.stops[i].views);
+            Session there = after.start;
+            applySetting(there, after.stops[i].setting);
+            Session wanted = after.start;
+            applySetting(wanted, before.stops[i].setting);
+            QVERIFY2(there == wanted, before.stops[i].text.c_str());
+        }
+    }
+};
+
+KVSCOPE_WINDOW_TEST(LessonMakerTest)
+#include "lesson_maker_test.moc"
