@@ -3,6 +3,8 @@
 
 #include "views/scene/theme.h"
 
+#include <QRegularExpression>
+
 #include <fmt/format.h>
 #include <md4c-html.h>
 
@@ -51,6 +53,7 @@ thead th { position: sticky; top: 0; background: var(--panel); color: var(--text
 th[scope=row], thead th:first-child { text-align: left; }
 th { font-size: 13px; }
 details table:not(.table table) { width: auto; }
+sub, sup { font-size: 75%; line-height: 0; }
 summary { cursor: pointer; color: var(--text2); padding: 3px 0; }
 summary:hover { color: var(--text1); }
 a { color: inherit; }
@@ -124,7 +127,34 @@ std::string markdownToHtml(std::string_view markdown) {
     [[maybe_unused]] const int failed = md_html(markdown.data(), static_cast<MD_SIZE>(markdown.size()), append, &out,
                                                 MD_DIALECT_GITHUB | MD_FLAG_NOHTML, MD_HTML_FLAG_XHTML);
     assert(failed == 0); // it fails where `append` does
-    return out;
+    return withScripts(out);
+}
+
+std::string withScripts(std::string_view html) {
+    static const QRegularExpression kRaised(
+        R"((?<=[\p{L}\p{N})⟩‖])\^(?:\{([^{}<>]+)\}|\(([^()<>]+)\)|(⟨[^⟩<>]*⟩|[\p{L}\p{N}]+)))",
+        QRegularExpression::UseUnicodePropertiesOption);
+    static const QRegularExpression kLowered(
+        R"(((?<![\w])(?:score|argmax|argmin|max|min|\p{L}\p{M}*)|‖)_(?:\{([^{}<>]+)\}|([\p{L}\p{N}*]{1,4})(?!\w)))",
+        QRegularExpression::UseUnicodePropertiesOption);
+    static const QRegularExpression kTag("<[^>]*>");
+    const auto set = [](QString text) {
+        return text.replace(kRaised, "<sup>\\1\\2\\3</sup>").replace(kLowered, "\\1<sub>\\2\\3</sub>");
+    };
+    const QString page = QString::fromUtf8(html.data(), static_cast<qsizetype>(html.size()));
+    QString out;
+    qsizetype end = 0;
+    bool isListing = false, isLeft = false;
+    for (auto found = kTag.globalMatch(page); found.hasNext();) {
+        const auto match = found.next();
+        const QString tag = match.captured(), text = page.mid(end, match.capturedStart() - end);
+        out += (isLeft ? text : set(text)) + tag;
+        end = match.capturedEnd();
+        if (tag.startsWith("<pre") || tag == "</pre>") isListing = tag != "</pre>";
+        if (tag.startsWith("<style") || (tag == "<code>" && !isListing)) isLeft = true;
+        if (tag == "</style>" || tag == "</code>") isLeft = false;
+    }
+    return (out + set(page.mid(end))).toStdString();
 }
 
 std::string htmlTable(const std::string& caption, const std::vector<std::string>& columns, std::int64_t rows,

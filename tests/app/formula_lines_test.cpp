@@ -1,7 +1,9 @@
 // Formulas in a narrow panel: nothing is lost, lines end where a reader would end them, short formulas stay whole.
+#include "app/report/html.h"
 #include "app/window/panels/formula_lines.h"
 #include "core/policies/policy.h"
 #include "tests/support/test_program.h"
+#include "views/view.h"
 
 #include <QRegularExpression>
 #include <QTest>
@@ -83,12 +85,36 @@ private slots:
         }
     }
 
-    void normsOfTheRunningTextStayWhole() {
-        const QString joiner(QChar(0x2060)), blank(QChar::Nbsp);
-        QCOMPARE(withUnbrokenNorms("sum k_i/||k_i||. See Eq. 7"),
-                 QString("sum k_i/||%1k_i||%1. See Eq.%2 7").arg(joiner, blank).replace(blank + " ", blank));
-        for (const QString& kept : {QString("    y = ||k_i||"), QString("| `a` | b |"), QString("a | b")})
-            QCOMPARE(withUnbrokenNorms(kept), kept);
+    void numbersOfEquationsStayBesideTheirWord() {
+        QCOMPARE(withUnbrokenNumbers("See Eq. 7"), QString("See Eq.") + QChar(QChar::Nbsp) + "7");
+    }
+
+    void formulasAreSetAndNamesAreNot() {
+        QCOMPARE(withScripts("<p>k_i, Σ_{j&lt;i} p_ji e^{r²/√d} 2^i ‖V‖_F n_c* score_i</p>"),
+                 std::string("<p>k<sub>i</sub>, Σ<sub>j&lt;i</sub> p<sub>ji</sub> e<sup>r²/√d</sup> 2<sup>i</sup> "
+                             "‖V‖<sub>F</sub> n<sub>c*</sub> score<sub>i</sub></p>"));
+        for (const char* kept : {"<em>same_weights</em>, sign_sort", "<code>p_i</code>", "<a href=\"k_i\">x</a>",
+                                 "<style>a_b {}</style>", "l2compress, kv_head, compactor_vllm"})
+            QCOMPARE(withScripts(kept), std::string(kept));
+        QCOMPARE(withScripts("<pre><code>k_i</code></pre>"), std::string("<pre><code>k<sub>i</sub></code></pre>"));
+    }
+
+    // Neither ASCII nor a mark-up sign is left where a formula is read.
+    void noPageHasFormulasInAscii() {
+        static const QRegularExpression ascii(
+            "\\|\\||\\bsqrt |[^=]<= |>= |\\bsum over|\\b(mu|eta|gamma)\\b(?! ?=)|<[a-z]_?[a-z]?, ?[a-z]|"
+            "(?<![\\w`*])\\p{L}[_^][\\p{L}(]");
+        static const QRegularExpression code("`[^`]*`|<code>.*?</code>",
+                                             QRegularExpression::DotMatchesEverythingOption);
+        QStringList wrong;
+        const auto look = [&](const std::string& id, const std::string& text) {
+            const QString shown = QString::fromStdString(markdownToHtml(text)).remove(code);
+            if (const auto match = ascii.match(shown); match.hasMatch())
+                wrong << QString("%1: %2").arg(id.c_str(), shown.mid(match.capturedStart() - 20, 60));
+        };
+        for (const Policy* policy : allPolicies()) look(policy->card().id, policy->card().explanation);
+        for (const View* view : allViews()) look(view->card().id, view->card().help);
+        QVERIFY2(wrong.isEmpty(), qPrintable(wrong.join('\n')));
     }
 
     void otherTextIsLeftAlone() {

@@ -38,7 +38,8 @@ public:
     WatchedEngine() : WatchedEngine(makeCpuEngine(2)) {}
 
     AttentionMap attentionMap(const AttentionMapInput& input, const Checkpoint& checkpoint) const override {
-        if (input.rowsPerPixel == 1) return m_engine->attentionMap(input, checkpoint); // the coarse picture of the whole
+        if (input.rowsPerPixel == 1)
+            return m_engine->attentionMap(input, checkpoint); // the coarse picture of the whole
         std::int64_t unknown = 0;
         for (std::int64_t row = input.rowBegin - input.firstQuery; row < input.rowEnd - input.firstQuery; ++row)
             unknown +=

@@ -1,4 +1,5 @@
 // Effects of gestures on the session, which are the same in every view.
+#include "app/report/html.h"
 #include "app/window/canvas/range_dialog.h"
 #include "app/window/canvas/range_math.h"
 #include "app/window/canvas/view_canvas.h"
@@ -50,6 +51,7 @@ void showHelp(const View& view, QWidget* window) {
     auto* page = new QTextBrowser(dialog);
     page->setOpenExternalLinks(true);
     page->setMarkdown(withTrapLinks(fromUtf8(view.card().help)));
+    page->setHtml(fromUtf8(withScripts(page->toHtml().toStdString())));
     (new QVBoxLayout(dialog))->addWidget(page);
     dialog->show();
 }

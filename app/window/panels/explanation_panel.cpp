@@ -1,6 +1,7 @@
 // Shows a policy's own .md file, as everywhere else.
 #include "app/window/panels/explanation_panel.h"
 
+#include "app/report/html.h"
 #include "app/window/panels/formula_lines.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
@@ -14,6 +15,7 @@
 #include <QTextCursor>
 #include <QTextDocument>
 #include <QTextList>
+#include <QTextTable>
 #include <QVBoxLayout>
 
 #include <algorithm>
@@ -50,14 +52,29 @@ void setSpacing(QTextDocument& page, const QFont& listing) {
     }
 }
 
+/// One thin line around a cell, where Qt draws two raised ones.
+void setTables(QTextDocument& page) {
+    for (QTextFrame* frame : page.rootFrame()->childFrames())
+        if (auto* table = qobject_cast<QTextTable*>(frame)) {
+            QTextTableFormat format = table->format();
+            format.setBorderCollapse(true);
+            format.setBorderStyle(QTextFrameFormat::BorderStyle_Solid);
+            format.setBorderBrush(qColor(chrome().border));
+            format.setBorder(1);
+            format.setCellPadding(px(3));
+            table->setFormat(format);
+        }
+}
+
 QString pageHtml(const QString& markdown, const QFont& font, const QFont& listing, int columns) {
     QTextDocument page;
     page.setDefaultFont(font);
     QString paragraphs = markdown; // each paragraph with a bold title starts on a new line
     paragraphs.replace("\n**", "\n\n**");
-    page.setMarkdown(withFormulaLines(withUnbrokenNorms(withTrapLinks(paragraphs)), columns));
+    page.setMarkdown(withFormulaLines(withUnbrokenNumbers(withTrapLinks(paragraphs)), columns));
     setSpacing(page, listing);
-    return page.toHtml();
+    setTables(page);
+    return fromUtf8(withScripts(page.toHtml().toStdString()));
 }
 
 } // namespace

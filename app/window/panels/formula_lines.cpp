@@ -122,16 +122,9 @@ QString withFormulaLines(const QString& markdown, int columns) {
     return page.join('\n');
 }
 
-QString withUnbrokenNorms(const QString& markdown) {
-    static const QRegularExpression kBar("\\|(?=[^\\s|])|(?<=\\|)\\|(?=\\S)"), kNumbered("\\b(Eqs?\\.) ");
-    QStringList page = markdown.split('\n');
-    for (QString& line : page) {
-        if (line.startsWith("    ") || line.startsWith('|')) // listings and tables
-            continue;
-        line.replace(kBar, "|" + QString(QChar(0x2060)));
-        line.replace(kNumbered, "\\1" + QString(QChar::Nbsp));
-    }
-    return page.join('\n');
+QString withUnbrokenNumbers(const QString& markdown) {
+    static const QRegularExpression kNumbered("\\b(Eqs?\\.) ");
+    return QString(markdown).replace(kNumbered, "\\1" + QString(QChar::Nbsp));
 }
 
 } // namespace kvscope

@@ -13,7 +13,7 @@ QStringList formulaLines(const QStringList& listing, int columns);
 /// Markdown whose indented listings are fitted into so many columns.
 QString withFormulaLines(const QString& markdown, int columns);
 
-/// Markdown in which no line breaks inside the bars of a norm or between "Eq." and its number.
-QString withUnbrokenNorms(const QString& markdown);
+/// Markdown in which no line breaks between "Eq." and its number.
+QString withUnbrokenNumbers(const QString& markdown);
 
 } // namespace kvscope
