@@ -293,10 +293,7 @@ template <class T> std::optional<T> single(const std::vector<T>& values) {
 
 } // namespace
 
-std::optional<std::string> File::stringAttribute(const std::string& object, const std::string& name) const {
-    const Guard guard;
-    const Handle attribute = openAttribute(m_state->id, object, name);
-    if (!attribute) return {};
+std::optional<std::string> textOf(hid_t attribute) {
     const Handle type(H5Aget_type(attribute), H5Tclose), space(H5Aget_space(attribute), H5Sclose);
     if (H5Tget_class(type) != H5T_STRING || H5Sget_simple_extent_npoints(space) != 1) return {};
     if (H5Tis_variable_str(type) > 0) {
@@ -312,6 +309,12 @@ std::optional<std::string> File::stringAttribute(const std::string& object, cons
     std::string text(H5Tget_size(type), '\0');
     if (H5Aread(attribute, type, text.data()) < 0) return {};
     return text.substr(0, text.find('\0'));
+}
+
+std::optional<std::string> File::stringAttribute(const std::string& object, const std::string& name) const {
+    const Guard guard;
+    const Handle attribute = openAttribute(m_state->id, object, name);
+    return attribute ? textOf(attribute) : std::nullopt;
 }
 
 std::optional<std::int64_t> File::integerAttribute(const std::string& object, const std::string& name) const {

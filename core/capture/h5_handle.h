@@ -3,6 +3,8 @@
 #include <hdf5.h>
 
 #include <mutex>
+#include <optional>
+#include <string>
 #include <utility>
 
 namespace kvscope::h5 {
@@ -36,5 +38,8 @@ private:
     hid_t m_id;
     Close m_close;
 };
+
+/// The text of an attribute that is one; nothing otherwise.
+std::optional<std::string> textOf(hid_t attribute);
 
 } // namespace kvscope::h5

@@ -90,11 +90,11 @@ private:
         const Handle attribute(H5Aopen(owner, name, H5P_DEFAULT), H5Aclose);
         if (!attribute) return;
         const Handle type(H5Aget_type(attribute), H5Tclose), space(H5Aget_space(attribute), H5Sclose);
+        textOf(attribute);
         std::vector<char> values = room(type, space);
-        if (values.empty() || H5Aread(attribute, type, values.data()) < 0) return;
-        if (H5Tdetect_class(type, H5T_STRING) > 0) H5Dvlen_reclaim(type, space, H5P_DEFAULT, values.data());
+        if (values.empty() || !isNumber(type)) return;
         for (const hid_t number : {H5T_NATIVE_INT64, H5T_NATIVE_INT32, H5T_NATIVE_DOUBLE})
-            if (isNumber(type)) H5Aread(attribute, number, values.data());
+            H5Aread(attribute, number, values.data());
     }
 
     /// Tensors, which have three axes, are read later and in blocks; of them only the index of their chunks.
@@ -129,6 +129,17 @@ private:
     std::set<haddr_t> m_seen;
 };
 
+constexpr int kNoMemory = 3; // exit status
+
+/// Ends the child where the library had no memory; other errors are the reader's.
+herr_t onError(hid_t stack, void*) {
+    const auto one = [](unsigned, const H5E_error2_t* error, void*) -> herr_t {
+        if (error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC) ::_exit(kNoMemory);
+        return 0;
+    };
+    return H5Ewalk2(stack, H5E_WALK_DOWNWARD, one, nullptr);
+}
+
 rlim_t addressSpace() {
     char text[64] = {};
     const int file = ::open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
@@ -160,6 +171,7 @@ void limit(__rlimit_resource what, rlim_t most) {
     limit(RLIMIT_CPU, kSecondsPerFile);
     limit(RLIMIT_FSIZE, 0);
     limit(RLIMIT_CORE, 0);
+    H5Eset_auto2(H5E_DEFAULT, onError, nullptr);
     MetadataWalk(pulse).file(path, access);
     ::_exit(0);
 }
@@ -209,7 +221,10 @@ std::string Probe::await() {
     while (::waitpid(m_child, &status, 0) < 0 && errno == EINTR) {
     }
     m_child = -1;
-    if (!WIFSIGNALED(status)) return {};
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status) == kNoMemory
+                   ? "the file is damaged: the HDF5 library needs more than 1 GiB to read its metadata"
+                   : "";
     const int signal = WTERMSIG(status);
     if (signal == SIGPROF || signal == SIGXCPU)
         return "the file is damaged: the HDF5 library comes to no end when it reads it";

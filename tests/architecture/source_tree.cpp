@@ -83,7 +83,7 @@ const std::vector<Arrow>& arrows() {
         {"app/python",
          {"core/base", "core/parameters", "core/capture", "core/engine", "core/engine/cpu", "core/policies",
           "core/metrics", "core/run"}},
-        {"app", {"app/command_line", "app/window"}},
+        {"app", {"core/base", "app/command_line", "app/window"}},
     };
     return table;
 }

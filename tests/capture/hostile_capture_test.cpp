@@ -1,0 +1,134 @@
+// Files that kill the HDF5 library, hang it, or make a careless reader write where it must not. Each is a sound capture
+// with changed bytes or an odd object; every one is refused, or read as if the odd object were not there. The bytes
+// were found by tests/fuzz/mutate.py; without the child process each of these rows ends the test program.
+#include "core/base/error.h"
+#include "core/capture/capture.h"
+#include "core/capture/open_capture.h"
+#include "tests/support/error_message.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+#include <hdf5.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include <sys/wait.h>
+
+using namespace kvscope;
+
+namespace {
+
+using Bytes = QList<std::pair<int, int>>; ///< place, new value
+
+} // namespace
+Q_DECLARE_METATYPE(Bytes)
+
+class HostileCaptureTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+
+    std::string copy(const char* name) const {
+        std::string path = m_folder.filePath(name).toStdString();
+        std::filesystem::copy_file(kvscope::testing::sourceDir() + "/sample_data/broken/sound.h5", path,
+                                   std::filesystem::copy_options::overwrite_existing);
+        return path;
+    }
+    static void edit(const std::string& path, const std::function<void(hid_t)>& change) {
+        const hid_t access = H5Pcreate(H5P_FILE_ACCESS);
+        H5Pset_file_locking(access, false, true);
+        const hid_t file = H5Fopen(path.c_str(), H5F_ACC_RDWR, access);
+        change(file);
+        H5Fclose(file);
+        H5Pclose(access);
+    }
+    /// `count` strings as the attribute, where the reader expects one.
+    static void putStrings(hid_t file, const char* name, std::size_t length, hsize_t count) {
+        H5Adelete(file, name);
+        const hid_t type = H5Tcopy(H5T_C_S1), space = H5Screate_simple(1, &count, nullptr);
+        H5Tset_size(type, length);
+        const hid_t attribute = H5Acreate2(file, name, type, space, H5P_DEFAULT, H5P_DEFAULT);
+        const std::vector<const char*> pointers(count, "text");
+        const std::vector<char> texts(length == H5T_VARIABLE ? 0 : length * count, 'x');
+        H5Awrite(attribute, type,
+                 length == H5T_VARIABLE ? static_cast<const void*>(pointers.data())
+                                        : static_cast<const void*>(texts.data()));
+        H5Aclose(attribute);
+        H5Sclose(space);
+        H5Tclose(type);
+    }
+
+private slots:
+    void bytesThatKillTheLibrary_data() {
+        QTest::addColumn<Bytes>("bytes");
+        // Attributes' names, sizes and strings in the objects' headers; an index of chunks; a length in the heap of
+        // strings, which made the library ask for gigabytes and fill them.
+        for (const Bytes& bytes : {Bytes{{2143, 241}}, Bytes{{2142, 70}}, Bytes{{2330, 128}}, Bytes{{895, 148}},
+                                   Bytes{{1119, 175}}, Bytes{{21598, 128}}, Bytes{{32372, 255}, {32373, 255}},
+                                   Bytes{{2139, 255}, {2140, 255}}, Bytes{{32175, 54}}})
+            QTest::addRow("%d", bytes.first().first) << bytes;
+    }
+
+    void bytesThatKillTheLibrary() {
+        QFETCH(Bytes, bytes);
+        const std::string path = copy("killer.h5");
+        {
+            std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+            for (const auto& [place, value] : bytes) {
+                file.seekp(place);
+                file.put(static_cast<char>(value));
+            }
+        }
+        for (int again = 0; again < 2; ++again) { // the verdict is remembered
+            const QString text = errorText([&] { openCapture(path); });
+            QVERIFY2(text.startsWith("the file is damaged: the HDF5 library") && text.endsWith("killer.h5"),
+                     qPrintable(text));
+        }
+        QCOMPARE(::waitpid(-1, nullptr, WNOHANG), -1); // no child is left
+    }
+
+    void aListWhereOneTextIsExpectedIsNoText() {
+        const std::string path = copy("strings.h5");
+        edit(path, [](hid_t file) { putStrings(file, "model_id", H5T_VARIABLE, 4096); });
+        QCOMPARE(openCapture(path)->info().modelId, std::string());
+        edit(path, [](hid_t file) { putStrings(file, "model_id", 16, 4000); });
+        QCOMPARE(openCapture(path)->info().modelId, std::string());
+    }
+
+    void aGroupThatHoldsItselfIsWalkedOnce() {
+        const std::string path = copy("circle.h5");
+        edit(path,
+             [](hid_t file) { H5Lcreate_hard(file, "/tokens", file, "/tokens/again", H5P_DEFAULT, H5P_DEFAULT); });
+        QCOMPARE(openCapture(path)->info().layers.size(), std::size_t(2));
+    }
+
+    void aShapeThatNoFileHoldsIsNotAllocated() {
+        const std::string path = copy("huge.h5");
+        edit(path, [](hid_t file) {
+            H5Ldelete(file, "rope/inv_freq", H5P_DEFAULT);
+            const hsize_t sizes[] = {hsize_t{1} << 40, hsize_t{1} << 40}, chunk[] = {1, 1};
+            const hid_t space = H5Screate_simple(2, sizes, nullptr), plist = H5Pcreate(H5P_DATASET_CREATE);
+            H5Pset_chunk(plist, 2, chunk);
+            H5Dclose(H5Dcreate2(file, "rope/inv_freq", H5T_IEEE_F32LE, space, H5P_DEFAULT, plist, H5P_DEFAULT));
+            H5Pclose(plist);
+            H5Sclose(space);
+        });
+        const QString text = errorText([&] { openCapture(path); });
+        QVERIFY2(text.contains("none that a file can hold (rope/inv_freq)"), qPrintable(text));
+    }
+
+    void aFileThatWasRepairedIsReadAgain() {
+        const std::string path = copy("changed.h5");
+        std::filesystem::resize_file(path, 3000);
+        QVERIFY(!errorText([&] { openCapture(path); }).isEmpty());
+        (void)copy("changed.h5");
+        QCOMPARE(openCapture(path)->info().layers.size(), std::size_t(2));
+    }
+};
+
+KVSCOPE_TEST(HostileCaptureTest)
+#include "hostile_capture_test.moc"
