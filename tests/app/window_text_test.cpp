@@ -193,6 +193,10 @@ private slots:
         QVERIFY(before.first > 5 && open.seen().first <= 5);
         open.bench.setHovered(900);
         QVERIFY(open.seen().first <= 900 && open.seen().second >= 900);
+        const auto peeked = open.seen(); // the wheel goes on from there
+        open.turnWheel(open.canvas->rect().center(), -1);
+        QVERIFY(open.seen().first > peeked.first && open.seen().first < 1000);
+        open.bench.change([&](Session& s) { s.look.stripScroll = scroll; }, "Scroll");
         open.bench.setHovered(-1);
         QCOMPARE(open.seen(), before);
         QCOMPARE(open.bench.session().look.stripScroll, scroll);

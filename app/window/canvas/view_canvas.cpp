@@ -111,7 +111,7 @@ void ViewCanvas::reveal(TokenIndex token) {
 }
 
 void ViewCanvas::followFocus() {
-    if (isText() && m_workbench.capture() && m_canvas->height() > 1) {
+    if (isText() && isVisible() && m_workbench.capture() && m_canvas->height() > 1) {
         const ViewInput now = m_workbench.viewInput(m_view);
         if (now.focus.hovered < 0)
             m_peek.reset();

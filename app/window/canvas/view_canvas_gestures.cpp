@@ -192,6 +192,7 @@ bool ViewCanvas::follow(const PointFacts& facts) {
 
 void ViewCanvas::applyChange(const SettingChange& settingChange, const QString& mergeKey) {
     if (settingChange.range) m_workbench.setRange(m_view, settingChange.range);
+    if (settingChange.scroll) m_peek.reset();
     m_workbench.change(
         [&](Session& s) {
             if (settingChange.scroll) s.look.stripScroll = *settingChange.scroll;
@@ -272,7 +273,7 @@ void ViewCanvas::takeLassoBack() {
 void ViewCanvas::scrollBy(double delta) {
     const Scene& scene = m_canvas->scene();
     const double furthest = std::max(0.0, scene.contentHeight - scene.height);
-    const double now = m_workbench.session().look.stripScroll;
+    const double now = std::exchange(m_peek, std::nullopt).value_or(m_workbench.session().look.stripScroll);
     m_workbench.change([&](Session& s) { s.look.stripScroll = std::clamp(now + delta, 0.0, furthest); }, tr("Scroll"));
     movePinned();
 }
