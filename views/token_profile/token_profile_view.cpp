@@ -184,7 +184,8 @@ Viewport::Range rangeOf(const Profile& profile, const Viewport& viewport) {
                                 profile.high + margin + (down ? 0 : lane)};
     if (!viewport.range) return whole;
     Viewport::Range range = *viewport.range;
-    if (range.yMax < whole.yMin || range.yMin > whole.yMax) range.yMin = whole.yMin, range.yMax = whole.yMax;
+    if (range.yMax < profile.low || range.yMin > profile.high || range.yMax - range.yMin < 1e-3 * span)
+        range.yMin = whole.yMin, range.yMax = whole.yMax;
     return range;
 }
 
