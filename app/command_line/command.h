@@ -57,6 +57,7 @@ std::unique_ptr<Command> makeCalibrateCommand();
 std::unique_ptr<Command> makePlotCommand();
 std::unique_ptr<Command> makeTheoryCommand();
 std::unique_ptr<Command> makeReportCommand();
+std::unique_ptr<Command> makeHandoutCommand();
 std::unique_ptr<Command> makeSchemaCommand();
 std::unique_ptr<Command> makeCompletionCommand();
 std::unique_ptr<Command> makeManCommand();

@@ -34,8 +34,8 @@ std::vector<std::unique_ptr<Command>> makeCommands() {
     for (const auto make :
          {makePoliciesCommand, makeViewsCommand, makeMeasuresCommand, makeReproduceCommand, makeInspectCommand,
           makeSynthCommand, makeConvertCommand, makeEvictCommand, makeMeasureCommand, makeSweepCommand,
-          makeCalibrateCommand, makePlotCommand, makeTheoryCommand, makeReportCommand, makeSchemaCommand,
-          makeCompletionCommand, makeManCommand})
+          makeCalibrateCommand, makePlotCommand, makeTheoryCommand, makeReportCommand, makeHandoutCommand,
+          makeSchemaCommand, makeCompletionCommand, makeManCommand})
         commands.push_back(make());
     return commands;
 }

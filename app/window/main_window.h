@@ -62,6 +62,7 @@ public:
     void showGoTo() override;
     void showViews() override;
     void exportReport() override;
+    void exportHandout() override;
     void makeLesson() override;
     void startTour() override;
     void offerTour(); ///< on the first run, once a capture is open

@@ -67,6 +67,8 @@ void MainWindow::showViews() {
 
 void MainWindow::exportReport() { kvscope::exportReport(*this, m_workbench, *m_notices); }
 
+void MainWindow::exportHandout() { kvscope::exportHandout(*this, m_workbench, *m_notices); }
+
 void MainWindow::makeLesson() {
     if (auto* shown = findChild<LessonMaker*>()) return shown->raise();
     auto* maker = new LessonMaker(m_workbench, this);

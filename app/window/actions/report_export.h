@@ -12,4 +12,7 @@ class NoticeStrip;
 /// The report describes the session at the time of the call.
 void exportReport(QWidget& window, Workbench& workbench, NoticeStrip& notices);
 
+/// Likewise the handout of the open lesson; nothing without one.
+void exportHandout(QWidget& window, Workbench& workbench, NoticeStrip& notices);
+
 } // namespace kvscope

@@ -87,6 +87,7 @@ void WindowActions::addFileActions() {
     add("addRecorded", tr("Add a recorded &list…"), {}, [this] { m_files.addRecordedWithDialog(); });
     add("export", tr("&Export…"), {QKeySequence("Ctrl+E")}, onCanvas(&ViewCanvas::exportWanted));
     add("report", tr("Export re&port…"), {}, [this] { m_commands.exportReport(); });
+    add("handout", tr("&Handout of the lesson as PDF…"), {}, [this] { m_commands.exportHandout(); });
     add("makeLesson", tr("&Make a lesson of this session…"), {}, [this] { m_commands.makeLesson(); });
     add("close", tr("&Close"), {QKeySequence("Ctrl+W")}, [this] { m_files.closeCapture(); });
     add("quit", tr("&Quit"), {QKeySequence("Ctrl+Q")}, [this] { m_window.close(); });
@@ -180,7 +181,7 @@ void WindowActions::addStepActions() {
     add("previousStop", tr("P&revious stop of the lesson"), {QKeySequence("PgUp")},
         [this] { m_commands.stepLesson(-1); });
     const auto followLesson = [this] {
-        for (const char* name : {"nextStop", "previousStop"})
+        for (const char* name : {"nextStop", "previousStop", "handout"})
             byName(name)->setEnabled(!m_workbench.session().lesson.empty());
     };
     connect(&m_workbench, &Workbench::sessionChanged, this, followLesson);
@@ -215,8 +216,8 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     };
     QMenu* file = fill(bar->addMenu(tr("&File")), {"open", "openBeside"});
     m_recent = file->addMenu(tr("Open &recent"));
-    fill(file, {"reload", "afresh", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "makeLesson", "-",
-                "close", "quit"});
+    fill(file, {"reload", "afresh", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "-", "makeLesson",
+                "handout", "-", "close", "quit"});
     fill(bar->addMenu(tr("&Edit")),
          {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "findPrevious", "selectNeedle",
           "selectAll", "selectionBack", "selectionForward", "lasso", "clear"});

@@ -23,6 +23,7 @@ public:
     virtual void showGoTo() = 0;
     virtual void showViews() = 0;
     virtual void exportReport() = 0;
+    virtual void exportHandout() = 0; ///< of the open lesson
     virtual void makeLesson() = 0;
     virtual void startTour() = 0;
     virtual void escape() = 0;

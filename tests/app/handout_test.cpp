@@ -1,0 +1,91 @@
+// Handouts of lessons: what is on the pages is read from the PDF by a program of others.
+#include "app/report/handout.h"
+#include "tests/app/program.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
+
+#include <QFile>
+#include <QProcess>
+#include <QTemporaryDir>
+#include <QTest>
+
+using namespace kvscope;
+
+namespace {
+
+const QString kLessons = QString::fromStdString(kvscope::testing::sourceDir() + "/resources/lessons");
+
+QStringList pagesOf(const QString& pdf) {
+    QProcess reader;
+    reader.start("pdftotext", {"-layout", pdf, "-"});
+    reader.waitForFinished();
+    QStringList pages = QString::fromUtf8(reader.readAllStandardOutput()).split('\f', Qt::SkipEmptyParts);
+    for (QString& page : pages) page = page.simplified();
+    return pages;
+}
+
+QByteArray contentOf(const QString& path) {
+    QFile file(path);
+    return file.open(QIODevice::ReadOnly) ? file.readAll() : QByteArray();
+}
+
+} // namespace
+
+class HandoutTest : public QObject {
+    Q_OBJECT
+
+    kvscope::testing::Program m_program;
+
+private slots:
+    void textsPicturesQuestionsAndLastTheAnswers() {
+        QTemporaryDir folder;
+        const QString out = folder.filePath("course.pdf");
+        const QStringList command{"handout", kLessons + "/blocks.kvscope", kLessons + "/keydiff.kvscope", "--out", out};
+        const auto done = m_program.run(command);
+        QVERIFY2(done.code == 0, done.error);
+        const QStringList pages = pagesOf(out);
+        QVERIFY(pages.size() >= 4);
+        QVERIFY2(pages.first().contains("Processing a prompt in blocks") &&
+                     pages.first().contains("A long prompt does not fit"),
+                 qPrintable(pages.first()));
+        QVERIFY(pages.first().contains("Tokens processed")); // the axis of the first stop's picture
+        const QString before = pages.mid(0, pages.size() - 1).join(' ');
+        for (const char* text : {"which share leaves with the very block", "☐ More than half",
+                                 "Keys that point elsewhere", "6. Back to KeyDiff in blocks of 128"})
+            QVERIFY2(before.contains(text), text);
+        // Neither the answers nor the findings that give them away stand before the last page.
+        for (const char* answer : {"59.4 %", "443 of 746", "37.3 %"}) QVERIFY2(!before.contains(answer), answer);
+        QVERIFY2(pages.last().startsWith("Answers") && pages.last().contains("59.4 %") &&
+                     pages.last().contains("37.3 %"),
+                 qPrintable(pages.last()));
+        const QByteArray first = contentOf(out);
+        QCOMPARE(m_program.run(command).code, 0);
+        QVERIFY(first == contentOf(out));
+    }
+
+    void aFolderGivesAllItsLessons() {
+        QTemporaryDir folder;
+        const QString out = folder.filePath("course.pdf");
+        QCOMPARE(m_program.run({"handout", kLessons, "--out", out}).code, 0);
+        const QString all = pagesOf(out).join(' ');
+        for (const LessonFile& file : lessonsIn(kLessons.toStdString()))
+            QVERIFY2(all.count(QString::fromStdString(file.lesson.title)) >= 2, file.lesson.title.c_str());
+    }
+
+    void whatIsNoLessonIsRefused() {
+        QTemporaryDir folder;
+        const QString out = folder.filePath("course.pdf");
+        const QString sample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
+        for (const QStringList& wrong : {QStringList{"handout", sample, "--out", out},
+                                         {"handout", folder.path(), "--out", out},
+                                         {"handout", kLessons + "/blocks.kvscope", "--out", folder.filePath("x.html")},
+                                         {"handout", kLessons + "/nowhere.kvscope", "--out", out}}) {
+            const auto refused = m_program.run(wrong);
+            QVERIFY2(refused.code == 2, refused.error);
+            QVERIFY(!QFile::exists(out));
+        }
+    }
+};
+
+KVSCOPE_CORE_TEST(HandoutTest)
+#include "handout_test.moc"
