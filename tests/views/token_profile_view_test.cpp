@@ -17,8 +17,8 @@ namespace {
 const PointCloudItem& cloudNamed(const Scene& scene, const char* name) {
     for (const Drawable& item : scene.items)
         if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == name) return *cloud;
-    static const PointCloudItem none{std::make_shared<std::vector<Point>>(),
-                                     std::make_shared<std::vector<std::int64_t>>()};
+    static PointCloudItem none;
+    none.points = std::make_shared<const std::vector<Point>>();
     return none;
 }
 

@@ -14,6 +14,8 @@ namespace kvscope {
 
 namespace {
 
+constexpr double kLane = 15; // height in pixels of the protected tokens' own
+
 enum class ScoreAxis { Linear, Logarithmic, Rank };
 
 /// Protected tokens lie in a lane of their own: they may score far above all others, or nothing at all.
@@ -147,6 +149,33 @@ void drawCutOff(SceneBuilder& builder, const Profile& profile, const PlotFrame& 
     if (y > frame.plot.y && y < frame.plot.bottom()) drawAcross(builder, frame, profile.line, {theme.ink, 1, {5, 3}});
 }
 
+/// The texts of the highest tokens without protection, as many as stand beside each other.
+void drawWinners(SceneBuilder& builder, const ViewInput& input, const Profile& profile, const PlotFrame& frame,
+                 const Theme& theme) {
+    constexpr double kWidth = 60, kLeastHeight = 110;
+    constexpr std::size_t kMost = 5, kLookedAt = 200;
+    if (frame.plot.height < kLeastHeight || frame.plot.width < 4 * kWidth) return;
+    const std::vector<double> ranks = ranksOf(profile.scores);
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < ranks.size(); ++i)
+        if (std::isfinite(ranks[i]) && profile.isFree(i)) order.push_back(i);
+    const auto looked = order.begin() + static_cast<std::ptrdiff_t>(std::min(order.size(), kLookedAt));
+    std::ranges::partial_sort(order, looked, {}, [&](std::size_t token) { return ranks[token]; });
+    order.erase(looked, order.end());
+    const TextStyle style{FontFace::Interface, 10};
+    std::vector<double> taken;
+    for (const std::size_t token : order) {
+        const Point at = frame.toPixels(static_cast<double>(token) + 0.5, profile.heights[token]);
+        const double x = std::clamp(at.x, frame.plot.x + kWidth / 2, frame.plot.right() - kWidth / 2);
+        if (!frame.plot.contains(at) || taken.size() == kMost ||
+            std::ranges::any_of(taken, [&](double other) { return std::abs(other - x) < kWidth + 6; }))
+            continue;
+        taken.push_back(x);
+        const std::string text = builder.elide(tokenText(input, static_cast<TokenIndex>(token)), style, kWidth);
+        builder.label({x, at.y - 9}, text, style, theme.text2, HorizontalAlign::Centre);
+    }
+}
+
 std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, std::int64_t stride, ThemeId themeId) {
     const Theme& theme = themeOf(themeId);
     const auto count = [&](TokenState state) { return formatCount(std::ranges::count(profile.states, state)); };
@@ -198,8 +227,6 @@ AxisSpec scoreAxisOf(const Profile& profile, const Viewport::Range& range, const
     return {range.yMin, range.yMax, AxisScale::Linear, score};
 }
 
-constexpr double kLane = 15; // height in pixels
-
 class TokenProfileView final : public View {
 public:
     TokenProfileView()
@@ -239,6 +266,7 @@ public:
         builder.pushClip(plot);
         drawTokenMarks(builder, chart.frame, marksOf(profile, chart.frame.yAt(plot.y + kLane / 2)), input.focus, theme);
         drawCutOff(builder, profile, chart.frame, theme);
+        drawWinners(builder, input, profile, chart.frame, theme);
         builder.popClip();
         return finishChart(chart, input, viewport, true);
     }

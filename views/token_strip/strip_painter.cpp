@@ -122,8 +122,8 @@ private:
             auto last = first;
             while (last + 1 != selected.end() && *(last + 1) == *last + 1 && *(last + 1) < end) ++last;
             const Box from = boxOf(*first), to = boxOf(*last);
-            m_builder.rectangle({from.x - 1, from.y - 0.5, to.right() - from.x + 2, kStripLead - 0.5}, kTransparent,
-                                {m_strip.theme.ink, 1.3, {}}, 4);
+            m_builder.rectangle({from.x - 1, from.y - 0.5, to.right() - from.x + 2, kStripLead - 0.5},
+                                withAlpha(m_strip.theme.ink, 0.07), {m_strip.theme.ink, 1.3, {}}, 4);
             first = last + 1;
         }
         const TokenIndex hovered = m_strip.input.focus.hovered;
