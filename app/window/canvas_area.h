@@ -34,6 +34,7 @@ public:
 signals:
     void dataWanted(ViewCanvas* canvas);
     void exportWanted(ViewCanvas* canvas);
+    void headsWanted(ViewCanvas* canvas);
     void openWanted();
     void maximiseWanted();
     void turnedTo(const View& view); ///< a view got the focus

@@ -210,10 +210,12 @@ void MainWindow::buildChrome() {
     const QString focused = focusWidget() ? focusWidget()->objectName() : QString();
     m_notices->setParent(nullptr);
     delete m_gallery;
+    delete m_heads;
     setMenuWidget(buildTop());
     m_canvases = new CanvasArea(m_workbench, m_text, this);
     connect(m_canvases, &CanvasArea::dataWanted, this, &MainWindow::showData);
     connect(m_canvases, &CanvasArea::exportWanted, this, &MainWindow::exportCanvas);
+    connect(m_canvases, &CanvasArea::headsWanted, this, [this](ViewCanvas* canvas) { showHeads(*canvas); });
     connect(m_canvases, &CanvasArea::turnedTo, m_steps, &StepDriver::prefer);
     connect(m_canvases, &CanvasArea::openWanted, m_files, &FileActions::openWithDialog);
     connect(m_canvases, &CanvasArea::maximiseWanted, m_docks, [this] { m_docks->maximise(nullptr); });

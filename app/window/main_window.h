@@ -18,6 +18,7 @@ class CanvasArea;
 class DockLayout;
 class EngineController;
 class FileActions;
+class HeadGallery;
 class ManualWindow;
 class NoticeStrip;
 class LessonList;
@@ -115,12 +116,14 @@ private:
     void followTitle();
     void showData(ViewCanvas* canvas);
     void exportCanvas(ViewCanvas* canvas);
+    void showHeads(const ViewCanvas& canvas); ///< the view for all heads of the layer
 
     Workbench& m_workbench;
     const TextService& m_text;
     WindowActions* m_actions = nullptr;
     FileActions* m_files = nullptr;
     QPointer<ManualWindow> m_manual; ///< null while it is closed
+    QPointer<HeadGallery> m_heads;
     QPointer<ViewGallery> m_gallery; ///< null until it is asked for, and in another look
     NoticeStrip* m_notices = nullptr;
     EngineController* m_engines = nullptr;

@@ -56,13 +56,29 @@ void MainWindow::showViews() {
     if (m_presenter) return;
     if (!m_gallery) {
         m_gallery = new ViewGallery(m_workbench, m_text, this);
-        connect(m_gallery, &ViewGallery::chosen, this, [this](const View& view) {
+        connect(m_gallery, &ViewGallery::chosen, this, [this](const ViewThumbnail& card) {
+            const View& view = card.view();
             if (!view.card().perPane) return m_docks->open(m_docks->dock(fromUtf8(view.card().id)));
             m_docks->giveBack(); // the panes show it
             m_workbench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, tr("Layout"));
         });
     }
     m_gallery->present();
+}
+
+void MainWindow::showHeads(const ViewCanvas& canvas) {
+    if (m_presenter || !m_workbench.capture()) return;
+    if (!HeadGallery::suits(canvas.view()))
+        return m_notices->show("heads", NoticeStrip::Tone::Notice,
+                               tr("%1 is not about one head.").arg(fromUtf8(canvas.view().card().name)));
+    if (canvas.view().card().perPane)
+        m_workbench.change([&](Session& s) { s.activePane = canvas.pane(); }, tr("Active pane"));
+    delete m_heads;
+    m_heads = new HeadGallery(m_workbench, canvas.view(), m_text, this);
+    connect(m_heads, &HeadGallery::chosen, this, [this](const ViewThumbnail& card) {
+        m_workbench.change([&](Session& s) { chooseQueryHead(s, *card.head(), *m_workbench.capture()); }, tr("Head"));
+    });
+    m_heads->present();
 }
 
 void MainWindow::exportReport() { kvscope::exportReport(*this, m_workbench, *m_notices); }

@@ -136,6 +136,35 @@ private slots:
         QVERIFY(open.bench.session().layout == WindowLayout::ExploreHead);
     }
 
+    void oneViewForAllHeadsOpensTheHeadThatIsClicked() {
+        OpenWindow open({1440, 900});
+        const int kvHeads = open.bench.capture()->info().numKvHeads,
+                  queryHeads = open.bench.capture()->info().numQueryHeads;
+        open.pane(1)->canvas()->canvas()->setFocus();
+        QTest::keyClick(open.pane(1)->canvas()->canvas(), Qt::Key_H);
+        auto* heads = open.window.findChild<HeadGallery*>();
+        QVERIFY(heads && heads->isVisible());
+        open.settle();
+        QCOMPARE(static_cast<int>(heads->shown().size()), kvHeads);
+        QCOMPARE(open.bench.session().activePane, 1);
+        for (const ViewThumbnail* card : heads->shown())
+            QVERIFY2(!card->picture().isNull() && coloursOf(card->picture()) >= 4, qPrintable(card->reason()));
+        QVERIFY(heads->shown()[0]->picture() != heads->shown()[1]->picture());
+        QVERIFY(open.bench.session().kvHead.value == 0);
+        QTest::mouseClick(heads->shown().back(), Qt::LeftButton);
+        QVERIFY(!heads->isVisible());
+        QCOMPARE(open.bench.session().kvHead.value, kvHeads - 1);
+        open.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
+        open.settle();
+        for (const ViewDock* dock : open.window.canvases()->docks())
+            if (dock->canvas()->view().card().id == "attention_map") emit dock->canvas()->headsWanted();
+        heads = open.window.findChild<HeadGallery*>();
+        open.settle();
+        QCOMPARE(static_cast<int>(heads->shown().size()), queryHeads);
+        QTest::keyClicks(heads->findChild<QLineEdit*>("searchViews"), "head 3");
+        QCOMPARE(static_cast<int>(heads->shown().size()), 1);
+    }
+
     void theMenusAreShort() {
         OpenWindow open({1440, 900});
         for (const QAction* title : open.window.findChild<QMenuBar*>()->actions())

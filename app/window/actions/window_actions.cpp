@@ -160,6 +160,7 @@ void WindowActions::addHeadActions() {
     add("nextHead", tr("Next KV head"), {QKeySequence("]")}, [this] { stepHead(1); });
     add("previousLayer", tr("Previous layer"), {QKeySequence("{")}, [this] { stepLayer(-1); });
     add("nextLayer", tr("Next layer"), {QKeySequence("}")}, [this] { stepLayer(1); });
+    add("allHeads", tr("&All heads of this layer…"), {QKeySequence("H")}, onCanvas(&ViewCanvas::headsWanted));
     add("goTo", tr("&Go to layer, head, query, key…"), {QKeySequence("Ctrl+G")}, [this] { m_commands.showGoTo(); });
     add("removePane", tr("&Remove the active pane"), {}, [this] {
         m_workbench.change(
@@ -227,8 +228,8 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     fill(view->addMenu(tr("&Size")), {"larger", "smaller", "normalSize", "-", "compact"});
     fill(view->addMenu(tr("T&heme")), {"themeSystem", "themeLight", "themeDark"});
     fill(view, {"reducedMotion", "-", "presenter", "fullScreen", "screenshot"});
-    fill(bar->addMenu(tr("&Go")), {"goTo", "-", "previousHead", "nextHead", "previousLayer", "nextLayer", "-",
-                                   "nextPlace", "previousPlace", "-", "resetView", "frame", "range", "data"});
+    fill(bar->addMenu(tr("&Go")), {"goTo", "allHeads", "-", "previousHead", "nextHead", "previousLayer", "nextLayer",
+                                   "-", "nextPlace", "previousPlace", "-", "resetView", "frame", "range", "data"});
     QMenu* policies = bar->addMenu(tr("&Policies"));
     m_policies = policies->addMenu(tr("&Add a pane"));
     fillPolicyMenu(m_policies, m_workbench);

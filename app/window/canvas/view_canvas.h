@@ -48,6 +48,7 @@ public:
 signals:
     void dataWanted(); ///< the table behind the canvas is requested
     void exportWanted();
+    void headsWanted(); ///< the view for all heads of the layer
 
 protected:
     void resizeEvent(QResizeEvent* event) override;

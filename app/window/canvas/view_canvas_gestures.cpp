@@ -358,6 +358,7 @@ void ViewCanvas::showMenu(const QPoint& at) {
     menu.addAction(tr("Reset view"), this, &ViewCanvas::resetView);
     menu.addAction(tr("Range…"), this, &ViewCanvas::showRange)->setEnabled(ShownPlot::of(m_canvas->scene()).valid);
     menu.addAction(tr("Select with a lasso"), m_canvas, &CanvasWidget::armLasso);
+    menu.addAction(tr("All heads of this layer…"), this, &ViewCanvas::headsWanted);
     if (!m_view.card().options->empty()) {
         menu.addSeparator();
         addOptionEntries(&menu, m_workbench, m_view);

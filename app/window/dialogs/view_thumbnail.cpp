@@ -29,17 +29,25 @@ ViewThumbnail::ViewThumbnail(const View& view, QWidget* parent) : QAbstractButto
     setText(fromUtf8(view.card().name));
     setAccessibleName(text());
     setReason(tr("Drawing…"));
-    setAccessibleDescription(fromUtf8(view.card().summary));
+    m_summary = fromUtf8(view.card().summary);
+    setAccessibleDescription(m_summary);
 }
 
 QSize ViewThumbnail::sizeHint() const { return {px(kWidth), px(kHeight)}; }
 
 QSize ViewThumbnail::frame() { return (QSizeF(kWidth - 2 * kMargin, kPictureHeight) / kShrink).toSize(); }
 
-bool ViewThumbnail::matches(const QString& words) const {
+void ViewThumbnail::showHead(QueryHeadIndex head, const QString& name) {
+    m_head = head;
+    m_summary.clear();
+    setText(name);
+    setAccessibleName(name);
+}
+
+bool ViewThumbnail::matches(const QString& words, const QString& heading) const {
     const ViewCard& card = m_view.card();
-    const QString text = fromUtf8(card.name + " " + card.summary + " " + card.paper + " " +
-                                  kViewGroups[static_cast<std::size_t>(card.group)]);
+    const QString text =
+        this->text() + " " + (m_head ? QString() : heading + " " + fromUtf8(card.summary + " " + card.paper));
     const QStringList wanted = words.split(' ', Qt::SkipEmptyParts);
     return std::all_of(wanted.begin(), wanted.end(),
                        [&](const QString& word) { return text.contains(word, Qt::CaseInsensitive); });
@@ -74,6 +82,7 @@ void ViewThumbnail::draw(const ViewInput& input, const ParameterValues& options,
     m_picture = std::move(picture);
     m_reason.clear();
     setToolTip(fromUtf8(m_view.finding(input, options)));
+    if (m_head) m_summary = toolTip();
     update();
 }
 
@@ -104,8 +113,7 @@ void ViewThumbnail::paintEvent(QPaintEvent*) {
                      QFontMetrics(bold).elidedText(text(), Qt::ElideRight, line.width()));
     painter.setFont(small);
     painter.setPen(qColor(theme.text2));
-    painter.drawText(line.adjusted(0, px(18), 0, px(30)), Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap,
-                     accessibleDescription());
+    painter.drawText(line.adjusted(0, px(18), 0, px(30)), Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, m_summary);
 }
 
 } // namespace kvscope

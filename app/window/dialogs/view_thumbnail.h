@@ -15,7 +15,11 @@ public:
     ViewThumbnail(const View& view, QWidget* parent);
 
     const View& view() const { return m_view; }
-    bool matches(const QString& words) const; ///< every word is in its name, summary, papers or question
+    /// The card is about one head; `name` is its title.
+    void showHead(QueryHeadIndex head, const QString& name);
+    const std::optional<QueryHeadIndex>& head() const { return m_head; } ///< empty: the session's
+    /// Every word is in its heading, its title, the view's summary or papers; of a head: in its title.
+    bool matches(const QString& words, const QString& heading) const;
     /// The view's picture for this input, or why there is none.
     void draw(const ViewInput& input, const ParameterValues& options, const TextService& text);
     void setReason(const QString& reason);
@@ -29,6 +33,8 @@ protected:
 
 private:
     const View& m_view;
+    std::optional<QueryHeadIndex> m_head;
+    QString m_summary; ///< below the title; of a head its finding
     QImage m_picture;
     QString m_reason;
 };
