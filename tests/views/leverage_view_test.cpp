@@ -207,6 +207,21 @@ private slots:
         QVERIFY(shaded);
     }
 
+    /// The active pane's k, else that of the first pane with a sketch, and whose it is.
+    void theSketchIsThePanes() {
+        const auto of = [&](const std::vector<std::string>& specs) {
+            const ViewInput input = view_fixture::inputFor(m_view, specs, optionsWith({}));
+            return std::pair(dataAs<LeverageData>(input), m_view.finding(input, optionsWith({})));
+        };
+        const auto [own, finding] = of({"compactor,sketch_size=48@0.25", "snapkv@0.25"});
+        QVERIFY(own->columns == 48 && own->pane == 'A');
+        QVERIFY2(finding.find("48 of 64 columns, pane A's k, picks") != std::string::npos, finding.c_str());
+        const auto [other, words] = of({"snapkv@0.25", "leverage,sketch_size=200@0.25"});
+        QVERIFY(other->columns == 64 && other->pane == 'B');
+        QVERIFY2(words.ends_with("picks 100.0 % of them: as wide as a key it is exact"), words.c_str());
+        QVERIFY(of({"snapkv@0.25", "leverage:exact@0.25"}).first->columns == 32);
+    }
+
     void aPointOfTheCurveNamesItsToken() {
         const ParameterValues options = optionsWith({{"picture", "sorted"}});
         const ViewInput input = inputFor("compactor@0.25", options);
@@ -249,7 +264,7 @@ private slots:
             {"spectrum", {"rank 64 of 64", "condition number", "Singular value of the keys"}},
             {"scatter", {"sketched, k = 32", "overlap", "Thm 2, ε = 0.5", "not met"}}};
         for (const auto& [picture, sentences] : wanted) {
-            const ParameterValues options = optionsWith({{"picture", picture}});
+            const ParameterValues options = optionsWith({{"picture", picture}, {"sketch_size", "32"}});
             const auto texts = textsOf(build(inputFor("compactor@0.25", options), options, 900, 600));
             for (const char* sentence : sentences)
                 QVERIFY2(std::any_of(texts.begin(), texts.end(),

@@ -15,6 +15,7 @@ struct KeepProbabilityData : ViewData {
     char letter = 'A';
     std::string policyId, policyName;
     bool drawsRandomNumbers = false; ///< otherwise one list stands for every seed
+    bool sketchIsExact = false;      ///< as wide as a key: its random numbers change nothing
     std::int64_t visible = 0;        ///< tokens before the cut
     std::uint64_t firstSeed = 0;
     int seedsAsked = 1;

@@ -195,8 +195,9 @@ public:
                                data->policyName, kept);
         const Counts counts = countsOf(*data);
         if (counts.sometimes == 0)
-            return fmt::format("{} keeps the same list of {} tokens with each of {} seeds", data->policyName, kept,
-                               data->seeds());
+            return fmt::format("{} keeps the same list of {} tokens with each of {} seeds{}", data->policyName, kept,
+                               data->seeds(),
+                               data->sketchIsExact ? ": its sketch is as wide as a key (k = d), so it is exact" : "");
         std::string text =
             fmt::format("Over {} seeds {} keeps {} tokens always, {} sometimes and {} never, {} of {} on average",
                         data->seeds(), data->policyName, formatCount(counts.always), formatCount(counts.sometimes),

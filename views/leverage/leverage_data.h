@@ -21,6 +21,7 @@ struct LeverageData : ViewData {
     Scores exact, sketched;
     std::string sketch;       ///< "gaussian", "srht"
     std::int64_t columns = 0; ///< of the sketch, at most the width of a key
+    char pane = 0;            ///< letter of the pane whose k that is; 0: of none
     std::int64_t keyDim = 0;
     bool centred = false;
 };

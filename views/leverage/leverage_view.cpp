@@ -27,10 +27,11 @@ ParameterTable makeOptions() {
                   {{"gaussian", "Gaussian", "entries N(0, 1/k)"},
                    {"srht", "SRHT", "random signs, Walsh-Hadamard, k random columns"}},
                   Stage::Features, "The random matrix that the keys are multiplied by.", "Compactor Table 4"),
-        integerRow("sketch_size", "Sketch columns", "", "", {0, 256, 0}, Stage::Features,
-                   "Columns k of the sketch, at most the width of a key; 0: half that width, the paper's "
-                   "64 of 128.",
-                   "Compactor 4: 64; both codes 48"),
+        integerRow(
+            "sketch_size", "Sketch columns", "", "", {0, 256, 0}, Stage::Features,
+            "Columns k of the sketch, at most the width of a key; 0: those of the active pane, else of the first "
+            "pane with a sketch, else half that width, the paper's 64 of 128.",
+            "Compactor 4: 64; both codes 48"),
         flagRow("centred", "Centre keys", false, Stage::Features,
                 "Takes the mean key away first. Not in the paper, but in both codes (C2).", "kvpress, compactor-vllm"),
         realRow("epsilon", "ε of Theorem 2", "", {0.01, 0.99, 0.5}, Stage::Select,
@@ -128,12 +129,14 @@ public:
             return fmt::format("The keys have rank {}: the mean leverage is {}, the largest {}", data.exact.rank,
                                formatShort(data.exact.sum / n),
                                formatShort(data.exact.scores[data.exact.order.front()]));
-        return fmt::format("The best {} of {} tokens ({}) hold {} of the leverage; a sketch of {} of {} columns picks "
-                           "{} of them",
-                           formatCount(choice.budget), formatCount(std::llround(n)),
-                           formatPercent(static_cast<double>(choice.budget) / n),
-                           formatPercent(choice.shareOfBest(choice.budget)), data.columns, data.keyDim,
-                           formatPercent(choice.overlap()));
+        const std::string whose = data.pane ? fmt::format(", pane {}'s k,", data.pane) : "",
+                          exact = data.columns >= data.keyDim ? ": as wide as a key it is exact" : "";
+        return fmt::format(
+            "The best {} of {} tokens ({}) hold {} of the leverage; a sketch of {} of {} columns{} picks "
+            "{} of them{}",
+            formatCount(choice.budget), formatCount(std::llround(n)),
+            formatPercent(static_cast<double>(choice.budget) / n), formatPercent(choice.shareOfBest(choice.budget)),
+            data.columns, data.keyDim, whose, formatPercent(choice.overlap()), exact);
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {

@@ -244,6 +244,14 @@ std::string reasonOf(const Tally& tally) {
                                                                                           : "";
 }
 
+/// The sketch that Compactor's Theorem 2 asks for, or as many columns as a key has, where that is fewer; nothing where
+/// the pane has it already.
+std::optional<std::int64_t> columnsOffered(const TheoryRow& row, const ViewInput& input) {
+    if (row.quantity != "sketch k" || std::isnan(row.set) || holds(row)) return {};
+    const double columns = std::min(std::ceil(row.demanded), static_cast<double>(input.capture->info().headDim));
+    return columns > row.set ? std::optional(static_cast<std::int64_t>(columns)) : std::nullopt;
+}
+
 class TheoryView final : public View {
 public:
     TheoryView()
@@ -352,6 +360,12 @@ public:
         } else {
             facts.rows.push_back({"demanded", number(row.demanded)});
             facts.rows.push_back({"set", std::isnan(row.set) ? "not a parameter here" : number(row.set)});
+        }
+        if (const auto columns = columnsOffered(row, input)) {
+            facts.settingChange = SettingChange{.values = {{"sketch_size", std::to_string(*columns)}}};
+            facts.rows.push_back(
+                {"a click sets",
+                 fmt::format("k = {}{}", *columns, *columns < row.demanded ? ", d: the sketch is exact" : "")});
         }
         if (!row.caveat.empty()) facts.rows.push_back({"note", row.caveat});
         facts.rows.push_back({"paper", row.paper()});

@@ -30,6 +30,9 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
     data.policyId = identity.policyId;
     data.policyName = identity.policyName;
     data.drawsRandomNumbers = !run.recorded && policyById(data.policyId).card().usesSeed;
+    const ParameterValues& values = run.policy.values;
+    data.sketchIsExact = !run.recorded && values.has("sketch_size") && values.choice("sketch") != "none" &&
+                         values.integer("sketch_size") >= request.capture->info().headDim;
     data.firstSeed = run.seed;
     data.seedsAsked = data.drawsRandomNumbers ? static_cast<int>(request.options.integer("seeds")) : 1;
     std::vector<GridPoint> points;

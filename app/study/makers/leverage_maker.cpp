@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cassert>
 #include <numeric>
+#include <utility>
 
 namespace kvscope {
 
@@ -50,12 +51,38 @@ LeverageData::Scores scoresOf(const LeverageLog& log, KvHeadIndex head) {
     return out;
 }
 
+struct Columns {
+    std::int64_t count = 0;
+    char pane = 0;
+};
+
+/// As asked for; else those of the active pane's sketch or of the first pane that has one; else half a key's width.
+Columns columnsFor(const ViewDataRequest& request) {
+    const std::int64_t width = request.capture->info().headDim, asked = request.options.integer("sketch_size");
+    if (asked > 0) return {std::min(asked, width)};
+    std::vector<std::size_t> order;
+    for (std::size_t i = 0; i < request.panes.size(); ++i)
+        order.insert(std::cmp_equal(i, request.activePane) ? order.begin() : order.end(), i);
+    for (const std::size_t i : order) {
+        const ParameterValues& values = request.panes[i].run.policy.values;
+        if (request.panes[i].recordedPath.empty() && values.has("sketch_size") && values.choice("sketch") != "none")
+            return {std::min(values.integer("sketch_size"), width), static_cast<char>('A' + i)};
+    }
+    return {std::max<std::int64_t>(1, width / 2)};
+}
+
+std::string columnsKey(const ViewDataRequest& request) {
+    const Columns columns = columnsFor(request);
+    return std::to_string(columns.count) + (columns.pane ? std::string(1, columns.pane) : "");
+}
+
 ViewDataMaker::Value make(const ViewDataWork& work) {
     const ViewDataRequest& request = work.request;
     auto data = std::make_shared<LeverageData>();
-    const std::int64_t width = request.capture->info().headDim, asked = request.options.integer("sketch_size");
-    data->keyDim = width;
-    data->columns = asked == 0 ? std::max<std::int64_t>(1, width / 2) : std::min(asked, width);
+    const Columns columns = columnsFor(request);
+    data->keyDim = request.capture->info().headDim;
+    data->columns = columns.count;
+    data->pane = columns.pane;
     data->sketch = request.options.choice("sketch");
     data->centred = request.options.flag("centred");
     const auto exact = runLeverage(work, "none", data->columns, work.checkpoint.part(0, 0.5));
@@ -70,7 +97,7 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
 
 ViewDataMaker leverageMaker() {
     using enum DataScope;
-    return {"leverage", {Layer, KvHead, Cut, Seed}, make};
+    return {"leverage", {Layer, KvHead, Cut, Seed}, make, columnsKey};
 }
 
 } // namespace kvscope
