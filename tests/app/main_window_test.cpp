@@ -86,7 +86,7 @@ private slots:
             return std::any_of(labels.begin(), labels.end(),
                                [&](const QLabel* l) { return l->isVisible() && l->text().contains(part); });
         };
-        QVERIFY(says(QString("Keeps %1, not 249").arg(kept)));
+        QVERIFY(says(QString("Keeps %1 tokens (").arg(kept)) && says("%), not 249 tokens (25.0 %)"));
         QVERIFY(says("the radius decides that, not the budget"));
         open.bench.change([](Session& s) { s.activePane = 1; }, "Active pane");
         QVERIFY(!warning->isVisible()); // SnapKV keeps what was asked for

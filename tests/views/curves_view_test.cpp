@@ -144,7 +144,7 @@ private slots:
         const ViewInput input = needleInput({"snapkv@0.25"});
         const double kept = 100.0 * 249 / 995, kibibytes = double(storedBytes(*input.panes[0].result)) / 1024;
         QTest::newRow("share") << "retention"
-                               << "" << QString::fromStdString("now " + formatFixed(kept, 1) + " %");
+                               << "" << QString::fromStdString("now 249 tokens (" + formatFixed(kept, 1) + " %)");
         QTest::newRow("bytes") << "bytes"
                                << "" << QString::fromStdString("now " + formatShort(kibibytes) + " KiB");
         QTest::newRow("parameter") << "retention"

@@ -173,7 +173,7 @@ private slots:
         QCOMPARE(facts.settingChange->pane, 0);
         QCOMPARE(facts.settingChange->budget->text(), std::string("0.3"));
         QCOMPARE(facts.settingChange->values, (std::vector<std::pair<std::string, std::string>>{{"window", "64"}}));
-        QCOMPARE(facts.rows[0].second, std::string("budget 0.3, observation window W 64"));
+        QCOMPARE(facts.rows[0].second, std::string("budget 30 %, observation window W 64"));
     }
 
     void theRingStandsAtThePresentSetting() {
@@ -284,8 +284,8 @@ private slots:
     void theSentenceNamesItsNumbers() {
         const ParameterValues options = optionsOf(m_view, {{"x", "budget=0.1,0.9"}, {"y", "window=4,16"}});
         const std::string text = m_view.finding(inputFor(m_view, {"snapkv@0.25"}, options), options);
-        QVERIFY2(QRegularExpression("^The .* of SnapKV is best at budget 0\\.[19], [^,]* (4|16), where it is [0-9.]+; "
-                                    "worst at budget 0\\.[19], [^,]* (4|16), where it is [0-9.]+$")
+        QVERIFY2(QRegularExpression("^The .* of SnapKV is best at budget [19]0 %, [^,]* (4|16), where it is [0-9.]+; "
+                                    "worst at budget [19]0 %, [^,]* (4|16), where it is [0-9.]+$")
                      .match(text.c_str())
                      .hasMatch(),
                  text.c_str());

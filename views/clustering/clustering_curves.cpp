@@ -171,8 +171,8 @@ std::vector<LegendEntry> ClusteringPainter::legend(const std::string& picture) c
     }
     if (picture == "sizes" && m_data.stream)
         entries.push_back(
-            areaEntry(fmt::format("{} clusters of {} tokens", formatCount(static_cast<std::int64_t>(m_state.clusters)),
-                                  formatCount(m_state.read)),
+            areaEntry(fmt::format("{} of {}", formatCounted(static_cast<std::int64_t>(m_state.clusters), "cluster"),
+                                  formatCounted(m_state.read, "token")),
                       m_colour));
     return entries;
 }

@@ -123,9 +123,9 @@ std::string streamFinding(const SubgenLog::Head& stream, const StreamState& stat
     const auto single = std::ranges::count(state.counts, 1);
     const double exponent = growthExponent(stream);
     return fmt::format(
-        "{} clusters for {} tokens at δ = {}, {} of them of one token{}",
-        formatCount(static_cast<std::int64_t>(state.clusters)), formatCount(state.read), formatShort(stream.delta),
-        formatCount(single),
+        "{} for {} at δ = {}, {} of them of one token{}",
+        formatCounted(static_cast<std::int64_t>(state.clusters), "cluster"), formatCounted(state.read, "token"),
+        formatShort(stream.delta), formatCount(single),
         std::isnan(exponent) ? "" : fmt::format("; m grows like n^{} over the second half", formatFixed(exponent, 2)));
 }
 

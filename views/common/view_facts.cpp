@@ -112,6 +112,14 @@ std::string keptShare(const RunResult& result, KvHeadIndex head) {
                : fmt::format("{} per query head, {} in union", own, percent(static_cast<double>(chosen.kept.size())));
 }
 
+std::string keptBudget(const RunResult& result, KvHeadIndex head) {
+    const HeadSelection& chosen = headOf(result, head);
+    const std::string own = formatBudget(std::llround(chosen.attendedTokens()), result.visible);
+    return chosen.queryHeads.empty() ? own
+                                     : fmt::format("{} per query head, {} in union", own,
+                                                   formatBudget(std::ssize(chosen.kept), result.visible));
+}
+
 std::string paneTitle(const PaneData& pane) {
     return pane.variant.empty() ? pane.policyName : pane.policyName + ", " + pane.variant;
 }

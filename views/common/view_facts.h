@@ -59,6 +59,8 @@ std::string selectionWord(const TokenFocus& focus);
 
 /// "25.0 %": kept share of the tokens before the cut.
 std::string keptShare(const RunResult& result, KvHeadIndex head);
+/// "249 tokens (25.0 %)": what a head keeps of the tokens before the cut.
+std::string keptBudget(const RunResult& result, KvHeadIndex head);
 
 /// "KeyDiff, kvpress".
 std::string paneTitle(const PaneData& pane);

@@ -59,7 +59,7 @@ std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput
     }
     if (variesBudget(data)) {
         const double share = keptShareOf(result, input.kvHead);
-        return PresentPlace{100 * share, "now " + formatPercent(share)};
+        return PresentPlace{100 * share, "now " + keptBudget(result, input.kvHead)};
     }
     const ParameterValues& values = result.request.policy.values;
     if (result.request.recorded || !values.has(data.parameter)) return {};

@@ -49,7 +49,7 @@ std::string scatterFinding(const GeometryData& data) {
                     formatCount(holding), formatCount(std::ssize(data.points)), lemma ? "Theorem C.1" : "Theorem 3.2",
                     formatShort(gap));
     if (!lemma) text += fmt::format("; its premise a < 0 < b holds for {}", formatCount(premise));
-    return data.leftOut > 0 ? text + fmt::format("; {} queries with weight 1 left out", formatCount(data.leftOut))
+    return data.leftOut > 0 ? text + fmt::format("; {} with weight 1 left out", formatCounted(data.leftOut, "query"))
                             : text;
 }
 

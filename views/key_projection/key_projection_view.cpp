@@ -95,7 +95,7 @@ std::string rimFinding(const ViewInput& input, const PaneData& pane, const Proje
                                     [&](const auto& d) { return marks.states[d.second] != TokenState::Evicted; });
     return fmt::format("{} keeps {} of the {} tokens farthest from the mean in this plane, at {} kept overall",
                        pane.policyName, formatCount(kept), formatCount(static_cast<std::int64_t>(rim)),
-                       keptShare(*pane.result, input.kvHead));
+                       keptBudget(*pane.result, input.kvHead));
 }
 
 std::vector<OptionNeed> optionNeeds() {
@@ -162,7 +162,7 @@ public:
         if (of == 0) return rimFinding(input, pane, makeMarks(input, pane, options));
         return fmt::format("{} of {} {} tokens evicted by {} at {}", formatCount(of - hit), formatCount(of),
                            chosen ? selectionWord(input.focus) : "needle", pane.policyName,
-                           keptShare(*pane.result, input.kvHead));
+                           keptBudget(*pane.result, input.kvHead));
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {

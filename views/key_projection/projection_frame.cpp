@@ -141,7 +141,7 @@ std::vector<std::string> ProjectionFrame::notes() const {
             p.x >= m_frame.x.low && p.x <= m_frame.x.high && p.y >= m_frame.y.low && p.y <= m_frame.y.high;
         beyond += !inside && m_marks.states[i] != TokenState::AfterCut;
     }
-    if (beyond > 0) notes.push_back(fmt::format("{} tokens beyond the range", formatCount(beyond)));
+    if (beyond > 0) notes.push_back(formatCounted(beyond, "token") + " beyond the range");
     if (m_pane.result->simulated && !m_room.caption) notes.push_back("simulated on full-attention tensors");
     if (m_room.caption) {
         ViewInput own = m_input;

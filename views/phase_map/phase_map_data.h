@@ -14,6 +14,8 @@ struct PhaseAxis {
     std::vector<std::string> texts; ///< as typed, ascending where they are numbers
     std::vector<double> numbers;    ///< the same as numbers; for choices and flags their places 0, 1 ...
     bool isNumeric = true;
+
+    std::string label(std::size_t i) const; ///< as shown: of a budget "10 %" or "249 tokens", else as typed
 };
 
 struct PhasePane {

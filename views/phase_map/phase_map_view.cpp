@@ -84,11 +84,11 @@ std::pair<std::vector<LegendEntry>, PhaseLayout> arrange(const PhaseMapData& dat
     return {std::move(legend), layout};
 }
 
-/// "budget 0.9, sliding window w 0.13".
+/// "budget 90 %, sliding window w 0.13".
 std::string settingOf(const PhaseMapData& data, std::size_t cell) {
     const std::size_t across = data.x.texts.size();
-    return fmt::format("{} {}, {} {}", nameOf(data.x), data.x.texts[cell % across], nameOf(data.y),
-                       data.y.texts[cell / across]);
+    return fmt::format("{} {}, {} {}", nameOf(data.x), data.x.label(cell % across), nameOf(data.y),
+                       data.y.label(cell / across));
 }
 
 std::string winnersText(const PhaseMapData& data) {

@@ -3,6 +3,7 @@
 
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
+#include "core/policies/selection.h"
 #include "views/common/pane_identity.h"
 #include "views/common/view_facts.h"
 
@@ -43,7 +44,8 @@ ValueScale phaseScale(const PhaseMapData& data, const ParameterValues& options) 
 PhaseLayout phaseLayoutOf(const PhaseMapData& data, const std::vector<LegendEntry>& legend, const Viewport& viewport) {
     const TextStyle label{FontFace::Monospace, 10};
     double names = 0;
-    for (const std::string& text : data.y.texts) names = std::max(names, viewport.text->measure(text, label).width);
+    for (std::size_t i = 0; i < data.y.texts.size(); ++i)
+        names = std::max(names, viewport.text->measure(data.y.label(i), label).width);
     PhaseLayout layout;
     layout.rows = data.y.texts.size();
     layout.titles = viewport.width >= 220 && viewport.height >= 160;
@@ -56,6 +58,14 @@ PhaseLayout phaseLayoutOf(const PhaseMapData& data, const std::vector<LegendEntr
     layout.cellHeight = layout.grid.height / static_cast<double>(layout.rows);
     if (right > 0) layout.column = {layout.grid.right() + 8, layout.grid.y, kLabelledColumnWidth, layout.grid.height};
     return layout;
+}
+
+std::string PhaseAxis::label(std::size_t i) const {
+    const std::string& text = texts.at(i);
+    if (id != "budget") return text;
+    const Budget budget = Budget::parse(text);
+    if (budget.unit == Budget::Unit::Tokens) return formatCounted(std::llround(budget.value), "token");
+    return budget.unit == Budget::Unit::Fraction ? formatShort(100 * budget.value) + " %" : text;
 }
 
 std::optional<double> placeOnAxis(const PhaseAxis& axis, const std::string& text) {
@@ -106,17 +116,18 @@ void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLa
 void drawPhaseAxes(SceneBuilder& builder, const PhaseLayout& layout, const PhaseMapData& data, const Theme& theme) {
     const TextStyle label{FontFace::Monospace, 10};
     double widest = 0;
-    for (const std::string& text : data.x.texts) widest = std::max(widest, builder.width(text, label));
+    for (std::size_t i = 0; i < data.x.texts.size(); ++i)
+        widest = std::max(widest, builder.width(data.x.label(i), label));
     const std::size_t xStep = strideFor(layout.cellWidth, widest + 8), yStep = strideFor(layout.cellHeight, 13);
     for (std::size_t x = 0; x < data.x.texts.size(); x += xStep) {
         const std::string text =
-            builder.elide(data.x.texts[x], label, std::max(layout.cellWidth * static_cast<double>(xStep) - 4, 20.0));
+            builder.elide(data.x.label(x), label, std::max(layout.cellWidth * static_cast<double>(xStep) - 4, 20.0));
         builder.text({layout.centre(static_cast<double>(x), 0).x, layout.grid.bottom() + 13}, text, label, theme.text2,
                      HorizontalAlign::Centre);
     }
     for (std::size_t y = 0; y < data.y.texts.size(); y += yStep)
         builder.label({layout.grid.x - 5, layout.centre(0, static_cast<double>(y)).y},
-                      builder.elide(data.y.texts[y], label, layout.grid.x - 8 - (layout.titles ? 18 : 0)), label,
+                      builder.elide(data.y.label(y), label, layout.grid.x - 8 - (layout.titles ? 18 : 0)), label,
                       theme.text2, HorizontalAlign::Right);
     if (!layout.titles) return;
     builder.text({layout.grid.x + layout.grid.width / 2, layout.grid.bottom() + 30},

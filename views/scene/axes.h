@@ -3,6 +3,7 @@
 #include "views/scene/scene_builder.h"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace kvscope {
@@ -10,8 +11,11 @@ namespace kvscope {
 /// "1,024", "−0.545", "3.1e−6": thin group commas, typographic minus.
 std::string formatCount(std::int64_t value);
 std::string formatFixed(double value, int decimals);
-std::string formatPercent(double share); ///< "25.0 %"
-std::string formatShort(double value);   ///< up to three significant digits, exponents beyond 1e−4 and 1e6
+std::string formatPercent(double share);                               ///< "25.0 %"
+std::string formatCounted(std::int64_t count, std::string_view thing); ///< "1 token", "1,024 queries"
+/// The one spelling of budgets and of what is kept: "249 tokens (25.0 %)".
+std::string formatBudget(std::int64_t tokens, std::int64_t of);
+std::string formatShort(double value); ///< up to three significant digits, exponents beyond 1e−4 and 1e6
 
 struct Tick {
     double value = 0;

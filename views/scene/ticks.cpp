@@ -58,6 +58,19 @@ std::string formatFixed(double value, int decimals) {
 
 std::string formatPercent(double share) { return formatFixed(100 * share, 1) + " %"; }
 
+std::string formatCounted(std::int64_t count, std::string_view thing) {
+    if (count == 1) return fmt::format("1 {}", thing);
+    const bool endsInY = thing.ends_with('y');
+    return fmt::format("{} {}{}", formatCount(count), thing.substr(0, thing.size() - (endsInY ? 1 : 0)),
+                       endsInY ? "ies" : "s");
+}
+
+std::string formatBudget(std::int64_t tokens, std::int64_t of) {
+    const std::string count = formatCounted(tokens, "token");
+    return of > 0 ? fmt::format("{} ({})", count, formatPercent(static_cast<double>(tokens) / static_cast<double>(of)))
+                  : count;
+}
+
 std::string formatShort(double value) {
     if (std::isnan(value)) return "n/a";
     if (std::isinf(value)) return value > 0 ? "∞" : "−∞";

@@ -236,7 +236,7 @@ public:
             if (!pane.result) continue;
             const auto [hit, of] = keptAmong(input, pane, tokens);
             text += fmt::format("{}{} keeps {} of {} {} tokens at {}", text.empty() ? "" : "; ", pane.policyName,
-                                formatCount(hit), formatCount(of), word, keptShare(*pane.result, input.kvHead));
+                                formatCount(hit), formatCount(of), word, keptBudget(*pane.result, input.kvHead));
         }
         return text.empty() ? "No policy has a result yet." : text;
     }

@@ -107,8 +107,8 @@ public:
         const ListChange change = changeOf(*data, most);
         const std::string why =
             list.traps.empty() ? "" : fmt::format("; disagreements {}", fmt::join(list.traps, ", "));
-        return fmt::format("“{}” differs most from “{}”: {} tokens in, {} out, Jaccard {}{}", list.label,
-                           data->lists.front().label, formatCount(std::ssize(change.gained)),
+        return fmt::format("“{}” differs most from “{}”: {} in, {} out, Jaccard {}{}", list.label,
+                           data->lists.front().label, formatCounted(std::ssize(change.gained), "token"),
                            formatCount(std::ssize(change.lost)), formatFixed(change.jaccard, 2), why);
     }
 

@@ -8,6 +8,7 @@
 #include "core/run/head_means.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
+#include "views/scene/axes.h"
 
 #include <QHBoxLayout>
 #include <QMenu>
@@ -136,8 +137,9 @@ void PaneHeader::refreshMetrics(const ViewInput& input, const PaneData& pane) {
     }
     m_realised->setText(
         tr("%1 kept").arg(percentText(static_cast<double>(kept) / static_cast<double>(pane.result->visible))));
-    m_realised->setToolTip(
-        tr("%1 tokens were asked for, %2 are kept").arg(countText(pane.result->requested), countText(kept)));
+    m_realised->setToolTip(tr("Asked for: %1; kept: %2")
+                               .arg(fromUtf8(formatBudget(pane.result->requested, pane.result->visible)),
+                                    fromUtf8(formatBudget(kept, pane.result->visible))));
 }
 
 QString PaneHeader::metricsText() const {

@@ -8,6 +8,7 @@
 #include "app/window/widgets/value_slider.h"
 #include "core/base/error.h"
 #include "views/common/view_facts.h"
+#include "views/scene/axes.h"
 
 #include <QHBoxLayout>
 #include <QInputDialog>
@@ -150,7 +151,7 @@ void BudgetBar::refreshBudget() {
     if (!m_slider->isSliderDown()) m_slider->showValue(fraction);
     if (!(m_tokens->hasFocus() && m_tokens->isModified()))
         m_tokens->setText(countText(static_cast<std::int64_t>(kept)));
-    m_of->setText(tr("of %1 tokens").arg(countText(cut->token)));
+    m_of->setText(tr("of %1").arg(fromUtf8(formatCounted(cut->token, "token"))));
     m_kept->setText(percentText(kept / seen));
     m_removed->setText(tr("%1 removed").arg(percentText(1 - kept / seen)));
     const double bytes = bytesPerToken(m_workbench.capture()->info());

@@ -6,6 +6,7 @@
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/head_means.h"
 #include "views/common/view_facts.h"
+#include "views/scene/axes.h"
 
 #include <QHBoxLayout>
 #include <QVBoxLayout>
@@ -70,7 +71,9 @@ QString FidelityBlock::budgetWarning(const PaneData& pane, const ViewInput& inpu
         return {};
     const std::int64_t kept = std::ssize(result.selection.heads[head].kept);
     return kept == result.requested ? QString()
-                                    : tr("Keeps %1, not %2").arg(countText(kept), countText(result.requested));
+                                    : tr("Keeps %1, not %2")
+                                          .arg(fromUtf8(formatBudget(kept, result.visible)),
+                                               fromUtf8(formatBudget(result.requested, result.visible)));
 }
 
 FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInput& input) const {
@@ -83,9 +86,9 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
                                         : tr("no evaluation query"));
     if (head < result.selection.heads.size()) {
         const HeadSelection& chosen = result.selection.heads[head];
-        facts.emplace_back(
-            tr("Kept, requested / realised"),
-            QString("%1 / %2").arg(countText(result.requested), countText(std::llround(chosen.attendedTokens()))));
+        facts.emplace_back(tr("Budget, requested"), fromUtf8(formatBudget(result.requested, result.visible)));
+        facts.emplace_back(tr("Kept, realised"),
+                           fromUtf8(formatBudget(std::llround(chosen.attendedTokens()), result.visible)));
         if (!chosen.queryHeads.empty())
             facts.emplace_back(tr("Union of %1 query heads").arg(chosen.queryHeads.size()),
                                countText(std::ssize(chosen.kept)));
@@ -112,9 +115,9 @@ void FidelityBlock::refresh() {
     QStringList said;
     if (pane) {
         if (const auto& fidelity = pane->result->fidelity)
-            m_evaluationNote->setText(
-                tr("over %1 evaluation queries%2")
-                    .arg(countText(fidelity->queryCount), fidelity->seenQueries ? tr(", seen") : QString()));
+            m_evaluationNote->setText(tr("over %1%2")
+                                          .arg(fromUtf8(formatCounted(fidelity->queryCount, "evaluation query")),
+                                               fidelity->seenQueries ? tr(", seen") : QString()));
         for (const std::string& note : pane->result->notes) said += fromUtf8(note);
     }
     const QString warning = pane ? budgetWarning(*pane, input) : QString();

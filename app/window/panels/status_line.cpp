@@ -6,6 +6,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "views/common/view_facts.h"
+#include "views/scene/axes.h"
 
 #include <QHBoxLayout>
 
@@ -20,7 +21,8 @@ QString selectionText(const ViewInput& input) {
     const auto& selected = input.focus.selected;
     if (selected.empty()) return {};
     const QString name = input.focus.selectionName.empty() ? QString() : fromUtf8(input.focus.selectionName) + ", ";
-    const QString text = QObject::tr("selected: %1%2 tokens").arg(name, countText(std::ssize(selected)));
+    const QString text =
+        QObject::tr("selected: %1%2").arg(name, fromUtf8(formatCounted(std::ssize(selected), "token")));
     const PaneData* pane = activePane(input);
     if (!pane || !pane->result) return text;
     return text + QObject::tr(", %1 kept by %2")
@@ -94,7 +96,8 @@ void StatusLine::refresh() {
     if (const PaneData* pane = activePane(input)) {
         left += QString("%1 %2 %3").arg(QChar(pane->letter)).arg(fromUtf8(pane->policyName), fromUtf8(pane->variant));
         if (pane->result) {
-            left.last() += QString(" · N %1").arg(countText(pane->result->requested));
+            left.last() +=
+                QString(" · N %1").arg(fromUtf8(formatBudget(pane->result->requested, pane->result->visible)));
             const StageTimes& times = pane->result->times;
             right += tr("features %1%2 · select %3")
                          .arg(milliText(times.featuresMs), times.featuresFromCache ? tr(" (cached)") : QString(),
