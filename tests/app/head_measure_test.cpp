@@ -95,13 +95,13 @@ private slots:
         OpenColumn open;
         open.box->setFocus();
         QTest::keyClick(open.box, Qt::Key_Down);
-        QTRY_COMPARE(open.bench.session().look.headMeasure, std::string("retained_mass"));
-        QCOMPARE(open.box->currentText(), QString("Retained attention mass"));
+        QTRY_COMPARE(open.bench.session().look.headMeasure, std::string("output_error_frobenius"));
+        QCOMPARE(open.box->currentText(), QString("Output error, Frobenius norm"));
         open.bench.change([](Session& s) { setBudget(s, Budget::parse("0.5")); }, "Budget");
         QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier);
         QTRY_COMPARE(open.bench.session().budget.value, 0.25);
-        QCOMPARE(open.bench.session().look.headMeasure, std::string("retained_mass"));
-        QCOMPARE(open.box->currentText(), QString("Retained attention mass"));
+        QCOMPARE(open.bench.session().look.headMeasure, std::string("output_error_frobenius"));
+        QCOMPARE(open.box->currentText(), QString("Output error, Frobenius norm"));
     }
 
     void theChoiceComesBackWithTheSession() {
@@ -111,13 +111,13 @@ private slots:
             OpenColumn open;
             open.box->setFocus();
             QTest::keyClick(open.box, Qt::Key_End);
-            QTRY_COMPARE(open.bench.session().look.headMeasure, std::string("score_correlation"));
+            QTRY_COMPARE(open.bench.session().look.headMeasure, std::string("leverage_concentration"));
             writeSession(path.toStdString(), open.bench.session());
         }
         OpenColumn open;
         QCOMPARE(open.box->currentText(), QString("Relative output error"));
         open.window.openPath(path);
-        QTRY_COMPARE(open.box->currentText(), QString("Rank correlation of score and attention"));
+        QTRY_COMPARE(open.box->currentText(), QString("Leverage concentration"));
         QTRY_VERIFY_WITH_TIMEOUT(open.scanned() && open.toolTip().contains("rank correlation"), 20000);
     }
 

@@ -5,6 +5,8 @@
 #include "tests/support/test_program.h"
 
 #include <QHBoxLayout>
+#include <QLabel>
+#include <QLineEdit>
 #include <QMenu>
 #include <QPushButton>
 #include <QTimer>
@@ -104,6 +106,37 @@ private slots:
         chooseWithChip(map, "Logits");
         QVERIFY(heads->isEnabled());
         QCOMPARE(heads->toolTip(), help);
+    }
+
+    /// A menu of many measures has headings, and a field that finds one by a part of its name.
+    void aLongMenuIsGroupedAndSearched() {
+        const View& view = viewById("head_grid");
+        OneView one(view, {"keydiff@0.25", "snapkv@0.25"}, {});
+        QWidget row;
+        auto* layout = new QHBoxLayout(&row);
+        addOptionChips(one.bench, view, layout, &row);
+        row.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&row));
+        QPushButton *chip = chipOf(row, "Quantity"), *first = chipOf(row, "First pane"), *map = chipOf(row, "Colours");
+        QVERIFY(chip && first && map && first->isHidden() && map->isVisible());
+        QStringList headings, found;
+        QTimer::singleShot(0, chip, [&] {
+            QMenu* menu = chip->menu();
+            if (!QTest::qWaitForWindowExposed(menu)) return;
+            for (const QLabel* label : menu->findChildren<QLabel*>()) headings += label->text();
+            QTest::keyClicks(menu->findChild<QLineEdit*>("menuSearch"), "entropy");
+            for (const QAction* action : menu->actions())
+                if (action->isVisible() && action->isCheckable()) found += action->text();
+            QTest::keyClick(menu->findChild<QLineEdit*>("menuSearch"), Qt::Key_Return);
+            menu->close();
+        });
+        QTest::mouseClick(chip, Qt::LeftButton);
+        QTRY_COMPARE(found, QStringList("Attention entropy, nat"));
+        QVERIFY(headings.contains("ATTENTION OUTPUT ERROR") && headings.contains("TWO PANES"));
+        QCOMPARE(viewOptions(one.bench.session(), view).choice("quantity"), std::string("entropy"));
+        one.bench.change([&](Session& s) { setViewOption(s, "head_grid", "quantity", "error_difference"); }, "Compare");
+        QVERIFY(first->isVisible() && first->text().startsWith("A KeyDiff"));
+        QVERIFY(map->isHidden()); // blue and red, whatever the map
     }
 };
 

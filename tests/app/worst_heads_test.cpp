@@ -7,6 +7,7 @@
 #include "tests/support/test_program.h"
 #include "views/view.h"
 
+#include <QHeaderView>
 #include <QSettings>
 #include <QTableView>
 
@@ -17,7 +18,7 @@ using kvscope::testing::OpenWindow;
 
 namespace {
 
-constexpr int kValue = 3, kOther = 4;
+constexpr int kValue = 3, kOther = 4, kDifference = 5;
 
 struct WholeModel : OpenWindow {
     QTableView* table = window.findChild<QTableView*>("worstHeads");
@@ -29,6 +30,7 @@ struct WholeModel : OpenWindow {
     bool gridIsThere() const { return grid() && !bench.viewInput(viewById("head_grid")).data.computing; }
     QString title(int column) const { return table->model()->headerData(column, Qt::Horizontal).toString(); }
     QString cell(int row, int column) const { return table->model()->index(row, column).data().toString(); }
+    double number(int row, int column) const { return cell(row, column).replace("−", "-").remove('+').toDouble(); }
     bool compares() const { return !table->isColumnHidden(kOther); }
     bool comparesAll() const {
         for (int row = 0; row < table->model()->rowCount(); ++row)
@@ -123,6 +125,84 @@ private slots:
         QVERIFY(open.gridIsThere());
         QCOMPARE(open.title(kValue), QString("A KeyDiff"));
         QVERIFY(!open.compares());
+    }
+
+    /// Two panes by name: both errors, their difference, the largest magnitude first.
+    void aDifferenceHasBothSides() {
+        WholeModel open;
+        open.bench.change(
+            [](Session& s) {
+                for (const auto& [id, text] :
+                     {std::pair("quantity", "error_difference"), std::pair("first", "C"), std::pair("second", "A")})
+                    setViewOption(s, "head_grid", id, text);
+            },
+            "Compare");
+        QVERIFY(open.waitForAll());
+        QCOMPARE(open.title(kValue), QString("C StreamingLLM"));
+        QCOMPARE(open.title(kOther), QString("A KeyDiff"));
+        double before = INFINITY;
+        for (int row = 0; row < open.table->model()->rowCount(); ++row) {
+            const double apart = open.number(row, kDifference);
+            QVERIFY(std::abs(apart - open.number(row, kValue) + open.number(row, kOther)) < 2e-3);
+            QVERIFY(std::abs(apart) <= before + 1e-9);
+            before = std::abs(apart);
+        }
+        QVERIFY(open.grid()->isSigned);
+        open.bench.change([](Session& s) { setViewOption(s, "head_grid", "difference", "absolute"); }, "Absolute");
+        QVERIFY(open.until([&] { return open.gridIsThere() && !open.grid()->isSigned; }));
+        for (const HeadGridData::Row& row : open.grid()->rows)
+            for (const double value : row.values) QVERIFY(value >= 0);
+        open.bench.change([](Session& s) { setViewOption(s, "head_grid", "second", "C"); }, "Itself");
+        open.settle();
+        const std::string why = open.bench.viewInput(viewById("head_grid")).data.error;
+        QVERIFY2(why.find("compared with itself") != std::string::npos, why.c_str());
+    }
+
+    void aClickOnAColumnSorts() {
+        WholeModel open;
+        QVERIFY(open.waitForAll());
+        auto* header = open.table->horizontalHeader();
+        for (const int column : {0, kOther, kDifference}) {
+            const QPoint at(header->sectionViewportPosition(column) + header->sectionSize(column) / 2, 8);
+            for (const bool first : {true, false}) {
+                QTest::mouseClick(header->viewport(), Qt::LeftButton, {}, at);
+                open.arrange();
+                const bool ascending = (column == 0) == first;
+                for (int row = 1; row < open.table->model()->rowCount(); ++row) {
+                    const double above = open.number(row - 1, column), here = open.number(row, column);
+                    QVERIFY(ascending ? above <= here : above >= here);
+                }
+            }
+        }
+    }
+
+    /// The row of the open head is marked, the arrow keys go on from it and open at once; opened rows get a tick.
+    void theArrowKeysKeepTheirPlace() {
+        WholeModel open;
+        QVERIFY(open.waitForAll());
+        const auto isOpen = [&](int row) {
+            const Session& now = open.bench.session();
+            return now.layer.value == open.number(row, 0) && now.queryHead.value == open.number(row, 1) &&
+                   open.table->currentIndex().row() == row && open.table->selectionModel()->isRowSelected(row);
+        };
+        const auto cellPicture = [&](int row) {
+            open.arrange();
+            return open.table->viewport()->grab(open.table->visualRect(open.table->model()->index(row, 0))).toImage();
+        };
+        const QImage fresh = cellPicture(2);
+        QTest::mouseClick(open.table->viewport(), Qt::LeftButton, {},
+                          open.table->visualRect(open.table->model()->index(2, 1)).center());
+        open.settle();
+        QVERIFY(isOpen(2));
+        for (int row = 3; row < 6; ++row) {
+            QTest::keyClick(open.table, Qt::Key_Down);
+            open.settle();
+            QVERIFY2(isOpen(row), qPrintable(QString::number(open.table->currentIndex().row())));
+        }
+        QTest::keyClick(open.table, Qt::Key_Up);
+        open.settle();
+        QVERIFY(isOpen(4));
+        QVERIFY(cellPicture(2) != fresh); // no longer marked, but with a tick
     }
 
     /// Nobody sees the list, nobody computes for it.

@@ -23,6 +23,17 @@ std::vector<std::string> filesOf(std::string_view text) {
     return files;
 }
 
+ParameterSpec paneOption(std::string id, std::string label, char standard, Stage stage, std::string help,
+                         std::string source) {
+    ParameterSpec option = choiceRow(
+        std::move(id), std::move(label),
+        {{"A", "A", "first pane"}, {"B", "B", "second pane"}, {"C", "C", "third pane"}, {"D", "D", "fourth pane"}},
+        stage, std::move(help), std::move(source));
+    option.unit = kPaneUnit;
+    option.defaultValue = standard - 'A';
+    return option;
+}
+
 ParameterSpec colourMapOption(std::string id) {
     return choiceRow(std::move(id), "Colours",
                      {{"viridis", "viridis", "even steps of lightness"},

@@ -13,6 +13,10 @@ namespace kvscope {
 /// table, any number of captures, a policy's parameter as "id" or "id=v1,v2" (any, or numbers only).
 inline constexpr const char *kTableFileUnit = "CSV file", *kCaptureFilesUnit = "capture files",
                             *kParameterUnit = "parameter", *kNumberUnit = "number";
+/// Unit of a choice of a pane, "A" to "D", which a host shows by the pane's policy.
+inline constexpr const char* kPaneUnit = "pane";
+ParameterSpec paneOption(std::string id, std::string label, char standard, Stage stage, std::string help,
+                         std::string source);
 /// The files of a text "FILE;FILE", without blanks about the names and without empty ones.
 std::vector<std::string> filesOf(std::string_view text);
 /// The sequential colour maps.

@@ -14,19 +14,11 @@ namespace kvscope {
 
 namespace {
 
-ParameterSpec paneOption(const char* id, const char* label, const char* help, int standard) {
-    ParameterSpec option = choiceRow(
-        id, label,
-        {{"A", "A", "first pane"}, {"B", "B", "second pane"}, {"C", "C", "third pane"}, {"D", "D", "fourth pane"}},
-        Stage::Select, help, "BalanceKV B.1, per query");
-    option.defaultValue = standard;
-    return option;
-}
-
 ParameterTable makeOptions() {
+    constexpr const char* source = "BalanceKV B.1, per query";
     return {
-        paneOption("above", "Above", "The pane whose advantage points up.", 0),
-        paneOption("below", "Below", "The pane whose advantage points down.", 1),
+        paneOption("above", "Above", 'A', Stage::Select, "The pane whose advantage points up.", source),
+        paneOption("below", "Below", 'B', Stage::Select, "The pane whose advantage points down.", source),
         choiceRow("measure", "Measure",
                   {{"output_error", "Output error", "relative, smaller is better"},
                    {"retained_mass", "Retained mass",
@@ -138,7 +130,7 @@ std::string meanWords(const Comparison& c) {
 std::vector<LegendEntry> legendOf(const ViewInput& input, const Comparison& c, ThemeId theme) {
     const auto entry = [&](const PaneData& pane, bool above) {
         return identityOf(input, pane, theme)
-            .legend(fmt::format("{} better: {} queries", letteredName(pane), formatCount(c.wins(above))));
+            .legend(fmt::format("{} better: {}", letteredName(pane), formatCounted(c.wins(above), "query")));
     };
     std::vector<LegendEntry> legend = {entry(*c.above, true), entry(*c.below, false)};
     legend.push_back(lineEntry(meanWords(c), meanStroke(themeOf(theme))));
@@ -258,8 +250,8 @@ public:
             return fmt::format("{} and {} serve every query alike", c.above->letter, c.below->letter);
         const bool mass = options.choice("measure") == "retained_mass";
         const bool onAverage = first ? c.mean() > 0 : c.mean() < 0;
-        return fmt::format("{} is better on {} of {} queries of {}, {} {} {} on average", letteredName(winner),
-                           formatCount(c.wins(first)), formatCount(std::ssize(c.advantage)), c.heads,
+        return fmt::format("{} is better on {} of {} of {}, {} {} {} on average", letteredName(winner),
+                           formatCount(c.wins(first)), formatCounted(std::ssize(c.advantage), "query"), c.heads,
                            onAverage ? "by" : "yet worse by", formatShort(std::abs(c.mean())),
                            mass ? "of mass" : "of error");
     }

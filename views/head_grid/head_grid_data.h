@@ -21,13 +21,15 @@ struct HeadQuantity {
 
 /// One number per layer and head. Rows that are not computed yet hold NaN and computed = false.
 struct HeadGridData : ViewData, HeadQuantity {
-    std::string quantity; ///< id of the option
-    bool ofPane = false;  ///< another pane has other values
+    std::string quantity;      ///< id of the option
+    bool ofPane = false;       ///< another pane has other values
+    std::string first, second; ///< panes of a difference: "A KeyDiff"; else empty
     int columns = 0;
     struct Row {
         int layer = 0;
         bool computed = false;
-        std::vector<double> values; ///< [columns]
+        std::vector<double> values;                      ///< [columns]
+        std::vector<double> ofFirst = {}, ofSecond = {}; ///< [columns] of a difference: its two sides; else empty
         /// Tokens that the active pane keeps, mean of the layer's KV heads; NaN for quantities that are not the active
         /// pane's.
         double kept = std::numeric_limits<double>::quiet_NaN();

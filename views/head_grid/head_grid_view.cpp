@@ -21,8 +21,9 @@ const std::vector<ParameterChoice>& quantities() {
     static const std::string panes = headingOf(MeasureGroup::TwoPanes), tokens = headingOf(MeasureGroup::KeptKeys),
                              geometry = headingOf(MeasureGroup::Geometry);
     static const std::vector<ParameterChoice> all = measureChoicesWith(
-        {{"error_difference", "Error of A less B", "blue: A is better", panes},
-         {"overlap", "Overlap of A and B", "Jaccard", panes},
+        {{"error_difference", "Error difference of two panes",
+          "of the first less the second; blue: the first is better", panes},
+         {"overlap", "Overlap of two panes", "Jaccard", panes},
          {"kept_tokens", "Kept tokens", "what a head attends to before the cut, whatever its weight", tokens},
          {"selection_kept", "Selection kept", "share of the selected tokens", tokens},
          {"survival_budget", "Survival budget", "smallest retention at which the whole selection is kept", tokens},
@@ -35,7 +36,15 @@ void checkRange(std::string_view text) { checkValueRange(text, idsOf(quantities(
 ParameterTable makeOptions() {
     return {
         choiceRow("quantity", "Quantity", quantities(), Stage::Features, "What a cell holds.", "KeyDiff Figs. 13-16"),
-        colourMapOption(), valueRangeOption(checkRange)};
+        paneOption("first", "First pane", 'A', Stage::Features, "The pane that is compared.", "this program's"),
+        paneOption("second", "Second pane", 'B', Stage::Features, "The pane that it is compared with.",
+                   "this program's"),
+        choiceRow("difference", "Difference",
+                  {{"signed", "Signed", "first less second: below 0 the first is better"},
+                   {"absolute", "Absolute", "how far apart, whoever is better"}},
+                  Stage::Combine, "How two panes' errors are set against each other.", "this program's"),
+        colourMapOption(),
+        valueRangeOption(checkRange)};
 }
 
 /// Of the cells that are there, as far as the data have come.
@@ -87,16 +96,17 @@ Layout layoutOf(const ViewInput& input, const HeadGridData& data, const Viewport
     const double column = viewport.width >= kLeastWithColumn ? kLabelledColumnWidth : 0;
     const double budgets = viewport.width >= kLeastWithBudgets && budgetsOf(data) ? kBudgetWidth : 0;
     Layout layout;
-    layout.grid = {40, 44, viewport.width - 48 - column - budgets,
-                   viewport.height - 62 - (viewport.forExport ? 16 : 0)};
     const int kvHeads = input.capture->info().numKvHeads;
     layout.perGroup = data.perQueryHead ? std::max(1, data.columns / std::max(1, kvHeads)) : 1;
+    const double kvLine = layout.perGroup > 1 ? 12 : 0; // a line for the numbers of the KV heads
+    layout.grid = {40, 44 + kvLine, viewport.width - 48 - column - budgets,
+                   viewport.height - 62 - kvLine - (viewport.forExport ? 16 : 0)};
     layout.groupGap = data.perQueryHead && layout.perGroup > 1 ? 2 : 0;
     const int groups = (data.columns + layout.perGroup - 1) / layout.perGroup;
     layout.cellWidth = std::max(2.0, (layout.grid.width - layout.groupGap * (groups - 1)) / data.columns);
-    // At most square, so that few layers do not become tall bars.
-    layout.cellHeight =
-        std::clamp(layout.grid.height / static_cast<double>(data.rows.size()), 2.0, std::max(34.0, layout.cellWidth));
+    // At most twice as high as wide, so that few layers fill their dock and do not become tall bars.
+    layout.cellHeight = std::clamp(layout.grid.height / static_cast<double>(data.rows.size()), 2.0,
+                                   std::max(34.0, 2 * layout.cellWidth));
     return layout;
 }
 
@@ -132,8 +142,14 @@ void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridDat
         builder.text({cell.x + cell.width / 2, cell.y - 5}, std::to_string(column), label, theme.text2,
                      HorizontalAlign::Centre);
     }
-    builder.label({layout.grid.x, layout.grid.y - 30}, builder.elide(titleOf(data), title, layout.grid.width), title,
-                  theme.text2);
+    const int groupStep = step(layout.cellWidth * layout.perGroup + layout.groupGap, 34) * layout.perGroup;
+    for (int column = 0; layout.perGroup > 1 && column < data.columns; column += groupStep) {
+        const Box left = layout.cell(0, column),
+                  right = layout.cell(0, std::min(column + layout.perGroup, data.columns) - 1);
+        builder.text({(left.x + right.right()) / 2, left.y - 17}, fmt::format("KV {}", column / layout.perGroup), label,
+                     theme.text2, HorizontalAlign::Centre);
+    }
+    builder.label({layout.grid.x, 14}, builder.elide(titleOf(data), title, layout.grid.width), title, theme.text2);
     const Box last = layout.cell(data.rows.size() - 1, 0);
     const TextStyle note{FontFace::Interface, 10};
     builder.text({layout.grid.x, last.bottom() + 12},
@@ -176,6 +192,26 @@ void drawPresent(SceneBuilder& builder, const ViewInput& input, const HeadGridDa
     }
 }
 
+double magnitudeOf(const HeadGridData& data, double value) { return data.first.empty() ? value : std::abs(value); }
+
+/// "3 of 48": its place among the computed heads, the worst (where neither side is better: the largest) first.
+std::string rankText(const HeadGridData& data, double value) {
+    std::int64_t before = 0, all = 0;
+    for (const HeadGridData::Row& row : data.rows)
+        for (const double other : row.values) {
+            if (!row.computed || std::isnan(other)) continue;
+            const double distance = magnitudeOf(data, other) - magnitudeOf(data, value);
+            before += (data.higherIsBetter ? distance < 0 : distance > 0) ? 1 : 0;
+            ++all;
+        }
+    return fmt::format("{} of {}", formatCount(before + 1), formatCount(all));
+}
+
+/// "+0.882", "−0.700" of a difference; else without the plus.
+std::string valueText(const HeadGridData& data, double value) {
+    return (data.isSigned && !data.first.empty() && value > 0 ? "+" : "") + formatShort(value) + unitBehind(data.unit);
+}
+
 std::string headName(const HeadGridData& data, const HeadGridData::Row& row, std::size_t column) {
     return fmt::format("layer {}, {} head {}", row.layer, data.perQueryHead ? "query" : "KV", column);
 }
@@ -183,7 +219,11 @@ std::string headName(const HeadGridData& data, const HeadGridData::Row& row, std
 std::vector<OptionNeed> optionNeeds() {
     std::vector<std::string> withMiddle{"error_difference", "mean_cosine"}; // blue and red, whatever the map
     for (const std::string& measure : signedMeasures()) withMiddle.push_back(measure);
-    return {{"colours", {{"quantity", choicesBut(makeOptions(), "quantity", withMiddle)}}}};
+    return {
+        {"first", {{"quantity", {"error_difference", "overlap"}}}},
+        {"second", {{"quantity", {"error_difference", "overlap"}}}},
+        {"difference", {{"quantity", {"error_difference"}}}},
+        {"colours", {{"quantity", choicesBut(makeOptions(), "quantity", withMiddle)}, {"difference", {"absolute"}}}}};
 }
 
 class HeadGridView final : public View {
@@ -229,14 +269,15 @@ public:
         const auto data = dataAs<HeadGridData>(input);
         const HeadGridData::Row* worstRow = nullptr;
         std::size_t worst = 0, done = 0, never = 0;
+        const auto at = [&](double value) { return magnitudeOf(*data, value); };
         for (const HeadGridData::Row& row : data->rows) {
             done += row.computed ? 1 : 0;
             for (std::size_t column = 0; column < row.values.size(); ++column) {
                 const double value = row.values[column];
                 never += row.computed && std::isnan(value) ? 1 : 0;
                 if (std::isnan(value)) continue;
-                const bool worse = !worstRow || (data->higherIsBetter ? value < worstRow->values[worst]
-                                                                      : value > worstRow->values[worst]);
+                const bool worse = !worstRow || (data->higherIsBetter ? at(value) < at(worstRow->values[worst])
+                                                                      : at(value) > at(worstRow->values[worst]));
                 if (worse) worstRow = &row, worst = column;
             }
         }
@@ -250,9 +291,9 @@ public:
                                  formatCount(std::llround(budgets.least->kept)), budgets.least->layer);
         const std::string rest =
             done < data->rows.size() ? fmt::format(" ({} of {} layers so far)", done, data->rows.size()) : "";
-        return fmt::format("{}: {} {}{}, in {}{}{}{}", asSentence(data->what),
-                           data->higherIsBetter ? "smallest" : "largest", formatShort(worstRow->values[worst]),
-                           unitBehind(data->unit), headName(*data, *worstRow, worst), shares,
+        return fmt::format("{}: {} {}, in {}{}{}{}", asSentence(data->what),
+                           data->higherIsBetter ? "smallest" : "largest", valueText(*data, worstRow->values[worst]),
+                           headName(*data, *worstRow, worst), shares,
                            data->neverIsNan && never > 0 ? fmt::format("; unknown in {} heads", never) : "", rest);
     }
 
@@ -282,13 +323,25 @@ public:
         if (row >= data->rows.size()) return {};
         const double value = data->rows[row].values[column];
         PointFacts facts;
-        facts.rows = {{"head", headName(*data, data->rows[row], column)},
-                      {data->what, !data->rows[row].computed ? "waiting"
-                                   : std::isnan(value)       ? (data->neverIsNan ? "unknown" : "none")
-                                                             : formatShort(value) + unitBehind(data->unit)}};
+        facts.rows = {{"head", headName(*data, data->rows[row], column)}};
+        if (data->perQueryHead) {
+            const LayerInfo& layer = input.capture->info().layerInfo(LayerIndex(data->rows[row].layer));
+            facts.rows.emplace_back("KV head", std::to_string(layer.gqaGroupOf[column]));
+        }
+        if (!data->rows[row].ofFirst.empty()) {
+            facts.rows.emplace_back(data->first, formatShort(data->rows[row].ofFirst[column]));
+            facts.rows.emplace_back(data->second, formatShort(data->rows[row].ofSecond[column]));
+        }
+        facts.rows.emplace_back(data->first.empty() ? data->what : "difference",
+                                !data->rows[row].computed ? "waiting"
+                                : std::isnan(value)       ? (data->neverIsNan ? "unknown" : "none")
+                                                          : valueText(*data, value));
+        if (!std::isnan(value))
+            facts.rows.emplace_back(data->takesNoSide ? "rank, largest first" : "rank, worst first",
+                                    rankText(*data, value));
         if (budgetsOf(*data) && data->quantity != "kept_tokens" && !std::isnan(data->rows[row].kept))
             facts.rows.emplace_back("kept in this layer",
-                                    fmt::format("{} per head", formatCount(std::llround(data->rows[row].kept))));
+                                    formatBudget(std::llround(data->rows[row].kept), input.cut.token) + " per head");
         facts.layer = data->rows[row].layer;
         (data->perQueryHead ? facts.queryHead : facts.kvHead) = static_cast<int>(column);
         return facts;

@@ -39,11 +39,15 @@ struct Layer {
     const std::vector<HeadSelection>& heads() const { return first().selection.heads; }
 };
 
-/// Output error of the first pane less that of the second.
+bool isAbsolute(const ViewDataRequest& request) { return request.options.choice("difference") == "absolute"; }
+
+/// Output error of the first pane less that of the second, or how far they are apart.
 Values errorDifference(const Layer& layer) {
     Values a = requireFidelity(layer.first()).meanOutputError;
-    const Values b = requireFidelity(*layer.results[1]).meanOutputError;
-    std::ranges::transform(a, b, a.begin(), std::minus<>());
+    const Values& b = requireFidelity(*layer.results[1]).meanOutputError;
+    std::ranges::transform(a, b, a.begin(), [absolute = isAbsolute(layer.request)](double x, double y) {
+        return absolute ? std::abs(x - y) : x - y;
+    });
     return a;
 }
 
@@ -124,8 +128,8 @@ Values meanCosine(const Layer& layer) {
 
 /// How a quantity is computed.
 struct Quantity {
-    enum class Runs { Active, FirstTwo, WholeCache }; ///< of which panes, or of a run that keeps everything
-    HeadQuantity about;                               ///< its words with {} for the policy where there is one
+    enum class Runs { Active, Two, WholeCache }; ///< of which panes, or of a run that keeps everything
+    HeadQuantity about;                          ///< its words with {} for each policy that it is of
     std::function<Values(const Layer&)> row;
     Runs runs = Runs::Active;
     bool measured = false;
@@ -154,8 +158,8 @@ Quantity quantityOf(const std::string& id) {
     };
     static const std::map<std::string, Quantity> own = {
         {"error_difference",
-         {{.what = "output error of A less that of B", .isSigned = true}, errorDifference, FirstTwo, true}},
-        {"overlap", {perKvHead("Jaccard overlap of A and B", true), overlap, FirstTwo}},
+         {{.what = "output error of {} less that of {}", .isSigned = true}, errorDifference, Two, true}},
+        {"overlap", {perKvHead("Jaccard overlap of {} and {}", true), overlap, Two}},
         {"kept_tokens", {perKvHead("tokens kept by {}", true), keptTokens}},
         {"selection_kept", {perKvHead("share of the selected tokens that {} keeps", true), selectionKept}},
         {"survival_budget",
@@ -169,19 +173,39 @@ Quantity quantityOf(const std::string& id) {
     return found == own.end() ? quantityOf(measureById(id)) : found->second;
 }
 
+/// The pane that an option names.
+const PaneRequest& paneOf(const ViewDataRequest& request, const char* option) {
+    const std::string& letter = request.options.choice(option);
+    const auto index = static_cast<std::size_t>(letter[0] - 'A');
+    if (request.panes.size() < 2)
+        throw Error({"the quantity compares two panes, and one is shown", "quantity", "Add a second pane"});
+    if (index >= request.panes.size())
+        throw Error({"there is no pane " + letter, std::string("option ") + option, "Choose a pane that is shown"});
+    if (request.options.choice("first") == request.options.choice("second"))
+        throw Error({"pane " + letter + " is compared with itself", "options first, second", "Choose two panes"});
+    return request.panes[index];
+}
+
+/// "A KeyDiff".
+std::string titleOf(const ViewDataRequest& request, const char* option) {
+    return request.options.choice(option) + " " + policyIdentityOf(resolvePane(paneOf(request, option))).policyName;
+}
+
 std::string wordsOf(const Quantity& quantity, const ViewDataRequest& request) {
     const std::string& words = quantity.about.what;
-    if (words.find("{}") == std::string::npos) return words;
-    return fmt::format(fmt::runtime(words), policyIdentityOf(resolvePane(request.shownPane())).policyName);
+    if (quantity.runs == WholeCache) return words;
+    if (quantity.runs == Active)
+        return fmt::format(fmt::runtime(words), policyIdentityOf(resolvePane(request.shownPane())).policyName);
+    const bool absolute = quantity.about.isSigned && isAbsolute(request);
+    return fmt::format(fmt::runtime(absolute ? "output errors of {} and {}, how far apart" : words),
+                       titleOf(request, "first"), titleOf(request, "second"));
 }
 
 /// The runs of one layer.
 std::vector<RunRequest> runsOf(const Quantity& quantity, const ViewDataRequest& request) {
     if (quantity.runs == WholeCache) return {wholeCache(request.capture, request.layer, request.cut)};
     if (quantity.runs == Active) return {resolvePane(request.shownPane())};
-    if (request.panes.size() < 2)
-        throw Error({"the quantity compares two panes, and one is shown", "quantity", "Add a second pane"});
-    return {resolvePane(request.panes[0]), resolvePane(request.panes[1])};
+    return {resolvePane(paneOf(request, "first")), resolvePane(paneOf(request, "second"))};
 }
 
 HeadGridData emptyGrid(const Quantity& quantity, const ViewDataRequest& request) {
@@ -190,10 +214,17 @@ HeadGridData emptyGrid(const Quantity& quantity, const ViewDataRequest& request)
     static_cast<HeadQuantity&>(data) = quantity.about;
     data.quantity = request.options.choice("quantity");
     data.what = wordsOf(quantity, request);
-    data.ofPane = data.what != quantity.about.what;
+    data.ofPane = quantity.runs == Active;
+    if (quantity.runs == Two && quantity.measured) {
+        data.first = titleOf(request, "first");
+        data.second = titleOf(request, "second");
+        data.isSigned = !isAbsolute(request);
+        data.takesNoSide = true;
+    }
     data.columns = data.perQueryHead ? info.numQueryHeads : info.numKvHeads;
     for (const LayerInfo& layer : info.layers)
-        data.rows.push_back({layer.layer.value, false, Values(static_cast<std::size_t>(data.columns), kNaN), kNaN});
+        data.rows.push_back(
+            {layer.layer.value, false, Values(static_cast<std::size_t>(data.columns), kNaN), {}, {}, kNaN});
     return data;
 }
 
@@ -216,6 +247,10 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
         HeadGridData::Row& row = data.rows[point / runs.size()];
         row.values = quantity.row({work.runner, request, results, rest});
         row.computed = true;
+        if (!data.first.empty()) {
+            row.ofFirst = requireFidelity(*results[0]).meanOutputError;
+            row.ofSecond = requireFidelity(*results[1]).meanOutputError;
+        }
         if (quantity.runs == Active) row.kept = meanAttendedTokens(result->selection);
         results.clear();
         work.deliver(data);

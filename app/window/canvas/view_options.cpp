@@ -12,6 +12,8 @@
 #include <QInputDialog>
 #include <QLineEdit>
 #include <QMenu>
+#include <QTimer>
+#include <QWidgetAction>
 
 #include <algorithm>
 #include <cmath>
@@ -20,8 +22,9 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kMostChips = 2;       // other options are in the menu
-constexpr double kMostNumbers = 16; // more are not listed one by one
+constexpr int kMostChips = 2;         // beside choices of panes; other options are in the menu
+constexpr std::size_t kLongMenu = 12; // has headings and a search
+constexpr double kMostNumbers = 16;   // more are not listed one by one
 
 void addEntry(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec, const QString& label,
               const std::string& text, bool checked) {
@@ -34,14 +37,60 @@ void addEntry(QMenu* menu, Workbench& workbench, const View& view, const Paramet
                      });
 }
 
+/// "A KeyDiff" of a choice of a pane; empty where there is no such pane.
+QString paneLabel(const Workbench& workbench, const ParameterChoice& choice) {
+    for (const PaneData& pane : workbench.viewInput().panes)
+        if (choice.id == std::string(1, pane.letter)) return fromUtf8(choice.id + " " + pane.policyName);
+    return {};
+}
+
+QString labelOf(const Workbench& workbench, const ParameterSpec& spec, const ParameterChoice& choice) {
+    return spec.unit == kPaneUnit ? paneLabel(workbench, choice) : fromUtf8(choice.label);
+}
+
+/// Under the headings of their groups; of many choices a field finds some by a part of their name.
+void fillLongMenu(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
+    const std::string chosen = viewOptions(workbench.session(), view).choice(spec.id);
+    auto* search = new QLineEdit(menu);
+    search->setObjectName("menuSearch");
+    search->setPlaceholderText(QObject::tr("Find"));
+    auto* field = new QWidgetAction(menu);
+    field->setDefaultWidget(search);
+    menu->addAction(field);
+    std::string group;
+    for (const ParameterChoice& choice : spec.choices) {
+        if (choice.group != group) {
+            auto* heading = new QWidgetAction(menu);
+            heading->setDefaultWidget(roleLabel(fromUtf8(group = choice.group).toUpper(), "menuHeading", menu));
+            menu->addAction(heading);
+        }
+        addEntry(menu, workbench, view, spec, fromUtf8(choice.label), choice.id, chosen == choice.id);
+    }
+    QObject::connect(search, &QLineEdit::textChanged, menu, [menu, field](const QString& text) {
+        for (QAction* action : menu->actions())
+            if (action != field)
+                action->setVisible(action->isCheckable() ? action->text().contains(text, Qt::CaseInsensitive)
+                                                         : text.isEmpty());
+    });
+    QObject::connect(search, &QLineEdit::returnPressed, menu, [menu] {
+        for (QAction* action : menu->actions())
+            if (action->isCheckable() && action->isVisible()) {
+                menu->close();
+                return action->trigger();
+            }
+    });
+    QTimer::singleShot(0, search, [search] { search->setFocus(); });
+}
+
 void fillChoices(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
     const ParameterValues values = viewOptions(workbench.session(), view);
     menu->clear();
-    if (spec.kind == ParameterKind::Choice)
+    if (spec.choices.size() > kLongMenu) return fillLongMenu(menu, workbench, view, spec);
+    if (spec.kind == ParameterKind::Choice) {
         for (const ParameterChoice& choice : spec.choices)
-            addEntry(menu, workbench, view, spec, fromUtf8(choice.label), choice.id,
-                     values.choice(spec.id) == choice.id);
-    else
+            if (const QString label = labelOf(workbench, spec, choice); !label.isEmpty())
+                addEntry(menu, workbench, view, spec, label, choice.id, values.choice(spec.id) == choice.id);
+    } else
         for (auto number = std::llround(spec.min); number <= std::llround(spec.max);
              number += std::max(1LL, std::llround(spec.step)))
             addEntry(menu, workbench, view, spec, QString::number(number), std::to_string(number),
@@ -137,9 +186,12 @@ void fillFiles(QMenu* menu, Workbench& workbench, const View& view, const Parame
     addQuestion(menu, workbench, view, spec);
 }
 
-QString chipText(const ParameterSpec& spec, const ParameterValues& values) {
+QString chipText(const Workbench& workbench, const ParameterSpec& spec, const ParameterValues& values) {
     for (const ParameterChoice& choice : spec.choices)
-        if (choice.id == values.choice(spec.id)) return fromUtf8(choice.label) + " ▾";
+        if (choice.id == values.choice(spec.id)) {
+            const QString label = labelOf(workbench, spec, choice);
+            return (label.isEmpty() ? fromUtf8(choice.label) : label) + " ▾";
+        }
     return {};
 }
 
@@ -173,26 +225,33 @@ void addOptionEntries(QMenu* menu, Workbench& workbench, const View& view) {
 }
 
 void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QWidget* parent) {
-    int room = kMostChips;
+    std::vector<QPushButton*> chips; // one for each choice; those that act now are shown
     for (const ParameterSpec& spec : *view.card().options) {
-        if (spec.kind != ParameterKind::Choice || room-- <= 0) continue;
+        if (spec.kind != ParameterKind::Choice) continue;
         QPushButton* chip = chipButton({}, "plain", parent);
         chip->setAccessibleName(fromUtf8(spec.label));
         auto* menu = new QMenu(chip);
         chip->setMenu(menu);
         QObject::connect(menu, &QMenu::aboutToShow, chip,
                          [menu, &workbench, &view, spec] { fillChoices(menu, workbench, view, spec); });
-        const auto follow = [chip, &workbench, &view, spec] {
-            const ParameterValues values = viewOptions(workbench.session(), view);
-            const std::string why = whyIdle(view, values, spec.id);
-            chip->setText(chipText(spec, values));
-            chip->setEnabled(why.empty());
-            chip->setToolTip(fromUtf8(why.empty() ? spec.help : why));
-        };
-        QObject::connect(&workbench, &Workbench::sessionChanged, chip, follow);
-        follow();
         row->addWidget(chip);
+        chips.push_back(chip);
     }
+    const auto follow = [chips, &workbench, &view] {
+        const ParameterValues values = viewOptions(workbench.session(), view);
+        int room = kMostChips;
+        auto chip = chips.begin();
+        for (const ParameterSpec& spec : *view.card().options) {
+            if (spec.kind != ParameterKind::Choice) continue;
+            const std::string why = whyIdle(view, values, spec.id);
+            (*chip)->setText(chipText(workbench, spec, values));
+            (*chip)->setEnabled(why.empty());
+            (*chip)->setToolTip(fromUtf8(why.empty() ? spec.help : why));
+            (*chip++)->setVisible(why.empty() && (spec.unit == kPaneUnit || room-- > 0));
+        }
+    };
+    QObject::connect(&workbench, &Workbench::sessionChanged, parent, follow);
+    follow();
 }
 
 } // namespace kvscope

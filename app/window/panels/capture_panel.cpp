@@ -56,7 +56,9 @@ QWidget* CapturePanel::makeMeasureBox() {
     m_measure->setObjectName("headMeasure");
     m_measure->setAccessibleName(tr("Heads by"));
     m_measure->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed); // takes the panel's width
+    std::string group;
     for (const ParameterChoice& choice : measureChoices()) {
+        if (choice.group != group) m_measure->addHeading(fromUtf8(group = choice.group));
         m_measure->addItem(fromUtf8(choice.label), fromUtf8(choice.id));
         m_measure->setItemData(m_measure->count() - 1, fromUtf8(choice.help), Qt::ToolTipRole);
     }

@@ -1,4 +1,4 @@
-// The numbers of the layer x head grid as a sorted list.
+// The numbers of the layer x head grid as a list that can be sorted.
 #include "app/window/panels/worst_heads.h"
 
 #include "app/window/style/appearance.h"
@@ -16,50 +16,74 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 namespace kvscope {
 
 namespace {
 
-constexpr int kValueColumn = 3, kOtherColumn = 4, kBarColumn = 5, kMostRows = 200;
+constexpr int kLayerColumn = 0, kHeadColumn = 1, kKvColumn = 2, kValueColumn = 3, kOtherColumn = 4,
+              kDifferenceColumn = 5, kBarColumn = 6, kMostRows = 2000;
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// Numbers stand on the right, so that their decimals align.
+/// Numbers stand on the right, so that their decimals align; a row that was opened has a tick on the left.
 class NumberDelegate : public QStyledItemDelegate {
 public:
-    using QStyledItemDelegate::QStyledItemDelegate;
+    NumberDelegate(std::function<bool(int)> isVisited, QObject* parent)
+        : QStyledItemDelegate(parent), m_isVisited(std::move(isVisited)) {}
+
+    void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override {
+        QStyledItemDelegate::paint(painter, option, index);
+        if (index.column() != kLayerColumn || !m_isVisited(index.row())) return;
+        painter->save();
+        painter->setPen(qColor(chrome().text2));
+        painter->drawText(option.rect.adjusted(px(3), 0, 0, 0), Qt::AlignLeft | Qt::AlignVCenter, "✓");
+        painter->restore();
+    }
 
 protected:
     void initStyleOption(QStyleOptionViewItem* option, const QModelIndex& index) const override {
         QStyledItemDelegate::initStyleOption(option, index);
         option->displayAlignment = Qt::AlignRight | Qt::AlignVCenter;
     }
+
+private:
+    std::function<bool(int)> m_isVisited;
 };
 
-/// A value as a bar from 0 to the largest in the list, in the colour of the pane's policy, with the other pane's value
-/// as a square in its colour.
+/// A pane's value as a bar from 0 in the colour of its policy, with the other pane's value as a square in its colour; a
+/// value of no pane in grey; a difference of two panes in the colours of the grid, to both sides where it is signed.
 class BarDelegate : public QStyledItemDelegate {
 public:
     BarDelegate(const WorstHeads::Rows& rows, QObject* parent) : QStyledItemDelegate(parent), m_rows(rows) {}
 
     void paint(QPainter* painter, const QStyleOptionViewItem& option, const QModelIndex& index) const override {
-        const auto row = static_cast<std::size_t>(index.row());
-        const int inset = px(8), left = option.rect.left() + inset, middle = option.rect.center().y();
+        if (option.state & QStyle::State_Selected) painter->fillRect(option.rect, qColor(chrome().hover));
+        const WorstHeads::Row& row = m_rows.rows[static_cast<std::size_t>(index.row())];
+        const int inset = px(8), middle = option.rect.center().y(), room = option.rect.width() - 2 * inset,
+                  zero = option.rect.left() + inset + (m_rows.isSigned ? room / 2 : 0);
         const auto lengthOf = [&](double value) {
             return std::isnan(value) || m_rows.largest <= 0
                        ? 0
-                       : static_cast<int>((option.rect.width() - 2 * inset) * std::abs(value) / m_rows.largest);
+                       : static_cast<int>((m_rows.isSigned ? room / 2 : room) * std::abs(value) / m_rows.largest);
         };
-        painter->fillRect(QRect(left, middle - px(4), lengthOf(m_rows.heads[row].value), px(8)),
-                          colourOf(m_rows.policy));
-        const std::optional<double>& other = m_rows.others[row];
-        if (!other || std::isnan(*other)) return;
-        const QRect square(left + lengthOf(*other) - px(4), middle - px(4), px(8), px(8));
+        const double value = m_rows.ofDifference ? row.head.value : row.value;
+        const int length = lengthOf(value), left = m_rows.isSigned && value < 0 ? zero - length : zero;
+        painter->fillRect(QRect(left, middle - px(4), length, px(8)), colourOf(value));
+        if (m_rows.isSigned) painter->fillRect(QRect(zero, middle - px(7), 1, px(14)), qColor(chrome().axis));
+        if (m_rows.ofDifference || !row.other || std::isnan(*row.other)) return;
+        const QRect square(zero + lengthOf(*row.other) - px(4), middle - px(4), px(8), px(8));
         painter->fillRect(square, qColor(chrome().casing));
-        painter->fillRect(square.adjusted(1, 1, -1, -1), colourOf(m_rows.otherPolicy));
+        painter->fillRect(square.adjusted(1, 1, -1, -1), policyColour(m_rows.otherPolicy));
     }
 
 private:
-    static QColor colourOf(const std::string& policy) { return qColor(policyStyle(policy, appearance().theme).colour); }
+    QColor colourOf(double value) const {
+        if (m_rows.isSigned) return qColor(colourMap("rdbu", value < 0 ? 0.12 : 0.88));
+        return m_rows.policy.empty() || m_rows.ofDifference ? qColor(chrome().text3) : policyColour(m_rows.policy);
+    }
+    static QColor policyColour(const std::string& id) { return qColor(policyStyle(id, appearance().theme).colour); }
 
     const WorstHeads::Rows& m_rows;
 };
@@ -68,10 +92,11 @@ QString valueText(const NumberColumn& numbers, double value, bool neverIsNan) {
     return std::isnan(value) ? (neverIsNan ? QObject::tr("at no budget") : QString("–")) : numbers.text(value);
 }
 
-/// Value in the other pane's grid, as far as computed.
-std::optional<double> valueIn(const HeadGridData& data, const RankedHead& head) {
+/// Value in another grid, as far as computed.
+std::optional<double> valueIn(const HeadGridData& data, const RankedHead& head,
+                              const std::vector<double> HeadGridData::Row::*values) {
     for (const HeadGridData::Row& row : data.rows)
-        if (row.layer == head.layer && row.computed) return row.values[head.column];
+        if (row.layer == head.layer && row.computed) return (row.*values)[static_cast<std::size_t>(head.column)];
     return std::nullopt;
 }
 
@@ -88,10 +113,13 @@ std::vector<RankedHead> worstHeads(const HeadGridData& data) {
                 heads.push_back({row.layer, column, value});
     std::ranges::stable_sort(heads, [&](const RankedHead& a, const RankedHead& b) {
         if (std::isnan(a.value) || std::isnan(b.value)) return std::isnan(a.value) && !std::isnan(b.value);
+        if (!data.first.empty()) return std::abs(a.value) > std::abs(b.value);
         return data.higherIsBetter ? a.value < b.value : a.value > b.value;
     });
     return heads;
 }
+
+double WorstHeads::Row::difference() const { return other ? value - *other : kNaN; }
 
 WorstHeads::WorstHeads(Workbench& workbench, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_other(workbench, this), m_table(new QTableView(this)),
@@ -101,29 +129,44 @@ WorstHeads::WorstHeads(Workbench& workbench, QWidget* parent)
     auto* column = makeLayout<QVBoxLayout>(this, {10, 4, 0, 0}, 4);
     column->addWidget(m_what);
     column->addWidget(m_table);
+    buildTable();
+    connect(&m_workbench, &Workbench::sessionChanged, this, &WorstHeads::refresh);
+    connect(&m_workbench, &Workbench::captureChanged, this, [this] { m_visited.clear(); });
+    connect(&m_other, &OtherPaneHeads::changed, this, &WorstHeads::refresh);
+    connect(&m_workbench, &Workbench::dataChanged, this, [this](const QString& view) {
+        if (view == fromUtf8(viewAt(ViewPlace::Model).card().id)) refresh();
+    });
+    refresh();
+}
+
+void WorstHeads::buildTable() {
     m_table->setObjectName("worstHeads");
     m_table->setModel(&m_model);
-    m_table->setItemDelegate(new NumberDelegate(this));
+    m_table->setItemDelegate(new NumberDelegate([this](int row) { return isVisited(row); }, this));
     m_table->setItemDelegateForColumn(kBarColumn, new BarDelegate(m_rows, this));
     m_table->setAccessibleName(tr("Heads that lose most"));
     m_table->setFont(numberFont(11));
     m_table->setFrameShape(QFrame::NoFrame);
     m_table->setShowGrid(false);
     m_table->setAlternatingRowColors(true);
-    m_table->setSelectionMode(QAbstractItemView::NoSelection);
+    m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
+    m_table->setSelectionMode(QAbstractItemView::SingleSelection);
     m_table->setEditTriggers(QAbstractItemView::NoEditTriggers);
     m_table->verticalHeader()->setVisible(false);
     m_table->verticalHeader()->setDefaultSectionSize(px(24));
-    m_table->horizontalHeader()->setStretchLastSection(true);
-    m_table->horizontalHeader()->setDefaultAlignment(Qt::AlignRight | Qt::AlignVCenter); // as the numbers below
+    QHeaderView* header = m_table->horizontalHeader();
+    header->setStretchLastSection(true);
+    header->setDefaultAlignment(Qt::AlignRight | Qt::AlignVCenter); // as the numbers below
+    header->setSectionsClickable(true);
+    header->setSortIndicatorShown(true);
+    header->setHighlightSections(false);
+    header->setToolTip(tr("A click sorts by this column, another one the other way round"));
+    connect(header, &QHeaderView::sectionClicked, this, &WorstHeads::sortBy);
     connect(m_table, &QTableView::clicked, this, [this](const QModelIndex& index) { open(index.row()); });
     connect(m_table, &QTableView::activated, this, [this](const QModelIndex& index) { open(index.row()); });
-    connect(&m_workbench, &Workbench::sessionChanged, this, &WorstHeads::refresh);
-    connect(&m_other, &OtherPaneHeads::changed, this, &WorstHeads::refresh);
-    connect(&m_workbench, &Workbench::dataChanged, this, [this](const QString& view) {
-        if (view == fromUtf8(viewAt(ViewPlace::Model).card().id)) refresh();
+    connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& now) {
+        if (!m_marking && now.isValid()) open(now.row());
     });
-    refresh();
 }
 
 void WorstHeads::showEvent(QShowEvent* event) {
@@ -140,23 +183,67 @@ void WorstHeads::refresh() {
     const ViewInput input = m_workbench.viewInput(viewAt(ViewPlace::Model));
     m_data = dataAs<HeadGridData>(input);
     if (isVisible()) m_other.want(input.data.computing ? nullptr : m_data.get());
-    rank(input);
-    showTable(input);
+    Rows rows = ranked(input);
+    describe(input, rows.rows.size());
+    rows.rows.resize(std::min<std::size_t>(rows.rows.size(), kMostRows));
+    sort(rows);
+    const bool changed = rows != m_rows;
+    m_rows = std::move(rows);
+    showTable(input, changed);
+    mark();
 }
 
-void WorstHeads::rank(const ViewInput& input) {
-    m_rows = {};
-    if (m_data) m_rows.heads = worstHeads(*m_data);
-    describe(input, m_rows.heads.size());
-    m_rows.heads.resize(std::min<std::size_t>(m_rows.heads.size(), kMostRows));
-    for (const RankedHead& head : m_rows.heads) {
-        m_rows.others.push_back(m_other.data() ? valueIn(*m_other.data(), head) : std::nullopt);
-        for (const double value : {head.value, m_rows.others.back().value_or(0)})
-            m_rows.largest = std::isfinite(value) ? std::max(m_rows.largest, std::abs(value)) : m_rows.largest;
+/// All heads, worst first.
+WorstHeads::Rows WorstHeads::ranked(const ViewInput& input) const {
+    Rows rows;
+    if (!m_data) return rows;
+    using Cells = HeadGridData::Row;
+    rows.ofDifference = !m_data->first.empty();
+    rows.isSigned = rows.ofDifference && m_data->isSigned;
+    for (const RankedHead& head : worstHeads(*m_data)) {
+        Row row{head, head.value, {}};
+        if (rows.ofDifference) {
+            row.value = valueIn(*m_data, head, &Cells::ofFirst).value_or(kNaN);
+            row.other = valueIn(*m_data, head, &Cells::ofSecond);
+        } else if (m_other.data()) {
+            row.other = valueIn(*m_other.data(), head, &Cells::values);
+        }
+        for (const double value : {head.value, rows.ofDifference ? 0 : row.other.value_or(0)})
+            rows.largest = std::isfinite(value) ? std::max(rows.largest, std::abs(value)) : rows.largest;
+        rows.rows.push_back(std::move(row));
     }
-    if (const PaneData* pane = activePane(input)) m_rows.policy = pane->policyId;
+    if (const PaneData* pane = activePane(input); pane && m_data->ofPane) rows.policy = pane->policyId;
     if (const auto other = static_cast<std::size_t>(m_other.pane()); m_other.data() && other < input.panes.size())
-        m_rows.otherPolicy = input.panes[other].policyId;
+        rows.otherPolicy = input.panes[other].policyId;
+    return rows;
+}
+
+double WorstHeads::sortKey(const Row& row) const {
+    switch (m_sortColumn) {
+    case kLayerColumn: return row.head.layer;
+    case kHeadColumn: return row.head.column;
+    case kKvColumn: return kvHeadOf(row.head);
+    case kValueColumn: return row.value;
+    case kOtherColumn: return row.other.value_or(kNaN);
+    default: return row.difference();
+    }
+}
+
+/// By the chosen column; without a number last, ties worst first.
+void WorstHeads::sort(Rows& rows) const {
+    if (m_sortColumn < 0) return;
+    std::ranges::stable_sort(rows.rows, [&](const Row& a, const Row& b) {
+        const double x = sortKey(a), y = sortKey(b);
+        if (std::isnan(x) || std::isnan(y)) return !std::isnan(x) && std::isnan(y);
+        return m_descending ? x > y : x < y;
+    });
+}
+
+void WorstHeads::sortBy(int column) {
+    if (column == kBarColumn) return;
+    m_descending = column == m_sortColumn ? !m_descending : column >= kValueColumn;
+    m_sortColumn = column;
+    refresh();
 }
 
 void WorstHeads::describe(const ViewInput& input, std::size_t found) {
@@ -169,48 +256,92 @@ void WorstHeads::describe(const ViewInput& input, std::size_t found) {
     m_what->setFullText(count.arg(fromUtf8(m_data->what)).arg(std::min<std::size_t>(found, kMostRows)).arg(found));
 }
 
-void WorstHeads::showTable(const ViewInput& input) {
-    std::vector<double> values;
-    for (std::size_t row = 0; row < m_rows.heads.size(); ++row) {
-        values.push_back(m_rows.heads[row].value);
-        values.push_back(m_rows.others[row].value_or(m_rows.heads[row].value));
+int WorstHeads::kvHeadOf(const RankedHead& head) const {
+    if (!m_data->perQueryHead) return head.column;
+    return m_workbench.capture()->info().layerInfo(LayerIndex(head.layer)).gqaGroupOf[head.column];
+}
+
+/// Rows that are the same stay as they are, so that nothing jumps while one goes from head to head.
+void WorstHeads::showTable(const ViewInput& input, bool changed) {
+    std::vector<double> values, differences;
+    for (const Row& row : m_rows.rows) {
+        values.insert(values.end(), {row.value, row.other.value_or(row.value)});
+        differences.push_back(row.difference());
     }
     const PaneData* pane = activePane(input);
     const auto other = static_cast<std::size_t>(m_other.pane());
-    const bool compares = m_data && m_other.data() && other < input.panes.size(),
-               perQuery = !m_data || m_data->perQueryHead;
+    const bool ofTwo = m_rows.ofDifference, perQuery = !m_data || m_data->perQueryHead,
+               compares = ofTwo || (m_data && m_other.data() && other < input.panes.size());
     ViewTable table;
     table.columns = {"layer",
                      perQuery ? "query head" : "KV head",
                      "KV head",
-                     m_data && m_data->ofPane && pane ? titleOf(*pane) : "value",
-                     compares ? titleOf(input.panes[other]) : "",
+                     ofTwo                              ? m_data->first
+                     : m_data && m_data->ofPane && pane ? titleOf(*pane)
+                                                        : "value",
+                     ofTwo      ? m_data->second
+                     : compares ? titleOf(input.panes[other])
+                                : "",
+                     "difference",
                      ""};
-    table.rowCount = std::ssize(m_rows.heads);
-    table.cell = [this, capture = input.capture, perQuery, numbers = NumberColumn(values)](std::int64_t row,
+    m_table->horizontalHeader()->setSortIndicator(m_sortColumn >= 0 ? m_sortColumn
+                                                  : ofTwo           ? kDifferenceColumn
+                                                                    : kValueColumn,
+                                                  m_sortColumn >= 0 && !m_descending ? Qt::AscendingOrder
+                                                                                     : Qt::DescendingOrder);
+    if (!changed && table.columns == m_titles) return;
+    m_titles = table.columns;
+    table.rowCount = std::ssize(m_rows.rows);
+    table.cell = [this, numbers = NumberColumn(values), apart = NumberColumn(differences)](std::int64_t at,
                                                                                            int column) -> std::string {
-        const RankedHead& head = m_rows.heads[row];
-        const std::optional<double>& theirs = m_rows.others[row];
-        const auto kvOf = [&] { return capture->info().layerInfo(LayerIndex(head.layer)).gqaGroupOf[head.column]; };
+        const Row& row = m_rows.rows[at];
         switch (column) {
-        case 0: return std::to_string(head.layer);
-        case 1: return std::to_string(head.column);
-        case 2: return std::to_string(perQuery ? kvOf() : head.column);
-        case kValueColumn: return valueText(numbers, head.value, m_data->neverIsNan).toStdString();
-        case kOtherColumn: return theirs ? valueText(numbers, *theirs, m_data->neverIsNan).toStdString() : "…";
+        case kLayerColumn: return std::to_string(row.head.layer);
+        case kHeadColumn: return std::to_string(row.head.column);
+        case kKvColumn: return std::to_string(kvHeadOf(row.head));
+        case kValueColumn: return valueText(numbers, row.value, m_data->neverIsNan).toStdString();
+        case kOtherColumn: return row.other ? valueText(numbers, *row.other, m_data->neverIsNan).toStdString() : "…";
+        case kDifferenceColumn:
+            return (row.difference() > 0 ? "+" : "") + valueText(apart, row.difference(), false).toStdString();
         default: return {};
         }
     };
+    m_marking = true;
     m_model.show(std::move(table));
+    m_marking = false;
     for (int column = 0; column < kBarColumn; ++column) m_table->resizeColumnToContents(column);
-    m_table->setColumnHidden(2, !perQuery);
+    m_table->setColumnHidden(kKvColumn, !perQuery);
     m_table->setColumnHidden(kOtherColumn, !compares);
+    m_table->setColumnHidden(kDifferenceColumn, !compares);
+}
+
+/// The row of the head that is open is the current one, from which the arrow keys go on.
+void WorstHeads::mark() {
+    const Session& session = m_workbench.session();
+    const bool perQuery = !m_data || m_data->perQueryHead;
+    const int head = perQuery ? session.queryHead.value : session.kvHead.value;
+    if (isVisible()) m_visited.emplace(perQuery, session.layer.value, head);
+    const auto row = std::ranges::find_if(
+        m_rows.rows, [&](const Row& one) { return one.head.layer == session.layer.value && one.head.column == head; });
+    m_marking = true;
+    m_table->setCurrentIndex(row == m_rows.rows.end()
+                                 ? QModelIndex()
+                                 : m_model.index(static_cast<int>(row - m_rows.rows.begin()), kLayerColumn));
+    m_marking = false;
+}
+
+bool WorstHeads::isVisited(int row) const {
+    const RankedHead& head = m_rows.rows[static_cast<std::size_t>(row)].head;
+    return m_visited.contains({m_data->perQueryHead, head.layer, head.column});
 }
 
 void WorstHeads::open(int row) {
     const auto capture = m_workbench.capture();
-    if (!capture || !m_data || row < 0 || static_cast<std::size_t>(row) >= m_rows.heads.size()) return;
-    const RankedHead head = m_rows.heads[row];
+    if (!capture || !m_data || row < 0 || static_cast<std::size_t>(row) >= m_rows.rows.size()) return;
+    const RankedHead head = m_rows.rows[static_cast<std::size_t>(row)].head;
+    const Session& now = m_workbench.session();
+    if (now.layer.value == head.layer && head.column == (m_data->perQueryHead ? now.queryHead.value : now.kvHead.value))
+        return;
     m_workbench.change(
         [&](Session& s) {
             s.layer = LayerIndex(head.layer);

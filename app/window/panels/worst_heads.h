@@ -8,7 +8,9 @@
 #include <QWidget>
 
 #include <optional>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 class QTableView;
@@ -24,24 +26,33 @@ struct RankedHead {
     friend bool operator==(const RankedHead&, const RankedHead&) = default;
 };
 
-/// The computed cells, worst first: larger values (smaller where higher is better), "at no budget" before all others;
-/// ties by layer and head.
+/// The computed cells, worst first: larger values (smaller where higher is better; of a difference the larger
+/// magnitude), "at no budget" before all others; ties by layer and head.
 std::vector<RankedHead> worstHeads(const HeadGridData& data);
 
-/// The heads with the largest loss, by the quantity of the layer x head grid, beside another pane's value; a click
-/// opens the head.
+/// The heads with the largest loss, by the quantity of the layer x head grid, beside another pane's value and the
+/// difference. A click or an arrow key opens a head; its row stays marked, and rows that were opened have a tick. A
+/// click on a column's name sorts.
 class WorstHeads : public QWidget {
     Q_OBJECT
 
 public:
     explicit WorstHeads(Workbench& workbench, QWidget* parent = nullptr);
 
+    struct Row {
+        RankedHead head;
+        double value = 0;            ///< of the pane in front
+        std::optional<double> other; ///< of the other pane; empty: not known yet
+        double difference() const;   ///< NaN where one is not known
+        friend bool operator==(const Row&, const Row&) = default;
+    };
     /// The rows as shown; bars are drawn from them.
     struct Rows {
-        std::vector<RankedHead> heads;
-        std::vector<std::optional<double>> others; ///< of the other pane, one per head; empty: not known yet
-        double largest = 0;                        ///< largest magnitude of all
-        std::string policy, otherPolicy;           ///< ids, for their colours
+        std::vector<Row> rows;
+        double largest = 0;                          ///< largest magnitude of the bars
+        bool ofDifference = false, isSigned = false; ///< bars are differences, to both sides
+        std::string policy, otherPolicy;             ///< ids, for their colours; empty: of no pane
+        friend bool operator==(const Rows&, const Rows&) = default;
     };
 
 protected:
@@ -49,16 +60,27 @@ protected:
     void hideEvent(QHideEvent* event) override;
 
 private:
+    void buildTable();
     void refresh();
-    void rank(const ViewInput& input);
+    Rows ranked(const ViewInput& input) const;
+    void sort(Rows& rows) const;
+    double sortKey(const Row& row) const;
     void describe(const ViewInput& input, std::size_t found);
-    void showTable(const ViewInput& input);
+    void showTable(const ViewInput& input, bool changed);
+    void sortBy(int column);
+    void mark();
+    bool isVisited(int row) const;
+    int kvHeadOf(const RankedHead& head) const;
     void open(int row);
 
     Workbench& m_workbench;
     std::shared_ptr<const HeadGridData> m_data;
     OtherPaneHeads m_other;
     Rows m_rows;
+    std::vector<std::string> m_titles;
+    int m_sortColumn = -1; ///< -1: worst first
+    bool m_descending = true, m_marking = false;
+    std::set<std::tuple<bool, int, int>> m_visited; ///< per query head, layer, head; of this capture
     ViewTableModel m_model;
     QTableView* m_table;
     ElidedLabel* m_what;

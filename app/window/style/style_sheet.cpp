@@ -161,6 +161,9 @@ QMenu::separator { height: 1px; background: {border}; margin: {4px} {6px}; }
 QTableView, QTableWidget { background: {canvas}; alternate-background-color: {panel}; color: {text1};
     border: 1px solid {border};
   gridline-color: {grid}; selection-background-color: {ink}; selection-color: {paper}; font-size: {12px}; }
+QLabel[role="menuHeading"] { color: {text2}; font-size: {10px}; font-weight: 600; padding: {6px} {20px} {2px} {20px}; }
+QLineEdit#menuSearch { margin: {2px} {6px}; }
+QTableView#worstHeads::item:selected { background: {hover}; color: {text1}; }
 QHeaderView::section { background: {panel}; color: {text2}; border: none; border-bottom: 1px solid {border};
     padding: {3px} {6px}; font-size: {11px}; font-weight: 600; }
 QTableCornerButton::section { background: {panel}; border: none; }

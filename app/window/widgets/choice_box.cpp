@@ -17,6 +17,14 @@ QString ChoiceBox::shownText() const {
     return fontMetrics().elidedText(currentText(), Qt::ElideRight, field.width());
 }
 
+void ChoiceBox::addHeading(const QString& text) {
+    addItem(text.toUpper());
+    setItemData(count() - 1, 0, Qt::UserRole - 1); // the item's flags: none
+    QFont small = font();
+    small.setBold(true);
+    setItemData(count() - 1, small, Qt::FontRole);
+}
+
 void ChoiceBox::showPopup() {
     view()->setMinimumWidth(view()->sizeHintForColumn(0) + view()->verticalScrollBar()->sizeHint().width());
     QComboBox::showPopup();

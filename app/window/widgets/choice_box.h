@@ -10,6 +10,8 @@ class ChoiceBox : public QComboBox {
 
 public:
     using QComboBox::QComboBox;
+    /// A line that cannot be chosen, above the choices of a group.
+    void addHeading(const QString& text);
     /// What is painted.
     QString shownText() const;
     /// The popup has room for whole names, however narrow the closed box is.
