@@ -1,9 +1,9 @@
 #pragma once
 
+#include <QDialog> // before the standard library, whose concepts moc cannot read
+
 #include "app/lessons/lesson.h"
 #include "app/workbench/workbench.h"
-
-#include <QDialog>
 
 class QLabel;
 class QLineEdit;
