@@ -335,6 +335,18 @@ Session fromJson(Json json, const std::string& path) {
 }
 
 constexpr std::size_t kLargestSession = std::size_t{1} << 26;
+constexpr int kDeepest = 64; // no session is nested deeper, and values are copied and written recursively
+
+/// Null where it is no JSON or nested too deep.
+Json parseSession(const std::string& text) {
+    int deepest = 0;
+    const auto watch = [&](int depth, Json::parse_event_t, Json&) {
+        deepest = std::max(deepest, depth);
+        return true;
+    };
+    Json json = Json::parse(text, watch, false);
+    return deepest > kDeepest || json.is_discarded() ? Json() : json;
+}
 
 } // namespace
 
@@ -369,12 +381,12 @@ bool isSessionFile(const std::string& path) {
     if (!fs::is_regular_file(path, missing) || fs::file_size(path, missing) > kLargestSession) return false;
     std::ifstream file(path, std::ios::binary);
     if (file.peek() != '{') return false;
-    const Json json = Json::parse(file, nullptr, false);
+    const Json json = parseSession(readWholeFile(path, kLargestSession));
     return json.is_object() && json.value("format", Json()) == kFormat;
 }
 
 Session readSession(const std::string& path) {
-    Json json = Json::parse(readWholeFile(path, kLargestSession), nullptr, false);
+    Json json = parseSession(readWholeFile(path, kLargestSession));
     if (!json.is_object())
         throw Error({"The file is not a session", "", "open a JSON file that KVScope saved with Ctrl+S", path});
     return fromJson(std::move(json), path);

@@ -134,7 +134,7 @@ constexpr int kNoMemory = 3; // exit status
 /// Ends the child where the library had no memory; other errors are the reader's.
 herr_t onError(hid_t stack, void*) {
     const auto one = [](unsigned, const H5E_error2_t* error, void*) -> herr_t {
-        if (error->min_num == H5E_NOSPACE || error->min_num == H5E_CANTALLOC) ::_exit(kNoMemory);
+        if (error->maj_num == H5E_RESOURCE && error->min_num == H5E_NOSPACE) ::_exit(kNoMemory);
         return 0;
     };
     return H5Ewalk2(stack, H5E_WALK_DOWNWARD, one, nullptr);
