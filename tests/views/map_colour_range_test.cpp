@@ -81,7 +81,7 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"range", "weight:0.001..0.1"}});
         const ViewInput input = inputWith(options);
         const auto data = dataAs<AttentionMapData>(input);
-        const Scene scene = build(input, options, 800, 600);
+        const Scene scene = build(input, options, 800, 800);
         const ImageItem* image = mapImage(scene);
         QCOMPARE(image->width, 600); // a pixel per cell of the data
         QCOMPARE(image->height, 400);

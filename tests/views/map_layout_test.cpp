@@ -141,7 +141,7 @@ private slots:
     // More pixels than tokens: a kept run is one bar, not a comb.
     void aRailHasNoHolesBetweenKeptNeighbours() {
         const ParameterValues options = optionsOf(m_view);
-        const QSize size(2500, 800);
+        const QSize size(2500, 2500);
         const ViewInput input = inputFor(options, size);
         const Scene scene = sceneOf(input, options, size);
         const auto states = tokenStates(input, input.panes[2]);
