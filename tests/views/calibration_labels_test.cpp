@@ -113,7 +113,8 @@ private slots:
         ViewInput input = needleInput({"snapkv@0.25", "snapkv@0.5"});
         input.data.value = data;
         const Scene scene = build(input, options);
-        QVERIFY2(says(scene, "A SnapKV r* 0.950") && says(scene, "B SnapKV r* 0.58"), paintSceneAsText(scene).c_str());
+        QVERIFY2(says(scene, "A SnapKV r* 0.950") && says(scene, "B SnapKV points 0.60, r* 0.58"),
+                 paintSceneAsText(scene).c_str());
         std::vector<bool> dashed;
         for (const Drawable& item : scene.items)
             if (const auto* line = std::get_if<PolylineItem>(&item);

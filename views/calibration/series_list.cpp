@@ -184,7 +184,8 @@ SeriesList::SeriesList(const CalibrationViewData& data, const ParameterValues& o
         if (series.proxy && !m_rows.empty() && m_rows.back().series != kNoSeries &&
             !data.series[m_rows.back().series].proxy)
             m_rows.push_back({kNoSeries, "by proxy, ranked apart", {}});
-        Row row{i, nameOf(series), {}};
+        const bool underHeading = std::ranges::find(m_rows, kNoSeries, &Row::series) != m_rows.end();
+        Row row{i, underHeading ? plainName(series) : nameOf(series), {}};
         const double points = neededBy(series, options).ofPoints;
         row.cells[Points] = std::isnan(points) ? "" : formatFixed(points, 2);
         row.cells[Needed] = neededNumber(data, series, options);
