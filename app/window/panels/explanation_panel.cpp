@@ -1,7 +1,9 @@
 // Shows a policy's own .md file, as everywhere else.
 #include "app/window/panels/explanation_panel.h"
 
+#include "app/lessons/run_facts.h"
 #include "app/report/html.h"
+#include "app/window/panels/fact_grid.h"
 #include "app/window/panels/formula_lines.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
@@ -89,6 +91,17 @@ ExplanationPanel::ExplanationPanel(Workbench& workbench, StepDriver& steps, QWid
     m_paper = wrappedLabel({}, "quiet", this);
     m_paper->setObjectName("explanationPaper");
     column->addWidget(m_paper);
+    m_facts = new QWidget(this);
+    m_facts->setObjectName("runFacts");
+    auto* facts = makeLayout<QVBoxLayout>(m_facts, {0, 4, 0, 6}, 4);
+    facts->addWidget(roleLabel(tr("NOW"), "section", m_facts));
+    m_now = new FactGrid(m_facts);
+    facts->addWidget(m_now);
+    facts->addWidget(roleLabel(tr("CHECKED ON THIS RUN"), "section", m_facts));
+    m_checks = wrappedLabel({}, "fact", m_facts);
+    m_checks->setObjectName("runChecks");
+    facts->addWidget(m_checks);
+    column->addWidget(m_facts);
     m_text = new QLabel(this);
     m_text->setObjectName("explanation");
     m_text->setTextFormat(Qt::RichText);
@@ -126,12 +139,31 @@ void ExplanationPanel::setPage(const QString& markdown) {
     m_text->setText(pageHtml(markdown, m_text->font(), listing, columns));
 }
 
+void ExplanationPanel::showEvent(QShowEvent* event) {
+    QWidget::showEvent(event);
+    followRun();
+}
+
 void ExplanationPanel::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
     setPage(std::get<0>(m_shown));
 }
 
+void ExplanationPanel::followRun() {
+    const View* played = m_workbench.session().layout == WindowLayout::Teach ? m_steps.view() : nullptr;
+    const RunFacts facts = played ? runFacts(m_workbench.viewInput(*played)) : RunFacts();
+    m_facts->setVisible(!facts.now.empty());
+    FactGrid::Facts rows;
+    for (const auto& [name, value] : facts.now) rows.emplace_back(fromUtf8(name), fromUtf8(value));
+    m_now->show(rows);
+    QStringList checks;
+    for (const RunFacts::Check& check : facts.checks)
+        checks += (check.holds ? tr("✓ %1") : tr("✗ %1")).arg(fromUtf8(check.sentence));
+    m_checks->setText(checks.join('\n'));
+}
+
 void ExplanationPanel::refresh() {
+    if (isVisible()) followRun();
     if (const std::string explained = explainedPolicy(); !explained.empty())
         return show(policyById(explained).card(), tr(". Steps: %1").arg(fromUtf8(m_steps.view()->card().name)));
     const Session& session = m_workbench.session();

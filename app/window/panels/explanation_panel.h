@@ -13,10 +13,11 @@ class QLabel;
 
 namespace kvscope {
 
+class FactGrid;
 class StepDriver;
 
 /// Explains a policy by its card's text and paper: the active pane's policy, or in the layout Teach the policy whose
-/// steps are shown.
+/// steps are shown, with where they stand and what was checked of them.
 class ExplanationPanel : public QWidget {
     Q_OBJECT
 
@@ -25,16 +26,20 @@ public:
 
 protected:
     void resizeEvent(QResizeEvent* event) override;
+    void showEvent(QShowEvent* event) override;
 
 private:
     void refresh();
+    void followRun();
     void setPage(const QString& markdown);
     std::string explainedPolicy() const; ///< id; empty: the active pane's
     void show(const PolicyCard& card, const QString& where);
 
     Workbench& m_workbench;
     StepDriver& m_steps;
-    QLabel *m_name, *m_paper, *m_text;
+    QLabel *m_name, *m_paper, *m_text, *m_checks;
+    QWidget* m_facts;
+    FactGrid* m_now;
     std::tuple<QString, QFont, QFont, int> m_shown; ///< Markdown, fonts, and columns of the formulas
 };
 
