@@ -280,9 +280,9 @@ public:
         return lockOf(MapCell{query, query, key, key});
     }
 
-    std::optional<TokenIndex> lockedToken(const ViewInput& input, const ParameterValues&) const override {
+    std::optional<TokenIndex> lockedToken(const ViewInput& input, const ParameterValues& options) const override {
         const auto data = dataAs<AttentionMapData>(input);
-        return data && data->locked ? std::optional(data->locked->key) : std::nullopt;
+        return lockReleased(options) && data && data->locked ? std::optional(data->locked->key) : std::nullopt;
     }
 
     std::optional<SettingChange> lockReleased(const ParameterValues& options) const override {

@@ -172,6 +172,7 @@ void ViewCanvas::hideEvent(QHideEvent* event) {
 
 void ViewCanvas::sessionChanged() {
     m_canvas->invalidate();
+    followLock();
     if (m_workbench.capture()) revealSelection();
     m_readOut->refresh();
     refreshOffer();
