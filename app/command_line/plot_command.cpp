@@ -77,6 +77,9 @@ public:
         m_command->add_option("--kv-head", m_kvHead, "KV head, 0-based")->check(CLI::NonNegativeNumber);
         m_command->add_option("--q-head", m_queryHead, "query head, 0-based; the first of the KV head by default")
             ->check(CLI::NonNegativeNumber);
+        m_command->add_flag("--all-heads", m_allHeads, "the view for all heads of the layer, side by side")
+            ->excludes("--kv-head")
+            ->excludes("--q-head");
         m_command
             ->add_option("--selection", m_selections,
                          "a recorded list as a pane, beside those of --policy in the order given; may be repeated")
@@ -120,12 +123,11 @@ public:
 
         const HeadlessApplication application; // text is measured by Qt
         const QtTextService text;
-        const ViewInput input = figureInput(session, capture, figure, *m_options.makeRunner(session.arithmetic),
-                                            context.checkpoint("plot"), m_random.sourceFor(capture->info()));
-        if (followsSelection(session, view))
-            session.look.stripScroll =
-                view.scrollTo(input, figureViewport(session, figure, text), session.selected.front()).value_or(0);
-        const SessionFigure drawn = drawFigure(session, figure, input, text);
+        const auto runner = m_options.makeRunner(session.arithmetic);
+        const SessionFigure drawn = m_allHeads
+                                        ? drawAllHeads(session, capture, figure, *runner, context.checkpoint("plot"),
+                                                       text, m_random.sourceFor(capture->info()))
+                                        : drawOne(session, capture, figure, *runner, context, text);
         exportScene(drawn.scene, figure.outPath,
                     {.scale = figure.scale,
                      .command = context.commandLine(),
@@ -137,6 +139,18 @@ public:
     }
 
 private:
+    SessionFigure drawOne(Session& session, const std::shared_ptr<const CaptureReader>& capture,
+                          const FigureRequest& figure, const LayerRunner& runner, const CommandContext& context,
+                          const TextService& text) {
+        const View& view = viewById(figure.viewId);
+        const ViewInput input = figureInput(session, capture, figure, runner, context.checkpoint("plot"),
+                                            m_random.sourceFor(capture->info()));
+        if (followsSelection(session, view))
+            session.look.stripScroll =
+                view.scrollTo(input, figureViewport(session, figure, text), session.selected.front()).value_or(0);
+        return drawFigure(session, figure, input, text);
+    }
+
     /// Throws before any work.
     void checkOptions() const {
         const auto [width, height] = parseSize(m_figure.size);
@@ -275,6 +289,7 @@ private:
     FigureOptions m_figure;
     std::vector<std::string> m_selections;
     std::string m_view, m_capture, m_session;
+    bool m_allHeads = false;
     int m_layer = -1, m_kvHead = -1, m_queryHead = -1, m_pane = -1, m_active = -1;
 };
 

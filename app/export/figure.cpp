@@ -11,12 +11,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvscope {
 
 namespace {
 
-constexpr double kTitleHeight = 40;
+constexpr double kTitleHeight = 40, kHeadingHeight = 22;
 
 struct Mover {
     Point by;
@@ -120,6 +121,29 @@ Scene buildFigure(const View& view, ViewInput input, const ParameterValues& opti
             figure.yDown = scene.yDown;
             figure.xMin = scene.xMin, figure.xMax = scene.xMax, figure.yMin = scene.yMin, figure.yMax = scene.yMax;
         }
+    }
+    return figure;
+}
+
+PanelGrid::PanelGrid(std::size_t panels, double allWidth, double allHeight)
+    : columns(columnsFor(panels, allWidth, allHeight)), width(allWidth / static_cast<double>(columns)),
+      height(allHeight / std::ceil(static_cast<double>(panels) / static_cast<double>(columns)) - kHeadingHeight) {}
+
+Scene placePanels(const PanelGrid& grid, const std::vector<std::pair<std::string, Scene>>& panels,
+                  const Viewport& viewport) {
+    Scene figure;
+    figure.width = viewport.width;
+    figure.height = viewport.height;
+    figure.background = themeOf(viewport.theme).canvas;
+    SceneBuilder builder(figure, *viewport.text);
+    const TextStyle bold{FontFace::Interface, 12, FontWeight::SemiBold};
+    for (std::size_t i = 0; i < panels.size(); ++i) {
+        const auto& [title, scene] = panels[i];
+        const Point at{grid.width * static_cast<double>(i % grid.columns),
+                       (grid.height + kHeadingHeight) * static_cast<double>(i / grid.columns)};
+        builder.text({at.x + 8, at.y + 16}, builder.elide(title, bold, grid.width - 16), bold,
+                     themeOf(viewport.theme).text1);
+        placeScene(figure, scene, {at.x, at.y + kHeadingHeight});
     }
     return figure;
 }

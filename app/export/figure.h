@@ -2,6 +2,8 @@
 
 #include "views/view.h"
 
+#include <string>
+#include <utility>
 #include <vector>
 
 namespace kvscope {
@@ -11,5 +13,15 @@ namespace kvscope {
 /// per-pane views; throws Error where there are none.
 Scene buildFigure(const View& view, ViewInput input, const ParameterValues& options,
                   const std::vector<std::size_t>& panes, const Viewport& viewport);
+
+/// Panels of one size under titles of their own, in rows: as many columns as give the largest panels.
+struct PanelGrid {
+    PanelGrid(std::size_t panels, double width, double height);
+
+    std::size_t columns;
+    double width, height; ///< of a panel, without its title
+};
+Scene placePanels(const PanelGrid& grid, const std::vector<std::pair<std::string, Scene>>& panels,
+                  const Viewport& viewport);
 
 } // namespace kvscope

@@ -6,8 +6,11 @@
 #include "app/study/session_requests.h"
 #include "core/base/error.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <numeric>
+#include <utility>
 
 namespace kvscope {
 
@@ -97,6 +100,42 @@ SessionFigure drawFigure(const Session& session, const FigureRequest& figure, Vi
     drawn.finding = view.finding(input, options);
     drawn.title = view.card().name + ". " + drawn.finding;
     drawn.scene = buildFigure(view, std::move(input), options, panes, figureViewport(session, figure, text));
+    return drawn;
+}
+
+SessionFigure drawAllHeads(const Session& session, std::shared_ptr<const CaptureReader> capture, FigureRequest figure,
+                           const LayerRunner& runner, const Checkpoint& checkpoint, const TextService& text,
+                           const std::shared_ptr<const RandomSource>& random) {
+    const View& view = viewById(figure.viewId);
+    const LayerInfo& layer = capture->info().layerInfo(session.layer);
+    const std::vector<QueryHeadIndex> heads = headsOf(view, layer);
+    if (heads.empty())
+        throw Error({.sentence = fmt::format("the view {} is not about one head", figure.viewId),
+                     .place = "--all-heads",
+                     .remedy = "Leave it out"});
+    const Viewport whole = figureViewport(session, figure, text);
+    const PanelGrid grid(heads.size(), figure.width, figure.height);
+    figure.width = grid.width;
+    figure.height = grid.height;
+    ViewInput input = headlessInput(session, capture, figure.pane, runner, checkpoint.part(0, 0.5), random);
+    if (view.card().perPane && !figure.pane) figure.pane = static_cast<std::size_t>(session.activePane);
+    std::vector<std::pair<std::string, Scene>> panels;
+    for (const QueryHeadIndex head : heads) {
+        Session one = session;
+        chooseQueryHead(one, head, *capture);
+        input.kvHead = one.kvHead;
+        input.queryHead = one.queryHead;
+        input.data =
+            headlessData(one, figure, input, runner, checkpoint.part(0.5, 1).step(panels.size(), heads.size()), random);
+        const bool ofQueries = std::ssize(heads) > capture->info().numKvHeads;
+        panels.emplace_back(ofQueries ? fmt::format("Query head {}, KV head {}", head.value, one.kvHead.value)
+                                      : fmt::format("KV head {}", one.kvHead.value),
+                            drawFigure(one, figure, input, text).scene);
+    }
+    SessionFigure drawn;
+    drawn.finding = fmt::format("{} heads of layer {}.", heads.size(), session.layer.value);
+    drawn.title = view.card().name + ". " + drawn.finding;
+    drawn.scene = placePanels(grid, panels, whole);
     return drawn;
 }
 

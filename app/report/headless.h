@@ -35,4 +35,10 @@ Viewport figureViewport(const Session& session, const FigureRequest& figure, con
 /// token. Throws Error for a session without panes.
 SessionFigure drawFigure(const Session& session, const FigureRequest& figure, ViewInput input, const TextService& text);
 
+/// The view for all heads of the layer (`headsOf`) under their names; of a view per pane the figure's pane, or the
+/// active one. Throws Error for a view that is not about one head.
+SessionFigure drawAllHeads(const Session& session, std::shared_ptr<const CaptureReader> capture, FigureRequest figure,
+                           const LayerRunner& runner, const Checkpoint& checkpoint, const TextService& text,
+                           const std::shared_ptr<const RandomSource>& random = {});
+
 } // namespace kvscope

@@ -1,6 +1,7 @@
 // The requests of a session, for screen and paper alike: names of panes and inputs of views.
 #include "app/study/session_requests.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -76,6 +77,19 @@ ViewInput viewInputOf(const Session& session, std::shared_ptr<const CaptureReade
     input.focus.selected = session.selected;
     input.focus.selectionName = session.selectionName;
     return input;
+}
+
+std::vector<QueryHeadIndex> headsOf(const View& view, const LayerInfo& layer) {
+    const ViewDataMaker* maker = makerFor(view);
+    const auto has = [&](DataScope scope) { return maker && std::ranges::count(maker->scopes, scope) > 0; };
+    const bool ofQueries = has(DataScope::QueryHead);
+    if (maker && !ofQueries && !has(DataScope::KvHead)) return {};
+    std::vector<QueryHeadIndex> heads;
+    for (int head = 0; head < std::ssize(layer.gqaGroupOf); ++head) heads.emplace_back(head);
+    const auto group = [&](QueryHeadIndex head) { return layer.gqaGroupOf[static_cast<std::size_t>(head.value)]; };
+    std::ranges::stable_sort(heads, {}, group);
+    if (!ofQueries) heads.erase(std::ranges::unique(heads, {}, group).begin(), heads.end());
+    return heads;
 }
 
 } // namespace kvscope

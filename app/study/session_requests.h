@@ -30,4 +30,8 @@ PaneData paneDataOf(const Session& session, std::size_t pane, std::shared_ptr<co
 ViewInput viewInputOf(const Session& session, std::shared_ptr<const CaptureReader> capture,
                       const std::optional<Cut>& cut);
 
+/// The heads of a layer for which a view has a picture each, by KV head: all query heads where it is about one of them,
+/// else the first of each KV head. Empty: it is not about one head.
+std::vector<QueryHeadIndex> headsOf(const View& view, const LayerInfo& layer);
+
 } // namespace kvscope

@@ -1,4 +1,5 @@
 // Commands that need more than the session: dialogs, focus, clipboard, screenshots.
+#include "app/study/session_requests.h"
 #include "app/window/actions/file_actions.h"
 #include "app/window/actions/key_sheet.h"
 #include "app/window/actions/report_export.h"
@@ -68,7 +69,7 @@ void MainWindow::showViews() {
 
 void MainWindow::showHeads(const ViewCanvas& canvas) {
     if (m_presenter || !m_workbench.capture()) return;
-    if (!HeadGallery::suits(canvas.view()))
+    if (headsOf(canvas.view(), m_workbench.capture()->info().layerInfo(m_workbench.session().layer)).empty())
         return m_notices->show("heads", NoticeStrip::Tone::Notice,
                                tr("%1 is not about one head.").arg(fromUtf8(canvas.view().card().name)));
     if (canvas.view().card().perPane)

@@ -1,20 +1,9 @@
 #include "app/window/dialogs/view_gallery.h"
 
-#include "app/study/makers/view_data_maker.h"
+#include "app/study/session_requests.h"
 #include "app/window/style/number_text.h"
 
-#include <algorithm>
-
 namespace kvscope {
-
-namespace {
-
-bool hasScope(const View& view, DataScope scope) {
-    const ViewDataMaker* maker = makerFor(view);
-    return maker && std::ranges::find(maker->scopes, scope) != maker->scopes.end();
-}
-
-} // namespace
 
 ViewGallery::ViewGallery(Workbench& workbench, const TextService& text, QWidget* parent)
     : ThumbnailSheet(workbench, text, parent) {
@@ -36,25 +25,19 @@ HeadGallery::HeadGallery(Workbench& workbench, const View& view, const TextServi
     setWindowTitle(
         tr("%1: all heads of layer %2").arg(fromUtf8(view.card().name)).arg(workbench.session().layer.value));
     const CaptureInfo& info = workbench.capture()->info();
-    const int perGroup = info.numQueryHeads / info.numKvHeads;
-    const bool ofQueries = hasScope(view, DataScope::QueryHead);
+    const LayerInfo& layer = info.layerInfo(workbench.session().layer);
+    const std::vector<QueryHeadIndex> heads = headsOf(view, layer);
+    const bool ofQueries = std::ssize(heads) > info.numKvHeads;
     std::vector<Group> groups;
-    for (int kvHead = 0; kvHead < info.numKvHeads; ++kvHead) {
-        if (ofQueries || groups.empty())
-            groups.push_back({ofQueries ? tr("KV head %1").arg(kvHead) : fromUtf8(view.card().name), {}});
-        for (int head = kvHead * perGroup; head < (kvHead + 1) * perGroup; ++head) {
-            if (!ofQueries && head > kvHead * perGroup) break;
-            auto* card = new ViewThumbnail(view, body());
-            card->showHead(QueryHeadIndex(head),
-                           ofQueries ? tr("Query head %1").arg(head) : tr("KV head %1").arg(kvHead));
-            groups.back().second.push_back(card);
-        }
+    for (const QueryHeadIndex head : heads) {
+        const QString kvHead = tr("KV head %1").arg(layer.gqaGroupOf[static_cast<std::size_t>(head.value)]);
+        if (groups.empty() || (ofQueries && groups.back().first != kvHead))
+            groups.push_back({ofQueries ? kvHead : fromUtf8(view.card().name), {}});
+        auto* card = new ViewThumbnail(view, body());
+        card->showHead(head, ofQueries ? tr("Query head %1").arg(head.value) : kvHead);
+        groups.back().second.push_back(card);
     }
     fill(tr("Type the number of a head; Enter opens it"), std::move(groups));
-}
-
-bool HeadGallery::suits(const View& view) {
-    return view.card().data.empty() || hasScope(view, DataScope::KvHead) || hasScope(view, DataScope::QueryHead);
 }
 
 } // namespace kvscope

@@ -17,9 +17,8 @@ class HeadGallery : public ThumbnailSheet {
     Q_OBJECT
 
 public:
-    /// A capture is open.
+    /// A capture is open, and the view is about one head (`headsOf`).
     HeadGallery(Workbench& workbench, const View& view, const TextService& text, QWidget* parent);
-    static bool suits(const View& view); ///< whether it shows one head
 };
 
 } // namespace kvscope

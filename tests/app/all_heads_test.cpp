@@ -1,0 +1,51 @@
+// `kvscope plot --all-heads`: one panel for each head, with the numbers that its own figure has.
+#include "tests/app/command_test.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
+
+#include <QRegularExpression>
+#include <QSet>
+
+using namespace kvscope;
+
+namespace {
+
+const QString kSample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5");
+
+} // namespace
+
+class AllHeadsTest : public kvscope::testing::CommandTest {
+    Q_OBJECT
+
+    QString factsIn(const QString& file) const {
+        static const QRegularExpression facts("error [0-9.]+ · mass [0-9.]+ % · kept [0-9,]+");
+        return facts.match(QString::fromUtf8(m_program.content(file))).captured();
+    }
+
+private slots:
+    void everyHeadHasItsOwnNumbers() {
+        const QStringList common = {"plot", "key_projection", kSample, "--layer", "3", "--policy", "keydiff@0.1"};
+        expectDone(common + QStringList{"--all-heads", "--size", "2400x420", "--out", "all.svg"});
+        const QString all = QString::fromUtf8(m_program.content("all.svg"));
+        QSet<QString> seen;
+        for (int head = 0; all.contains(QString("KV head %1").arg(head)); ++head) {
+            const QString name = QString("%1.svg").arg(head);
+            expectDone(common + QStringList{"--kv-head", QString::number(head), "--size", "600x400", "--out", name});
+            QVERIFY2(!factsIn(name).isEmpty() && all.contains(factsIn(name)), qPrintable(name + ": " + factsIn(name)));
+            seen.insert(factsIn(name));
+        }
+        QVERIFY2(seen.size() >= 2, qPrintable(QString::number(seen.size())));
+        expectDone({"plot", "attention_map", kSample, "--all-heads", "--size", "1200x800", "--out", "maps.svg"});
+        QVERIFY(m_program.content("maps.svg").contains("Query head 3, KV head"));
+    }
+
+    void mistakes() {
+        expectRefused({"plot", "head_grid", kSample, "--all-heads", "--out", "x.svg"}, "is not about one head");
+        const auto both =
+            m_program.run({"plot", "overlap", kSample, "--all-heads", "--kv-head", "1", "--out", "x.svg"});
+        QVERIFY(both.code != 0);
+    }
+};
+
+KVSCOPE_CORE_TEST(AllHeadsTest)
+#include "all_heads_test.moc"
