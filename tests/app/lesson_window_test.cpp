@@ -1,9 +1,11 @@
 // The panel of an open lesson, with real events sent to the whole window.
 #include "app/window/panels/lesson_panel.h"
+#include "app/window/panels/parameter_row.h"
 #include "tests/app/classroom.h"
 #include "tests/support/test_program.h"
 #include "views/view.h"
 
+#include <QLineEdit>
 #include <QRadioButton>
 #include <QScrollArea>
 #include <QScrollBar>
@@ -103,6 +105,32 @@ private slots:
         QTRY_COMPARE(open.text("lessonAnswer"), QString("This is the number of what you have set yourself."));
         open.click("lessonAnswerButton"); // back to the question's own setting
         QTRY_COMPARE(open.text("lessonAnswer"), answer);
+    }
+
+    // The parameters that the lesson names, and no others; they change what is shown and nothing is lost by a stop.
+    void aLessonGivesParametersToPlayWith() {
+        Lectern open;
+        open.openLesson(5); // Compactor
+        const auto rows = open.find<QWidget>("lessonParameters")->findChildren<ParameterRow*>();
+        QCOMPARE(rows.size(), 2);
+        QCOMPARE(rows[0]->id(), std::string("lambda"));
+        QCOMPARE(rows[1]->id(), std::string("budget"));
+        auto* budget = rows[1]->findChild<QLineEdit*>();
+        QCOMPARE(budget->text(), QString("30"));
+        budget->setFocus();
+        budget->selectAll();
+        QTest::keyClicks(budget, "50");
+        QTest::keyClick(budget, Qt::Key_Return);
+        QCOMPARE(open.bench.session().budget.value, 0.5);
+        auto* lambda = rows[0]->findChild<QLineEdit*>();
+        lambda->setFocus();
+        lambda->selectAll();
+        QTest::keyClicks(lambda, "1");
+        QTest::keyClick(lambda, Qt::Key_Return);
+        QCOMPARE(open.bench.session().panes[0].policy.values.real("lambda"), 1.0);
+        open.click("lessonStop0");
+        QCOMPARE(open.bench.session().panes[0].policy.values.real("lambda"), 0.3);
+        QCOMPARE(budget->text(), QString("30"));
     }
 
     void arrowKeysChoose() {

@@ -1,6 +1,7 @@
 // A lesson is read from the session whenever its source changes; the reader's progress lives beside the panel.
 #include "app/window/panels/lesson_panel.h"
 
+#include "app/window/panels/lesson_parameters.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
@@ -107,6 +108,10 @@ void LessonPanel::build() {
     for (QWidget* part : m_introduction) column->addWidget(part);
     if (!m_lesson->stops.empty()) buildStops();
     buildQuestion();
+    m_try = new QWidget(m_body);
+    makeLayout<QVBoxLayout>(m_try, {0, 0, 0, 0})
+        ->addWidget(new LessonParameters(m_workbench, m_lesson->parameters, m_try));
+    column->addWidget(m_try);
     buildWays();
     column->addStretch();
     followStops();
@@ -233,6 +238,7 @@ void LessonPanel::followPart() {
     for (QWidget* one : m_introduction) one->setVisible(all || m_part == 0);
     for (QWidget* way : m_ways) way->setVisible(all);
     if (m_place) m_place->setVisible(all);
+    m_try->setVisible(all || (m_part > 0 && m_part <= stops)); // with what a stop shows, one plays
     for (int stop = 0; stop < stops; ++stop)
         m_stops[static_cast<std::size_t>(stop)]->setVisible(all || m_part == stop + 1);
     if (m_question) m_question->setVisible(all || m_part > stops);

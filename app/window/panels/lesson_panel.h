@@ -64,6 +64,7 @@ private:
     std::size_t m_stop = 0; ///< the marked one; past the last: none
     int m_part = -1;
     LessonQuestion* m_question = nullptr; ///< null without one
+    QWidget* m_try = nullptr;             ///< the parameters to play with
     QLabel* m_place = nullptr;            ///< "stop 2 of 5"
 };
 
