@@ -122,6 +122,7 @@ void PaneHeader::refreshMetrics(const ViewInput& input, const PaneData& pane) {
     const HeadSelection& chosen = pane.result->selection.heads[head];
     const auto kept = static_cast<std::int64_t>(chosen.kept.size());
     m_kept->setText(countText(std::llround(chosen.attendedTokens())));
+    m_kept->setToolTip(fromUtf8(keptBudget(*pane.result, input.kvHead)));
     const auto [hit, of] = keptAmong(input, pane, input.focus.selected);
     m_hitsName->setText(input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
     m_hits->setText(QString("%1/%2").arg(hit).arg(of));
