@@ -151,10 +151,10 @@ private slots:
         draw(kept, {{"minus", "chunks"}}, part);
         draw(kept, {{"minus", "chunks"}}, Viewport::Range{110, 290, 520, 700});
         draw(kept, {{"minus", "chunks"}}, part); // a picture that is there already is not drawn again
-        std::int64_t coarse = 0; // rows that the coarse picture of the whole has summed
+        std::int64_t coarse = 0;                 // rows that the coarse picture of the whole has summed
         for (int y = 0; y < 160; ++y) coarse += 1028 * y / 160 >= 500 && 1028 * y / 160 < 710;
         QCOMPARE(engine->takeUnknown(), (Counts{210, 0, 210 - coarse, 0, 0})); // of the chunks, once
-        draw(kept, {{"map", "chunks"}, {"chunk", "128"}}, part);      // other chunks, other sums
+        draw(kept, {{"map", "chunks"}, {"chunk", "128"}}, part);               // other chunks, other sums
         draw(kept, {{"heads", "mean"}}, part);
         request.queryHead = QueryHeadIndex(5);
         draw(kept, {}, part);

@@ -261,36 +261,42 @@ int WorstHeads::kvHeadOf(const RankedHead& head) const {
     return m_workbench.capture()->info().layerInfo(LayerIndex(head.layer)).gqaGroupOf[head.column];
 }
 
+/// The pane beside the one in front; null: none.
+const PaneData* WorstHeads::otherPane(const ViewInput& input) const {
+    const auto other = static_cast<std::size_t>(m_other.pane());
+    return m_data && m_other.data() && other < input.panes.size() ? &input.panes[other] : nullptr;
+}
+
+std::vector<std::string> WorstHeads::titles(const ViewInput& input) const {
+    const PaneData *pane = activePane(input), *other = otherPane(input);
+    std::vector<std::string> titles = {
+        "layer", !m_data || m_data->perQueryHead ? "query head" : "KV head", "KV head", "value", "", "difference", ""};
+    if (m_rows.ofDifference) {
+        titles[kValueColumn] = m_data->first;
+        titles[kOtherColumn] = m_data->second;
+    } else {
+        if (m_data && m_data->ofPane && pane) titles[kValueColumn] = titleOf(*pane);
+        if (other) titles[kOtherColumn] = titleOf(*other);
+    }
+    return titles;
+}
+
 /// Rows that are the same stay as they are, so that nothing jumps while one goes from head to head.
 void WorstHeads::showTable(const ViewInput& input, bool changed) {
+    const bool ofTwo = m_rows.ofDifference, compares = ofTwo || otherPane(input), sorted = m_sortColumn >= 0;
+    m_table->horizontalHeader()->setSortIndicator(sorted  ? m_sortColumn
+                                                  : ofTwo ? kDifferenceColumn
+                                                          : kValueColumn,
+                                                  sorted && !m_descending ? Qt::AscendingOrder : Qt::DescendingOrder);
+    if (!changed && titles(input) == m_titles) return;
+    m_titles = titles(input);
     std::vector<double> values, differences;
     for (const Row& row : m_rows.rows) {
         values.insert(values.end(), {row.value, row.other.value_or(row.value)});
         differences.push_back(row.difference());
     }
-    const PaneData* pane = activePane(input);
-    const auto other = static_cast<std::size_t>(m_other.pane());
-    const bool ofTwo = m_rows.ofDifference, perQuery = !m_data || m_data->perQueryHead,
-               compares = ofTwo || (m_data && m_other.data() && other < input.panes.size());
     ViewTable table;
-    table.columns = {"layer",
-                     perQuery ? "query head" : "KV head",
-                     "KV head",
-                     ofTwo                              ? m_data->first
-                     : m_data && m_data->ofPane && pane ? titleOf(*pane)
-                                                        : "value",
-                     ofTwo      ? m_data->second
-                     : compares ? titleOf(input.panes[other])
-                                : "",
-                     "difference",
-                     ""};
-    m_table->horizontalHeader()->setSortIndicator(m_sortColumn >= 0 ? m_sortColumn
-                                                  : ofTwo           ? kDifferenceColumn
-                                                                    : kValueColumn,
-                                                  m_sortColumn >= 0 && !m_descending ? Qt::AscendingOrder
-                                                                                     : Qt::DescendingOrder);
-    if (!changed && table.columns == m_titles) return;
-    m_titles = table.columns;
+    table.columns = m_titles;
     table.rowCount = std::ssize(m_rows.rows);
     table.cell = [this, numbers = NumberColumn(values), apart = NumberColumn(differences)](std::int64_t at,
                                                                                            int column) -> std::string {
@@ -310,7 +316,7 @@ void WorstHeads::showTable(const ViewInput& input, bool changed) {
     m_model.show(std::move(table));
     m_marking = false;
     for (int column = 0; column < kBarColumn; ++column) m_table->resizeColumnToContents(column);
-    m_table->setColumnHidden(kKvColumn, !perQuery);
+    m_table->setColumnHidden(kKvColumn, m_data && !m_data->perQueryHead);
     m_table->setColumnHidden(kOtherColumn, !compares);
     m_table->setColumnHidden(kDifferenceColumn, !compares);
 }

@@ -66,6 +66,8 @@ private:
     void sort(Rows& rows) const;
     double sortKey(const Row& row) const;
     void describe(const ViewInput& input, std::size_t found);
+    const PaneData* otherPane(const ViewInput& input) const;
+    std::vector<std::string> titles(const ViewInput& input) const;
     void showTable(const ViewInput& input, bool changed);
     void sortBy(int column);
     void mark();
