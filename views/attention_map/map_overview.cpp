@@ -64,9 +64,10 @@ void drawHatch(SceneBuilder& builder, const Box& box, const Theme& theme) {
     builder.popClip();
 }
 
-/// Its box: beside the map where there is room, else in the first corner that the magnified cells leave free.
-Box placeOfMinimap(const MapLayout& layout, const AttentionMapData& data, const Viewport& viewport,
-                   const std::optional<Box>& inset) {
+/// Its box: beside the map where there is room, else in the first corner that the magnified cells leave free. Nothing
+/// where it would cover much of a small map.
+std::optional<Box> placeOfMinimap(const MapLayout& layout, const AttentionMapData& data, const Viewport& viewport,
+                                  const std::optional<Box>& inset) {
     const Box& plot = layout.frame.plot;
     const Viewport::Range all = capturedRange(data);
     const double side = std::clamp(0.24 * std::min(plot.width, plot.height), kLeastMinimap, kMostMinimap),
@@ -75,7 +76,9 @@ Box placeOfMinimap(const MapLayout& layout, const AttentionMapData& data, const 
                                     layout.captionBeside ? layout.caption.right() : 0.0}) +
                           2 * kMargin;
     std::vector<Box> places;
-    if (beside + side + kMargin <= viewport.width) places.push_back({beside, plot.bottom() - height, side, height});
+    if (beside + side + kMargin <= viewport.width && height <= plot.height)
+        places.push_back({beside, plot.bottom() - height, side, height});
+    if (places.empty() && std::min(plot.width, plot.height) < 2.5 * side) return std::nullopt;
     const double left = plot.x + kMargin, right = plot.right() - kMargin - side, top = plot.y + kMargin,
                  bottom = plot.bottom() - kMargin - height;
     for (const Point corner : {Point{right, top}, {left, bottom}, {left, top}, {right, bottom}})
@@ -124,10 +127,10 @@ void drawMinimap(SceneBuilder& builder, const MapLayout& layout, const Attention
                  const ViewInput& input, const Viewport& viewport) {
     if (!viewport.range || viewport.forExport || !data.overview) return;
     const Viewport::Range all = capturedRange(data);
-    const Box& plot = layout.frame.plot;
-    if (std::min(plot.width, plot.height) < kLeastMinimap + 2 * kMargin) return;
+    const std::optional<Box> place = placeOfMinimap(layout, data, viewport, insetOf(builder.scene()));
+    if (!place) return;
+    const Box& box = *place;
     const Theme& theme = themeOf(viewport.theme);
-    const Box box = placeOfMinimap(layout, data, viewport, insetOf(builder.scene()));
     builder.rectangle(box.grown(3), theme.casing);
     drawCoarse(builder, box, data, scale, theme);
     builder.pushClip(box);
