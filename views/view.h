@@ -20,9 +20,11 @@ class ColourScale; // views/common/colour_scale.h
 struct PaneData {
     char letter = 'A';
     std::string policyId, policyName, variant;
-    std::shared_ptr<const RunResult> result; ///< null until the first result arrives
-    bool computing = false;                  ///< the result is older than the request
-    std::string error;                       ///< why there is no result
+    std::shared_ptr<const RunResult> result;        ///< null until the first result arrives
+    std::shared_ptr<const RunResult> measured = {}; ///< in a window: the newest that was measured, which may be older
+    bool computing = false;                         ///< the result is older than the request, or not measured yet
+    bool outdated = false;                          ///< the result is older than the request
+    std::string error;                              ///< why there is no result
 };
 
 /// The selected and hovered tokens, shared by all views.

@@ -62,7 +62,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     setAcceptDrops(true);
     setContextMenuPolicy(Qt::NoContextMenu);
     QDesktopServices::setUrlHandler("manual", this, "followManualLink");
-    m_notices = new NoticeStrip;
+    m_notices = new NoticeStrip(this, m_workbench.clock());
     m_engines = new EngineController(m_workbench, *m_notices, this);
     m_files = new FileActions(m_workbench, *m_notices, this);
     recallInterface();
@@ -194,9 +194,8 @@ QWidget* MainWindow::buildTop() {
     m_budgetBar = new BudgetBar(m_workbench, top);
     column->addWidget(m_topBar);
     column->addWidget(m_budgetBar);
-    column->addWidget(m_notices);
     connect(m_topBar, &TopBar::notFound, this, [this](const QString& text) {
-        m_notices->show("find", NoticeStrip::Tone::Notice, tr("“%1” is not in this capture's text.").arg(text));
+        m_notices->show("find", NoticeStrip::Tone::Warning, tr("“%1” is not in this capture's text.").arg(text));
     });
     connect(m_topBar, &TopBar::foundAll, this, [this](const QString& text) {
         m_notices->show("find", NoticeStrip::Tone::Notice, hitsText(m_workbench.viewInput(), text));
@@ -208,10 +207,11 @@ QWidget* MainWindow::buildTop() {
 
 void MainWindow::buildChrome() {
     const QString focused = focusWidget() ? focusWidget()->objectName() : QString();
-    m_notices->setParent(nullptr);
     delete m_gallery;
     delete m_heads;
     setMenuWidget(buildTop());
+    m_notices->restyle();
+    m_notices->placeBelow(m_topBar->height() + m_budgetBar->height());
     m_canvases = new CanvasArea(m_workbench, m_text, this);
     connect(m_canvases, &CanvasArea::dataWanted, this, &MainWindow::showData);
     connect(m_canvases, &CanvasArea::exportWanted, this, &MainWindow::exportCanvas);

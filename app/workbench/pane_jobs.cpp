@@ -34,9 +34,11 @@ void PaneJobs::refresh(int index) {
         std::string key = keyOf(*request);
         if (key == pane.key) return;
         pane.key = std::move(key);
+        pane.isCurrent = false;
         if (auto known = m_recent.find(pane.key)) {
             m_scheduler.cancel(slotOf(index));
             pane.deliver(std::move(known), JobState::Ready);
+            noteDelivered(pane);
         } else {
             submit(index, *request);
         }
@@ -52,10 +54,17 @@ void PaneJobs::submit(int index, const PaneRequest& request) {
             return runner->run(resolvePane(request), checkpoint, part);
         },
         [this, &pane, index] {
+            noteDelivered(pane);
             if (pane.state == JobState::Ready) m_recent.insert(pane.key, pane.value);
             m_listener.changed(index);
         },
         [this, index] { m_listener.progressed(index); });
+}
+
+/// A selection comes before its numbers: until they are there, the older ones stay.
+void PaneJobs::noteDelivered(Pane& pane) {
+    pane.isCurrent = true;
+    if (pane.state != JobState::Computing || pane.value->fidelity) pane.measured = pane.value;
 }
 
 void PaneJobs::cancel(int index) {

@@ -11,7 +11,10 @@ namespace kvscope {
 /// The runs of the panes, one slot each. Recent results are cached, so that undo shows them at once.
 class PaneJobs {
 public:
-    using Pane = JobSlot<RunResult>;
+    struct Pane : JobSlot<RunResult> {
+        Pointer measured;       ///< the newest value that was measured, which may be older than `value`
+        bool isCurrent = false; ///< `value` is of the present request
+    };
     struct Listener {
         std::function<void(int pane)> changed;    ///< its state, result or error
         std::function<void(int pane)> progressed; ///< its progress alone
@@ -29,6 +32,7 @@ public:
 private:
     void refresh(int index);
     void submit(int index, const PaneRequest& request);
+    static void noteDelivered(Pane& pane);
 
     const OpenSession& m_open;
     Scheduler& m_scheduler;

@@ -45,8 +45,8 @@ void StepDriver::refresh() {
     const View* found = nullptr;
     StepSequence sequence;
     for (const View* view : candidates) {
-        const ViewInput input = m_workbench.viewInput(*view);
-        sequence = view->stepSequence(input, viewOptions(m_workbench.session(), *view));
+        const DrawnView drawn = m_workbench.drawn(*view);
+        sequence = view->stepSequence(drawn.input, drawn.options);
         if (!sequence.events.empty()) {
             found = view;
             break;
@@ -71,9 +71,9 @@ int StepDriver::step() const {
 
 QString StepDriver::caption() const {
     if (!m_view) return {};
-    ViewInput input = m_workbench.viewInput(*m_view);
-    if (m_glide->isActive()) input.cursor = cursorOf(m_target);
-    return QString::fromStdString(m_view->caption(input, viewOptions(m_workbench.session(), *m_view)));
+    DrawnView drawn = m_workbench.drawn(*m_view);
+    if (m_glide->isActive()) drawn.input.cursor = cursorOf(m_target);
+    return QString::fromStdString(m_view->caption(drawn.input, drawn.options));
 }
 
 bool StepDriver::isMilestone(int step) const {

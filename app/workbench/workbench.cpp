@@ -196,6 +196,7 @@ void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, con
     m_open.capture = std::move(capture);
     m_panes.clear();
     m_views.clear();
+    m_drawn.clear();
     m_layerScan.clear();
     m_hovered = -1;
     moveHistory();
@@ -229,7 +230,9 @@ ViewInput Workbench::viewInput() const {
     for (std::size_t index = 0; index < session().panes.size(); ++index) {
         const PaneJobs::Pane& pane = m_panes.at(static_cast<int>(index));
         PaneData data = paneDataOf(session(), index, pane.value);
+        data.measured = pane.measured;
         data.computing = pane.isAsked();
+        data.outdated = pane.value && !pane.isCurrent;
         data.error = pane.error;
         input.panes.push_back(std::move(data));
     }
@@ -244,12 +247,26 @@ ViewInput Workbench::viewInput(const View& view) const {
     return input;
 }
 
+DrawnView Workbench::drawn(const View& view, int pane) const {
+    ViewInput now = viewInput(view);
+    if (pane >= 0) now.activePane = pane;
+    return m_drawn.update(view, pane, std::move(now), viewOptions(session(), view));
+}
+
+DrawnView Workbench::drawnPane(int pane) const {
+    static const View& shown =
+        **std::ranges::find_if(allViews(), [](const View* view) { return view->card().perPane; });
+    return drawn(shown, pane);
+}
+
 void Workbench::showView(const View& view) {
     if (m_views.show(view)) emit shownViewsChanged();
 }
 
 void Workbench::hideView(const View& view) {
-    if (m_views.hide(view)) emit shownViewsChanged();
+    if (!m_views.hide(view)) return;
+    m_drawn.forget(view);
+    emit shownViewsChanged();
 }
 
 void Workbench::setHovered(TokenIndex token) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "app/workbench/clock.h"
+#include "app/workbench/drawn_views.h"
 #include "app/workbench/layer_scan.h"
 #include "app/workbench/open_session.h"
 #include "app/workbench/pane_jobs.h"
@@ -39,8 +40,7 @@ public:
     const std::shared_ptr<const CaptureReader>& capture() const { return m_open.capture; }
     const LayerRunner& runner() const { return *m_open.runner; }
     std::shared_ptr<const LayerRunner> sharedRunner() const { return m_open.runner; }
-    /// The session's cut in the open capture; nothing without one.
-    const std::optional<Cut>& cut() const { return m_open.cut; }
+    const std::optional<Cut>& cut() const { return m_open.cut; } ///< resolved in the open capture
     Clock& clock() const { return m_clock; }
 
     /// Edits a copy of the session and makes it current. `mergeKey` as in SessionHistory::change.
@@ -76,6 +76,9 @@ public:
     ViewInput viewInput() const;
     /// The input with the data of a shown view.
     ViewInput viewInput(const View& view) const;
+    /// What the window draws and says of a view, or of its `pane`: while it is computed, what was there before.
+    DrawnView drawn(const View& view, int pane = -1) const;
+    DrawnView drawnPane(int pane) const; ///< of the view that panes show
     /// A view's data are computed while it is shown (calls are counted), for its frame's size in device pixels.
     void showView(const View& view);
     void hideView(const View& view);
@@ -94,7 +97,7 @@ public:
     void setHovered(TokenIndex token);
     void setBrushing(bool brushing);
     bool brushing() const { return m_brushing; }
-    /// Views whose findings give the answer of a lesson away; they are not shown. Not part of the session either.
+    /// Views whose findings give a lesson's answer away and are not shown. Not part of the session either.
     void withhold(const std::vector<std::string>& views);
     bool isWithheld(const View& view) const;
 
@@ -103,7 +106,7 @@ public:
 
 signals:
     void openingChanged();
-    void captureChanged(); ///< another capture, a reloaded one, or none
+    void captureChanged(); ///< also reloaded or closed
     /// The session was carried to another capture; a sentence for each thing that could not be kept.
     void carriedOver(const std::vector<std::string>& adapted);
     void sessionChanged();                   ///< any member of the session
@@ -140,6 +143,7 @@ private:
     Scheduler m_scheduler, m_engineScheduler; ///< jobs on the open capture; the job that opens an engine
     PaneJobs m_panes;
     ViewDataJobs m_views;
+    mutable DrawnViews m_drawn;
     LayerScan m_layerScan;
 };
 

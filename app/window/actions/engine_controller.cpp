@@ -81,7 +81,7 @@ void EngineController::installed() {
 void EngineController::refused(const QString& message) {
     m_opening = false;
     const bool otherEngine = m_wanted.name != m_current.name;
-    m_notices.show(kNotice, NoticeStrip::Tone::Notice,
+    m_notices.show(kNotice, NoticeStrip::Tone::Warning,
                    tr("Computing goes on with %1: %2").arg(titleOf(m_current.name), message));
     m_wanted.name = m_current.name; // the arithmetic stays wanted, or every session change would ask again
     if (otherEngine && m_wanted.arithmetic != m_current.arithmetic)

@@ -61,7 +61,7 @@ FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* pa
             report(fromUtf8(input.panes[index].error));
     });
     connect(&m_watcher, &QFileSystemWatcher::fileChanged, this, [this](const QString& path) {
-        m_notices.show("changed", NoticeStrip::Tone::Notice,
+        m_notices.show("changed", NoticeStrip::Tone::Warning,
                        tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()), tr("Reload"),
                        [this] { reload(); });
     });
@@ -82,7 +82,7 @@ void FileActions::followOpening() {
 }
 
 void FileActions::showOpening() {
-    m_notices.show("opening", NoticeStrip::Tone::Notice, tr("Opening %1…").arg(fromUtf8(m_workbench.opening())),
+    m_notices.show("opening", NoticeStrip::Tone::Progress, tr("Opening %1…").arg(fromUtf8(m_workbench.opening())),
                    tr("Cancel"), [this] { m_workbench.cancelOpening(); });
 }
 

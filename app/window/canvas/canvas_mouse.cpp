@@ -30,6 +30,8 @@ Point CanvasWidget::toScene(const QPointF& position) const {
     return {position.x() / appearance().scale, position.y() / appearance().scale};
 }
 
+PickId CanvasWidget::pickUnder(const QPointF& position) { return pickAt(scene(), toScene(position), kPickTolerance); }
+
 CanvasWidget::Gesture CanvasWidget::gestureFor(Qt::KeyboardModifiers modifiers) const {
     if (m_pressedPick.kind == PickId::Kind::Handle) return Gesture::Handle;
     if (m_lassoArmed || modifiers & Qt::AltModifier) return Gesture::Outline;
@@ -67,7 +69,7 @@ void CanvasWidget::mouseMoveEvent(QMouseEvent* event) {
 }
 
 void CanvasWidget::hoverAt(const QPointF& position) {
-    const PickId pick = pickAt(scene(), toScene(position), kPickTolerance);
+    const PickId pick = pickUnder(position);
     using enum PickId::Kind;
     setCursor(m_lassoArmed                            ? Qt::CrossCursor
               : pick.kind == Handle && pick.index < 0 ? Qt::OpenHandCursor

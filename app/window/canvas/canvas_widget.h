@@ -26,7 +26,8 @@ public:
 
     /// The scene is rebuilt before the next frame.
     void invalidate();
-    const Scene& scene();      ///< up to date
+    const Scene& scene(); ///< up to date
+    PickId pickUnder(const QPointF& widgetPosition);
     void setFaded(bool faded); ///< the old picture at 35 % while a new one is computed
     /// The scene is a text: a drag selects in reading order, a double click the word, a third click the sentence.
     void setReadsText(bool reads) { m_readsText = reads; }

@@ -4,7 +4,6 @@
 #include "app/workbench/workbench.h"
 
 #include <QFrame>
-#include <QTimer>
 
 class QLabel;
 
@@ -12,7 +11,7 @@ namespace kvscope {
 
 class PaneHeader;
 
-/// One policy pane: header, canvas, and over the canvas the states "computing" and "failed".
+/// One policy pane: header, canvas, and over the canvas why there is no picture.
 class PaneFrame : public QFrame {
     Q_OBJECT
 
@@ -26,19 +25,16 @@ public:
 protected:
     void paintEvent(QPaintEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
-    void keyPressEvent(QKeyEvent* event) override;
 
 private:
     void refresh();
-    void placeOverlays();
-    void setBusyShown(bool shown);
+    void placeError();
 
     Workbench& m_workbench;
     int m_pane;
     PaneHeader* m_header;
     ViewCanvas* m_canvas;
-    QLabel *m_error, *m_busy;
-    QTimer m_busyDelay;
+    QLabel* m_error;
 };
 
 } // namespace kvscope

@@ -4,6 +4,7 @@
 #include "app/window/canvas/policy_menu.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/head_means.h"
 #include "views/common/policy_style.h"
@@ -28,8 +29,9 @@ PaneHeader::PaneHeader(Workbench& workbench, int pane, QWidget* parent)
     build();
     connect(&m_workbench, &Workbench::sessionChanged, this, &PaneHeader::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
-        if (changed == m_pane) refresh();
+        if (changed == m_pane) refreshMetrics();
     });
+    connect(&m_workbench, &Workbench::dataChanged, this, &PaneHeader::refreshMetrics);
     refresh();
 }
 
@@ -42,7 +44,9 @@ void PaneHeader::build() {
     m_name = new ElidedLabel("title", Qt::ElideRight, this);
     title->addWidget(m_name);
     m_variant = chipButton({}, "plain", this);
-    m_variant->setMenu(new QMenu(m_variant));
+    auto* variants = new QMenu(m_variant);
+    m_variant->setMenu(variants);
+    connect(variants, &QMenu::aboutToShow, this, &PaneHeader::fillVariants);
     title->addWidget(m_variant);
     m_realised = chipButton({}, "warning", this);
     m_realised->setFocusPolicy(Qt::NoFocus);
@@ -59,21 +63,22 @@ void PaneHeader::build() {
     column->addLayout(title);
     auto* metrics = new QHBoxLayout;
     metrics->setSpacing(px(4));
-    const auto add = [&](const QString& name, int weight, QLabel** nameLabel = nullptr) {
+    const auto add = [&](const QString& name, int weight, const QString& widest, QLabel** nameLabel) {
         QLabel* label = roleLabel(name, "quiet", this);
         metrics->addWidget(label);
-        QLabel* value = numberLabel(12, weight, this);
+        auto* value = new LiveNumber(12, weight, this, m_workbench.clock());
+        value->reserve(widest);
         metrics->addWidget(value);
         metrics->addSpacing(px(5));
-        if (nameLabel) *nameLabel = label;
+        *nameLabel = label;
         return value;
     };
-    m_error = add(tr("error"), QFont::Bold, &m_errorName);
+    m_error = add(tr("error"), QFont::Bold, errorText(8e-8), &m_errorName);
     m_error->setObjectName("paneError");
-    m_mass = add(tr("mass"), QFont::Normal, &m_massName);
-    m_kept = add(tr("kept"), QFont::Normal, &m_keptName);
+    m_mass = add(tr("mass"), QFont::Normal, percentText(1), &m_massName);
+    m_kept = add(tr("kept"), QFont::Normal, countText(1000), &m_keptName);
     m_kept->setObjectName("paneKept");
-    m_hits = add({}, QFont::DemiBold, &m_hitsName);
+    m_hits = add({}, QFont::DemiBold, {}, &m_hitsName);
     m_hits->setObjectName("paneHits");
     metrics->addStretch();
     column->addLayout(metrics);
@@ -87,60 +92,75 @@ void PaneHeader::build() {
 void PaneHeader::refresh() {
     const ViewInput input = m_workbench.viewInput();
     if (static_cast<std::size_t>(m_pane) >= input.panes.size()) return;
-    const PaneData& pane = input.panes[m_pane];
+    const PaneData& pane = input.panes[m_pane]; // its name is the present one, also while an older result is drawn
     const SessionPane& spec = m_workbench.session().panes[m_pane];
     m_policyId = pane.policyId;
     m_badge->show(pane.letter, pane.policyId);
     m_name->setFullText(fromUtf8(pane.policyName));
     m_variant->setVisible(!pane.variant.empty());
     m_variant->setText(fromUtf8(pane.variant) + (spec.recordedPath.empty() ? " ▾" : ""));
-    if (spec.recordedPath.empty())
-        fillVariantMenu(m_variant->menu(), spec.policy, [this](const PolicySpec& next) {
-            m_workbench.change(
-                [&](Session& s) {
-                    s.panes[m_pane].policy = next;
-                    s.activePane = m_pane;
-                },
-                tr("Variant"));
-        });
-    refreshMetrics(input, pane);
+    refreshMetrics();
     update();
 }
 
-void PaneHeader::refreshMetrics(const ViewInput& input, const PaneData& pane) {
+void PaneHeader::fillVariants() {
+    const SessionPane& spec = m_workbench.session().panes[m_pane];
+    if (!spec.recordedPath.empty()) return;
+    fillVariantMenu(m_variant->menu(), spec.policy, [this](const PolicySpec& next) {
+        m_workbench.change(
+            [&](Session& s) {
+                s.panes[m_pane].policy = next;
+                s.activePane = m_pane;
+            },
+            tr("Variant"));
+    });
+}
+
+void PaneHeader::refreshMetrics() {
+    const auto [input, options, isOutdated] = m_workbench.drawnPane(m_pane);
+    if (static_cast<std::size_t>(m_pane) >= input.panes.size()) return;
+    const PaneData& pane = input.panes[m_pane];
     const auto head = static_cast<std::size_t>(input.kvHead.value);
+    const RunResult* numbers = pane.measured && pane.measured->fidelity ? pane.measured.get() : nullptr;
+    const bool isOlder = isOutdated || pane.measured != pane.result;
+    m_error->show(numbers ? errorText(meanErrorOf(*numbers, *input.capture, input.kvHead)) : QString("–"), isOlder);
+    m_mass->show(numbers ? percentText(meanMassOf(*numbers, *input.capture, input.kvHead)) : QString("–"), isOlder);
     const bool there = pane.result && head < pane.result->selection.heads.size();
-    const bool measured = there && pane.result->fidelity;
-    m_error->setText(measured ? errorText(meanErrorOf(*pane.result, *input.capture, input.kvHead)) : QString("–"));
-    m_mass->setText(measured ? percentText(meanMassOf(*pane.result, *input.capture, input.kvHead)) : QString("–"));
-    m_realised->setVisible(false);
     m_hasHits = there && !input.focus.selected.empty();
     if (!there) {
-        m_kept->setText("–");
+        m_realised->setVisible(false);
+        m_kept->show("–");
         return fitMetrics();
     }
     const HeadSelection& chosen = pane.result->selection.heads[head];
-    const auto kept = static_cast<std::int64_t>(chosen.kept.size());
-    m_kept->setText(countText(std::llround(chosen.attendedTokens())));
+    m_kept->reserve(countText(pane.result->visible));
+    m_kept->show(countText(std::llround(chosen.attendedTokens())), isOutdated);
     m_kept->setToolTip(fromUtf8(keptBudget(*pane.result, input.kvHead)));
     const auto [hit, of] = keptAmong(input, pane, input.focus.selected);
     m_hitsName->setText(input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
-    m_hits->setText(QString("%1/%2").arg(hit).arg(of));
+    m_hits->reserve(QString("%1/%1").arg(of));
+    m_hits->show(QString("%1/%2").arg(hit).arg(of), isOutdated);
     fitMetrics();
-    if (kept == pane.result->requested || pane.result->visible == 0) return;
-    m_realised->setVisible(true);
-    if (!chosen.queryHeads.empty()) {
+    showRealised(*pane.result, chosen);
+}
+
+/// The chip of a head that keeps another number of tokens than it was asked for.
+void PaneHeader::showRealised(const RunResult& result, const HeadSelection& head) {
+    const auto kept = static_cast<std::int64_t>(head.kept.size());
+    m_realised->setVisible(kept != result.requested && result.visible > 0);
+    if (!m_realised->isVisibleTo(this)) return;
+    if (!head.queryHeads.empty()) {
         m_realised->setText(tr("union %1").arg(countText(kept)));
         m_realised->setToolTip(tr("Each query head keeps %1 tokens of its own choice; drawn is the union of the %2 "
                                   "query heads of the group")
-                                   .arg(m_kept->text(), countText(std::ssize(chosen.queryHeads))));
+                                   .arg(m_kept->text(), countText(std::ssize(head.queryHeads))));
         return;
     }
     m_realised->setText(
-        tr("%1 kept").arg(percentText(static_cast<double>(kept) / static_cast<double>(pane.result->visible))));
+        tr("%1 kept").arg(percentText(static_cast<double>(kept) / static_cast<double>(result.visible))));
     m_realised->setToolTip(tr("Asked for: %1; kept: %2")
-                               .arg(fromUtf8(formatBudget(pane.result->requested, pane.result->visible)),
-                                    fromUtf8(formatBudget(kept, pane.result->visible))));
+                               .arg(fromUtf8(formatBudget(result.requested, result.visible)),
+                                    fromUtf8(formatBudget(kept, result.visible))));
 }
 
 QString PaneHeader::metricsText() const {
@@ -163,7 +183,9 @@ void PaneHeader::fitMetrics() {
         for (const QLabel* label : shown) width += label->sizeHint().width() + px(7);
         return width;
     };
-    for (const auto& least : {std::vector{m_massName, m_mass}, {m_keptName}, {m_hitsName}, {m_kept}, {m_errorName}})
+    const std::vector<std::vector<QLabel*>> leastFirst = {
+        {m_massName, m_mass}, {m_keptName}, {m_hitsName}, {m_kept}, {m_errorName}};
+    for (const auto& least : leastFirst)
         if (needed() > width())
             for (QLabel* label : least) std::erase(shown, label);
     for (QLabel* label : all) label->setVisible(std::ranges::find(shown, label) != shown.end());

@@ -12,8 +12,11 @@ namespace kvscope {
 
 class ElidedLabel;
 class LetterBadge;
+class LiveNumber;
 
-/// The header of a pane: policy colour, letter, name, variant; below: error, mass, kept, hits of the selection.
+/// The header of a pane: policy colour, letter, name, variant; below: error, mass, kept, hits of the selection. The
+/// numbers are those of the drawn selection; while that or its measurement is older than what is asked for, they are
+/// dimmed.
 class PaneHeader : public QWidget {
     Q_OBJECT
 
@@ -35,7 +38,9 @@ protected:
 private:
     void build();
     void refresh();
-    void refreshMetrics(const ViewInput& input, const PaneData& pane);
+    void fillVariants();
+    void refreshMetrics();
+    void showRealised(const RunResult& result, const HeadSelection& head);
     void fitMetrics(); ///< a narrow pane shows fewer numbers, never a part of one
 
     Workbench& m_workbench;
@@ -44,7 +49,7 @@ private:
     LetterBadge* m_badge = nullptr;
     ElidedLabel* m_name = nullptr;
     QPushButton *m_variant = nullptr, *m_realised = nullptr;
-    QLabel *m_error = nullptr, *m_mass = nullptr, *m_kept = nullptr, *m_hits = nullptr;
+    LiveNumber *m_error = nullptr, *m_mass = nullptr, *m_kept = nullptr, *m_hits = nullptr;
     QToolButton* m_export = nullptr;
     QLabel *m_errorName = nullptr, *m_massName = nullptr, *m_keptName = nullptr, *m_hitsName = nullptr;
     bool m_hasHits = false;

@@ -135,22 +135,21 @@ void ReadOut::placeBeside(const QWidget& over, const QPointF& widgetPosition) {
     if (parentWidget() != over.window()) setParent(over.window());
     m_body->show();
     adjustSize();
-    const QPointF at = over.mapTo(over.window(), widgetPosition);
     const double gap = px(12);
-    double x = at.x() + gap, y = at.y() + gap;
-    if (x + width() > parentWidget()->width()) x = at.x() - gap - width();
-    if (y + height() > parentWidget()->height()) y = at.y() - gap - height();
+    double x = 0, y = 0;
+    if (m_pinned && width() + 2 * gap <= over.width() && height() + 2 * gap <= over.height()) {
+        const QPointF corner = over.mapTo(over.window(), QPointF());
+        x = corner.x() + (2 * widgetPosition.x() < over.width() ? over.width() - width() - gap : gap);
+        y = corner.y() + (2 * widgetPosition.y() < over.height() ? over.height() - height() - gap : gap);
+    } else {
+        const QPointF at = over.mapTo(over.window(), widgetPosition);
+        x = at.x() + gap + width() > parentWidget()->width() ? at.x() - gap - width() : at.x() + gap;
+        y = at.y() + gap + height() > parentWidget()->height() ? at.y() - gap - height() : at.y() + gap;
+    }
     move(static_cast<int>(std::max(0.0, x)), static_cast<int>(std::max(0.0, y)));
     setAccessibleName(text());
     show();
     raise();
-}
-
-void ReadOut::refresh() {
-    if (!isVisible() || m_token < 0) return;
-    fill();
-    m_body->show();
-    adjustSize();
 }
 
 void ReadOut::dismiss() {

@@ -10,8 +10,9 @@ class QLabel;
 namespace kvscope {
 
 /// The box with the facts under the pointer: position, token text, segment, score and rank, kept or evicted per pane.
-/// It lies 12 pixels off the point, flips at the window's edges and ignores the mouse. It is a child of the window,
-/// because a low strip has no room for it.
+/// It lies 12 pixels off the point and flips at the window's edges; pinned it lies in the corner of the canvas farthest
+/// from the point, if it fits. It ignores the mouse. It is a child of the window, because a low strip has no room for
+/// it.
 class ReadOut : public QFrame {
     Q_OBJECT
 
@@ -26,8 +27,6 @@ public:
     TokenIndex token() const { return m_token; }
     bool isPinned() const { return m_pinned; }
     QString text() const; ///< all lines, for tests and the clipboard
-    /// Updates the facts after a result has changed.
-    void refresh();
 
 private:
     void addRow(QWidget* name, const QString& value);

@@ -3,6 +3,7 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/small_widgets.h"
 #include "views/common/view_facts.h"
 
 #include <QKeyEvent>
@@ -14,30 +15,47 @@
 
 namespace kvscope {
 
+namespace {
+constexpr std::chrono::milliseconds kOld{
+    150}; ///< an older picture is not faded before, so that a drag does not flicker
+} // namespace
+
 ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const TextService& text, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_view(view), m_pane(pane), m_text(text),
       m_canvas(new CanvasWidget(
           text, [this](double w, double h) { return sceneFor(w, h); }, this)),
-      m_offer(new OfferButton(this)), m_readOut(new ReadOut(workbench, this)) {
+      m_offer(new OfferButton(this)), m_readOut(new ReadOut(workbench, this)), m_note(roleLabel({}, "note", this)),
+      m_aging(workbench.clock().makeTimer([this] { showAge(drawn()); })) {
     setMinimumSize(px(200), px(60));
     setFocusProxy(m_canvas);
     m_canvas->setFocusPolicy(Qt::StrongFocus);
     m_canvas->setReadsText(isText());
+    m_note->setObjectName("pictureNote");
+    m_note->setAttribute(Qt::WA_TransparentForMouseEvents);
+    m_note->hide();
     connectGestures();
-    connect(&m_workbench, &Workbench::sessionChanged, this, &ViewCanvas::sessionChanged);
-    connect(&m_workbench, &Workbench::rangeChanged, this, &ViewCanvas::rangeChanged);
-    connect(&m_workbench, &Workbench::dataChanged, this, &ViewCanvas::dataChanged);
-    connect(&m_workbench, &Workbench::focusChanged, this, &ViewCanvas::followFocus);
-    connect(&m_workbench, &Workbench::cursorChanged, this, &ViewCanvas::cursorChanged);
-    connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
-        if (m_view.card().perPane && changed != m_pane) return;
-        m_canvas->invalidate();
-        m_readOut->refresh();
-        m_canvas->setAccessibleDescription(finding());
-        refreshOffer();
-    });
+    connectWorkbench();
     connect(m_offer, &QPushButton::clicked, this, &ViewCanvas::takeOffered);
     m_canvas->setAccessibleName(fromUtf8(m_view.card().name));
+}
+
+void ViewCanvas::connectWorkbench() {
+    connect(&m_workbench, &Workbench::sessionChanged, this, &ViewCanvas::invalidate);
+    connect(&m_workbench, &Workbench::dataChanged, this, &ViewCanvas::dataChanged);
+    connect(&m_workbench, &Workbench::focusChanged, this, &ViewCanvas::followFocus);
+    connect(&m_workbench, &Workbench::rangeChanged, this, [this](const QString& viewId) {
+        if (viewId == fromUtf8(m_view.card().id)) invalidate();
+    });
+    connect(&m_workbench, &Workbench::cursorChanged, this, [this] {
+        // A view without a step sequence does not depend on the step cursor.
+        if (isVisible() && !m_view.stepSequence(input(), options()).events.empty()) invalidate();
+    });
+    connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
+        if (!m_view.card().perPane || changed == m_pane) invalidate();
+    });
+    connect(&m_workbench, &Workbench::progressChanged, this, [this](int changed) {
+        if (changed == m_pane && m_note->isVisible()) showAge(drawn());
+    });
 }
 
 ViewCanvas::~ViewCanvas() {
@@ -45,11 +63,10 @@ ViewCanvas::~ViewCanvas() {
     if (m_shown) m_workbench.hideView(m_view);
 }
 
-ViewInput ViewCanvas::input() const {
-    ViewInput input = m_workbench.viewInput(m_view);
-    if (m_view.card().perPane) input.activePane = m_pane;
-    if (isText() && input.focus.hovered < 0) input.focus.hovered = m_locked;
-    return input;
+DrawnView ViewCanvas::drawn() const {
+    DrawnView drawn = m_workbench.drawn(m_view, m_view.card().perPane ? m_pane : -1);
+    if (isText() && drawn.input.focus.hovered < 0) drawn.input.focus.hovered = m_locked;
+    return drawn;
 }
 
 Viewport ViewCanvas::viewportFor(double width, double height) const {
@@ -70,28 +87,23 @@ void ViewCanvas::setBesideOthers(bool beside) {
 }
 
 Scene ViewCanvas::sceneFor(double width, double height) {
-    const ViewInput now = input();
-    const auto pane = static_cast<std::size_t>(m_pane);
-    const bool waitsForResult =
-        m_view.card().perPane && pane < now.panes.size() && !now.panes[pane].result && now.panes[pane].computing;
-    const bool waitsForData = !m_view.card().data.empty() && !now.data.value && now.data.computing;
-    // The old picture stays, faded, until the new one is ready, if it has the widget's size.
-    const bool sameSize = m_lastScene.width == width && m_lastScene.height == height;
-    if ((waitsForResult || waitsForData) && sameSize && !m_lastScene.items.empty()) return m_lastScene;
+    const DrawnView shown = drawn();
     const double offered = m_offer->room() / appearance().scale;
-    m_lastScene = m_view.buildScene(now, options(), viewportFor(width, std::max(1.0, height - offered)));
-    m_lastScene.height = height;
-    return m_lastScene;
+    Scene scene = m_view.buildScene(shown.input, shown.options, viewportFor(width, std::max(1.0, height - offered)));
+    scene.height = height;
+    return scene;
 }
 
 ViewTable ViewCanvas::table() const {
-    const ViewInput shown = input();
-    return withCheckWarning(m_view.table(shown, options()), shown);
+    const DrawnView shown = drawn();
+    return withCheckWarning(m_view.table(shown.input, shown.options), shown.input);
 }
 
 QString ViewCanvas::finding() const {
     if (m_workbench.isWithheld(m_view)) return tr("Predict first: this is what the lesson asks");
-    return m_workbench.capture() ? fromUtf8(m_view.finding(input(), options())) : QString();
+    if (!m_workbench.capture()) return {};
+    const DrawnView shown = drawn();
+    return fromUtf8(m_view.finding(shown.input, shown.options));
 }
 
 void ViewCanvas::revealSelection() {
@@ -140,29 +152,14 @@ void ViewCanvas::dataChanged(const QString& viewId) {
     DataState now = m_workbench.viewInput(m_view).data;
     const bool same = now.value == m_seen.value && now.computing == m_seen.computing && now.error == m_seen.error;
     m_seen = std::move(now);
-    if (same) // progress alone does not change the picture
-        return;
-    m_canvas->invalidate();
-    m_canvas->setAccessibleDescription(finding());
-    refreshOffer();
-}
-
-void ViewCanvas::rangeChanged(const QString& viewId) {
-    if (viewId != fromUtf8(m_view.card().id)) return;
-    m_canvas->invalidate();
-    m_readOut->refresh();
-}
-
-void ViewCanvas::cursorChanged() {
-    // A view without a step sequence does not depend on the step cursor.
-    if (!isVisible() || m_view.stepSequence(input(), options()).events.empty()) return;
-    m_canvas->invalidate();
-    m_readOut->refresh();
+    if (!same) m_canvas->invalidate(); // progress alone does not change the picture
+    refreshSoon();
 }
 
 void ViewCanvas::showEvent(QShowEvent* event) {
     QWidget::showEvent(event);
     if (!std::exchange(m_shown, true)) m_workbench.showView(m_view);
+    invalidate();
 }
 
 void ViewCanvas::hideEvent(QHideEvent* event) {
@@ -170,12 +167,69 @@ void ViewCanvas::hideEvent(QHideEvent* event) {
     if (std::exchange(m_shown, false)) m_workbench.hideView(m_view);
 }
 
-void ViewCanvas::sessionChanged() {
+void ViewCanvas::invalidate() {
     m_canvas->invalidate();
+    refreshSoon();
+}
+
+void ViewCanvas::refreshSoon() {
+    if (isVisible() && !std::exchange(m_isRefreshQueued, true))
+        QMetaObject::invokeMethod(this, &ViewCanvas::refresh, Qt::QueuedConnection);
+}
+
+void ViewCanvas::refresh() {
+    m_isRefreshQueued = false;
+    if (!isVisible()) return;
     followLock();
     if (m_workbench.capture()) revealSelection();
-    m_readOut->refresh();
+    followAge(drawn());
+    refreshReadOut();
     refreshOffer();
+    m_canvas->setAccessibleDescription(finding());
+    emit drawnChanged();
+}
+
+bool ViewCanvas::isBusy(const DrawnView& drawn) const {
+    const auto pane = static_cast<std::size_t>(m_pane);
+    return drawn.isOutdated ||
+           (m_view.card().perPane && pane < drawn.input.panes.size() && drawn.input.panes[pane].computing);
+}
+
+void ViewCanvas::followAge(const DrawnView& drawn) {
+    if (!isBusy(drawn) || m_note->isVisible()) {
+        m_aging->stop();
+        showAge(drawn);
+    } else if (!m_aging->isActive()) {
+        m_aging->start(kOld);
+    }
+}
+
+void ViewCanvas::showAge(const DrawnView& drawn) {
+    m_canvas->setFaded(drawn.isOutdated);
+    m_note->setVisible(isBusy(drawn));
+    if (!m_note->isVisible()) return;
+    m_note->setText(noteOf(drawn));
+    m_note->adjustSize();
+    m_note->move(px(8), height() - m_note->height() - px(8));
+    m_note->raise();
+}
+
+/// "drawn: 1,339 tokens   62 %   Esc cancels".
+QString ViewCanvas::noteOf(const DrawnView& drawn) const {
+    const bool ofPane = m_view.card().perPane;
+    QStringList budgets;
+    for (int pane = 0; pane < std::ssize(drawn.input.panes); ++pane) {
+        const PaneData& data = drawn.input.panes[pane];
+        if (!data.result || !drawn.isOutdated || (ofPane ? pane != m_pane : !data.outdated)) continue;
+        budgets += (ofPane ? QString() : QString(QChar(data.letter)) + " ") + countText(data.result->requested);
+    }
+    QStringList parts;
+    if (!budgets.isEmpty()) parts += tr("drawn: %1 tokens").arg(budgets.join(", "));
+    if (ofPane && !drawn.isOutdated && drawn.input.panes[m_pane].result) parts += tr("measuring");
+    const double done = ofPane ? m_workbench.progress(m_pane) : m_workbench.viewInput(m_view).data.progress;
+    parts += tr("%1 %").arg(static_cast<int>(done * 100));
+    if (ofPane) parts += tr("Esc cancels");
+    return parts.join("   ");
 }
 
 void ViewCanvas::refreshOffer() {
@@ -189,7 +243,7 @@ void ViewCanvas::resizeEvent(QResizeEvent* event) {
     m_workbench.setFrame(m_view, pixels.width(), pixels.height());
     m_revealed.clear(); // line breaks have changed
     // Deferred: it changes the session, and Qt is laying out the window.
-    QTimer::singleShot(0, this, &ViewCanvas::sessionChanged);
+    QTimer::singleShot(0, this, &ViewCanvas::invalidate);
 }
 
 void ViewCanvas::resetView() { m_workbench.setRange(m_view, std::nullopt); }
@@ -198,10 +252,8 @@ void ViewCanvas::nudge(int tokens) {
     const auto last = static_cast<TokenIndex>(m_workbench.capture()->info().numTokens) - 1;
     const TokenIndex token = std::clamp<TokenIndex>(m_readOut->token() + tokens, 0, last);
     m_workbench.setHovered(token);
-    const auto at = positionOfToken(m_canvas->scene(), token);
-    const double scale = appearance().scale;
-    m_readOut->showToken(token, *m_canvas,
-                         at ? QPointF(at->x * scale, at->y * scale) : QPointF(width() / 2.0, height() / 2.0), true);
+    m_readAt = placeOf(token).value_or(QPointF(width() / 2.0, height() / 2.0));
+    m_readOut->showToken(token, *m_canvas, m_readAt, true);
 }
 
 bool ViewCanvas::hasLockedCell() const { return isVisible() && m_view.lockReleased(options()); }

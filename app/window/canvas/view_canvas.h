@@ -9,10 +9,16 @@
 #include <QPointer>
 #include <QWidget>
 
+#include <memory>
+
+class QLabel;
+
 namespace kvscope {
 
 /// One view on a canvas: builds its scenes from the session, turns gestures into session changes, and owns the
-/// read-out. Pan, zoom, selection and hover are shared with other canvases through the session.
+/// read-out. Pan, zoom, selection and hover are shared with other canvases through the session. Picture, finding, table
+/// and read-out are of one generation (Workbench::drawn); a picture that stays older than the session for a moment is
+/// faded, and a note says what it shows.
 class ViewCanvas : public QWidget {
     Q_OBJECT
 
@@ -46,7 +52,8 @@ public:
     bool releaseCell(); ///< unlocks the locked cell; false: none was locked
 
 signals:
-    void dataWanted(); ///< the table behind the canvas is requested
+    void drawnChanged(); ///< the picture and what is said about it, once for all changes of one event
+    void dataWanted();   ///< the table behind the canvas is requested
     void exportWanted();
     void headsWanted(); ///< the view for all heads of the layer
 
@@ -60,12 +67,19 @@ protected:
 private:
     Scene sceneFor(double width, double height);
     Viewport viewportFor(double width, double height) const;
-    ViewInput input() const;
+    DrawnView drawn() const;
+    ViewInput input() const { return drawn().input; }
     ParameterValues options() const { return viewOptions(m_workbench.session(), m_view); }
-    void sessionChanged();
+    void connectWorkbench();
     void dataChanged(const QString& viewId);
-    void rangeChanged(const QString& viewId);
-    void cursorChanged();
+    void invalidate(); ///< picture, finding and read-out; nothing while hidden
+    void refreshSoon();
+    void refresh();
+    void refreshReadOut();
+    void followAge(const DrawnView& drawn);
+    void showAge(const DrawnView& drawn);
+    bool isBusy(const DrawnView& drawn) const; ///< a newer picture or its numbers are being computed
+    QString noteOf(const DrawnView& drawn) const;
     void reveal(TokenIndex token);
     void revealSelection(); ///< scrolls the strip to a selection made in another view
     void followFocus();     ///< shows what is hovered in another view, for as long as it is
@@ -80,6 +94,7 @@ private:
     void hover(const PickId& pick, const QPointF& at);
     void click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at);
     PointFacts factsAt(const QPointF& at) const;
+    std::optional<QPointF> placeOf(TokenIndex token) const; ///< of its mark on the canvas
     bool follow(const PointFacts& facts); ///< opens the head or changes the setting of a mark; false: the mark has none
     bool selectGroup(const QPointF& at);  ///< selects the tokens of a mark; false: it has none
     void refreshOffer();
@@ -100,7 +115,10 @@ private:
     CanvasWidget* m_canvas;
     OfferButton* m_offer;
     QPointer<ReadOut> m_readOut; ///< the window's child once it has been shown
-    Scene m_lastScene;
+    QPointF m_readAt;            ///< what it tells about, on the canvas
+    QLabel* m_note;              ///< what an old picture shows, and how far the new one is
+    std::unique_ptr<Clock::Timer> m_aging;
+    bool m_isRefreshQueued = false;
     DataState m_seen; ///< as of the last change of the view's data
     TokenIndex m_lastClicked = -1;
     std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< the selection from before the lasso

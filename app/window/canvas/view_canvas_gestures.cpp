@@ -87,8 +87,25 @@ void ViewCanvas::connectGestures() {
     });
 }
 
+/// A read-out tells about the picture that is drawn: what it said of an older one is asked for again.
+void ViewCanvas::refreshReadOut() {
+    if (!m_readOut->isVisible()) return;
+    if (!m_workbench.capture()) return m_readOut->dismiss();
+    if (!m_readOut->isPinned()) return hover(m_canvas->pickUnder(m_readAt), m_readAt);
+    if (m_readOut->token() < 0) return m_readOut->showFacts(factsAt(m_readAt), *m_canvas, m_readAt, true);
+    const auto place = placeOf(m_readOut->token());
+    m_readAt = place.value_or(m_readAt);
+    m_readOut->showToken(m_readOut->token(), *m_canvas, m_readAt, true, place ? factsAt(*place) : PointFacts{});
+}
+
+std::optional<QPointF> ViewCanvas::placeOf(TokenIndex token) const {
+    const auto at = positionOfToken(m_canvas->scene(), token);
+    return at ? std::optional(QPointF(at->x, at->y) * appearance().scale) : std::nullopt;
+}
+
 void ViewCanvas::hover(const PickId& pick, const QPointF& at) {
     if (m_readOut->isPinned()) return;
+    m_readAt = at;
     using enum PickId::Kind;
     const bool hasFacts = pick.kind == Cell || pick.kind == Node || pick.kind == Handle || pick.kind == Legend;
     if (hasFacts && m_workbench.capture()) {
@@ -109,6 +126,7 @@ void ViewCanvas::fit() {
 
 void ViewCanvas::click(const PickId& pick, Qt::KeyboardModifiers modifiers, const QPointF& at) {
     m_lockedByClick = false;
+    m_readAt = at;
     if (m_view.card().perPane && m_workbench.session().activePane != m_pane)
         m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
     if (pick.kind == PickId::Kind::Cell || pick.kind == PickId::Kind::Node) {
@@ -289,6 +307,7 @@ void ViewCanvas::movePinned() {
 }
 
 void ViewCanvas::dragHandle(const PickId& handle, const QPointF& at, bool finished) {
+    if (!m_readOut->isPinned()) m_readOut->dismiss(); // the handle has a label of its own
     const auto settingChange = m_view.draggedTo(input(), options(), m_canvas->scene(), handle, {at.x(), at.y()});
     if (settingChange) applyChange(*settingChange, "drag " + QString::fromStdString(m_view.card().id));
     if (finished) m_workbench.endMerge();

@@ -12,7 +12,7 @@
 namespace kvscope {
 
 ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& text, QWidget* parent)
-    : QFrame(parent), m_workbench(workbench), m_canvas(new ViewCanvas(workbench, view, 0, text, this)),
+    : QFrame(parent), m_canvas(new ViewCanvas(workbench, view, 0, text, this)),
       m_finding(new ElidedLabel("quiet", Qt::ElideRight, this)) {
     setObjectName("viewDock");
     auto* column = new QVBoxLayout(this);
@@ -38,14 +38,7 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     connect(more, &QToolButton::clicked, m_canvas,
             [this, more] { m_canvas->showMenu(more->mapToGlobal(QPoint(0, more->height()))); });
     connect(exportButton, &QToolButton::clicked, m_canvas, &ViewCanvas::exportWanted);
-    connect(&m_workbench, &Workbench::sessionChanged, this, &ViewDock::refresh);
-    connect(&m_workbench, &Workbench::paneChanged, this, &ViewDock::refresh);
-    connect(&m_workbench, &Workbench::dataChanged, this, [this, id = fromUtf8(view.card().id)](const QString& changed) {
-        if (changed == id) refresh();
-    });
-    refresh();
+    connect(m_canvas, &ViewCanvas::drawnChanged, this, [this] { m_finding->setFullText(m_canvas->finding()); });
 }
-
-void ViewDock::refresh() { m_finding->setFullText(m_canvas->finding()); }
 
 } // namespace kvscope

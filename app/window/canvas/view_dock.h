@@ -19,9 +19,6 @@ public:
     QWidget* header() const { return m_header; }
 
 private:
-    void refresh();
-
-    Workbench& m_workbench;
     ViewCanvas* m_canvas;
     ElidedLabel* m_finding;
     QWidget* m_header = nullptr;

@@ -154,7 +154,7 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
                            notices);
     try {
         writeList(workbench, canvas, path.toStdString());
-        notices.show("export", NoticeStrip::Tone::Notice, QObject::tr("Written: %1").arg(path));
+        notices.show("export", NoticeStrip::Tone::Success, QObject::tr("Written: %1").arg(path));
     } catch (const Error& error) {
         notices.show("export", NoticeStrip::Tone::Error, fromUtf8(error.what()));
     }

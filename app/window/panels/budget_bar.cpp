@@ -4,6 +4,7 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/widgets/value_slider.h"
 #include "core/base/error.h"
@@ -77,15 +78,17 @@ void BudgetBar::build() {
     row->addWidget(m_tokens);
     m_of = roleLabel({}, "fact", this);
     row->addWidget(m_of);
-    m_kept = numberLabel(15, QFont::Bold, this);
+    m_kept = new LiveNumber(15, QFont::Bold, this);
+    m_kept->reserve(percentText(1));
     m_kept->setObjectName("keptPercent");
     row->addWidget(m_kept);
     row->addWidget(roleLabel(tr("kept"), "fact", this));
     row->addSpacing(px(6));
-    m_removed = numberLabel(12, QFont::Normal, this);
+    m_removed = new LiveNumber(12, QFont::Normal, this);
+    m_removed->reserve(tr("%1 removed").arg(percentText(1)));
     row->addWidget(m_removed);
     row->addSpacing(px(6));
-    m_bytes = numberLabel(12, QFont::Normal, this);
+    m_bytes = new LiveNumber(12, QFont::Normal, this);
     row->addWidget(m_bytes);
     row->addStretch();
     m_cut = chipButton({}, "plain", this);
@@ -152,10 +155,11 @@ void BudgetBar::refreshBudget() {
     if (!(m_tokens->hasFocus() && m_tokens->isModified()))
         m_tokens->setText(countText(static_cast<std::int64_t>(kept)));
     m_of->setText(tr("of %1").arg(fromUtf8(formatCounted(cut->token, "token"))));
-    m_kept->setText(percentText(kept / seen));
-    m_removed->setText(tr("%1 removed").arg(percentText(1 - kept / seen)));
+    m_kept->show(percentText(kept / seen));
+    m_removed->show(tr("%1 removed").arg(percentText(1 - kept / seen)));
     const double bytes = bytesPerToken(m_workbench.capture()->info());
-    m_bytes->setText(tr("%1 of %2").arg(bytesText(bytes * kept), bytesText(bytes * seen)));
+    m_bytes->reserve(tr("%1 of %2").arg(bytesText(1000 * 1024.0), bytesText(bytes * seen)));
+    m_bytes->show(tr("%1 of %2").arg(bytesText(bytes * kept), bytesText(bytes * seen)));
     m_bytes->setToolTip(
         tr("The whole model's cache of the tokens before the cut at this budget, as stored in the capture"));
 }

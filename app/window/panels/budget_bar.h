@@ -10,6 +10,7 @@ class QPushButton;
 
 namespace kvscope {
 
+class LiveNumber;
 class ValueSlider;
 
 /// The main control for all panes: layer and head, budget, cut.
@@ -40,7 +41,8 @@ private:
     Workbench& m_workbench;
     QLineEdit *m_layer = nullptr, *m_kvHead = nullptr, *m_queryHead = nullptr, *m_tokens = nullptr;
     ValueSlider* m_slider = nullptr;
-    QLabel *m_of = nullptr, *m_kept = nullptr, *m_removed = nullptr, *m_bytes = nullptr;
+    QLabel* m_of = nullptr;
+    LiveNumber *m_kept = nullptr, *m_removed = nullptr, *m_bytes = nullptr;
     QPushButton *m_cut = nullptr, *m_link = nullptr;
 };
 

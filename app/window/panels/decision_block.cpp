@@ -60,7 +60,7 @@ DecisionBlock::DecisionBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     m_sentence = wrappedLabel({}, "fact", this);
     m_sentence->setObjectName("standing");
     column->addWidget(m_sentence);
-    m_facts = new FactGrid(this);
+    m_facts = new FactGrid(this, m_workbench.clock());
     column->addWidget(m_facts);
     m_flip = new QPushButton(this);
     m_flip->setObjectName("flipBudget");
@@ -75,6 +75,7 @@ DecisionBlock::DecisionBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     column->addStretch();
     connect(&m_workbench, &Workbench::sessionChanged, this, &DecisionBlock::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, &DecisionBlock::refresh);
+    connect(&m_workbench, &Workbench::dataChanged, this, &DecisionBlock::refresh);
     connect(&m_workbench, &Workbench::focusChanged, this, &DecisionBlock::refresh);
     refresh();
 }
@@ -87,8 +88,14 @@ void DecisionBlock::offerFlip(std::int64_t budget, bool kept) {
                              : tr("Keep it: set the budget to %1 tokens").arg(countText(budget)));
 }
 
+void DecisionBlock::showEvent(QShowEvent* event) {
+    QWidget::showEvent(event);
+    refresh();
+}
+
 void DecisionBlock::refresh() {
-    const ViewInput input = m_workbench.viewInput();
+    if (!isVisible()) return; // showEvent brings it up to date
+    const auto [input, options, isOutdated] = m_workbench.drawnPane(m_workbench.session().activePane);
     const PaneData* pane = activePane(input);
     if (pane && !pane->result) pane = nullptr;
     TokenIndex token = input.focus.hovered;
@@ -133,7 +140,7 @@ void DecisionBlock::refresh() {
                            fromUtf8(formatBudget(decision.flipBudget, pane->result->visible)));
     else if (const std::string why = whyNoFlipBudget(*pane->result); decision.scored && !why.empty())
         facts.emplace_back(tr("Budget that keeps it: unknown, %1").arg(fromUtf8(why)), QString());
-    m_facts->show(facts);
+    m_facts->show(facts, isOutdated);
 }
 
 } // namespace kvscope

@@ -18,6 +18,9 @@ class DecisionBlock : public QWidget {
 public:
     explicit DecisionBlock(Workbench& workbench, QWidget* parent = nullptr);
 
+protected:
+    void showEvent(QShowEvent* event) override;
+
 private:
     void refresh();
     void offerFlip(std::int64_t budget, bool kept); ///< 0: there is nothing to offer

@@ -117,7 +117,7 @@ ExplanationPanel::ExplanationPanel(Workbench& workbench, StepDriver& steps, QWid
 
 std::string ExplanationPanel::explainedPolicy() const {
     const View* explained = m_workbench.session().layout == WindowLayout::Teach ? m_steps.view() : nullptr;
-    return explained ? explained->explainedPolicy(m_workbench.viewInput(*explained)) : std::string();
+    return explained ? explained->explainedPolicy(m_workbench.drawn(*explained).input) : std::string();
 }
 
 void ExplanationPanel::show(const PolicyCard& card, const QString& where) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "app/workbench/clock.h"
+
 #include <QString>
 #include <QWidget>
 
@@ -15,10 +17,11 @@ class FactGrid : public QWidget {
 public:
     using Facts = std::vector<std::pair<QString, QString>>;
 
-    explicit FactGrid(QWidget* parent = nullptr);
-    void show(const Facts& facts);
+    explicit FactGrid(QWidget* parent = nullptr, Clock& clock = machineClock());
+    void show(const Facts& facts, bool areOutdated = false);
 
 private:
+    Clock& m_clock;
     QGridLayout* m_grid;
 };
 

@@ -3,6 +3,7 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/head_means.h"
 #include "views/common/view_facts.h"
@@ -12,7 +13,6 @@
 #include <QVBoxLayout>
 
 #include <cmath>
-#include <limits>
 
 namespace kvscope {
 
@@ -22,7 +22,8 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     column->setSpacing(px(6));
     auto* lead = new QHBoxLayout;
     lead->setSpacing(px(14));
-    m_lead = numberLabel(24, QFont::Bold, this);
+    m_lead = new LiveNumber(24, QFont::Bold, this, m_workbench.clock());
+    m_lead->reserve(errorText(0.123));
     m_lead->setObjectName("leadError");
     m_lead->setAccessibleName(tr("Relative output error"));
     lead->addWidget(m_lead);
@@ -37,7 +38,7 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     column->addLayout(lead);
     m_warning = buildWarning();
     column->addWidget(m_warning);
-    m_facts = new FactGrid(this);
+    m_facts = new FactGrid(this, m_workbench.clock());
     column->addWidget(m_facts);
     m_evaluationNote = roleLabel({}, "quiet", this);
     column->addWidget(m_evaluationNote);
@@ -47,6 +48,12 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
 
     connect(&m_workbench, &Workbench::sessionChanged, this, &FidelityBlock::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, &FidelityBlock::refresh);
+    connect(&m_workbench, &Workbench::dataChanged, this, &FidelityBlock::refresh);
+    refresh();
+}
+
+void FidelityBlock::showEvent(QShowEvent* event) {
+    QWidget::showEvent(event);
     refresh();
 }
 
@@ -64,7 +71,7 @@ QWidget* FidelityBlock::buildWarning() {
 }
 
 QString FidelityBlock::budgetWarning(const PaneData& pane, const ViewInput& input) const {
-    const RunResult& result = *pane.result;
+    const RunResult& result = *pane.measured;
     const auto head = static_cast<std::size_t>(input.kvHead.value);
     if (head >= result.selection.heads.size() ||
         !result.selection.heads[head].queryHeads.empty()) // a union of query heads' sets has another size
@@ -77,13 +84,12 @@ QString FidelityBlock::budgetWarning(const PaneData& pane, const ViewInput& inpu
 }
 
 FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInput& input) const {
-    const RunResult& result = *pane.result;
+    const RunResult& result = *pane.measured;
     const auto head = static_cast<std::size_t>(input.kvHead.value);
     FactGrid::Facts facts;
     facts.emplace_back(tr("Retained attention mass"),
-                       result.fidelity  ? percentText(meanMassOf(result, *input.capture, input.kvHead))
-                       : pane.computing ? tr("measuring")
-                                        : tr("no evaluation query"));
+                       result.fidelity ? percentText(meanMassOf(result, *input.capture, input.kvHead))
+                                       : tr("no evaluation query"));
     if (head < result.selection.heads.size()) {
         const HeadSelection& chosen = result.selection.heads[head];
         facts.emplace_back(tr("Budget, requested"), fromUtf8(formatBudget(result.requested, result.visible)));
@@ -105,20 +111,22 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
 }
 
 void FidelityBlock::refresh() {
-    const ViewInput input = m_workbench.viewInput();
+    if (!isVisible()) return; // showEvent brings it up to date
+    const auto [input, options, isOutdated] = m_workbench.drawnPane(m_workbench.session().activePane);
     const PaneData* pane = activePane(input);
-    if (pane && !pane->result) pane = nullptr;
-    const double error =
-        pane ? meanErrorOf(*pane->result, *input.capture, input.kvHead) : std::numeric_limits<double>::quiet_NaN();
-    m_lead->setText(pane && pane->result->fidelity ? errorText(error) : QString("–"));
+    if (pane && !pane->measured) pane = nullptr;
+    const bool isOlder = isOutdated || (pane && pane->measured != pane->result);
+    const bool isMeasured = pane && pane->measured->fidelity;
+    m_lead->show(isMeasured ? errorText(meanErrorOf(*pane->measured, *input.capture, input.kvHead)) : QString("–"),
+                 isOlder);
     m_evaluationNote->setText({});
     QStringList said;
     if (pane) {
-        if (const auto& fidelity = pane->result->fidelity)
+        if (const auto& fidelity = pane->measured->fidelity)
             m_evaluationNote->setText(tr("over %1%2")
                                           .arg(fromUtf8(formatCounted(fidelity->queryCount, "evaluation query")),
                                                fidelity->seenQueries ? tr(", seen") : QString()));
-        for (const std::string& note : pane->result->notes) said += fromUtf8(note);
+        for (const std::string& note : pane->measured->notes) said += fromUtf8(note);
     }
     const QString warning = pane ? budgetWarning(*pane, input) : QString();
     m_warningTitle->setText(warning);
@@ -126,10 +134,10 @@ void FidelityBlock::refresh() {
     m_warningText->setVisible(!m_warningText->text().isEmpty());
     m_warning->setVisible(!warning.isEmpty());
     QStringList notes = warning.isEmpty() ? said : QStringList();
-    if (pane && pane->result->simulated) notes.prepend(tr("Simulated on full-attention tensors."));
+    if (pane && pane->measured->simulated) notes.prepend(tr("Simulated on full-attention tensors."));
     m_notes->setText(notes.join(" "));
     m_notes->setVisible(!notes.isEmpty());
-    m_facts->show(pane ? fidelityFacts(*pane, input) : FactGrid::Facts{});
+    m_facts->show(pane ? fidelityFacts(*pane, input) : FactGrid::Facts{}, isOlder);
 }
 
 } // namespace kvscope

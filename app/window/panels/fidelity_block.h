@@ -7,12 +7,17 @@ class QLabel;
 
 namespace kvscope {
 
+class LiveNumber;
+
 /// The active pane's output error and the facts below it.
 class FidelityBlock : public QWidget {
     Q_OBJECT
 
 public:
     explicit FidelityBlock(Workbench& workbench, QWidget* parent = nullptr);
+
+protected:
+    void showEvent(QShowEvent* event) override;
 
 private:
     QWidget* buildWarning();
@@ -22,7 +27,8 @@ private:
     QString budgetWarning(const PaneData& pane, const ViewInput& input) const;
 
     Workbench& m_workbench;
-    QLabel *m_evaluationNote, *m_lead, *m_notes, *m_warningTitle, *m_warningText;
+    LiveNumber* m_lead;
+    QLabel *m_evaluationNote, *m_notes, *m_warningTitle, *m_warningText;
     QWidget* m_warning; ///< prominent, because the budget was not met
     FactGrid* m_facts;
 };

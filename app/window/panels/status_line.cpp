@@ -4,6 +4,7 @@
 #include "app/window/panels/engine_chooser.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
@@ -39,7 +40,7 @@ QString headText(const ViewInput& input) {
 
 /// Shortens the line: facts shown elsewhere (shape, cut, file, policy) go first; head and selection stay.
 QStringList shorterTexts(QStringList facts) {
-    constexpr int kFile = 0, kShape = 2, kPolicy = 3, kCut = 4;
+    constexpr int kFile = 0, kShape = 2, kCut = 3, kPolicy = 4;
     QStringList texts;
     if (facts.size() <= kCut) return texts;
     for (const int fact : {kShape, kCut, kFile, kPolicy}) {
@@ -63,7 +64,7 @@ StatusLine::StatusLine(Workbench& workbench, EngineController& engines, QWidget*
     row->addWidget(m_left, 1);
     m_engine = new EngineChooser(m_workbench, engines, this);
     row->addWidget(m_engine);
-    m_right = roleLabel({}, "status", this);
+    m_right = new LiveNumber(11, QFont::Normal, this, m_workbench.clock());
     row->addWidget(m_right);
     connect(&m_workbench, &Workbench::sessionChanged, this, &StatusLine::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, &StatusLine::refresh);
@@ -83,32 +84,34 @@ void StatusLine::refresh() {
         right += fromUtf8(state.notice);
     if (!m_workbench.capture()) {
         m_left->setFullText(tr("no capture open"));
-        m_right->setText(right.join(kGap));
+        m_right->show(right.join(kGap));
         return;
     }
-    const ViewInput input = m_workbench.viewInput();
+    const ViewInput input = m_workbench.drawnPane(m_workbench.session().activePane).input;
     const CaptureInfo& info = input.capture->info();
+    // What changes during a drag stands behind what does not, so that words keep their place.
     QStringList left = {fromUtf8(info.fileName), headText(input),
                         QString("n %1 · d %2 · %3")
                             .arg(countText(info.numTokens))
                             .arg(info.headDim)
-                            .arg(QString::fromUtf8(storedTypeName(info.layerInfo(input.layer).storedType).data()))};
+                            .arg(QString::fromUtf8(storedTypeName(info.layerInfo(input.layer).storedType).data())),
+                        tr("cut: %1").arg(fromUtf8(input.cut.label))};
     if (const PaneData* pane = activePane(input)) {
         left += QString("%1 %2 %3").arg(QChar(pane->letter)).arg(fromUtf8(pane->policyName), fromUtf8(pane->variant));
         if (pane->result) {
             left.last() +=
                 QString(" · N %1").arg(fromUtf8(formatBudget(pane->result->requested, pane->result->visible)));
             const StageTimes& times = pane->result->times;
-            right += tr("features %1%2 · select %3")
-                         .arg(milliText(times.featuresMs), times.featuresFromCache ? tr(" (cached)") : QString(),
-                              milliText(times.selectMs));
+            right +=
+                tr("features%1 %2 · select %3")
+                    .arg(times.featuresFromCache ? tr(" (cached)") : QString(),
+                         milliText(times.featuresMs).rightJustified(8), milliText(times.selectMs).rightJustified(8));
         }
     }
-    left += tr("cut: %1").arg(fromUtf8(input.cut.label));
     left += selectionText(input);
     left.removeAll(QString());
     m_left->setFullText(left.join(kGap), shorterTexts(left));
-    m_right->setText(right.join(kGap));
+    m_right->show(right.join(kGap));
 }
 
 } // namespace kvscope

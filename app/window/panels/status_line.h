@@ -4,13 +4,12 @@
 
 #include <QWidget>
 
-class QLabel;
-
 namespace kvscope {
 
 class ElidedLabel;
 class EngineChooser;
 class EngineController;
+class LiveNumber;
 
 /// One line at the bottom: layer, head and selection; right: engine, arithmetic, times.
 class StatusLine : public QWidget {
@@ -27,7 +26,7 @@ private:
     Workbench& m_workbench;
     ElidedLabel* m_left;
     EngineChooser* m_engine;
-    QLabel* m_right;
+    LiveNumber* m_right;
 };
 
 } // namespace kvscope

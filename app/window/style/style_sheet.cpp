@@ -38,6 +38,12 @@ QScrollArea#panelScroll { background: {panel}; }
 QDialog, QMessageBox, QWidget#manualWindow { background: {panel}; }
 QFrame#separator { background: {border}; border: none; max-height: 1px; min-height: 1px; }
 QFrame#readOut { background: {raised}; border: 1px solid {control}; border-radius: {4px}; }
+QFrame[tone] { background: {raised}; border: 1px solid {control}; border-left: {4px} solid {text2};
+    border-radius: {4px}; }
+QFrame[tone="success"] { border-left-color: {ok}; }
+QFrame[tone="warning"] { background: {warningGround}; border-color: {warningLine}; }
+QFrame[tone="error"] { background: {errorGround}; border-color: {errorLine}; }
+QFrame[tone] > QLabel { border: none; background: transparent; border-radius: 0; }
 QFrame#tour { background: {raised}; border: 1px solid {control}; border-radius: {6px}; }
 QToolTip { background: {raised}; color: {text1}; border: 1px solid {control}; padding: {6px}; font-size: {12px}; }
 )";
@@ -55,6 +61,8 @@ QLabel[role="strong"] { font-size: {13px}; font-weight: 600; }
 QLabel[role="label"] { font-size: {12px}; font-weight: 500; }
 QLabel[role="status"] { color: {text2}; font-size: {11px}; }
 QLabel[role="caption"] { font-size: {15px}; }
+QLabel[role="note"] { background: {raised}; border: 1px solid {border}; border-radius: {4px}; padding: {3px} {8px};
+    font-size: {11px}; }
 QLabel[role="error"] { color: {error}; font-size: {11px}; }
 QLabel:disabled { color: {off}; }
 QTextBrowser { background: {panel}; color: {text1}; border: none; font-size: {12px};
@@ -197,6 +205,7 @@ QHash<QString, QString> tokensOf(const Theme& theme) {
             {"off", name(theme.off)},
             {"ink", name(theme.ink)},
             {"paper", name(theme.paper)},
+            {"ok", name(theme.ok)},
             {"warning", name(theme.warning)},
             {"warningGround", name(theme.warningGround)},
             {"warningLine", name(theme.warningLine)},

@@ -1,82 +1,165 @@
-// A column of coloured rows that takes no room while empty.
+// The tone of a row is a property that the style sheet colours.
 #include "app/window/widgets/notice_strip.h"
 
 #include "app/window/style/appearance.h"
 #include "app/window/widgets/small_widgets.h"
 
+#include <QEvent>
 #include <QHBoxLayout>
 #include <QVBoxLayout>
 
+#include <algorithm>
+#include <optional>
+#include <utility>
+
 namespace kvscope {
 
-NoticeStrip::NoticeStrip(QWidget* parent) : QWidget(parent), m_rows(new QVBoxLayout(this)) {
+namespace {
+
+struct Look {
+    const char *name, *icon;
+    Colour colour;
+    std::optional<std::chrono::seconds> stays; ///< nothing: until it is closed or replaced
+};
+
+Look lookOf(NoticeStrip::Tone tone, bool offersSomething) {
+    using enum NoticeStrip::Tone;
+    const Theme& theme = chrome();
+    const std::chrono::seconds reading(offersSomething ? 20 : 8);
+    switch (tone) {
+    case Progress: return {"notice", "info", theme.text2, {}};
+    case Success: return {"success", "check", theme.ok, reading};
+    case Notice: return {"notice", "info", theme.text2, reading};
+    case Warning: return {"warning", "warning", theme.warning, 2 * reading};
+    case Error: break;
+    }
+    return {"error", "warning", theme.error, {}};
+}
+
+} // namespace
+
+struct NoticeStrip::Notice {
+    QString id, message;
+    Tone tone = Tone::Notice;
+    std::vector<Action> actions;
+    QFrame* row = nullptr;
+    std::unique_ptr<Clock::Timer> leaves;
+};
+
+NoticeStrip::NoticeStrip(QWidget* parent, Clock& clock)
+    : QWidget(parent), m_clock(clock), m_rows(new QVBoxLayout(this)) {
     m_rows->setContentsMargins(0, 0, 0, 0);
-    m_rows->setSpacing(0);
-    setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Maximum);
+    if (parent) parent->installEventFilter(this);
     setVisible(false);
 }
 
+NoticeStrip::~NoticeStrip() = default;
+
 void NoticeStrip::show(const QString& id, Tone tone, const QString& message, const QString& actionText,
                        std::function<void()> action) {
-    dismiss(id);
-    const Theme& theme = chrome();
-    const bool isError = tone == Tone::Error;
-    const Colour ground = isError ? theme.errorGround : theme.warningGround;
-    const Colour line = isError ? theme.errorLine : theme.warningLine;
-    const Colour text = isError ? theme.error : theme.warning;
+    show(id, tone, message, std::vector<Action>{{actionText, std::move(action)}});
+}
 
-    auto* row = new QFrame(this);
-    row->setObjectName(id);
-    row->setStyleSheet(QString("QFrame { background: %1; border: none; border-bottom: 1px solid %2; }")
-                           .arg(qColor(ground).name(), qColor(line).name()));
-    auto* layout = makeLayout<QHBoxLayout>(row, {12, 4, 8, 4});
+void NoticeStrip::show(const QString& id, Tone tone, const QString& message, std::vector<Action> actions) {
+    dismiss(id);
+    auto& notice = *m_notices.emplace_back(std::make_unique<Notice>());
+    notice.id = id;
+    notice.message = message;
+    notice.tone = tone;
+    notice.actions = std::move(actions);
+    notice.leaves = m_clock.makeTimer([this, id] { dismiss(id); });
+    if (const auto stays = lookOf(tone, !notice.actions.empty()).stays) notice.leaves->start(*stays);
+    build(notice);
+    setAccessibleName(message);
+    setVisible(true);
+    place();
+}
+
+void NoticeStrip::build(Notice& notice) {
+    const Look look = lookOf(notice.tone, false);
+    auto* row = notice.row = new QFrame(this);
+    row->setObjectName(notice.id);
+    row->setProperty("tone", look.name);
+    row->installEventFilter(this);
+    auto* layout = makeLayout<QHBoxLayout>(row, {12, 5, 8, 5}, 8);
     auto* icon = new QLabel(row);
-    icon->setPixmap(themedIcon(isError ? "warning" : "info", text).pixmap(px(16), px(16)));
-    icon->setStyleSheet("border: none;");
+    icon->setPixmap(themedIcon(look.icon, look.colour).pixmap(px(16), px(16)));
     layout->addWidget(icon);
-    auto* label = new QLabel(message, row);
+    QLabel* label = wrappedLabel(notice.message, "notice", row);
     label->setObjectName("message");
-    label->setTextFormat(Qt::PlainText);
-    label->setWordWrap(true);
     label->setTextInteractionFlags(Qt::TextSelectableByMouse);
-    label->setStyleSheet(QString("color: %1; border: none;").arg(qColor(theme.text1).name()));
     layout->addWidget(label, 1);
-    if (action) {
-        auto* button = new QPushButton(actionText, row);
-        connect(button, &QPushButton::clicked, this, [this, id, action = std::move(action)] {
+    for (const Action& action : notice.actions) {
+        auto* button = new QPushButton(action.text, row);
+        connect(button, &QPushButton::clicked, this, [this, id = notice.id, run = action.run] {
             dismiss(id);
-            action();
+            run();
         });
         layout->addWidget(button);
     }
     auto* close = iconButton("close", tr("Close this message"), row);
-    connect(close, &QToolButton::clicked, this, [this, id] { dismiss(id); });
+    connect(close, &QToolButton::clicked, this, [this, id = notice.id] { dismiss(id); });
     layout->addWidget(close);
     m_rows->addWidget(row);
-    setAccessibleName(message);
-    setVisible(true);
 }
 
 void NoticeStrip::dismiss(const QString& id) {
-    for (QFrame* row : findChildren<QFrame*>(id, Qt::FindDirectChildrenOnly)) {
-        row->setObjectName({});
-        m_rows->removeWidget(row);
-        row->hide();
-        row->deleteLater();
-    }
-    setVisible(m_rows->count() > 0);
+    const auto found = std::ranges::find(m_notices, id, [](const auto& notice) { return notice->id; });
+    if (found == m_notices.end()) return;
+    const std::unique_ptr<Notice> gone = std::move(*found); // its timer may be what calls
+    m_notices.erase(found);
+    gone->row->setObjectName({});
+    m_rows->removeWidget(gone->row);
+    gone->row->hide();
+    gone->row->deleteLater();
+    setVisible(!m_notices.empty());
+    place();
 }
 
 void NoticeStrip::dismissAll() {
-    for (QFrame* row : findChildren<QFrame*>(Qt::FindDirectChildrenOnly))
-        if (!row->objectName().isEmpty()) dismiss(row->objectName());
+    while (!m_notices.empty()) dismiss(m_notices.back()->id);
 }
 
 QStringList NoticeStrip::messages() const {
     QStringList found;
-    for (int i = 0; i < m_rows->count(); ++i)
-        if (const auto* label = m_rows->itemAt(i)->widget()->findChild<QLabel*>("message")) found += label->text();
+    for (const auto& notice : m_notices) found += notice->message;
     return found;
+}
+
+void NoticeStrip::placeBelow(int top) {
+    m_top = top;
+    place();
+}
+
+void NoticeStrip::restyle() {
+    for (const auto& notice : m_notices) {
+        m_rows->removeWidget(notice->row);
+        notice->row->deleteLater();
+        build(*notice);
+    }
+    place();
+}
+
+void NoticeStrip::place() {
+    if (!parentWidget() || m_notices.empty()) return;
+    m_rows->setSpacing(px(6));
+    m_rows->activate();
+    const int width = std::min(parentWidget()->width() - 2 * px(16), px(720));
+    const int height =
+        m_rows->hasHeightForWidth() ? m_rows->totalHeightForWidth(width) : m_rows->totalSizeHint().height();
+    setGeometry((parentWidget()->width() - width) / 2, m_top + px(8), width, height);
+    raise();
+}
+
+bool NoticeStrip::eventFilter(QObject* watched, QEvent* event) {
+    if (watched == parentWidget() && event->type() == QEvent::Resize) place();
+    const bool comes = event->type() == QEvent::Enter;
+    if (comes || event->type() == QEvent::Leave)
+        for (const auto& notice : m_notices)
+            if (const auto stays = lookOf(notice->tone, !notice->actions.empty()).stays;
+                notice->row == watched && stays)
+                comes ? notice->leaves->stop() : notice->leaves->start(*stays);
+    return QWidget::eventFilter(watched, event);
 }
 
 } // namespace kvscope

@@ -1,33 +1,57 @@
 #pragma once
 
+#include "app/workbench/clock.h"
+
 #include <QString>
 #include <QWidget>
 
 #include <functional>
+#include <memory>
+#include <vector>
 
+class QFrame;
 class QVBoxLayout;
 
 namespace kvscope {
 
-/// Errors and notices as rows below the bars, never as a modal box. Each gives a message, may offer one action, and can
-/// be closed.
+/// Messages as rows over the top of the panels, never as a modal box: they move nothing. Each may offer actions and can
+/// be closed; all but errors and progress leave by themselves, unless the pointer is on them.
 class NoticeStrip : public QWidget {
     Q_OBJECT
 
 public:
-    enum class Tone { Notice, Error };
+    enum class Tone { Progress, Success, Notice, Warning, Error };
+    struct Action {
+        QString text;
+        std::function<void()> run;
+    };
 
-    explicit NoticeStrip(QWidget* parent = nullptr);
+    explicit NoticeStrip(QWidget* parent = nullptr, Clock& clock = machineClock());
+    ~NoticeStrip() override;
 
     /// Replaces a row of the same `id`, so that repeated failures do not pile up.
-    void show(const QString& id, Tone tone, const QString& message, const QString& actionText = {},
-              std::function<void()> action = {});
+    void show(const QString& id, Tone tone, const QString& message, std::vector<Action> actions = {});
+    void show(const QString& id, Tone tone, const QString& message, const QString& actionText,
+              std::function<void()> action);
     void dismiss(const QString& id);
     void dismissAll();
     QStringList messages() const; ///< from the top, for tests and screen readers
 
+    void placeBelow(int top); ///< in the middle of the parent widget's width
+    void restyle();           ///< the theme or the scale has changed
+
+protected:
+    bool eventFilter(QObject* watched, QEvent* event) override;
+
 private:
+    struct Notice;
+    void build(Notice& notice);
+    void place();
+
+    Clock& m_clock;
     QVBoxLayout* m_rows;
+    std::vector<std::unique_ptr<Notice>> m_notices; ///< from the top
+    int m_top = 0;
 };
 
 } // namespace kvscope

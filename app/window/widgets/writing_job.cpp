@@ -27,7 +27,7 @@ void submitWriting(Workbench& workbench, NoticeStrip& notices, const QString& pa
         post([rest = work(checkpoint), show, path, failed] {
             try {
                 if (rest) rest();
-                show(NoticeStrip::Tone::Notice, QObject::tr("Written: %1").arg(path));
+                show(NoticeStrip::Tone::Success, QObject::tr("Written: %1").arg(path));
             } catch (...) {
                 failed(std::current_exception());
             }
@@ -37,7 +37,7 @@ void submitWriting(Workbench& workbench, NoticeStrip& notices, const QString& pa
                     shown = std::make_shared<int>(-1)](double fraction) {
         const int percent = static_cast<int>(std::lround(100 * fraction)) / 5 * 5;
         if (percent == std::exchange(*shown, percent)) return;
-        show(NoticeStrip::Tone::Notice, QObject::tr("Writing %1: %2 %").arg(path).arg(percent), QObject::tr("Cancel"),
+        show(NoticeStrip::Tone::Progress, QObject::tr("Writing %1: %2 %").arg(path).arg(percent), QObject::tr("Cancel"),
              std::function<void()>([bench, strip, slot, path] {
                  if (bench) bench->cancel(slot);
                  if (strip) strip->dismiss("write " + path);

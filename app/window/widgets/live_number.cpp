@@ -1,0 +1,51 @@
+// Paints itself, so that a new colour or text lays nothing out anew.
+#include "app/window/widgets/live_number.h"
+
+#include "app/window/style/appearance.h"
+
+#include <QFontMetrics>
+#include <QPainter>
+
+#include <algorithm>
+#include <utility>
+
+namespace kvscope {
+
+namespace {
+constexpr std::chrono::milliseconds kSettles{160}; ///< longer than between two results of a fast drag
+} // namespace
+
+LiveNumber::LiveNumber(double designSize, int weight, QWidget* parent, Clock& clock)
+    : QLabel(parent), m_font(numberFont(designSize, weight)), m_settles(clock.makeTimer([this] { update(); })) {
+    setTextFormat(Qt::PlainText);
+    setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Preferred);
+    reserve("–");
+}
+
+void LiveNumber::reserve(const QString& widest) {
+    const int width = QFontMetrics(m_font).horizontalAdvance(widest) + 1;
+    if (width <= m_width) return;
+    m_width = width;
+    updateGeometry();
+}
+
+void LiveNumber::show(const QString& text, bool isOutdated) {
+    reserve(text);
+    if (std::exchange(m_isOutdated, isOutdated) && !isOutdated) m_settles->start(kSettles);
+    if (text == this->text())
+        update();
+    else
+        setText(text);
+}
+
+QSize LiveNumber::sizeHint() const { return {m_width, QFontMetrics(m_font).height()}; }
+
+void LiveNumber::paintEvent(QPaintEvent*) {
+    QPainter painter(this);
+    painter.setFont(m_font);
+    const Theme& theme = chrome();
+    painter.setPen(qColor(!isEnabled() ? theme.off : isDimmed() ? theme.text3 : theme.text1));
+    painter.drawText(rect(), Qt::AlignRight | Qt::AlignVCenter, text());
+}
+
+} // namespace kvscope

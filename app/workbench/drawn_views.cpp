@@ -1,0 +1,48 @@
+// One place decides whether a picture waits for the next one.
+#include "app/workbench/drawn_views.h"
+
+#include <algorithm>
+#include <span>
+
+namespace kvscope {
+
+namespace {
+
+std::span<const PaneData> drawnPanes(const ViewInput& input, int pane) {
+    const std::span<const PaneData> all(input.panes);
+    if (pane < 0) return all;
+    return static_cast<std::size_t>(pane) < all.size() ? all.subspan(static_cast<std::size_t>(pane), 1)
+                                                       : std::span<const PaneData>();
+}
+
+} // namespace
+
+DrawnView DrawnViews::update(const View& view, int pane, ViewInput now, ParameterValues options) {
+    const std::pair key(view.card().id, pane);
+    const std::span<const PaneData> panes = drawnPanes(now, pane);
+    const bool isComputing = now.data.computing || std::ranges::any_of(panes, &PaneData::computing);
+    const bool hasPicture = view.whyNoPicture(now, options).empty();
+    if (const auto latest = m_latest.find(key); !hasPicture && isComputing && latest != m_latest.end()) {
+        DrawnView kept = latest->second;
+        kept.input.focus = std::move(now.focus);
+        kept.input.cursor = now.cursor;
+        kept.isOutdated = true;
+        return kept;
+    }
+    DrawnView drawn{std::move(now), std::move(options), false};
+    drawn.isOutdated = (pane >= 0 || view.card().data.empty()) &&
+                       std::ranges::any_of(drawnPanes(drawn.input, pane), &PaneData::outdated);
+    if (hasPicture)
+        m_latest.insert_or_assign(key, drawn);
+    else
+        m_latest.erase(key);
+    return drawn;
+}
+
+void DrawnViews::forget(const View& view) {
+    std::erase_if(m_latest, [&](const auto& entry) { return entry.first.first == view.card().id; });
+}
+
+void DrawnViews::clear() { m_latest.clear(); }
+
+} // namespace kvscope
