@@ -209,7 +209,8 @@ std::string rankText(const HeadGridData& data, double value) {
 
 /// "+0.882", "−0.700" of a difference; else without the plus.
 std::string valueText(const HeadGridData& data, double value) {
-    return (data.isSigned && !data.first.empty() && value > 0 ? "+" : "") + formatShort(value) + unitBehind(data.unit);
+    return fmt::format("{}{}{}", data.isSigned && !data.first.empty() && value > 0 ? "+" : "", formatShort(value),
+                       unitBehind(data.unit));
 }
 
 std::string headName(const HeadGridData& data, const HeadGridData::Row& row, std::size_t column) {

@@ -308,7 +308,9 @@ void WorstHeads::showTable(const ViewInput& input, bool changed) {
         case kValueColumn: return valueText(numbers, row.value, m_data->neverIsNan).toStdString();
         case kOtherColumn: return row.other ? valueText(numbers, *row.other, m_data->neverIsNan).toStdString() : "…";
         case kDifferenceColumn:
-            return (row.difference() > 0 ? "+" : "") + valueText(apart, row.difference(), false).toStdString();
+            return (row.difference() > 0 ? QString("+") : QString())
+                .append(valueText(apart, row.difference(), false))
+                .toStdString();
         default: return {};
         }
     };
