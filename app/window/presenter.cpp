@@ -157,7 +157,7 @@ void Presenter::fitText() {
     const int width = px(kSideWidth);
     for (const int size : {20, 18, 16, 15, 14, 13, 12, 11}) {
         m_lesson->setStyleSheet(QString("QLabel, QRadioButton, QPushButton { font-size: %1px; }").arg(px(size)));
-        if (m_lesson->heightForWidth(width) <= m_area->height()) break;
+        if (m_lesson->heightFor(width) <= m_area->height()) break;
     }
 }
 

@@ -80,6 +80,7 @@ void LessonPanel::clear() {
     m_part = std::min(m_part, 0);
     m_question = nullptr;
     m_place = nullptr;
+    m_try = nullptr;
     if (m_body) {
         m_body->hide();
         m_body->deleteLater();
@@ -210,6 +211,12 @@ void LessonPanel::present() {
     followPart();
 }
 
+int LessonPanel::heightFor(int width) const {
+    // Another type size reaches the layouts above a label only with the next events.
+    for (QWidget* part : m_body->findChildren<QWidget*>()) part->updateGeometry();
+    return m_body->layout()->totalHeightForWidth(width);
+}
+
 int LessonPanel::parts() const { return m_lesson ? 1 + static_cast<int>(m_stops.size()) + (m_question ? 2 : 0) : 0; }
 
 void LessonPanel::showPart(int part) {
@@ -238,7 +245,7 @@ void LessonPanel::followPart() {
     for (QWidget* one : m_introduction) one->setVisible(all || m_part == 0);
     for (QWidget* way : m_ways) way->setVisible(all);
     if (m_place) m_place->setVisible(all);
-    m_try->setVisible(all || (m_part > 0 && m_part <= stops)); // with what a stop shows, one plays
+    if (m_try) m_try->setVisible(all || (m_part > 0 && m_part <= stops)); // with what a stop shows, one plays
     for (int stop = 0; stop < stops; ++stop)
         m_stops[static_cast<std::size_t>(stop)]->setVisible(all || m_part == stop + 1);
     if (m_question) m_question->setVisible(all || m_part > stops);

@@ -32,6 +32,7 @@ public:
     void present();                     ///< shows the part that the reader has come to
     int part() const { return m_part; } ///< -1: all of them
     void showPart(int part);
+    int heightFor(int width) const; ///< of what is shown, in the type that is set now
 
 signals:
     void answered();
