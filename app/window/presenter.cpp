@@ -122,10 +122,7 @@ QWidget* Presenter::frameOf(Picture picture, bool alone) {
     const auto say = [canvas, whole, line] {
         whole ? whole->setText(canvas->finding()) : line->setFullText(canvas->finding());
     };
-    connect(&m_workbench, &Workbench::sessionChanged, canvas, say);
-    connect(&m_workbench, &Workbench::paneChanged, canvas, say);
-    connect(&m_workbench, &Workbench::dataChanged, canvas, say);
-    connect(&m_workbench, &Workbench::cursorChanged, canvas, say);
+    connect(canvas, &ViewCanvas::drawnChanged, frame, say);
     say();
     return frame;
 }
