@@ -16,6 +16,7 @@ int main(int argc, char** argv) {
     if (const auto code = kvscope::runCommandLine(argc, argv, request)) return *code;
     const char* platform = std::getenv("QT_QPA_PLATFORM");
     if (!std::getenv("DISPLAY") && !std::getenv("WAYLAND_DISPLAY") && !platform) {
+        if (request.refused != 0) return request.refused;
         std::fputs("kvscope: there is no display for the window; use a subcommand (kvscope --help) or xvfb-run\n",
                    stderr);
         return 2;

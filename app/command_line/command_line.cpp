@@ -59,7 +59,7 @@ void checkHdf5(const std::string& path) {
     }
 }
 
-/// Refuses files that the window could not open before it starts, and without a display.
+/// Refuses files that the window could not open, before it starts and without a display.
 void checkWindowFile(const std::string& path) {
     if (!isUtf8(path))
         throw Error(
@@ -158,8 +158,10 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
             });
         }
     if (window.file.empty()) return std::nullopt;
-    const int code = guarded(CommandContext({}, {}), [&] { checkWindowFile(window.file); });
-    return code == 0 ? std::nullopt : std::optional(code);
+    window.refused = guarded(CommandContext({}, {}), [&] { checkWindowFile(window.file); });
+    std::error_code none;
+    const bool mayOpen = window.refused == 0 || (isUtf8(window.file) && std::filesystem::exists(window.file, none));
+    return mayOpen ? std::nullopt : std::optional(window.refused);
 }
 
 } // namespace kvscope

@@ -10,11 +10,12 @@ struct WindowRequest {
     std::string file; ///< capture, session or list to open; empty: the sample
     int threads = 0;
     std::string engine; ///< empty: not given
+    int refused = 0;    ///< exit code of a file that cannot be opened, if there is no display that could say so
 };
 
 /// Runs a subcommand, --help or --version and returns the exit code: 0 done, 2 an error that a user or a file caused
 /// (one sentence on stderr, nothing half-written), 130 stopped with Ctrl+C. Empty when a window is requested: then
-/// `window` describes it.
+/// `window` describes it. A window opens for a broken file, too, and says what is wrong with it.
 std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window);
 
 } // namespace kvscope

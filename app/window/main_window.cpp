@@ -4,6 +4,7 @@
 #include "app/study/sample_path.h"
 #include "app/window/actions/engine_controller.h"
 #include "app/window/actions/file_actions.h"
+#include "app/window/actions/layer_errors.h"
 #include "app/window/actions/token_search.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/canvas_area.h"
@@ -65,6 +66,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     m_notices = new NoticeStrip(this, m_workbench.clock());
     m_engines = new EngineController(m_workbench, *m_notices, this);
     m_files = new FileActions(m_workbench, *m_notices, this);
+    new LayerErrors(m_workbench, *m_notices, this);
     recallInterface();
     addDocks();
     connect(m_docks, &DockLayout::maximisedChanged, this, &MainWindow::followMaximised);

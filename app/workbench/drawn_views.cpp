@@ -15,9 +15,26 @@ std::span<const PaneData> drawnPanes(const ViewInput& input, int pane) {
                                                        : std::span<const PaneData>();
 }
 
+/// Panes and views do not repeat what the window says once.
+void shortenErrors(ViewInput& input) {
+    constexpr const char* said = "The file holds no usable numbers of this layer: the message above says why.";
+    bool isBroken = false;
+    for (PaneData& pane : input.panes)
+        if (input.capture && namesFile(pane.error, *input.capture)) {
+            pane.error = said;
+            isBroken = true;
+        }
+    if (isBroken && namesFile(input.data.error, *input.capture)) input.data.error = said;
+}
+
 } // namespace
 
+bool namesFile(const std::string& error, const CaptureReader& capture) {
+    return error.find(capture.info().path) != std::string::npos;
+}
+
 DrawnView DrawnViews::update(const View& view, int pane, ViewInput now, ParameterValues options) {
+    shortenErrors(now);
     const std::pair key(view.card().id, pane);
     const std::span<const PaneData> panes = drawnPanes(now, pane);
     const bool isComputing = now.data.computing || std::ranges::any_of(panes, &PaneData::computing);

@@ -16,6 +16,9 @@ struct DrawnView {
     bool isOutdated = false; ///< the picture is older than what the session asks for
 };
 
+/// Whether an error is about what the capture's file holds: such an error of a layer is said once for the whole window.
+bool namesFile(const std::string& error, const CaptureReader& capture);
+
 /// The inputs of the latest pictures. While something is computed and there is nothing to draw yet, a view keeps its
 /// last picture; the selection, the pointer and the step cursor are always the present ones.
 class DrawnViews {

@@ -1,11 +1,14 @@
 // Files that cannot be shown: the window says so in a strip with file, place and remedy, keeps what is open, and never
 // asks in a modal box.
+#include "app/window/actions/window_actions.h"
 #include "core/capture/h5_writer.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 
+#include <QAction>
 #include <QFileInfo>
+#include <QPushButton>
 #include <QSettings>
 #include <QTemporaryDir>
 
@@ -121,20 +124,48 @@ private slots:
         }
     }
 
-    /// Numbers are read with their layer: the capture opens, the panes of that layer say what is wrong with it.
-    void nanIsNamedInThePanesAndInAStrip() {
+    /// Numbers are read with their layer: the capture opens, and one message says for all panes and views what is wrong
+    /// with the layer and leads to another.
+    void aBrokenLayerIsSaidOnceAndCanBeLeftOrSkipped() {
         OpenWindow open;
         const std::string path = soundFile("nan");
         std::vector<float> keys(2 * 64 * 16, 1.0f);
         keys[(1 * 64 + 37) * 16 + 5] = std::numeric_limits<float>::quiet_NaN();
-        for (const char* layer : {"layers/00/k", "layers/01/k"}) replaceData(path, layer, keys, {2, 64, 16});
+        replaceData(path, "layers/01/k", keys, {2, 64, 16});
         open.window.openPath(QString::fromStdString(path));
-        QTRY_VERIFY(open.bench.capture()->info().fileName == "nan.h5");
-        QTRY_VERIFY(!open.window.notices().messages().filter("NaN in head 1, token 37").isEmpty());
-        const QString said = open.window.notices().messages().filter("NaN").first();
-        QVERIFY2(said.contains("nan.h5") && said.contains("/k"), qPrintable(said));
-        QTRY_VERIFY(open.visibleTexts().filter("NaN in head 1, token 37").size() >= 2);
+        QVERIFY(open.until([&] { return open.bench.capture()->info().fileName == "nan.h5" && open.idle(); }));
+        const auto layer = [&] { return open.bench.session().layer.value; };
+        const auto press = [&](const QString& text) {
+            for (auto* button : open.window.notices().findChildren<QPushButton*>())
+                if (button->text() == text && button->isVisible()) return QTest::mouseClick(button, Qt::LeftButton);
+            QFAIL(qPrintable("no button " + text));
+        };
+        open.bench.change([](Session& s) { s.layer = LayerIndex(1); }, "Layer");
+        open.finish();
+        QStringList said = open.window.notices().messages().filter("NaN in head 1, token 37");
+        QCOMPARE(said.size(), 1);
+        QVERIFY2(said[0].contains("nan.h5") && said[0].contains("/k"), qPrintable(said[0]));
+        QCOMPARE(open.visibleTexts().filter("NaN in head 1, token 37").size(), 1);
+        for (const ViewDock* dock : open.window.canvases()->docks())
+            if (dock->isVisible())
+                QVERIFY2(!dock->canvas()->finding().contains("Computing"), qPrintable(dock->canvas()->finding()));
         QVERIFY(!QApplication::activeModalWidget());
+        press("Go to layer 0");
+        open.waitForResults();
+        QCOMPARE(layer(), 0);
+        QVERIFY(open.window.notices().messages().filter("NaN").isEmpty());
+        open.window.actions()->byName("nextLayer")->trigger();
+        open.finish();
+        QCOMPARE(layer(), 1);
+        press("Skip layer 1");
+        open.waitForResults();
+        open.window.actions()->byName("nextLayer")->trigger();
+        open.finish();
+        QCOMPARE(layer(), 0); // there is none behind it
+        press("Show it");
+        open.finish();
+        QCOMPARE(layer(), 1);
+        QCOMPARE(open.window.notices().messages().filter("NaN in head 1, token 37").size(), 1);
     }
 
     void aFileWithoutACaptureIsOpenAfterAnErrorToo() {

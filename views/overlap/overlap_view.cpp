@@ -192,8 +192,10 @@ public:
     std::string whyNoPicture(const ViewInput& input, const ParameterValues&) const override {
         if (!input.capture) return kNoCapture;
         if (readyPanes(input).size() >= 2) return "";
-        return input.panes.size() < 2 ? "Overlap compares policies: add a second pane."
-                                      : "Computing the first selections…";
+        if (input.panes.size() < 2) return "Overlap compares policies: add a second pane.";
+        for (const PaneData& pane : input.panes)
+            if (!pane.error.empty()) return pane.error;
+        return "Computing the first selections…";
     }
 
     Scene draw(const ViewInput& input, const ParameterValues&, const Viewport& viewport) const override {

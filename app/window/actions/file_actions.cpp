@@ -52,14 +52,6 @@ FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* pa
     connect(&m_workbench, &Workbench::failed, this, &FileActions::report);
     connect(&m_workbench, &Workbench::carriedOver, this, &FileActions::sayCarried);
     connect(&m_workbench, &Workbench::openingChanged, this, &FileActions::followOpening);
-    connect(&m_workbench, &Workbench::paneChanged, this, [this](int pane) {
-        // Numbers are read with their layer, so errors in the file appear late; they are reported once for all panes.
-        const ViewInput input = m_workbench.viewInput();
-        const auto index = static_cast<std::size_t>(pane);
-        if (input.capture && index < input.panes.size() &&
-            input.panes[index].error.find(input.capture->info().path) != std::string::npos)
-            report(fromUtf8(input.panes[index].error));
-    });
     connect(&m_watcher, &QFileSystemWatcher::fileChanged, this, [this](const QString& path) {
         m_notices.show("changed", NoticeStrip::Tone::Warning,
                        tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()), tr("Reload"),

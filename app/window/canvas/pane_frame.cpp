@@ -40,7 +40,7 @@ void PaneFrame::refresh() {
     if (static_cast<std::size_t>(m_pane) >= input.panes.size()) return;
     const PaneData& pane = input.panes[m_pane];
     m_error->setText(fromUtf8(pane.error));
-    m_error->setVisible(!pane.error.empty());
+    m_error->setVisible(!pane.error.empty() && !namesFile(pane.error, *input.capture)); // else said for all panes
     placeError();
 }
 

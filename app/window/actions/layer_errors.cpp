@@ -1,0 +1,89 @@
+// Numbers are read with their layer, so what is wrong with one is found when it is shown.
+#include "app/window/actions/layer_errors.h"
+
+#include "app/window/style/number_text.h"
+#include "app/window/widgets/notice_strip.h"
+#include "views/common/view_facts.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+namespace kvscope {
+
+namespace {
+constexpr const char* kNotice = "layer";
+} // namespace
+
+LayerErrors::LayerErrors(Workbench& workbench, NoticeStrip& notices, QObject* parent)
+    : QObject(parent), m_workbench(workbench), m_notices(notices) {
+    connect(&m_workbench, &Workbench::captureChanged, this, &LayerErrors::forget);
+    connect(&m_workbench, &Workbench::paneChanged, this, &LayerErrors::follow);
+    connect(&m_workbench, &Workbench::sessionChanged, this, &LayerErrors::leaveSkipped);
+}
+
+void LayerErrors::forget() {
+    m_broken.clear();
+    m_skipped.clear();
+    m_layer = m_workbench.session().layer;
+    m_said.clear();
+    m_notices.dismiss(kNotice);
+    follow();
+}
+
+void LayerErrors::follow() {
+    const ViewInput input = m_workbench.viewInput();
+    if (!input.capture) return;
+    for (const PaneData& pane : input.panes)
+        if (namesFile(pane.error, *input.capture)) {
+            m_broken.insert(input.layer.value);
+            return say(pane.error);
+        }
+    if (m_said.empty()) return;
+    m_said.clear();
+    m_notices.dismiss(kNotice);
+}
+
+void LayerErrors::say(const std::string& error) {
+    if (std::exchange(m_said, error) == error) return;
+    std::vector<NoticeStrip::Action> actions;
+    if (const auto sound = soundLayer(0)) {
+        actions.push_back({tr("Go to layer %1").arg(sound->value), [this, to = *sound] { goTo(to); }});
+        actions.push_back({tr("Skip layer %1").arg(m_workbench.session().layer.value), [this, to = *sound] {
+                               m_skipped.insert(m_workbench.session().layer.value);
+                               goTo(to);
+                           }});
+    }
+    m_notices.show(kNotice, NoticeStrip::Tone::Error, fromUtf8(withFullStop(asSentence(error))), std::move(actions));
+}
+
+void LayerErrors::leaveSkipped() {
+    const LayerIndex before = std::exchange(m_layer, m_workbench.session().layer);
+    if (m_layer == before || !m_workbench.capture() || !m_skipped.contains(m_layer.value)) return;
+    const std::int32_t skipped = m_layer.value;
+    std::optional<LayerIndex> next = soundLayer(skipped > before.value ? 1 : -1);
+    if (!next) next = before;
+    goTo(*next);
+    m_notices.show(kNotice, NoticeStrip::Tone::Notice,
+                   tr("Layer %1 is skipped: its numbers cannot be read.").arg(skipped), tr("Show it"), [this, skipped] {
+                       m_skipped.erase(skipped);
+                       goTo(LayerIndex(skipped));
+                   });
+}
+
+std::optional<LayerIndex> LayerErrors::soundLayer(int direction) const {
+    const std::int32_t here = m_workbench.session().layer.value;
+    std::optional<LayerIndex> nearest;
+    for (const LayerInfo& info : m_workbench.capture()->info().layers) {
+        const std::int32_t layer = info.layer.value;
+        if (m_broken.contains(layer) || m_skipped.contains(layer) || (layer - here) * direction < 0) continue;
+        if (!nearest || std::abs(layer - here) < std::abs(nearest->value - here)) nearest = info.layer;
+    }
+    return nearest;
+}
+
+void LayerErrors::goTo(LayerIndex layer) {
+    m_workbench.change([layer](Session& s) { s.layer = layer; }, tr("Layer"));
+}
+
+} // namespace kvscope

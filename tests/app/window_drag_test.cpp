@@ -1,0 +1,194 @@
+// What stands on the screen in every single frame while the budget is dragged: numbers that are there, whole and in
+// their place, dimmed while they are older than the budget, and headlines of the picture that is drawn.
+#include "app/window/panels/budget_bar.h"
+#include "app/window/widgets/live_number.h"
+#include "app/window/widgets/value_slider.h"
+#include "tests/app/window_fixture.h"
+#include "tests/support/test_program.h"
+
+#include <QFontMetrics>
+#include <QLineEdit>
+#include <QSettings>
+
+#include <map>
+
+using namespace kvscope;
+using kvscope::testing::OpenWindow;
+
+namespace {
+
+/// Everything about a number that a reader sees.
+struct SeenNumber {
+    QString text;
+    QRect place; ///< in the window
+    bool isDimmed, isWhole;
+};
+
+struct SeenPane {
+    SeenNumber error, kept;
+    double wanted = 0, drawn = 0; ///< budgets, as fractions
+    qint64 drawnTokens = 0;
+};
+
+struct Frame {
+    std::vector<SeenPane> panes;
+    std::vector<SeenNumber> others;                           ///< of the Fidelity panel and the budget bar
+    std::map<QString, std::pair<QString, QString>> headlines; ///< by view: as shown, as of the drawn picture
+};
+
+SeenNumber seen(const OpenWindow& open, const LiveNumber& number) {
+    const QRect place(number.mapTo(&open.window, QPoint(0, 0)), number.size());
+    const QRect parent(number.parentWidget()->mapTo(&open.window, QPoint(0, 0)), number.parentWidget()->size());
+    return {number.text(), place, number.isDimmed(),
+            number.isVisible() && number.width() >= number.sizeHint().width() && parent.contains(place)};
+}
+
+/// Looks at the window after every frame of a canvas.
+class FrameLog : public QObject {
+public:
+    explicit FrameLog(OpenWindow& open) : m_open(open) {
+        for (CanvasWidget* canvas : open.window.findChildren<CanvasWidget*>())
+            connect(canvas, &QOpenGLWidget::frameSwapped, this, [this] { look(); });
+    }
+    std::vector<Frame> frames;
+
+private:
+    void look() {
+        Frame frame;
+        const ViewInput input = m_open.bench.viewInput();
+        for (std::size_t i = 0; i < input.panes.size(); ++i) {
+            const auto* header = m_open.pane(i)->header();
+            const auto& result = input.panes[i].result;
+            const auto number = [&](const char* name) { return seen(m_open, *header->findChild<LiveNumber*>(name)); };
+            frame.panes.push_back({number("paneError"), number("paneKept"),
+                                   effectiveBudget(m_open.bench.session(), i).value,
+                                   result ? result->request.budget.value : -1,
+                                   result ? std::llround(result->selection.heads[1].attendedTokens()) : -1});
+        }
+        for (const LiveNumber* number : m_open.window.budgetBar()->findChildren<LiveNumber*>())
+            if (number->isVisible()) frame.others.push_back(seen(m_open, *number));
+        frame.others.push_back(seen(m_open, *m_open.window.findChild<LiveNumber*>("leadError")));
+        for (const ViewDock* dock : m_open.window.canvases()->docks())
+            if (dock->isVisible())
+                frame.headlines[QString::fromStdString(dock->canvas()->view().card().id)] = {
+                    dock->header()->findChild<ElidedLabel*>()->accessibleName(), dock->canvas()->finding()};
+        frames.push_back(std::move(frame));
+    }
+
+    OpenWindow& m_open;
+};
+
+} // namespace
+
+class WindowDragTest : public QObject {
+    Q_OBJECT
+
+    /// Drags with the mouse; in every third step the results of the one before arrive.
+    static std::vector<Frame> framesOfADrag(OpenWindow& open) {
+        FrameLog log(open);
+        ValueSlider* slider = open.window.budgetBar()->slider();
+        const auto at = [&](int step) { return QPoint(slider->width() * (30 + step) / 60, slider->height() / 2); };
+        QTest::mousePress(slider, Qt::LeftButton, {}, at(0));
+        for (int step = 1; step <= 18; ++step) {
+            QTest::mouseMove(slider, at(step));
+            open.arrange(); // frames while results are awaited
+            if (step % 3 == 0) open.waitForResults();
+        }
+        QTest::mouseRelease(slider, Qt::LeftButton, {}, at(18));
+        open.finish();
+        return log.frames;
+    }
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope drag test");
+        QCoreApplication::setOrganizationName("KVScope test");
+    }
+    void init() { QSettings().clear(); }
+
+    void everyFrameOfADragIsWholeAndTrue() {
+        OpenWindow open;
+        open.settle();
+        const std::vector<Frame> frames = framesOfADrag(open);
+        QVERIFY2(frames.size() > 20, qPrintable(QString::number(frames.size())));
+        int outdated = 0;
+        for (const Frame& frame : frames) {
+            QCOMPARE(frame.panes.size(), std::size_t{3});
+            for (std::size_t i = 0; i < frame.panes.size(); ++i) {
+                const SeenPane &pane = frame.panes[i], &first = frames.front().panes[i];
+                for (const SeenNumber& number : {pane.error, pane.kept})
+                    QVERIFY2(number.isWhole && number.text != "–" && !number.text.isEmpty(), qPrintable(number.text));
+                QCOMPARE(pane.error.place, first.error.place);
+                QCOMPARE(pane.kept.place, first.kept.place);
+                // The tokens of the drawn selection say which budget is drawn; both numbers say that it is not the
+                // bar's.
+                QCOMPARE(pane.kept.text.remove(','), QString::number(pane.drawnTokens));
+                if (pane.drawn == pane.wanted) continue;
+                ++outdated;
+                QVERIFY(pane.error.isDimmed && pane.kept.isDimmed);
+            }
+            for (std::size_t i = 0; i < frame.others.size(); ++i) {
+                QVERIFY2(frame.others[i].isWhole && frame.others[i].text != "–", qPrintable(frame.others[i].text));
+                QCOMPARE(frame.others[i].place, frames.front().others[i].place);
+            }
+            for (const auto& [view, headline] : frame.headlines) QCOMPARE(headline.first, headline.second);
+        }
+        QVERIFY2(outdated > 10, qPrintable(QString::number(outdated))); // the drag was faster than the results
+        open.settle();
+        for (std::size_t i = 0; i < 3; ++i)
+            QVERIFY(!open.pane(i)->header()->findChild<LiveNumber*>("paneError")->isDimmed());
+    }
+
+    void anOldPictureIsFadedAndSaysWhatItShows() {
+        OpenWindow open;
+        open.settle();
+        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.4}); }, "Budget");
+        open.arrange(); // no result arrives
+        const auto* note = open.pane(0)->canvas()->findChild<QLabel*>("pictureNote");
+        QVERIFY(!note->isVisible()); // not at once
+        open.clock.advance(std::chrono::milliseconds(200));
+        QVERIFY2(note->isVisible() && note->text().startsWith("drawn: 249 tokens"), qPrintable(note->text()));
+        open.waitForResults();
+        QVERIFY(!note->isVisible());
+    }
+
+    void aHeadlineFollowsTheStepCursor() {
+        OpenWindow open;
+        open.bench.change([](Session& s) { s.layout = WindowLayout::Teach; }, "Layout");
+        open.settle();
+        int stepped = 0;
+        for (const TokenIndex cursor : {200, 500, 900}) {
+            open.bench.setCursor(cursor);
+            open.arrange();
+            for (const ViewDock* dock : open.window.canvases()->docks()) {
+                if (!dock->isVisible()) continue;
+                stepped += dock->canvas()->view().card().id == "merge_tree";
+                QCOMPARE(dock->header()->findChild<ElidedLabel*>()->accessibleName(), dock->canvas()->finding());
+            }
+        }
+        QCOMPARE(stepped, 3);
+    }
+
+    void noticesCoverThePanelsAndLeaveByThemselves() {
+        OpenWindow open;
+        open.settle();
+        const QRect before = open.window.canvases()->geometry();
+        NoticeStrip& notices = open.window.notices();
+        notices.show("written", NoticeStrip::Tone::Success, "Written: a.svg");
+        notices.show("broken", NoticeStrip::Tone::Error, "It cannot be read.");
+        open.arrange();
+        QVERIFY(notices.isVisible() && notices.height() > 40);
+        QCOMPARE(open.window.canvases()->geometry(), before);
+        const auto tone = [&](const char* id) { return notices.findChild<QFrame*>(id)->property("tone").toString(); };
+        QCOMPARE(tone("written"), QString("success"));
+        QCOMPARE(tone("broken"), QString("error"));
+        open.bench.change([](Session& s) { s.look.theme = ThemeChoice::Dark; }, "Theme");
+        open.arrange();
+        QCOMPARE(notices.messages().size(), 2);
+        open.clock.advance(std::chrono::seconds(30));
+        QCOMPARE(notices.messages(), QStringList{"It cannot be read."});
+    }
+};
+
+KVSCOPE_WINDOW_TEST(WindowDragTest)
+#include "window_drag_test.moc"
