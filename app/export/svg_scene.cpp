@@ -149,6 +149,8 @@ void SvgWriter::operator()(const TextItem& item) {
                           anchor, cssFamilies(item.style.face), font.pixelSize());
     if (font.weight() != QFont::Normal) m_body += fmt::format(" font-weight=\"{}\"", static_cast<int>(font.weight()));
     if (item.style.italic) m_body += " font-style=\"italic\"";
+    if (item.text.front() == ' ' || item.text.back() == ' ' || item.text.find("  ") != std::string::npos)
+        m_body += " xml:space=\"preserve\""; // browsers do not inherit it
     m_body += paint(item.colour, {}) + ">" + escaped(item.text) + "</text>\n";
 }
 
@@ -187,7 +189,7 @@ std::string sceneAsSvg(const Scene& scene, const SvgOptions& options, EmbeddedFo
     if (!options.title.empty()) svg += "<title>" + escaped(options.title) + "</title>\n";
     if (!options.description.empty()) svg += "<desc>" + escaped(options.description) + "</desc>\n";
     if (const std::string css = own.css(); !css.empty()) svg += "<style>" + css + "</style>\n";
-    return svg + "<g fill-rule=\"evenodd\" stroke-linejoin=\"round\" xml:space=\"preserve\">\n<rect" +
+    return svg + "<g fill-rule=\"evenodd\" stroke-linejoin=\"round\" text-rendering=\"geometricPrecision\">\n<rect" +
            sides({0, 0, scene.width, scene.height}) + paint(scene.background, {}) + "/>\n" + body + "</g>\n</svg>\n";
 }
 

@@ -65,14 +65,16 @@ a.skip:focus { position: static; }
   @page { margin: 15mm; }
   body { background: none; font-size: 10pt; }
   .page { display: block; padding: 0; }
-  nav, a.skip, details:not([open]) { display: none; }
-  header, section { border: none; padding: 0; margin: 0 0 8mm; }
+  nav, a.skip, .hint, details:not([open]) { display: none; }
+  header, section { border: none; padding: 0; }
   h2, h3, figcaption { break-after: avoid; }
-  figure, tr, pre { break-inside: avoid; }
-  figure svg { max-height: 215mm; }
+  section, figure, tr, pre { break-inside: avoid; }
+  section { margin: 0 0 6mm; }
+  figure svg { max-height: 76mm; }
   .table { max-height: none; overflow: visible; }
   thead th { position: static; }
-  code, pre, td, dd, th { font-size: 8.5pt; }
+  code, pre, td, dd, th { font-size: 8pt; }
+  pre { margin-top: 2mm; }
 }
 )";
 

@@ -57,8 +57,9 @@ FigureRequest figureOf(const View& view) {
 std::string tableOf(const ViewTable& table, const std::string& name) {
     if (table.rowCount == 0) return {};
     if (table.rowCount > kLongestTable)
-        return fmt::format("<p>The table behind this figure has {} rows: \"Show the data\" in the program.</p>\n",
-                           formatCount(table.rowCount));
+        return fmt::format(
+            "<p class=\"hint\">The table behind this figure has {} rows: \"Show the data\" in the program.</p>\n",
+            formatCount(table.rowCount));
     return "<details><summary>The numbers behind this figure</summary>\n" +
            htmlTable(name, table.columns, table.rowCount, table.cell) + "</details>\n";
 }
