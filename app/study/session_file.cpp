@@ -4,6 +4,7 @@
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/base/own_output.h"
 #include "views/common/measure_options.h"
 
@@ -335,18 +336,6 @@ Session fromJson(Json json, const std::string& path) {
 }
 
 constexpr std::size_t kLargestSession = std::size_t{1} << 26;
-constexpr int kDeepest = 64; // no session is nested deeper, and values are copied and written recursively
-
-/// Null where it is no JSON or nested too deep.
-Json parseSession(const std::string& text) {
-    int deepest = 0;
-    const auto watch = [&](int depth, Json::parse_event_t, Json&) {
-        deepest = std::max(deepest, depth);
-        return true;
-    };
-    Json json = Json::parse(text, watch, false);
-    return deepest > kDeepest || json.is_discarded() ? Json() : json;
-}
 
 } // namespace
 
@@ -379,14 +368,17 @@ void readSetting(const std::string& text, Session& session) {
 bool isSessionFile(const std::string& path) {
     std::error_code missing;
     if (!fs::is_regular_file(path, missing) || fs::file_size(path, missing) > kLargestSession) return false;
-    std::ifstream file(path, std::ios::binary);
-    if (file.peek() != '{') return false;
-    const Json json = parseSession(readWholeFile(path, kLargestSession));
-    return json.is_object() && json.value("format", Json()) == kFormat;
+    if (std::ifstream(path, std::ios::binary).peek() != '{') return false;
+    try {
+        const Json json = Json::parse(readJsonText(path, kLargestSession), nullptr, false);
+        return json.is_object() && json.value("format", Json()) == kFormat;
+    } catch (const Error&) { // nested too deep, or not to be read
+        return false;
+    }
 }
 
 Session readSession(const std::string& path) {
-    Json json = parseSession(readWholeFile(path, kLargestSession));
+    Json json = Json::parse(readJsonText(path, kLargestSession), nullptr, false);
     if (!json.is_object())
         throw Error({"The file is not a session", "", "open a JSON file that KVScope saved with Ctrl+S", path});
     return fromJson(std::move(json), path);

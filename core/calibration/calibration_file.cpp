@@ -5,6 +5,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/base/number_text.h"
 
 #include <fmt/format.h>
@@ -220,13 +221,17 @@ void writeCalibration(const std::string& path, const Calibration& calibration) {
 }
 
 Calibration readCalibrationFile(const std::string& path) {
-    const Json json = Json::parse(readWholeFile(path), nullptr, false);
-    if (!json.is_object() || json.value("format", "") != kFormat)
+    const Json json = Json::parse(readJsonText(path), nullptr, false);
+    const auto is = [&](const char* key, const auto& value) { // nothing is copied: it may be nested without end
+        const auto found = json.find(key);
+        return found != json.end() && *found == value;
+    };
+    if (!json.is_object() || !is("format", kFormat))
         throw Error({std::string("the file is not a ") + kFormat, "",
                      "Write one with kvscope calibrate --out FILE.json", path});
-    if (json.value("version", 0) != kVersion)
-        throw Error({fmt::format("version {} of the calibration is not known", json.value("version", 0)), "version",
-                     fmt::format("This program reads version {}", kVersion), path});
+    if (!is("version", kVersion))
+        throw Error({fmt::format("the calibration has another version than {}", kVersion), "version",
+                     "Write it again with kvscope calibrate", path});
     try {
         return calibrationFrom(json);
     } catch (const Json::exception& error) {

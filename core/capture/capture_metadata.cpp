@@ -3,6 +3,7 @@
 #include "core/capture/capture_metadata.h"
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/base/number_text.h"
 
 #include <fmt/format.h>
@@ -49,6 +50,7 @@ RopeInfo readRope(const h5::File& file, int headDim) {
     rope.rotaryDim = headDim;
     const auto text = file.stringAttribute("/", "rope");
     if (!text) return rope;
+    checkNesting(*text, file.path());
     const auto json = nlohmann::json::parse(*text, nullptr, false);
     if (!json.is_object()) fail(file, "the attribute is not a JSON object", "rope");
     try {
@@ -73,6 +75,7 @@ RopeInfo readRope(const h5::File& file, int headDim) {
 void readSources(const h5::File& file, CaptureInfo& info) {
     const auto text = file.stringAttribute("/", "sources");
     if (!text) return;
+    checkNesting(*text, file.path());
     const auto json = nlohmann::ordered_json::parse(*text, nullptr, false);
     if (!json.is_object()) fail(file, "the attribute is not a JSON object", "sources");
     for (const auto& [fact, source] : json.items()) {
@@ -85,6 +88,7 @@ void readSources(const h5::File& file, CaptureInfo& info) {
 void readSelfCheck(const h5::File& file, CaptureInfo& info) {
     info.selfCheck = file.stringAttribute("/", "self_check").value_or("");
     if (info.selfCheck.empty()) return;
+    checkNesting(info.selfCheck, file.path());
     const auto json = nlohmann::json::parse(info.selfCheck, nullptr, false);
     try {
         for (const auto& check : json.at("checks"))

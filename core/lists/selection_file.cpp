@@ -4,6 +4,7 @@
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/lists/selection_formats.h"
 
 #include <fmt/format.h>
@@ -86,7 +87,7 @@ void writeSelection(const std::string& path, const RecordedSelection& selection,
 
 RecordedSelection readSelection(const std::string& path) {
     const std::string extension = extensionOf(path);
-    if (extension == ".json") return parseSelectionJson(readWholeFile(path), path);
+    if (extension == ".json") return parseSelectionJson(readJsonText(path), path);
     if (extension == ".csv") return parseSelectionCsv(readWholeFile(path), path);
     if (extension == ".h5") return readSelectionHdf5(path);
     refuseExtension(path);

@@ -4,6 +4,7 @@
 
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/capture/h5.h"
 #include "core/capture/h5_writer.h"
 
@@ -62,7 +63,9 @@ void readMetadata(const h5::File& file, RecordedSelection& selection) {
         const bool real = std::holds_alternative<double RecordedSelection::*>(field.member);
         if (const auto text = attributeText(file, field.key(), real)) field.setText(selection, *text, file.path());
     }
-    const Json parameters = Json::parse(file.stringAttribute("/", "parameters").value_or("{}"), nullptr, false);
+    const std::string text = file.stringAttribute("/", "parameters").value_or("{}");
+    checkNesting(text, file.path());
+    const Json parameters = Json::parse(text, nullptr, false);
     if (parameters.is_object())
         for (const auto& [id, value] : parameters.items())
             selection.parameters.emplace_back(id, value.is_string() ? value.get<std::string>() : value.dump());

@@ -1,5 +1,5 @@
 // Broken captures: each is a sound one with one thing wrong, made here. Every sentence must say what is wrong, where,
-// and what to do, because it is all that the user sees.
+// and what to do, because it is all that the user sees. Files that kill the HDF5 library: hostile_capture_test.
 #include "core/base/error.h"
 #include "core/capture/h5_writer.h"
 #include "core/capture/open_capture.h"

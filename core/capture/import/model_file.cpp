@@ -1,8 +1,8 @@
 // The described model: what kvscope-describe resolved by Transformers' own classes. The file is untrusted.
 #include "core/capture/import/model_file.h"
 
-#include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/capture/import/model_json.h"
 
 #include <fmt/format.h>
@@ -158,7 +158,7 @@ const ModelJson::Json& ModelJson::list(const char* name) const {
 }
 
 DescribedModel readDescribedModel(const std::string& path) {
-    const auto json = nlohmann::json::parse(readWholeFile(path, kLargestFile), nullptr, false);
+    const auto json = nlohmann::json::parse(readJsonText(path, kLargestFile), nullptr, false);
     const ModelJson root(json, path);
     if (!json.is_object()) root.fail("the file is not a JSON object", "");
     DescribedModel model = root.has("format") && root.text("format") == "kvscope-described-model"

@@ -1,6 +1,7 @@
 // Reads .safetensors: eight bytes with the length of a JSON header, the header (name, type, shape and offsets of each
 // tensor), then the numbers. The header is untrusted: each of its numbers is checked against the file's length.
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/capture/import/tensor_archive.h"
 
 #include <fmt/format.h>
@@ -57,6 +58,7 @@ std::string readHeader(const std::string& path, std::uint64_t fileBytes) {
 }
 
 Json parseHeader(const std::string& path, const std::string& header) {
+    checkNesting(header, path);
     std::set<std::string> names;
     std::string twice;
     const auto watch = [&](int depth, Json::parse_event_t event, Json& parsed) {

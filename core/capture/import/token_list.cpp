@@ -1,8 +1,8 @@
 // Tokens from a JSON file beside the tensors, or numbered tokens without one.
 #include "core/capture/import/token_list.h"
 
-#include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -88,7 +88,7 @@ void nameByIds(TokenTable& tokens) {
 }
 
 TokenTable readTokenList(const std::string& path, std::int64_t tokens) {
-    const Json json = Json::parse(readWholeFile(path, kLargestList), nullptr, false);
+    const Json json = Json::parse(readJsonText(path, kLargestList), nullptr, false);
     if (!json.is_object() || !json.contains("ids"))
         fail(path, "the file is not a JSON object with a list of ids", "ids");
     TokenTable table = numberedTokens(tokens);
