@@ -35,12 +35,16 @@ private slots:
         QVERIFY2(poor.code == 0, poor.error);
         QVERIFY2(poor.out.contains("POOR FIT") && poor.out.contains("a ratio to it"), poor.out);
         QVERIFY2(!poor.out.contains("few rows"), poor.out);
+        const auto points = poor.out.indexOf("its points keep 0.95 from retention 0."),
+                   curve = poor.out.indexOf("k = ");
+        QVERIFY2(points >= 0 && points < curve, poor.out); // what was measured stands first
         QVERIFY(write("good.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n0.7,0.7\n0.9,0.9\n"));
         const auto good =
             m_program.run({"calibrate", "--triples", "good.csv", "--policy", "snapkv", "--out", "good.json"});
         QVERIFY2(good.code == 0, good.error);
         QVERIFY2(good.out.contains("residual 0.000") && !good.out.contains("POOR") && !good.out.contains("few"),
                  good.out);
+        QVERIFY2(good.out.contains("its points do not keep 0.95"), good.out);
         QVERIFY(write("few.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n0.7,0.7\n1,1\n"));
         const auto few =
             m_program.run({"calibrate", "--triples", "few.csv", "--policy", "snapkv", "--out", "few.json"});

@@ -75,6 +75,8 @@ private slots:
     void sketchesAreLuckToo() {
         const ParameterValues options = optionsOf(m_view, {{"seeds", "3"}});
         const auto data = dataAs<KeepProbabilityData>(inputFor(m_view, {"compactor,sketch_size=16@0.25"}, options));
+        const std::string wide = m_view.finding(inputFor(m_view, {"compactor@0.25"}, options), options);
+        QVERIFY2(wide.ends_with("as wide as a key (k = d), so it is exact"), wide.c_str()); // 64 of 64 columns
         QVERIFY(data->drawsRandomNumbers);
         QVERIFY(data->lists[0] != data->lists[1] || data->lists[1] != data->lists[2]);
     }
