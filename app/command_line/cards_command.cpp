@@ -68,6 +68,7 @@ Json policyJson(const PolicyCard& card) {
             {"name", card.name},
             {"summary", card.summary},
             {"paper", card.paper},
+            {"uses_seed", card.usesSeed},
             {"needs", needs},
             {"variants", variants},
             {"parameters", parametersJson(*card.parameters)}};

@@ -71,6 +71,7 @@ private slots:
             for (const auto& card : cards)
                 for (const char* key : {"id", "name", "summary", "paper", "needs", "variants", "parameters"})
                     QVERIFY2(card.toObject().contains(key), key);
+            QCOMPARE(cards.first().toObject()["uses_seed"].isBool(), command == std::string_view("policies"));
             for (const auto& parameter : cards.first().toObject()["parameters"].toArray())
                 for (const char* key : {"id", "label", "unit", "min", "max", "default", "choices", "help", "stage"})
                     QVERIFY2(parameter.toObject().contains(key), key);

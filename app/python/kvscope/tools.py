@@ -13,6 +13,7 @@ COMMANDS = {
     "kvscope-evaluate": ("kvscope_press.command", "press"),
     "kvscope-parquet": ("kvscope_capture.parquet", "capture"),
     "kvscope-scores": ("kvscope_press.scores_command", "press"),
+    "kvscope-sweep": ("kvscope_sweep.command", "cluster"),
 }
 
 

@@ -10,6 +10,7 @@ import json
 import os
 import pathlib
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from kvscope_capture.console import run_command
@@ -58,9 +59,21 @@ def write_parquet(table: dict[str, Any], out: pathlib.Path) -> None:
     columns = {name: pyarrow.array(one_type([row.get(name) for row in rows])) for name in names}
     origin = json.dumps({key: value for key, value in table.items() if key != "rows"})
     arrow = pyarrow.table(columns).replace_schema_metadata({"kvscope": origin})
+    _write(out, lambda temporary: parquet.write_table(arrow, temporary))
+
+
+def write_json(table: dict[str, Any], out: pathlib.Path) -> None:
+    """As the program writes it: a row a line, whole or not at all. Errors: CaptureError."""
+    head = json.dumps({key: value for key, value in table.items() if key != "rows"})
+    rows = ",\n".join(json.dumps(row, separators=(",", ":"), ensure_ascii=False) for row in table["rows"])
+    text = f'{head[:-1]}, "rows": [\n{rows}\n]}}\n'
+    _write(out, lambda temporary: temporary.write_text(text, encoding="utf-8"))
+
+
+def _write(out: pathlib.Path, write: Callable[[pathlib.Path], object]) -> None:
     temporary = out.with_name(out.name + ".tmp")
     try:
-        parquet.write_table(arrow, temporary)
+        write(temporary)
         os.replace(temporary, out)
     except OSError as error:
         temporary.unlink(missing_ok=True)

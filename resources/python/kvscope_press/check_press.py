@@ -17,10 +17,10 @@ from kvscope_capture.attention import decoder_of, layers_of
 from kvscope_capture.command import load_model
 from kvscope_capture.console import show
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.program import find_program
 from kvscope_press.battery import Battery, Row
 from kvscope_press.differences import Comparison, Reason
 from kvscope_press.layer_inputs import choice_of, read_layers
-from kvscope_press.policy_lists import find_program
 
 
 def load_press(text: str) -> Any:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import pathlib
-import shutil
 import subprocess
 from collections.abc import Sequence
 from typing import Any
@@ -16,18 +14,11 @@ import torch
 
 from kvscope_capture.capture_file import CaptureFile, CaptureOptions, LayerRecord
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.program import find_program
 from kvscope_press.layer_inputs import Choice, LayerInput
 from kvscope_press.recorded_selection import as_text
 
 NAMES = {torch.bfloat16: "bfloat16", torch.float16: "float16"}
-
-
-def find_program() -> str:
-    """`kvscope`: KVSCOPE_PROGRAM, or the one on the PATH. Errors (CaptureError): neither."""
-    program = os.environ.get("KVSCOPE_PROGRAM") or shutil.which("kvscope")
-    if not program:
-        raise CaptureError("the program kvscope is not on the PATH", "KVSCOPE_PROGRAM", "Name it there")
-    return program
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,0 +1,149 @@
+"""kvscope-sweep on a Dask cluster gives the table of kvscope sweep, also when a worker dies or the sweep is stopped."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+import stat
+import subprocess
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from kvscope_capture.errors import CaptureError
+from kvscope_sweep import command
+from kvscope_sweep.plan import Done, Plan, Task, numbers
+
+distributed = pytest.importorskip("distributed")
+SAMPLES = pathlib.Path(__file__).parents[3] / "sample_data"
+CAPTURE = str(SAMPLES / "needle-1k.h5")
+SWEEP = ["--policy", "uniform", "snapkv,protect_first=2", "keydiff@64t", "--layers", "0,2", "--seeds", "3-4"]
+SWEEP += ["--retention", "0.1,0.3", "--vary", "window=8,16", "--metrics", "entropy"]
+TASKS = 2 * (2 + 1 + 1)  # layers x (uniform with two seeds, the others draw nothing)
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> str:
+    if "KVSCOPE_PROGRAM" not in os.environ:
+        pytest.skip("KVSCOPE_PROGRAM does not name the built kvscope")
+    return os.environ["KVSCOPE_PROGRAM"]
+
+
+@pytest.fixture
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    with distributed.LocalCluster(2, threads_per_worker=1, dashboard_address=None) as two:
+        yield ["--scheduler", two.scheduler_address]
+
+
+def script(path: pathlib.Path, lines: str) -> str:
+    """A program that stands for kvscope."""
+    path.write_text(f"#!/bin/sh\n{lines}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+def lines_of(path: pathlib.Path) -> list[bytes]:
+    """The rows as bytes, in their order, without the times."""
+    rows = json.loads(path.read_text())["rows"]
+    return [json.dumps({k: v for k, v in row.items() if not k.endswith("_ms")}).encode() for row in rows]
+
+
+def test_a_worker_that_dies_is_replaced(
+    program: str, cluster: list[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected, out = tmp_path / "expected.json", tmp_path / "t.json"
+    subprocess.run([program, "sweep", CAPTURE, *SWEEP, "--out", str(expected)], check=True)
+    marker = tmp_path / "killed"  # whoever runs the first task dies of it
+    kills = f'case "$1" in sweep) mkdir {marker} 2>/dev/null && kill -9 $PPID;; esac; exec {program} "$@"'
+    monkeypatch.setenv("KVSCOPE_PROGRAM", script(tmp_path / "kvscope", kills))
+    assert command.main([CAPTURE, *SWEEP, *cluster, "--out", str(out)]) == 0
+    assert marker.is_dir()
+    assert lines_of(out) == lines_of(expected)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["expected.json", "killed", "kvscope", "t.json"]
+
+
+def test_a_stopped_sweep_goes_on(
+    program: str,
+    cluster: list[str],
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from pyarrow import parquet
+
+    out, log = tmp_path / "t.parquet", tmp_path / "log"
+    counts = f'case "$1" in sweep) echo >> {log};; esac;'
+    bad = f'{counts} case "$*" in *snapkv*"--layers 2"*) echo "kvscope: no memory. Close something" >&2; exit 2;; esac;'
+    monkeypatch.setenv("KVSCOPE_PROGRAM", script(tmp_path / "bad", f'{bad} exec {program} "$@"'))
+    words = [CAPTURE, *SWEEP, *cluster, "--out", str(out)]
+    assert command.main(words) == 2
+    assert capsys.readouterr().err.splitlines()[-1] == "kvscope-sweep: no memory. Close something"
+    assert not out.exists()
+    finished = len(list((tmp_path / "t.parquet.parts").glob("*.json")))
+    assert finished > 0
+    log.unlink()
+    monkeypatch.setenv("KVSCOPE_PROGRAM", script(tmp_path / "good", f'{counts} exec {program} "$@"'))
+    assert command.main(words) == 0
+    assert len(log.read_text().splitlines()) == TASKS - finished
+    assert not (tmp_path / "t.parquet.parts").exists()
+    table = parquet.read_table(out)
+    assert table.num_rows == 2 * (
+        2 * 2 + 2 * 2 + 1
+    )  # layers x (uniform: budgets x seeds, SnapKV: windows x budgets, KeyDiff)
+    assert json.loads(table.schema.metadata[b"kvscope"])["command"].startswith("kvscope-sweep ")
+
+
+def test_a_dry_run_says_tasks_bytes_and_hours(
+    program: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = [CAPTURE, *SWEEP, "--processes", "2", "--dry-run", "--out", str(tmp_path / "t.json")]
+    assert command.main(words) == 0
+    said = capsys.readouterr().out
+    gib = os.path.getsize(CAPTURE) // 6 * TASKS / 2**30
+    assert said.startswith(f"{TASKS} tasks (the first took ") and f", {gib:.2f} GiB to read, " in said
+    assert said.endswith(" h on 2 processes\n")
+    assert not any(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["nothing.h5", "--policy", "keydiff"], "nothing.h5"),
+        ([CAPTURE, "--policy", "keydif"], "'keydif' is no policy"),
+        ([CAPTURE, "--policy", "keydiff", "--layers", "9"], "layer 9 is not in the capture"),
+        ([CAPTURE, "--policy", "keydiff", "--layers", "1-"], "'1-' is not a number or a range"),
+        ([CAPTURE, "--policy", "keydiff", "--vary", "window=3"], "no policy of the sweep has the parameter 'window'"),
+        ([CAPTURE, "--policy", "keydiff", "--scheduler", "tcp://nobody"], "no cluster"),
+        ([CAPTURE, "--policy", "keydiff", "--cluster", "nobody.Cluster"], "no cluster"),
+    ],
+)
+def test_mistakes_are_said_in_a_line(
+    words: list[str], says: str, program: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command.main([*words, "--retention", "0.2", "--out", str(tmp_path / "t.json")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("kvscope-sweep: ") and says in said and said.count("\n") == 1
+    assert not any(tmp_path.iterdir())
+
+
+def test_seeds_vary_fastest() -> None:
+    tasks = [Task("", (), key, 0) for key in "ab"]
+    done: dict[str, Done] = {key: Done([{"budget": b, "seed": key} for b in (1, 2)], 0.0) for key in "ab"}
+    rows: list[dict[str, Any]] = Plan([tasks]).table(done)
+    assert [(row["budget"], row["seed"]) for row in rows] == [(1, "a"), (1, "b"), (2, "a"), (2, "b")]
+
+
+def test_numbers() -> None:
+    assert numbers("0,2-4") == [0, 2, 3, 4]
+    for text in ("", "a", "3-2", "1,,2"):
+        with pytest.raises(CaptureError):
+            numbers(text)
+
+
+def test_every_option_of_the_program_is_taken(program: str) -> None:
+    words = subprocess.run([program, "sweep", "--help"], capture_output=True, text=True, check=True).stdout.split()
+    theirs = {word for word in words if word.startswith("--") and word.isascii()}
+    ours = {option for action in command.parser()._actions for option in action.option_strings}
+    assert {option.split("=")[0].rstrip(",;") for option in theirs} - ours == {"--seed"}  # --seeds says it
