@@ -109,13 +109,14 @@ public:
     }
     void operator()(const TextItem& item);
     void operator()(const PointCloudItem& item);
-    /// The id says what the box is, so that figures shown in one notebook do not cut each other.
+    /// Without a fill, since readers of SVG Tiny (Qt) draw what they find in a clip. The id says what the box is, so
+    /// that figures shown in one notebook do not cut each other.
     void operator()(const PushClipItem& item) {
         const Box& box = item.box;
         const std::string id =
             m_options.name + fmt::format("clip-{:.6g}-{:.6g}-{:.6g}-{:.6g}", box.x, box.y, box.width, box.height);
         if (m_clips.insert(id).second)
-            m_body += fmt::format("<clipPath id=\"{}\"><rect{}/></clipPath>\n", id, sides(box));
+            m_body += fmt::format("<clipPath id=\"{}\"><rect{} fill=\"none\"/></clipPath>\n", id, sides(box));
         m_body += fmt::format("<g clip-path=\"url(#{})\">\n", id);
     }
     void operator()(const PopClipItem&) { m_body += "</g>\n"; }

@@ -1,6 +1,7 @@
 // The manual window: the pages of resources/manual, embedded at build time.
 #include "app/window/dialogs/manual_window.h"
 
+#include "app/export/embedded_fonts.h"
 #include "app/window/style/appearance.h"
 
 #include <QFile>
@@ -31,9 +32,16 @@ const QUrl kContents(QStringLiteral("qrc:/manual/README.md"));
 
 constexpr double kWidestPicture = 620; // of the design: fits the page beside its scroll bar
 
-/// Draws an SVG at the interface scale, so that its text matches the page.
+/// Draws an SVG at the interface scale, so that its text matches the page. Qt reads a list of fonts as one name.
 QImage drawSvg(const QString& path, double pixelRatio) {
-    QSvgRenderer renderer(path);
+    QFile file(path);
+    if (!file.open(QIODevice::ReadOnly)) return {};
+    QByteArray svg = file.readAll();
+    for (const FontFace face : {FontFace::Interface, FontFace::Monospace}) {
+        const QByteArray families = cssFamilies(face);
+        svg.replace(families, families.left(families.indexOf(',')));
+    }
+    QSvgRenderer renderer(svg);
     QSizeF size = renderer.defaultSize();
     if (!renderer.isValid() || size.isEmpty()) return {};
     size *= appearance().scale * std::min(1.0, kWidestPicture / size.width());
