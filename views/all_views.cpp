@@ -13,6 +13,7 @@
     VIEW(tokenStripView)                                                                                               \
     VIEW(overlapView)                                                                                                  \
     VIEW(errorDifferenceView)                                                                                          \
+    VIEW(twoCapturesView)                                                                                              \
     VIEW(variantDiffView)                                                                                              \
     VIEW(tokenClassesView)                                                                                             \
     VIEW(keepProbabilityView)                                                                                          \

@@ -2,6 +2,7 @@
 #include "app/command_line/command.h"
 #include "app/command_line/random_options.h"
 #include "app/command_line/table_rows.h"
+#include "app/study/compared_capture.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
 #include "core/lists/selection_file.h"
@@ -42,6 +43,7 @@ struct Group {
 struct Row {
     const Group& group;
     int layer, queryHead, kvHead;
+    const Group* compared = nullptr; ///< the same on the second capture
 };
 
 /// The number of a measure that belongs to a query head: its own, that of its KV head, or that of the layer.
@@ -68,6 +70,28 @@ double keptOf(const RunResult& result, int kvHead) { return result.selection.hea
 std::string seedText(const Row& row) {
     const std::uint64_t first = row.group.results.front()->request.seed, last = row.group.results.back()->request.seed;
     return first == last ? std::to_string(first) : fmt::format("{} of {}-{}", row.group.results.size(), first, last);
+}
+
+/// The same numbers on the second capture, and that less this one.
+void addCompared(TableRow& columns, const Row& row) {
+    const RunResult& there = *row.compared->results.front();
+    const Row other{*row.compared, row.layer, row.queryHead, row.kvHead};
+    const double kept =
+        overSeeds(other, [&](std::size_t i) { return keptOf(*other.group.results[i], row.kvHead); }).mean;
+    columns.insert(columns.end(), {{"compared_capture", there.request.capture->info().fileName},
+                                   {"compared_cut_token", there.request.cut.token},
+                                   {"compared_kept", kept},
+                                   {"compared_retention", kept / static_cast<double>(there.visible)}});
+    for (std::size_t m = 0; m < row.group.measures.front().size(); ++m) {
+        const auto mean = [m](const Row& of) {
+            return overSeeds(of,
+                             [&](std::size_t i) { return valueFor(of.group.measures[i][m], of.queryHead, of.kvHead); })
+                .mean;
+        };
+        const std::string& id = row.group.measures.front()[m].id;
+        columns.insert(columns.end(), {{"compared_" + id, mean(other)}, {id + "_difference", mean(other) - mean(row)}});
+    }
+    columns.push_back({"compared_notes", fmt::format("{}", fmt::join(there.notes, "; "))});
 }
 
 /// Column name and value, in the order of the CSV.
@@ -112,6 +136,7 @@ TableRow columnsOf(const Row& row) {
                                       {"arithmetic", r.arithmetic},
                                       {"notes", fmt::format("{}", fmt::join(r.notes, "; "))},
                                   });
+    if (row.compared) addCompared(columns, row);
     return columns;
 }
 
@@ -135,6 +160,9 @@ public:
         m_command
             ->add_option("--metrics", m_metrics, "output_error,retained_mass by default; `kvscope measures` lists them")
             ->delimiter(',');
+        m_command->add_option("--compare-with", m_compareWith,
+                              "a second capture of the same model: its numbers (compared_ID) and their difference, the "
+                              "second less the first (ID_difference), become further columns");
         m_command->add_option("--out", m_out, "FILE.json or FILE.csv")->required();
     }
 
@@ -143,7 +171,8 @@ public:
         for (const std::string& metric : m_metrics) measureById(metric); // refused before any work is done
         const auto capture = openCapture(m_capture);
         const auto heads = chosenKvHeads(m_heads, *capture);
-        std::vector<RunRequest> requests = makeRequests(capture);
+        std::vector<RunRequest> requests = makeRequests(capture), compared;
+        if (const auto other = comparedTo(*capture)) compared = makeRequests(other);
         const std::vector<int> seeds = parseRangeList(m_seeds, "--seeds");
         m_random.checkSeeds(seeds.size());
         const auto random = m_random.sourceFor(capture->info());
@@ -153,17 +182,35 @@ public:
         for (std::size_t i = 0; i < requests.size(); ++i) {
             RunRequest& request = requests[i];
             request.random = random;
-            const Group group = measured(*runner, request, seeds, progress.step(i, requests.size()));
+            const Checkpoint part = progress.step(i, requests.size());
+            const double share = compared.empty() ? 1 : 0.5;
+            const Group group = measured(*runner, request, seeds, part.part(0, share));
+            std::optional<Group> there;
+            if (!compared.empty()) there = measured(*runner, compared[i], seeds, part.part(share, 1));
             const auto& gqaGroupOf = capture->info().layerInfo(request.layer).gqaGroupOf;
             for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
                 if (heads.empty() || std::ranges::binary_search(heads, gqaGroupOf[q]))
-                    rows.push_back(columnsOf({group, request.layer.value, static_cast<int>(q), gqaGroupOf[q]}));
+                    rows.push_back(columnsOf(
+                        {group, request.layer.value, static_cast<int>(q), gqaGroupOf[q], there ? &*there : nullptr}));
         }
         m_random.finish();
         writeRows(m_out, "kvscope-measures", rows, context.commandLine());
     }
 
 private:
+    /// The second capture; null without one. A recorded list belongs to one capture, as do given random numbers.
+    std::shared_ptr<const CaptureReader> comparedTo(const CaptureReader& capture) const {
+        if (m_compareWith.empty()) return nullptr;
+        const char* ofOne = !m_selections.empty() ? "--selection" : m_random.replays() ? "--uniforms, --sketch" : "";
+        if (*ofOne)
+            throw Error({.sentence = fmt::format("what {} names belongs to one capture", ofOne),
+                         .place = "--compare-with",
+                         .remedy = "Measure the two captures one by one"});
+        auto other = openCapture(m_compareWith);
+        checkComparable(capture, *other);
+        return other;
+    }
+
     /// A policy without random numbers, and a recorded list, are measured once.
     Group measured(const LayerRunner& runner, RunRequest request, const std::vector<int>& seeds,
                    const Checkpoint& progress) const {
@@ -223,7 +270,7 @@ private:
     RunOptions m_options;
     RandomOptions m_random;
     std::vector<std::string> m_selections, m_metrics{"output_error", "retained_mass"};
-    std::string m_capture, m_layers, m_heads, m_seeds, m_out;
+    std::string m_capture, m_layers, m_heads, m_seeds, m_out, m_compareWith;
     bool m_work = false;
 };
 

@@ -5,6 +5,8 @@
 #include "app/export/headless_application.h"
 #include "app/export/scene_export.h"
 #include "app/report/headless.h"
+#include "app/study/compared_capture.h"
+#include "app/study/makers/view_data_maker.h"
 #include "app/study/session_file.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
@@ -95,6 +97,9 @@ public:
             ->check(CLI::NonNegativeNumber);
         m_command->add_option("--view-set", m_figure.viewSet, "id=value of a view's option; may be repeated")
             ->allow_extra_args(false);
+        m_command->add_option("--compare-with", m_compareWith,
+                              "a second capture of the same model: its figure stands beside the first, with its own "
+                              "needle highlighted; the view two_captures shows the difference");
         m_command->add_option("--session", m_session, "a saved session instead of a capture");
         m_command->add_option("--pane", m_pane, "only this pane, 0-based")->check(CLI::NonNegativeNumber);
         m_command->add_option("--active", m_active, "the pane that a view of one policy shows, 0-based")
@@ -117,6 +122,7 @@ public:
         const View& view = m_view.empty() ? *allViews().front() : viewById(m_view);
         const auto capture = openCapture(session.capturePath);
         aim(session, *capture);
+        const auto other = compared(session, *capture);
         applyLook(session, view);
         activate(session);
         const FigureRequest figure = figureOf(session, view);
@@ -124,10 +130,15 @@ public:
         const HeadlessApplication application; // text is measured by Qt
         const QtTextService text;
         const auto runner = m_options.makeRunner(session.arithmetic);
-        const SessionFigure drawn = m_allHeads
-                                        ? drawAllHeads(session, capture, figure, *runner, context.checkpoint("plot"),
-                                                       text, m_random.sourceFor(capture->info()))
-                                        : drawOne(session, capture, figure, *runner, context, text);
+        const ViewDataMaker* maker = makerFor(view);
+        SessionFigure drawn;
+        if (m_allHeads)
+            drawn = drawAllHeads(session, capture, figure, *runner, context.checkpoint("plot"), text,
+                                 m_random.sourceFor(capture->info()));
+        else if (other && !(maker && maker->dependsOn(DataScope::Compared)))
+            drawn = drawBothCaptures(session, capture, other, figure, *runner, context.checkpoint("plot"), text);
+        else
+            drawn = drawOne(session, capture, figure, *runner, context, text);
         exportScene(drawn.scene, figure.outPath,
                     {.scale = figure.scale,
                      .command = context.commandLine(),
@@ -149,6 +160,18 @@ private:
             session.look.stripScroll =
                 view.scrollTo(input, figureViewport(session, figure, text), session.selected.front()).value_or(0);
         return drawFigure(session, figure, input, text);
+    }
+
+    /// The second capture; null without one.
+    std::shared_ptr<const CaptureReader> compared(Session& session, const CaptureReader& capture) const {
+        if (!m_compareWith.empty()) compareWith(session, *openCapture(m_compareWith));
+        if (m_figure.select == "none") session.compared.selected.clear();
+        auto other = openCompared(session, capture);
+        if (other && m_random.replays())
+            throw Error({.sentence = "given random numbers belong to one capture",
+                         .place = "--compare-with",
+                         .remedy = "Draw them, or plot the two captures one by one"});
+        return other;
     }
 
     /// Throws before any work.
@@ -262,8 +285,10 @@ private:
     }
 
     void applyLook(Session& session, const View& view) const {
-        if (!m_figure.range.empty()) session.look.ranges[view.card().id] = parseRange(m_figure.range);
-        if (m_figure.scroll >= 0) session.look.stripScroll = m_figure.scroll;
+        if (!m_figure.range.empty())
+            session.look.ranges[view.card().id] = session.look.comparedRanges[view.card().id] =
+                parseRange(m_figure.range);
+        if (m_figure.scroll >= 0) session.look.stripScroll = session.look.comparedScroll = m_figure.scroll;
         ParameterValues checked(view.card().options); // refuses unknown values before anything is stored
         std::set<std::string> named;
         for (const std::string& set : m_figure.viewSet) {
@@ -288,7 +313,7 @@ private:
     RandomOptions m_random;
     FigureOptions m_figure;
     std::vector<std::string> m_selections;
-    std::string m_view, m_capture, m_session;
+    std::string m_view, m_capture, m_session, m_compareWith;
     bool m_allHeads = false;
     int m_layer = -1, m_kvHead = -1, m_queryHead = -1, m_pane = -1, m_active = -1;
 };

@@ -2,6 +2,7 @@
 #include "app/command_line/command.h"
 #include "app/export/headless_application.h"
 #include "app/report/report.h"
+#include "app/study/compared_capture.h"
 #include "app/study/session_file.h"
 #include "core/base/atomic_file.h"
 #include "core/capture/open_capture.h"
@@ -31,6 +32,8 @@ public:
             ->add_option("--views", m_views,
                          "ids of views, like head_grid,curves; all that have something to show by default")
             ->delimiter(',');
+        m_command->add_option("--compare-with", m_compareWith,
+                              "a second capture of the same model: the page shows both, and their difference");
         m_command->add_option("--out", m_out, "a folder for index.html, or FILE.html")->required();
     }
 
@@ -71,6 +74,8 @@ private:
         if (m_options.seed != 0) session.seed = m_options.seed;
         session.arithmetic = m_options.arithmeticOr(session.arithmetic);
         aim(session, *capture);
+        if (!m_compareWith.empty()) compareWith(session, *openCapture(m_compareWith));
+        (void)openCompared(session, *capture); // refused before any work
         return session;
     }
 
@@ -85,7 +90,7 @@ private:
 
     RunOptions m_options;
     std::vector<std::string> m_views;
-    std::string m_input, m_out;
+    std::string m_input, m_out, m_compareWith;
     int m_layer = -1, m_kvHead = -1;
 };
 

@@ -2,14 +2,17 @@
 #include "app/report/headless.h"
 
 #include "app/export/figure.h"
+#include "app/study/compared_capture.h"
 #include "app/study/makers/view_data_maker.h"
 #include "app/study/session_requests.h"
 #include "core/base/error.h"
+#include "views/scene/axes.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <numeric>
+#include <tuple>
 #include <utility>
 
 namespace kvscope {
@@ -54,6 +57,7 @@ DataState headlessData(const Session& session, const FigureRequest& figure, cons
         dataRequestFor(view, session, dataRequestOf(session, input.capture, input.cut, random),
                        std::lround(figure.width * figure.scale), std::lround(figure.height * figure.scale));
     request.activePane = input.activePane;
+    if (maker->dependsOn(DataScope::Compared)) request.compared = openCompared(session, *input.capture);
     return {.value = maker->make(runner, request, checkpoint, [](const auto&) {}),
             .computing = false,
             .progress = 1,
@@ -137,6 +141,36 @@ SessionFigure drawAllHeads(const Session& session, std::shared_ptr<const Capture
     drawn.title = view.card().name + ". " + drawn.finding;
     drawn.scene = placePanels(grid, panels, whole);
     return drawn;
+}
+
+SessionFigure drawBothCaptures(const Session& session, const std::shared_ptr<const CaptureReader>& capture,
+                               const std::shared_ptr<const CaptureReader>& other, const FigureRequest& figure,
+                               const LayerRunner& runner, const Checkpoint& checkpoint, const TextService& text) {
+    const PanelGrid grid(2, figure.width, figure.height);
+    FigureRequest half = figure;
+    half.width = grid.width;
+    half.height = grid.height;
+    const auto draw = [&](Session part, const std::shared_ptr<const CaptureReader>& of, const Checkpoint& progress) {
+        fitToCapture(part, *of);
+        ViewInput input = figureInput(part, of, half, runner, progress);
+        const TokenIndex seen = input.cut.token;
+        const SessionFigure drawn = drawFigure(part, half, std::move(input), text);
+        return std::tuple(drawn, seen);
+    };
+    const auto [first, seenFirst] = draw(session, capture, checkpoint.part(0, 0.5));
+    const auto [second, seenSecond] = draw(comparedSession(session), other, checkpoint.part(0.5, 1));
+    const std::string &a = capture->info().fileName, &b = other->info().fileName;
+    const auto titled = [](const char* number, const std::string& name, TokenIndex seen) {
+        return fmt::format("{}  {}, {} tokens seen", number, name, formatCount(seen));
+    };
+    SessionFigure both;
+    both.finding = fmt::format("{}: {}\n{}: {}", a, first.finding, b, second.finding);
+    both.title =
+        fmt::format("{}. {}: {}. {}: {}", viewById(figure.viewId).card().name, a, first.finding, b, second.finding);
+    both.scene =
+        placePanels(grid, {{titled("1", a, seenFirst), first.scene}, {titled("2", b, seenSecond), second.scene}},
+                    figureViewport(session, figure, text));
+    return both;
 }
 
 } // namespace kvscope

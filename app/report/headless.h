@@ -34,6 +34,11 @@ Viewport figureViewport(const Session& session, const FigureRequest& figure, con
 /// Draws a figure of a session: used by the window's export, `kvscope plot` and the report. Figures have no hovered
 /// token. Throws Error for a session without panes.
 SessionFigure drawFigure(const Session& session, const FigureRequest& figure, ViewInput input, const TextService& text);
+/// The figure of the session's capture and that of its second one in one figure: side by side where it is wide, else
+/// one below the other. Throws as the functions above do.
+SessionFigure drawBothCaptures(const Session& session, const std::shared_ptr<const CaptureReader>& capture,
+                               const std::shared_ptr<const CaptureReader>& other, const FigureRequest& figure,
+                               const LayerRunner& runner, const Checkpoint& checkpoint, const TextService& text);
 
 /// The view for all heads of the layer (`headsOf`) under their names; of a view per pane the figure's pane, or the
 /// active one. Throws Error for a view that is not about one head.

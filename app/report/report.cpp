@@ -6,6 +6,8 @@
 #include "app/report/headless.h"
 #include "app/report/html.h"
 #include "app/report/report_lists.h"
+#include "app/study/compared_capture.h"
+#include "app/study/makers/view_data_maker.h"
 #include "app/study/regenerating_command.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/atomic_file.h"
@@ -18,6 +20,8 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
+#include <utility>
 
 namespace kvscope {
 
@@ -26,15 +30,16 @@ namespace {
 constexpr double kFigureWidth = 900, kFigureHeight = 520, kPaneHeight = 420, kStripHeight = 360;
 constexpr std::int64_t kLongestTable = 64;
 
-/// The inputs of all sections.
+/// The inputs of all sections about one capture.
 struct Writer {
     Session session; ///< with file names instead of paths
     ViewInput input;
     const LayerRunner& runner;
-    const Session& original;
-    QtTextService text = {};
+    Session original;
+    const QtTextService& text;
+    std::string suffix = {}; ///< of ids: the page may show two captures
     EmbeddedFonts fonts = {};
-    std::string figures, contents, missing;
+    std::string figures = {}, contents = {}, missing = {};
 };
 
 bool isOnlyWords(const Scene& scene) {
@@ -64,9 +69,21 @@ std::string tableOf(const ViewTable& table, const std::string& name) {
            htmlTable(name, table.columns, table.rowCount, table.cell) + "</details>\n";
 }
 
+bool showsBoth(const View& view) {
+    const ViewDataMaker* maker = makerFor(view);
+    return maker && maker->dependsOn(DataScope::Compared);
+}
+
+/// With the capture's name where the page shows two.
+std::string nameOf(const Writer& writer, const View& view) {
+    const bool one = showsBoth(view) || (writer.suffix.empty() && writer.original.compared.path.empty());
+    return escapeHtml(one ? view.card().name
+                          : fmt::format("{}, {}", view.card().name, writer.input.capture->info().fileName));
+}
+
 void addFigure(Writer& writer, const View& view, const Checkpoint& checkpoint) {
     const FigureRequest figure = figureOf(view);
-    const std::string name = escapeHtml(view.card().name);
+    const std::string name = nameOf(writer, view), id = view.card().id + writer.suffix;
     ViewInput input = writer.input;
     SessionFigure drawn, dark;
     try {
@@ -83,7 +100,6 @@ void addFigure(Writer& writer, const View& view, const Checkpoint& checkpoint) {
         writer.missing += "<li><strong>" + name + "</strong>: " + escapeHtml(drawn.finding) + "</li>\n";
         return;
     }
-    const std::string id = view.card().id;
     writer.contents += fmt::format("<li><a href=\"#h-{}\">{}</a></li>\n", id, name);
     writer.figures += fmt::format("<section aria-labelledby=\"h-{0}\">\n<h3 id=\"h-{0}\">{1}</h3>\n<figure "
                                   "id=\"{0}\">\n<figcaption>{2}</figcaption>\n",
@@ -117,6 +133,7 @@ std::string factsOf(const Writer& writer) {
     if (const PaneData* first = writer.input.panes.empty() ? nullptr : &writer.input.panes.front();
         first && first->result)
         facts.push_back({"engine", first->result->engine + ", " + first->result->arithmetic});
+    if (!session.compared.path.empty()) facts.push_back({"compared with", session.compared.path});
     if (!session.selected.empty()) facts.push_back({selectionWord(writer.input.focus), rangeText(session.selected)});
     std::string out = "<dl>\n";
     for (const auto& [name, value] : facts)
@@ -134,8 +151,32 @@ std::vector<const View*> chosenViews(const std::vector<std::string>& ids) {
 Session withoutFolders(Session session) {
     const auto nameOf = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
     session.capturePath = nameOf(session.capturePath);
+    session.compared.path = nameOf(session.compared.path);
     for (SessionPane& pane : session.panes) pane.recordedPath = nameOf(pane.recordedPath);
     return session;
+}
+
+Writer writerOf(const Session& session, const std::shared_ptr<const CaptureReader>& capture, const LayerRunner& runner,
+                const QtTextService& text, const Checkpoint& checkpoint) {
+    return {.session = withoutFolders(session),
+            .input = headlessInput(session, capture, {}, runner, checkpoint),
+            .runner = runner,
+            .original = session,
+            .text = text};
+}
+
+std::string headingOf(const Writer& writer) {
+    return "<h3>" + escapeHtml(writer.input.capture->info().fileName) + "</h3>\n";
+}
+
+/// The figure of the second capture behind that of the first; the page's fonts are those of both.
+void addSecond(Writer& writer, Writer& second, const View& view, const Checkpoint& checkpoint) {
+    for (std::string Writer::*text : {&Writer::figures, &Writer::contents, &Writer::missing}) second.*text = {};
+    std::swap(writer.fonts, second.fonts);
+    addFigure(second, view, checkpoint);
+    std::swap(writer.fonts, second.fonts);
+    for (std::string Writer::*text : {&Writer::figures, &Writer::contents, &Writer::missing})
+        writer.*text += second.*text;
 }
 
 } // namespace
@@ -143,27 +184,33 @@ Session withoutFolders(Session session) {
 std::string reportPage(const Session& session, const std::shared_ptr<const CaptureReader>& capture,
                        const LayerRunner& runner, const ReportOptions& options, const Checkpoint& checkpoint) {
     const std::vector<const View*> views = chosenViews(options.views);
-    Writer writer{.session = withoutFolders(session),
-                  .input = {},
-                  .runner = runner,
-                  .original = session,
-                  .figures = {},
-                  .contents = {},
-                  .missing = {}};
-    writer.input = headlessInput(session, capture, {}, runner, checkpoint.step(0, views.size() + 1));
-    for (std::size_t i = 0; i < views.size(); ++i)
-        addFigure(writer, *views[i], checkpoint.step(i + 1, views.size() + 1));
+    const QtTextService text;
+    Writer writer = writerOf(session, capture, runner, text, checkpoint.part(0, 0.1));
+    std::optional<Writer> second;
+    if (const auto other = openCompared(session, *capture)) {
+        Session there = comparedSession(session);
+        fitToCapture(there, *other);
+        second.emplace(writerOf(there, other, runner, text, checkpoint.part(0.1, 0.2)));
+        second->suffix = "-2";
+    }
+    for (std::size_t i = 0; i < views.size(); ++i) {
+        const Checkpoint part = checkpoint.part(0.2, 1).step(i, views.size());
+        addFigure(writer, *views[i], part);
+        if (second && !showsBoth(*views[i])) addSecond(writer, *second, *views[i], part);
+    }
     const std::string title =
         fmt::format("{}, layer {}, KV head {}", capture->info().fileName, session.layer.value, session.kvHead.value);
     std::string body =
         "<header>\n<h1>" + escapeHtml(title) +
         "</h1>\n<p>What KV-cache compression keeps, what it evicts and what that costs. Written by KVScope.</p>\n" +
-        factsOf(writer) + "</header>\n<h2 id=\"measures\">Measures</h2>\n<section>\n" + measureTables(writer.input) +
-        "</section>\n<h2 id=\"figures\">Figures</h2>\n" + writer.figures;
+        factsOf(writer) + "</header>\n<h2 id=\"measures\">Measures</h2>\n<section>\n" + measureTables(writer.input);
+    if (second) body += headingOf(*second) + factsOf(*second) + measureTables(second->input);
+    body += "</section>\n<h2 id=\"figures\">Figures</h2>\n" + writer.figures;
     if (!writer.missing.empty())
         body += "<section>\n<h3>Not shown</h3>\n<ul>\n" + writer.missing + "</ul>\n</section>\n";
-    body += "<h2 id=\"lists\">Kept tokens</h2>\n<section>\n" + keptLists(writer.input, writer.session) +
-            "</section>\n<h2 id=\"commands\">Making it again</h2>\n<section>\n<p>The commands run in the folder of the "
+    body += "<h2 id=\"lists\">Kept tokens</h2>\n<section>\n" + keptLists(writer.input, writer.session);
+    if (second) body += headingOf(*second) + keptLists(second->input, second->session);
+    body += "</section>\n<h2 id=\"commands\">Making it again</h2>\n<section>\n<p>The commands run in the folder of the "
             "capture.</p>\n";
     if (!options.command.empty()) body += "<pre><code>" + escapeHtml(options.command) + "</code></pre>\n";
     body += "</section>\n";

@@ -4,10 +4,13 @@
 #include "core/base/error.h"
 #include "core/capture/named_dataset.h"
 #include "core/policies/policy.h"
+#include "views/common/view_facts.h"
+#include "views/scene/axes.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvscope {
 
@@ -18,13 +21,14 @@ std::string joined(const std::string& first, const std::string& second) {
 }
 
 /// The policy's name in a list is free text if another program wrote the list.
-PolicyIdentity identityOfList(const RecordedSelection& list, const Cut& cut) {
+PolicyIdentity identityOfList(const RecordedSelection& list, const Cut& cut, const Budget& budget) {
     const auto& known = allPolicies();
     const auto policy =
         std::ranges::find_if(known, [&](const Policy* candidate) { return candidate->card().id == list.policy; });
     const std::string name = policy != known.end() ? (*policy)->card().name : list.policy;
     const std::string ownCut = cut.evaluatedOnSeen ? "cut none" : fmt::format("cut {}", cut.token);
-    return {list.policy, name.empty() ? "Recorded list" : name + " (recorded)", joined(list.variant, ownCut)};
+    return {list.policy, name.empty() ? "Recorded list" : name + " (recorded)",
+            joined(joined(list.variant, ownCut), "budget " + budgetWords(budget))};
 }
 
 bool readsScores(const PolicyCard& card) {
@@ -81,7 +85,30 @@ std::vector<std::pair<std::string, PolicySpec>> policiesOfScores(const std::stri
 }
 
 PolicyIdentity policyIdentityOf(const RunRequest& run) {
-    return run.recorded ? identityOfList(*run.recorded, run.cut) : policyIdentityOf(run.policy);
+    return run.recorded ? identityOfList(*run.recorded, run.cut, run.budget) : policyIdentityOf(run.policy);
+}
+
+std::vector<std::pair<std::string, std::string>> factsOfList(const RunRequest& recorded) {
+    const RecordedSelection& list = *recorded.recorded;
+    std::vector<std::pair<std::string, std::string>> facts = {
+        {"Policy", list.policy}, {"Variant", list.variant}, {"Capture", list.captureFile}};
+    facts.insert(facts.end(), list.parameters.begin(), list.parameters.end());
+    facts.insert(facts.end(), {{"Budget", budgetWords(recorded.budget)},
+                               {"Kept per head, mean", formatCount(std::llround(list.budgetKept))},
+                               {"Cut", recorded.cut.label},
+                               {"Seed", std::to_string(list.seed)},
+                               {"Engine", joined(list.engine, list.arithmetic)}});
+    std::erase_if(facts, [](const auto& fact) { return fact.second.empty(); });
+    return facts;
+}
+
+bool hasOwnBudget(const RunResult& result, const Budget& asked) {
+    if (!result.request.recorded || result.request.budget == asked) return false;
+    if (asked.unit == Budget::Unit::Quality) return true;
+    const auto tokens = [&](const Budget& budget) {
+        return retentionOf(budget, result.visible) * static_cast<double>(result.visible);
+    };
+    return std::abs(tokens(result.request.budget) - tokens(asked)) >= 1;
 }
 
 std::string resultKey(const PaneRequest& pane) {

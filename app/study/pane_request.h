@@ -22,7 +22,7 @@ RunRequest resolvePane(const PaneRequest& pane);
 
 /// The policy identity of a pane for all views: "SnapKV" with the variant "kvpress", or "kvpress, edited" once a
 /// parameter differs from the variant's; for a recorded list "SnapKV (recorded)" with the file's variant and the list's
-/// own cut, "kvpress, cut 995".
+/// own cut and budget, "kvpress, cut 995, budget 10.0 %".
 struct PolicyIdentity {
     std::string policyId; ///< decides the colour; of a recorded list the policy that made the list
     std::string policyName, variant;
@@ -31,6 +31,12 @@ PolicyIdentity policyIdentityOf(const PolicySpec& policy);
 /// The scores that kvscope-scores wrote beside a capture, as policies by name ("SnapKVPress"); empty without any.
 std::vector<std::pair<std::string, PolicySpec>> policiesOfScores(const std::string& capturePath);
 PolicyIdentity policyIdentityOf(const RunRequest& run);
+
+/// What a recorded list says of itself, as names and values: file, policy, variant, parameters, budget, cut, seed,
+/// engine.
+std::vector<std::pair<std::string, std::string>> factsOfList(const RunRequest& recorded);
+/// Whether a recorded list was made with another budget than `asked`, of the tokens that its policy saw.
+bool hasOwnBudget(const RunResult& result, const Budget& asked);
 
 /// Everything that determines a result except capture and layer. A recorded list is identified by its file and
 /// modification time, so that an edited file runs again.

@@ -1,6 +1,7 @@
 // The command line that regenerates a figure, with everything that determines it.
 #include "app/study/regenerating_command.h"
 
+#include "app/study/makers/view_data_maker.h"
 #include "core/base/one_line.h"
 #include "views/view.h"
 
@@ -93,10 +94,14 @@ std::string plotCommand(const Session& session, const FigureRequest& figure) {
         words.insert(words.end(), {recorded.empty() ? "--policy" : "--selection",
                                    recorded.empty() ? specOf(session, pane) : recorded});
     }
+    const View& view = viewById(figure.viewId);
+    if (const ViewDataMaker* maker = makerFor(view);
+        maker && maker->dependsOn(DataScope::Compared) && !session.compared.path.empty())
+        words.insert(words.end(), {"--compare-with", session.compared.path}); // other pictures show one capture
     if (session.activePane > 0) words.insert(words.end(), {"--active", std::to_string(session.activePane)});
     if (figure.pane) words.insert(words.end(), {"--pane", std::to_string(*figure.pane)});
     addWhere(words, session);
-    addLook(words, session, viewById(figure.viewId));
+    addLook(words, session, view);
     words.insert(words.end(), {"--size", fmt::format("{}x{}", figure.width, figure.height)});
     if (figure.scale != 1) words.insert(words.end(), {"--scale", fmt::format("{}", figure.scale)});
     if (figure.outlines) words.insert(words.end(), {"--text", "outlines"});

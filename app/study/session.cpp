@@ -81,13 +81,14 @@ bool operator==(const LookState& a, const LookState& b) {
     const auto sameEntry = [](const auto& x, const auto& y) {
         return x.first == y.first && sameRange(x.second, y.second);
     };
-    return a.stripScroll == b.stripScroll && a.theme == b.theme && a.scale == b.scale && a.compact == b.compact &&
-           a.cursor == b.cursor && a.headMeasure == b.headMeasure && a.reducedMotion == b.reducedMotion &&
-           std::ranges::equal(a.ranges, b.ranges, sameEntry);
+    return a.stripScroll == b.stripScroll && a.comparedScroll == b.comparedScroll && a.theme == b.theme &&
+           a.scale == b.scale && a.compact == b.compact && a.cursor == b.cursor && a.headMeasure == b.headMeasure &&
+           a.reducedMotion == b.reducedMotion && std::ranges::equal(a.ranges, b.ranges, sameEntry) &&
+           std::ranges::equal(a.comparedRanges, b.comparedRanges, sameEntry);
 }
 
 std::vector<std::string> filesReadBy(const Session& session) {
-    std::vector<std::string> files = {session.capturePath};
+    std::vector<std::string> files = {session.capturePath, session.compared.path};
     for (const SessionPane& pane : session.panes) files.push_back(pane.recordedPath);
     for (const auto& [view, options] : session.viewOptions)
         for (const auto& [option, text] : options) // options that name no file are harmless here
@@ -202,6 +203,7 @@ CarriedSession carriedTo(const CaptureReader& capture, const Session& before) {
         carried.adapted.push_back(std::to_string(lists) +
                                   (lists == 1 ? " recorded list belongs" : " recorded lists belong") +
                                   " to the previous capture and " + (lists == 1 ? "is" : "are") + " not shown.");
+    if (!before.compared.path.empty()) carried.adapted.push_back("The comparison of two captures is closed.");
     if (!panes.empty()) session.panes = std::move(panes);
     session.activePane = before.activePane;
     session.budget = before.budget;

@@ -21,14 +21,25 @@ struct SessionPane {
     friend bool operator==(const SessionPane&, const SessionPane&) = default;
 };
 
+/// A second capture beside the session's: another prompt of the same model. It has tokens of its own, and so a
+/// selection of its own; everything else is the session's.
+struct ComparedCapture {
+    std::string path; ///< absolute; empty: none
+    std::vector<TokenIndex> selected;
+    std::string selectionName;
+    friend bool operator==(const ComparedCapture&, const ComparedCapture&) = default;
+};
+
 /// In the order in which they are offered.
 enum class WindowLayout { ExploreHead, ComparePolicies, Teach, WholeModel };
 enum class ThemeChoice { System, Light, Dark };
 
 /// How the session is displayed. Saved with it, but not undone, because undoing a parameter must not move the picture.
 struct LookState {
-    std::map<std::string, Viewport::Range> ranges; ///< view id -> pan and zoom; absent: fit
-    double stripScroll = 0;                        ///< logical pixels
+    std::map<std::string, Viewport::Range> ranges;         ///< view id -> pan and zoom; absent: fit
+    double stripScroll = 0;                                ///< logical pixels
+    std::map<std::string, Viewport::Range> comparedRanges; ///< the same of the compared capture
+    double comparedScroll = 0;
     std::optional<TokenIndex> cursor; ///< as ViewInput::cursor: step cursor, in tokens read; empty: the end
     ThemeChoice theme = ThemeChoice::System;
     double scale = 1;                         ///< of the interface: 1, 1.25, 1.5, 2
@@ -53,6 +64,7 @@ struct Session {
     Arithmetic arithmetic = Arithmetic::Exact; ///< fast results differ; the engine belongs to the window
     std::vector<TokenIndex> selected;          ///< ascending
     std::string selectionName;
+    ComparedCapture compared;
     WindowLayout layout = WindowLayout::ComparePolicies;
     std::map<std::string, std::map<std::string, std::string>> viewOptions; ///< view id -> option id -> text
     LookState look;
@@ -64,7 +76,7 @@ struct Session {
 
 constexpr int kMaxPanes = 4;
 
-/// Capture, recorded lists and files named by view options: files that no output may overwrite.
+/// Both captures, recorded lists and files named by view options: files that no output may overwrite.
 std::vector<std::string> filesReadBy(const Session& session);
 
 /// The pane's own budget, or the common one.

@@ -2,6 +2,7 @@
 // its place), unknown keys are kept and written back.
 #include "app/study/session_file.h"
 
+#include "app/study/token_runs.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/json_text.h"
@@ -113,31 +114,6 @@ Json startFrom(const std::string& unknownKeys) {
     return json.is_object() ? json : Json::object();
 }
 
-/// [10, 11, 12, 20] as runs [[10, 13], [20, 21]].
-Json toRuns(const std::vector<TokenIndex>& tokens) {
-    Json runs = Json::array();
-    for (std::size_t i = 0; i < tokens.size();) {
-        std::size_t j = i + 1;
-        while (j < tokens.size() && tokens[j] == tokens[j - 1] + 1) ++j;
-        runs.push_back({tokens[i], tokens[j - 1] + 1});
-        i = j;
-    }
-    return runs;
-}
-
-std::vector<TokenIndex> fromRuns(const Json& runs) {
-    constexpr std::int64_t kLimit = std::int64_t{1} << 24;
-    std::vector<TokenIndex> tokens;
-    for (const Json& run : runs) {
-        const auto begin = run.at(0).get<std::int64_t>(), end = run.at(1).get<std::int64_t>();
-        const std::int64_t after = tokens.empty() ? 0 : tokens.back() + 1;
-        if (begin < after || end <= begin || end > kLimit)
-            throw Error({"The selected tokens are not ascending half-open ranges", "", "write [[begin, end], ...]"});
-        for (std::int64_t token = begin; token < end; ++token) tokens.push_back(static_cast<TokenIndex>(token));
-    }
-    return tokens;
-}
-
 Json writePane(const SessionPane& pane, const fs::path& folder) {
     Json json = startFrom(pane.unknownKeys);
     if (!pane.recordedPath.empty())
@@ -164,6 +140,22 @@ SessionPane readPane(const Json& json, const std::string& path, const std::strin
     return pane;
 }
 
+Json writeRanges(const std::map<std::string, Viewport::Range>& ranges) {
+    Json json = Json::object();
+    for (const auto& [view, range] : ranges) json[view] = {range.xMin, range.xMax, range.yMin, range.yMax};
+    return json;
+}
+
+Json writeCompared(const Session& session, const fs::path& folder) {
+    Json json;
+    json["capture"] = relativeTo(folder, session.compared.path);
+    json["selected"] = toRuns(session.compared.selected);
+    json["selection_name"] = session.compared.selectionName;
+    json["strip_scroll"] = session.look.comparedScroll;
+    json["ranges"] = writeRanges(session.look.comparedRanges);
+    return json;
+}
+
 Json writeLook(const LookState& look) {
     Json json;
     json["theme"] = wordOf(kThemes, look.theme);
@@ -173,9 +165,7 @@ Json writeLook(const LookState& look) {
     json["reduced_motion"] = look.reducedMotion;
     json["strip_scroll"] = look.stripScroll;
     if (look.cursor) json["cursor"] = *look.cursor;
-    json["ranges"] = Json::object();
-    for (const auto& [view, range] : look.ranges)
-        json["ranges"][view] = {range.xMin, range.xMax, range.yMin, range.yMax};
+    json["ranges"] = writeRanges(look.ranges);
     return json;
 }
 
@@ -185,6 +175,18 @@ Viewport::Range readRange(const Json& json) {
     if (!(range.xMin < range.xMax) || !(range.yMin < range.yMax))
         throw Error({"A view range is empty", "", "write [x min, x max, y min, y max]"});
     return range;
+}
+
+void readCompared(Session& session, const Json& json, const std::string& path) {
+    ObjectReader reader(json, path, "compared/");
+    reader.with("capture",
+                [&](const Json& v) { session.compared.path = absoluteFrom(folderOf(path), v.get<std::string>()); });
+    reader.with("selected", [&](const Json& v) { session.compared.selected = fromRuns(v); });
+    reader.take("selection_name", session.compared.selectionName);
+    reader.take("strip_scroll", session.look.comparedScroll);
+    reader.with("ranges", [&](const Json& v) {
+        for (const auto& [view, range] : v.items()) session.look.comparedRanges[view] = readRange(range);
+    });
 }
 
 std::optional<TokenIndex> cursorOf(const Json& json) {
@@ -272,6 +274,7 @@ Json toJson(const Session& session, const fs::path& folder) {
     json["capture"] = relativeTo(folder, session.capturePath);
     writeSetting(json, session, folder);
     json["arithmetic"] = wordOf(kArithmetics, session.arithmetic);
+    if (!session.compared.path.empty()) json["compared"] = writeCompared(session, folder);
     json["layout"] = wordOf(kLayouts, session.layout);
     json["look"] = writeLook(session.look);
     if (!session.lesson.empty()) json["lesson"] = writeLesson(session.lesson, folder);
@@ -330,6 +333,7 @@ Session fromJson(Json json, const std::string& path) {
     for (auto& [view, options] : session.viewOptions)
         for (auto& [option, text] : options) text = optionFrom(folderOf(path), text);
     reader.with("look", [&](const Json& v) { session.look = readLook(v, path); });
+    reader.with("compared", [&](const Json& v) { readCompared(session, v, path); });
     reader.with("lesson", [&](const Json& v) { session.lesson = readLesson(v, folderOf(path)); });
     session.unknownKeys = reader.rest();
     return session;

@@ -2,10 +2,12 @@
 // only the active pane.
 #include "app/window/canvas_area.h"
 
+#include "app/window/canvas/capture_caption.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/canvas/policy_menu.h"
 #include "app/window/style/appearance.h"
 #include "app/window/widgets/small_widgets.h"
+#include "app/workbench/second_workbench.h"
 
 #include <QGridLayout>
 #include <QMenu>
@@ -37,8 +39,12 @@ CanvasArea::CanvasArea(Workbench& workbench, const TextService& text, QWidget* p
     m_grid->setContentsMargins(0, px(kGutter), 0, 0); // at the other sides the separators of the docks are the gutter
     m_grid->setSpacing(px(kGutter));
     buildDocks();
-    connect(&m_workbench, &Workbench::sessionChanged, this, &CanvasArea::follow);
-    connect(&m_workbench, &Workbench::captureChanged, this, &CanvasArea::follow);
+    m_caption = new CaptureCaption(m_workbench, 1, this);
+    m_secondCaption = new CaptureCaption(m_workbench.second(), 2, this);
+    for (Workbench* workbench : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())}) {
+        connect(workbench, &Workbench::sessionChanged, this, &CanvasArea::follow);
+        connect(workbench, &Workbench::captureChanged, this, &CanvasArea::follow);
+    }
     follow();
 }
 
@@ -73,7 +79,8 @@ void CanvasArea::buildDocks() {
         if (view->card().perPane) continue;
         auto* dock = new ViewDock(m_workbench, *view, m_text, this);
         dock->setMinimumHeight(px(view->card().leastHeight));
-        connectCanvas(dock->canvas());
+        for (ViewCanvas* canvas : dock->canvases()) connectCanvas(canvas);
+        connect(dock, &ViewDock::secondMade, this, &CanvasArea::connectCanvas);
         m_docks.push_back(dock);
     }
 }
@@ -85,15 +92,15 @@ void CanvasArea::connectCanvas(ViewCanvas* canvas) {
     connect(canvas->canvas(), &CanvasWidget::focused, this, [this, canvas] { emit turnedTo(canvas->view()); });
 }
 
-void CanvasArea::follow() {
-    const std::size_t wanted = m_workbench.capture() ? m_workbench.session().panes.size() : 0;
-    while (m_panes.size() > wanted) {
-        m_panes.back()->hide();
-        m_panes.back()->deleteLater();
-        m_panes.pop_back();
+void CanvasArea::followPanes(Workbench& workbench, std::vector<PaneFrame*>& panes) {
+    const std::size_t wanted = workbench.capture() ? workbench.session().panes.size() : 0;
+    while (panes.size() > wanted) {
+        panes.back()->hide();
+        panes.back()->deleteLater();
+        panes.pop_back();
     }
-    while (m_panes.size() < wanted) {
-        auto* frame = new PaneFrame(m_workbench, paneView(), static_cast<int>(m_panes.size()), m_text, this);
+    while (panes.size() < wanted) {
+        auto* frame = new PaneFrame(workbench, paneView(), static_cast<int>(panes.size()), m_text, this);
         frame->setMinimumSize(px(240), px(150));
         connectCanvas(frame->canvas());
         connect(frame->header(), &PaneHeader::exportWanted, this,
@@ -102,8 +109,13 @@ void CanvasArea::follow() {
             m_workbench.change([frame](Session& s) { s.activePane = frame->pane(); }, tr("Active pane"));
             emit maximiseWanted();
         });
-        m_panes.push_back(frame);
+        panes.push_back(frame);
     }
+}
+
+void CanvasArea::follow() {
+    followPanes(m_workbench, m_panes);
+    followPanes(m_workbench.second(), m_secondPanes);
     const auto active = static_cast<std::size_t>(m_workbench.session().activePane);
     setFocusProxy(active < m_panes.size() ? m_panes[active]->canvas() : nullptr);
     arrange();
@@ -138,29 +150,46 @@ int CanvasArea::columnsFor(int shown) const {
     return shown <= 1 ? 1 : 2;
 }
 
+int CanvasArea::placeRow(const std::vector<PaneFrame*>& panes, int row, int columns) {
+    const bool alone = isAlone();
+    const int shown = alone ? 1 : static_cast<int>(panes.size());
+    int place = 0;
+    for (PaneFrame* pane : panes) {
+        const bool visible = !alone || pane->pane() == m_workbench.session().activePane;
+        pane->setVisible(visible);
+        pane->canvas()->setBesideOthers(shown > 1);
+        if (!visible) continue;
+        // Three panes in two columns: two above, one below over the whole width.
+        const int span = place == shown - 1 && shown % columns != 0 ? columns : 1;
+        m_grid->addWidget(pane, row + place / columns, place % columns, 1, span);
+        m_grid->setRowStretch(row + place / columns, 1);
+        ++place;
+    }
+    return row + (place + columns - 1) / columns;
+}
+
+bool CanvasArea::isAlone() const { return m_alone || m_workbench.session().layout == WindowLayout::ExploreHead; }
+
 void CanvasArea::arrange() {
     const Session& session = m_workbench.session();
     const int count = static_cast<int>(m_panes.size());
-    const bool alone = m_alone || session.layout == WindowLayout::ExploreHead;
+    const bool alone = isAlone();
     const int shown = alone ? std::min(1, count) : count;
     const int columns = columnsFor(shown);
-    const std::string arrangement = std::to_string(count) + "/" + std::to_string(columns) + "/" +
+    const bool two = !m_secondPanes.empty();
+    const std::string arrangement = std::to_string(count) + (two ? "+2/" : "/") + std::to_string(columns) + "/" +
                                     (alone ? std::to_string(session.activePane) : "all") +
                                     (m_workbench.capture() ? "c" : "");
     if (arrangement == m_arranged) return;
     m_arranged = arrangement;
     while (QLayoutItem* item = m_grid->takeAt(0)) delete item;
     for (int column = 0; column < 3; ++column) m_grid->setColumnStretch(column, column < columns ? 1 : 0);
-    int place = 0;
-    for (int pane = 0; pane < count; ++pane) {
-        const bool visible = !alone || pane == session.activePane;
-        m_panes[pane]->setVisible(visible);
-        m_panes[pane]->canvas()->setBesideOthers(shown > 1);
-        if (!visible) continue;
-        // Three panes in two columns: two above, one below over the whole width.
-        const int span = place == shown - 1 && shown % columns != 0 ? columns : 1;
-        m_grid->addWidget(m_panes[pane], place / columns, place % columns, 1, span);
-        ++place;
+    for (int row = 0; row < m_grid->rowCount(); ++row) m_grid->setRowStretch(row, 0);
+    int row = 0;
+    for (CaptureCaption* caption : {m_caption, m_secondCaption}) {
+        caption->setVisible(two);
+        if (two) m_grid->addWidget(caption, row, 0, 1, columns);
+        row = placeRow(caption == m_caption ? m_panes : m_secondPanes, row + (two ? 1 : 0), columns);
     }
     m_empty->setVisible(count == 0);
     if (count == 0) {
@@ -180,7 +209,9 @@ void CanvasArea::resizeEvent(QResizeEvent* event) {
 std::vector<ViewCanvas*> CanvasArea::canvases() const {
     std::vector<ViewCanvas*> all;
     for (PaneFrame* pane : m_panes) all.push_back(pane->canvas());
-    for (ViewDock* dock : m_docks) all.push_back(dock->canvas());
+    for (PaneFrame* pane : m_secondPanes) all.push_back(pane->canvas());
+    for (ViewDock* dock : m_docks)
+        for (ViewCanvas* canvas : dock->canvases()) all.push_back(canvas);
     return all;
 }
 

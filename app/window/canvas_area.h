@@ -11,7 +11,10 @@ class QPushButton;
 
 namespace kvscope {
 
-/// The middle of the window: the policy panes of the session. Also creates the views for all panes, which the window
+class CaptureCaption;
+
+/// The middle of the window: the policy panes of the session, and below them those of the capture that it is compared
+/// with, each row of panes under its capture's name. Also creates the views for all panes, which the window
 /// puts into docks.
 class CanvasArea : public QWidget {
     Q_OBJECT
@@ -20,6 +23,7 @@ public:
     CanvasArea(Workbench& workbench, const TextService& text, QWidget* parent = nullptr);
 
     const std::vector<PaneFrame*>& panes() const { return m_panes; }
+    const std::vector<PaneFrame*>& secondPanes() const { return m_secondPanes; } ///< of the compared capture
     const std::vector<ViewDock*>& docks() const { return m_docks; }
     /// The canvas that commands apply to: the focused one, else the active pane's; may be null.
     ViewCanvas* currentCanvas() const;
@@ -45,10 +49,13 @@ protected:
 private:
     std::vector<ViewCanvas*> canvases() const; ///< of panes and docks
     void follow();
+    void followPanes(Workbench& workbench, std::vector<PaneFrame*>& panes);
     void arrange();
     void hideOrShow();
+    int placeRow(const std::vector<PaneFrame*>& panes, int row, int columns); ///< returns the row below
     void buildDocks();
     int columnsFor(int shown) const;
+    bool isAlone() const; ///< only the active pane is shown
     void connectCanvas(ViewCanvas* canvas);
     QWidget* buildEmpty();
 
@@ -56,7 +63,8 @@ private:
     const TextService& m_text;
     QWidget* m_empty;
     QGridLayout* m_grid;
-    std::vector<PaneFrame*> m_panes;
+    std::vector<PaneFrame*> m_panes, m_secondPanes;
+    CaptureCaption *m_caption = nullptr, *m_secondCaption = nullptr; ///< shown while two captures are compared
     std::vector<ViewDock*> m_docks;
     bool m_hidden = false; ///< this layout has no panes, or a dock has the whole window
     bool m_alone = false, m_covered = false;

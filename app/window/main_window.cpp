@@ -31,6 +31,7 @@
 #include "app/window/style/window_size.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/small_widgets.h"
+#include "app/workbench/second_workbench.h"
 #include "app/workbench/step_driver.h"
 
 #include <QCloseEvent>
@@ -83,7 +84,12 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     connect(&m_workbench, &Workbench::captureChanged, this, &MainWindow::followTitle);
     connect(&m_workbench, &Workbench::cursorChanged, this, &MainWindow::followTitle);
     connect(&m_workbench, &Workbench::rangeChanged, this, &MainWindow::followTitle);
-    connect(m_files, &FileActions::besideWanted, this, &MainWindow::besideWanted);
+    connect(&m_workbench.second(), &Workbench::captureChanged, this, [this] {
+        followTitle();
+        if (!m_workbench.second().isOpen()) return;
+        m_wantedInFront = {"two_captures"};
+        arrangeDocksSoon();
+    });
     connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);
     connect(&systemTheme(), &SystemTheme::motionChanged, this, &MainWindow::followMotion);
     connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followMotion);
@@ -345,7 +351,9 @@ void MainWindow::showEvent(QShowEvent* event) {
 void MainWindow::followTitle() {
     const QString session = QFileInfo(m_files->sessionPath()).fileName();
     const QString capture = m_workbench.capture() ? fromUtf8(m_workbench.capture()->info().fileName) : QString();
-    const QString name = session.isEmpty() ? capture : session;
+    QString name = session.isEmpty() ? capture : session;
+    if (const auto& second = m_workbench.second().capture(); second && session.isEmpty())
+        name = tr("%1 and %2").arg(capture, fromUtf8(second->info().fileName));
     setWindowTitle(name.isEmpty() ? tr("KVScope") : tr("%1[*] – KVScope").arg(name));
     setWindowModified(!session.isEmpty() && !m_workbench.history().isSaved());
 }
@@ -379,14 +387,14 @@ void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
 }
 
 void MainWindow::dropEvent(QDropEvent* event) {
-    const bool beside = event->modifiers() & Qt::ControlModifier;
+    const bool compare = event->modifiers() & Qt::ControlModifier;
     event->acceptProposedAction();
     for (const QUrl& url : event->mimeData()->urls()) {
         if (!url.isLocalFile())
             m_notices->show("error", NoticeStrip::Tone::Error,
                             tr("%1 is not a file on this computer: save it first.").arg(url.toString()));
-        else if (beside)
-            m_files->openBeside(url.toLocalFile());
+        else if (compare)
+            m_files->compareWith(url.toLocalFile());
         else
             m_files->open(url.toLocalFile());
     }

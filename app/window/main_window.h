@@ -75,10 +75,6 @@ public:
     Q_INVOKABLE void followManualLink(const QUrl& link); ///< manual:PAGE#HEADING, from any text of the window
     void showAbout() override;
 
-signals:
-    /// A second window beside this one, with this file.
-    void besideWanted(const QString& path);
-
 protected:
     void showEvent(QShowEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;

@@ -40,9 +40,9 @@ namespace kvscope {
 
 ViewCanvas* MainWindow::currentCanvas() const { return m_canvases->currentCanvas(); }
 
-void MainWindow::exportCanvas(ViewCanvas* canvas) { showExportDialog(*this, m_workbench, *canvas, *m_notices); }
+void MainWindow::exportCanvas(ViewCanvas* canvas) { showExportDialog(*this, canvas->workbench(), *canvas, *m_notices); }
 
-void MainWindow::showData(ViewCanvas* canvas) { (new DataDialog(m_workbench, *canvas, this))->show(); }
+void MainWindow::showData(ViewCanvas* canvas) { (new DataDialog(canvas->workbench(), *canvas, this))->show(); }
 
 void MainWindow::focusFind() { m_topBar->focusFind(); }
 

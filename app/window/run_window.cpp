@@ -18,7 +18,6 @@
 #include <QCoreApplication>
 #include <QOffscreenSurface>
 #include <QOpenGLContext>
-#include <QProcess>
 #include <QSurfaceFormat>
 
 #include <cstdio>
@@ -96,13 +95,6 @@ int runWindow(int& argc, char** argv, std::string path, int threads, const std::
         runner, [&workers](Scheduler::Task task) { workers.run(std::move(task)); },
         [](Scheduler::Task task) { QMetaObject::invokeMethod(qApp, std::move(task), Qt::QueuedConnection); });
     MainWindow window(workbench, text);
-    // Another process, so that windows do not affect each other.
-    QObject::connect(&window, &MainWindow::besideWanted, &window, [&window](const QString& path) {
-        if (!QProcess::startDetached(QCoreApplication::applicationFilePath(), {path}))
-            window.notices().show(
-                "error", NoticeStrip::Tone::Error,
-                MainWindow::tr("A second window cannot be started: open the file here instead. %1").arg(path));
-    });
     const QString state = Recovery::stateFolder();
     Recovery recovery(workbench, window.notices(), state);
     reportCrashes(Recovery::stackFile(state).toStdString());

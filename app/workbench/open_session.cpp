@@ -24,7 +24,10 @@ std::optional<PaneRequest> OpenSession::paneRequest(int pane) const {
 }
 
 std::optional<ViewDataRequest> OpenSession::dataRequest() const {
-    return cut ? std::optional(dataRequestOf(session(), capture, *cut)) : std::nullopt;
+    if (!cut) return std::nullopt;
+    ViewDataRequest request = dataRequestOf(session(), capture, *cut);
+    request.compared = compared;
+    return request;
 }
 
 std::string messageOf(const std::exception_ptr& failure) {

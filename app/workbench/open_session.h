@@ -14,9 +14,10 @@ namespace kvscope {
 struct OpenSession {
     SessionHistory history;
     std::shared_ptr<const LayerRunner> runner;
-    std::shared_ptr<const CaptureReader> capture; ///< null: none is open
-    std::optional<Cut> cut;                       ///< the session's, resolved in the capture
-    std::string cutError;                         ///< why the cut does not fit the capture
+    std::shared_ptr<const CaptureReader> capture;  ///< null: none is open
+    std::shared_ptr<const CaptureReader> compared; ///< the second one; null: none is open
+    std::optional<Cut> cut;                        ///< the session's, resolved in the capture
+    std::string cutError;                          ///< why the cut does not fit the capture
 
     const Session& session() const { return history.current(); }
     void resolveCut();

@@ -3,6 +3,7 @@
 #include "app/workbench/workbench.h"
 
 #include "app/study/session_requests.h"
+#include "app/workbench/second_workbench.h"
 #include "core/capture/open_capture.h"
 #include "core/engine/engine.h"
 
@@ -29,7 +30,8 @@ Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Execu
                [this](int pane) { emit progressChanged(pane, progress(pane)); }}),
       m_views(m_open, m_scheduler, clock,
               [this](const std::string& viewId) { emit dataChanged(QString::fromStdString(viewId)); }),
-      m_layerScan(m_open, m_scheduler, clock, [this] { emit layerScanChanged(); }) {
+      m_layerScan(m_open, m_scheduler, clock, [this] { emit layerScanChanged(); }),
+      m_makeSecond([this, executor, deliver] { return std::make_unique<SecondWorkbench>(*this, executor, deliver); }) {
     m_open.runner = std::move(runner);
 }
 
@@ -75,6 +77,22 @@ void Workbench::setRange(const View& view, const std::optional<Viewport::Range>&
     m_open.history.change(std::move(next), {});
     m_views.refreshMoved(view);
     emit rangeChanged(QString::fromStdString(view.card().id));
+}
+
+SecondWorkbench& Workbench::second() {
+    if (!m_second) m_second = m_makeSecond();
+    return *m_second;
+}
+
+void Workbench::setCompared(std::shared_ptr<const CaptureReader> other) {
+    m_open.compared = std::move(other);
+    m_views.refresh();
+}
+
+void Workbench::keepLook(const std::function<void(Session&)>& edit) {
+    Session next = session();
+    edit(next);
+    m_open.history.change(std::move(next), {});
 }
 
 void Workbench::undo() { moveTo(&SessionHistory::undone, &SessionHistory::undo); }

@@ -23,6 +23,7 @@
 namespace kvscope {
 
 class Engine;
+class SecondWorkbench;
 
 /// Computes what a session shows. Every edit goes through here; afterwards panes, views and the layer scan request what
 /// the session needs, and signals on the owner's thread report the results. Has no widgets, never computes and never
@@ -44,22 +45,19 @@ public:
     Clock& clock() const { return m_clock; }
 
     /// Edits a copy of the session and makes it current. `mergeKey` as in SessionHistory::change.
-    void change(const std::function<void(Session&)>& edit, const QString& label, const QString& mergeKey = {});
-    void endMerge() { m_open.history.endMerge(); }
-    /// Sets the step cursor, in tokens read; empty: all. Computes nothing and is no undo step: emits `cursorChanged`
-    /// instead of `sessionChanged`.
-    void setCursor(std::optional<TokenIndex> tokens);
+    virtual void change(const std::function<void(Session&)>& edit, const QString& label, const QString& mergeKey = {});
+    virtual void endMerge() { m_open.history.endMerge(); }
+    /// Sets the step cursor, in tokens read; empty: all. Computes nothing, is no step: emits only `cursorChanged`.
+    virtual void setCursor(std::optional<TokenIndex> tokens);
     /// Sets the shown part of a view; empty: all of it. Affects no other view and is no undo step: emits `rangeChanged`
     /// instead of `sessionChanged`. Slow data wait until the range has not changed for a moment.
-    void setRange(const View& view, const std::optional<Viewport::Range>& range);
-    /// The empty session before anything is opened, whose layout and interface the first capture gets.
-    void startWith(Session session);
+    virtual void setRange(const View& view, const std::optional<Viewport::Range>& range);
+    void startWith(Session session); ///< before anything is opened: the first capture gets its layout and interface
     /// Undo and redo lead back to other captures, sessions and lessons, too; their capture is opened on a worker.
     void undo();
     void redo();
-    void leaveLesson(); ///< back to the session before it; nothing without one
-    /// The session was written to this file, which is its file from now on.
-    void markSaved(const std::string& file);
+    void leaveLesson();                      ///< back to the session before it; nothing without one
+    void markSaved(const std::string& file); ///< it was written to this file, which is its file from now on
 
     /// Opens a capture on a worker; emits captureChanged or failed. Shows the given session, which came from `file`;
     /// without one the current session on the new capture (emits carriedOver), and on a capture that is open already
@@ -74,8 +72,7 @@ public:
     void useEngine(std::function<std::unique_ptr<Engine>()> make);
 
     ViewInput viewInput() const;
-    /// The input with the data of a shown view.
-    ViewInput viewInput(const View& view) const;
+    ViewInput viewInput(const View& view) const; ///< with the data of a shown view
     /// What the window draws and says of a view, or of its `pane`: while it is computed, what was there before.
     DrawnView drawn(const View& view, int pane = -1) const;
     DrawnView drawnPane(int pane) const; ///< of the view that panes show
@@ -92,6 +89,7 @@ public:
     /// Runs such a job in its own slot: the newest of a slot wins. A new capture cancels it.
     void submit(const std::string& slot, Scheduler::Job job) { m_scheduler.submit(slot, std::move(job)); }
     void cancel(const std::string& slot) { m_scheduler.cancel(slot); }
+    SecondWorkbench& second(); ///< of the capture that the session is compared with; lives as long as this one
 
     /// Hover and brushing are shared by all views and not part of the session.
     void setHovered(TokenIndex token);
@@ -100,18 +98,15 @@ public:
     /// Views whose findings give a lesson's answer away and are not shown. Not part of the session either.
     void withhold(const std::vector<std::string>& views);
     bool isWithheld(const View& view) const;
-
-    /// A layer's result in the head picker's measure; null: not computed yet.
-    const LayerScanResult* layerScan(LayerIndex layer) const { return m_layerScan.at(layer); }
+    const LayerScanResult* layerScan(LayerIndex layer) const { return m_layerScan.at(layer); } ///< null: not yet
 
 signals:
     void openingChanged();
-    void captureChanged(); ///< also reloaded or closed
-    /// The session was carried to another capture; a sentence for each thing that could not be kept.
-    void carriedOver(const std::vector<std::string>& adapted);
-    void sessionChanged();                   ///< any member of the session
-    void paneChanged(int pane);              ///< its result, error or computing flag
-    void dataChanged(const QString& viewId); ///< its data, their progress or error
+    void captureChanged();                                     ///< also reloaded or closed
+    void carriedOver(const std::vector<std::string>& adapted); ///< a sentence for each thing that could not be kept
+    void sessionChanged();                                     ///< any member of the session
+    void paneChanged(int pane);                                ///< its result, error or computing flag
+    void dataChanged(const QString& viewId);                   ///< its data, their progress or error
     void progressChanged(int pane, double fraction);
     void focusChanged();                      ///< hover or brushing
     void cursorChanged();                     ///< another step cursor
@@ -123,6 +118,9 @@ signals:
     void engineFailed(const QString& message);
 
 private:
+    friend class SecondWorkbench;
+    void setCompared(std::shared_ptr<const CaptureReader> other); ///< open; null: no longer
+    void keepLook(const std::function<void(Session&)>& edit);     ///< of what only the second workbench shows
     void setOpening(const std::string& path);
     /// Opens a capture on a worker and gives it to `install` on the owner's thread.
     void withCapture(const std::string& path, std::function<void(std::shared_ptr<const CaptureReader>)> install);
@@ -145,6 +143,8 @@ private:
     ViewDataJobs m_views;
     mutable DrawnViews m_drawn;
     LayerScan m_layerScan;
+    std::function<std::unique_ptr<SecondWorkbench>()> m_makeSecond;
+    std::unique_ptr<SecondWorkbench> m_second;
 };
 
 } // namespace kvscope

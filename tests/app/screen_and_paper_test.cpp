@@ -7,6 +7,7 @@
 #include "app/report/report.h"
 #include "app/study/session_file.h"
 #include "app/text/qt_text_service.h"
+#include "app/workbench/second_workbench.h"
 #include "core/capture/synthetic_capture.h"
 #include "core/run/record_results.h"
 #include "tests/app/manual_workbench.h"
@@ -138,6 +139,8 @@ private slots:
         QVERIFY(m_folder.isValid());
         writeSyntheticCapture({.tokens = 320, .layers = 2, .queryHeads = 4, .kvHeads = 2, .headDim = 16}, at("made.h5"),
                               0, false, {});
+        writeSyntheticCapture({.tokens = 400, .layers = 2, .queryHeads = 4, .kvHeads = 2, .headDim = 16, .seed = 9},
+                              at("other.h5"), 0, false, {});
     }
 
     void everyViewOfEveryKindOfPane_data() {
@@ -187,6 +190,32 @@ private slots:
         QCOMPARE(shown.variant.find("cut 220") != std::string::npos, kind == "recorded with another cut");
         const QByteArray differs = compare(*bench, executor, drawn);
         QVERIFY2(differs.isEmpty(), differs);
+    }
+
+    // Of two captures the difference, and a picture of the second one.
+    void twoCaptures() {
+        ManualExecutor executor;
+        const auto bench = kvscope::testing::manualWorkbench(executor);
+        (void)bench->second();
+        bench->openCapture(at("made.h5"));
+        executor.runAll();
+        bench->second().compareWith(at("other.h5"));
+        executor.runAll();
+        QVERIFY(bench->second().isOpen());
+        bench->second().change([](Session& s) { select(s, {4, 5, 200}, "picked"); }, "Select");
+        executor.runAll();
+        for (const char* id : {"two_captures", "curves", "token_strip", "key_projection"}) {
+            const QByteArray differs = compare(*bench, executor, viewById(id));
+            QVERIFY2(differs.isEmpty(), (std::string(id) + ": ").c_str() + differs);
+        }
+        for (const char* id : {"curves", "token_strip", "key_projection", "head_grid"}) {
+            const QByteArray differs = compare(bench->second(), executor, viewById(id));
+            QVERIFY2(differs.isEmpty(), (std::string(id) + " of the second: ").c_str() + differs);
+        }
+        const std::string command = plotCommand(bench->session(), {.viewId = "two_captures", .outPath = "x.svg"});
+        QVERIFY2(command.find("--compare-with") != std::string::npos, command.c_str());
+        QVERIFY(plotCommand(bench->session(), {.viewId = "curves", .outPath = "x.svg"}).find("--compare") ==
+                std::string::npos);
     }
 
     void lessonsStopByStop_data() {

@@ -49,6 +49,11 @@ private slots:
             session.capturePath = path("some capture.h5");
             for (int i = 0; i < 30; ++i) user.act(session);
             session.look.ranges["key_projection"] = {-1.25, 3.1, 1e-9, 7};
+            if (seed % 3 == 0) {
+                session.compared = {path("other prompt.h5"), {3, 4, 9}, "needle"};
+                session.look.comparedRanges["curves"] = {0, 0.5, 1e-9, 7};
+                session.look.comparedScroll = 40;
+            }
             session.look.theme = ThemeChoice::Dark;
             session.look.scale = 1.25;
             session.look.headMeasure = seed % 2 ? "entropy" : "cos_means";
@@ -69,6 +74,7 @@ private slots:
         session.panes[0].policy = PolicySpec::parse("keydiff");
         session.panes[1].recordedPath = path("list.json");
         session.look.cursor = 3;
+        session.compared.path = path("other.h5");
         session.lesson = "{}";
         writeSession(path("all.kvscope"), session);
         const auto read = [](const QString& name) {
@@ -82,6 +88,7 @@ private slots:
         QVERIFY(written.size() > 10);
         QCOMPARE(written.keys(), named.keys()); // both sorted
         QCOMPARE(written["look"].toObject().keys(), named["look"].toObject()["properties"].toObject().keys());
+        QCOMPARE(written["compared"].toObject().keys(), named["compared"].toObject()["properties"].toObject().keys());
         const QJsonArray panes = written["panes"].toArray();
         QCOMPARE(panes[0].toObject().keys() + panes[1].toObject().keys(),
                  named["panes"].toObject()["items"].toObject()["properties"].toObject().keys());
@@ -183,12 +190,13 @@ private slots:
 
     // Written under the name of its capture, a session would replace gigabytes by a page of JSON.
     void noFileThatTheSessionReadsIsReplaced() {
-        for (const char* name : {"c.h5", "list.csv", "further.h5"}) write(name, "precious");
+        for (const char* name : {"c.h5", "second.h5", "list.csv", "further.h5"}) write(name, "precious");
         Session session;
         session.capturePath = path("c.h5");
+        session.compared.path = path("second.h5");
         session.panes.emplace_back().recordedPath = path("list.csv");
         setViewOption(session, "curves", "captures", path("other.h5") + ";" + path("further.h5"));
-        for (const char* name : {"c.h5", "list.csv", "further.h5"}) {
+        for (const char* name : {"c.h5", "second.h5", "list.csv", "further.h5"}) {
             const std::string refused = errorMessage([&] { writeSession(path(name), session); });
             QVERIFY2(refused.find("would replace it") != std::string::npos, name);
             QFile file(m_folder.filePath(name));

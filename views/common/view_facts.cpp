@@ -124,6 +124,15 @@ std::string paneTitle(const PaneData& pane) {
     return pane.variant.empty() ? pane.policyName : pane.policyName + ", " + pane.variant;
 }
 
+std::string budgetWords(const Budget& budget) {
+    switch (budget.unit) {
+    case Budget::Unit::Fraction: return formatPercent(budget.value);
+    case Budget::Unit::Tokens: return formatCount(std::llround(budget.value)) + " tokens";
+    case Budget::Unit::Quality: break;
+    }
+    return fmt::format("tau = {}", budget.value);
+}
+
 std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel) {
     std::string text = wholeModel
                            ? std::string()
@@ -136,6 +145,8 @@ std::string provenance(const ViewInput& input, const std::vector<const PaneData*
         const std::string who = panes.size() > 1 ? std::string(1, pane->letter) + " " : "";
         if (result.request.cut.token != input.cut.token)
             text += fmt::format(" · {}with its own cut: {}", who, result.request.cut.label);
+        if (result.request.recorded)
+            text += fmt::format(" · {}recorded with a budget of {}", who, budgetWords(result.request.budget));
         if (result.selection.perQueryHead()) text += fmt::format(" · {}kept: union of the group's query heads", who);
         if (result.simulated) text += fmt::format(" · {}simulated on full-attention tensors", who);
         if (result.calibrated)

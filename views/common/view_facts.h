@@ -62,6 +62,9 @@ std::string keptShare(const RunResult& result, KvHeadIndex head);
 /// "249 tokens (25.0 %)": what a head keeps of the tokens before the cut.
 std::string keptBudget(const RunResult& result, KvHeadIndex head);
 
+/// "25.0 %", "249 tokens", "tau = 0.95".
+std::string budgetWords(const Budget& budget);
+
 /// "KeyDiff, kvpress".
 std::string paneTitle(const PaneData& pane);
 /// "A KeyDiff": of a pane, or of what was computed for one.
@@ -70,7 +73,8 @@ template <class Owner> std::string letteredName(const Owner& owner) {
 }
 
 /// "layer 3, KV head 1 (0-based) · cut: end of context, 995", with "simulated ..." and "fast arithmetic" where that is
-/// so, and the cuts of recorded lists that have another one. `wholeModel`: a picture of all heads names none.
+/// so, the budgets of recorded lists, and their cuts where they have another one. `wholeModel`: a picture of all heads
+/// names none.
 std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel = false);
 
 /// Capitalises the first letter unless a formula stands there: sentences in pictures begin with words that elsewhere

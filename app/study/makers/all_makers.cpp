@@ -16,6 +16,7 @@
     MAKER(blockTimelineMaker)                                                                                          \
     MAKER(keepProbabilityMaker)                                                                                        \
     MAKER(tokenClassesMaker)                                                                                           \
+    MAKER(twoCapturesMaker)                                                                                            \
     MAKER(variantDiffMaker)                                                                                            \
     MAKER(phaseMapMaker)                                                                                               \
     MAKER(geometryMaker)                                                                                               \

@@ -40,6 +40,10 @@ std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
     }
     case DataScope::Selection: return fmt::format("{}", fmt::join(request.selected, ","));
     case DataScope::Seed: return std::to_string(request.seed);
+    case DataScope::Compared:
+        return request.compared ? fmt::format("{}{}", static_cast<const void*>(request.compared.get()),
+                                              request.compared->info().hash)
+                                : std::string();
     case DataScope::Frame: break; // in key(), not in identity()
     }
     return {};
@@ -53,6 +57,8 @@ const PaneRequest& ViewDataRequest::shownPane() const {
     return panes[active];
 }
 
+bool ViewDataMaker::dependsOn(DataScope scope) const { return std::ranges::find(scopes, scope) != scopes.end(); }
+
 std::string ViewDataMaker::identity(const ViewDataRequest& request) const {
     std::string key = fmt::format("{}|{}|{}|{}", id, static_cast<const void*>(request.capture.get()),
                                   request.capture->info().hash, request.options.key(Stage::Features));
@@ -63,7 +69,7 @@ std::string ViewDataMaker::identity(const ViewDataRequest& request) const {
 std::string ViewDataMaker::key(const ViewDataRequest& request) const {
     std::string key = identity(request) + "|" + request.options.key(Stage::Combine);
     if (detail) key += "|" + detail(request);
-    if (std::ranges::find(scopes, DataScope::Frame) == scopes.end()) return key;
+    if (!dependsOn(DataScope::Frame)) return key;
     key += fmt::format("|{}x{}", request.width, request.height);
     if (const auto& r = request.range) key += fmt::format("|{},{},{},{}", r->xMin, r->xMax, r->yMin, r->yMax);
     return key;

@@ -16,6 +16,7 @@ namespace kvscope {
 /// Features, and what its `detail` adds.
 struct ViewDataRequest {
     std::shared_ptr<const CaptureReader> capture;
+    std::shared_ptr<const CaptureReader> compared; ///< the second capture; null: there is none
     LayerIndex layer;
     KvHeadIndex kvHead;
     QueryHeadIndex queryHead;
@@ -33,7 +34,7 @@ struct ViewDataRequest {
 };
 
 /// What a kind of data depends on, besides capture and options. Panes: with their budgets; Policies: without budgets,
-/// for data over budgets or policies that have none. Active...: of the active pane.
+/// for data over budgets or policies that have none. Active...: of the active pane. Compared: the second capture.
 enum class DataScope {
     Layer,
     KvHead,
@@ -45,6 +46,7 @@ enum class DataScope {
     ActivePolicy,
     Selection,
     Seed,
+    Compared,
     Frame
 };
 
@@ -78,6 +80,7 @@ struct ViewDataMaker {
                const Partial& partial) const {
         return compute({runner, request, checkpoint, partial});
     }
+    bool dependsOn(DataScope scope) const;
     /// Equal identities: data of the same thing, possibly of another part of it (the range, options of stage Combine).
     std::string identity(const ViewDataRequest& request) const;
     /// Equal keys: the same data.

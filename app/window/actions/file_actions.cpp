@@ -6,7 +6,9 @@
 #include "app/study/session_file.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
+#include "app/workbench/second_workbench.h"
 #include "core/base/error.h"
+#include "core/lists/selection_file.h"
 
 #include <QCoreApplication>
 #include <QDir>
@@ -109,6 +111,7 @@ bool FileActions::mayClose() {
 
 void FileActions::closeCapture() {
     m_notices.dismiss("carried");
+    if (!m_workbench.session().compared.path.empty()) return m_workbench.second().stopComparing();
     m_workbench.closeCapture();
 }
 
@@ -125,11 +128,13 @@ void FileActions::sayCarried(const std::vector<std::string>& adapted) {
     m_notices.show("carried", NoticeStrip::Tone::Notice, text, tr("Start afresh"), [this] { startAfresh(); });
 }
 
-void FileActions::openBeside(const QString& path) {
+void FileActions::compareWith(const QString& path) {
     const QString absolute = QFileInfo(path).absoluteFilePath();
-    if (!m_workbench.capture() || (!isSessionFile(absolute.toStdString()) && looksLikeRecordedList(absolute)))
-        return open(absolute);
-    emit besideWanted(absolute);
+    const bool isCapture =
+        QFile::exists(absolute) && !isSessionFile(absolute.toStdString()) && !looksLikeRecordedList(absolute);
+    if (!m_workbench.capture() || !isCapture) return open(absolute);
+    m_notices.dismiss("error");
+    m_workbench.second().compareWith(absolute.toStdString());
 }
 
 void FileActions::openSession(const QString& path) {
@@ -170,6 +175,11 @@ void FileActions::addRecorded(const QString& path) {
         return report(tr("A recorded list is shown on its capture: open the capture first. %1").arg(path));
     SessionPane pane;
     pane.recordedPath = path.toStdString();
+    try { // a list of another capture is refused here, before a pane could say it again
+        checkAgainst(readSelection(pane.recordedPath), *m_workbench.capture());
+    } catch (const Error& error) {
+        return report(fromUtf8(error.what()));
+    }
     bool added = false;
     m_workbench.change([&](Session& s) { added = addPane(s, pane); }, tr("Add recorded list"));
     if (!added) report(tr("There are four panes already: remove one to add %1.").arg(QFileInfo(path).fileName()));
@@ -187,9 +197,11 @@ void FileActions::openWithDialog() {
     if (!path.isEmpty()) open(path);
 }
 
-void FileActions::openBesideWithDialog() {
-    const QString path = askForFile();
-    if (!path.isEmpty()) openBeside(path);
+void FileActions::compareWithDialog() {
+    const QString path =
+        QFileDialog::getOpenFileName(m_window, tr("Compare with another prompt of the same model"),
+                                     QFileInfo(fromUtf8(m_workbench.session().capturePath)).path(), kCaptureFilter);
+    if (!path.isEmpty()) compareWith(path);
 }
 
 void FileActions::addRecordedWithDialog() {

@@ -26,17 +26,17 @@ public:
 
     /// A session with a lesson is opened without its file: the program never writes it, Save asks for another name.
     void open(const QString& path);
-    /// A capture or session in a window of its own, beside this one; a recorded list as a further pane here.
-    void openBeside(const QString& path);
+    /// Compares the open capture with this one; without an open one, and for any other file, opens it.
+    void compareWith(const QString& path);
     void openWithDialog();
-    void openBesideWithDialog();
+    void compareWithDialog();
     void addRecordedWithDialog();
     void reload();
     bool save(); ///< to the session's file, asking for one the first time; false when cancelled or failed
     bool saveAs();
     /// Whether the window may be closed: asks for each session file whose changes are not saved.
     bool mayClose();
-    void closeCapture();
+    void closeCapture();         ///< the second of two captures, else the only one
     void startAfresh();          ///< the open capture with its first session
     QString sessionPath() const; ///< empty: never saved
 
@@ -45,7 +45,6 @@ public:
 
 signals:
     void recentChanged();
-    void besideWanted(const QString& path); ///< a second window with this file
 
 private:
     void openSession(const QString& path);

@@ -79,7 +79,7 @@ template <class Command> std::function<void()> WindowActions::onCanvas(Command c
 
 void WindowActions::addFileActions() {
     add("open", tr("&Open…"), {QKeySequence("Ctrl+O")}, [this] { m_files.openWithDialog(); });
-    add("openBeside", tr("Open &beside…"), {QKeySequence("Ctrl+Shift+O")}, [this] { m_files.openBesideWithDialog(); });
+    add("compareWith", tr("Compare &with…"), {QKeySequence("Ctrl+Shift+O")}, [this] { m_files.compareWithDialog(); });
     add("reload", tr("&Reload"), {QKeySequence("F5")}, [this] { m_files.reload(); });
     add("afresh", tr("Start a&fresh"), {}, [this] { m_files.startAfresh(); });
     add("save", tr("&Save session"), {QKeySequence("Ctrl+S")}, [this] { m_files.save(); });
@@ -215,7 +215,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
         for (const char* name : names) *name == '-' ? (void)menu->addSeparator() : menu->addAction(byName(name));
         return menu;
     };
-    QMenu* file = fill(bar->addMenu(tr("&File")), {"open", "openBeside"});
+    QMenu* file = fill(bar->addMenu(tr("&File")), {"open", "compareWith"});
     m_recent = file->addMenu(tr("Open &recent"));
     fill(file, {"reload", "afresh", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "-", "makeLesson",
                 "handout", "-", "close", "quit"});
@@ -286,6 +286,8 @@ void WindowActions::follow() {
           "resetView",  "range",        "goTo",      "previousHead",  "nextHead",         "previousLayer", "nextLayer",
           "removePane", "explore",      "compare",   "teach",         "wholeModel"})
         byName(name)->setEnabled(open);
+    byName("compareWith")->setEnabled(open);
+    byName("close")->setText(session.compared.path.empty() ? tr("&Close") : tr("&Close the second capture"));
     byName("frame")->setEnabled(open && !session.selected.empty());
     followSelection();
     if (m_policies) m_policies->setEnabled(open && session.panes.size() < static_cast<std::size_t>(kMaxPanes));

@@ -1,6 +1,7 @@
 // The four numbers for comparing panes have the same place in every header.
 #include "app/window/canvas/pane_header.h"
 
+#include "app/study/pane_request.h"
 #include "app/window/canvas/policy_menu.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
@@ -146,6 +147,14 @@ void PaneHeader::refreshMetrics() {
 
 /// The chip of a head that keeps another number of tokens than it was asked for.
 void PaneHeader::showRealised(const RunResult& result, const HeadSelection& head) {
+    const Budget asked = effectiveBudget(m_workbench.session(), static_cast<std::size_t>(m_pane));
+    if (hasOwnBudget(result, asked)) {
+        m_realised->setVisible(true);
+        m_realised->setText(tr("own budget"));
+        m_realised->setToolTip(tr("The list was recorded with a budget of %1; the session asks for %2")
+                                   .arg(fromUtf8(budgetWords(result.request.budget)), fromUtf8(budgetWords(asked))));
+        return;
+    }
     const auto kept = static_cast<std::int64_t>(head.kept.size());
     m_realised->setVisible(kept != result.requested && result.visible > 0);
     if (!m_realised->isVisibleTo(this)) return;

@@ -28,6 +28,7 @@ public:
 
     ~ViewCanvas() override;
 
+    Workbench& workbench() const { return m_workbench; } ///< of the capture that it shows
     const View& view() const { return m_view; }
     int pane() const { return m_pane; }
     CanvasWidget* canvas() const { return m_canvas; }

@@ -1,10 +1,13 @@
 // A dock for a view, with the view's finding in its header.
 #include "app/window/canvas/view_dock.h"
 
+#include "app/study/makers/view_data_maker.h"
+#include "app/window/canvas/capture_caption.h"
 #include "app/window/canvas/view_options.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
+#include "app/workbench/second_workbench.h"
 
 #include <QHBoxLayout>
 #include <QVBoxLayout>
@@ -12,7 +15,8 @@
 namespace kvscope {
 
 ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& text, QWidget* parent)
-    : QFrame(parent), m_canvas(new ViewCanvas(workbench, view, 0, text, this)),
+    : QFrame(parent), m_workbench(workbench), m_text(text), m_canvas(new ViewCanvas(workbench, view, 0, text, this)),
+      m_caption(new CaptureCaption(workbench, 1, this)), m_pictures(new QBoxLayout(QBoxLayout::TopToBottom)),
       m_finding(new ElidedLabel("quiet", Qt::ElideRight, this)) {
     setObjectName("viewDock");
     auto* column = new QVBoxLayout(this);
@@ -34,11 +38,61 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     more->setObjectName("viewMenu");
     row->addWidget(exportButton);
     row->addWidget(more);
-    column->addWidget(m_canvas, 1);
+    m_pictures->setSpacing(0);
+    column->addLayout(m_pictures, 1);
+    addPicture(m_canvas, m_caption);
     connect(more, &QToolButton::clicked, m_canvas,
             [this, more] { m_canvas->showMenu(more->mapToGlobal(QPoint(0, more->height()))); });
     connect(exportButton, &QToolButton::clicked, m_canvas, &ViewCanvas::exportWanted);
-    connect(m_canvas, &ViewCanvas::drawnChanged, this, [this] { m_finding->setFullText(m_canvas->finding()); });
+    connect(m_canvas, &ViewCanvas::drawnChanged, this, &ViewDock::refresh);
+    connect(&m_workbench.second(), &Workbench::captureChanged, this, &ViewDock::followCaptures);
+    followCaptures();
+}
+
+bool ViewDock::hasSecond() const {
+    const ViewDataMaker* maker = makerFor(m_canvas->view());
+    return m_workbench.second().isOpen() && !(maker && maker->dependsOn(DataScope::Compared));
+}
+
+void ViewDock::addPicture(ViewCanvas* canvas, CaptureCaption* caption) {
+    auto* part = new QVBoxLayout;
+    part->setSpacing(0);
+    part->addWidget(caption);
+    part->addWidget(canvas, 1);
+    m_pictures->addLayout(part, 1);
+}
+
+void ViewDock::followCaptures() {
+    const bool two = hasSecond();
+    if (two && !m_second) {
+        m_second = new ViewCanvas(m_workbench.second(), m_canvas->view(), 0, m_text, this);
+        m_secondCaption = new CaptureCaption(m_workbench.second(), 2, this);
+        addPicture(m_second, m_secondCaption);
+        connect(m_second, &ViewCanvas::drawnChanged, this, &ViewDock::refresh);
+        emit secondMade(m_second);
+    }
+    m_caption->setVisible(two);
+    if (m_second)
+        for (QWidget* widget : {static_cast<QWidget*>(m_second), static_cast<QWidget*>(m_secondCaption)})
+            widget->setVisible(two);
+    refresh();
+}
+
+std::vector<ViewCanvas*> ViewDock::canvases() const {
+    return m_second ? std::vector{m_canvas, m_second} : std::vector{m_canvas};
+}
+
+void ViewDock::resizeEvent(QResizeEvent* event) {
+    QFrame::resizeEvent(event);
+    m_pictures->setDirection(width() > height() ? QBoxLayout::LeftToRight : QBoxLayout::TopToBottom);
+}
+
+void ViewDock::refresh() {
+    const bool two = m_second && hasSecond();
+    m_finding->setFullText(two ? QString() : m_canvas->finding());
+    if (!two) return;
+    m_caption->setFinding(m_canvas->finding());
+    m_secondCaption->setFinding(m_second->finding());
 }
 
 } // namespace kvscope

@@ -1,14 +1,18 @@
 // Everything is read from the policy's card: a new policy needs no line here.
 #include "app/window/panels/policy_panel.h"
 
+#include "app/study/pane_request.h"
 #include "app/window/canvas/policy_menu.h"
+#include "app/window/panels/fact_grid.h"
 #include "app/window/panels/parameter_panel.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/policies/policy.h"
+#include "views/common/view_facts.h"
 
 #include <QClipboard>
+#include <QFileInfo>
 #include <QGuiApplication>
 #include <QHBoxLayout>
 #include <QMenu>
@@ -76,6 +80,10 @@ void PolicyPanel::build() {
             tr("Reset all"));
     });
 
+    m_recorded = new FactGrid(this);
+    m_recorded->setObjectName("recordedFacts");
+    m_recorded->setContentsMargins(px(8), px(4), 0, 0);
+    column->addWidget(m_recorded);
     column->addStretch();
 }
 
@@ -105,6 +113,18 @@ void PolicyPanel::changeActive(const std::function<void(SessionPane&)>& edit, co
         label, mergeKey);
 }
 
+void PolicyPanel::showRecorded(const std::string& path, const PaneData& pane) {
+    FactGrid::Facts facts = {{tr("List"), QFileInfo(fromUtf8(path)).fileName()}};
+    if (pane.result && pane.result->request.recorded) {
+        for (const auto& [name, value] : factsOfList(pane.result->request))
+            facts.emplace_back(fromUtf8(name), fromUtf8(value));
+        const Budget asked = effectiveBudget(m_workbench.session(), m_workbench.session().activePane);
+        if (hasOwnBudget(*pane.result, asked))
+            facts.emplace_back(tr("Budget of the session"), fromUtf8(budgetWords(asked)) + tr(": not the list's"));
+    }
+    m_recorded->show(facts);
+}
+
 void PolicyPanel::refresh() {
     const Session& session = m_workbench.session();
     const bool any = !session.panes.empty();
@@ -113,6 +133,7 @@ void PolicyPanel::refresh() {
         m_title->setFullText(tr("No pane"));
         m_variant->setVisible(false);
         m_parameterBox->setVisible(false);
+        m_recorded->setVisible(false);
         return;
     }
     const PaneData pane = m_workbench.viewInput().panes[session.activePane];
@@ -122,7 +143,8 @@ void PolicyPanel::refresh() {
     m_title->setFullText(fromUtf8(pane.policyName));
     m_variant->setVisible(!recorded && !pane.variant.empty());
     m_parameterBox->setVisible(!recorded);
-    if (recorded) return;
+    m_recorded->setVisible(recorded);
+    if (recorded) return showRecorded(spec.recordedPath, pane);
     const PolicyCard& card = policyById(spec.policy.policy).card();
     m_variant->setText(fromUtf8(pane.variant) + " ▾");
     fillVariantMenu(m_variant->menu(), spec.policy, [this](const PolicySpec& next) {

@@ -11,6 +11,7 @@ class QToolButton;
 namespace kvscope {
 
 class ElidedLabel;
+class FactGrid;
 class LetterBadge;
 class NoticeStrip;
 class ParameterPanel;
@@ -27,6 +28,7 @@ private:
     void build();
     void refresh();
     void fillMore();
+    void showRecorded(const std::string& path, const PaneData& pane);
     void changeActive(const std::function<void(SessionPane&)>& edit, const QString& label,
                       const QString& mergeKey = {});
 
@@ -37,6 +39,7 @@ private:
     QToolButton* m_more = nullptr;
     ParameterPanel* m_parameters = nullptr;
     QWidget* m_parameterBox = nullptr;
+    FactGrid* m_recorded = nullptr; ///< of a recorded list, in place of the parameters
 };
 
 } // namespace kvscope

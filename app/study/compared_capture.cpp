@@ -1,0 +1,100 @@
+// Selection, shown ranges and scroll position belong to the tokens of one capture; everything else is shared.
+#include "app/study/compared_capture.h"
+
+#include "core/base/error.h"
+#include "core/base/own_output.h"
+#include "core/capture/open_capture.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace kvscope {
+
+namespace {
+
+std::vector<std::int32_t> layersOf(const CaptureInfo& info) {
+    std::vector<std::int32_t> layers;
+    for (const LayerInfo& layer : info.layers) layers.push_back(layer.layer.value);
+    return layers;
+}
+
+std::string headsOf(const CaptureInfo& info) {
+    return fmt::format("{} query heads, {} KV heads of dimension {} (values {})", info.numQueryHeads, info.numKvHeads,
+                       info.headDim, info.valueDim);
+}
+
+/// What differs, as the same fact of both; empty: nothing.
+std::pair<std::string, std::string> differenceOf(const CaptureInfo& a, const CaptureInfo& b) {
+    if (a.modelId != b.modelId && !a.modelId.empty() && !b.modelId.empty()) return {a.modelId, b.modelId};
+    if (headsOf(a) != headsOf(b)) return {headsOf(a), headsOf(b)};
+    const auto layersA = layersOf(a), layersB = layersOf(b);
+    if (layersA != layersB)
+        return {fmt::format("layers {}", fmt::join(layersA, ", ")), fmt::format("layers {}", fmt::join(layersB, ", "))};
+    return {};
+}
+
+} // namespace
+
+void checkComparable(const CaptureReader& capture, const CaptureReader& other) {
+    const CaptureInfo &a = capture.info(), &b = other.info();
+    if (isSameFile(a.path, b.path))
+        throw Error({"a capture is compared with another one, and this one is open already", "",
+                     "Choose another prompt of the same model", b.path});
+    const auto [here, there] = differenceOf(a, b);
+    if (here != there)
+        throw Error({fmt::format("the captures are not of one model: {} has {}, {} has {}", a.fileName, here,
+                                 b.fileName, there),
+                     "", "Choose another prompt of the same model, captured with the same layers", b.path});
+}
+
+std::shared_ptr<const CaptureReader> openCompared(const Session& session, const CaptureReader& capture) {
+    if (session.compared.path.empty()) return nullptr;
+    auto other = openCapture(session.compared.path);
+    checkComparable(capture, *other);
+    return other;
+}
+
+void compareWith(Session& session, const CaptureReader& other) {
+    const Session first = firstSession(other);
+    session.compared = {other.info().path, first.selected, first.selectionName};
+    session.look.comparedRanges.clear();
+    session.look.comparedScroll = 0;
+}
+
+void stopComparing(Session& session) {
+    session.compared = {};
+    session.look.comparedRanges.clear();
+    session.look.comparedScroll = 0;
+}
+
+Session comparedSession(const Session& session) {
+    Session other = session;
+    other.capturePath = session.compared.path;
+    other.selected = session.compared.selected;
+    other.selectionName = session.compared.selectionName;
+    other.look.ranges = session.look.comparedRanges;
+    other.look.stripScroll = session.look.comparedScroll;
+    other.lesson.clear(); // it tells of the session's own capture
+    stopComparing(other);
+    return other;
+}
+
+void adoptCompared(Session& session, const Session& edited) {
+    Session next = edited;
+    next.capturePath = session.capturePath;
+    next.selected = session.selected;
+    next.selectionName = session.selectionName;
+    next.lesson = session.lesson;
+    next.look.ranges = session.look.ranges;
+    next.look.stripScroll = session.look.stripScroll;
+    next.look.cursor = session.look.cursor; // shared, but cut off at the end of the shorter prompt
+    next.compared = {session.compared.path, edited.selected, edited.selectionName};
+    next.look.comparedRanges = edited.look.ranges;
+    next.look.comparedScroll = edited.look.stripScroll;
+    session = std::move(next);
+}
+
+} // namespace kvscope

@@ -1,0 +1,107 @@
+// Runs every pane on both captures, in the shown layer or in all, and takes one measure of both.
+#include "app/study/makers/further_captures.h"
+#include "app/study/makers/measured_heads.h"
+#include "app/study/makers/view_data_maker.h"
+#include "core/base/error.h"
+#include "core/run/head_means.h"
+#include "views/common/measure_options.h"
+#include "views/two_captures/two_captures_data.h"
+
+#include <cmath>
+#include <memory>
+#include <utility>
+
+namespace kvscope {
+
+namespace {
+
+using Pane = TwoCapturesData::Pane;
+
+class TwoCapturesMaker {
+public:
+    explicit TwoCapturesMaker(const ViewDataWork& work)
+        : m_work(work), m_measure(measureById(work.request.options.choice("measure"))) {}
+
+    ViewDataMaker::Value run() {
+        const ViewDataRequest& request = m_work.request;
+        if (!request.compared)
+            throw Error({"no second capture is open", "", "Compare with another prompt of the same model"});
+        m_cut = Cut::resolve(request.cut.text, *request.compared);
+        m_data.first = {request.capture->info().fileName, request.cut.token};
+        m_data.second = {request.compared->info().fileName, m_cut.token};
+        m_data.what = m_measure.label;
+        m_data.unit = m_measure.unit;
+        m_data.perQueryHead = m_measure.shape != MeasureShape::PerKvHead;
+        m_data.higherIsBetter = higherWins(m_measure);
+        m_data.takesNoSide = m_measure.better == MeasureDirection::Neither;
+        for (std::size_t pane = 0; pane < request.panes.size(); ++pane) addPane(pane);
+        return std::make_shared<const TwoCapturesData>(std::move(m_data));
+    }
+
+private:
+    void addPane(std::size_t index) {
+        const PaneRequest& request = m_work.request.panes[index];
+        const std::size_t count = m_work.request.panes.size();
+        Pane pane;
+        pane.letter = static_cast<char>('A' + index);
+        try {
+            const std::pair runs{resolvePane(request), onCapture(request, m_work.request.compared)};
+            PolicyIdentity identity = policyIdentityOf(runs.first);
+            pane.policyId = std::move(identity.policyId);
+            pane.policyName = std::move(identity.policyName);
+            pane.variant = std::move(identity.variant);
+            const std::vector<LayerIndex> layers = layersToRun();
+            for (std::size_t i = 0; i < layers.size(); ++i)
+                addLayer(pane, runs, layers[i],
+                         m_work.checkpoint.step(index * layers.size() + i, count * layers.size()));
+        } catch (const Error& error) { // a list that one of the captures has not, for one: the other panes go on
+            if (pane.policyName.empty()) pane.policyName = request.recordedPath;
+            pane.refusal = error.parts().sentence;
+        }
+        m_data.panes.push_back(std::move(pane));
+        if (index + 1 < count) m_work.deliver(m_data);
+    }
+
+    std::vector<LayerIndex> layersToRun() const {
+        const ViewDataRequest& request = m_work.request;
+        if (request.options.choice("heads") == "layer") return {request.layer};
+        std::vector<LayerIndex> layers = {request.layer}; // its numbers first
+        for (const LayerInfo& layer : request.capture->info().layers)
+            if (layer.layer != request.layer) layers.push_back(layer.layer);
+        return layers;
+    }
+
+    void addLayer(Pane& pane, std::pair<RunRequest, RunRequest> runs, LayerIndex layer, const Checkpoint& checkpoint) {
+        runs.first.layer = runs.second.layer = layer;
+        const auto first = m_work.runner.run(runs.first, checkpoint.part(0, 0.4)),
+                   second = m_work.runner.run(runs.second, checkpoint.part(0.4, 0.8));
+        const std::vector<double> a = headValues(m_work.runner, *first, m_measure, checkpoint.part(0.8, 0.9)),
+                                  b = headValues(m_work.runner, *second, m_measure, checkpoint.part(0.9, 1));
+        for (std::size_t head = 0; head < a.size() && head < b.size(); ++head)
+            pane.heads.push_back({layer.value, static_cast<std::int32_t>(head), a[head], b[head]});
+        if (layer != m_work.request.layer) return;
+        const KvHeadIndex shown = m_work.request.kvHead;
+        pane.keptFirst = meanAttendedTokens(first->selection, shown);
+        pane.keptSecond = meanAttendedTokens(second->selection, shown);
+        const LayerInfo& info = m_work.request.capture->info().layerInfo(layer);
+        const auto ofHead = [&](const std::vector<double>& values) {
+            return m_data.perQueryHead ? meanOverHeads(values, info, shown) : values.at(shown.value);
+        };
+        pane.first = ofHead(a);
+        pane.second = ofHead(b);
+    }
+
+    const ViewDataWork& m_work;
+    const MeasureCard& m_measure;
+    Cut m_cut;
+    TwoCapturesData m_data;
+};
+
+} // namespace
+
+ViewDataMaker twoCapturesMaker() {
+    using enum DataScope;
+    return {"two_captures", {Layer, KvHead, Cut, Panes, Compared}, runMaker<TwoCapturesMaker>};
+}
+
+} // namespace kvscope

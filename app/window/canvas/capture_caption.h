@@ -1,0 +1,25 @@
+#pragma once
+
+#include "app/window/widgets/small_widgets.h"
+#include "app/workbench/workbench.h"
+
+namespace kvscope {
+
+/// Names a capture above its pictures while two are compared: "1  needle-1k.h5 · 995 tokens seen". With a view its
+/// finding on that capture follows.
+class CaptureCaption : public ElidedLabel {
+    Q_OBJECT
+
+public:
+    CaptureCaption(Workbench& workbench, int number, QWidget* parent);
+    void setFinding(const QString& finding);
+
+private:
+    void refresh();
+
+    Workbench& m_workbench;
+    int m_number;
+    QString m_finding;
+};
+
+} // namespace kvscope

@@ -1,0 +1,102 @@
+// The first session is the only one that is edited, undone and saved: this one is computed from it after each change.
+#include "app/workbench/second_workbench.h"
+
+#include "app/study/compared_capture.h"
+#include "core/base/error.h"
+
+#include <filesystem>
+#include <utility>
+
+namespace kvscope {
+
+SecondWorkbench::SecondWorkbench(Workbench& first, Scheduler::Executor executor, Scheduler::Deliver deliver)
+    : Workbench(first.sharedRunner(), std::move(executor), std::move(deliver), first.clock()), m_first(first) {
+    connect(&first, &Workbench::sessionChanged, this, &SecondWorkbench::follow);
+    connect(&first, &Workbench::cursorChanged, this, &SecondWorkbench::follow);
+    connect(&first, &Workbench::engineChanged, this, [this] { installRunner(m_first.sharedRunner()); });
+    connect(this, &Workbench::failed, &first, &Workbench::failed);
+    follow();
+}
+
+void SecondWorkbench::openChecked(const std::string& path, Use use) {
+    withCapture(path, [this, use = std::move(use)](std::shared_ptr<const CaptureReader> opened) {
+        setOpening({});
+        try {
+            if (m_first.capture()) checkComparable(*m_first.capture(), *opened);
+        } catch (const Error& error) {
+            emit failed(QString::fromStdString(error.what()));
+            return;
+        }
+        if (m_first.capture()) use(std::move(opened));
+    });
+}
+
+void SecondWorkbench::compareWith(const std::string& path) {
+    openChecked(path, [this](std::shared_ptr<const CaptureReader> opened) {
+        m_ready = opened;
+        const std::string name = opened->info().fileName;
+        m_first.change([&](Session& s) { kvscope::compareWith(s, *opened); },
+                       tr("Compare with %1").arg(QString::fromStdString(name)));
+    });
+}
+
+void SecondWorkbench::stopComparing() {
+    m_first.change([](Session& s) { kvscope::stopComparing(s); }, tr("Stop comparing"));
+}
+
+void SecondWorkbench::follow() {
+    const std::string path = m_first.capture() ? m_first.session().compared.path : std::string();
+    const bool isReady = m_ready && m_ready->info().path == path;
+    if (isOpen() && !isReady && capture()->info().path == path && m_with == m_first.session().capturePath)
+        return show(comparedSession(m_first.session()));
+    if (isReady || isOpen()) install(isReady ? std::exchange(m_ready, nullptr) : nullptr);
+    if (path.empty()) m_tried.clear();
+    if (isReady || path.empty() || std::exchange(m_tried, path) == path) return;
+    openChecked(path, [this](std::shared_ptr<const CaptureReader> opened) {
+        m_ready = std::move(opened);
+        follow();
+    });
+}
+
+void SecondWorkbench::install(std::shared_ptr<const CaptureReader> opened) {
+    m_tried.clear();
+    m_with = m_first.session().capturePath;
+    Session next;
+    if (opened) {
+        next = comparedSession(m_first.session());
+        fitToCapture(next, *opened);
+    }
+    m_first.setCompared(opened);
+    replaceCapture(std::move(opened), [&] { m_open.history = SessionHistory(std::move(next)); });
+}
+
+void SecondWorkbench::show(Session next) {
+    fitToCapture(next, *capture());
+    if (next == session()) return;
+    Session moved = session();
+    moved.look.cursor = next.look.cursor;
+    const bool onlyCursor = moved == next;
+    m_open.history = SessionHistory(std::move(next));
+    if (onlyCursor) {
+        emit cursorChanged();
+        return;
+    }
+    refresh();
+    emit sessionChanged();
+}
+
+void SecondWorkbench::change(const std::function<void(Session&)>& edit, const QString& label, const QString& mergeKey) {
+    if (!isOpen()) return;
+    Session edited = session();
+    edit(edited);
+    fitToCapture(edited, *capture());
+    if (edited != session()) m_first.change([&](Session& s) { adoptCompared(s, edited); }, label, mergeKey);
+}
+
+void SecondWorkbench::setRange(const View& view, const std::optional<Viewport::Range>& range) {
+    if (!isOpen()) return;
+    Workbench::setRange(view, range);
+    m_first.keepLook([&](Session& s) { adoptCompared(s, session()); });
+}
+
+} // namespace kvscope

@@ -1,0 +1,148 @@
+// Two captures in one window, and recorded lists that say whose they are, with real events.
+#include <QtTest>
+
+#include "app/window/actions/window_actions.h"
+#include "app/window/canvas/pane_header.h"
+#include "app/window/canvas/view_dock.h"
+#include "app/window/panels/policy_panel.h"
+#include "app/workbench/second_workbench.h"
+#include "core/lists/selection_file.h"
+#include "core/run/record_results.h"
+#include "tests/app/answer_file_dialog.h"
+#include "tests/app/window_fixture.h"
+#include "tests/support/source_dir.h"
+#include "tests/support/test_program.h"
+
+#include <QAction>
+#include <QLabel>
+#include <QPushButton>
+#include <QSettings>
+#include <QTemporaryDir>
+
+using namespace kvscope;
+using kvscope::testing::answerFileDialog;
+using kvscope::testing::OpenWindow;
+
+namespace {
+
+const QString kOther = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/records-2k.h5");
+
+struct ComparedWindow : OpenWindow {
+    QSize before;
+    bool compares = false;
+
+    ComparedWindow() {
+        before = window.size();
+        answerFileDialog(kOther);
+        QTest::keyClick(&window, Qt::Key_O, Qt::ControlModifier | Qt::ShiftModifier);
+        compares = until([this] {
+            const auto panes = bench.second().viewInput().panes;
+            return panes.size() == 3 && panes[0].result && panes[1].result && panes[2].result;
+        });
+        arrange();
+    }
+    QLabel* caption(int number) const {
+        for (auto* label : window.canvases()->findChildren<QLabel*>(QString("captureCaption%1").arg(number),
+                                                                    Qt::FindDirectChildrenOnly))
+            return label;
+        return nullptr;
+    }
+};
+
+} // namespace
+
+class WindowCompareTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void initTestCase() {
+        QCoreApplication::setApplicationName("KVScope compare test");
+        QCoreApplication::setOrganizationName("KVScope test");
+        QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs);
+    }
+    void init() {
+        QSettings().clear();
+        QSettings().setValue("tourTaken", true);
+    }
+
+    void bothCapturesStandInOneWindow() {
+        ComparedWindow open;
+        QVERIFY(open.compares);
+        QCOMPARE(open.window.size(), open.before); // it does not grow
+        const auto& second = open.window.canvases()->secondPanes();
+        QCOMPARE(second.size(), std::size_t{3});
+        for (int number : {1, 2}) {
+            QVERIFY(open.caption(number) && open.caption(number)->isVisible());
+            QVERIFY(open.caption(number)->toolTip().contains(number == 1 ? "needle-1k.h5" : "records-2k.h5"));
+            QVERIFY(open.caption(number)->toolTip().contains("tokens seen"));
+        }
+        for (std::size_t pane = 0; pane < 3; ++pane) {
+            QVERIFY(second[pane]->isVisible() && open.pane(pane)->isVisible());
+            QVERIFY(second[pane]->y() > open.pane(pane)->y()); // each below its policy
+            QCOMPARE(second[pane]->x(), open.pane(pane)->x());
+            QVERIFY(second[pane]->header()->findChild<QLabel*>("paneKept")->text() != open.kept(pane));
+        }
+        for (ViewDock* dock : open.window.canvases()->docks()) {
+            const bool both = dock->canvas()->view().card().id == "two_captures";
+            QCOMPARE(dock->canvases().size(), std::size_t(both ? 1 : 2));
+        }
+        QVERIFY(open.window.windowTitle().contains("needle-1k.h5 and records-2k.h5"));
+        // A click on a pane of the second capture turns both to that policy.
+        QTest::mouseClick(second[2]->header(), Qt::LeftButton, {}, QPoint(60, 40));
+        QCOMPARE(open.bench.session().activePane, 2);
+        // Ctrl+W closes the second capture alone.
+        QTest::keyClick(&open.window, Qt::Key_W, Qt::ControlModifier);
+        open.settle();
+        QVERIFY(open.bench.capture() && !open.bench.second().isOpen());
+        QVERIFY(open.window.canvases()->secondPanes().empty());
+        QVERIFY(!open.caption(1)->isVisible());
+        for (ViewDock* dock : open.window.canvases()->docks())
+            for (std::size_t i = 1; i < dock->canvases().size(); ++i) QVERIFY(!dock->canvases()[i]->isVisibleTo(dock));
+        QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier);
+        QTRY_VERIFY(open.bench.second().isOpen());
+    }
+
+    void aListSaysWhoseItIsAndAWrongOneIsRefusedOnce() {
+        QTemporaryDir folder;
+        const std::string path = folder.filePath("mine.json").toStdString();
+        OpenWindow open;
+        RunRequest run = open.bench.viewInput().panes.at(1).result->request;
+        run.budget = {Budget::Unit::Fraction, 0.1};
+        const auto result = open.bench.runner().run(run, {});
+        writeSelection(path, recordSelection(std::span(&result, 1), {}), open.bench.capture()->tokens());
+        open.window.openPath(QString::fromStdString(path));
+        open.settle();
+        QCOMPARE(open.bench.session().panes.size(), std::size_t{4});
+        const PaneData pane = open.bench.viewInput().panes.at(3);
+        QCOMPARE(pane.policyName, std::string("SnapKV (recorded)"));
+        QVERIFY2(pane.variant.ends_with("cut 995, budget 10.0\u00a0%") ||
+                     pane.variant.ends_with("cut 995, budget 10.0 %"),
+                 pane.variant.c_str());
+        // Its budget is not the session's: marked in its header.
+        bool marked = false;
+        for (const auto* chip : open.pane(3)->header()->findChildren<QPushButton*>())
+            marked |= chip->isVisible() && chip->text() == "own budget";
+        QVERIFY(marked);
+        QStringList facts;
+        for (const QLabel* label :
+             open.window.policyPanel()->findChild<QWidget*>("recordedFacts")->findChildren<QLabel*>())
+            if (label->isVisibleTo(open.window.policyPanel())) facts += label->text();
+        for (const char* fact : {"mine.json", "snapkv", "Budget", "Cut", "Seed", "window"})
+            QVERIFY2(facts.contains(fact), qPrintable(QString(fact) + " in " + facts.join(" | ")));
+        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget");
+        open.settle();
+        for (const auto* chip : open.pane(3)->header()->findChildren<QPushButton*>())
+            QVERIFY(!chip->isVisible() || chip->text() != "own budget");
+        // On another capture the list is refused by one message, and no pane is added for it.
+        open.window.openPath(kOther);
+        open.settle();
+        const std::size_t panes = open.bench.session().panes.size();
+        open.window.openPath(QString::fromStdString(path));
+        open.settle();
+        QCOMPARE(open.bench.session().panes.size(), panes);
+        QCOMPARE(open.visibleTexts().filter("needle-1k.h5").size(), 1);
+    }
+};
+
+KVSCOPE_WINDOW_TEST(WindowCompareTest)
+#include "window_compare_test.moc"

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "views/view_data.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// The panes of a session run on its two captures, with one measure. "first" is the session's own capture.
+struct TwoCapturesData : ViewData {
+    struct Side {
+        std::string name;         ///< file name
+        std::int64_t visible = 0; ///< tokens before the cut
+    };
+    struct Head {
+        std::int32_t layer = 0, head = 0; ///< of the query heads or the KV heads, as `perQueryHead`
+        double first = 0, second = 0;     ///< NaN: no number there
+    };
+    struct Pane {
+        char letter = 'A';
+        std::string policyId, policyName, variant;
+        std::string refusal;                  ///< why there are no numbers; empty: there are
+        double keptFirst = 0, keptSecond = 0; ///< tokens a query head attends to before the cut, of the shown KV head
+        double first = 0, second = 0;         ///< the measure of the shown KV head
+        std::vector<Head> heads;              ///< of the shown layer, or of all
+    };
+    Side first, second;
+    std::string what, unit; ///< "Attention-output error", "nat"
+    bool perQueryHead = true, higherIsBetter = false, takesNoSide = false;
+    std::vector<Pane> panes;
+};
+
+} // namespace kvscope
