@@ -1,6 +1,8 @@
 // Contrasts as people see them (WCAG 2, AA): texts 4.5 : 1, outlines of controls 3 : 1, in both themes, from the style
 // sheet, from widgets and from the pictures of every view. Labels of 10 pixels have 7 : 1, since thin strokes of that
 // size lose a third of their contrast to smoothing.
+#include <QtTest>
+
 #include "app/report/headless.h"
 #include "app/study/session_file.h"
 #include "app/text/qt_text_service.h"

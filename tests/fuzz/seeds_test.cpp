@@ -61,7 +61,7 @@ private slots:
                 continue;
             }
             read(text.chopped(1) + ", \"x\": " + nested + "}");
-            static const QRegularExpression value(R"re(": ?("[^"]*"|[-\d.eE+]+|true|false|null))re");
+            static const QRegularExpression value("\": ?(\"[^\"]*\"|[-\\d.eE+]+|true|false|null)");
             for (auto found = value.globalMatch(QString::fromUtf8(text)); found.hasNext();) {
                 const QRegularExpressionMatch one = found.next();
                 QByteArray other = QString::fromUtf8(text).left(one.capturedStart(1)).toUtf8() + nested;
