@@ -64,8 +64,8 @@ void drawHatch(SceneBuilder& builder, const Box& box, const Theme& theme) {
     builder.popClip();
 }
 
-/// Its box: beside the map where there is room, else in the first corner that the magnified cells leave free. Nothing
-/// where it would cover much of a small map.
+/// Its box: beside or below the map where there is room, else in the first corner that the magnified cells leave free.
+/// Nothing where it would cover much of a small map.
 std::optional<Box> placeOfMinimap(const MapLayout& layout, const AttentionMapData& data, const Viewport& viewport,
                                   const std::optional<Box>& inset) {
     const Box& plot = layout.frame.plot;
@@ -78,6 +78,9 @@ std::optional<Box> placeOfMinimap(const MapLayout& layout, const AttentionMapDat
     std::vector<Box> places;
     if (beside + side + kMargin <= viewport.width && height <= plot.height)
         places.push_back({beside, plot.bottom() - height, side, height});
+    constexpr double kAxis = 46; // with its title
+    if (plot.bottom() + kAxis + height + kMargin <= viewport.height)
+        places.push_back({plot.right() - side, plot.bottom() + kAxis, side, height});
     if (places.empty() && std::min(plot.width, plot.height) < 2.5 * side) return std::nullopt;
     const double left = plot.x + kMargin, right = plot.right() - kMargin - side, top = plot.y + kMargin,
                  bottom = plot.bottom() - kMargin - height;
