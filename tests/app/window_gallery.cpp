@@ -2,10 +2,12 @@
 // into it, at the sizes, interface scales and themes that the design promises. Texts of the pictures that leave them or
 // lie over each other are named as well. Usage: window-gallery FOLDER [CAPTURE [PART]] (where there is a display of
 // 2560 x 1440 or more; under xvfb-run otherwise); PART takes only pictures with it in their name, for example
-// compare-1280x800.
+// compare-1280x800. PART "readme" takes the README's instead: the first screen, and a drag of the budget frame by
+// frame.
 #include "app/window/canvas_area.h"
 #include "app/window/docks/dock_layout.h"
 #include "app/window/style/appearance.h"
+#include "app/window/widgets/value_slider.h"
 #include "tests/app/window_parts.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/source_dir.h"
@@ -58,6 +60,23 @@ public:
                               .arg(place.size.height())
                               .arg(place.scale)
                               .arg(theme));
+    }
+
+    /// From a half down to a twentieth of the tokens, as a hand does it, and to a quarter.
+    void paintDrag() {
+        QSettings().clear();
+        window.resize(1280, 800);
+        settle();
+        window.grab().save(m_folder + "/window.png");
+        auto* slider = window.findChild<ValueSlider*>();
+        const std::array shares = {0.25, 0.28, 0.33, 0.39, 0.45, 0.5,  0.46, 0.41, 0.36, 0.31, 0.27, 0.23, 0.2,
+                                   0.17, 0.14, 0.12, 0.1,  0.08, 0.06, 0.05, 0.05, 0.07, 0.1,  0.14, 0.19, 0.25};
+        for (std::size_t i = 0; i < shares.size(); ++i) {
+            slider->setSliderDown(i > 0 && i + 1 < shares.size());
+            bench.change([&](Session& s) { s.budget = {Budget::Unit::Fraction, shares[i]}; }, "Budget", "budget");
+            settle();
+            window.grab().save(m_folder + QString("/drag-%1.png").arg(i, 2, 10, QChar('0')));
+        }
     }
 
 private:
@@ -114,9 +133,12 @@ int main(int argc, char** argv) {
     kvscope::testing::useFormatOfTheProgram();
     QApplication application(argc, argv);
     QApplication::setStyle(makeChromeStyle());
-    Gallery(QString::fromLocal8Bit(argv[1]),
-            argc > 2 ? QString::fromLocal8Bit(argv[2])
-                     : QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"),
-            argc > 3 ? QString::fromLocal8Bit(argv[3]) : QString())
-        .paintAll();
+    Gallery gallery(QString::fromLocal8Bit(argv[1]),
+                    argc > 2 ? QString::fromLocal8Bit(argv[2])
+                             : QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5"),
+                    argc > 3 ? QString::fromLocal8Bit(argv[3]) : QString());
+    if (argc > 3 && QByteArray(argv[3]) == "readme")
+        gallery.paintDrag();
+    else
+        gallery.paintAll();
 }
