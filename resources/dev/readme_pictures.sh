@@ -8,6 +8,7 @@ command -v img2webp >/dev/null || { echo "img2webp is missing: apt-get install w
 frames=$(mktemp -d)
 trap 'rm -rf "$frames"' EXIT
 out=$root/resources/readme
+mkdir -p "$out"
 cd "$root"
 xvfb-run -a -s "-screen 0 1440x900x24 +extension GLX" env LIBGL_ALWAYS_SOFTWARE=1 \
     build/release/bin/window-gallery "$frames" sample_data/needle-1k.h5 readme
