@@ -83,7 +83,9 @@ private slots:
             Recovery recovery(open.bench, open.window.notices(), folder.path());
             recovery.offer();
             const QString said = open.window.notices().messages().join('\n');
-            QVERIFY2(said.contains("ended without being closed") && said.contains("stack-" + kGone), qPrintable(said));
+            QVERIFY2(said.contains("ended without being closed") && said.contains("of needle-1k.h5") &&
+                         said.contains("stack-" + kGone),
+                     qPrintable(said));
             open.arrange();
             QVERIFY(restoreButton(open));
             QTest::mouseClick(restoreButton(open), Qt::LeftButton);

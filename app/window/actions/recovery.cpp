@@ -33,6 +33,14 @@ bool isRunning(qint64 process) {
     return name.open(QIODevice::ReadOnly) && name.readAll().trimmed() == "kvscope";
 }
 
+QString captureOf(const QString& session) {
+    try {
+        return QFileInfo(fromUtf8(readSession(session.toStdString()).capturePath)).fileName();
+    } catch (const Error&) { // restoring says what is wrong
+        return QFileInfo(session).fileName();
+    }
+}
+
 } // namespace
 
 struct Recovery::Writing {
@@ -101,10 +109,11 @@ void Recovery::offer() {
     if (files.isEmpty()) return;
     for (const QFileInfo& file : files) m_offered << file.filePath();
     const QString stack = QDir(m_folder).filePath(nameFor("stack", processOf(files.first()), "txt"));
-    QString message = tr("KVScope ended without being closed on %1; what it showed is kept.")
-                          .arg(QLocale().toString(files.first().lastModified(), QLocale::ShortFormat));
+    QString message = tr("KVScope ended without being closed on %1; what it showed of %2 is kept.")
+                          .arg(QLocale().toString(files.first().lastModified(), QLocale::ShortFormat),
+                               captureOf(files.first().filePath()));
     if (QFile::exists(stack)) message += " " + tr("Where it crashed is written in %1.").arg(stack);
-    m_notices.show("recovery", NoticeStrip::Tone::Notice, message, tr("Restore"),
+    m_notices.show("recovery", NoticeStrip::Tone::Error, message, tr("Restore"), // it stays
                    [this, path = files.first().filePath()] { restore(path); });
 }
 
