@@ -84,8 +84,8 @@ void DecisionBlock::offerFlip(std::int64_t budget, bool kept) {
     m_flipBudget = budget;
     m_flip->setVisible(budget > 0);
     if (budget > 0)
-        m_flip->setText(kept ? tr("Go to the least that keeps it: %1 tokens").arg(countText(budget))
-                             : tr("Keep it: set the budget to %1 tokens").arg(countText(budget)));
+        m_flip->setText(kept ? tr("Least that keeps it: %1").arg(countText(budget))
+                             : tr("Keep it: %1 tokens").arg(countText(budget)));
 }
 
 void DecisionBlock::showEvent(QShowEvent* event) {

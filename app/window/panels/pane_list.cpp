@@ -95,7 +95,9 @@ QWidget* PaneList::buildRow(int pane, const PaneData& data) {
     auto* badge = new LetterBadge(18, row);
     badge->show(data.letter, data.policyId);
     layout->addWidget(badge);
-    layout->addWidget(roleLabel(fromUtf8(data.policyName), active ? "title" : "label", row));
+    auto* name = new ElidedLabel(active ? "title" : "label", Qt::ElideRight, row);
+    name->setFullText(fromUtf8(data.policyName));
+    layout->addWidget(name);
     auto* variant = new ElidedLabel("quiet", Qt::ElideRight, row);
     variant->setFullText(fromUtf8(data.variant));
     layout->addWidget(variant, 1);
