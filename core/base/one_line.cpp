@@ -42,11 +42,12 @@ std::size_t closingQuote(std::string_view text, std::size_t open) {
     return std::string_view::npos;
 }
 
-/// The end of the word or quoted value that begins at `begin`.
+/// The end of the space, word or quoted value that begins at `begin`.
 std::size_t valueEnd(std::string_view text, std::size_t begin) {
+    if (text[begin] == ' ') return begin + 1;
     if (text[begin] == '\'')
         if (const std::size_t close = closingQuote(text, begin); close != std::string_view::npos) return close + 1;
-    return std::min(text.find(' ', begin + 1), text.size());
+    return std::min(text.find(' ', begin), text.size());
 }
 
 } // namespace

@@ -230,8 +230,10 @@ Calibration readCalibrationFile(const std::string& path) {
         throw Error({std::string("the file is not a ") + kFormat, "",
                      "Write one with kvscope calibrate --out FILE.json", path});
     if (!is("version", kVersion))
-        throw Error({fmt::format("the calibration has another version than {}", kVersion), "version",
-                     "Write it again with kvscope calibrate", path});
+        throw Error({fmt::format("version {} of the calibration is not known",
+                                 json.contains("version") && json.at("version").is_number() ? json.at("version").dump()
+                                                                                            : "without a number"),
+                     "version", fmt::format("This program reads version {}", kVersion), path});
     try {
         return calibrationFrom(json);
     } catch (const Json::exception& error) {

