@@ -21,9 +21,9 @@ const std::vector<ParameterChoice>& quantities() {
     static const std::string panes = headingOf(MeasureGroup::TwoPanes), tokens = headingOf(MeasureGroup::KeptKeys),
                              geometry = headingOf(MeasureGroup::Geometry);
     static const std::vector<ParameterChoice> all = measureChoicesWith(
-        {{"error_difference", "Error difference of two panes",
-          "of the first less the second; blue: the first is better", panes},
-         {"overlap", "Overlap of two panes", "Jaccard", panes},
+        {{"error_difference", "Error difference", "of the first pane less the second; blue: the first is better",
+          panes},
+         {"overlap", "Overlap of kept lists", "of two panes: Jaccard", panes},
          {"kept_tokens", "Kept tokens", "what a head attends to before the cut, whatever its weight", tokens},
          {"selection_kept", "Selection kept", "share of the selected tokens", tokens},
          {"survival_budget", "Survival budget", "smallest retention at which the whole selection is kept", tokens},

@@ -22,9 +22,9 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kMostChips = 2;         // beside choices of panes; other options are in the menu
-constexpr std::size_t kLongMenu = 12; // has headings and a search
-constexpr double kMostNumbers = 16;   // more are not listed one by one
+constexpr int kMostChips = 2, kMostModelChips = 4; // other options are in the menu
+constexpr std::size_t kLongMenu = 12;              // has headings and a search
+constexpr double kMostNumbers = 16;                // more are not listed one by one
 
 void addEntry(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec, const QString& label,
               const std::string& text, bool checked) {
@@ -51,6 +51,7 @@ QString labelOf(const Workbench& workbench, const ParameterSpec& spec, const Par
 /// Under the headings of their groups; of many choices a field finds some by a part of their name.
 void fillLongMenu(QMenu* menu, Workbench& workbench, const View& view, const ParameterSpec& spec) {
     const std::string chosen = viewOptions(workbench.session(), view).choice(spec.id);
+    menu->setProperty("long", true);
     auto* search = new QLineEdit(menu);
     search->setObjectName("menuSearch");
     search->setPlaceholderText(QObject::tr("Find"));
@@ -232,6 +233,7 @@ void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QW
         chip->setAccessibleName(fromUtf8(spec.label));
         auto* menu = new QMenu(chip);
         chip->setMenu(menu);
+        menu->setProperty("long", spec.choices.size() > kLongMenu); // before its look is made
         QObject::connect(menu, &QMenu::aboutToShow, chip,
                          [menu, &workbench, &view, spec] { fillChoices(menu, workbench, view, spec); });
         row->addWidget(chip);
@@ -239,7 +241,7 @@ void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QW
     }
     const auto follow = [chips, &workbench, &view] {
         const ParameterValues values = viewOptions(workbench.session(), view);
-        int room = kMostChips;
+        int room = view.card().place == ViewPlace::Model ? kMostModelChips : kMostChips;
         auto chip = chips.begin();
         for (const ParameterSpec& spec : *view.card().options) {
             if (spec.kind != ParameterKind::Choice) continue;
@@ -247,7 +249,7 @@ void addOptionChips(Workbench& workbench, const View& view, QHBoxLayout* row, QW
             (*chip)->setText(chipText(workbench, spec, values));
             (*chip)->setEnabled(why.empty());
             (*chip)->setToolTip(fromUtf8(why.empty() ? spec.help : why));
-            (*chip++)->setVisible(why.empty() && (spec.unit == kPaneUnit || room-- > 0));
+            (*chip++)->setVisible(why.empty() && room-- > 0);
         }
     };
     QObject::connect(&workbench, &Workbench::sessionChanged, parent, follow);

@@ -152,6 +152,7 @@ void WorstHeads::buildTable() {
     m_table->setSelectionBehavior(QAbstractItemView::SelectRows);
     m_table->setSelectionMode(QAbstractItemView::SingleSelection);
     m_table->setEditTriggers(QAbstractItemView::NoEditTriggers);
+    m_table->setAutoScroll(false); // but for the arrow keys
     m_table->verticalHeader()->setVisible(false);
     m_table->verticalHeader()->setDefaultSectionSize(px(24));
     QHeaderView* header = m_table->horizontalHeader();
@@ -165,7 +166,9 @@ void WorstHeads::buildTable() {
     connect(m_table, &QTableView::clicked, this, [this](const QModelIndex& index) { open(index.row()); });
     connect(m_table, &QTableView::activated, this, [this](const QModelIndex& index) { open(index.row()); });
     connect(m_table->selectionModel(), &QItemSelectionModel::currentRowChanged, this, [this](const QModelIndex& now) {
-        if (!m_marking && now.isValid()) open(now.row());
+        if (m_marking || !now.isValid()) return;
+        m_table->scrollTo(now);
+        open(now.row());
     });
 }
 
@@ -244,6 +247,7 @@ void WorstHeads::sortBy(int column) {
     m_descending = column == m_sortColumn ? !m_descending : column >= kValueColumn;
     m_sortColumn = column;
     refresh();
+    m_table->scrollToTop();
 }
 
 void WorstHeads::describe(const ViewInput& input, std::size_t found) {
@@ -270,7 +274,7 @@ const PaneData* WorstHeads::otherPane(const ViewInput& input) const {
 std::vector<std::string> WorstHeads::titles(const ViewInput& input) const {
     const PaneData *pane = activePane(input), *other = otherPane(input);
     std::vector<std::string> titles = {
-        "layer", !m_data || m_data->perQueryHead ? "query head" : "KV head", "KV head", "value", "", "difference", ""};
+        "layer", !m_data || m_data->perQueryHead ? "head" : "KV head", "KV", "value", "", "difference", ""};
     if (m_rows.ofDifference) {
         titles[kValueColumn] = m_data->first;
         titles[kOtherColumn] = m_data->second;
@@ -289,6 +293,7 @@ void WorstHeads::showTable(const ViewInput& input, bool changed) {
                                                           : kValueColumn,
                                                   sorted && !m_descending ? Qt::AscendingOrder : Qt::DescendingOrder);
     if (!changed && titles(input) == m_titles) return;
+    const bool another = titles(input) != m_titles;
     m_titles = titles(input);
     std::vector<double> values, differences;
     for (const Row& row : m_rows.rows) {
@@ -317,6 +322,7 @@ void WorstHeads::showTable(const ViewInput& input, bool changed) {
     m_marking = true;
     m_model.show(std::move(table));
     m_marking = false;
+    if (another) m_table->scrollToTop();
     for (int column = 0; column < kBarColumn; ++column) m_table->resizeColumnToContents(column);
     m_table->setColumnHidden(kKvColumn, m_data && !m_data->perQueryHead);
     m_table->setColumnHidden(kOtherColumn, !compares);

@@ -170,7 +170,13 @@ QTableView, QTableWidget { background: {canvas}; alternate-background-color: {pa
     border: 1px solid {border};
   gridline-color: {grid}; selection-background-color: {ink}; selection-color: {paper}; font-size: {12px}; }
 QLabel[role="menuHeading"] { color: {text2}; font-size: {10px}; font-weight: 600; padding: {6px} {20px} {2px} {20px}; }
+QMenu[long="true"]::item { padding: {2px} {24px} {2px} {20px}; }
 QLineEdit#menuSearch { margin: {2px} {6px}; }
+QTableView#worstHeads QHeaderView::section { padding: {3px} {6px} {3px} {14px}; }
+QHeaderView::down-arrow, QHeaderView::up-arrow { width: {10px}; height: {10px}; subcontrol-position: center left;
+    left: {3px}; }
+QHeaderView::down-arrow { image: url(:/icons/{chevron}.svg); }
+QHeaderView::up-arrow { image: url(:/icons/{chevronUp}.svg); }
 QTableView#worstHeads::item:selected { background: {hover}; color: {text1}; }
 QHeaderView::section { background: {panel}; color: {text2}; border: none; border-bottom: 1px solid {border};
     padding: {3px} {6px}; font-size: {11px}; font-weight: 600; }
