@@ -1,4 +1,6 @@
 // Handouts of lessons: what is on the pages is read from the PDF by a program of others.
+#include <QtTest> // first: moc cannot read the concepts of the standard library
+
 #include "app/report/handout.h"
 #include "tests/app/program.h"
 #include "tests/support/source_dir.h"
@@ -7,7 +9,6 @@
 #include <QFile>
 #include <QProcess>
 #include <QTemporaryDir>
-#include <QTest>
 
 using namespace kvscope;
 
