@@ -1,0 +1,114 @@
+// Two captures: the table says both numbers and their difference, every head has its mark on the right side of the
+// diagonal, and nothing lies over anything in docks of every shape.
+#include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
+#include "tests/support/test_program.h"
+#include "tests/views/view_test.h"
+#include "views/two_captures/two_captures_data.h"
+#include "views/view.h"
+
+#include <algorithm>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+namespace {
+
+/// Numbers chosen by hand: KeyDiff loses more on the second capture, SnapKV less; the last pane has no numbers.
+TwoCapturesData handMade() {
+    TwoCapturesData data;
+    data.first = {"needle-1k.h5", 995};
+    data.second = {"records-2k.h5", 2000};
+    data.what = "Attention-output error";
+    const auto add = [&](char letter, const char* id, const char* name) -> TwoCapturesData::Pane& {
+        TwoCapturesData::Pane& pane = data.panes.emplace_back();
+        pane.letter = letter, pane.policyId = id, pane.policyName = name;
+        return pane;
+    };
+    const auto addMeasured = [&](char letter, const char* id, const char* name, double first, double second) {
+        TwoCapturesData::Pane& pane = add(letter, id, name);
+        pane.keptFirst = 249, pane.keptSecond = 500, pane.first = first, pane.second = second;
+        for (int head = 0; head < 8; ++head) pane.heads.push_back({3, head, first + 0.01 * head, second + 0.01 * head});
+    };
+    addMeasured('A', "keydiff", "KeyDiff", 0.25, 0.375);
+    addMeasured('B', "snapkv", "SnapKV", 0.5, 0.25);
+    add('C', "h2o", "H2O (recorded)").refusal = "the list belongs to another capture";
+    return data;
+}
+
+ViewInput handMadeInput() {
+    ViewInput input = needleInput({"keydiff@0.25", "snapkv@0.25", "h2o@0.25"});
+    input.layer = LayerIndex(3);
+    input.data.value = std::make_shared<const TwoCapturesData>(handMade());
+    return input;
+}
+
+bool has(const Scene& scene, const std::string& text) {
+    const std::vector<std::string> texts = scene_checks::textsOf(scene);
+    return std::ranges::find(texts, text) != texts.end();
+}
+
+} // namespace
+
+class TwoCapturesViewTest : public ViewTest {
+    Q_OBJECT
+
+    const ParameterValues m_options{m_view.card().options};
+
+public:
+    TwoCapturesViewTest() : ViewTest(viewById("two_captures")) {}
+
+private slots:
+    void nothingOverlapsOrIsClipped_data() {
+        QTest::addColumn<QSize>("size");
+        for (const QSize size : {QSize(940, 170), QSize(640, 300), QSize(430, 360), QSize(300, 200), QSize(1200, 400)})
+            QTest::newRow(qPrintable(QString("%1x%2").arg(size.width()).arg(size.height()))) << size;
+    }
+    void nothingOverlapsOrIsClipped() {
+        QFETCH(QSize, size);
+        const ViewInput input = handMadeInput();
+        for (const bool forExport : {false, true}) {
+            Viewport frame = viewport(size.width(), size.height(), m_text);
+            frame.forExport = forExport;
+            const Scene scene = m_view.buildScene(input, m_options, frame);
+            QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
+            QCOMPARE(scene_checks::clippedTexts(scene, m_text), QStringList());
+            for (const char* number : {"0.25", "0.375", "+0.125", "0.5", "−0.25"}) QVERIFY2(has(scene, number), number);
+        }
+    }
+
+    void everyHeadHasItsMark() {
+        const ViewInput input = handMadeInput();
+        const Scene scene = m_view.buildScene(input, m_options, viewport(900, 400, m_text));
+        QVERIFY(scene.plot.width > 100 && std::abs(scene.plot.width - scene.plot.height) < 0.5);
+        std::size_t marks = 0;
+        for (const Drawable& item : scene.items) {
+            const auto* cloud = std::get_if<PointCloudItem>(&item);
+            if (!cloud || !cloud->name.starts_with("heads")) continue;
+            for (std::size_t i = 0; i < cloud->points->size(); ++i, ++marks) {
+                const Point at = (*cloud->points)[i];
+                const double across = at.x - scene.plot.x, up = scene.plot.bottom() - at.y;
+                const bool isKeyDiff = (*cloud->ids)[i] < 8; // above the diagonal: it loses more on the second
+                QVERIFY(isKeyDiff ? up > across : up < across);
+                const PointFacts facts = m_view.factsAt(input, m_options, scene, at);
+                QCOMPARE(facts.layer, 3);
+                QVERIFY(facts.queryHead >= 0 && facts.queryHead < 8);
+            }
+        }
+        QCOMPARE(marks, std::size_t{16});
+    }
+
+    void theSentenceNamesTheBestOfEachAndTheLargestDifference() {
+        const std::string finding = m_view.finding(handMadeInput(), m_options);
+        QCOMPARE(QString::fromStdString(finding),
+                 QString("A KeyDiff is best on needle-1k.h5, B SnapKV on records-2k.h5; B SnapKV differs most: "
+                         "attention-output error 0.5 on needle-1k.h5, 0.25 on records-2k.h5 (−0.25)"));
+        const ViewTable table = m_view.table(handMadeInput(), m_options);
+        QCOMPARE(table.rowCount, std::int64_t{2 * 9 + 1});
+        QCOMPARE(table.cell(0, 5), std::string("0.125"));
+        QCOMPARE(table.cell(0, 7), std::string("500"));
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST(TwoCapturesViewTest)
+#include "two_captures_view_test.moc"
