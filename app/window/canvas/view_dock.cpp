@@ -34,6 +34,7 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
     addOptionChips(workbench, view, row, header);
     row->addWidget(m_finding, 1);
     auto* exportButton = iconButton("export", tr("Export this view"), header);
+    exportButton->setObjectName("exportView");
     auto* more = iconButton("more", tr("Settings, data and help of this view"), header);
     more->setObjectName("viewMenu");
     row->addWidget(exportButton);

@@ -122,6 +122,15 @@ void ThumbnailSheet::arrange() {
         m_nothing->show();
     }
     m_grid->setRowStretch(row + 1, 1);
+    for (ViewThumbnail* card : m_cards) card->setChecked(!m_search->text().isEmpty() && card == best());
+}
+
+ViewThumbnail* ThumbnailSheet::best() const {
+    const auto cards = shown();
+    const auto titled = std::ranges::find_if(cards, [this](const ViewThumbnail* card) {
+        return card->text().contains(m_search->text().trimmed(), Qt::CaseInsensitive);
+    });
+    return titled != cards.end() ? *titled : cards.empty() ? nullptr : cards.front();
 }
 
 void ThumbnailSheet::outdate() {
@@ -204,8 +213,8 @@ bool ThumbnailSheet::eventFilter(QObject* watched, QEvent* event) {
     switch (key.key()) {
     case Qt::Key_Return:
     case Qt::Key_Enter:
-        if (const auto cards = shown(); inSearch && !cards.empty())
-            choose(cards.front());
+        if (inSearch && best())
+            choose(best());
         else if (!inSearch)
             choose(static_cast<ViewThumbnail*>(watched));
         return true;

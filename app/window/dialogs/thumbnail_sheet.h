@@ -52,6 +52,7 @@ private:
     void draw(ViewThumbnail& card, const Session& session, const DataState& data);
     void choose(ViewThumbnail* card);
     void moveFocus(int key);
+    ViewThumbnail* best() const; ///< that Enter chooses: of those that match the first whose title does; null: none
     Session sessionOf(const ViewThumbnail& card) const;
 
     Workbench& m_workbench;

@@ -25,6 +25,7 @@ ViewThumbnail::ViewThumbnail(const View& view, QWidget* parent) : QAbstractButto
     setObjectName(fromUtf8(view.card().id));
     setFixedSize(sizeHint());
     setFocusPolicy(Qt::StrongFocus);
+    setCheckable(true); // by the search
     setAttribute(Qt::WA_Hover);
     setText(fromUtf8(view.card().name));
     setAccessibleName(text());

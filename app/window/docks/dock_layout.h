@@ -109,6 +109,7 @@ private:
     std::vector<Held> m_held;
     std::optional<PanelDock*> m_maximised; ///< null: the panes
     QByteArray m_before;                   ///< the arrangement that a maximised dock gives back
+    Sizes m_sizesBefore;                   ///< exactly: Qt's state is for hidden docks, too
     QSize m_shared;                        ///< size of the window when the space was shared
 };
 

@@ -4,6 +4,7 @@
 
 #include <QApplication>
 #include <QMainWindow>
+#include <QPointer>
 #include <QStyle>
 #include <QTimer>
 
@@ -62,6 +63,7 @@ void DockLayout::placeToRead(PanelDock* dock) {
     if (dock != map) m_window.tabifyDockWidget(map, dock);
     const int panes = m_window.centralWidget()->isVisible() ? m_window.centralWidget()->width() : 0;
     QTimer::singleShot(0, dock, [this, dock, width = std::max(px(kReadableWidth), panes / 2)] {
+        foldToFit();
         m_window.resizeDocks({dock}, {width}, Qt::Horizontal);
     });
 }
@@ -75,6 +77,7 @@ void DockLayout::maximise(PanelDock* dock) {
     }
     if (dock && dock->isFloating()) return dock->fillScreen();
     m_before = m_window.saveState();
+    m_sizesBefore = sizes();
     m_maximised = dock;
     for (PanelDock* other : m_docks)
         if (other != dock && !other->isFloating()) other->hide();
@@ -84,10 +87,18 @@ void DockLayout::maximise(PanelDock* dock) {
 
 bool DockLayout::giveBack() {
     if (!m_maximised) return false;
+    const QPointer<QWidget> focused = QApplication::focusWidget();
     m_maximised.reset();
     emit maximisedChanged(); // the panes are there again before the arrangement is
     m_window.restoreState(m_before);
+    const QSize before = m_shared;
     arrange(m_layout, m_twoRows); // the window may have another size now
+    const auto give = [this, focused, sizes = m_shared == before ? m_sizesBefore : Sizes()] {
+        if (!m_maximised && !sizes.empty()) resize(sizes);
+        if (focused && focused->isVisible()) focused->setFocus(Qt::OtherFocusReason);
+    };
+    give();
+    QTimer::singleShot(0, this, give); // once more when all docks are laid out
     return true;
 }
 

@@ -7,12 +7,14 @@
 #include <QHBoxLayout>
 #include <QMainWindow>
 #include <QMouseEvent>
+#include <QPushButton>
 #include <QScreen>
 #include <QScrollArea>
 #include <QTimer>
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 namespace kvscope {
 
@@ -32,6 +34,7 @@ void PanelDock::fill(QWidget* body, QWidget* header) {
     for (QWidget* part : {body, header}) {
         QSizePolicy policy = part->sizePolicy();
         policy.setRetainSizeWhenHidden(true); // the tabs' area keeps the size that its widest dock needs
+        if (part == header) policy.setHorizontalPolicy(QSizePolicy::Ignored);
         part->setSizePolicy(policy);
     }
     showContent(m_inSight);
@@ -143,6 +146,39 @@ bool PanelDock::hasTabs() const {
 void PanelDock::nameOnce() {
     if (auto* title = titleBarWidget() ? titleBarWidget()->findChild<QWidget*>("viewTitle") : nullptr)
         title->setVisible(!hasTabs());
+    fitHeader();
+}
+
+void PanelDock::fitHeader() {
+    QWidget* header = titleBarWidget();
+    if (!header) return;
+    std::vector<QWidget*> yielding;
+    for (QPushButton* chip : header->findChildren<QPushButton*>(QString(), Qt::FindDirectChildrenOnly))
+        if (!chip->isHidden()) yielding.insert(yielding.begin(), chip);
+    if (auto* exportButton = header->findChild<QToolButton*>("exportView")) yielding.push_back(exportButton);
+    int needed = px(60); // margins, and some words of the finding
+    for (int i = 0; i < header->layout()->count(); ++i) {
+        const QWidget* part = header->layout()->itemAt(i)->widget();
+        const bool counts = part && (!part->isHidden() || std::ranges::find(yielding, part) != yielding.end());
+        if (!counts) continue;
+        const bool button = qobject_cast<const QAbstractButton*>(part);
+        needed += (button ? part->sizeHint() : part->minimumSizeHint()).width() + header->layout()->spacing();
+    }
+    for (QWidget* part : yielding) {
+        const bool yields = needed > width();
+        if (yields) needed -= part->sizeHint().width();
+        if (qobject_cast<QToolButton*>(part)) {
+            part->setVisible(!yields);
+        } else { // whether it is hidden is the view's own matter
+            part->setMaximumWidth(yields ? 0 : QWIDGETSIZE_MAX);
+            part->setFocusPolicy(yields ? Qt::NoFocus : Qt::StrongFocus);
+        }
+    }
+}
+
+void PanelDock::resizeEvent(QResizeEvent* event) {
+    QDockWidget::resizeEvent(event);
+    fitHeader();
 }
 
 void PanelDock::showEvent(QShowEvent* event) {

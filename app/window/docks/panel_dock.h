@@ -37,6 +37,7 @@ signals:
 protected:
     bool event(QEvent* event) override;
     void showEvent(QShowEvent* event) override;
+    void resizeEvent(QResizeEvent* event) override;
     void moveEvent(QMoveEvent* event) override;
 
 private:
@@ -46,6 +47,7 @@ private:
     /// key and is no step of the tab order.
     void showContent(bool inSight);
     void nameOnce();
+    void fitHeader();    ///< chips and the export button yield to a narrow place; the menu of the view has them
     void nameFloating(); ///< the button says what it does next
 
     bool m_inSight = true, m_suspended = false;
