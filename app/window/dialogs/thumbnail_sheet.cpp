@@ -79,11 +79,10 @@ void ThumbnailSheet::present() {
     const QSize room = parentWidget()->size() - QSize(px(60), px(70));
     const int card = m_cards.front()->width() + px(kGutter);
     m_columns = std::clamp((room.width() - px(46)) / card, 1, 5);
-    resize(m_columns * card + px(46), std::min(room.height(), px(900)));
-    const QPoint corner = parentWidget()->mapToGlobal(QPoint((parentWidget()->width() - width()) / 2, px(44)));
-    move(corner);
     m_search->clear();
     arrange();
+    resize(m_columns * card + px(46), std::min(room.height(), m_grid->sizeHint().height() + px(64)));
+    move(parentWidget()->mapToGlobal(QPoint((parentWidget()->width() - width()) / 2, px(44))));
     show();
     m_search->setFocus();
     m_next.start();
