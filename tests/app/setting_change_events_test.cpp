@@ -142,12 +142,13 @@ private slots:
         QTest::mouseMove(canvas, at);
         QTRY_VERIFY(one.view->readOut()->text().contains("@tau=0.95"));
         QTest::mouseClick(canvas, Qt::LeftButton, {}, at);
-        QCOMPARE(one.bench.session().budget.text(), std::string("tau=0.95"));
+        QCOMPARE(effectiveBudget(one.bench.session(), 1).text(), std::string("tau=0.95"));
+        QVERIFY(effectiveBudget(one.bench.session(), 0).unit == Budget::Unit::Fraction); // a quality is one policy's
         QCOMPARE(one.bench.session().activePane, 1);
         const PointCloudItem* points = scene_checks::cloudNamed(canvas->scene(), "measured A needle-1k.h5");
         QVERIFY(points);
         QTest::mouseClick(canvas, Qt::LeftButton, {}, one.widgetPoint(points->points->at(7))); // r = 0.5
-        QCOMPARE(one.bench.session().budget.text(), (Budget{Budget::Unit::Fraction, 0.5}.text()));
+        QCOMPARE(effectiveBudget(one.bench.session(), 0).text(), (Budget{Budget::Unit::Fraction, 0.5}.text()));
         QCOMPARE(one.bench.session().activePane, 0);
     }
 };

@@ -246,7 +246,7 @@ public:
                           {{"k", formatShort(k) + (series.atEdge ? ", the end of the searched range" : "")},
                            {"r*", formatFixed(needed, 4)},
                            {"slope there", formatShort(calibrationSlope(k, needed))},
-                           {"a click sets", "@" + budget.text()}});
+                           {"a click sets", fmt::format("pane {} to @{}", series.letter, budget.text())}});
         if (const std::string fit = fitWords(*data, series, options); !fit.empty())
             facts.rows.emplace_back(
                 "fit",

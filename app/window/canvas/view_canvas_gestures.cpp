@@ -216,7 +216,11 @@ void ViewCanvas::applyChange(const SettingChange& settingChange, const QString& 
             if (settingChange.scroll) s.look.stripScroll = *settingChange.scroll;
             for (const auto& [id, text] : settingChange.options) setViewOption(s, m_view.card().id, id, text);
             if (settingChange.pane >= 0) s.activePane = settingChange.pane;
-            if (settingChange.budget) setBudget(s, *settingChange.budget);
+            if (settingChange.budget) {
+                // A quality is one policy's: the others need not have its curve.
+                if (settingChange.budget->unit == Budget::Unit::Quality && s.panes.size() > 1) linkPanes(s, false);
+                setBudget(s, *settingChange.budget);
+            }
             if (!settingChange.cut.empty()) s.cut = settingChange.cut;
             if (settingChange.values.empty()) return;
             PolicySpec& policy = s.panes[s.activePane].policy;
