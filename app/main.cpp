@@ -21,5 +21,5 @@ int main(int argc, char** argv) {
                    stderr);
         return 2;
     }
-    return kvscope::runWindow(argc, argv, request.file, request.threads, request.engine);
+    return kvscope::runWindow(argc, argv, request.file, request.threads, request.engine, request.memory);
 }

@@ -129,6 +129,10 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
                    "of the window: cpu, torch (LibTorch on the CPU) or cuda (NVIDIA GPU); the last chosen by default")
         ->check(CLI::IsMember({"cpu", "torch", "cuda"}));
     app.add_option("--threads", window.threads, "of the engine; 0: all cores")->check(CLI::Range(0, 1024));
+    app.add_option("--memory", window.memory,
+                   "of the window: GiB of tensors and results that are kept for going back; an eighth of the machine's "
+                   "memory by default, 1 to 4")
+        ->check(CLI::Range(0.25, 1024.0));
     app.require_subcommand(0, 1);
     const auto commands = makeCommands();
     for (const auto& command : commands) command->addTo(app);

@@ -10,6 +10,7 @@ struct WindowRequest {
     std::string file; ///< capture, session or list to open; empty: the sample
     int threads = 0;
     std::string engine; ///< empty: not given
+    double memory = 0;  ///< GiB for tensors and results that are kept for later; 0: from the machine's memory
     int refused = 0;    ///< exit code of a file that cannot be opened, if there is no display that could say so
 };
 

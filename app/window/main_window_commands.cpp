@@ -23,6 +23,7 @@
 #include "app/window/widgets/notice_strip.h"
 #include "app/workbench/step_driver.h"
 #include "core/engine/engine.h"
+#include "core/run/stage_cache.h"
 
 #include <QDateTime>
 #include <QDir>
@@ -200,9 +201,12 @@ void MainWindow::followManualLink(const QUrl& link) {
 void MainWindow::showAbout() {
     m_notices->show(
         "about", NoticeStrip::Tone::Notice,
-        tr("KVScope %1: what KV-cache compression keeps, what it evicts and what that costs. Engine %2, %3.")
+        tr("KVScope %1: what KV-cache compression keeps, what it evicts and what that costs. Engine %2, %3. Kept for "
+           "going back: %4, at most %5.")
             .arg(QGuiApplication::applicationVersion(), fromUtf8(m_workbench.runner().engine().name()),
-                 fromUtf8(m_workbench.runner().engine().arithmetic())));
+                 fromUtf8(m_workbench.runner().engine().arithmetic()),
+                 bytesText(static_cast<double>(m_workbench.runner().cache().bytes())),
+                 bytesText(static_cast<double>(m_workbench.runner().cache().maxBytes()))));
 }
 
 } // namespace kvscope

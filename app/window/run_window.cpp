@@ -20,6 +20,7 @@
 #include <QOpenGLContext>
 #include <QSurfaceFormat>
 
+#include <algorithm>
 #include <cstdio>
 
 #include <unistd.h>
@@ -66,9 +67,18 @@ std::string lackOf() {
     return "the display has OpenGL " + std::to_string(major) + "." + std::to_string(minor) + ", older than 3.0";
 }
 
+/// The bound of the runner's cache. The results of panes have one of their own (RecentResults), and every shown view
+/// keeps its latest data.
+std::size_t cacheBytes(double gibibytes) {
+    const double machine =
+        static_cast<double>(::sysconf(_SC_PHYS_PAGES)) * static_cast<double>(::sysconf(_SC_PAGESIZE));
+    const double wanted = gibibytes > 0 ? gibibytes * 0x1p30 : std::clamp(machine / 8, 0x1p30, 4 * 0x1p30);
+    return static_cast<std::size_t>(wanted);
+}
+
 } // namespace
 
-int runWindow(int& argc, char** argv, std::string path, int threads, const std::string& engine) {
+int runWindow(int& argc, char** argv, std::string path, int threads, const std::string& engine, double memory) {
     QSurfaceFormat format;
     format.setVersion(3, 3);
     format.setProfile(QSurfaceFormat::CoreProfile);
@@ -89,7 +99,8 @@ int runWindow(int& argc, char** argv, std::string path, int threads, const std::
 
     const QtTextService text;
     // The window opens at once on the CPU engine; another engine takes over when it is ready.
-    const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(threads)));
+    const auto runner =
+        std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(threads)), cacheBytes(memory));
     WorkerPool workers(kWorkers);
     Workbench workbench(
         runner, [&workers](Scheduler::Task task) { workers.run(std::move(task)); },

@@ -6,6 +6,7 @@
 #include "app/workbench/second_workbench.h"
 #include "core/capture/open_capture.h"
 #include "core/engine/engine.h"
+#include "core/run/stage_cache.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -225,8 +226,9 @@ void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, con
 
 void Workbench::useEngine(std::function<std::unique_ptr<Engine>()> make) {
     Scheduler::Job job;
-    job.work = [this, make = std::move(make)](const Checkpoint&, const auto& post) {
-        const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(make()));
+    const std::size_t cacheBytes = runner().cache().maxBytes();
+    job.work = [this, make = std::move(make), cacheBytes](const Checkpoint&, const auto& post) {
+        const auto runner = std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(make()), cacheBytes);
         post([this, runner] { installRunner(runner); });
     };
     job.failed = [this](std::exception_ptr failure) { emit engineFailed(QString::fromStdString(messageOf(failure))); };

@@ -98,6 +98,8 @@ void StageCache::drop(const std::string& prefix) {
         at = at->second.value ? m_state->remove(at, dropped) : std::next(at);
 }
 
+std::size_t StageCache::maxBytes() const { return m_state->maxBytes; }
+
 std::size_t StageCache::bytes() const {
     const std::lock_guard lock(m_state->mutex);
     return m_state->bytes;

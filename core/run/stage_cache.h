@@ -38,6 +38,7 @@ public:
     /// Drops every finished value whose key starts with `prefix`.
     void drop(const std::string& prefix);
     std::size_t bytes() const;
+    std::size_t maxBytes() const;
 
 private:
     using Erased = std::shared_ptr<const void>;

@@ -21,7 +21,8 @@ void FactGrid::show(const Facts& facts, bool areOutdated) {
             const int row = i;
             QLabel* label = wrappedLabel({}, "fact", this); // beside a long value in a narrow panel
             m_grid->addWidget(label, row, 0);
-            m_grid->addWidget(new LiveNumber(12, QFont::Normal, this, m_clock), row, 1, Qt::AlignRight | Qt::AlignVCenter);
+            m_grid->addWidget(new LiveNumber(12, QFont::Normal, this, m_clock), row, 1,
+                              Qt::AlignRight | Qt::AlignVCenter);
         }
         auto* name = static_cast<QLabel*>(m_grid->itemAt(2 * i)->widget());
         auto* value = static_cast<LiveNumber*>(m_grid->itemAt(2 * i + 1)->widget());

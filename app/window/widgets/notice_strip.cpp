@@ -101,6 +101,7 @@ void NoticeStrip::build(Notice& notice) {
     connect(close, &QToolButton::clicked, this, [this, id = notice.id] { dismiss(id); });
     layout->addWidget(close);
     m_rows->addWidget(row);
+    row->show(); // a hidden row has no height in the layout
 }
 
 void NoticeStrip::dismiss(const QString& id) {
@@ -149,6 +150,12 @@ void NoticeStrip::place() {
         m_rows->hasHeightForWidth() ? m_rows->totalHeightForWidth(width) : m_rows->totalSizeHint().height();
     setGeometry((parentWidget()->width() - width) / 2, m_top + px(8), width, height);
     raise();
+}
+
+bool NoticeStrip::event(QEvent* event) {
+    const bool wasHandled = QWidget::event(event);
+    if (event->type() == QEvent::LayoutRequest) place(); // texts have got their fonts
+    return wasHandled;
 }
 
 bool NoticeStrip::eventFilter(QObject* watched, QEvent* event) {

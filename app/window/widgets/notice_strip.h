@@ -41,6 +41,7 @@ public:
     void restyle();           ///< the theme or the scale has changed
 
 protected:
+    bool event(QEvent* event) override;
     bool eventFilter(QObject* watched, QEvent* event) override;
 
 private:
