@@ -5,6 +5,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 
+#include <QEvent>
 #include <QHBoxLayout>
 #include <QScrollArea>
 #include <QVBoxLayout>
@@ -15,7 +16,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr int kSideWidth = 240; // design pixels: about forty letters in a line
+constexpr int kSideWidth = 250; // design pixels: about forty letters in a line
 constexpr std::size_t kMostPictures = 2;
 
 } // namespace
@@ -54,6 +55,7 @@ Presenter::Presenter(Workbench& workbench, StepDriver& steps, const TextService&
     m_area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
     m_area->setFocusPolicy(Qt::NoFocus);
     m_area->setWidget(m_lesson);
+    m_area->installEventFilter(this);
     column->addWidget(m_area, 1);
     m_place->setAlignment(Qt::AlignRight);
     m_place->setContentsMargins(0, 0, px(12), 0);
@@ -153,14 +155,18 @@ void Presenter::fitText() {
     m_place->setText(tr("%1 of %2").arg(m_lesson->part() + 1).arg(m_lesson->parts()));
     const int width = px(kSideWidth);
     for (const int size : {20, 18, 16, 15, 14, 13, 12, 11}) {
-        m_lesson->setStyleSheet(QString("QLabel, QRadioButton, QPushButton { font-size: %1px; }").arg(px(size)));
-        if (m_lesson->heightFor(width) <= m_area->height()) break;
+        m_lesson->setStyleSheet(
+            QString("QLabel[role=\"fact\"], QLabel[role=\"label\"], QRadioButton { font-size: %1px; }"
+                    "QWidget#lessonParameters QLabel { font-size: %2px; }")
+                .arg(px(size))
+                .arg(px(11)));
+        if (m_lesson->heightFor(width) <= m_area->height() && m_lesson->leastWidth() <= width) break;
     }
 }
 
-void Presenter::resizeEvent(QResizeEvent* event) {
-    QWidget::resizeEvent(event);
-    QMetaObject::invokeMethod(this, &Presenter::fitText, Qt::QueuedConnection); // when the area has its height
+bool Presenter::eventFilter(QObject* watched, QEvent* event) {
+    if (event->type() == QEvent::Resize) QMetaObject::invokeMethod(this, &Presenter::fitText, Qt::QueuedConnection);
+    return QWidget::eventFilter(watched, event);
 }
 
 bool Presenter::focusNextPrevChild(bool next) {

@@ -41,7 +41,7 @@ signals:
     void lessonWanted(int by);
 
 protected:
-    void resizeEvent(QResizeEvent* event) override;
+    bool eventFilter(QObject* watched, QEvent* event) override;
     bool focusNextPrevChild(bool next) override; ///< stays inside: what is covered takes no key
 
 private:

@@ -110,8 +110,7 @@ void LessonPanel::build() {
     if (!m_lesson->stops.empty()) buildStops();
     buildQuestion();
     m_try = new QWidget(m_body);
-    makeLayout<QVBoxLayout>(m_try, {0, 0, 0, 0})
-        ->addWidget(new LessonParameters(m_workbench, m_lesson->parameters, m_try));
+    makeLayout<QVBoxLayout>(m_try, {0, 0, 0, 0})->addWidget(new LessonParameters(m_workbench, *m_lesson, m_try));
     column->addWidget(m_try);
     buildWays();
     column->addStretch();
@@ -217,6 +216,8 @@ int LessonPanel::heightFor(int width) const {
     return m_body->layout()->totalHeightForWidth(width);
 }
 
+int LessonPanel::leastWidth() const { return m_body->layout()->totalMinimumSize().width(); }
+
 int LessonPanel::parts() const { return m_lesson ? 1 + static_cast<int>(m_stops.size()) + (m_question ? 2 : 0) : 0; }
 
 void LessonPanel::showPart(int part) {
@@ -248,7 +249,9 @@ void LessonPanel::followPart() {
     if (m_try) m_try->setVisible(all || (m_part > 0 && m_part <= stops)); // with what a stop shows, one plays
     for (int stop = 0; stop < stops; ++stop)
         m_stops[static_cast<std::size_t>(stop)]->setVisible(all || m_part == stop + 1);
-    if (m_question) m_question->setVisible(all || m_part > stops);
+    if (!m_question) return;
+    m_question->setVisible(all || m_part > stops);
+    m_question->setChoicesVisible(m_part != stops + 2); // the answer has their room
 }
 
 /// The dock scrolls the panel.

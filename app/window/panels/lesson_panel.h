@@ -33,6 +33,7 @@ public:
     int part() const { return m_part; } ///< -1: all of them
     void showPart(int part);
     int heightFor(int width) const; ///< of what is shown, in the type that is set now
+    int leastWidth() const;         ///< the same, after it
 
 signals:
     void answered();

@@ -32,8 +32,8 @@ const std::shared_ptr<const ParameterTable>& budgetTable() {
 
 } // namespace
 
-LessonParameters::LessonParameters(Workbench& workbench, std::vector<std::string> names, QWidget* parent)
-    : QWidget(parent), m_workbench(workbench), m_names(std::move(names)) {
+LessonParameters::LessonParameters(Workbench& workbench, const Lesson& lesson, QWidget* parent)
+    : QWidget(parent), m_workbench(workbench), m_names(lesson.parameters), m_start(lesson.start) {
     setObjectName("lessonParameters");
     auto* column = makeLayout<QVBoxLayout>(this, {0, 6, 0, 0}, 2);
     column->addWidget(roleLabel(tr("TRY"), "section", this));
@@ -41,8 +41,8 @@ LessonParameters::LessonParameters(Workbench& workbench, std::vector<std::string
     refresh();
 }
 
-ParameterValues LessonParameters::budgetValues(std::int64_t tokens) const {
-    const Session& session = m_workbench.session();
+ParameterValues LessonParameters::budgetValues(const Session& session) const {
+    const std::int64_t tokens = m_workbench.cut() ? m_workbench.cut()->token : 0;
     const Budget budget = effectiveBudget(session, static_cast<std::size_t>(session.activePane));
     ParameterValues values(budgetTable());
     const double fraction = budget.unit == Budget::Unit::Tokens
@@ -69,7 +69,7 @@ void LessonParameters::refresh() {
     const ParameterValues variant = specOfVariant(policy.policy, policy.variant).values;
     for (ParameterRow* row : m_rows) {
         if (row->id() == kBudget)
-            row->showValue(budgetValues(tokens), ParameterValues(budgetTable()));
+            row->showValue(budgetValues(session), budgetValues(m_start));
         else
             row->showValue(policy.values, variant);
     }

@@ -2,6 +2,7 @@
 
 #include <QWidget>
 
+#include "app/lessons/lesson.h"
 #include "app/window/panels/parameter_row.h"
 #include "app/workbench/workbench.h"
 
@@ -18,16 +19,17 @@ class LessonParameters : public QWidget {
     Q_OBJECT
 
 public:
-    LessonParameters(Workbench& workbench, std::vector<std::string> names, QWidget* parent);
+    LessonParameters(Workbench& workbench, const Lesson& lesson, QWidget* parent);
 
 private:
     void refresh();
     void rebuild(const ParameterTable& table, std::int64_t tokens);
     void edit(const ParameterSpec& spec, const QString& text, bool dragging);
-    ParameterValues budgetValues(std::int64_t tokens) const;
+    ParameterValues budgetValues(const Session& session) const;
 
     Workbench& m_workbench;
     const std::vector<std::string> m_names;
+    const Session m_start;                   ///< of the lesson
     const ParameterTable* m_table = nullptr; ///< whose rows are shown
     std::vector<ParameterRow*> m_rows;
 };

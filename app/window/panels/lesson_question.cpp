@@ -31,10 +31,11 @@ std::string keyOf(const ViewDataRequest& request) {
 
 LessonQuestion::LessonQuestion(Workbench& workbench, const Lesson& lesson, LessonProgress& progress, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_lesson(lesson), m_progress(progress),
-      m_choices(new QButtonGroup(this)), m_show(new QPushButton(tr("Show the answer"), this)),
-      m_verdict(wrappedLabel({}, "label", this)), m_answer(wrappedLabel({}, "fact", this)) {
+      m_predict(roleLabel(tr("PREDICT"), "section", this)), m_choices(new QButtonGroup(this)),
+      m_show(new QPushButton(tr("Show the answer"), this)), m_verdict(wrappedLabel({}, "label", this)),
+      m_answer(wrappedLabel({}, "fact", this)) {
     auto* column = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 6);
-    column->addWidget(roleLabel(tr("PREDICT"), "section", this));
+    column->addWidget(m_predict);
     column->addWidget(wrappedLabel(fromUtf8(m_lesson.question), "label", this));
     addChoices();
     m_show->setObjectName("lessonAnswerButton");
@@ -99,6 +100,11 @@ void LessonQuestion::hideAnswer() {
     m_show->setVisible(true);
     m_show->setText(tr("Show the answer"));
     m_workbench.withhold(m_lesson.withheld);
+}
+
+void LessonQuestion::setChoicesVisible(bool visible) {
+    m_predict->setVisible(visible);
+    for (QAbstractButton* choice : m_choices->buttons()) choice->setVisible(visible);
 }
 
 void LessonQuestion::follow(bool atStop) {

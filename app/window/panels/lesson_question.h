@@ -30,6 +30,7 @@ public:
     /// Shows the answer of the question's own setting when the lesson's stops have led away from it.
     void ask();
     void hideAnswer();
+    void setChoicesVisible(bool visible); ///< and what belongs to choosing
     /// Asks again when what is shown has changed. `atStop`: it is a stop of the lesson.
     void follow(bool atStop);
 
@@ -51,6 +52,7 @@ private:
     LessonProgress& m_progress;
     std::string m_askedKey; ///< the request that the answer belongs to; empty: not asked
     bool m_atStop = false;
+    QLabel* m_predict;
     QButtonGroup* m_choices;
     QPushButton* m_show;
     QLabel *m_verdict, *m_answer;
