@@ -82,7 +82,7 @@ ViewInput viewInputOf(const Session& session, std::shared_ptr<const CaptureReade
 std::vector<QueryHeadIndex> headsOf(const View& view, const LayerInfo& layer) {
     const ViewDataMaker* maker = makerFor(view);
     const auto has = [&](DataScope scope) { return maker && std::ranges::count(maker->scopes, scope) > 0; };
-    const bool ofQueries = has(DataScope::QueryHead);
+    const bool ofQueries = has(DataScope::QueryHead) && !view.card().perPane; // panes have kept lists of KV heads
     if (maker && !ofQueries && !has(DataScope::KvHead)) return {};
     std::vector<QueryHeadIndex> heads;
     for (int head = 0; head < std::ssize(layer.gqaGroupOf); ++head) heads.emplace_back(head);
