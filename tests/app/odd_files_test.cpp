@@ -69,8 +69,8 @@ private slots:
         row({"inspect", "socket.h5"}, "this is a socket, not a file");
         row({"inspect", "/dev/zero"}, "this is a device, not a file");
         row({"inspect", "folder.h5"}, "folder");
-        row({"evict", "pipe.h5", "--out", "o.json"} + policy, pipe);
-        row({"sweep", "good.h5", "pipe.h5", "--out", "o.csv"} + policy, pipe);
+        row(QStringList{"evict", "pipe.h5", "--out", "o.json"} + policy, pipe);
+        row(QStringList{"sweep", "good.h5", "pipe.h5", "--out", "o.csv"} + policy, pipe);
         row({"measure", "good.h5", "--selection", "pipe.json", "--out", "o.csv"}, pipe);
         row({"measure", "good.h5", "--selection", "pipe.csv", "--out", "o.csv"}, pipe);
         row({"measure", "good.h5", "--selection", "pipe.h5", "--out", "o.csv"}, pipe);
@@ -83,7 +83,7 @@ private slots:
         row({"convert", "pipe.npz", "--out", "o.h5"}, pipe);
         row({"convert", "pipe.safetensors", "--out", "o.h5"}, pipe);
         row({"plot", "token_strip", "--session", "pipe.kvscope", "--out", "o.svg"}, pipe);
-        row({"report", "pipe.h5", "--out", "o.html"} + policy, pipe);
+        row(QStringList{"report", "pipe.h5", "--out", "o.html"} + policy, pipe);
         row({"theory", "pipe.h5", "--out", "o.json"}, pipe);
         row({"pipe.h5"}, pipe);
         row({"pipe.kvscope"}, pipe);

@@ -16,15 +16,15 @@ namespace {
 const QString kSample = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/broken/sound.h5");
 
 /// An X server of its own.
-class Display {
+class OwnDisplay {
 public:
-    explicit Display(const QStringList& more = {}) {
+    explicit OwnDisplay(const QStringList& more = {}) {
         m_server.start("Xvfb",
                        QStringList{"-displayfd", "1", "-screen", "0", "1280x800x24", "-nolisten", "tcp"} + more);
         if (m_server.waitForStarted())
             while (!m_number.contains('\n') && m_server.waitForReadyRead(60'000)) m_number += m_server.readAll();
     }
-    ~Display() { end(); }
+    ~OwnDisplay() { end(); }
     QString name() const { return ":" + QString::fromUtf8(m_number.trimmed()); }
     bool isUp() const { return !m_number.isEmpty(); }
     void end() {
@@ -105,7 +105,7 @@ private slots:
         QFETCH(QStringList, server);
         QFETCH(QString, variable);
         QFETCH(QString, value);
-        const Display display(server);
+        const OwnDisplay display(server);
         QVERIFY(display.isUp());
         for (const char* platform : {"xcb", "offscreen"}) {
             QProcess process;
@@ -116,7 +116,7 @@ private slots:
 
     void aDisplayThatGoesAway() {
         if (QStandardPaths::findExecutable("Xvfb").isEmpty()) QSKIP("needs Xvfb");
-        Display display({"+extension", "GLX"});
+        OwnDisplay display({"+extension", "GLX"});
         QVERIFY(display.isUp());
         QProcess process;
         start(process, {{"DISPLAY", display.name()}});
@@ -130,7 +130,7 @@ private slots:
 
     void aCrashKeepsStackAndSession() {
         if (QStandardPaths::findExecutable("Xvfb").isEmpty()) QSKIP("needs Xvfb");
-        const Display display({"+extension", "GLX"});
+        const OwnDisplay display({"+extension", "GLX"});
         QVERIFY(display.isUp());
         QProcess process;
         start(process, {{"DISPLAY", display.name()}});
