@@ -209,13 +209,16 @@ private:
         figure.height = kPicture;
         figure.theme = "paper";
         figure.scale = 2; // of images inside the picture
-        const SessionFigure drawn =
-            drawFigure(setting, figure, figureInput(setting, of.capture, figure, *of.runner, m_checkpoint), m_text);
+        const View& view = viewById(figure.viewId);
+        const ViewInput input = figureInput(setting, of.capture, figure, *of.runner, m_checkpoint);
+        const SessionFigure drawn = drawFigure(setting, figure, input, m_text);
         const bool tells = std::ranges::find(of.lesson.withheld, figure.viewId) == of.lesson.withheld.end();
         m_pages.need(drawn.scene.height);
         m_pages.picture(drawn.scene);
-        const std::string& name = viewById(figure.viewId).card().name;
-        m_pages.text(plain(tells ? name + ". " + drawn.finding : name), Style::Quiet);
+        std::string said = tells ? view.card().name + ". " + drawn.finding : view.card().name;
+        if (setting.look.cursor) // the words of the step
+            said += ". " + view.caption(input, viewOptions(setting, view));
+        m_pages.text(plain(said), Style::Quiet);
     }
 
     Pages m_pages;
