@@ -41,7 +41,7 @@ struct Rule {
 
 std::vector<Rule> rulesOf(const QString& sheet) {
     static const QRegularExpression rule("([^{}]+)\\{([^}]*)\\}"),
-        property("(background|color|border|border-color)\\s*:[^;#]*(#[0-9a-f]{6})");
+        property("(?<![-a-z])(background|color|border|border-color)\\s*:[^;#]*(#[0-9a-f]{6})");
     std::vector<Rule> rules;
     for (auto found = rule.globalMatch(sheet); found.hasNext();) {
         const auto match = found.next();

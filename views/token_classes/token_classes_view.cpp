@@ -186,7 +186,7 @@ void drawRow(SceneBuilder& builder, const ViewInput& input, const Tally& tally, 
     const double middle = layout.top(place) + layout.rowPitch / 2;
     const double numberRight = layout.frame.plot.x - 8;
     const std::string count = layout.counts ? formatCount(tally.rows[row].tokens) : "";
-    builder.label({numberRight, middle}, count, kNumber, theme.text3, HorizontalAlign::Right);
+    builder.label({numberRight, middle}, count, kNumber, theme.text2, HorizontalAlign::Right);
     const double room = numberRight - builder.width(count, kNumber) - 14;
     builder.label({8, middle}, builder.elide(tally.rows[row].name, kLabel, room), kLabel, theme.text1);
     for (std::size_t pane = 0; pane < panes; ++pane) {
