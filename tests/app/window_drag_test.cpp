@@ -2,6 +2,7 @@
 // their place, dimmed while they are older than the budget, and headlines of the picture that is drawn.
 #include "app/window/panels/budget_bar.h"
 #include "app/window/widgets/live_number.h"
+#include "app/window/widgets/small_widgets.h"
 #include "app/window/widgets/value_slider.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
@@ -122,7 +123,7 @@ private slots:
                 QCOMPARE(pane.kept.place, first.kept.place);
                 // The tokens of the drawn selection say which budget is drawn; both numbers say that it is not the
                 // bar's.
-                QCOMPARE(pane.kept.text.remove(','), QString::number(pane.drawnTokens));
+                QCOMPARE(QString(pane.kept.text).remove(','), QString::number(pane.drawnTokens));
                 if (pane.drawn == pane.wanted) continue;
                 ++outdated;
                 QVERIFY(pane.error.isDimmed && pane.kept.isDimmed);
