@@ -181,7 +181,7 @@ private slots:
         QTest::mouseClick(open.canvas, Qt::LeftButton, {}, open.middleOf(pinned));
         QVERIFY(open.view->readOut()->isPinned());
         open.turnWheel(at, -9);
-        QVERIFY(!open.view->readOut()->isVisible()); // its token is out of sight
+        QVERIFY(!open.view->readOut()->isPinned() && open.view->readOut()->token() != pinned); // out of sight
     }
 
     // A token that is pointed at elsewhere is shown as long as it is, a locked cell's key stays.
