@@ -62,9 +62,16 @@ void DockLayout::placeToRead(PanelDock* dock) {
     PanelDock* map = this->dock(ViewPlace::BesidePane);
     if (dock != map) m_window.tabifyDockWidget(map, dock);
     const int panes = m_window.centralWidget()->isVisible() ? m_window.centralWidget()->width() : 0;
-    QTimer::singleShot(0, dock, [this, dock, width = std::max(px(kReadableWidth), panes / 2)] {
+    QList<QDockWidget*> docks = {dock};
+    QList<int> widths = {std::max(px(kReadableWidth), panes / 2)};
+    for (PanelDock* panel : m_docks) // the panes give the room
+        if (!isView(panel) && !panel->isFloating() && !panel->visibleRegion().isEmpty()) {
+            docks << panel;
+            widths << panel->width();
+        }
+    QTimer::singleShot(0, dock, [this, docks, widths] {
         foldToFit();
-        m_window.resizeDocks({dock}, {width}, Qt::Horizontal);
+        m_window.resizeDocks(docks, widths, Qt::Horizontal);
     });
 }
 
