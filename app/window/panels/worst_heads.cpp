@@ -324,7 +324,8 @@ void WorstHeads::showTable(const ViewInput& input, bool changed) {
     m_marking = false;
     if (another) m_table->scrollToTop();
     for (int column = 0; column < kBarColumn; ++column) m_table->resizeColumnToContents(column);
-    m_table->setColumnHidden(kKvColumn, m_data && !m_data->perQueryHead);
+    const bool tight = compares && m_table->width() < px(700); // the bars need the room
+    m_table->setColumnHidden(kKvColumn, tight || (m_data && !m_data->perQueryHead));
     m_table->setColumnHidden(kOtherColumn, !compares);
     m_table->setColumnHidden(kDifferenceColumn, !compares);
 }
