@@ -72,7 +72,11 @@ Lesson readLesson(const Json& json, const Session& session) {
     lesson.text = json.at("text").get<std::string>();
     lesson.views = json.value("views", std::vector<std::string>{});
     lesson.parameters = json.value("parameters", std::vector<std::string>{});
-    lesson.start = json.contains("start") ? settingFrom(json["start"], session) : session;
+    lesson.start = session;
+    if (json.contains("start")) {
+        lesson.start.viewOptions.clear(); // a setting names options one by one
+        readSetting(json["start"].dump(), lesson.start);
+    }
     for (const Json& stop : json.value("stops", Json::array())) lesson.stops.push_back(readStop(stop, lesson.start));
     if (!json.contains("question")) return lesson;
     readQuestion(json["question"], lesson);
