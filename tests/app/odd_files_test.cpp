@@ -75,7 +75,7 @@ private slots:
         row({"measure", "good.h5", "--selection", "pipe.csv", "--out", "o.csv"}, pipe);
         row({"measure", "good.h5", "--selection", "pipe.h5", "--out", "o.csv"}, pipe);
         row({"measure", "good.h5", "--selection", "folder.json", "--out", "o.csv"}, "this is a folder, not a file");
-        row({"evict", "good.h5", "--policy", "imported,scores=pipe.h5:/x@0.5", "--out", "o.json"}, pipe);
+        row({"evict", "good.h5", "--policy", "imported,file=pipe.h5:/x@0.5", "--out", "o.json"}, pipe);
         row({"evict", "good.h5", "--policy", "uniform@0.5", "--uniforms", "pipe.h5:/x", "--out", "o.json"}, pipe);
         row({"evict", "good.h5", "--policy", "keydiff@tau=0.9:pipe.json", "--out", "o.json"}, pipe);
         row({"calibrate", "pipe.h5", "--policy", "keydiff", "--out", "o.json"}, pipe);

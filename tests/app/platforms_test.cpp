@@ -94,8 +94,8 @@ private slots:
         QTest::addColumn<QStringList>("server");
         QTest::addColumn<QString>("variable");
         QTest::addColumn<QString>("value");
-        QTest::newRow("none") << QStringList{"-extension", "GLX"} << "LC_ALL"
-                              << "C.UTF-8";
+        QTest::newRow("none") << QStringList{"+extension", "GLX"} << "QT_XCB_GL_INTEGRATION"
+                              << "none";
         QTest::newRow("2.1") << QStringList{"+extension", "GLX"} << "MESA_GL_VERSION_OVERRIDE"
                              << "2.1";
     }

@@ -30,7 +30,7 @@ NASTY = [
     "0,1", "0-1", "3-1", ",", "a\nb", "\r", "\t", "\x1b[31m", "\u202eabc", "é", "x" * 4096, "'", '"', "$(id)", "%s%n",
     "/", "/dev/null", "/dev/zero", "/dev/tty", ".", "..", "missing.h5", "/proc/self/mem", b"\xff\xfe.h5", b"a\x80",
     "keydiff", "keydiff@0.5", "snapkv:kvpress@0.2", "none", "keydiff@tau=0.9:proxy", "keydiff@tau=0.9:k=1",
-    "imported,scores=good.h5:/layers/00/k@0.5", "score,formula=k@0.5", "keydiff,x=1@0.5", "keydiff@0", "keydiff@2t",
+    "imported,file=good.h5:/layers/00/k@0.5", "score,formula=k@0.5", "keydiff,x=1@0.5", "keydiff@0", "keydiff@2t",
     "keydiff@@", "keydiff@1e9t", ":", "=", "@", "last:0", "last:99999999999", "segment:context", "default", "good.h5",
     "good.h5:/layers/00/k", "good.h5:/", "good.h5:/nothing", "list.json", "session.kvscope", "FIFO", "FIFO.json",
     "FIFO.npz", "FIFO.h5", "SOCKET", "SOCKET.csv", "FOLDER", "FOLDER.json", "-dash.h5", "a\nb.h5", "output_error",
@@ -154,7 +154,7 @@ def captures(runner: Runner, folder: Path, rng: random.Random, number: str) -> N
     if source.name == "list.h5":
         asked = ["measure", "good.h5", "--selection", "bad.h5", "--out", "out.json"]
         if rng.random() < 0.3:
-            asked = ["evict", "good.h5", "--policy", "imported,scores=bad.h5:/kept/token@0.5", "--out", "out.json"]
+            asked = ["evict", "good.h5", "--policy", "imported,file=bad.h5:/kept/token@0.5", "--out", "out.json"]
     runner.run(folder, asked, number, changes)
 
 
