@@ -1,4 +1,5 @@
 // The window while it is presented: the presenter covers it, and what is covered rests until the chrome is rebuilt.
+#include "app/window/actions/tour.h"
 #include "app/window/canvas_area.h"
 #include "app/window/docks/dock_layout.h"
 #include "app/window/main_window.h"
@@ -26,6 +27,7 @@ void MainWindow::togglePresenter() { m_presenter ? endPresentation() : present()
 void MainWindow::present() {
     const ViewCanvas* current = currentCanvas();
     if (!current || !m_workbench.capture()) return;
+    if (auto* tour = findChild<Tour*>()) tour->deleteLater(); // it would lie over the pictures
     m_before =
         std::make_shared<const BeforePresenting>(BeforePresenting{appearance().scale,
                                                                   appearance().compact,

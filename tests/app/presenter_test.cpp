@@ -1,4 +1,5 @@
 // Presenter mode: readable from the last row, led by a clicker, and everything as before when it ends.
+#include "app/window/actions/tour.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/presenter.h"
 #include "tests/app/classroom.h"
@@ -84,7 +85,9 @@ private slots:
         const QByteArray before = open.places();
         const double scale = appearance().scale;
         const Session session = open.bench.session();
+        new Tour(open.window, Tour::firstRun());
         open.start();
+        QVERIFY(!open.window.findChild<Tour*>());
         // The presenter is what one sees and clicks on, wherever.
         for (int x = 4; x < open.window.width(); x += 97)
             for (int y = 4; y < open.window.height(); y += 61) {
