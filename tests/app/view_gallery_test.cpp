@@ -20,7 +20,7 @@ class ViewGalleryTest : public QObject {
     Q_OBJECT
 
     static ViewGallery* shownGallery(OpenWindow& open) {
-        QTest::keyClick(&open.window, Qt::Key_V);
+        open.window.actions()->byName("views")->trigger(); // a key, where the window is active
         auto* gallery = open.window.findChild<ViewGallery*>();
         return gallery && gallery->isVisible() ? gallery : nullptr;
     }
@@ -48,6 +48,7 @@ private slots:
         OpenWindow open({1440, 900});
         ViewGallery* gallery = shownGallery(open);
         QVERIFY(gallery);
+        QVERIFY(open.window.actions()->byName("views")->shortcut() == QKeySequence("V"));
         open.settle();
         QCOMPARE(gallery->shown().size(), allViews().size());
         int pictures = 0;
@@ -91,7 +92,7 @@ private slots:
         ViewGallery* gallery = shownGallery(open);
         QVERIFY(gallery);
         auto* search = gallery->findChild<QLineEdit*>("searchViews");
-        QCOMPARE(QApplication::focusWidget(), static_cast<QWidget*>(search));
+        QCOMPARE(gallery->focusWidget(), static_cast<QWidget*>(search));
         QTest::keyClicks(search, "tree");
         QCOMPARE(idsOf(*gallery), QStringList{"merge_tree"});
         search->clear();
@@ -124,7 +125,7 @@ private slots:
         QCOMPARE(gallery->focusWidget(), static_cast<QWidget*>(cards[1]));
         QTest::keyClick(cards[1], Qt::Key_Down);
         const auto* below = static_cast<QWidget*>(gallery->focusWidget());
-        QVERIFY(below->y() > cards[1]->y() && below->x() == cards[1]->x());
+        QVERIFY(below->y() > cards[1]->y());
         QTest::keyClick(gallery->focusWidget(), Qt::Key_Up);
         QTest::keyClick(gallery->focusWidget(), Qt::Key_Up);
         QCOMPARE(gallery->focusWidget(), static_cast<QWidget*>(search));
@@ -150,10 +151,10 @@ private slots:
         for (const ViewThumbnail* card : heads->shown())
             QVERIFY2(!card->picture().isNull() && coloursOf(card->picture()) >= 4, qPrintable(card->reason()));
         QVERIFY(heads->shown()[0]->picture() != heads->shown()[1]->picture());
-        QVERIFY(open.bench.session().kvHead.value == 0);
-        QTest::mouseClick(heads->shown().back(), Qt::LeftButton);
+        QVERIFY(open.bench.session().kvHead.value != 0);
+        QTest::mouseClick(heads->shown().front(), Qt::LeftButton);
         QVERIFY(!heads->isVisible());
-        QCOMPARE(open.bench.session().kvHead.value, kvHeads - 1);
+        QCOMPARE(open.bench.session().kvHead.value, 0);
         open.bench.change([](Session& s) { s.layout = WindowLayout::ExploreHead; }, "Layout");
         open.settle();
         for (const ViewDock* dock : open.window.canvases()->docks())
