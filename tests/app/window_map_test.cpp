@@ -258,7 +258,8 @@ private slots:
         QCOMPARE(before.size(), after.size());
         QVERIFY(before.size() > 1);
         int changed = 0;
-        for (std::size_t i = 0; i < after.size(); ++i) changed += after[i] != before[i];
+        // The others: what is hovered leaves with the hand's first step and comes back with its last one.
+        for (std::size_t i = 0; i < after.size(); ++i) changed += after[i] > before[i] + 2;
         QCOMPARE(changed, 1);
         const QImage shown = open.canvas()->grabFramebuffer();
         const Viewport::Range range = open.bench.session().look.ranges.at("attention_map");
