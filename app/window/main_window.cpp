@@ -86,9 +86,13 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     connect(&m_workbench, &Workbench::rangeChanged, this, &MainWindow::followTitle);
     connect(&m_workbench.second(), &Workbench::captureChanged, this, [this] {
         followTitle();
-        if (!m_workbench.second().isOpen()) return;
-        m_wantedInFront = {"two_captures"};
-        arrangeDocksSoon();
+        QTimer::singleShot(0, this, [this] { // once the docks are arranged
+            PanelDock* difference = m_docks->dock("two_captures");
+            if (!m_workbench.second().isOpen())
+                difference->hide();
+            else if (!m_presenter)
+                m_docks->open(difference);
+        });
     });
     connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);
     connect(&systemTheme(), &SystemTheme::motionChanged, this, &MainWindow::followMotion);

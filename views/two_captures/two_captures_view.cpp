@@ -185,7 +185,9 @@ public:
         const std::vector<LegendEntry> legend = legendOf(*data, theme);
         const Box area = plotArea(viewport, legend);
         const double height = TablePainter::height(*data);
-        const bool beside = area.width >= kBeside; // the square plot takes what the table does not need
+        // The square plot stands where it gets larger: right of the table or below it.
+        const bool beside = area.width >= kBeside &&
+                            std::min(0.5 * area.width, area.height) >= std::min(area.width, area.height - height);
         const double width =
             beside ? std::clamp(area.width - area.height - 40, 0.5 * area.width, 0.6 * area.width) : area.width;
         TablePainter(builder, *data, {area.x + 4, area.y + 4, std::min(width, kWidestTable) - 8, height},

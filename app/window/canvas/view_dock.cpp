@@ -14,6 +14,10 @@
 
 namespace kvscope {
 
+namespace {
+constexpr int kLeastAlone = 200, kLeastOfTwo = 120; ///< widths of a canvas
+} // namespace
+
 ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& text, QWidget* parent)
     : QFrame(parent), m_workbench(workbench), m_text(text), m_canvas(new ViewCanvas(workbench, view, 0, text, this)),
       m_caption(new CaptureCaption(workbench, 1, this)), m_pictures(new QBoxLayout(QBoxLayout::TopToBottom)),
@@ -72,6 +76,7 @@ void ViewDock::followCaptures() {
         connect(m_second, &ViewCanvas::drawnChanged, this, &ViewDock::refresh);
         emit secondMade(m_second);
     }
+    for (ViewCanvas* canvas : canvases()) canvas->setMinimumWidth(px(two ? kLeastOfTwo : kLeastAlone));
     m_caption->setVisible(two);
     if (m_second)
         for (QWidget* widget : {static_cast<QWidget*>(m_second), static_cast<QWidget*>(m_secondCaption)})

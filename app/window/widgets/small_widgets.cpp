@@ -152,9 +152,10 @@ void ElidedLabel::resizeEvent(QResizeEvent* event) {
 void ElidedLabel::elide() {
     ensurePolished();
     const QStringList texts = QStringList(m_full) + m_shorter;
-    const auto fits = [this](const QString& text) { return fontMetrics().horizontalAdvance(text) <= width(); };
+    const int room = contentsRect().width();
+    const auto fits = [&](const QString& text) { return fontMetrics().horizontalAdvance(text) <= room; };
     const auto whole = std::ranges::find_if(texts, fits);
-    setText(whole != texts.end() ? *whole : fontMetrics().elidedText(texts.last(), m_mode, width()));
+    setText(whole != texts.end() ? *whole : fontMetrics().elidedText(texts.last(), m_mode, room));
 }
 
 } // namespace kvscope
