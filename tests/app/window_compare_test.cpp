@@ -111,8 +111,7 @@ private slots:
         const auto result = open.bench.runner().run(run, {});
         writeSelection(path, recordSelection(std::span(&result, 1), {}), open.bench.capture()->tokens());
         open.window.openPath(QString::fromStdString(path));
-        open.settle();
-        QCOMPARE(open.bench.session().panes.size(), std::size_t{4});
+        QVERIFY(open.until([&] { return open.bench.viewInput().panes.size() == 4 && open.idle(); }));
         const PaneData pane = open.bench.viewInput().panes.at(3);
         QCOMPARE(pane.policyName, std::string("SnapKV (recorded)"));
         QVERIFY2(pane.variant.ends_with("cut 995, budget 10.0\u00a0%") ||
@@ -130,15 +129,15 @@ private slots:
         for (const char* fact : {"mine.json", "snapkv", "Budget", "Cut", "Seed", "window"})
             QVERIFY2(facts.contains(fact), qPrintable(QString(fact) + " in " + facts.join(" | ")));
         open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget");
-        open.settle();
+        QVERIFY(open.until([&] { return open.idle(); }));
         for (const auto* chip : open.pane(3)->header()->findChildren<QPushButton*>())
             QVERIFY(!chip->isVisible() || chip->text() != "own budget");
         // On another capture the list is refused by one message, and no pane is added for it.
         open.window.openPath(kOther);
-        open.settle();
+        QVERIFY(open.until([&] { return open.bench.capture()->info().fileName == "records-2k.h5" && open.idle(); }));
         const std::size_t panes = open.bench.session().panes.size();
         open.window.openPath(QString::fromStdString(path));
-        open.settle();
+        open.finish();
         QCOMPARE(open.bench.session().panes.size(), panes);
         QCOMPARE(open.visibleTexts().filter("needle-1k.h5").size(), 1);
     }
