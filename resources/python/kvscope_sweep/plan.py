@@ -76,7 +76,7 @@ class Plan:
     def table(self, done: dict[str, Done]) -> list[Row]:
         """The rows of all tasks in the order of `kvscope sweep`, each with all columns."""
         rows = [row for group in self.groups for turn in _turns(done, group) for row in turn]
-        columns = max((list(row) for row in rows), key=len, default=[])  # varied parameters that a policy lacks have no column there
+        columns = max((list(row) for row in rows), key=len, default=[])  # a varied parameter that a policy lacks: none
         return [{name: row.get(name) for name in columns} for row in rows]
 
 
