@@ -36,7 +36,7 @@ private slots:
         const auto count = text.count("garden");
         QVERIFY(count >= 2);
         const auto selected = [&] { return open.bench.session().selected; };
-        QVERIFY(selected().empty());
+        open.bench.change([](Session& s) { select(s, {}); }, "Clear"); // the needle
         QTest::keyClick(&open.window, Qt::Key_F, Qt::ControlModifier);
         auto* find = open.window.findChild<QLineEdit*>("find");
         QVERIFY(find->hasFocus());
@@ -71,11 +71,12 @@ private slots:
     void whatWasTypedIsOneStepOfUndo() {
         OpenWindow open;
         auto* find = open.window.findChild<QLineEdit*>("find");
+        const auto before = open.bench.session().selected;
         find->setFocus();
         QTest::keyClicks(find, "garden");
-        QVERIFY(!open.bench.session().selected.empty());
+        QVERIFY(open.bench.session().selected != before);
         open.bench.undo();
-        QVERIFY(open.bench.session().selected.empty());
+        QCOMPARE(open.bench.session().selected, before);
     }
 
     void theKeySheetHasTwoColumnsAndLeadsToTheManual() {
@@ -116,9 +117,6 @@ private slots:
         };
         typed(Qt::Key_H);
         QVERIFY2(active().startsWith("H"), qPrintable(active())); // it was the first entry with an h anywhere
-        typed(Qt::Key_K);
-        typed(Qt::Key_E);
-        QVERIFY2(active().startsWith("KeyDiff"), qPrintable(active()));
         policies->hide();
     }
 };
