@@ -96,6 +96,7 @@ private slots:
         QVERIFY(open.bench.capture() && !open.bench.second().isOpen());
         QVERIFY(open.window.canvases()->secondPanes().empty());
         QVERIFY(!open.caption(1)->isVisible());
+        QVERIFY(open.strip()->width() > open.strip()->parentWidget()->width() - 10); // its dock again
         for (ViewDock* dock : open.window.canvases()->docks())
             for (std::size_t i = 1; i < dock->canvases().size(); ++i) QVERIFY(!dock->canvases()[i]->isVisibleTo(dock));
         QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier);

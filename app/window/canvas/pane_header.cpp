@@ -30,7 +30,12 @@ PaneHeader::PaneHeader(Workbench& workbench, int pane, QWidget* parent)
     build();
     connect(&m_workbench, &Workbench::sessionChanged, this, &PaneHeader::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
-        if (changed == m_pane) refreshMetrics();
+        const auto& panes = m_workbench.session().panes;
+        const auto pane = static_cast<std::size_t>(m_pane);
+        if (changed == m_pane && pane < panes.size() && !panes[pane].recordedPath.empty())
+            refresh(); // who made a recorded list is known now
+        else if (changed == m_pane)
+            refreshMetrics();
     });
     connect(&m_workbench, &Workbench::dataChanged, this, &PaneHeader::refreshMetrics);
     refresh();
