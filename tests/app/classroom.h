@@ -24,9 +24,9 @@ struct Classroom : OpenWindow {
     void openLesson(int number) {
         QTest::keyClick(&window, Qt::Key_3, Qt::ControlModifier);
         QCOMPARE(bench.session().layout, WindowLayout::Teach);
-        auto* row = find<QPushButton>(qPrintable(QString("lesson%1").arg(number)));
-        QTRY_VERIFY(row && row->isVisible()); // when the docks are arranged
-        QTest::mouseClick(row, Qt::LeftButton);
+        const auto row = [&] { return find<QPushButton>(qPrintable(QString("lesson%1").arg(number))); };
+        QTRY_VERIFY_WITH_TIMEOUT(row() && row()->isVisible(), 20'000); // when the docks are arranged
+        QTest::mouseClick(row(), Qt::LeftButton);
         QTRY_VERIFY(lessonOf(bench.session()) && lessonOf(bench.session())->number == number);
         QTRY_VERIFY(find<QLabel>("lessonText") && find<QLabel>("lessonText")->isVisible());
         QTRY_VERIFY(settled());

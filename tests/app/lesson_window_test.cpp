@@ -52,7 +52,7 @@ private slots:
     void init() { QSettings().clear(); }
 
     void theOpenLessonOpensAfresh() {
-        Lectern open({1280, 800});
+        Lectern open;
         open.openLesson(kBlocks);
         QTest::mouseClick(open.choice(0), Qt::LeftButton, {}, QPoint(8, 12));
         open.click("lessonAnswerButton");

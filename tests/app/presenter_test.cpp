@@ -20,6 +20,14 @@ struct Lecture : Classroom {
     using Classroom::Classroom;
 
     const Presenter* presenter() const { return window.presenter(); }
+    /// As from the menu: a narrow window folds the list.
+    void openLesson(int number) {
+        window.actions()->byName("teach")->trigger();
+        window.openPath(QString::fromStdString(window.lessons().at(static_cast<std::size_t>(number - 1)).path));
+        QTRY_VERIFY(lessonOf(bench.session()) && lessonOf(bench.session())->number == number);
+        QTRY_VERIFY(settled());
+        arrange();
+    }
     void press(Qt::Key key) { QTest::keyClick(&window, key); }
     void start() {
         press(Qt::Key_P);
@@ -57,7 +65,7 @@ struct Lecture : Classroom {
     QByteArray places() const {
         QByteArray all;
         for (const PanelDock* dock : window.docks()->all())
-            if (!dock->isHidden()) {
+            if (!dock->visibleRegion().isEmpty()) { // behind a tab it has no place of its own
                 const QRect at = dock->geometry();
                 all += dock->id().toUtf8() +
                        QString(" %1 %2 %3 %4\n").arg(at.x()).arg(at.y()).arg(at.width()).arg(at.height()).toUtf8();
@@ -171,10 +179,7 @@ private slots:
         QFETCH(int, lesson);
         QFETCH(QSize, size);
         Lecture open(size);
-        open.window.actions()->byName("teach")->trigger();
-        open.window.openPath(
-            QString::fromStdString(open.window.lessons().at(static_cast<std::size_t>(lesson - 1)).path));
-        QTRY_VERIFY(lessonOf(open.bench.session()) && lessonOf(open.bench.session())->number == lesson);
+        open.openLesson(lesson);
         open.start();
         for (int part = 0; part < open.presenter()->lesson()->parts(); ++part) {
             if (part > 0) open.press(Qt::Key_PageDown);

@@ -115,7 +115,6 @@ void LessonPanel::build() {
     buildWays();
     column->addStretch();
     followStops();
-    if (m_progress.visited < 0) m_progress.visited = m_stop < m_stops.size() ? static_cast<int>(m_stop) : -1;
     followPart();
 }
 
@@ -198,7 +197,8 @@ void LessonPanel::want(const std::vector<std::string>& views) {
 
 bool LessonPanel::stepStop(int by) {
     if (!m_lesson || m_stops.empty()) return false;
-    const int next = m_progress.visited + by;
+    const bool startsAtStop = m_progress.visited < 0 && m_stop < m_stops.size();
+    const int next = (startsAtStop ? static_cast<int>(m_stop) : m_progress.visited) + by;
     if (next < 0 || next >= static_cast<int>(m_stops.size())) return false;
     goToStop(static_cast<std::size_t>(next));
     return true;
