@@ -72,7 +72,8 @@ private:
         for (const ViewDock* dock : m_open.window.canvases()->docks())
             if (dock->isVisible())
                 frame.headlines[QString::fromStdString(dock->canvas()->view().card().id)] = {
-                    dock->header()->findChild<ElidedLabel*>()->accessibleName(), dock->canvas()->finding()};
+                    dock->header()->findChild<ElidedLabel*>("viewFinding")->accessibleName(),
+                    dock->canvas()->finding()};
         frames.push_back(std::move(frame));
     }
 
@@ -148,7 +149,7 @@ private slots:
         const auto* note = open.pane(0)->canvas()->findChild<QLabel*>("pictureNote");
         QVERIFY(!note->isVisible()); // not at once
         open.clock.advance(std::chrono::milliseconds(200));
-        QVERIFY2(note->isVisible() && note->text().startsWith("drawn: 249 tokens"), qPrintable(note->text()));
+        QVERIFY2(note->isVisible() && note->text().startsWith("drawn: 248 tokens"), qPrintable(note->text()));
         open.waitForResults();
         QVERIFY(!note->isVisible());
     }
@@ -164,7 +165,8 @@ private slots:
             for (const ViewDock* dock : open.window.canvases()->docks()) {
                 if (!dock->isVisible()) continue;
                 stepped += dock->canvas()->view().card().id == "merge_tree";
-                QCOMPARE(dock->header()->findChild<ElidedLabel*>()->accessibleName(), dock->canvas()->finding());
+                QCOMPARE(dock->header()->findChild<ElidedLabel*>("viewFinding")->accessibleName(),
+                         dock->canvas()->finding());
             }
         }
         QCOMPARE(stepped, 3);

@@ -23,6 +23,7 @@ ViewDock::ViewDock(Workbench& workbench, const View& view, const TextService& te
       m_caption(new CaptureCaption(workbench, 1, this)), m_pictures(new QBoxLayout(QBoxLayout::TopToBottom)),
       m_finding(new ElidedLabel("quiet", Qt::ElideRight, this)) {
     setObjectName("viewDock");
+    m_finding->setObjectName("viewFinding");
     auto* column = new QVBoxLayout(this);
     column->setContentsMargins(1, 0, 1, 1);
     column->setSpacing(0);
