@@ -96,7 +96,7 @@ RunFacts factsOf(const WalkData& data, std::optional<TokenIndex> cursor) {
     const auto given = [&](std::int8_t sign) {
         return std::count(walk.signs.begin(), walk.signs.begin() + now.steps, sign);
     };
-    facts.now = {{"walk", walkName(data, walk)},
+    facts.now = {{"signs of", walkName(data, walk)},
                  {"pairs signed", fmt::format("{} of {}", now.steps, now.size())},
                  {"signs + and −", fmt::format("{} and {}", given(1), given(-1))},
                  {"yᵀη/(cR²) of the last", formatShort(leanOf(walk, now.steps - 1))},
