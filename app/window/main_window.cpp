@@ -33,6 +33,7 @@
 #include "app/window/widgets/small_widgets.h"
 #include "app/workbench/second_workbench.h"
 #include "app/workbench/step_driver.h"
+#include "views/two_captures/two_captures_data.h"
 
 #include <QCloseEvent>
 #include <QCoreApplication>
@@ -87,7 +88,7 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     connect(&m_workbench.second(), &Workbench::captureChanged, this, [this] {
         followTitle();
         QTimer::singleShot(0, this, [this] { // once the docks are arranged
-            PanelDock* difference = m_docks->dock("two_captures");
+            PanelDock* difference = m_docks->dock(kTwoCaptures);
             if (!m_workbench.second().isOpen())
                 difference->hide();
             else if (!m_presenter)

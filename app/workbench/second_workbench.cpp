@@ -18,6 +18,11 @@ SecondWorkbench::SecondWorkbench(Workbench& first, Scheduler::Executor executor,
     follow();
 }
 
+std::shared_ptr<SecondWorkbench> makeSecondWorkbench(Workbench& first, Scheduler::Executor executor,
+                                                     Scheduler::Deliver deliver) {
+    return std::make_shared<SecondWorkbench>(first, std::move(executor), std::move(deliver));
+}
+
 void SecondWorkbench::openChecked(const std::string& path, Use use) {
     withCapture(path, [this, use = std::move(use)](std::shared_ptr<const CaptureReader> opened) {
         setOpening({});

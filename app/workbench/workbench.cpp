@@ -3,7 +3,6 @@
 #include "app/workbench/workbench.h"
 
 #include "app/study/session_requests.h"
-#include "app/workbench/second_workbench.h"
 #include "core/capture/open_capture.h"
 #include "core/engine/engine.h"
 #include "core/run/stage_cache.h"
@@ -32,7 +31,7 @@ Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Execu
       m_views(m_open, m_scheduler, clock,
               [this](const std::string& viewId) { emit dataChanged(QString::fromStdString(viewId)); }),
       m_layerScan(m_open, m_scheduler, clock, [this] { emit layerScanChanged(); }),
-      m_makeSecond([this, executor, deliver] { return std::make_unique<SecondWorkbench>(*this, executor, deliver); }) {
+      m_makeSecond([this, executor, deliver] { return makeSecondWorkbench(*this, executor, deliver); }) {
     m_open.runner = std::move(runner);
 }
 

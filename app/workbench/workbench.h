@@ -143,8 +143,12 @@ private:
     ViewDataJobs m_views;
     mutable DrawnViews m_drawn;
     LayerScan m_layerScan;
-    std::function<std::unique_ptr<SecondWorkbench>()> m_makeSecond;
-    std::unique_ptr<SecondWorkbench> m_second;
+    std::function<std::shared_ptr<SecondWorkbench>()> m_makeSecond;
+    std::shared_ptr<SecondWorkbench> m_second;
 };
+
+/// The workbench of a second capture. Defined beside SecondWorkbench, which this file does not know.
+std::shared_ptr<SecondWorkbench> makeSecondWorkbench(Workbench& first, Scheduler::Executor executor,
+                                                     Scheduler::Deliver deliver);
 
 } // namespace kvscope

@@ -8,6 +8,8 @@
 
 namespace kvscope {
 
+inline constexpr const char* kTwoCaptures = "two_captures"; ///< id of the view and of its data
+
 /// The panes of a session run on its two captures, with one measure. "first" is the session's own capture.
 struct TwoCapturesData : ViewData {
     struct Side {

@@ -163,12 +163,12 @@ std::vector<LegendEntry> legendOf(const TwoCapturesData& data, const Theme& them
 class TwoCapturesView final : public View {
 public:
     TwoCapturesView()
-        : View({.id = "two_captures",
+        : View({.id = kTwoCaptures,
                 .name = "Two captures",
                 .summary = "The same policies on two prompts of one model, and the difference head by head",
                 .paper = "this program's",
                 .group = ViewGroup::Cost,
-                .data = "two_captures",
+                .data = kTwoCaptures,
                 .waiting = "Running the policies on both captures…"},
                makeOptions()) {}
 

@@ -101,7 +101,7 @@ private:
 
 ViewDataMaker twoCapturesMaker() {
     using enum DataScope;
-    return {"two_captures", {Layer, KvHead, Cut, Panes, Compared}, runMaker<TwoCapturesMaker>};
+    return {kTwoCaptures, {Layer, KvHead, Cut, Panes, Compared}, runMaker<TwoCapturesMaker>};
 }
 
 } // namespace kvscope

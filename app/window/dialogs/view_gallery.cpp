@@ -1,3 +1,4 @@
+// Small pictures of all views of this session, by the question that they answer.
 #include "app/window/dialogs/view_gallery.h"
 
 #include "app/study/session_requests.h"
