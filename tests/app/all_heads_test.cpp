@@ -36,14 +36,16 @@ private slots:
         }
         QVERIFY2(seen.size() >= 2, qPrintable(QString::number(seen.size())));
         QVERIFY(!all.contains("Query head")); // lists are those of KV heads: four pictures would be the same
-        expectDone({"plot", "attention_map", kSample, "--all-heads", "--size", "1200x800", "--out", "maps.svg"});
+        expectDone({"plot", "attention_map", kSample, "--policy", "keydiff@0.1", "--all-heads", "--size", "1200x800",
+                    "--out", "maps.svg"});
         QVERIFY(m_program.content("maps.svg").contains("Query head 3, KV head"));
     }
 
     void mistakes() {
-        expectRefused({"plot", "head_grid", kSample, "--all-heads", "--out", "x.svg"}, "is not about one head");
-        const auto both =
-            m_program.run({"plot", "overlap", kSample, "--all-heads", "--kv-head", "1", "--out", "x.svg"});
+        expectRefused({"plot", "head_grid", kSample, "--policy", "keydiff@0.1", "--all-heads", "--out", "x.svg"},
+                      "is not about one head");
+        const auto both = m_program.run(
+            {"plot", "overlap", kSample, "--policy", "keydiff@0.1", "--all-heads", "--kv-head", "1", "--out", "x.svg"});
         QVERIFY(both.code != 0);
     }
 };

@@ -145,7 +145,7 @@ private slots:
             for (const Drawable& item : scene.items)
                 if (const auto* text = std::get_if<TextItem>(&item);
                     text && text->position.x > 700 - kLabelledColumnWidth && text->style.face == FontFace::Monospace) {
-                    const bool isTick = text->colour == themeOf(ThemeId::Light).text3;
+                    const bool isTick = text->colour == themeOf(ThemeId::Light).text2;
                     if (isTick && text->text != "0") notations << notationOf(text->text);
                     ends += isTick ? 0 : 1;
                     ++numbers;

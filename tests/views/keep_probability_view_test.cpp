@@ -173,7 +173,7 @@ private slots:
             for (int x = 80; x < image.width() - 20; ++x) {
                 const QColor c = image.pixelColor(x, y);
                 blueAbove += y < 80 && c.blue() > 150 && c.red() < 60;
-                greyBetween += y > 80 && c == QColor(0x63, 0x6B, 0x76);
+                greyBetween += y > 80 && c == QColor(0x5F, 0x67, 0x71);
             }
         QVERIFY2(blueAbove > 400 && greyBetween > 100,
                  qPrintable(QString("%1 blue, %2 grey").arg(blueAbove).arg(greyBetween)));
