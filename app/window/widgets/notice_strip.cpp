@@ -76,6 +76,7 @@ void NoticeStrip::show(const QString& id, Tone tone, const QString& message, std
 }
 
 void NoticeStrip::build(Notice& notice) {
+    m_rows->setSpacing(px(6)); // here alone: it asks for another layout, which ends in place()
     const Look look = lookOf(notice.tone, false);
     auto* row = notice.row = new QFrame(this);
     row->setObjectName(notice.id);
@@ -143,7 +144,6 @@ void NoticeStrip::restyle() {
 
 void NoticeStrip::place() {
     if (!parentWidget() || m_notices.empty()) return;
-    m_rows->setSpacing(px(6));
     m_rows->activate();
     const int width = std::min(parentWidget()->width() - 2 * px(16), px(720));
     const int height =
