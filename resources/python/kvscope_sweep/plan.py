@@ -37,7 +37,7 @@ class Task:
 
     program: str
     words: tuple[str, ...]  # arguments of the program, without --out
-    key: str  # SHA-256 of the arguments, the capture's numbers and the program's version
+    key: str  # SHA-256 of the arguments, the files that they name, the capture's numbers and the program's version
     reads: int  # bytes: the capture's size, divided by its layers
 
     def run(self) -> Done:
@@ -47,8 +47,9 @@ class Task:
         with tempfile.TemporaryDirectory() as folder:
             out = pathlib.Path(folder) / "rows.json"
             result = _said(self.program, [*self.words, "--out", str(out)])
-            if result.returncode < 0:
-                raise RuntimeError(f"signal {-result.returncode} ended kvscope {' '.join(self.words)}")
+            if result.returncode < 0 or result.returncode > 128:  # of its own accord it exits with 128 + the signal
+                number = -result.returncode if result.returncode < 0 else result.returncode - 128
+                raise RuntimeError(f"signal {number} ended kvscope {' '.join(self.words)}")
             if result.returncode:
                 raise _error_of(result)
             return Done(json.loads(out.read_text(encoding="utf-8"))["rows"], time.monotonic() - begin)
@@ -68,6 +69,7 @@ class Plan:
     so their rows alternate."""
 
     groups: list[list[Task]]
+    varied: list[str] = dataclasses.field(default_factory=list)  # parameters; each has a column behind `spec`
 
     def tasks(self) -> list[Task]:
         """One after the other."""
@@ -76,7 +78,9 @@ class Plan:
     def table(self, done: dict[str, Done]) -> list[Row]:
         """The rows of all tasks in the order of `kvscope sweep`, each with all columns."""
         rows = [row for group in self.groups for turn in _turns(done, group) for row in turn]
-        columns = max((list(row) for row in rows), key=len, default=[])  # a varied parameter that a policy lacks: none
+        own = [name for name in (rows[0] if rows else {}) if name not in self.varied]
+        at = own.index("spec") + 1 if "spec" in own else 0
+        columns = own[:at] + self.varied + own[at:]  # a policy that lacks a varied parameter has no such column
         return [{name: row.get(name) for name in columns} for row in rows]
 
 
@@ -114,7 +118,7 @@ def make_plan(program: str, options: Options) -> Plan:
             for spec, card in zip(options.policies, cards, strict=True):
                 task = functools.partial(_task, program, version, capture, layer, spec, card, options)
                 groups.append([task(seed) for seed in (options.seeds if card["uses_seed"] else options.seeds[:1])])
-    return Plan(groups)
+    return Plan(groups, [text.partition("=")[0] for text in options.varied])
 
 
 def _task(
@@ -125,8 +129,15 @@ def _task(
     for varied in options.varied:
         if varied.partition("=")[0] in _parameters(card):
             words += ["--vary", varied]
-    key = hashlib.sha256(json.dumps([version, capture["hash"], words]).encode()).hexdigest()
+    key = hashlib.sha256(json.dumps([version, capture["hash"], words, _stamps(words)]).encode()).hexdigest()
     return Task(program, tuple(words), key, capture["bytes"] // max(1, len(capture["layers"])))
+
+
+def _stamps(words: Sequence[str]) -> list[list[str | int]]:
+    """Size and time of the files that the arguments name: uniforms, sketches, scores, calibrations."""
+    names = {part for word in words[2:] for part in re.split(r'[,=@"]|:/|tau=[^:]*:', word) if part}
+    paths = [pathlib.Path(name) for name in sorted(names) if pathlib.Path(name).is_file()]
+    return [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in paths]
 
 
 def _card_of(policies: dict[str, Row], spec: str) -> Row:

@@ -14,7 +14,7 @@ import pytest
 
 from kvscope_capture.errors import CaptureError
 from kvscope_sweep import command
-from kvscope_sweep.plan import Done, Plan, Task, numbers
+from kvscope_sweep.plan import Done, Options, Plan, Task, make_plan, numbers
 
 distributed = pytest.importorskip("distributed")
 SAMPLES = pathlib.Path(__file__).parents[3] / "sample_data"
@@ -133,6 +133,32 @@ def test_seeds_vary_fastest() -> None:
     done: dict[str, Done] = {key: Done([{"budget": b, "seed": key} for b in (1, 2)], 0.0) for key in "ab"}
     rows: list[dict[str, Any]] = Plan([tasks]).table(done)
     assert [(row["budget"], row["seed"]) for row in rows] == [(1, "a"), (1, "b"), (2, "a"), (2, "b")]
+
+
+def test_every_varied_parameter_has_its_column() -> None:
+    """Each policy has one of the two parameters, so that no row has both columns."""
+    tasks = [Task("", (), key, 0) for key in "ab"]
+    done = {
+        "a": Done([{"spec": "a", "sinks": 4, "cut": 9}], 0.0),
+        "b": Done([{"spec": "b", "window": 8, "cut": 9}], 0.0),
+    }
+    rows = Plan([[tasks[0]], [tasks[1]]], ["sinks", "window"]).table(done)
+    assert [list(row.items()) for row in rows] == [
+        [("spec", "a"), ("sinks", 4), ("window", None), ("cut", 9)],
+        [("spec", "b"), ("sinks", None), ("window", 8), ("cut", 9)],
+    ]
+
+
+def test_a_signal_is_tried_again_and_another_file_is_another_task(program: str, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(RuntimeError, match="signal 15"):
+        Task(script(tmp_path / "ended", "exit 143"), ("sweep",), "", 0).run()
+    file = tmp_path / "u.h5"
+    file.write_text("a")
+    options = Options([pathlib.Path(CAPTURE)], ["uniform@0.1"], [0], words=["--uniforms", f"{file}:/u"])
+    first = make_plan(program, options).tasks()[0].key
+    assert make_plan(program, options).tasks()[0].key == first
+    file.write_text("ab")
+    assert make_plan(program, options).tasks()[0].key != first
 
 
 def test_numbers() -> None:
