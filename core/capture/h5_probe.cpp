@@ -205,7 +205,7 @@ Probe::~Probe() {
     if (m_pulse >= 0) ::close(m_pulse);
     if (m_child <= 0) return;
     ::kill(m_child, SIGKILL);
-    ::waitpid(m_child, nullptr, 0);
+    ::waitpid(m_child, nullptr, WNOHANG); // one that waits for its disk dies later
 }
 
 std::string Probe::await() {
@@ -235,9 +235,13 @@ void Probe::finish() {
     const bool asked = m_child > 0;
     const std::string found = asked ? await() : std::string();
     const std::lock_guard lock(g_verdictMutex);
-    if (asked) g_verdicts[m_key] = found;
-    if (const std::string& verdict = g_verdicts[m_key]; !verdict.empty())
-        throw Error({.sentence = verdict, .remedy = "Copy or capture it again", .path = m_path});
+    const bool isSilent = asked && m_child > 0; // says nothing about the file: the next opening asks again
+    if (asked && !isSilent) g_verdicts[m_key] = found;
+    const auto known = g_verdicts.find(m_key);
+    const std::string verdict = isSilent ? found : known == g_verdicts.end() ? std::string() : known->second;
+    if (!verdict.empty())
+        throw Error(
+            {.sentence = verdict, .remedy = isSilent ? "Try again later" : "Copy or capture it again", .path = m_path});
 }
 
 } // namespace kvscope::h5
