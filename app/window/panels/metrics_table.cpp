@@ -22,13 +22,12 @@ std::vector<std::string> rowOf(const ViewInput& input, const PaneData& pane) {
         cells.resize(7, QString("–"));
     } else {
         const RunResult& result = *pane.result;
-        const RunResult& numbers = pane.measured ? *pane.measured : result; // an older one until this is measured
-        const bool measured = numbers.fidelity != nullptr;
+        const bool measured = result.fidelity != nullptr; // error and mass of these tokens, or none
         const auto [hit, of] = keptAmong(input, pane, input.focus.selected);
         const auto kept = std::llround(result.selection.heads[head].attendedTokens());
         cells.insert(cells.end(),
-                     {measured ? errorText(meanErrorOf(numbers, *input.capture, input.kvHead)) : QString("–"),
-                      measured ? percentText(meanMassOf(numbers, *input.capture, input.kvHead)) : QString("–"),
+                     {measured ? errorText(meanErrorOf(result, *input.capture, input.kvHead)) : QString("–"),
+                      measured ? percentText(meanMassOf(result, *input.capture, input.kvHead)) : QString("–"),
                       countText(kept), fromUtf8(keptShare(result, input.kvHead)),
                       bytesText(static_cast<double>(storedBytes(result))),
                       of == 0 ? QString("–") : QString("%1/%2").arg(hit).arg(of)});
