@@ -131,6 +131,10 @@ public:
         const QtTextService text;
         const auto runner = m_options.makeRunner(session.arithmetic);
         const ViewDataMaker* maker = makerFor(view);
+        if (m_allHeads && other)
+            throw Error({.sentence = "all heads are shown of one capture",
+                         .place = "--all-heads",
+                         .remedy = "Plot the two captures one by one"});
         SessionFigure drawn;
         if (m_allHeads)
             drawn = drawAllHeads(session, capture, figure, *runner, context.checkpoint("plot"), text,

@@ -12,6 +12,7 @@
 
 #include <cassert>
 #include <memory>
+#include <mutex>
 
 namespace kvscope {
 
@@ -43,13 +44,20 @@ struct ReadFont {
     bool has(char32_t character) const { return hb_set_has(characters.get(), character) != 0; }
 };
 
-/// Kept from their first use on: a report reads each font once.
-std::map<std::string, ReadFont>& readFonts() {
-    static std::map<std::string, ReadFont> kept;
-    return kept;
+/// By file, kept from their first use on: a report reads each font once. Elements stay where they are; reports and
+/// figures are written on several threads.
+std::mutex g_readFontsMutex;
+std::map<std::string, ReadFont> g_readFonts;
+
+const ReadFont& read(const BundledFont& font) {
+    const std::lock_guard lock(g_readFontsMutex);
+    return g_readFonts.try_emplace(font.file, font).first->second;
 }
 
-const ReadFont& read(const BundledFont& font) { return readFonts().try_emplace(font.file, font).first->second; }
+const ReadFont& readAlready(const std::string& file) {
+    const std::lock_guard lock(g_readFontsMutex);
+    return g_readFonts.at(file);
+}
 
 std::string subsetOf(hb_face_t* face, const std::set<char32_t>& characters) {
     const SubsetInput input(hb_subset_input_create_or_fail());
@@ -92,7 +100,7 @@ std::string EmbeddedFonts::css() const {
     std::string css = "/* Parts of Inter and Noto Sans Mono (SIL Open Font License 1.1) and of DejaVu Sans (Bitstream "
                       "Vera licence), so that texts look the same everywhere. */\n";
     for (const auto& [file, characters] : m_characters) {
-        const ReadFont& read = readFonts().at(file);
+        const ReadFont& read = readAlready(file);
         const bool isSigns = read.font == &fontOfSigns();
         css += fmt::format(
             "@font-face{{font-family:{};font-weight:{};font-style:{};src:url(data:font/{};base64,{})}}\n",

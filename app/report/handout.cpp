@@ -59,6 +59,7 @@ public:
 
     void text(const std::string& markdown, Style style) {
         const auto page = document(markdown, style);
+        if (page->size().height() > kPageHeight - 2 * kMargin) return paragraphs(markdown, style);
         need(page->size().height());
         m_painter.save();
         m_painter.translate(kMargin, m_y);
@@ -88,6 +89,18 @@ public:
 private:
     [[noreturn]] static void fail() {
         throw Error({.sentence = "Qt could not make the PDF", .remedy = "Choose fewer lessons"});
+    }
+
+    /// What is longer than a page, paragraph by paragraph.
+    void paragraphs(const std::string& markdown, Style style) {
+        const std::size_t end = markdown.find("\n\n");
+        if (end == std::string::npos)
+            throw Error({.sentence = "a paragraph of a lesson is longer than a page of the handout",
+                         .place = markdown.substr(0, 60),
+                         .remedy = "Break it with an empty line"});
+        text(markdown.substr(0, end), style);
+        if (const std::size_t next = markdown.find_first_not_of('\n', end); next != std::string::npos)
+            text(markdown.substr(next), style);
     }
 
     void turn() {

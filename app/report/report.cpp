@@ -2,6 +2,7 @@
 // regenerate it.
 #include "app/report/report.h"
 
+#include "app/export/scene_export.h"
 #include "app/export/svg_scene.h"
 #include "app/report/headless.h"
 #include "app/report/html.h"
@@ -105,10 +106,14 @@ void addFigure(Writer& writer, const View& view, const Checkpoint& checkpoint) {
                                   "id=\"{0}\">\n<figcaption>{2}</figcaption>\n",
                                   id, name, escapeHtml(drawn.finding));
     for (const auto& [scene, theme] : {std::pair{&drawn.scene, "light"}, {&dark.scene, "dark"}})
-        writer.figures += fmt::format(
-            "<div class=\"{}\">\n{}</div>\n", theme,
-            sceneAsSvg(*scene, {.title = {}, .description = {}, .label = drawn.title, .name = id + "-" + theme + "-"},
-                       &writer.fonts));
+        writer.figures += fmt::format("<div class=\"{}\">\n{}</div>\n", theme,
+                                      sceneAsSvg(*scene,
+                                                 {.title = {},
+                                                  .description = {},
+                                                  .label = drawn.title,
+                                                  .name = id + "-" + theme + "-",
+                                                  .rasteriseAbove = ExportOptions().rasteriseAbove},
+                                                 &writer.fonts));
     writer.figures += "</figure>\n";
     writer.figures +=
         "<details><summary>How to read it</summary>\n" + markdownToHtml(view.card().help) + "</details>\n";

@@ -257,7 +257,8 @@ void changePaths(Json& lesson, const std::function<std::string(const std::string
 Json writeLesson(const std::string& text, const fs::path& folder) {
     Json lesson = Json::parse(text);
     changePaths(lesson, [&](const std::string& path) {
-        return fs::path(path).is_absolute() ? relativeTo(folder, path) : path;
+        const std::string relative = fs::path(path).is_absolute() ? relativeTo(folder, path) : path;
+        return optionFrom(folder, relative) == path ? relative : path; // only what readLesson makes whole again
     });
     return lesson;
 }

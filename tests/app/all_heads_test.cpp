@@ -44,6 +44,10 @@ private slots:
     void mistakes() {
         expectRefused({"plot", "head_grid", kSample, "--policy", "keydiff@0.1", "--all-heads", "--out", "x.svg"},
                       "is not about one head");
+        const QString other = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/records-2k.h5");
+        expectRefused({"plot", "attention_map", kSample, "--policy", "keydiff@0.1", "--all-heads", "--compare-with",
+                       other, "--out", "x.svg"},
+                      "all heads are shown of one capture");
         const auto both = m_program.run(
             {"plot", "overlap", kSample, "--policy", "keydiff@0.1", "--all-heads", "--kv-head", "1", "--out", "x.svg"});
         QVERIFY(both.code != 0);
