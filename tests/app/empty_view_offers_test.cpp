@@ -83,7 +83,7 @@ private slots:
         QPushButton* button = buttonOf(one);
         QTRY_VERIFY(button->isVisible());
         QVERIFY(isEmpty(one));
-        QCOMPARE(button->text(), label);
+        QTRY_COMPARE(button->text(), label);
         const auto& sentence = std::get<TextItem>(one.view->canvas()->scene().items.front()).text;
         QVERIFY2(sentence.front() >= 'A' && sentence.front() <= 'Z',
                  sentence.c_str()); // errors begin small on the command line

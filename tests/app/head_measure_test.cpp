@@ -118,7 +118,7 @@ private slots:
         QCOMPARE(open.box->currentText(), QString("Relative output error"));
         open.window.openPath(path);
         QTRY_COMPARE(open.box->currentText(), QString("Leverage concentration"));
-        QTRY_VERIFY_WITH_TIMEOUT(open.scanned() && open.toolTip().contains("rank correlation"), 20000);
+        QTRY_VERIFY_WITH_TIMEOUT(open.scanned() && open.toolTip().contains("leverage concentration"), 20000);
     }
 
     /// The heads are no wider than their column, which scrolls downwards only.
