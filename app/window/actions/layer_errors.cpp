@@ -36,7 +36,8 @@ void LayerErrors::follow() {
     if (!input.capture) return;
     for (const PaneData& pane : input.panes)
         if (namesFile(pane.error, *input.capture)) {
-            m_broken.insert(input.layer.value);
+            // A pane that has not begun on another layer still has the error of the one before.
+            if (pane.error != m_said) m_broken.insert(input.layer.value);
             return say(pane.error);
         }
     if (m_said.empty()) return;
