@@ -81,7 +81,13 @@ private slots:
         QCOMPARE(lesson->stops[0].setting.layer, start.layer);
         QCOMPARE(open.window.lessons().size(), std::size_t{13});
         // Teach lists it, and it is led through as the others are.
-        open.openLesson(13);
+        QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
+        const auto row = [&] { return open.find<QPushButton>("lesson13"); };
+        QTRY_VERIFY_WITH_TIMEOUT(row() && row()->isVisible(), 20'000); // when the docks are arranged
+        QTest::mouseClick(row(), Qt::LeftButton);
+        QTRY_VERIFY2(lessonOf(open.bench.session()), qPrintable(open.window.notices().messages().join(" | ")));
+        QCOMPARE(lessonOf(open.bench.session())->title, std::string("Budgets and heads"));
+        QTRY_VERIFY(open.settled());
         QVERIFY(open.visibleTexts().contains("Less cache, more error."));
         QTest::keyClick(&open.window, Qt::Key_PageDown);
         QCOMPARE(open.bench.session().budget.value, 0.1);

@@ -136,9 +136,12 @@ private slots:
         QVERIFY(open.until([&] { return open.bench.capture()->info().fileName == "nan.h5"; }));
         const auto layer = [&] { return open.bench.session().layer.value; };
         const auto press = [&](const QString& text) {
-            for (auto* button : open.window.notices().findChildren<QPushButton*>())
+            QString there;
+            for (auto* button : open.window.notices().findChildren<QPushButton*>()) {
                 if (button->text() == text && button->isVisible()) return QTest::mouseClick(button, Qt::LeftButton);
-            QFAIL(qPrintable("no button " + text));
+                there += button->text() + (button->isVisible() ? "; " : " (hidden); ");
+            }
+            QFAIL(qPrintable("no button " + text + " among " + there));
         };
         open.bench.change([](Session& s) { s.layer = LayerIndex(1); }, "Layer");
         open.finish();

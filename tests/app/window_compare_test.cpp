@@ -91,9 +91,12 @@ private slots:
         QTest::mouseClick(second[2]->header(), Qt::LeftButton, {}, QPoint(60, 40));
         QCOMPARE(open.bench.session().activePane, 2);
         // Ctrl+W closes the second capture alone.
+        open.window.activateWindow(); // the dialog was the active one
+        QTRY_VERIFY(open.window.isActiveWindow());
         QTest::keyClick(&open.window, Qt::Key_W, Qt::ControlModifier);
         open.settle();
-        QVERIFY(open.bench.capture() && !open.bench.second().isOpen());
+        QVERIFY(open.bench.capture());
+        QVERIFY(!open.bench.second().isOpen());
         QVERIFY(open.window.canvases()->secondPanes().empty());
         QVERIFY(!open.caption(1)->isVisible());
         QVERIFY(open.strip()->width() > open.strip()->parentWidget()->width() - 10); // its dock again
