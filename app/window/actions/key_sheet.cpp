@@ -88,7 +88,7 @@ KeySheet::KeySheet(const QMenuBar& menus, const QList<QAction*>& help, QWidget* 
         if (!grid || (columns->count() < 2 && 2 * static_cast<std::size_t>(row) + group.rows.size() > rows)) {
             grid = new QGridLayout;
             grid->setHorizontalSpacing(px(16));
-            grid->setVerticalSpacing(px(4));
+            grid->setVerticalSpacing(px(3));
             columns->addLayout(grid);
             row = 0;
         }
