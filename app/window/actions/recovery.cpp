@@ -107,7 +107,7 @@ QFileInfoList Recovery::lost() const {
 void Recovery::offer() {
     const QFileInfoList files = lost();
     if (files.isEmpty()) return;
-    for (const QFileInfo& file : files) m_offered << file.filePath();
+    m_offered << files.first().filePath(); // the others are offered at the next starts
     const QString stack = QDir(m_folder).filePath(nameFor("stack", processOf(files.first()), "txt"));
     QString message = tr("KVScope ended without being closed on %1; what it showed of %2 is kept.")
                           .arg(QLocale().toString(files.first().lastModified(), QLocale::ShortFormat),
