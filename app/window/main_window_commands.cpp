@@ -69,16 +69,16 @@ void MainWindow::showViews() {
 }
 
 void MainWindow::showHeads(const ViewCanvas& canvas) {
-    if (m_presenter || !m_workbench.capture()) return;
-    if (headsOf(canvas.view(), m_workbench.capture()->info().layerInfo(m_workbench.session().layer)).empty())
+    Workbench& of = canvas.workbench(); // of the first or of the second capture
+    if (m_presenter || !of.capture()) return;
+    if (headsOf(canvas.view(), of.capture()->info().layerInfo(of.session().layer)).empty())
         return m_notices->show("heads", NoticeStrip::Tone::Notice,
                                tr("%1 is not about one head.").arg(fromUtf8(canvas.view().card().name)));
-    if (canvas.view().card().perPane)
-        m_workbench.change([&](Session& s) { s.activePane = canvas.pane(); }, tr("Active pane"));
+    if (canvas.view().card().perPane) of.change([&](Session& s) { s.activePane = canvas.pane(); }, tr("Active pane"));
     delete m_heads;
-    m_heads = new HeadGallery(m_workbench, canvas.view(), m_text, this);
-    connect(m_heads, &HeadGallery::chosen, this, [this](const ViewThumbnail& card) {
-        m_workbench.change([&](Session& s) { chooseQueryHead(s, *card.head(), *m_workbench.capture()); }, tr("Head"));
+    m_heads = new HeadGallery(of, canvas.view(), m_text, this);
+    connect(m_heads, &HeadGallery::chosen, this, [&of](const ViewThumbnail& card) {
+        of.change([&](Session& s) { chooseQueryHead(s, *card.head(), *of.capture()); }, tr("Head"));
     });
     m_heads->present();
 }

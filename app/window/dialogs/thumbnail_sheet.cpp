@@ -258,6 +258,8 @@ void ThumbnailSheet::moveFocus(int key) {
         if (auto* scrolled = qobject_cast<QScrollArea*>(area)) return scrolled->ensureWidgetVisible(next);
 }
 
+ThumbnailSheet::~ThumbnailSheet() { m_workbench.cancel(kSlot); } // hideEvent is not called from ~QDialog
+
 void ThumbnailSheet::hideEvent(QHideEvent* event) {
     QDialog::hideEvent(event);
     m_next.stop();

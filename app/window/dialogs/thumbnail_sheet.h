@@ -33,6 +33,7 @@ protected:
     using Group = std::pair<QString, std::vector<ViewThumbnail*>>; ///< heading, cards
 
     ThumbnailSheet(Workbench& workbench, const TextService& text, QWidget* parent);
+    ~ThumbnailSheet() override; ///< cancels the pictures
     /// To be called once, by the constructor.
     void fill(const QString& hint, std::vector<Group> groups);
     QWidget* body() const { return m_body; } ///< parent of the cards

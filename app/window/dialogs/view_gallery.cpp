@@ -39,6 +39,7 @@ HeadGallery::HeadGallery(Workbench& workbench, const View& view, const TextServi
         groups.back().second.push_back(card);
     }
     fill(tr("Type the number of a head; Enter opens it"), std::move(groups));
+    connect(&workbench, &Workbench::captureChanged, this, &QDialog::reject); // its heads are the old capture's
 }
 
 } // namespace kvscope
