@@ -20,6 +20,7 @@
 #include "app/window/presenter.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/workbench/step_driver.h"
 #include "core/engine/engine.h"
@@ -27,7 +28,6 @@
 
 #include <QDateTime>
 #include <QDir>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QGuiApplication>
 #include <QKeyEvent>
@@ -170,8 +170,7 @@ void MainWindow::saveScreenshot() {
     const QPixmap picture = grab();
     const QString folder = QStandardPaths::writableLocation(QStandardPaths::PicturesLocation);
     const QString name = "kvscope-" + QDateTime::currentDateTime().toString("yyyyMMdd-HHmmss") + ".png";
-    const QString path =
-        QFileDialog::getSaveFileName(this, tr("Save screenshot"), QDir(folder).filePath(name), tr("PNG (*.png)"));
+    const QString path = fileToWrite(this, tr("Save screenshot"), QDir(folder).filePath(name), tr("PNG (*.png)"));
     if (path.isEmpty()) return;
     if (!picture.save(path))
         m_notices->show("error", NoticeStrip::Tone::Error,

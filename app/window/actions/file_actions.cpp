@@ -5,6 +5,7 @@
 #include "app/study/sample_path.h"
 #include "app/study/session_file.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/workbench/second_workbench.h"
 #include "core/base/error.h"
@@ -237,11 +238,10 @@ bool FileActions::saveTo(const QString& path) {
 
 bool FileActions::saveAs() {
     const QFileInfo capture(fromUtf8(m_workbench.session().capturePath));
-    QString path = QFileDialog::getSaveFileName(m_window, tr("Save session"),
-                                                capture.dir().filePath(capture.completeBaseName() + ".kvscope"),
-                                                tr("Sessions (*.kvscope *.json)"));
+    const QString path =
+        fileToWrite(m_window, tr("Save session"), capture.dir().filePath(capture.completeBaseName() + ".kvscope"),
+                    tr("Sessions (*.kvscope *.json)"));
     if (path.isEmpty()) return false;
-    if (QFileInfo(path).suffix().isEmpty()) path += ".kvscope";
     return saveTo(path);
 }
 

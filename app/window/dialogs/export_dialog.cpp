@@ -8,6 +8,7 @@
 #include "app/window/canvas/view_canvas.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/writing_job.h"
 #include "core/base/error.h"
@@ -19,7 +20,6 @@
 #include <QDialog>
 #include <QDialogButtonBox>
 #include <QDir>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QFormLayout>
 #include <QSpinBox>
@@ -145,9 +145,9 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
     const QFileInfo capture(fromUtf8(workbench.session().capturePath));
     const QString proposed = capture.dir().filePath(
         capture.completeBaseName() + (list ? "-kept.json" : "-" + fromUtf8(canvas.view().card().id) + ".png"));
-    const QString path = QFileDialog::getSaveFileName(&window, QObject::tr("Export"), proposed,
-                                                      list ? QObject::tr("Lists (*.json *.csv *.h5)")
-                                                           : QObject::tr("Figures (*.png *.svg *.pdf)"));
+    const QString path =
+        fileToWrite(&window, QObject::tr("Export"), proposed,
+                    list ? QObject::tr("Lists (*.json *.csv *.h5)") : QObject::tr("Figures (*.png *.svg *.pdf)"));
     if (path.isEmpty()) return;
     if (!list)
         return writeFigure(workbench, figureOf(canvas, choices, path.toStdString()), choices.footer->isChecked(),

@@ -6,12 +6,12 @@
 #include "app/study/session_file.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
 
 #include <QCoreApplication>
 #include <QDir>
-#include <QFileDialog>
 #include <QFileInfo>
 #include <QHBoxLayout>
 #include <QLineEdit>
@@ -192,10 +192,9 @@ void LessonMaker::save() {
     QDir().mkpath(folder());
     QString name = fromUtf8(m_lesson.title).toLower();
     name.replace(QRegularExpression("[^\\w]+"), "-");
-    QString path = QFileDialog::getSaveFileName(this, tr("Save the lesson"), QDir(folder()).filePath(name + ".kvscope"),
-                                                tr("Lessons (*.kvscope)"));
+    const QString path =
+        fileToWrite(this, tr("Save the lesson"), QDir(folder()).filePath(name + ".kvscope"), tr("Lessons (*.kvscope)"));
     if (path.isEmpty()) return;
-    if (QFileInfo(path).suffix().isEmpty()) path += ".kvscope";
     const QString ours = fromUtf8(findLessonFolder(QCoreApplication::applicationDirPath().toStdString()));
     if (!ours.isEmpty() && QFileInfo(path).absoluteDir() == QDir(ours))
         return m_why->setText(tr("That is the folder of the program's own lessons: choose another one."));
