@@ -280,8 +280,7 @@ template <class T> std::vector<T> attributeValues(hid_t file, const std::string&
     const Guard guard;
     const Handle attribute = openAttribute(file, object, name);
     if (!attribute) return {};
-    const Handle space(H5Aget_space(attribute), H5Sclose), type(H5Aget_type(attribute), H5Tclose);
-    if (H5Tget_size(type) > sizeof(std::int64_t)) return {}; // a damaged size: the library would convert stray bytes
+    const Handle space(H5Aget_space(attribute), H5Sclose);
     const hssize_t count = H5Sget_simple_extent_npoints(space);
     std::vector<T> values(count > 0 && count <= kMostValues ? static_cast<std::size_t>(count) : 0);
     if (!values.empty() && H5Aread(attribute, memoryType<T>(), values.data()) < 0) values.clear();

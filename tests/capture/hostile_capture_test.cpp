@@ -85,8 +85,11 @@ private slots:
         }
         for (int again = 0; again < 2; ++again) { // the verdict is remembered
             const QString text = errorText([&] { openCapture(path); });
-            QVERIFY2(text.endsWith("killer.h5"), qPrintable(text));
-            if (bytes.first().first != 1119) // a number of 175 bytes, which counts as missing
+            // The damaged length at 1119 makes HDF5 1.10 take whatever lies behind the header for the number of layers:
+            // the file opens where that happens to be a possible number.
+            const bool isChance = bytes.first().first == 1119;
+            QVERIFY2(text.endsWith("killer.h5") || (isChance && text.isEmpty()), qPrintable(text));
+            if (!isChance)
                 QVERIFY2(text.startsWith("the file is damaged: the HDF5 library"), qPrintable(text));
         }
         QCOMPARE(::waitpid(-1, nullptr, WNOHANG), -1); // no child is left
