@@ -376,7 +376,8 @@ void MainWindow::changeEvent(QEvent* event) {
 }
 
 void MainWindow::closeEvent(QCloseEvent* event) {
-    if (!m_files->mayClose()) {
+    auto* maker = findChild<LessonMaker*>();
+    if ((maker && !maker->close()) || !m_files->mayClose()) {
         event->ignore();
         return;
     }

@@ -12,6 +12,7 @@
 
 #include <QDir>
 #include <QListWidget>
+#include <QMessageBox>
 #include <QPlainTextEdit>
 #include <QSettings>
 #include <QStandardPaths>
@@ -51,6 +52,11 @@ private slots:
         QVERIFY(maker->findChild<QLabel*>("makerWhy")->text().contains("title"));
         write("makerTitle", "Budgets and heads");
         write("makerText", "Less cache, more error.");
+        QTimer::singleShot(0, maker, [] {
+            QTest::keyClick(qobject_cast<QMessageBox*>(QApplication::activeModalWidget()), Qt::Key_Escape);
+        });
+        QTest::keyClick(maker, Qt::Key_Escape); // asks first; Esc there means no
+        QVERIFY(maker->isVisible());
         const Session start = open.bench.session();
         open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget");
         click("makerAdd");
@@ -71,6 +77,8 @@ private slots:
         answerFileDialog(path);
         click("makerSave");
         QTRY_VERIFY(QFile::exists(path));
+        QTest::keyClick(maker, Qt::Key_Escape); // all is saved: nothing is asked
+        QTRY_VERIFY(!open.find<LessonMaker>("lessonMaker"));
         const auto lesson = lessonOf(readSession(path.toStdString()));
         QVERIFY(lesson);
         QCOMPARE(lesson->title, std::string("Budgets and heads"));

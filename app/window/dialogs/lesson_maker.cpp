@@ -16,6 +16,7 @@
 #include <QHBoxLayout>
 #include <QLineEdit>
 #include <QListWidget>
+#include <QMessageBox>
 #include <QPlainTextEdit>
 #include <QRegularExpression>
 #include <QStandardPaths>
@@ -58,11 +59,13 @@ LessonMaker::LessonMaker(Workbench& workbench, QWidget* parent)
     column->addLayout(row);
     resize(px(460), px(620));
     if (const auto open = lessonOf(workbench.session())) m_lesson = *open;
-    if (workbench.session().lesson.empty()) takeStart();
+    m_of = workbench.session();
+    if (m_of.lesson.empty()) takeStart();
     if (m_lesson.group.empty() || workbench.session().lesson.empty()) m_lesson.group = tr("Your lessons").toStdString();
     m_title->setText(fromUtf8(m_lesson.title));
     m_text->setPlainText(fromUtf8(m_lesson.text));
     refresh(m_lesson.stops.empty() ? -1 : 0);
+    m_saved = session().lesson;
 }
 
 QPushButton* LessonMaker::button(const QString& text, const char* name, const std::function<void()>& run) {
@@ -127,6 +130,9 @@ std::vector<std::string> LessonMaker::shownViews() const {
 
 void LessonMaker::takeStart() {
     m_lesson.start = m_workbench.session();
+    std::string edited = std::move(m_of.lesson); // whatever lesson is open by now
+    m_of = m_lesson.start;
+    m_of.lesson = std::move(edited);
     m_lesson.views = shownViews();
 }
 
@@ -185,9 +191,20 @@ void LessonMaker::refresh(int row) {
     m_filling = false;
 }
 
-void LessonMaker::save() {
+Session LessonMaker::session() {
     m_lesson.title = m_title->text().trimmed().toStdString();
     m_lesson.text = m_text->toPlainText().trimmed().toStdString();
+    return sessionWith(m_lesson, m_of);
+}
+
+void LessonMaker::reject() {
+    if (session().lesson == m_saved ||
+        QMessageBox::question(this, windowTitle(), tr("Close without saving the lesson?")) == QMessageBox::Yes)
+        QDialog::reject();
+}
+
+void LessonMaker::save() {
+    const Session made = session();
     if (m_lesson.title.empty()) return m_why->setText(tr("The lesson needs a title: the list shows it."));
     QDir().mkpath(folder());
     QString name = fromUtf8(m_lesson.title).toLower();
@@ -199,10 +216,11 @@ void LessonMaker::save() {
     if (!ours.isEmpty() && QFileInfo(path).absoluteDir() == QDir(ours))
         return m_why->setText(tr("That is the folder of the program's own lessons: choose another one."));
     try {
-        writeSession(path.toStdString(), sessionWith(m_lesson, m_workbench.session()));
+        writeSession(path.toStdString(), made);
     } catch (const Error& error) {
         return m_why->setText(fromUtf8(error.what()));
     }
+    m_saved = made.lesson;
     m_why->clear();
     emit saved(path);
 }

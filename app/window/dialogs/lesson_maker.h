@@ -23,6 +23,7 @@ public:
 
     /// Lessons that readers make; the list of lessons shows them after the program's own.
     static QString folder();
+    void reject() override; ///< asks where something is not saved
 
 signals:
     void saved(const QString& path);
@@ -39,11 +40,14 @@ private:
     void takeTexts(); ///< of the chosen stop, from the fields
     void refresh(int chosen);
     void save();
+    Session session(); ///< of the lesson as it stands in the fields
     std::vector<std::string> shownViews() const;
     LessonStop* chosen();
 
     Workbench& m_workbench;
+    Session m_of; ///< what was open when it was made: its capture, and the lesson that is edited, with its question
     Lesson m_lesson;
+    std::string m_saved;    ///< the lesson when it was opened or last saved
     bool m_filling = false; ///< fields are set by the program
     QLineEdit *m_title, *m_stopTitle = nullptr;
     QPlainTextEdit *m_text, *m_stopText = nullptr;
