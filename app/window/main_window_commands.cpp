@@ -22,6 +22,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/notice_strip.h"
+#include "app/workbench/second_workbench.h"
 #include "app/workbench/step_driver.h"
 #include "core/engine/engine.h"
 #include "core/run/stage_cache.h"
@@ -119,12 +120,14 @@ void MainWindow::offerTour() {
 
 void MainWindow::escape() {
     if (auto* tour = findChild<Tour*>()) return tour->deleteLater();
-    if (m_presenter) return togglePresenter();
     if (m_canvases->abandonLassos() || m_topBar->leaveFind()) return;
-    const auto& panes = m_workbench.viewInput().panes;
     // One step per Esc: the next one clears the selection.
-    for (std::size_t pane = 0; pane < panes.size(); ++pane)
-        if (panes[pane].computing) return m_workbench.cancelPane(static_cast<int>(pane));
+    for (Workbench* of : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())}) {
+        const auto panes = of->viewInput().panes;
+        for (std::size_t pane = 0; pane < panes.size(); ++pane)
+            if (panes[pane].computing) return of->cancelPane(static_cast<int>(pane));
+    }
+    if (m_presenter) return togglePresenter();
     if (m_canvases->releaseCells() || m_canvases->releaseReadOuts() || m_docks->giveBack()) return;
     m_workbench.setHovered(-1);
     m_workbench.setBrushing(false);

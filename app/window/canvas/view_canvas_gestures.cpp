@@ -12,6 +12,7 @@
 #include <QClipboard>
 #include <QGuiApplication>
 #include <QMenu>
+#include <QMetaMethod>
 #include <QMimeData>
 #include <QTextBrowser>
 #include <QVBoxLayout>
@@ -375,13 +376,16 @@ void ViewCanvas::showMenu(const QPoint& at) {
     const bool chosen = !m_workbench.session().selected.empty();
     menu.addAction(tr("Copy the selected text"), this, &ViewCanvas::copySelectedText)->setEnabled(chosen);
     menu.addAction(tr("Copy the selected positions"), this, &ViewCanvas::copySelectedPositions)->setEnabled(chosen);
-    menu.addAction(tr("Show data…"), this, &ViewCanvas::dataWanted);
-    menu.addAction(tr("Save as…"), this, &ViewCanvas::exportWanted);
+    const bool isAnswered = isSignalConnected(QMetaMethod::fromSignal(&ViewCanvas::dataWanted)); // not while presented
+    if (isAnswered) {
+        menu.addAction(tr("Show data…"), this, &ViewCanvas::dataWanted);
+        menu.addAction(tr("Save as…"), this, &ViewCanvas::exportWanted);
+    }
     menu.addSeparator();
     menu.addAction(tr("Reset view"), this, &ViewCanvas::resetView);
     menu.addAction(tr("Range…"), this, &ViewCanvas::showRange)->setEnabled(ShownPlot::of(m_canvas->scene()).valid);
     menu.addAction(tr("Select with a lasso"), m_canvas, &CanvasWidget::armLasso);
-    menu.addAction(tr("All heads of this layer…"), this, &ViewCanvas::headsWanted);
+    if (isAnswered) menu.addAction(tr("All heads of this layer…"), this, &ViewCanvas::headsWanted);
     if (!m_view.card().options->empty()) {
         menu.addSeparator();
         addOptionEntries(&menu, m_workbench, m_view);
