@@ -231,8 +231,10 @@ void DockLayout::sharePanes() {
                                : wide ? 158
                                       : 150 + kTabs);
     // The parameters get the remaining height: they are the longest panel and scroll well.
-    const int fidelity = 212, why = 196, panes = 176; // four policies and the row that adds one
     const int height = static_cast<int>(m_window.height() / appearance().scale) - 120;
+    const int fidelity = wide ? 212 : 248; // labels take two lines where it is narrow
+    const int panes = 176;                 // four policies and the row that adds one
+    const int why = std::clamp(height - panes - 480, 196, 400);
     m_window.resizeDocks({dock("parameters"), dock("fidelity")}, {px(std::max(200, height - fidelity)), px(fidelity)},
                          Qt::Vertical);
     if (whyDockIsOnTheRight())
@@ -244,7 +246,7 @@ void DockLayout::sharePanes() {
     m_window.resizeDocks({dock(ViewPlace::BelowPanes), dock(ViewPlace::Text)}, {px(row), px(text)}, Qt::Vertical);
     if (wide)
         m_window.resizeDocks({dock(ViewPlace::BelowPanes), dock(ViewPlace::BesideRow), dock("metrics")},
-                             {px(700), px(560), px(500)},
+                             {px(620), px(520), px(620)},
                              Qt::Horizontal); // the first place is that of views called in
     else if (!narrow)
         m_window.resizeDocks({dock(ViewPlace::BelowPanes), dock(ViewPlace::BesideRow)}, {px(500), px(460)},

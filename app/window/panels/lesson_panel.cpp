@@ -95,7 +95,7 @@ void LessonPanel::build() {
     if (!m_lesson) {
         m_workbench.withhold({});
         column->addWidget(
-            wrappedLabel(tr("No lesson is open. Choose one on the left, or in Help > Lessons."), "fact", m_body));
+            wrappedLabel(tr("No lesson is open. Choose one in the list of lessons, or in Help > Lessons."), "fact", m_body));
         column->addStretch();
         return;
     }
