@@ -149,6 +149,7 @@ private slots:
         QTRY_VERIFY(lessonOf(open.bench.session())->number == 4);
         QCOMPARE(open.part(), 0);
         QVERIFY(open.presenter()->isVisible());
+        QTRY_VERIFY(open.settled()); // else Esc cancels what is being computed
         open.press(Qt::Key_Escape);
         QVERIFY(!open.presenter());
         QTRY_VERIFY(!open.dock("leverage")->visibleRegion().isEmpty());
