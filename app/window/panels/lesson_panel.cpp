@@ -94,8 +94,8 @@ void LessonPanel::build() {
     auto* column = static_cast<QVBoxLayout*>(m_body->layout());
     if (!m_lesson) {
         m_workbench.withhold({});
-        column->addWidget(
-            wrappedLabel(tr("No lesson is open. Choose one in the list of lessons, or in Help > Lessons."), "fact", m_body));
+        column->addWidget(wrappedLabel(
+            tr("No lesson is open. Choose one in the list of lessons, or in Help > Lessons."), "fact", m_body));
         column->addStretch();
         return;
     }
