@@ -13,6 +13,8 @@
 #include <QProxyStyle>
 #include <QSvgRenderer>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 static void registerIcons() { Q_INIT_RESOURCE(icons); }
@@ -26,8 +28,9 @@ Appearance& stored() {
     return value;
 }
 
-/// Letters typed in an open menu go to the entry that begins with them, unless one of them is marked in an entry. Keys
-/// that a submenu has no entry for go to the menu that it belongs to.
+/// Letters typed in an open menu go to the entry that begins with them, unless one of them is marked in an entry; the
+/// same letter again goes to the next. Qt gives them to the last submenu that opened, which the pointer may have
+/// done: one without a current entry leaves them to the menu that it belongs to.
 class TypeAhead : public QObject {
 public:
     bool eventFilter(QObject* watched, QEvent* event) override {
@@ -39,8 +42,12 @@ public:
         if (text.isEmpty() || !text[0].isPrint() || text == " " || (key.modifiers() & ~Qt::ShiftModifier)) return false;
         for (const QAction* action : menu->actions())
             if (QKeySequence::mnemonic(action->text()) == QKeySequence(Qt::ALT | Qt::Key(key.key()))) return false;
+        if (key.timestamp() > m_at + kForgotten) m_typed.clear();
+        m_at = key.timestamp();
+        std::array menus{menu, menuAbove(*menu)};
+        if (!menu->activeAction()) std::ranges::reverse(menus);
         for (const QString& typed : {m_typed + text, text})
-            for (QMenu* one : {menu, menuAbove(*menu)})
+            for (QMenu* one : menus)
                 if (QAction* found = one ? entryOf(*one, typed) : nullptr) {
                     one->setActiveAction(found);
                     m_typed = typed;
@@ -50,13 +57,17 @@ public:
     }
 
 private:
+    static constexpr quint64 kForgotten = 2000; ///< ms without a key
+
     static QMenu* menuAbove(const QMenu& menu) {
         for (QObject* above : menu.menuAction()->associatedObjects())
             if (auto* found = qobject_cast<QMenu*>(above)) return found;
         return nullptr;
     }
-    static QAction* entryOf(const QMenu& menu, const QString& typed) {
-        for (QAction* action : menu.actions())
+    QAction* entryOf(const QMenu& menu, const QString& typed) const {
+        QList<QAction*> entries = menu.actions();
+        if (typed == m_typed) std::ranges::rotate(entries, entries.begin() + entries.indexOf(menu.activeAction()) + 1);
+        for (QAction* action : entries)
             if (action->isEnabled() && action->isVisible() &&
                 action->text().remove('&').startsWith(typed, Qt::CaseInsensitive))
                 return action;
@@ -64,6 +75,7 @@ private:
     }
 
     QString m_typed;
+    quint64 m_at = 0;
 };
 
 class ChromeStyle : public QProxyStyle {
