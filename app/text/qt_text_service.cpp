@@ -5,6 +5,7 @@
 #include <QFile>
 #include <QFontDatabase>
 #include <QFontMetricsF>
+#include <QGuiApplication>
 #include <QHash>
 #include <QImage>
 #include <QPainter>
@@ -93,7 +94,9 @@ struct QtTextService::Cache {
     QHash<std::size_t, Entry> extents;
 };
 
-QtTextService::QtTextService() : m_cache(std::make_unique<Cache>()) {}
+QtTextService::QtTextService() : m_cache(std::make_unique<Cache>()) {
+    if (qGuiApp) registerFonts(); // widgets are measured before the first text of a scene
+}
 QtTextService::~QtTextService() = default;
 
 TextExtent QtTextService::measure(std::string_view utf8, const TextStyle& style) const {

@@ -248,7 +248,8 @@ void MainWindow::buildChrome() {
     bar->addWidget(m_status, 1);
     setStatusBar(bar);
     fitWidth();
-    if (auto* again = focused.isEmpty() ? nullptr : findChild<QWidget*>(focused)) again->setFocus();
+    auto* again = focused.isEmpty() ? nullptr : findChild<QWidget*>(focused);
+    (again ? again : centralWidget())->setFocus(); // else Qt frames the first tab stop of a new window
 }
 
 void MainWindow::fillDocks() {
