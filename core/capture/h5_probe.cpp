@@ -221,6 +221,8 @@ std::string Probe::await() {
     while (::waitpid(m_child, &status, 0) < 0 && errno == EINTR) {
     }
     m_child = -1;
+    m_hasVerdict = !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL; // no limit of ours ends it so
+    if (!m_hasVerdict) return "the file could not be checked: the system ended the process that reads its metadata";
     if (WIFEXITED(status))
         return WEXITSTATUS(status) == kNoMemory
                    ? "the file is damaged: the HDF5 library needs more than 1 GiB to read its metadata"
@@ -235,13 +237,14 @@ void Probe::finish() {
     const bool asked = m_child > 0;
     const std::string found = asked ? await() : std::string();
     const std::lock_guard lock(g_verdictMutex);
-    const bool isSilent = asked && m_child > 0; // says nothing about the file: the next opening asks again
-    if (asked && !isSilent) g_verdicts[m_key] = found;
+    if (m_hasVerdict) g_verdicts[m_key] = found; // otherwise the next opening asks again
     const auto known = g_verdicts.find(m_key);
-    const std::string verdict = isSilent ? found : known == g_verdicts.end() ? std::string() : known->second;
-    if (!verdict.empty())
-        throw Error(
-            {.sentence = verdict, .remedy = isSilent ? "Try again later" : "Copy or capture it again", .path = m_path});
+    const std::string verdict = asked ? found : known == g_verdicts.end() ? std::string() : known->second;
+    if (verdict.empty()) return;
+    const bool isOfFile = m_hasVerdict || !asked;
+    throw Error({.sentence = verdict,
+                 .remedy = isOfFile ? "Copy or capture it again" : "Close other programs or try again later",
+                 .path = m_path});
 }
 
 } // namespace kvscope::h5

@@ -30,6 +30,7 @@ private:
     std::string await(); ///< the sentence on the file; empty: the child has read everything
 
     std::string m_path, m_key;
+    bool m_hasVerdict = false;      ///< the child ended by itself or by its limits
     int m_child = -1, m_pulse = -1; ///< process, and the pipe on which it reports each object
 };
 

@@ -23,6 +23,13 @@ Handle makeHalfType() {
     return type;
 }
 
+/// Without times: the same content gives the same bytes.
+Handle creationList(hid_t kind) {
+    Handle list(H5Pcreate(kind), H5Pclose);
+    H5Pset_obj_track_times(list, false);
+    return list;
+}
+
 /// The errno of the system call at the root of what the library just reported, or 0. The library says it in words only.
 int systemError() {
     int error = 0;
@@ -76,7 +83,8 @@ struct Writer::State {
         if (name == "/" || name.empty() || H5Lexists(id, name.c_str(), H5P_DEFAULT) > 0) return;
         if (const std::size_t slash = name.rfind('/'); slash != std::string::npos && slash > 0)
             ensureGroup(name.substr(0, slash));
-        Handle group(H5Gcreate2(id, name.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT), H5Gclose);
+        const Handle plist = creationList(H5P_GROUP_CREATE);
+        Handle group(H5Gcreate2(id, name.c_str(), H5P_DEFAULT, plist, H5P_DEFAULT), H5Gclose);
         require(group && group.close(), name);
     }
     void attribute(const std::string& object, const std::string& name, hid_t type, hid_t space,
@@ -94,7 +102,10 @@ Writer::Writer(const std::string& path, const std::string& shownPath, Mode mode)
     m_state->path = shownPath;
     const Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
     H5Pset_file_locking(access, false, true); // as the reader does: one process must not mix both ways
-    m_state->id = mode == Mode::Create ? H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access)
+    // Headers of HDF5 1.8 and later carry checksums: the library refuses a damaged number instead of reading another.
+    H5Pset_libver_bounds(access, H5F_LIBVER_V18, H5F_LIBVER_LATEST);
+    const Handle creation = creationList(H5P_FILE_CREATE);
+    m_state->id = mode == Mode::Create ? H5Fcreate(path.c_str(), H5F_ACC_TRUNC, creation, access)
                                        : H5Fopen(path.c_str(), H5F_ACC_RDWR, access);
     if (m_state->id < 0) m_state->fail({});
 }
@@ -118,7 +129,7 @@ void Writer::createDataset(const std::string& name, ElementType type, const std:
         m_state->ensureGroup(name.substr(0, slash));
     const std::vector<hsize_t> sizes(shape.begin(), shape.end());
     const Handle space(H5Screate_simple(static_cast<int>(sizes.size()), sizes.data(), nullptr), H5Sclose);
-    const Handle plist(H5Pcreate(H5P_DATASET_CREATE), H5Pclose);
+    const Handle plist = creationList(H5P_DATASET_CREATE);
     if (!storage.chunk.empty()) {
         const std::vector<hsize_t> chunk(storage.chunk.begin(), storage.chunk.end());
         H5Pset_chunk(plist, static_cast<int>(chunk.size()), chunk.data());

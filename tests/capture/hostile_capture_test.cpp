@@ -4,6 +4,7 @@
 #include "core/base/error.h"
 #include "core/capture/capture.h"
 #include "core/capture/open_capture.h"
+#include "core/capture/synthetic_capture.h"
 #include "tests/support/error_message.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
@@ -12,17 +13,21 @@
 #include <QtTest>
 #include <hdf5.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 
+#include <pthread.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 using namespace kvscope;
 
 namespace {
 
 using Bytes = QList<std::pair<int, int>>; ///< place, new value
+bool g_isChildKilled = false;             ///< every child kills itself at once
 
 } // namespace
 Q_DECLARE_METATYPE(Bytes)
@@ -92,6 +97,56 @@ private slots:
             if (!isChance) QVERIFY2(text.startsWith("the file is damaged: the HDF5 library"), qPrintable(text));
         }
         QCOMPARE(::waitpid(-1, nullptr, WNOHANG), -1); // no child is left
+    }
+
+    /// Newly written captures have headers with checksums, so that stray bytes are never taken for a number.
+    void aChangedByteBesideANumberIsRefused_data() {
+        QTest::addColumn<QByteArray>("attribute");
+        QTest::newRow("num_layers") << QByteArray("num_layers");
+        QTest::newRow("scaling") << QByteArray("scaling");
+    }
+
+    void aChangedByteBesideANumberIsRefused() {
+        QFETCH(QByteArray, attribute);
+        const std::string path = m_folder.filePath("numbers.h5").toStdString();
+        SyntheticSpec spec;
+        spec.tokens = 64;
+        spec.layers = 1;
+        spec.headDim = 8;
+        writeSyntheticCapture(spec, path, 0, false, {});
+        const auto facts = [&] {
+            const CaptureInfo info = openCapture(path)->info();
+            return QString("%1 %2").arg(info.numLayers).arg(info.layers.at(0).scaling, 0, 'g', 17);
+        };
+        const QString sound = facts();
+        QFile file(QString::fromStdString(path));
+        QVERIFY(file.open(QIODevice::ReadWrite | QIODevice::Unbuffered));
+        const QByteArray bytes = file.readAll();
+        qsizetype refused = 0;
+        for (qsizetype at = bytes.indexOf(attribute); at >= 0; at = bytes.indexOf(attribute, at + 1))
+            for (qsizetype place = at - 16; place < at + 48; ++place) {
+                const auto put = [&](char value) { return file.seek(place) && file.putChar(value); };
+                QVERIFY(put(static_cast<char>(bytes[place] ^ (1 << place % 8))));
+                QString now;
+                const QString error = errorText([&] { now = facts(); });
+                QVERIFY2(!error.isEmpty() || now == sound, qPrintable(QString("byte %1: %2").arg(place).arg(now)));
+                refused += error.isEmpty() ? 0 : 1;
+                QVERIFY(put(bytes[place]));
+            }
+        QVERIFY(refused >= 64);
+    }
+
+    /// The kernel ends the child where the machine has no memory left: that says nothing about the file.
+    void aChildThatIsKilledIsNoVerdict() {
+        const std::string path = copy("killed.h5");
+        ::pthread_atfork(nullptr, nullptr, [] {
+            if (g_isChildKilled) ::kill(::getpid(), SIGKILL);
+        });
+        g_isChildKilled = true;
+        const QString text = errorText([&] { openCapture(path); });
+        g_isChildKilled = false;
+        QVERIFY2(text.startsWith("the file could not be checked"), qPrintable(text));
+        QCOMPARE(openCapture(path)->info().layers.size(), std::size_t(2));
     }
 
     void aListWhereOneTextIsExpectedIsNoText() {

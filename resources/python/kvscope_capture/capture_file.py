@@ -105,7 +105,7 @@ class CaptureFile:
     def _open(self, mode: str) -> Iterator[h5py.File]:
         """Errors: the file cannot be written, or another run writes it."""
         try:
-            with h5py.File(self.path, mode, libver=("earliest", "v110")) as file:
+            with h5py.File(self.path, mode, libver=("v108", "v110")) as file:
                 yield file
         except BlockingIOError as error:
             raise CaptureError("is being written by another run", str(self.path), "Wait for it") from error

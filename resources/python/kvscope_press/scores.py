@@ -124,7 +124,7 @@ def write_scores(
     try:
         if out.exists():
             shutil.copyfile(out, temporary)
-        with h5py.File(temporary, "a" if out.exists() else "w", libver=("earliest", "v110")) as file:
+        with h5py.File(temporary, "a" if out.exists() else "w", libver=("v108", "v110")) as file:
             if out.exists() and file.attrs.get("format") != FORMAT:
                 raise CaptureError("is no file of scores", str(out), "Name another file with --out")
             if "ids" in file and not np.array_equal(file["ids"][()], ids):
