@@ -1,8 +1,8 @@
 #pragma once
 
 #include "core/base/checkpoint.h"
-#include "core/base/host_tensor.h"
 #include "core/base/index.h"
+#include "core/base/row_source.h"
 
 #include <cstdint>
 #include <memory>
@@ -114,6 +114,8 @@ public:
     /// [H, rows, d] widened to float. KeysPreRope is derived by inverse rotation where the file lacks it.
     /// Throws Error for a missing or malformed data set and for NaN or infinity (layer, head and token named).
     virtual HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const = 0;
+    /// The same numbers, read row by row when they are needed; null where the capture is read as a whole only.
+    virtual std::shared_ptr<const RowSource> rows(LayerIndex, TensorRole) const { return nullptr; }
     virtual std::string computeHash(const Checkpoint& checkpoint) const = 0; ///< SHA-256, hexadecimal
 };
 

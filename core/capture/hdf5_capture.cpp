@@ -20,13 +20,94 @@ namespace {
 
 constexpr std::int64_t kRowsPerRead = 8192;
 
+/// A data set [H, n, d] of numbers, read block by block.
+class StoredRows final : public RowSource {
+public:
+    /// `numTokens`: of the capture; a window of queries ends with it.
+    StoredRows(std::shared_ptr<const h5::File> file, std::string name, std::int64_t numTokens)
+        : m_file(std::move(file)), m_name(std::move(name)) {
+        const std::vector<std::int64_t> shape = m_file->info(m_name).shape;
+        if (shape.size() != 3 || std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; }))
+            throw Error({.sentence = "the data set must have three axes",
+                         .place = m_name,
+                         .remedy = "Write the capture again",
+                         .path = m_file->path()});
+        m_shape = {shape[0], shape[1], shape[2]};
+        m_stored = storedTypeOf(*m_file, m_name);
+        m_firstToken = m_name.ends_with("/q_window") ? numTokens - shape[1] : 0;
+    }
+
+    const std::string& name() const { return m_name; }
+    Shape shape() const override { return m_shape; }
+    StoredType stored() const override { return m_stored; }
+    void read(std::int64_t head, std::int64_t begin, std::int64_t count, float* out) const override {
+        for (std::int64_t row = begin; row < begin + count; row += kRowsPerRead)
+            readBlock(head, row, std::min(kRowsPerRead, begin + count - row), out + (row - begin) * m_shape[2]);
+    }
+
+private:
+    void readBlock(std::int64_t head, std::int64_t row, std::int64_t rows, float* out) const {
+        const h5::Block block{{head, row, 0}, {1, rows, m_shape[2]}};
+        const auto count = static_cast<std::size_t>(rows * m_shape[2]);
+        if (m_stored == StoredType::Float32) {
+            m_file->readRaw(m_name, &block, out, count * 4);
+        } else {
+            std::vector<std::uint16_t> bits(count);
+            m_file->readRaw(m_name, &block, bits.data(), count * 2);
+            (m_stored == StoredType::Float16 ? widenFloat16 : widenBfloat16)(bits, out);
+        }
+        refuseNonFinite(head, row, {out, count});
+    }
+
+    void refuseNonFinite(std::int64_t head, std::int64_t row, std::span<const float> values) const {
+        const auto bad = std::ranges::find_if(values, [](float x) { return !std::isfinite(x); });
+        if (bad == values.end()) return;
+        throw Error({.sentence = fmt::format("{} in head {}, token {}", std::isnan(*bad) ? "NaN" : "infinity", head,
+                                             m_firstToken + row + (bad - values.begin()) / m_shape[2]),
+                     .place = m_name,
+                     .remedy = "Capture the layer again or leave it out",
+                     .path = m_file->path()});
+    }
+
+    std::shared_ptr<const h5::File> m_file;
+    std::string m_name;
+    Shape m_shape;
+    StoredType m_stored = StoredType::Float32;
+    std::int64_t m_firstToken = 0;
+};
+
+/// Keys before RoPE of a file that holds those after it.
+class RowsBeforeRope final : public RowSource {
+public:
+    RowsBeforeRope(std::shared_ptr<const RowSource> keys, std::vector<std::int64_t> positions,
+                   std::vector<float> frequencies, RopeInfo rope)
+        : m_keys(std::move(keys)), m_positions(std::move(positions)), m_frequencies(std::move(frequencies)),
+          m_rope(std::move(rope)) {}
+
+    Shape shape() const override { return m_keys->shape(); }
+    StoredType stored() const override { return StoredType::Float32; }
+    void read(std::int64_t head, std::int64_t begin, std::int64_t count, float* out) const override {
+        const Shape rows{1, count, shape()[2]};
+        HostTensor block{rows, std::vector<float>(static_cast<std::size_t>(rows.count()))};
+        m_keys->read(head, begin, count, block.data.data());
+        rotateBack(block, std::span(m_positions).subspan(begin, count), m_frequencies, m_rope);
+        std::ranges::copy(block.data, out);
+    }
+
+private:
+    std::shared_ptr<const RowSource> m_keys;
+    std::vector<std::int64_t> m_positions;
+    std::vector<float> m_frequencies;
+    RopeInfo m_rope;
+};
+
 class Hdf5Capture final : public CaptureReader {
 public:
     explicit Hdf5Capture(const std::string& path)
-        : m_file(h5::File::openForReading(path)), m_info(readCaptureInfo(m_file)),
-          m_tokens(readTokenTable(m_file, m_info)) {
+        : m_file(std::make_shared<const h5::File>(h5::File::openForReading(path))), m_info(readCaptureInfo(*m_file)),
+          m_tokens(readTokenTable(*m_file, m_info)) {
         for (const LayerInfo& layer : m_info.layers)
-            m_frequencies[layer.layer] = readInverseFrequencies(m_file, m_info, layer);
+            m_frequencies[layer.layer] = readInverseFrequencies(*m_file, m_info, layer);
     }
 
     const CaptureInfo& info() const override { return m_info; }
@@ -44,12 +125,28 @@ public:
                          .place = layerPath(layer, "q"),
                          .remedy = "Capture the prompt with queries",
                          .path = m_info.path});
-        return readTensor(layerPath(layer, tensorName(role, info, m_info.numTokens)), checkpoint);
+        return readTensor(storedRows(info, role), checkpoint);
     }
 
-    std::string computeHash(const Checkpoint& checkpoint) const override { return hashOfCapture(m_file, checkpoint); }
+    std::shared_ptr<const RowSource> rows(LayerIndex layer, TensorRole role) const override {
+        const LayerInfo& info = m_info.layerInfo(layer);
+        if (role == TensorRole::Queries && info.queryCount == 0) return nullptr; // `read` says what is missing
+        if (role != TensorRole::KeysPreRope || info.hasKeysPreRope)
+            return std::make_shared<const StoredRows>(storedRows(info, role));
+        auto keys = std::make_shared<const StoredRows>(storedRows(info, TensorRole::Keys));
+        if (!info.hasRope) return keys;
+        const std::vector<float>& frequencies = m_frequencies.at(layer);
+        if (frequencies.empty()) return nullptr; // likewise
+        return std::make_shared<const RowsBeforeRope>(std::move(keys), m_tokens.positions, frequencies, m_info.rope);
+    }
+
+    std::string computeHash(const Checkpoint& checkpoint) const override { return hashOfCapture(*m_file, checkpoint); }
 
 private:
+    StoredRows storedRows(const LayerInfo& layer, TensorRole role) const {
+        return {m_file, layerPath(layer.layer, tensorName(role, layer, m_info.numTokens)), m_info.numTokens};
+    }
+
     HostTensor keysRotatedBack(const LayerInfo& layer, const Checkpoint& checkpoint) const {
         HostTensor keys = read(layer.layer, TensorRole::Keys, checkpoint);
         if (!layer.hasRope) return keys;
@@ -75,54 +172,20 @@ private:
         }
     }
 
-    HostTensor readTensor(const std::string& name, const Checkpoint& checkpoint) const {
-        const h5::DatasetInfo set = m_file.info(name);
-        if (set.shape.size() != 3 || set.count() < 0)
-            throw Error({.sentence = "the data set must have three axes",
-                         .place = name,
-                         .remedy = "Write the capture again",
-                         .path = m_info.path});
-        HostTensor tensor{Shape{set.shape[0], set.shape[1], set.shape[2]}, {}, storedTypeOf(m_file, name)};
-        allocate(tensor, name);
-        for (std::int64_t head = 0; head < set.shape[0]; ++head)
-            for (std::int64_t row = 0; row < set.shape[1]; row += kRowsPerRead) {
-                checkpoint.at(static_cast<double>(head * set.shape[1] + row),
-                              static_cast<double>(set.shape[0] * set.shape[1]));
-                readRows(name, set, head, row, tensor);
+    HostTensor readTensor(const StoredRows& rows, const Checkpoint& checkpoint) const {
+        const Shape shape = rows.shape();
+        HostTensor tensor{shape, {}, rows.stored()};
+        allocate(tensor, rows.name());
+        for (std::int64_t head = 0; head < shape[0]; ++head)
+            for (std::int64_t row = 0; row < shape[1]; row += kRowsPerRead) {
+                checkpoint.at(static_cast<double>(head * shape[1] + row), static_cast<double>(shape[0] * shape[1]));
+                rows.read(head, row, std::min(kRowsPerRead, shape[1] - row),
+                          tensor.data.data() + (head * shape[1] + row) * shape[2]);
             }
         return tensor;
     }
 
-    void readRows(const std::string& name, const h5::DatasetInfo& set, std::int64_t head, std::int64_t row,
-                  HostTensor& tensor) const {
-        const std::int64_t rows = std::min(kRowsPerRead, set.shape[1] - row), width = set.shape[2];
-        const h5::Block block{{head, row, 0}, {1, rows, width}};
-        const auto count = static_cast<std::size_t>(rows * width);
-        float* out = tensor.data.data() + (head * set.shape[1] + row) * width;
-        if (tensor.stored == StoredType::Float32) {
-            m_file.readRaw(name, &block, out, count * 4);
-        } else {
-            std::vector<std::uint16_t> bits(count);
-            m_file.readRaw(name, &block, bits.data(), count * 2);
-            (tensor.stored == StoredType::Float16 ? widenFloat16 : widenBfloat16)(bits, out);
-        }
-        refuseNonFinite(name, head, row, width, {out, count});
-    }
-
-    void refuseNonFinite(const std::string& name, std::int64_t head, std::int64_t row, std::int64_t width,
-                         std::span<const float> values) const {
-        const auto bad = std::ranges::find_if(values, [](float x) { return !std::isfinite(x); });
-        if (bad == values.end()) return;
-        const bool window = name.ends_with("/q_window");
-        const std::int64_t firstToken = window ? m_info.numTokens - m_file.info(name).shape[1] : 0;
-        throw Error({.sentence = fmt::format("{} in head {}, token {}", std::isnan(*bad) ? "NaN" : "infinity", head,
-                                             firstToken + row + (bad - values.begin()) / width),
-                     .place = name,
-                     .remedy = "Capture the layer again or leave it out",
-                     .path = m_info.path});
-    }
-
-    h5::File m_file;
+    std::shared_ptr<const h5::File> m_file;
     CaptureInfo m_info;
     TokenTable m_tokens;
     std::map<LayerIndex, std::vector<float>> m_frequencies;

@@ -2,6 +2,7 @@
 
 #include "core/base/checkpoint.h"
 #include "core/base/index.h"
+#include "core/base/row_source.h"
 #include "core/engine/arithmetic.h"
 #include "core/engine/attention.h"
 #include "core/engine/attention_chunks.h"
@@ -41,6 +42,8 @@ public:
     virtual EngineState state() const { return {}; }
 
     virtual Tensor upload(HostTensor tensor) const = 0;
+    /// A tensor whose rows are read when they are needed, where the engine can do that; else it is read now.
+    virtual Tensor onDemand(std::shared_ptr<const RowSource> source) const { return upload(readAll(*source)); }
     virtual HostTensor download(const Tensor& tensor) const = 0;
 
     /// Rows [begin, end) of [H, n, d], shared: no copy.

@@ -10,6 +10,8 @@ namespace kvscope {
 /// Storage of an engine's numbers. Only the engine that made it looks inside.
 struct TensorStorage {
     virtual ~TensorStorage() = default;
+    /// Whether the numbers stay in their file and are read when they are needed.
+    virtual bool isOnDemand() const { return false; }
 };
 
 /// An immutable block of float numbers in the memory of its engine. Copies share the numbers.

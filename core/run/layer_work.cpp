@@ -19,6 +19,10 @@ namespace kvscope {
 
 namespace {
 
+/// Longer tensors stay in their file, and the rows that are needed are read: the keys of 8 heads of 128 numbers take
+/// 1 GiB at this length.
+constexpr std::int64_t kMostRowsInMemory = std::int64_t{1} << 18;
+
 /// Source of the keys before RoPE; 16-bit captures rounded them after the rotation instead of before.
 std::string sourceOfPreRopeKeys(const LayerInfo& layer) {
     if (!layer.hasRope) return "keys before RoPE: the layer has no RoPE, its keys are used as they are";
@@ -119,6 +123,11 @@ LayerWork::LayerWork(const Engine& engine, StageCache& cache, const std::string&
 Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* milliseconds) const {
     const std::string key = fmt::format("{}tensor|{}", m_prefix, static_cast<int>(role));
     const auto make = [&] {
+        const auto rows = m_capture.rows(m_layer.layer, role);
+        if (rows && rows->shape()[1] > kMostRowsInMemory) {
+            Tensor tensor = m_engine.onDemand(rows);
+            return StageCache::Made<Tensor>{tensor, tensor.storage()->isOnDemand() ? 0 : bytesOf(tensor.shape())};
+        }
         Tensor tensor = m_engine.upload(m_capture.read(m_layer.layer, role, checkpoint));
         return StageCache::Made<Tensor>{tensor, bytesOf(tensor.shape())};
     };

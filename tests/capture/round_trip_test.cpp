@@ -87,6 +87,14 @@ private slots:
                 const HostTensor found = read->read(layer.layer, role, {});
                 QCOMPARE(found.shape, expected.shape);
                 QCOMPARE(found.data, expected.data);
+                const auto rows = read->rows(layer.layer, role);
+                QVERIFY(rows && rows->shape() == found.shape);
+                QCOMPARE(readAll(*rows).data, expected.data);
+                const std::int64_t begin = expected.shape[1] / 3, count = expected.shape[1] / 2;
+                std::vector<float> some(static_cast<std::size_t>(count * 16));
+                rows->read(1, begin, count, some.data());
+                const auto from = expected.data.begin() + (expected.shape[1] + begin) * 16;
+                QVERIFY(std::equal(some.begin(), some.end(), from));
             }
         }
     }

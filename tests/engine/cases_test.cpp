@@ -2,6 +2,7 @@
 // the oracles, and the same bits everywhere (the index contract).
 #include "core/base/error.h"
 #include "tests/bench/engine_check/engine_case.h"
+#include "tests/support/rows_on_demand.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -66,6 +67,36 @@ private slots:
                 QVERIFY2(sameBits(c.prepare(*engine)().numbers, expected),
                          qPrintable(QString("%1 on %2 threads differs").arg(set.c_str()).arg(threads)));
             }
+        if (isNarrow) return;
+        const auto engine = makeCpuEngine(2);
+        QVERIFY2(sameBits(c.prepare(testing::OnDemandEngine(*engine))().numbers, expected), "rows on demand differ");
+    }
+
+    /// What a policy of linear work needs of keys that stay in their file: a block of rows at a time.
+    void blocksOfRowsAreReadOnDemand() {
+        const naive::Block numbers = randomBlock(63, 2, 5000, 8);
+        const auto engine = makeCpuEngine(2);
+        const auto rows = std::make_shared<testing::MemoryRows>(
+            HostTensor{Shape{2, 5000, 8}, {numbers.numbers.begin(), numbers.numbers.end()}});
+        const Tensor whole = uploadRows(*engine, numbers), keys = engine->rows(engine->onDemand(rows), 0, 4900);
+        const auto same = [&](const auto& compute) {
+            QVERIFY(sameBits(compute(keys), compute(engine->rows(whole, 0, 4900))));
+            QVERIFY2(rows->mostRows <= 1024, qPrintable(QString::number(rows->mostRows)));
+        };
+        same([&](const Tensor& k) { return engine->rowNorms(k, {}).data; });
+        same([&](const Tensor& k) { return engine->anchor(k, AnchorKind::NormalisedMean, {}).data; });
+        same([&](const Tensor& k) {
+            const HostTensor anchor{Shape{2, 8}, std::vector<float>(16, 1)};
+            return engine->similarity(k, anchor, SimilarityMetric::Euclidean, {}).data;
+        });
+        same([&](const Tensor& k) {
+            const std::vector<double> radii(2, 3);
+            const auto clusters = engine->streamClusters(k, radii, 4000, {});
+            return std::vector<float>(clusters[1].cluster.begin(), clusters[1].cluster.end());
+        });
+        same([&](const Tensor& k) {
+            return engine->download(engine->gatherRows(k, {{4899, 3, 4, 2000}, {0, 0, 1, 4000}})).data;
+        });
     }
 
     /// Also those that are only timed: 16-bit rows have code of their own on a device.

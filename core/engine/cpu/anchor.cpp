@@ -63,14 +63,15 @@ HostTensor CpuEngine::meanAnchor(const Tensor& keys, bool normalised, Progress& 
 HostTensor CpuEngine::medianAnchor(const Tensor& keys, Progress& progress) const {
     const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2);
     std::vector<float> out(static_cast<std::size_t>(heads * d));
-    const TensorView view = viewOf(keys);
-    m_workers.each(heads * d, [&](std::int64_t piece) {
-        std::vector<float> column(static_cast<std::size_t>(n));
-        const float* first = view.head(piece / d) + piece % d;
-        for (std::int64_t i = 0; i < n; ++i) column[i] = first[i * d];
-        out[piece] = medianOf(column);
-        progress.advance(1);
-    });
+    for (std::int64_t h = 0; h < heads; ++h) {
+        const HeadRows rows(keys, h);
+        m_workers.each(d, [&](std::int64_t c) {
+            std::vector<float> column(static_cast<std::size_t>(n));
+            for (std::int64_t i = 0; i < n; ++i) column[i] = rows.data()[i * d + c];
+            out[h * d + c] = medianOf(column);
+            progress.advance(1);
+        });
+    }
     return {{heads, d}, std::move(out)};
 }
 

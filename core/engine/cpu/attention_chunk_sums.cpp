@@ -39,7 +39,8 @@ public:
 
     void compute(std::int64_t kvHead, std::int64_t chunk, ChunkScratch& scratch, std::vector<float>& out) const {
         const std::int64_t n = m_input.keys.size(1), d = m_input.keys.size(2), begin = chunk * m_input.chunk;
-        ChunkKeys keys{begin, std::min(m_input.chunk, n - begin), 0, viewOf(m_input.keys).head(kvHead) + begin * d, 0};
+        const HeadRows rows(m_input.keys, kvHead, begin, std::min(begin + m_input.chunk, n));
+        ChunkKeys keys{begin, std::min(m_input.chunk, n - begin), 0, rows.data(), 0};
         keys.terms = keys.count;
         std::vector<float> padded;
         if (keys.count < m_input.chunk) {
@@ -67,10 +68,11 @@ private:
     void addQueries(std::int64_t head, const ChunkKeys& keys, std::int64_t first, std::int64_t count,
                     ChunkScratch& scratch) const {
         const std::int64_t d = m_input.keys.size(2);
+        const HeadRows queries(m_input.queries, head, first, first + count);
         std::vector<QueryLane> lanes;
         for (std::int64_t j = first; j < first + count; ++j) // at the end of time: all keys are visible
-            lanes.push_back({viewOf(m_input.queries).head(head) + j * d, m_reach > 0 ? j - keys.begin : keys.terms,
-                             m_rule.sinkOf(head)});
+            lanes.push_back(
+                {queries.data() + (j - first) * d, m_reach > 0 ? j - keys.begin : keys.terms, m_rule.sinkOf(head)});
         if (FastLogitBlock::pays(m_fast, lanes.size()))
             addSoftmaxColumns(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms), keys, count,
                               scratch.sums);

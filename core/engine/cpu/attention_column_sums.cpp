@@ -35,10 +35,11 @@ std::vector<HeadGroup> groupsOf(const AttentionInput& input) {
 }
 
 /// Key rows that some query in [earliest, latest] may see; positions ascend with the rows.
-KeyTerms visibleKeys(const AttentionInput& input, std::int64_t kvHead, std::int64_t earliest, std::int64_t latest) {
+KeyTerms visibleKeys(const AttentionInput& input, const HeadRows& rows, std::int64_t kvHead, std::int64_t earliest,
+                     std::int64_t latest) {
     const std::int64_t m = input.keys.size(1), window = input.rule.slidingWindow;
     const std::int64_t oldest = window > 0 ? std::max<std::int64_t>(0, earliest - window + 1) : 0;
-    KeyTerms keys{viewOf(input.keys).head(kvHead), std::min(oldest, m), 0};
+    KeyTerms keys{rows.data(), std::min(oldest, m), 0};
     std::int64_t end = std::min(m, latest + 1);
     if (!input.keyPositions.empty()) {
         const auto& list = input.keyPositions[kvHead];
@@ -59,10 +60,11 @@ public:
     /// Sums of the heads of one group into rows of out [Hq, m].
     void addGroup(const HeadGroup& group, LogitScratch& scratch, std::vector<float>& out) const {
         const std::int64_t w = m_input.queries.size(1), m = m_input.keys.size(1);
+        const HeadRows keys(m_input.keys, group.kvHead);
         std::vector<double> sums(group.queryHeads.size() * static_cast<std::size_t>(m));
         const std::int64_t rowsPerBlock = group.queryHeads.size() > 1 ? w : kMaxLanes;
         for (std::int64_t begin = 0; begin < w; begin += rowsPerBlock) // in time order: sums keep their rounding
-            addBlock(group, begin, std::min(w, begin + rowsPerBlock), scratch, sums.data());
+            addBlock(group, keys, begin, std::min(w, begin + rowsPerBlock), scratch, sums.data());
         for (std::size_t g = 0; g < group.queryHeads.size(); ++g) {
             const double* from = sums.data() + g * static_cast<std::size_t>(m);
             float* to = out.data() + group.queryHeads[g] * m;
@@ -71,16 +73,19 @@ public:
     }
 
 private:
-    void addBlock(const HeadGroup& group, std::int64_t begin, std::int64_t end, LogitScratch& scratch,
-                  double* sums) const {
+    void addBlock(const HeadGroup& group, const HeadRows& rows, std::int64_t begin, std::int64_t end,
+                  LogitScratch& scratch, double* sums) const {
         const std::int64_t d = m_input.queries.size(2);
-        const TensorView queries = viewOf(m_input.queries);
+        std::vector<HeadRows> queries;
         std::vector<QueryLane> lanes; // head by head, so that each head is a run of lanes
-        for (std::int64_t h : group.queryHeads)
+        for (std::int64_t h : group.queryHeads) {
+            queries.emplace_back(m_input.queries, h, begin, end);
             for (std::int64_t j = begin; j < end; ++j)
-                lanes.push_back({queries.head(h) + j * d, m_input.firstQuery + j, m_input.rule.sinkOf(h)});
+                lanes.push_back(
+                    {queries.back().data() + (j - begin) * d, m_input.firstQuery + j, m_input.rule.sinkOf(h)});
+        }
         const KeyTerms keys =
-            visibleKeys(m_input, group.kvHead, m_input.firstQuery + begin, m_input.firstQuery + end - 1);
+            visibleKeys(m_input, rows, group.kvHead, m_input.firstQuery + begin, m_input.firstQuery + end - 1);
         double* to = sums + keys.first;
         const auto heads = static_cast<std::int64_t>(group.queryHeads.size());
         if (FastLogitBlock::pays(m_fast, lanes.size()))
@@ -119,8 +124,14 @@ HostTensor CpuEngine::attentionColumnSums(const AttentionInput& input, const Che
     const ColumnSums columnSums(m_kernels, input, m_arithmetic == Arithmetic::Fast, progress);
     const std::vector<HeadGroup> groups = groupsOf(input);
     tbb::enumerable_thread_specific<LogitScratch> scratch;
-    m_workers.each(static_cast<std::int64_t>(groups.size()),
-                   [&](std::int64_t piece) { columnSums.addGroup(groups[piece], scratch.local(), out); });
+    // Of keys that stay in their file, one gibibyte at a time is read and scored, on however many cores.
+    const auto all = static_cast<std::int64_t>(groups.size());
+    const double bytes = static_cast<double>(m * (input.keys.size(2) + 2 * kMaxLanes) * 4);
+    const auto some = static_cast<std::int64_t>(std::max(1.0, (1 << 30) / bytes));
+    const std::int64_t step = input.keys.storage()->isOnDemand() ? some : all;
+    for (std::int64_t first = 0; first < all; first += step)
+        m_workers.each(std::min(step, all - first),
+                       [&](std::int64_t piece) { columnSums.addGroup(groups[first + piece], scratch.local(), out); });
     return {{heads, m}, std::move(out)};
 }
 

@@ -159,16 +159,18 @@ private:
     /// Calls work(logits or exponentials, factors): lanes row by row, with the heads of a row side by side.
     template <class Work> void withLogits(const Look& look, Heads part, LogitScratch& scratch, const Work& work) const {
         const std::int64_t d = m_input.queries.size(2), n = m_input.keys.size(1);
+        std::vector<HeadRows> queries;
         std::vector<QueryLane> lanes;
         for (const MapRow& row : look.rows)
-            for (std::size_t head = part.first; head < part.first + part.count; ++head)
-                lanes.push_back(
-                    {viewOf(m_input.queries).head(m_input.queryHeads[head]) + (row.position - m_input.firstQuery) * d,
-                     m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : n,
-                     m_rule.sinkOf(m_input.queryHeads[head])});
-        const std::int32_t kvHead = m_input.rule.gqaGroupOf[m_input.queryHeads.front()];
+            for (std::size_t head = part.first; head < part.first + part.count; ++head) {
+                const std::int64_t query = row.position - m_input.firstQuery;
+                queries.emplace_back(m_input.queries, m_input.queryHeads[head], query, query + 1);
+                lanes.push_back({queries.back().data(),
+                                 m_input.mask == MapMask::Causal || m_reach > 0 ? row.position : n,
+                                 m_rule.sinkOf(m_input.queryHeads[head])});
+            }
         const auto run = [&](auto&& logits) {
-            logits.append({.rows = viewOf(m_input.keys).head(kvHead),
+            logits.append({.rows = m_keys.data(),
                            .first = look.keys.begin,
                            .count = look.keys.count(),
                            .reach = m_reach,
@@ -283,6 +285,7 @@ private:
     const AttentionMapInput& m_input;
     bool m_fast;
     AttentionRule m_rule = m_input.rule;
+    HeadRows m_keys{m_input.keys, m_rule.gqaGroupOf[m_input.queryHeads.front()]};
     std::int64_t m_reach = 0; ///< window of a non-causal mask; 0: none
     MapGeometry m_geometry;
     AttentionMap& m_map;

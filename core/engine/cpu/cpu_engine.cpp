@@ -1,5 +1,6 @@
 // Construction of the CPU engine; upload, download and rows of tensors.
 #include "core/engine/cpu/cpu_engine.h"
+#include "core/engine/cpu/row_blocks.h"
 
 #include <algorithm>
 #include <cassert>
@@ -26,9 +27,11 @@ HostTensor CpuEngine::download(const Tensor& tensor) const {
     if (out.empty()) return out;
     out.stored = static_cast<const CpuStorage&>(*tensor.storage()).stored;
     // Head by head: a range of rows leaves gaps between the heads.
-    const TensorView view = viewOf(tensor);
+    const bool onDemand = tensor.storage()->isOnDemand();
     const std::int64_t heads = shape[0], perHead = shape.count() / heads;
-    for (std::int64_t h = 0; h < heads; ++h) std::copy_n(view.head(h), perHead, out.data.begin() + h * perHead);
+    for (std::int64_t h = 0; h < heads; ++h)
+        std::copy_n(onDemand ? HeadRows(tensor, h).data() : viewOf(tensor).head(h), perHead,
+                    out.data.begin() + h * perHead);
     return out;
 }
 
@@ -45,11 +48,16 @@ Tensor CpuEngine::gatherRows(const Tensor& tensor, const RowPositions& rows) con
     const std::int64_t m = rows.empty() ? 0 : std::ssize(rows.front());
     HostTensor out{{heads, m, width}, std::vector<float>(static_cast<std::size_t>(heads * m * width))};
     out.stored = static_cast<const CpuStorage&>(*tensor.storage()).stored;
-    const TensorView view = viewOf(tensor);
+    const std::int64_t step = tensor.storage()->isOnDemand() ? kRowsPerBlock : tensor.size(1);
     m_workers.each(heads, [&](std::int64_t h) {
         assert(std::ssize(rows[h]) == m);
         float* to = out.data.data() + h * m * width;
-        for (const TokenIndex row : rows[h]) to = std::copy_n(view.head(h) + row * width, width, to);
+        for (std::size_t i = 0; i < rows[h].size();) { // all rows of the list that lie in one block
+            const std::int64_t begin = rows[h][i] / step * step, end = std::min(begin + step, tensor.size(1));
+            const HeadRows block(tensor, h, begin, end);
+            for (; i < rows[h].size() && rows[h][i] >= begin && rows[h][i] < end; ++i)
+                to = std::copy_n(block.data() + (rows[h][i] - begin) * width, width, to);
+        }
     });
     return makeTensor(std::move(out));
 }

@@ -20,6 +20,7 @@ public:
     EngineState state() const override;
 
     Tensor upload(HostTensor tensor) const override;
+    Tensor onDemand(std::shared_ptr<const RowSource> source) const override { return makeTensor(std::move(source)); }
     HostTensor download(const Tensor& tensor) const override;
     Tensor rows(const Tensor& tensor, std::int64_t begin, std::int64_t end) const override;
     Tensor gatherRows(const Tensor& tensor, const RowPositions& rows) const override;

@@ -1,4 +1,4 @@
-// Tensors of the CPU engine are vectors of float; a range of rows is a view of the same vector.
+// Tensors of the CPU engine are vectors of float, or stay in their file; a range of rows is a view of the same numbers.
 #include "core/engine/cpu/cpu_tensor.h"
 
 #include <algorithm>
@@ -10,7 +10,33 @@ namespace kvscope::cpu {
 TensorView viewOf(const Tensor& tensor) {
     assert(!tensor.empty());
     const auto& storage = static_cast<const CpuStorage&>(*tensor.storage());
+    if (OnDemand* demand = storage.demand.get()) {
+        std::call_once(demand->once, [&] { demand->all = readAll(*demand->source).data; });
+        return {demand->all.data() + storage.offset, storage.headStride};
+    }
     return {storage.data->data() + storage.offset, storage.headStride};
+}
+
+HeadRows::HeadRows(const Tensor& tensor, std::int64_t head, std::int64_t begin, std::int64_t end) {
+    const auto& storage = static_cast<const CpuStorage&>(*tensor.storage());
+    const std::int64_t width = tensor.size(2);
+    if (!storage.demand) {
+        m_data = viewOf(tensor).head(head) + begin * width;
+        return;
+    }
+    m_read.reset(new float[static_cast<std::size_t>((end - begin) * width)]); // not zeroed: written before it is read
+    storage.demand->source->read(head, storage.offset / width + begin, end - begin, m_read.get());
+    m_data = m_read.get();
+}
+
+Tensor makeTensor(std::shared_ptr<const RowSource> source) {
+    const Shape shape = source->shape();
+    auto storage = std::make_shared<CpuStorage>();
+    storage->headStride = shape[1] * shape[2];
+    storage->stored = source->stored();
+    storage->demand = std::make_shared<OnDemand>();
+    storage->demand->source = std::move(source);
+    return {shape, std::move(storage)};
 }
 
 Tensor makeTensor(HostTensor numbers) {

@@ -1,22 +1,34 @@
 #pragma once
 
+#include "core/base/row_source.h"
 #include "core/engine/tensor.h"
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <vector>
 
 namespace kvscope::cpu {
 
-/// Float numbers in memory. `rows` of a tensor shares them: head h starts at offset + h * headStride.
+/// A tensor that stays in its file. Primitives that need it as a whole read it once, for good.
+struct OnDemand {
+    std::shared_ptr<const RowSource> source;
+    std::once_flag once;
+    std::vector<float> all; ///< empty until then
+};
+
+/// Float numbers in memory, or on demand. `rows` of a tensor shares them: head h starts at offset + h * headStride.
 struct CpuStorage : TensorStorage {
-    std::shared_ptr<const std::vector<float>> data;
+    bool isOnDemand() const override { return demand != nullptr; }
+
+    std::shared_ptr<const std::vector<float>> data; ///< null: on demand
+    std::shared_ptr<OnDemand> demand;
     StoredType stored = StoredType::Float32;
     std::int64_t offset = 0;
     std::int64_t headStride = 0;
 };
 
-/// A tensor's numbers for reading; the rows of one head are contiguous.
+/// A tensor's numbers for reading, all of them; the rows of one head are contiguous.
 struct TensorView {
     const float* data = nullptr;
     std::int64_t headStride = 0;
@@ -25,7 +37,22 @@ struct TensorView {
 };
 
 TensorView viewOf(const Tensor& tensor);
+
+/// Rows [begin, end) of one head, contiguous, for as long as this lives: those in memory, or read here.
+class HeadRows {
+public:
+    HeadRows(const Tensor& tensor, std::int64_t head, std::int64_t begin, std::int64_t end);
+    HeadRows(const Tensor& tensor, std::int64_t head) : HeadRows(tensor, head, 0, tensor.size(1)) {}
+
+    const float* data() const { return m_data; }
+
+private:
+    std::unique_ptr<float[]> m_read;
+    const float* m_data;
+};
+
 /// Takes ownership of the numbers.
 Tensor makeTensor(HostTensor numbers);
+Tensor makeTensor(std::shared_ptr<const RowSource> source);
 
 } // namespace kvscope::cpu

@@ -49,9 +49,9 @@ public:
     /// Scores of the chunk into head's row of scores [H, n]; the spectrum [width] too unless null. Returns the rank.
     std::int64_t compute(const Chunk& chunk, std::vector<float>& scores, float* spectrum) const {
         const std::int64_t n = m_request.rows.size(1), d = m_request.rows.size(2), count = chunk.end - chunk.begin;
-        const float* from = viewOf(m_request.rows).head(chunk.head) + chunk.begin * d;
+        const HeadRows from(m_request.rows, chunk.head, chunk.begin, chunk.end);
         const bool gramAhead = !m_request.centred && !usesFactor(m_request.route);
-        DoubleRows rows(m_workers, m_kernels, from, count, d, sketchOf(chunk.head), m_width, gramAhead);
+        DoubleRows rows(m_workers, m_kernels, from.data(), count, d, sketchOf(chunk.head), m_width, gramAhead);
         if (m_request.centred) rows.centre();
         const Whitening whitening = whiteningOf(rows, count, m_request);
         std::vector<double> lengths(static_cast<std::size_t>(count));
@@ -127,13 +127,14 @@ std::vector<double> CpuEngine::spectralDistortion(const Tensor& rows, std::span<
     std::vector<double> out(static_cast<std::size_t>(heads));
     Progress progress(checkpoint, static_cast<double>(heads));
     for (std::int64_t h = 0; h < heads; ++h, progress.advance(1)) {
-        const DoubleRows all(m_workers, m_kernels, viewOf(rows).head(h), n, d, nullptr, d);
+        const HeadRows own(rows, h);
+        const DoubleRows all(m_workers, m_kernels, own.data(), n, d, nullptr, d);
         const Whitening whitening = whiteningOfFactor(all.factor(), {LeverageRoute::Svd, Regulariser::None, 0, n, 0});
         const Eigen::Index rank = whitening.directions.cols();
         const WeightedSet& set = kept[h];
         Eigen::MatrixXd difference = -Eigen::MatrixXd::Identity(rank, rank);
         for (std::size_t i = 0; i < set.numerator.size(); ++i) {
-            const Eigen::Map<const Eigen::VectorXf> row(viewOf(rows).head(h) + set.numerator[i] * d, d);
+            const Eigen::Map<const Eigen::VectorXf> row(own.data() + set.numerator[i] * d, d);
             const Eigen::VectorXd image = whitening.directions.transpose() * row.cast<double>();
             const double weight = set.numeratorWeights.empty() ? 1 : double{set.numeratorWeights[i]};
             difference.noalias() += weight * image * image.transpose();

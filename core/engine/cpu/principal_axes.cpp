@@ -84,7 +84,7 @@ PrincipalAxes CpuEngine::principalAxes(const Tensor& keys, std::int64_t head, in
     const std::int64_t n = keys.size(1), d = keys.size(2);
     assert(n > 0 && components > 0);
     Progress progress(checkpoint, static_cast<double>(n));
-    const RowMoments total = rowMoments(m_workers, m_kernels, viewOf(keys).head(head), n, d, progress);
+    const RowMoments total = rowMoments(m_workers, m_kernels, HeadRows(keys, head).data(), n, d, progress);
     const Eigen::VectorXd mean = Eigen::Map<const Eigen::VectorXd>(total.sums.data(), d) / static_cast<double>(n);
     return axesOf(mean, covarianceOf(total, mean, n), std::min(components, static_cast<int>(d)));
 }
@@ -93,7 +93,7 @@ HostTensor CpuEngine::project(const Tensor& keys, std::int64_t head, const Princ
     const std::int64_t n = keys.size(1), d = keys.size(2), components = axes.axes.shape[0];
     assert(axes.axes.shape[1] == d);
     HostTensor out{Shape{n, components}, std::vector<float>(static_cast<std::size_t>(n * components))};
-    const float* rows = viewOf(keys).head(head);
+    const HeadRows rows(keys, head);
     // (x - mean) . axis = x . axis - mean . axis
     std::vector<double> offsets(static_cast<std::size_t>(components));
     for (std::int64_t a = 0; a < components; ++a)
@@ -102,7 +102,8 @@ HostTensor CpuEngine::project(const Tensor& keys, std::int64_t head, const Princ
         const std::int64_t begin = part * kMomentRows, count = std::min(kMomentRows, n - begin);
         std::vector<double> products(static_cast<std::size_t>(count));
         for (std::int64_t a = 0; a < components; ++a) {
-            m_kernels.rowProducts(rows + begin * d, count, d, axes.axes.data.data() + a * d, products.data(), nullptr);
+            m_kernels.rowProducts(rows.data() + begin * d, count, d, axes.axes.data.data() + a * d, products.data(),
+                                  nullptr);
             for (std::int64_t r = 0; r < count; ++r)
                 out.data[(begin + r) * components + a] = static_cast<float>(products[r] - offsets[a]);
         }

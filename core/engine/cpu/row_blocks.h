@@ -20,12 +20,12 @@ inline std::int64_t blocksPerHead(std::int64_t rows) { return (rows + kRowsPerBl
 /// Calls work(RowBlock) for all rows of all heads of keys [H, n, d].
 template <class Work>
 void eachRowBlock(const Workers& workers, const Tensor& keys, Progress& progress, const Work& work) {
-    const std::int64_t n = keys.size(1), d = keys.size(2), perHead = blocksPerHead(n);
-    const TensorView view = viewOf(keys);
+    const std::int64_t n = keys.size(1), perHead = blocksPerHead(n);
     workers.each(keys.size(0) * perHead, [&](std::int64_t piece) {
         const std::int64_t head = piece / perHead, begin = piece % perHead * kRowsPerBlock;
         const std::int64_t end = std::min(n, begin + kRowsPerBlock);
-        work(RowBlock{head, begin, end, view.head(head) + begin * d});
+        const HeadRows rows(keys, head, begin, end);
+        work(RowBlock{head, begin, end, rows.data()});
         progress.advance(1);
     });
 }

@@ -1,6 +1,7 @@
 // SubGen's clustering (Algorithm 1), one pass in time order: a key joins the nearest representative or becomes one.
 // Representatives never move, so they are stored contiguously and one sweep gives all distances of a key.
 #include "core/engine/cpu/cpu_engine.h"
+#include "core/engine/cpu/row_blocks.h"
 
 #include "core/base/error.h"
 
@@ -61,14 +62,17 @@ std::vector<StreamClusters> CpuEngine::streamClusters(const Tensor& keys, std::s
     const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2);
     assert(static_cast<std::int64_t>(radii.size()) == heads && most >= 1);
     std::vector<StreamClusters> result(static_cast<std::size_t>(heads));
-    const TensorView view = viewOf(keys);
     Progress progress(checkpoint, static_cast<double>(heads * n));
     m_workers.each(heads, [&](std::int64_t h) {
         StreamClusters& out = result[h];
         ClusterPass pass(m_kernels, d, radii[h], most, out);
-        for (std::int64_t row = 0; row < n && !out.full; ++row) {
-            out.full = !pass.take(view.head(h) + row * d, static_cast<TokenIndex>(row));
-            if ((row + 1) % kReportEvery == 0) progress.advance(kReportEvery);
+        for (std::int64_t begin = 0; begin < n && !out.full; begin += kRowsPerBlock) {
+            const std::int64_t end = std::min(n, begin + kRowsPerBlock);
+            const HeadRows rows(keys, h, begin, end);
+            for (std::int64_t row = begin; row < end && !out.full; ++row) {
+                out.full = !pass.take(rows.data() + (row - begin) * d, static_cast<TokenIndex>(row));
+                if ((row + 1) % kReportEvery == 0) progress.advance(kReportEvery);
+            }
         }
     });
     return result;

@@ -9,6 +9,7 @@
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <map>
 
 namespace kvscope::cpu {
 
@@ -67,24 +68,31 @@ struct QueryBlock {
     std::int64_t head, begin, end;
 };
 
+/// Keys and values of one KV head.
+struct HeadCache {
+    HeadRows keys, values;
+};
+
 class WeightedBlocks {
 public:
     WeightedBlocks(const Kernels& kernels, const WeightedAttentionInput& input, const std::vector<TermList>& terms,
                    Progress& progress)
         : m_kernels(kernels), m_input(input), m_terms(terms), m_progress(progress) {}
 
-    void compute(const QueryBlock& queries, LogitScratch& scratch, WeightedAttention& result) const {
-        const std::int64_t d = m_input.queries.size(2), dv = m_input.values.size(2), kv = kvHeadOf(queries.head);
+    void compute(const QueryBlock& queries, const HeadCache& cache, LogitScratch& scratch,
+                 WeightedAttention& result) const {
+        const std::int64_t d = m_input.queries.size(2), dv = m_input.values.size(2);
         const TermList& terms = m_terms[m_input.setOf(queries.head)];
         const auto count = static_cast<std::int64_t>(terms.tokens.size());
+        const HeadRows own(m_input.queries, queries.head, queries.begin, queries.end);
         std::vector<QueryLane> lanes;
         for (std::int64_t j = queries.begin; j < queries.end; ++j)
-            lanes.push_back({viewOf(m_input.queries).head(queries.head) + j * d, m_input.firstQuery + j,
-                             m_input.rule.sinkOf(queries.head)});
+            lanes.push_back(
+                {own.data() + (j - queries.begin) * d, m_input.firstQuery + j, m_input.rule.sinkOf(queries.head)});
         LogitBlock block(m_kernels, m_input.rule, lanes, d, scratch, count);
-        block.append({viewOf(m_input.keys).head(kv), 0, count, terms.tokens.data()}, m_progress);
+        block.append({cache.keys.data(), 0, count, terms.tokens.data()}, m_progress);
         const auto rowSums = block.exponentiate(terms.denominator.data());
-        const std::vector<double> sums = weightedValues(block, terms, viewOf(m_input.values).head(kv));
+        const std::vector<double> sums = weightedValues(block, terms, cache.values.data());
         const auto squares = weightedSquares(block, terms);
         std::vector<float> output(static_cast<std::size_t>(dv));
         for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
@@ -111,8 +119,6 @@ public:
     }
 
 private:
-    std::int64_t kvHeadOf(std::int64_t head) const { return m_input.rule.gqaGroupOf[head]; }
-
     /// Sum over the terms of (weight e^(l - rowMax))^2 for each lane.
     static std::array<double, kMaxLanes> weightedSquares(const LogitBlock& block, const TermList& terms) {
         std::array<double, kMaxLanes> squares{};
@@ -160,6 +166,16 @@ private:
     Progress& m_progress;
 };
 
+/// All query heads at once, or those of one KV head after the other.
+std::vector<std::vector<std::int64_t>> roundsOf(const std::vector<std::int32_t>& gqaGroupOf, bool byKvHead) {
+    std::map<std::int32_t, std::vector<std::int64_t>> rounds;
+    for (std::size_t head = 0; head < gqaGroupOf.size(); ++head)
+        rounds[byKvHead ? gqaGroupOf[head] : 0].push_back(static_cast<std::int64_t>(head));
+    std::vector<std::vector<std::int64_t>> lists;
+    for (auto& [kv, heads] : rounds) lists.push_back(std::move(heads));
+    return lists;
+}
+
 } // namespace
 
 WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& input,
@@ -184,10 +200,20 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     const WeightedBlocks blocks(m_kernels, input, terms, progress);
     const std::int64_t perHead = (w + kMaxLanes - 1) / kMaxLanes;
     tbb::enumerable_thread_specific<LogitScratch> scratch;
-    m_workers.each(heads * perHead, [&](std::int64_t piece) {
-        const std::int64_t head = piece / perHead, begin = piece % perHead * kMaxLanes;
-        blocks.compute({head, begin, std::min(w, begin + kMaxLanes)}, scratch.local(), result);
-    });
+    // Of a cache that stays in its file, one KV head is in memory at a time.
+    const bool onDemand = input.keys.storage()->isOnDemand() || input.values.storage()->isOnDemand();
+    for (const std::vector<std::int64_t>& some : roundsOf(input.rule.gqaGroupOf, onDemand)) {
+        std::map<std::int64_t, HeadCache> caches;
+        for (const std::int64_t head : some) {
+            const std::int64_t kv = input.rule.gqaGroupOf[head];
+            if (!caches.contains(kv)) caches.emplace(kv, HeadCache{{input.keys, kv}, {input.values, kv}});
+        }
+        m_workers.each(std::ssize(some) * perHead, [&](std::int64_t piece) {
+            const std::int64_t head = some[piece / perHead], begin = piece % perHead * kMaxLanes;
+            blocks.compute({head, begin, std::min(w, begin + kMaxLanes)}, caches.at(input.rule.gqaGroupOf[head]),
+                           scratch.local(), result);
+        });
+    }
     return result;
 }
 

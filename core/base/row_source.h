@@ -1,0 +1,20 @@
+#pragma once
+
+#include "core/base/host_tensor.h"
+
+namespace kvscope {
+
+/// A tensor [H, n, d] that is too large to be in memory as a whole: its rows are read when they are needed.
+class RowSource {
+public:
+    virtual ~RowSource() = default;
+    virtual Shape shape() const = 0;
+    virtual StoredType stored() const = 0;
+    /// Rows [begin, begin + count) of one head into out [count, d]. From any thread. Throws Error, as for NaN.
+    virtual void read(std::int64_t head, std::int64_t begin, std::int64_t count, float* out) const = 0;
+};
+
+/// All of it. Throws Error.
+HostTensor readAll(const RowSource& rows);
+
+} // namespace kvscope
