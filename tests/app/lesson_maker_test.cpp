@@ -52,10 +52,19 @@ private slots:
         QVERIFY(maker->findChild<QLabel*>("makerWhy")->text().contains("title"));
         write("makerTitle", "Budgets and heads");
         write("makerText", "Less cache, more error.");
-        QTimer::singleShot(0, maker, [] {
-            QTest::keyClick(qobject_cast<QMessageBox*>(QApplication::activeModalWidget()), Qt::Key_Escape);
+        const auto activate = [&] { // Esc belongs to the active window
+            maker->activateWindow();
+            return QTest::qWaitFor([&] { return QApplication::activeWindow() == maker; });
+        };
+        QVERIFY(activate());
+        bool asked = false;
+        QTimer::singleShot(0, maker, [&] {
+            auto* question = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+            asked = question != nullptr;
+            if (asked) QTest::keyClick(question, Qt::Key_Escape); // no
         });
-        QTest::keyClick(maker, Qt::Key_Escape); // asks first; Esc there means no
+        QTest::keyClick(maker, Qt::Key_Escape);
+        QTRY_VERIFY(asked);
         QVERIFY(maker->isVisible());
         const Session start = open.bench.session();
         open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget");
@@ -77,8 +86,11 @@ private slots:
         answerFileDialog(path);
         click("makerSave");
         QTRY_VERIFY(QFile::exists(path));
+        QVERIFY(activate());
         QTest::keyClick(maker, Qt::Key_Escape); // all is saved: nothing is asked
         QTRY_VERIFY(!open.find<LessonMaker>("lessonMaker"));
+        open.window.activateWindow();
+        QVERIFY(QTest::qWaitForWindowActive(&open.window));
         const auto lesson = lessonOf(readSession(path.toStdString()));
         QVERIFY(lesson);
         QCOMPARE(lesson->title, std::string("Budgets and heads"));
