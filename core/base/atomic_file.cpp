@@ -8,10 +8,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <regex>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -56,6 +58,21 @@ std::string temporaryBeside(const fs::path& target) {
     return (target.parent_path() / name).string();
 }
 
+/// Removes the temporary files of processes that were killed: nobody locks them any more.
+void removeLeftovers(const fs::path& folder) {
+    static const std::regex kTemporary(R"(\..*\.part-[0-9]+-[0-9]+(\..*)?)"); // as made above
+    std::error_code failed;
+    for (fs::directory_iterator at(folder.empty() ? fs::path(".") : folder, failed), end; !failed && at != end;
+         at.increment(failed)) {
+        if (!std::regex_match(at->path().filename().string(), kTemporary)) continue;
+        const Descriptor left(::open(at->path().c_str(), O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC));
+        struct stat what {};
+        if (left.get() >= 0 && ::fstat(left.get(), &what) == 0 && S_ISREG(what.st_mode) &&
+            ::flock(left.get(), LOCK_EX | LOCK_NB) == 0)
+            ::unlink(at->path().c_str());
+    }
+}
+
 void writeAll(int descriptor, std::string_view content, const std::string& path) {
     while (!content.empty()) {
         const ssize_t written = ::write(descriptor, content.data(), content.size());
@@ -94,33 +111,43 @@ AtomicFile::AtomicFile(const std::string& path) : m_path(path) {
         throw Error({"this is a device or a pipe, and what is written here needs a file", "",
                      "Choose the name of a file", path});
     m_target = followed(path);
-    m_temporary = temporaryBeside(m_target);
-    m_removal.emplace(m_temporary);
-    const Descriptor file(::open(m_temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (file.get() < 0) {
-        const int error = errno;
-        m_temporary.clear();
-        refuseWrite(path, error, error == ENOENT ? "Create the folder first" : "Choose another place");
-    }
+    removeLeftovers(fs::path(m_target).parent_path());
+    create();
     struct stat existing {};
-    if (::stat(m_target.c_str(), &existing) == 0 && ::fchmod(file.get(), existing.st_mode & 0777) != 0) {
+    if (::stat(m_target.c_str(), &existing) == 0 && ::fchmod(m_descriptor, existing.st_mode & 0777) != 0) {
         const int error = errno;
+        ::close(m_descriptor);
         ::unlink(m_temporary.c_str());
         refuseWrite(path, error);
     }
 }
 
+void AtomicFile::create() {
+    for (;;) {
+        m_temporary = temporaryBeside(m_target);
+        m_removal.emplace(m_temporary);
+        m_descriptor = ::open(m_temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+        if (m_descriptor < 0) {
+            const int error = errno;
+            m_temporary.clear();
+            refuseWrite(m_path, error, error == ENOENT ? "Create the folder first" : "Choose another place");
+        }
+        static_cast<void>(::flock(m_descriptor, LOCK_EX)); // some file systems have no locks: nothing is removed there
+        struct stat now {};
+        if (::fstat(m_descriptor, &now) != 0 || now.st_nlink > 0) return;
+        ::close(m_descriptor); // another process took it for a leftover before it was locked
+    }
+}
+
 AtomicFile::~AtomicFile() {
+    if (m_descriptor >= 0) ::close(m_descriptor);
     if (m_temporary.empty()) return;
     static_cast<void>(::truncate(m_temporary.c_str(), 0)); // HDF5 keeps a file open that it could not flush
     ::unlink(m_temporary.c_str());
 }
 
 void AtomicFile::commit() {
-    {
-        const Descriptor file(::open(m_temporary.c_str(), O_RDONLY | O_CLOEXEC));
-        if (file.get() < 0 || ::fsync(file.get()) != 0) refuseWrite(m_path, errno);
-    }
+    if (::fsync(m_descriptor) != 0) refuseWrite(m_path, errno);
     if (std::rename(m_temporary.c_str(), m_target.c_str()) != 0) refuseWrite(m_path, errno);
     m_temporary.clear();
     // The rename survives a power cut only after the folder is flushed; file systems that cannot do this lose nothing.

@@ -11,7 +11,8 @@ namespace kvscope {
 /// A file that appears whole or not at all: writers fill `temporaryPath()`, which lies beside the target and has the
 /// same extension; `commit()` flushes it to disk and renames it over the target. Without commit the destructor removes
 /// it, and the target is as it was. A link is followed, so that its target is replaced and not the link; a device or a
-/// pipe cannot be replaced and is refused. A signal that ends the process removes the temporary file, too.
+/// pipe cannot be replaced and is refused. A signal that ends the process removes the temporary file, too;
+/// what a killed process left is removed as soon as another file is written into the folder.
 class AtomicFile {
 public:
     /// Creates the temporary file, empty, with the permissions of the target (or the usual ones). Throws Error.
@@ -25,7 +26,9 @@ public:
     void commit(); ///< throws Error; the temporary file is gone afterwards in any case
 
 private:
+    void create();
     std::string m_path, m_target, m_temporary;
+    int m_descriptor = -1;                         ///< of the temporary file, locked: it is in use
     std::optional<RemovedOnTermination> m_removal; ///< of the temporary file
 };
 

@@ -5,6 +5,7 @@
 
 #include <QDir>
 #include <QFile>
+#include <QFileInfo>
 #include <QTemporaryDir>
 #include <QtTest>
 
@@ -109,6 +110,23 @@ private slots:
         b.commit();
         a.commit();
         QCOMPARE(entries(folder), QStringList{"a.txt"});
+    }
+
+    /// As a killed process leaves them; a process that still writes holds the lock.
+    void leftoversGoWithTheNextFile() {
+        QTemporaryDir folder;
+        const AtomicFile writing(at(folder, "busy.txt"));
+        const std::string busy = QFileInfo(QString::fromStdString(writing.temporaryPath())).fileName().toStdString();
+        const char* others[] = {".notes.part-two.txt", ".notes.part-1-2x", "notes.part-1-2.txt"};
+        for (const char* name : others) QVERIFY(QFile(folder.filePath(name)).open(QIODevice::WriteOnly));
+        for (const char* name : {".table.part-999999-0.csv", ".no suffix.part-1-12"})
+            QVERIFY(QFile(folder.filePath(name)).open(QIODevice::WriteOnly));
+        QCOMPARE(entries(folder).size(), 6);
+        writeFileAtomically(at(folder, "other.txt"), "x");
+        QStringList expected{QString::fromStdString(busy), "other.txt"};
+        for (const char* name : others) expected << name;
+        expected.sort();
+        QCOMPARE(entries(folder), expected);
     }
 
     void fullDiskLeavesNothing() {
