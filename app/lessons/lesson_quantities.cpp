@@ -46,6 +46,56 @@ double outputErrorOf(const LessonAsked& asked) {
     return meanOverHeads(requireFidelity(*runOf(asked)).meanOutputError, layerOf(asked), asked.request.kvHead);
 }
 
+double nextErrorRatio(const LessonAsked& asked) {
+    return share(outputErrorOf({asked.runner, asked.request, asked.pane + 1, asked.checkpoint}), outputErrorOf(asked));
+}
+
+/// The request with the default cut.
+ViewDataRequest unasked(const LessonAsked& asked) {
+    ViewDataRequest before = asked.request;
+    before.cut = Cut::resolve("default", *before.capture);
+    for (PaneRequest& pane : before.panes) pane.run.cut = before.cut;
+    return before;
+}
+
+double unaskedKeptSelected(const LessonAsked& asked) {
+    const ViewDataRequest before = unasked(asked);
+    return keptSelected({asked.runner, before, asked.pane, asked.checkpoint});
+}
+
+/// With the default cut, over the queries after the request's own cut.
+double unaskedOutputError(const LessonAsked& asked) {
+    const ViewDataRequest before = unasked(asked);
+    const Result result = runOf({asked.runner, before, asked.pane, asked.checkpoint});
+    const HostTensor& errors = requireFidelity(*result).outputError;
+    const auto width = static_cast<std::size_t>(errors.shape[1]);
+    const auto count = static_cast<std::size_t>(requireFidelity(*runOf(asked)).queryCount);
+    std::vector<double> means;
+    for (const std::size_t q : queryHeadsOf(asked)) {
+        const auto end = errors.data.begin() + static_cast<std::ptrdiff_t>((q + 1) * width);
+        means.push_back(
+            meanOfNumbers(std::vector<double>(end - static_cast<std::ptrdiff_t>(std::min(count, width)), end)));
+    }
+    return meanOfNumbers(means);
+}
+
+/// Keys and values of a token in all layers of the model, with so many heads a layer.
+double tokenBytes(const LessonAsked& asked, int heads) {
+    const CaptureInfo& info = asked.request.capture->info();
+    const double width = layerOf(asked).storedType == StoredType::Float32 ? 4 : 2;
+    return width * info.numLayers * heads * (info.headDim + info.valueDim);
+}
+
+double cacheBytes(const LessonAsked& asked, int heads) {
+    return tokenBytes(asked, heads) * static_cast<double>(asked.request.capture->info().numTokens);
+}
+
+/// Of a measure per query head: the mean over the KV head's.
+double meanOf(const LessonAsked& asked, const std::string& measure) {
+    const auto values = asked.runner.measure(*runOf(asked), std::span(&measure, 1), asked.checkpoint);
+    return meanOverHeads(values.front().perHead, layerOf(asked), asked.request.kvHead);
+}
+
 /// [n] mean attention of the evaluation queries on each token, over the query heads of the KV head.
 std::vector<double> laterAttention(const LessonAsked& asked, const Fidelity& fidelity) {
     const HostTensor sums = asked.runner.engine().attentionColumnSums({evaluationQueries(asked, fidelity),
@@ -200,9 +250,23 @@ const std::vector<LessonQuantity>& lessonQuantities() {
     static const std::vector<LessonQuantity> quantities = {
         {"kept_share", "tokens kept, of those before the cut", Form::Percent, &keptShare},
         {"kept_selected", "selected tokens that are kept", Form::Count, &keptSelected},
+        {"unasked_kept_selected", "the same with the default cut", Form::Count, &unaskedKeptSelected},
         {"output_error", "relative output error, mean over the KV head's queries", Form::Decimal, &outputErrorOf},
+        {"unasked_output_error", "the same with the default cut, over the queries after the cut that is set",
+         Form::Decimal, &unaskedOutputError},
+        {"next_error_ratio", "the next pane's output error over this one's", Form::Magnitude, &nextErrorRatio},
         {"kept_mass", "later attention on the kept tokens, mean over the KV head's queries", Form::Percent, &keptMass},
         {"mass_after_cut", "later attention on tokens after the cut", Form::Percent, &massAfterCut},
+        {"sink_mass", "later attention on the first four tokens, mean over the KV head's queries", Form::Percent,
+         [](const LessonAsked& a) { return meanOf(a, "sink_mass"); }},
+        {"effective_tokens", "tokens that a later query attends to, e^entropy, mean over the KV head's queries",
+         Form::Count, [](const LessonAsked& a) { return meanOf(a, "effective_tokens"); }},
+        {"token_bytes", "bytes of a token's keys and values, all layers of the model", Form::Count,
+         [](const LessonAsked& a) { return tokenBytes(a, a.request.capture->info().numKvHeads); }},
+        {"cache_bytes", "the same of all tokens", Form::Bytes,
+         [](const LessonAsked& a) { return cacheBytes(a, a.request.capture->info().numKvHeads); }},
+        {"ungrouped_cache_bytes", "the same if every query head had a KV head of its own", Form::Bytes,
+         [](const LessonAsked& a) { return cacheBytes(a, a.request.capture->info().numQueryHeads); }},
         {"cosine_of_means", "mean key before the cut against mean query, for the query head", Form::Decimal,
          &cosineOfMeans},
         {"attention_on_distinct", "later attention on the key least like the mean key", Form::Percent,
@@ -263,6 +327,7 @@ const LessonQuantity& lessonQuantityById(std::string_view id) {
 std::string quantityText(const LessonQuantity& quantity, double value) {
     if (quantity.form == LessonQuantity::Form::Percent) return formatFixed(100 * value, 1) + " %";
     if (quantity.form == LessonQuantity::Form::Magnitude) return formatShort(value);
+    if (quantity.form == LessonQuantity::Form::Bytes) return formatFixed(value / (1 << 20), 1) + " MiB";
     return quantity.form == LessonQuantity::Form::Count ? formatCount(std::llround(value)) : formatFixed(value, 3);
 }
 

@@ -13,7 +13,7 @@ namespace kvscope {
 
 /// A number that a lesson may use.
 struct LessonQuantity {
-    enum class Form { Percent, Count, Decimal, Magnitude };
+    enum class Form { Percent, Count, Decimal, Magnitude, Bytes };
 
     std::string id, help;
     Form form = Form::Decimal;

@@ -11,6 +11,8 @@
 
 namespace kvscope::testing {
 
+constexpr int kLessons = 15; ///< of the program
+
 /// A window in which lessons are opened as from the list.
 struct Classroom : OpenWindow {
     using OpenWindow::OpenWindow;

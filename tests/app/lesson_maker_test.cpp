@@ -99,10 +99,10 @@ private slots:
         QVERIFY(isAt(second, lesson->stops[1].setting));
         QCOMPARE(lesson->stops[0].setting.budget.value, 0.1);
         QCOMPARE(lesson->stops[0].setting.layer, start.layer);
-        QCOMPARE(open.window.lessons().size(), std::size_t{13});
+        QCOMPARE(open.window.lessons().size(), static_cast<std::size_t>(kvscope::testing::kLessons) + 1);
         // Teach lists it, and it is led through as the others are.
         QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
-        const auto row = [&] { return open.find<QPushButton>("lesson13"); };
+        const auto row = [&] { return open.find<QPushButton>("lesson16"); };
         QTRY_VERIFY_WITH_TIMEOUT(row() && row()->isVisible(), 20'000); // when the docks are arranged
         QTest::mouseClick(row(), Qt::LeftButton);
         QTRY_VERIFY2(lessonOf(open.bench.session()), qPrintable(open.window.notices().messages().join(" | ")));

@@ -10,6 +10,8 @@
 #include "tests/run/naive_attention.h"
 #include "tests/support/test_program.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -74,6 +76,22 @@ struct Loops {
                         std::exp(layer.logit(q, j, i)) / sum / static_cast<double>(queryHeads().size() * width());
             }
         return mean;
+    }
+    /// Mean relative output error of the queries from the `first` after the cut on; `kept` has 1 for what is kept.
+    double outputError(const std::vector<double>& kept, std::int64_t first) const {
+        double sum = 0;
+        for (const std::int64_t q : queryHeads())
+            for (std::int64_t j = first; j < width(); ++j) {
+                const auto at = naive::attend(layer, q, j, static_cast<TokenIndex>(cut), kept, kept,
+                                              std::vector<bool>(kept.size(), true));
+                double difference = 0, exact = 0;
+                for (std::size_t c = 0; c < at.exact.size(); ++c) {
+                    difference += (at.output[c] - at.exact[c]) * (at.output[c] - at.exact[c]);
+                    exact += at.exact[c] * at.exact[c];
+                }
+                sum += std::sqrt(difference / exact);
+            }
+        return sum / static_cast<double>(static_cast<std::int64_t>(queryHeads().size()) * (width() - first));
     }
     /// Of every query || sum eta e^l v || / || sum e^l v || over a node's tokens, v = 1 in the denominator's tree; and
     /// the largest || sum eta e^l v || / (e^(|q|^2 / 2 sqrt d) R), R = e^(r^2 / 2 sqrt d) r_val.
@@ -143,6 +161,73 @@ private slots:
         double after = 0;
         for (std::int64_t i = loops.cut; i < loops.n; ++i) after += attention[static_cast<std::size_t>(i)];
         QVERIFY(near(open.quantity("mass_after_cut"), after, 1e-4));
+    }
+
+    void bytesAndEffectiveTokensOfACache() {
+        const OpenLesson open("cache");
+        const Loops loops(open);
+        std::size_t numbers = 0; // that a cache of the prompt holds
+        for (const LayerInfo& info : loops.request.capture->info().layers)
+            for (const TensorRole role : {TensorRole::Keys, TensorRole::Values})
+                numbers += loops.request.capture->read(info.layer, role, {}).data.size();
+        const auto bytes = 2 * static_cast<double>(numbers); // bfloat16
+        QCOMPARE(open.quantity("cache_bytes"), bytes);
+        QCOMPARE(open.quantity("token_bytes"), bytes / static_cast<double>(loops.n));
+        QCOMPARE(open.quantity("ungrouped_cache_bytes"), 4 * bytes);
+        const CaptureInfo& info = loops.request.capture->info(); // as the question states it
+        const std::string shape = fmt::format("{} layers, {} query heads that share {} KV heads, {} numbers a row",
+                                              info.numLayers, info.numQueryHeads, info.numKvHeads, info.headDim);
+        QVERIFY2(open.lesson.question.find(shape) != std::string::npos, shape.c_str());
+        double effective = 0;
+        for (const std::int64_t q : loops.queryHeads())
+            for (std::int64_t j = 0; j < loops.width(); ++j) {
+                double sum = 0, entropy = 0;
+                for (TokenIndex i = 0; i <= loops.cut + j; ++i) sum += std::exp(loops.layer.logit(q, j, i));
+                for (TokenIndex i = 0; i <= loops.cut + j; ++i) {
+                    const double p = std::exp(loops.layer.logit(q, j, i)) / sum;
+                    entropy -= p > 0 ? p * std::log(p) : 0;
+                }
+                effective += std::exp(entropy) / static_cast<double>(loops.queryHeads().size() * loops.width());
+            }
+        QVERIFY(near(open.quantity("effective_tokens"), effective, 1e-4));
+    }
+
+    void whatTheSinksAreWorth() {
+        const OpenLesson open("sinks");
+        const Loops loops(open);
+        const std::vector<double> attention = loops.attention();
+        QVERIFY(near(open.quantity("sink_mass"), std::accumulate(attention.begin(), attention.begin() + 4, 0.0), 1e-4));
+        // The first four and the last 96 tokens before the cut, and the last 100.
+        const auto keeping = [&](std::int64_t first, std::int64_t last) {
+            std::vector<double> kept(static_cast<std::size_t>(loops.cut));
+            std::fill(kept.begin(), kept.begin() + first, 1);
+            std::fill(kept.end() - last, kept.end(), 1);
+            return loops.outputError(kept, 0);
+        };
+        QVERIFY(near(open.quantity("output_error"), keeping(4, 96), 1e-3));
+        QVERIFY(near(open.quantity("next_error_ratio"), keeping(0, 100) / keeping(4, 96), 1e-3));
+    }
+
+    // With the question in sight, against the same lesson where it begins: with the cut before the question.
+    void whatWasKeptBeforeTheQuestion() {
+        OpenLesson open("cut");
+        const OpenLesson before("cut");
+        open.bench->change([&](Session& s) { applySetting(s, open.lesson.asked); }, "Question");
+        open.executor.runAll();
+        const Loops loops(before);
+        const std::int64_t asked = open.bench->request()->cut.token;
+        QVERIFY(loops.cut == 995 && asked == 1021);
+        for (std::size_t pane = 0; pane < 3; ++pane) {
+            std::vector<double> kept(static_cast<std::size_t>(loops.cut));
+            const auto result = before.result(pane);
+            for (const TokenIndex token : result->selection.heads[open.head()].kept)
+                kept[static_cast<std::size_t>(token)] = 1;
+            QCOMPARE(open.quantity("unasked_kept_selected", pane),
+                     std::accumulate(kept.begin() + 611, kept.begin() + 627, 0.0));
+            QVERIFY(
+                near(open.quantity("unasked_output_error", pane), loops.outputError(kept, asked - loops.cut), 1e-3));
+        }
+        QCOMPARE(before.quantity("kept_selected"), open.quantity("unasked_kept_selected"));
     }
 
     void meansAndTheMostDistinctKey() {

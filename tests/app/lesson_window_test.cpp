@@ -16,7 +16,7 @@ using kvscope::testing::Classroom;
 
 namespace {
 
-constexpr int kKeydiff = 1, kBlocks = 3, kSubgen = 7;
+constexpr int kKeydiff = 5, kBlocks = 7, kSubgen = 11;
 
 struct Lectern : Classroom {
     using Classroom::Classroom;
@@ -110,7 +110,7 @@ private slots:
     // The parameters that the lesson names, and no others; they change what is shown and nothing is lost by a stop.
     void aLessonGivesParametersToPlayWith() {
         Lectern open;
-        open.openLesson(5); // Compactor
+        open.openLesson(9); // Compactor
         const auto rows = open.find<QWidget>("lessonParameters")->findChildren<ParameterRow*>();
         QCOMPARE(rows.size(), 2);
         QCOMPARE(rows[0]->id(), std::string("lambda"));
@@ -172,7 +172,7 @@ private slots:
         open.arrange();
         const QStringList before = shown();
         QVERIFY(before.contains("steps") && !before.contains("error_difference"));
-        for (int lesson = 1; lesson <= 12; ++lesson) {
+        for (int lesson = 1; lesson <= kvscope::testing::kLessons; ++lesson) {
             open.openLesson(lesson);
             open.arrange();
             const auto views = lessonOf(open.bench.session())->views;

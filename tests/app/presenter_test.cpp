@@ -16,6 +16,8 @@ using kvscope::testing::Classroom;
 
 namespace {
 
+constexpr int kBlocks = 7; // the number of the lesson about blocks
+
 struct Lecture : Classroom {
     using Classroom::Classroom;
 
@@ -88,7 +90,7 @@ private slots:
 
     void oneKeyTurnsItOnAndOff() {
         Lecture open({1280, 720});
-        open.openLesson(3);
+        open.openLesson(kBlocks);
         open.arrange();
         const QByteArray before = open.places();
         const double scale = appearance().scale;
@@ -123,7 +125,7 @@ private slots:
 
     void aClickerLeadsThroughTheLesson() {
         Lecture open({1280, 720});
-        open.openLesson(3);
+        open.openLesson(kBlocks);
         open.start();
         QCOMPARE(open.part(), 0);
         QVERIFY(open.shownTexts().join(' ').contains("A long prompt does not fit"));
@@ -146,7 +148,7 @@ private slots:
         QVERIFY(!open.shownTexts().join(' ').contains("59.4"));
         open.press(Qt::Key_PageDown);
         open.press(Qt::Key_PageDown); // the next lesson
-        QTRY_VERIFY(lessonOf(open.bench.session())->number == 4);
+        QTRY_VERIFY(lessonOf(open.bench.session())->number == kBlocks + 1);
         QCOMPARE(open.part(), 0);
         QVERIFY(open.presenter()->isVisible());
         QTRY_VERIFY(open.settled()); // else Esc cancels what is being computed
@@ -157,7 +159,7 @@ private slots:
 
     void spacePlaysTheSteps() {
         Lecture open({1440, 900});
-        open.openLesson(3);
+        open.openLesson(kBlocks);
         open.bench.change([](Session& s) { s.look.reducedMotion = true; }, "Reduced motion");
         open.start();
         QTRY_COMPARE(open.steps().steps(), 7);
@@ -171,7 +173,7 @@ private slots:
     void everyPartOfEveryLessonIsReadFromTheBack_data() {
         QTest::addColumn<int>("lesson");
         QTest::addColumn<QSize>("size");
-        for (int lesson = 1; lesson <= 12; ++lesson)
+        for (int lesson = 1; lesson <= kvscope::testing::kLessons; ++lesson)
             for (const QSize size : {QSize(1280, 720), QSize(1440, 900)})
                 QTest::newRow(qPrintable(QString("%1 at %2x%3").arg(lesson).arg(size.width()).arg(size.height())))
                     << lesson << size;

@@ -51,7 +51,7 @@ class RunFactsTest : public QObject {
 
 private slots:
     void theTreeIsABinaryCounter() {
-        const Played played("balancing", "merge_tree");
+        const Played played("quotient", "merge_tree");
         for (const TokenIndex cursor : {0, 1, 63, 64, 65, 128, 704, 995}) {
             const RunFacts facts = runFacts(played.at(cursor));
             QVERIFY2(holds(facts) == std::vector<bool>(4, true), qPrintable(QString::number(cursor)));

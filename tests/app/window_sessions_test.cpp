@@ -27,7 +27,7 @@ using kvscope::testing::OpenWindow;
 
 namespace {
 
-const QString kLesson = QString::fromStdString(kvscope::testing::sourceDir() + "/resources/lessons/balancing.kvscope");
+const QString kLesson = QString::fromStdString(kvscope::testing::sourceDir() + "/resources/lessons/quotient.kvscope");
 
 const QString kBlocks = QString::fromStdString(kvscope::testing::sourceDir() + "/resources/lessons/blocks.kvscope");
 const QString kOther = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/story-2k.h5");
@@ -156,7 +156,7 @@ private slots:
             const auto lesson = lessonOf(open.bench.session());
             return lesson ? lesson->number : 0;
         };
-        QTRY_COMPARE(number(), 3);
+        QTRY_COMPARE(number(), 7);
         QTRY_VERIFY(open.window.findChild<QLabel*>("lessonPlace"));
         QTest::mouseClick(open.window.findChild<QLabel*>("stepCaption"), Qt::LeftButton);
         for (const auto& [key, stop] : {std::pair{Qt::Key_PageDown, 1},
@@ -169,7 +169,7 @@ private slots:
                                  QString("LOOK AT: STOP %1 OF 6").arg(stop));
         }
         for (int i = 0; i < 5; ++i) QTest::keyClick(&open.window, Qt::Key_PageDown);
-        QTRY_COMPARE(number(), 4);
+        QTRY_COMPARE(number(), 8);
     }
 
     void theNextWindowLooksLikeTheLast() {
@@ -277,7 +277,7 @@ private slots:
         const QByteArray after = contentOf(kLesson);
         if (QFile file(kLesson); after != before && file.open(QIODevice::WriteOnly)) file.write(before);
         QCOMPARE(after, before);
-        QVERIFY(!open.window.windowTitle().contains("balancing"));
+        QVERIFY(!open.window.windowTitle().contains("quotient"));
     }
 
     void escapeLeavesTheFieldOfFind() {

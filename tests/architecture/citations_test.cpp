@@ -28,17 +28,14 @@ const QList<QPair<QString, QString>> kKinds = {{"Algorithm", "Algorithms?|Algs?\
 
 /// What files are about, by a part of their path.
 const QList<QPair<QString, QString>> kSubjects = {
-    {"policies/keydiff", "KeyDiff"},      {"policies/balance", "BalanceKV"},    {"policies/subgen", "SubGen"},
-    {"policies/compactor", "Compactor"},  {"views/geometry", "KeyDiff"},        {"views/walk", "BalanceKV"},
-    {"views/merge_tree", "BalanceKV"},    {"views/leverage", "Compactor"},      {"views/score_plane", "Compactor"},
-    {"views/calibration", "Compactor"},   {"views/clustering", "SubGen"},       {"lessons/balanc", "BalanceKV"},
-    {"lessons/halving", "BalanceKV"},     {"lessons/quotient", "BalanceKV"},    {"lessons/walk", "BalanceKV"},
-    {"lessons/price", "SubGen"},          {"lessons/premise", "KeyDiff"},       {"lessons/leverage", "Compactor"},
-    {"lessons/calibration", "Compactor"}, {"lessons/blocks", "KeyDiff"},        {"lessons/compactor", "Compactor"},
-    {"lessons/keydiff", "KeyDiff"},       {"lessons/subgen", "SubGen"},         {"lessons/premise", "KeyDiff"},
-    {"lessons/leverage", "Compactor"},    {"lessons/calibration", "Compactor"}, {"lessons/price", "SubGen"},
-    {"lessons/walk", "BalanceKV"},        {"lessons/halving", "BalanceKV"},     {"lessons/quotient", "BalanceKV"},
-    {"reproduction_lengths", "KeyDiff"}};
+    {"policies/keydiff", "KeyDiff"},      {"policies/balance", "BalanceKV"},  {"policies/subgen", "SubGen"},
+    {"policies/compactor", "Compactor"},  {"views/geometry", "KeyDiff"},      {"views/walk", "BalanceKV"},
+    {"views/merge_tree", "BalanceKV"},    {"views/leverage", "Compactor"},    {"views/score_plane", "Compactor"},
+    {"views/calibration", "Compactor"},   {"views/clustering", "SubGen"},     {"lessons/blocks", "KeyDiff"},
+    {"lessons/compactor", "Compactor"},   {"lessons/keydiff", "KeyDiff"},     {"lessons/subgen", "SubGen"},
+    {"lessons/premise", "KeyDiff"},       {"lessons/leverage", "Compactor"},  {"lessons/price", "SubGen"},
+    {"lessons/calibration", "Compactor"}, {"lessons/walk", "BalanceKV"},      {"lessons/halving", "BalanceKV"},
+    {"lessons/quotient", "BalanceKV"},    {"reproduction_lengths", "KeyDiff"}};
 
 struct Citation {
     QString text, kind, paper;
