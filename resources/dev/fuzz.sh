@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 command -v clang++ >/dev/null || { echo "fuzz.sh needs Clang: apt-get install clang" >&2; exit 2; }
 seconds=${1:-60}
 targets=("${@:2}")
-[ ${#targets[@]} -gt 0 ] || targets=(captures sessions lists_json lists_csv calibrations specs scores safetensors npz models)
+[ ${#targets[@]} -gt 0 ] || targets=(captures sessions lists_json lists_csv calibrations specs scores safetensors npz models frames)
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz -j "${KVSCOPE_JOBS:-$(nproc)}" --target "${targets[@]/#/fuzz-}"
 found=0

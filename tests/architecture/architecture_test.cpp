@@ -100,6 +100,8 @@ private slots:
                                                << "app/window/canvas/view_canvas.h" << true;
         QTest::newRow("action sees the window") << "app/window/actions/tour.cpp"
                                                 << "app/window/main_window.h" << false;
+        QTest::newRow("a worker's client sees the session") << "app/live/live_client.cpp"
+                                                            << "app/study/session.h" << false;
         QTest::newRow("app sees run") << "app/study/session.cpp"
                                       << "core/run/run.h" << true;
     }

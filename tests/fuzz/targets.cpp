@@ -1,6 +1,8 @@
 // The readers of untrusted bytes, by name. Formats that are read from files get one in memory.
 #include "tests/fuzz/targets.h"
 
+#include "app/live/context_info.h"
+#include "app/live/live_client.h"
 #include "app/study/session_file.h"
 #include "core/base/error.h"
 #include "core/base/one_line.h"
@@ -63,11 +65,25 @@ void readSpec(std::string_view bytes) {
 }
 void readScore(std::string_view bytes) { ScoreExpression::parse(bytes).features(); }
 
+/// What a worker sends: frames, and in a frame what is read of a model.
+void readFrames(std::string_view bytes) {
+    live::FrameReader reader;
+    reader.add(bytes);
+    while (const auto frame = reader.next()) {
+        if (live::frameBytes(*frame).empty()) std::abort();
+        live::understand("context/read", [&] {
+            const live::Json& info = frame->message.at("result").at("info");
+            live::frequenciesOf(info, live::captureInfoOf(info, 100));
+            return live::segmentsOf(frame->message.at("result").at("tokens").at("segments"), 100).size();
+        });
+    }
+}
+
 struct Target {
     const char* name;
     void (*read)(std::string_view bytes);
 };
-constexpr std::array<Target, 10> kTargets = {{{"captures", readCapture},
+constexpr std::array<Target, 11> kTargets = {{{"captures", readCapture},
                                               {"sessions", readSessionText},
                                               {"lists_json", readListJson},
                                               {"lists_csv", readListCsv},
@@ -76,7 +92,8 @@ constexpr std::array<Target, 10> kTargets = {{{"captures", readCapture},
                                               {"scores", readScore},
                                               {"safetensors", readSafetensors},
                                               {"npz", readNpz},
-                                              {"models", readModel}}};
+                                              {"models", readModel},
+                                              {"frames", readFrames}}};
 
 } // namespace
 

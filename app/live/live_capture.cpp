@@ -1,0 +1,225 @@
+// A model behind a worker: its tokens, and the context that it has read, as a capture.
+#include "app/live/live_capture.h"
+
+#include "app/live/context_info.h"
+#include "core/capture/rope.h"
+#include "core/capture/widen.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+namespace kvscope::live {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "blobs are little-endian");
+
+std::string fromBase64(const std::string& text) {
+    std::string bytes;
+    std::uint32_t bits = 0;
+    int count = 0;
+    for (const char c : text) {
+        if (c == '=') break;
+        static constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        const std::size_t digit = kDigits.find(c);
+        if (digit == std::string_view::npos)
+            throw Error({.sentence = "the worker's token texts are no base64",
+                         .remedy = "Give worker and program the same version"});
+        bits = bits << 6 | static_cast<std::uint32_t>(digit);
+        if ((count += 6) >= 8) bytes += static_cast<char>(bits >> (count -= 8) & 0xffu);
+    }
+    return bytes;
+}
+
+[[noreturn]] void refuseTensor(const std::string& place, const std::string& why) {
+    throw Error({.sentence = "the worker sent a tensor that cannot be: " + why,
+                 .place = place,
+                 .remedy = "Give worker and program the same version"});
+}
+
+HostTensor widened(const std::string& bytes, const std::vector<std::int64_t>& shape, StoredType type) {
+    HostTensor tensor{{shape[0], shape[1], shape[2]}, {}, type};
+    tensor.data.resize(static_cast<std::size_t>(tensor.shape.count()));
+    if (type == StoredType::Float32) {
+        std::memcpy(tensor.data.data(), bytes.data(), bytes.size());
+        return tensor;
+    }
+    std::vector<std::uint16_t> bits(tensor.data.size());
+    std::memcpy(bits.data(), bytes.data(), bytes.size());
+    (type == StoredType::Float16 ? widenFloat16 : widenBfloat16)(bits, tensor.data.data());
+    return tensor;
+}
+
+void refuseNonFinite(const HostTensor& tensor, const std::string& place, std::int64_t firstToken) {
+    const auto bad = std::ranges::find_if(tensor.data, [](float x) { return !std::isfinite(x); });
+    if (bad == tensor.data.end()) return;
+    const std::int64_t row = (bad - tensor.data.begin()) / tensor.shape[2];
+    throw Error({.sentence = fmt::format("{} in head {}, token {}", std::isnan(*bad) ? "NaN" : "infinity",
+                                         row / tensor.shape[1], firstToken + row % tensor.shape[1]),
+                 .place = place,
+                 .remedy = "Load the model with another --dtype: fp16 overflows where bf16 and fp32 do not"});
+}
+
+/// The losses of the tokens; null is NaN.
+std::vector<float> lossesOf(const Json& list) {
+    std::vector<float> losses;
+    if (list.is_array())
+        for (const Json& loss : list)
+            losses.push_back(loss.is_null() ? std::numeric_limits<float>::quiet_NaN() : loss.get<float>());
+    return losses;
+}
+
+} // namespace
+
+LiveModel::LiveModel(std::shared_ptr<LiveClient> client, ModelChoice choice, const Checkpoint& checkpoint)
+    : m_client(std::move(client)), m_choice(std::move(choice)) {
+    const Json revision = m_choice.revision.empty() ? Json() : Json(m_choice.revision);
+    const Json answer = m_client->call(
+        "model/open",
+        {{"path", m_choice.path}, {"revision", revision}, {"device", m_choice.device}, {"dtype", m_choice.dtype}}, {},
+        checkpoint);
+    m_modelId = understand("model/open", [&] { return answer.at("model_id").get<std::string>(); });
+}
+
+TokenTable LiveModel::tokenize(std::span<const TextPart> parts, bool chat, const Checkpoint& checkpoint) const {
+    Json segments = Json::array();
+    for (const TextPart& part : parts)
+        segments.push_back({{"kind", std::string(segmentName(part.kind))}, {"text", part.text}});
+    const Json answer = m_client->call(
+        "text/tokenize", {{"model_id", m_modelId}, {"segments", segments}, {"chat", chat}}, {}, checkpoint);
+    return understand("text/tokenize", [&] {
+        TokenTable tokens;
+        tokens.ids = answer.at("ids").get<std::vector<std::int32_t>>();
+        tokens.positions.resize(tokens.ids.size());
+        std::iota(tokens.positions.begin(), tokens.positions.end(), 0);
+        tokens.offsets.push_back(0);
+        for (const Json& text : answer.at("bytes")) {
+            tokens.bytes += fromBase64(text.get<std::string>());
+            tokens.offsets.push_back(static_cast<std::int64_t>(tokens.bytes.size()));
+        }
+        if (tokens.ids.empty() || tokens.offsets.size() != tokens.ids.size() + 1)
+            throw Error({.sentence = fmt::format("the worker gives {} tokens and the texts of {}", tokens.ids.size(),
+                                                 tokens.offsets.size() - 1),
+                         .remedy = "Give a text that is not empty"});
+        tokens.segments = segmentsOf(answer.at("segments"), static_cast<std::int64_t>(tokens.ids.size()));
+        return tokens;
+    });
+}
+
+std::shared_ptr<const LiveCapture> LiveModel::read(TokenTable prompt, TokenIndex cut, const std::string& captureTo,
+                                                   const Checkpoint& checkpoint) const {
+    Json segments = Json::array();
+    for (const Segment& segment : prompt.segments)
+        segments.push_back({segment.begin, segment.end, std::string(segmentName(segment.kind))});
+    const Json answer = m_client->call("context/read",
+                                       {{"model_id", m_modelId},
+                                        {"ids", prompt.ids},
+                                        {"segments", segments},
+                                        {"cut", cut},
+                                        {"capture_to", captureTo.empty() ? Json() : Json(captureTo)}},
+                                       {}, checkpoint);
+    return understand("context/read", [&] {
+        std::shared_ptr<LiveCapture> capture(new LiveCapture);
+        capture->m_client = m_client;
+        capture->m_contextId = answer.at("context_id").get<std::string>();
+        capture->m_cut = cut;
+        capture->m_info = captureInfoOf(answer.at("info"), static_cast<std::int64_t>(prompt.ids.size()));
+        capture->m_frequencies = frequenciesOf(answer.at("info"), capture->m_info);
+        const Json& tokens = answer.at("tokens");
+        prompt.positions = tokens.at("positions").get<std::vector<std::int64_t>>();
+        prompt.nll = lossesOf(tokens.value("nll", Json()));
+        const std::size_t n = prompt.ids.size();
+        if (tokens.at("ids").get<std::vector<std::int32_t>>() != prompt.ids || prompt.positions.size() != n ||
+            (!prompt.nll.empty() && prompt.nll.size() != n))
+            throw Error({.sentence = "the worker has read other tokens than it was asked to",
+                         .remedy = "Give worker and program the same version"});
+        capture->m_tokens = std::move(prompt);
+        CaptureInfo& info = capture->m_info;
+        if (info.modelId.empty()) info.modelId = m_choice.path;
+        info.fileName = "live: " + info.modelId;
+        const Json hash = answer.value("capture_hash", Json());
+        info.hasStoredHash = hash.is_string() && !hash.get<std::string>().empty();
+        info.hash = info.hasStoredHash ? hash.get<std::string>() : "live:" + capture->m_contextId;
+        return std::shared_ptr<const LiveCapture>(std::move(capture));
+    });
+}
+
+const std::vector<float>& LiveCapture::inverseFrequencies(LayerIndex layer) const {
+    m_info.layerInfo(layer); // names the layers that are there
+    return m_frequencies.at(layer);
+}
+
+HostTensor LiveCapture::read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const {
+    const LayerInfo& info = m_info.layerInfo(layer);
+    switch (role) {
+    case TensorRole::Keys: return fetch(info, role, "k", checkpoint);
+    case TensorRole::Values: return fetch(info, role, "v", checkpoint);
+    case TensorRole::Queries:
+        if (info.queryCount > 0) return fetch(info, role, "q", checkpoint);
+        break;
+    case TensorRole::OutputProjection:
+        if (info.hasOutputProjection) return fetch(info, role, "o_proj", checkpoint);
+        break;
+    case TensorRole::QueriesPreRope: break;
+    case TensorRole::KeysPreRope: {
+        HostTensor keys = fetch(info, TensorRole::Keys, "k", checkpoint);
+        const std::vector<float>& frequencies = m_frequencies.at(layer);
+        if (info.hasRope && !frequencies.empty()) rotateBack(keys, m_tokens.positions, frequencies, m_info.rope);
+        return keys;
+    }
+    }
+    throw Error({.sentence = fmt::format("layer {} does not hold this tensor", layer.value),
+                 .place = m_info.fileName,
+                 .remedy = "Capture the prompt with it"});
+}
+
+std::vector<std::int64_t> LiveCapture::shapeOf(const LayerInfo& layer, TensorRole role, const Json& stated) const {
+    if (role == TensorRole::Keys) return {m_info.numKvHeads, m_info.numTokens, m_info.headDim};
+    if (role == TensorRole::Values) return {m_info.numKvHeads, m_info.numTokens, m_info.valueDim};
+    if (role == TensorRole::Queries) return {m_info.numQueryHeads, layer.queryCount, m_info.headDim};
+    const auto hidden = std::clamp<std::int64_t>(stated.at(0).get<std::int64_t>(), 1, 1 << 16); // o_proj: the model's
+    return {hidden, m_info.numQueryHeads, m_info.valueDim};
+}
+
+HostTensor LiveCapture::fetch(const LayerInfo& layer, TensorRole role, const char* name,
+                              const Checkpoint& checkpoint) const {
+    const std::string place = fmt::format("layer {}, {}", layer.layer.value, name);
+    std::string bytes;
+    std::vector<std::int64_t> shape;
+    std::optional<StoredType> type;
+    const auto take = [&](const std::string& method, const Json& params, std::vector<std::string>& blobs) {
+        if (method != "tensors/data") return;
+        const auto stated = params.at("shape").get<std::vector<std::int64_t>>();
+        if (shape.empty()) {
+            shape = shapeOf(layer, role, params.at("shape"));
+            type = storedTypeOf(params.at("dtype").get<std::string>());
+        }
+        const std::int64_t whole = shape[0] * shape[1] * shape[2] * (*type == StoredType::Float32 ? 4 : 2);
+        const auto at = static_cast<std::int64_t>(bytes.size());
+        if (stated != shape || params.at("of") != whole)
+            refuseTensor(place,
+                         fmt::format("its shape is ({}), not ({})", fmt::join(stated, ", "), fmt::join(shape, ", ")));
+        if (blobs.size() != 1 || params.at("offset") != at || at + static_cast<std::int64_t>(blobs[0].size()) > whole)
+            refuseTensor(place, "its parts do not follow each other");
+        bytes += blobs[0]; // grows with what comes, not with what is announced
+        checkpoint.at(static_cast<double>(bytes.size()), static_cast<double>(whole));
+    };
+    m_client->call("tensors/get",
+                   {{"context_id", m_contextId}, {"layer", layer.layer.value}, {"role", name}, {"heads", nullptr}}, {},
+                   checkpoint, take);
+    const std::size_t width = type == StoredType::Float32 ? 4 : 2;
+    if (shape.empty() || static_cast<std::int64_t>(bytes.size() / width) != shape[0] * shape[1] * shape[2])
+        refuseTensor(place, "it is not whole");
+    HostTensor tensor = widened(bytes, shape, *type);
+    refuseNonFinite(tensor, place, role == TensorRole::Queries ? m_info.numTokens - layer.queryCount : 0);
+    return tensor;
+}
+
+} // namespace kvscope::live

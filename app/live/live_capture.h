@@ -1,0 +1,71 @@
+#pragma once
+
+#include "app/live/live_client.h"
+#include "core/capture/capture.h"
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kvscope::live {
+
+struct ModelChoice {
+    std::string path; ///< folder or name, as the worker's machine knows it
+    std::string revision, device = "cpu", dtype = "f32";
+};
+
+struct TextPart {
+    SegmentKind kind = SegmentKind::Context;
+    std::string text;
+};
+
+/// A context that a worker has read: a capture whose tensors are fetched from the worker when they are asked for, each
+/// time anew (the run layer keeps what it reads). Their numbers are those of the capture that the worker would write.
+class LiveCapture final : public CaptureReader {
+public:
+    const CaptureInfo& info() const override { return m_info; }
+    const TokenTable& tokens() const override { return m_tokens; }
+    const std::vector<float>& inverseFrequencies(LayerIndex layer) const override;
+    /// Throws Error for a tensor that is no such tensor of the model, and for NaN or infinity; Cancelled.
+    HostTensor read(LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) const override;
+    std::string computeHash(const Checkpoint&) const override { return m_info.hash; }
+
+    LiveClient& client() const { return *m_client; }
+    const std::string& contextId() const { return m_contextId; }
+    TokenIndex cut() const { return m_cut; } ///< policies may prune the tokens before it
+
+private:
+    friend class LiveModel;
+    LiveCapture() = default;
+    HostTensor fetch(const LayerInfo& layer, TensorRole role, const char* name, const Checkpoint& checkpoint) const;
+    std::vector<std::int64_t> shapeOf(const LayerInfo& layer, TensorRole role, const Json& stated) const;
+
+    std::shared_ptr<LiveClient> m_client;
+    std::string m_contextId;
+    TokenIndex m_cut = 0;
+    CaptureInfo m_info;
+    TokenTable m_tokens;
+    std::map<LayerIndex, std::vector<float>> m_frequencies;
+};
+
+/// A model that a worker has loaded.
+class LiveModel {
+public:
+    /// Throws Error: not there, unsupported, or too large, in the worker's words.
+    LiveModel(std::shared_ptr<LiveClient> client, ModelChoice choice, const Checkpoint& checkpoint);
+
+    /// The model's tokens of the parts, in their order. `chat`: in the tokenizer's chat template.
+    TokenTable tokenize(std::span<const TextPart> parts, bool chat, const Checkpoint& checkpoint) const;
+    /// Reads the prompt once, whole. `captureTo`: a file that the worker writes on its own disk, or empty.
+    std::shared_ptr<const LiveCapture> read(TokenTable prompt, TokenIndex cut, const std::string& captureTo,
+                                            const Checkpoint& checkpoint) const;
+
+private:
+    std::shared_ptr<LiveClient> m_client;
+    ModelChoice m_choice;
+    std::string m_modelId;
+};
+
+} // namespace kvscope::live

@@ -1,0 +1,234 @@
+// Requests to a worker and their answers. All of it runs on the thread that calls: while a call waits, the worker is
+// read, its signs of life are watched and what it granted is paid for.
+#include "app/live/live_client.h"
+
+#include "app/live/command_words.h"
+#include "core/base/one_line.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+namespace kvscope::live {
+
+namespace {
+
+constexpr WorkerProcess::Milliseconds kTick(50); // until a stop is noticed
+constexpr int kCancelled = -32800, kOutdated = -32801, kNotInitialised = -32002;
+
+std::vector<std::string> startWords(const std::string& command) {
+    std::vector<std::string> words = commandWords(command);
+    words.insert(words.end(), {"-m", "kvscope_live", "--stdio"});
+    return words;
+}
+
+/// The last lines that say something, joined: a Python traceback ends with what went wrong.
+std::string lastLines(const std::string& log) {
+    std::vector<std::string_view> lines;
+    for (std::size_t begin = 0; begin < log.size();) {
+        const std::size_t end = std::min(log.find('\n', begin), log.size());
+        if (const auto line = std::string_view(log).substr(begin, end - begin);
+            line.find_first_not_of(" \t\r") != std::string_view::npos)
+            lines.push_back(line);
+        begin = end + 1;
+    }
+    std::string text;
+    for (std::size_t i = lines.size() - std::min<std::size_t>(lines.size(), 3); i < lines.size(); ++i)
+        text += (text.empty() ? "" : " | ") + shortened(oneLine(lines[i]), 160);
+    return text;
+}
+
+std::string textOf(const Json& object, const char* name) {
+    const auto found = object.find(name);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+double numberOf(const Json& object, const char* name) {
+    const auto found = object.find(name);
+    return found != object.end() && found->is_number() ? found->get<double>() : 0;
+}
+
+std::int64_t idOf(const Json& params) {
+    const auto found = params.find("id");
+    return found != params.end() && found->is_number_integer() ? found->get<std::int64_t>() : -1;
+}
+
+/// What the worker says is wrong, in its own words.
+Error::Parts errorParts(const Json& error) {
+    const Json data = error.value("data", Json::object());
+    Error::Parts parts{.sentence = textOf(error, "message"), .place = {}, .remedy = {}, .path = {}};
+    if (data.is_object()) {
+        parts.place = textOf(data, "place");
+        parts.remedy = textOf(data, "remedy");
+    }
+    while (parts.sentence.ends_with('.')) parts.sentence.pop_back();
+    if (parts.sentence.empty()) parts.sentence = "the worker refuses without a reason";
+    return parts;
+}
+
+} // namespace
+
+struct LiveClient::Waiting {
+    std::int64_t id = 0;
+    const Checkpoint& checkpoint;
+    const Notified& notified;
+    Clock::time_point lastSign = Clock::now();
+    std::optional<Clock::time_point> cancelled = {};
+    std::optional<Frame> answer = {};
+};
+
+LiveClient::LiveClient(WorkerOptions options, const Checkpoint& checkpoint)
+    : m_options(std::move(options)), m_process(startWords(m_options.command)) {
+    m_worker = call("initialize",
+                    {{"protocol", {1, 0}},
+                     {"client", {{"name", "kvscope"}, {"version", KVSCOPE_VERSION}}},
+                     {"parent_pid", nullptr}, // it may run on another machine; the end of its input is the sign
+                     {"locale", "C"}},
+                    {}, checkpoint);
+    const Json protocol = m_worker.value("protocol", Json());
+    if (!protocol.is_array() || protocol.empty() || protocol[0] != 1)
+        fail({.sentence = fmt::format("the worker speaks version {} of the protocol, this program version 1",
+                                      protocol.dump(-1, ' ', true, Json::error_handler_t::replace)),
+              .remedy = "Update the older of the two"});
+}
+
+void LiveClient::send(const Json& message, std::vector<std::string> blobs) {
+    m_pending += frameBytes({message, std::move(blobs)});
+}
+
+Json LiveClient::call(const std::string& method, Json params, std::vector<std::string> blobs,
+                      const Checkpoint& checkpoint, const Notified& notified) {
+    const std::lock_guard lock(m_mutex);
+    checkpoint.stopPoint();
+    if (m_failure) throw Error(*m_failure);
+    Waiting waiting{.id = ++m_lastId, .checkpoint = checkpoint, .notified = notified};
+    send({{"jsonrpc", "2.0"}, {"id", waiting.id}, {"method", method}, {"params", std::move(params)}}, std::move(blobs));
+    return ask(waiting);
+}
+
+Json LiveClient::ask(Waiting& waiting) {
+    while (!waiting.answer) {
+        receive(waiting);
+        if (!waiting.answer) checkPatience(waiting);
+    }
+    if (waiting.cancelled) throw Cancelled{}; // whatever it answered
+    Json& message = waiting.answer->message;
+    if (const auto error = message.find("error"); error != message.end()) {
+        if (!error->is_object()) fail({.sentence = "the worker's error is no object"});
+        const double code = numberOf(*error, "code");
+        if (code == kCancelled || code == kOutdated) throw Cancelled{};
+        if (code == kNotInitialised) fail(errorParts(*error));
+        throw Error(errorParts(*error));
+    }
+    if (!message.contains("result")) fail({.sentence = "the worker's answer has neither a result nor an error"});
+    return std::move(message["result"]);
+}
+
+void LiveClient::receive(Waiting& waiting) {
+    const std::string bytes = m_process.exchange(m_pending, kTick);
+    if (!bytes.empty()) waiting.lastSign = Clock::now();
+    m_reader.add(bytes);
+    try {
+        while (auto frame = m_reader.next()) handle(*frame, waiting);
+    } catch (const Error& error) {
+        fail(error.parts());
+    }
+    if (m_process.isOver() && !waiting.answer) failAsDead();
+}
+
+void LiveClient::handle(Frame& frame, Waiting& waiting) {
+    const Json& message = frame.message;
+    if (const std::string method = textOf(message, "method"); !method.empty())
+        return handleNotification(method, frame, waiting);
+    const std::int64_t id = idOf(message);
+    if (id < 1 || id > m_lastId) fail({.sentence = "the worker answered what nobody asked"});
+    if (id == waiting.id && !waiting.answer) waiting.answer = std::move(frame); // an older one was given up
+}
+
+void LiveClient::handleNotification(const std::string& method, Frame& frame, Waiting& waiting) {
+    const Json params = frame.message.value("params", Json::object());
+    if (!params.is_object()) fail({.sentence = "the worker's " + method + " has no members"});
+    std::size_t bytes = 0;
+    for (const std::string& blob : frame.blobs) bytes += blob.size();
+    if (method == "$/alive" || method == "$/progress") {
+        m_activity = textOf(params, "stage");
+        if (const double layer = numberOf(params, "layer"); layer > 0) m_activity += fmt::format(", layer {}", layer);
+        if (const double total = numberOf(params, "total");
+            total > 0 && !waiting.cancelled && idOf(params) == waiting.id)
+            try {
+                waiting.checkpoint.at(std::clamp(numberOf(params, "done"), 0.0, total), total);
+            } catch (const Cancelled&) { // checkPatience sees it
+            }
+    } else if (waiting.notified && !waiting.cancelled && (method != "tensors/data" || idOf(params) == waiting.id)) {
+        try {
+            understand(method, [&] { waiting.notified(method, params, frame.blobs); });
+        } catch (const Cancelled&) { // as above
+        }
+    }
+    if (bytes > 0)
+        send({{"jsonrpc", "2.0"}, {"method", "stream/credit"}, {"params", {{"id", waiting.id}, {"bytes", bytes}}}});
+}
+
+void LiveClient::checkPatience(Waiting& waiting) {
+    const auto now = Clock::now();
+    if (!waiting.cancelled) try {
+            waiting.checkpoint.stopPoint();
+        } catch (const Cancelled&) {
+            waiting.cancelled = now;
+            send({{"jsonrpc", "2.0"}, {"method", "$/cancel"}, {"params", {{"id", waiting.id}}}});
+        }
+    const bool isStarted = m_reader.isGreeted();
+    const auto patience = isStarted ? m_options.silence : m_options.start;
+    const bool isIgnored = waiting.cancelled && (!isStarted || now - *waiting.cancelled > m_options.cancel);
+    if (!isIgnored && now - waiting.lastSign <= patience) return;
+    m_process.end(WorkerProcess::Milliseconds(0));
+    try {
+        fail({.sentence = isStarted
+                              ? fmt::format("the worker gives no sign of life{}",
+                                            m_activity.empty() ? "" : " (" + m_activity + ")")
+                              : "the worker did not greet within " + std::to_string(patience.count() / 1000) + " s",
+              .remedy = isStarted ? "Start it again; if it is on another machine, look after the connection"
+                                  : "Try the command in a terminal: it may ask for a password or wait for a machine"});
+    } catch (const Error&) {
+        if (waiting.cancelled) throw Cancelled{};
+        throw;
+    }
+}
+
+void LiveClient::fail(Error::Parts parts) {
+    m_process.end(WorkerProcess::Milliseconds(0));
+    if (const std::string lines = lastLines(m_process.log()); !lines.empty())
+        parts.sentence += fmt::format("; its last words: {}", lines);
+    m_failure.emplace(std::move(parts));
+    throw Error(*m_failure);
+}
+
+void LiveClient::failAsDead() {
+    m_process.end(WorkerProcess::Milliseconds(1000));
+    const std::string& log = m_process.log();
+    if (log.find("No module named kvscope_live") != std::string::npos) {
+        m_failure.emplace(Error::Parts{.sentence = "this Python has no module kvscope_live",
+                                       .place = m_options.command,
+                                       .remedy = fmt::format("Install it with `{} -m pip install resources/python` in "
+                                                             "the program's sources",
+                                                             m_options.command)});
+        throw Error(*m_failure);
+    }
+    const int code = m_process.exitCode();
+    const bool isStarted = m_reader.isGreeted();
+    std::string remedy = "Read its last words, and start it again";
+    if (code == 137)
+        remedy = "The system kills a process like that when memory is short: choose a shorter text, or --dtype bf16";
+    if (code == 127) remedy = "Give a command that exists, with its path";
+    if (code == 255) remedy = "Try the command in a terminal: ssh could not reach its host, or asks for a password";
+    fail({.sentence = fmt::format("the worker {}{}", m_process.ending(),
+                                  isStarted && m_reader.waiting() > 0 ? " in the middle of a message"
+                                  : isStarted                         ? ""
+                                                                      : " before it greeted"),
+          .place = m_options.command,
+          .remedy = remedy});
+}
+
+} // namespace kvscope::live

@@ -1,0 +1,84 @@
+#pragma once
+
+#include "app/live/frame.h"
+#include "app/live/worker_process.h"
+#include "core/base/checkpoint.h"
+#include "core/base/error.h"
+
+#include <chrono>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+
+namespace kvscope::live {
+
+/// How a worker is started: the words of `command` (command_words.h) with `-m kvscope_live --stdio` behind them.
+struct WorkerOptions {
+    std::string command = "python3";
+    WorkerProcess::Milliseconds start{600'000};  ///< to the greeting; a cluster may let it wait in a queue
+    WorkerProcess::Milliseconds silence{30'000}; ///< of a worker that is asked; it gives a sign of life every 2 s
+    WorkerProcess::Milliseconds cancel{3'000};   ///< to the answer to a cancelled request; then it is killed
+};
+
+/// A running worker and the requests to it. A call blocks; several threads may call, one after the other, and the one
+/// that waits is cancelled by its checkpoint: so the newest request never waits for an older result that nobody wants.
+/// The worker is read while a call waits and at no other time. It ends with the object, and with the thread that made
+/// the object. After a failure of the process every call throws that failure: make another client and repeat.
+class LiveClient {
+public:
+    /// A notification that belongs to a call: tensors/data, answer/token.
+    using Notified =
+        std::function<void(const std::string& method, const Json& params, std::vector<std::string>& blobs)>;
+
+    /// Starts the worker and agrees on the protocol. Throws Error with the remedy, or Cancelled.
+    LiveClient(WorkerOptions options, const Checkpoint& checkpoint);
+    ~LiveClient() = default; ///< within a second
+    LiveClient(const LiveClient&) = delete;
+    LiveClient& operator=(const LiveClient&) = delete;
+
+    /// What the worker answered to `initialize`: its versions, devices and capabilities.
+    const Json& worker() const { return m_worker; }
+    const WorkerOptions& options() const { return m_options; }
+    /// The result of a request. Reports the worker's progress. Throws Error for the worker's error, for its death, for
+    /// silence and for what is no answer; Cancelled when the checkpoint stops, and for a result that is outdated.
+    Json call(const std::string& method, Json params, std::vector<std::string> blobs, const Checkpoint& checkpoint,
+              const Notified& notified = {});
+
+private:
+    using Clock = std::chrono::steady_clock;
+    struct Waiting; ///< one call
+
+    Json ask(Waiting& waiting);
+    void receive(Waiting& waiting);
+    void handle(Frame& frame, Waiting& waiting);
+    void handleNotification(const std::string& method, Frame& frame, Waiting& waiting);
+    void checkPatience(Waiting& waiting);
+    void send(const Json& message, std::vector<std::string> blobs = {});
+    [[noreturn]] void fail(Error::Parts parts);
+    [[noreturn]] void failAsDead();
+
+    WorkerOptions m_options;
+    std::mutex m_mutex;
+    WorkerProcess m_process;
+    FrameReader m_reader;
+    std::string m_pending; ///< bytes that the worker has not taken yet
+    std::int64_t m_lastId = 0;
+    std::string m_activity; ///< what the worker last said it was doing
+    std::optional<Error> m_failure;
+    Json m_worker;
+};
+
+/// Runs `read` on an answer. Throws Error, naming the method, where the answer lacks a member or has one of another
+/// type: what comes from a worker is untrusted.
+template <class Read> auto understand(const std::string& method, const Read& read) {
+    try {
+        return read();
+    } catch (const Json::exception& wrong) {
+        throw Error({.sentence = "the worker's answer to " + method + " is not what the protocol says",
+                     .place = wrong.what(),
+                     .remedy = "Give worker and program the same version"});
+    }
+}
+
+} // namespace kvscope::live

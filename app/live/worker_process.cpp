@@ -1,0 +1,170 @@
+// Starts a worker, talks to it over pipes, and leaves nothing of it behind.
+#include "app/live/worker_process.h"
+
+#include "core/base/error.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace kvscope::live {
+
+namespace {
+
+constexpr std::size_t kMostLog = 64 << 10;
+using Clock = std::chrono::steady_clock;
+
+std::string reason(int error) { return std::generic_category().message(error); }
+
+void shut(int& descriptor) {
+    if (descriptor >= 0) ::close(descriptor);
+    descriptor = -1;
+}
+
+/// Both ends, closed with the object unless they were taken.
+struct Pipe {
+    int ends[2] = {-1, -1};
+    Pipe() {
+        if (::pipe2(ends, O_CLOEXEC) != 0)
+            throw Error({.sentence = "cannot make a pipe: " + reason(errno), .remedy = "Close other programs"});
+    }
+    ~Pipe() {
+        for (int& end : ends) shut(end);
+    }
+    Pipe(const Pipe&) = delete;
+    Pipe& operator=(const Pipe&) = delete;
+    int take(int end) { return std::exchange(ends[end], -1); }
+};
+
+/// The child between fork and exec, where little may be called. Its error number goes into `failure`.
+[[noreturn]] void becomeWorker(char* const* words, pid_t parent, const std::array<int, 3>& streams, int failure) {
+    ::setpgid(0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (::getppid() != parent) ::_exit(1);
+    for (int stream = 0; stream < 3; ++stream)
+        if (::dup2(streams[static_cast<std::size_t>(stream)], stream) < 0) ::_exit(1);
+    ::execvp(words[0], words);
+    const int error = errno;
+    static_cast<void>(!::write(failure, &error, sizeof error));
+    ::_exit(127);
+}
+
+/// A write to a worker that is gone fails instead of ending this process.
+ssize_t writeQuietly(int descriptor, const std::string& bytes) {
+    sigset_t pipe, before;
+    sigemptyset(&pipe);
+    sigaddset(&pipe, SIGPIPE);
+    pthread_sigmask(SIG_BLOCK, &pipe, &before);
+    const ssize_t written = ::write(descriptor, bytes.data(), bytes.size());
+    const int error = errno;
+    if (written < 0 && error == EPIPE) {
+        const timespec now{0, 0};
+        sigtimedwait(&pipe, nullptr, &now);
+    }
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    errno = error;
+    return written;
+}
+
+} // namespace
+
+WorkerProcess::WorkerProcess(const std::vector<std::string>& words) {
+    std::vector<char*> arguments;
+    for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+    arguments.push_back(nullptr);
+    Pipe in, out, error, failure;
+    const pid_t parent = ::getpid();
+    m_child = ::fork();
+    if (m_child == 0) becomeWorker(arguments.data(), parent, {in.ends[0], out.ends[1], error.ends[1]}, failure.ends[1]);
+    if (m_child < 0)
+        throw Error({.sentence = "cannot start a process: " + reason(errno), .remedy = "Close other programs"});
+    ::setpgid(m_child, m_child); // whoever comes first
+    shut(failure.ends[1]);
+    int number = 0;
+    if (::read(failure.ends[0], &number, sizeof number) == sizeof number) {
+        ::waitpid(m_child, nullptr, 0);
+        throw Error({.sentence = fmt::format("cannot start '{}': {}", words.front(), reason(number)),
+                     .place = "--python",
+                     .remedy = "Give a Python, like python3, or a command that runs one"});
+    }
+    m_in = in.take(1);
+    m_out = out.take(0);
+    m_error = error.take(0);
+    for (const int end : {m_in, m_out, m_error}) ::fcntl(end, F_SETFL, O_NONBLOCK);
+}
+
+WorkerProcess::~WorkerProcess() { end(Milliseconds(700)); }
+
+void WorkerProcess::readLog() {
+    std::array<char, 16 << 10> block;
+    ssize_t got = 0;
+    while (m_error >= 0 && (got = ::read(m_error, block.data(), block.size())) != 0) {
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return; // nothing more for now
+        m_log.append(block.data(), static_cast<std::size_t>(got));
+        if (m_log.size() > kMostLog) m_log.erase(0, m_log.size() - kMostLog);
+    }
+    shut(m_error);
+}
+
+std::string WorkerProcess::exchange(std::string& pending, Milliseconds most) {
+    std::array<pollfd, 3> waiting = {
+        {{m_out, POLLIN, 0}, {m_error, POLLIN, 0}, {pending.empty() ? -1 : m_in, POLLOUT, 0}}};
+    if (::poll(waiting.data(), waiting.size(), static_cast<int>(most.count())) <= 0) return {};
+    if (waiting[1].revents != 0) readLog();
+    if (waiting[2].revents != 0) {
+        const ssize_t written = writeQuietly(m_in, pending);
+        if (written > 0) pending.erase(0, static_cast<std::size_t>(written));
+        if (written < 0 && errno != EAGAIN && errno != EINTR) { // it reads no more; what it still says is worth hearing
+            pending.clear();
+            shut(m_in);
+        }
+    }
+    std::string bytes;
+    if (waiting[0].revents == 0) return bytes;
+    bytes.resize(256 << 10);
+    const ssize_t got = ::read(m_out, bytes.data(), bytes.size());
+    const bool isLater = got < 0 && (errno == EAGAIN || errno == EINTR);
+    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+    if (got <= 0 && !isLater) shut(m_out);
+    return bytes;
+}
+
+bool WorkerProcess::hasEnded() const {
+    siginfo_t state{};
+    return ::waitid(P_PID, static_cast<id_t>(m_child), &state, WEXITED | WNOHANG | WNOWAIT) != 0 || state.si_pid != 0;
+}
+
+void WorkerProcess::end(Milliseconds grace) {
+    if (m_child < 0) return;
+    shut(m_in);
+    std::string nothing;
+    for (const auto until = Clock::now() + grace; !hasEnded() && Clock::now() < until;)
+        exchange(nothing, Milliseconds(10)); // it must not wait for somebody who reads
+    ::kill(-m_child, SIGKILL);               // what it left in its group, too
+    while (::waitpid(m_child, &m_status, 0) < 0 && errno == EINTR) {
+    }
+    m_child = -1;
+    readLog();
+    shut(m_out);
+    shut(m_error);
+}
+
+std::string WorkerProcess::ending() const {
+    return WIFSIGNALED(m_status) ? fmt::format("was killed by signal {}", WTERMSIG(m_status))
+                                 : fmt::format("ended with exit code {}", WEXITSTATUS(m_status));
+}
+
+int WorkerProcess::exitCode() const { return WIFSIGNALED(m_status) ? 128 + WTERMSIG(m_status) : WEXITSTATUS(m_status); }
+
+} // namespace kvscope::live

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <sys/types.h>
+
+namespace kvscope::live {
+
+/// A program with pipes on its standard streams, in a process group of its own. It and what it started in that group
+/// are gone when the object is, and it is killed when the thread that started it ends, however that thread ends. To be
+/// used by one thread at a time.
+class WorkerProcess {
+public:
+    using Milliseconds = std::chrono::milliseconds;
+
+    /// Throws Error when the program cannot be started.
+    explicit WorkerProcess(const std::vector<std::string>& words);
+    ~WorkerProcess(); ///< end(700 ms)
+    WorkerProcess(const WorkerProcess&) = delete;
+    WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+    /// Writes what fits of `pending`, taking it away, and returns what came on standard output. Returns as soon as
+    /// anything happened, and empty after `most`.
+    std::string exchange(std::string& pending, Milliseconds most);
+    bool isOver() const { return m_out < 0; } ///< standard output was closed
+    /// Closes its standard input, gives it this long to end, then kills its group.
+    void end(Milliseconds grace);
+    /// After end(): "ended with exit code 1", "was killed by signal 11".
+    std::string ending() const;
+    int exitCode() const; ///< after end(); as a shell gives it: 128 + the signal's number
+    /// The last 64 KiB of standard error.
+    const std::string& log() const { return m_log; }
+
+private:
+    bool hasEnded() const;
+    void readLog();
+
+    pid_t m_child = -1;
+    int m_in = -1, m_out = -1, m_error = -1; ///< the parent's ends; -1: closed
+    int m_status = 0;                        ///< of waitpid
+    std::string m_log;
+};
+
+} // namespace kvscope::live

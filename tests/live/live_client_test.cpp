@@ -1,0 +1,156 @@
+// The client against workers that are right, that die, hang and lie: every failure is one sentence, and no process is
+// left behind.
+#include <QtTest>
+
+#include "app/live/live_client.h"
+#include "tests/live/fake_worker.h"
+#include "tests/support/test_program.h"
+
+using namespace kvscope;
+using namespace kvscope::live;
+using testing::FakeWorker;
+
+namespace {
+
+/// The greeting, a model, and the request at which fake workers misbehave.
+void useWorker(const WorkerOptions& options, const Checkpoint& checkpoint = {}) {
+    LiveClient client(options, checkpoint);
+    client.call("model/open", {{"path", "x"}}, {}, checkpoint);
+    client.call("context/read", {{"cut", 1}}, {}, checkpoint);
+}
+
+std::string failureOf(const WorkerOptions& options) {
+    try {
+        useWorker(options);
+    } catch (const Error& error) {
+        return error.what();
+    } catch (const Cancelled&) {
+        return "cancelled";
+    }
+    return {};
+}
+
+} // namespace
+
+class LiveClientTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void aRightWorkerAnswers_data() {
+        QTest::addColumn<QString>("mode");
+        QTest::newRow("right") << "right";
+        QTest::newRow("behind a banner") << "chatty";
+    }
+    void aRightWorkerAnswers() {
+        QFETCH(QString, mode);
+        const FakeWorker fake;
+        {
+            LiveClient client(fake.options(mode.toStdString()), {});
+            QCOMPARE(client.worker()["worker"]["kvscope"], "fake");
+            QCOMPARE(client.call("model/open", {{"path", "x"}}, {}, {})["model_id"], "m");
+            QVERIFY(fake.isAlive());
+        }
+        QVERIFY(!fake.isAlive());
+    }
+
+    void failuresAreSaid_data() {
+        QTest::addColumn<QByteArray>("mode");
+        QTest::addColumn<QByteArray>("words");
+        const auto row = [](const char* mode, const char* words) {
+            QTest::addRow("%s: %.20s", mode, words) << QByteArray(mode) << QByteArray(words);
+        };
+        row("dies", "the worker ended with exit code 3; its last words: Traceback (most recent call last): |   boom | "
+                    "RuntimeError: the weights are gone");
+        row("killed", "the worker was killed by signal 9");
+        row("killed", "memory is short");
+        row("half", "ended with exit code 0 in the middle of a message");
+        row("garbage", "no frame: its header does not end within 1 KiB; it begins 'Loading checkpoint shards: 100%");
+        row("huge", "its text has 9223372036854775808 bytes, of at most 16777216");
+        row("endless", "64 KiB passed without the greeting");
+        row("version", "the worker speaks version '2' of the protocol");
+        row("newer", "the worker speaks version [2,0] of the protocol, this program version 1");
+        row("stranger", "the worker answered what nobody asked");
+        row("refuses", "needs 14.2 GiB, 11.8 GiB are free. Choose bf16");
+        row("empty", "the worker refuses without a reason");
+        row("outdated", "cancelled");
+    }
+    void failuresAreSaid() {
+        QFETCH(QByteArray, mode);
+        QFETCH(QByteArray, words);
+        const FakeWorker fake;
+        fake.write("context.json", R"({"tokens": {}, "info": {}, "hash": ""})");
+        const QByteArray found = QByteArray::fromStdString(failureOf(fake.options(mode.toStdString())));
+        QVERIFY2(found.contains(words), found);
+        QVERIFY(!found.contains('\n'));
+        QVERIFY(!fake.isAlive());
+    }
+
+    void silenceIsSaid() {
+        const FakeWorker fake;
+        WorkerOptions options = fake.options("hangs");
+        options.silence = std::chrono::milliseconds(200);
+        const std::string found = failureOf(options);
+        QVERIFY2(found.find("gives no sign of life") != std::string::npos, found.c_str());
+        QVERIFY(!fake.isAlive());
+    }
+
+    void aWorkerThatNeverGreetsIsGivenUp() {
+        WorkerOptions options;
+        options.command = "tail -f /dev/null --";
+        options.start = std::chrono::milliseconds(100);
+        const std::string found = failureOf(options);
+        QVERIFY2(found.find("did not greet within") != std::string::npos, found.c_str());
+    }
+
+    void whatCannotStartIsSaid_data() {
+        QTest::addColumn<QByteArray>("command");
+        QTest::addColumn<QByteArray>("words");
+        QTest::newRow("no program") << QByteArray("no-such-program-4711 x")
+                                    << QByteArray("cannot start 'no-such-program-4711': No such file or directory");
+        QTest::newRow("no module") << QByteArray("python3 -I -S")
+                                   << QByteArray(
+                                          "no module kvscope_live (python3 -I -S). Install it with `python3 -I -S "
+                                          "-m pip install");
+        QTest::newRow("no Python") << QByteArray("false") << QByteArray("ended with exit code 1 before it greeted");
+        QTest::newRow("empty") << QByteArray(" ") << QByteArray("is empty");
+    }
+    void whatCannotStartIsSaid() {
+        QFETCH(QByteArray, command);
+        QFETCH(QByteArray, words);
+        WorkerOptions options;
+        options.command = command.toStdString();
+        const QByteArray found = QByteArray::fromStdString(failureOf(options));
+        QVERIFY2(found.contains(words), found);
+    }
+
+    /// The stop comes with the worker's progress, so the request certainly runs.
+    void aRequestIsCancelledAndTheWorkerStays() {
+        const FakeWorker fake;
+        std::stop_source stop;
+        double reached = 0;
+        const Checkpoint checkpoint(stop.get_token(), [&](double done, double total) {
+            reached = done / total;
+            stop.request_stop();
+        });
+        LiveClient client(fake.options("slow"), {});
+        QVERIFY_THROWS_EXCEPTION(Cancelled, client.call("context/read", Json::object(), {}, checkpoint));
+        QCOMPARE(reached, 0.25);
+        QCOMPARE(client.call("model/open", {{"path", "x"}}, {}, {})["model_id"], "m");
+        QVERIFY_THROWS_EXCEPTION(Cancelled, client.call("model/open", {{"path", "x"}}, {}, checkpoint));
+    }
+
+    void aWorkerThatIgnoresACancelIsKilled() {
+        const FakeWorker fake;
+        std::stop_source stop;
+        const Checkpoint checkpoint(stop.get_token(), [&](double, double) { stop.request_stop(); });
+        WorkerOptions options = fake.options("deaf");
+        options.cancel = std::chrono::milliseconds(100);
+        LiveClient client(options, {});
+        QVERIFY_THROWS_EXCEPTION(Cancelled, client.call("context/read", Json::object(), {}, checkpoint));
+        QVERIFY(!fake.isAlive());
+        QVERIFY_THROWS_EXCEPTION(Error, client.call("model/open", {{"path", "x"}}, {}, {})); // and stays dead
+    }
+};
+
+KVSCOPE_CORE_TEST(LiveClientTest)
+#include "live_client_test.moc"
