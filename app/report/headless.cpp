@@ -6,13 +6,13 @@
 #include "app/study/makers/view_data_maker.h"
 #include "app/study/session_requests.h"
 #include "core/base/error.h"
+#include "views/common/colour_scale.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <numeric>
-#include <tuple>
 #include <utility>
 
 namespace kvscope {
@@ -29,6 +29,22 @@ PaneData runPane(const Session& session, std::size_t pane, const PaneRequest& re
         data.error = error.what();
         return data;
     }
+}
+
+/// One of several pictures side by side.
+struct Part {
+    Session session;
+    ViewInput input;
+};
+
+void shareColours(const View& view, std::vector<Part>& parts) {
+    std::vector<Session*> sessions;
+    std::vector<const ViewInput*> inputs;
+    for (Part& part : parts) {
+        sessions.push_back(&part.session);
+        inputs.push_back(&part.input);
+    }
+    kvscope::shareColours(view, sessions, inputs);
 }
 
 } // namespace
@@ -107,6 +123,14 @@ SessionFigure drawFigure(const Session& session, const FigureRequest& figure, Vi
     return drawn;
 }
 
+void shareColours(const View& view, const std::vector<Session*>& sessions,
+                  const std::vector<const ViewInput*>& inputs) {
+    const ParameterValues options = withCommonRange(view, inputs, viewOptions(*sessions.front(), view));
+    if (!options.has(kValueRangeOption) || options.isDefault(kValueRangeOption)) return;
+    for (Session* session : sessions)
+        setViewOption(*session, view.card().id, kValueRangeOption, options.text(kValueRangeOption));
+}
+
 SessionFigure drawAllHeads(const Session& session, std::shared_ptr<const CaptureReader> capture, FigureRequest figure,
                            const LayerRunner& runner, const Checkpoint& checkpoint, const TextService& text,
                            const std::shared_ptr<const RandomSource>& random) {
@@ -123,18 +147,24 @@ SessionFigure drawAllHeads(const Session& session, std::shared_ptr<const Capture
     figure.height = grid.height;
     ViewInput input = headlessInput(session, capture, figure.pane, runner, checkpoint.part(0, 0.5), random);
     if (view.card().perPane && !figure.pane) figure.pane = static_cast<std::size_t>(session.activePane);
-    std::vector<std::pair<std::string, Scene>> panels;
+    std::vector<Part> parts;
     for (const QueryHeadIndex head : heads) {
         Session one = session;
         chooseQueryHead(one, head, *capture);
         input.kvHead = one.kvHead;
         input.queryHead = one.queryHead;
         input.data =
-            headlessData(one, figure, input, runner, checkpoint.part(0.5, 1).step(panels.size(), heads.size()), random);
-        const bool ofQueries = std::ssize(heads) > capture->info().numKvHeads;
-        panels.emplace_back(ofQueries ? fmt::format("Query head {}, KV head {}", head.value, one.kvHead.value)
-                                      : fmt::format("KV head {}", one.kvHead.value),
-                            drawFigure(one, figure, input, text).scene);
+            headlessData(one, figure, input, runner, checkpoint.part(0.5, 1).step(parts.size(), heads.size()), random);
+        parts.push_back({std::move(one), input});
+    }
+    shareColours(view, parts);
+    std::vector<std::pair<std::string, Scene>> panels;
+    const bool ofQueries = std::ssize(heads) > capture->info().numKvHeads;
+    for (std::size_t i = 0; i < heads.size(); ++i) {
+        const int kvHead = parts[i].session.kvHead.value;
+        panels.emplace_back(ofQueries ? fmt::format("Query head {}, KV head {}", heads[i].value, kvHead)
+                                      : fmt::format("KV head {}", kvHead),
+                            drawFigure(parts[i].session, figure, parts[i].input, text).scene);
     }
     SessionFigure drawn;
     drawn.finding = fmt::format("{} heads of layer {}.", heads.size(), session.layer.value);
@@ -150,26 +180,25 @@ SessionFigure drawBothCaptures(const Session& session, const std::shared_ptr<con
     FigureRequest half = figure;
     half.width = grid.width;
     half.height = grid.height;
-    const auto draw = [&](Session part, const std::shared_ptr<const CaptureReader>& of, const Checkpoint& progress) {
-        fitToCapture(part, *of);
-        ViewInput input = figureInput(part, of, half, runner, progress);
-        const TokenIndex seen = input.cut.token;
-        const SessionFigure drawn = drawFigure(part, half, std::move(input), text);
-        return std::tuple(drawn, seen);
-    };
-    const auto [first, seenFirst] = draw(session, capture, checkpoint.part(0, 0.5));
-    const auto [second, seenSecond] = draw(comparedSession(session), other, checkpoint.part(0.5, 1));
+    std::vector<Part> parts{{session, {}}, {comparedSession(session), {}}};
+    for (std::size_t i = 0; i < 2; ++i) {
+        const auto& of = i == 0 ? capture : other;
+        fitToCapture(parts[i].session, *of);
+        parts[i].input = figureInput(parts[i].session, of, half, runner, checkpoint.step(i, 2));
+    }
+    shareColours(viewById(figure.viewId), parts);
+    const SessionFigure first = drawFigure(parts[0].session, half, parts[0].input, text),
+                        second = drawFigure(parts[1].session, half, parts[1].input, text);
     const std::string &a = capture->info().fileName, &b = other->info().fileName;
-    const auto titled = [](const char* number, const std::string& name, TokenIndex seen) {
-        return fmt::format("{}  {}, {} tokens seen", number, name, formatCount(seen));
+    const auto titled = [&parts](std::size_t i, const std::string& name) {
+        return fmt::format("{}  {}, {} tokens seen", i + 1, name, formatCount(parts[i].input.cut.token));
     };
     SessionFigure both;
     both.finding = fmt::format("{}: {}\n{}: {}", a, first.finding, b, second.finding);
     both.title =
         fmt::format("{}. {}: {}. {}: {}", viewById(figure.viewId).card().name, a, first.finding, b, second.finding);
-    both.scene =
-        placePanels(grid, {{titled("1", a, seenFirst), first.scene}, {titled("2", b, seenSecond), second.scene}},
-                    figureViewport(session, figure, text));
+    both.scene = placePanels(grid, {{titled(0, a), first.scene}, {titled(1, b), second.scene}},
+                             figureViewport(session, figure, text));
     return both;
 }
 

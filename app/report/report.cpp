@@ -38,7 +38,8 @@ struct Writer {
     const LayerRunner& runner;
     Session original;
     const QtTextService& text;
-    std::string suffix = {}; ///< of ids: the page may show two captures
+    std::string suffix = {};  ///< of ids: the page may show two captures
+    std::string failure = {}; ///< why the input has no data of the view
     EmbeddedFonts fonts = {};
     std::string figures = {}, contents = {}, missing = {};
 };
@@ -82,25 +83,35 @@ std::string nameOf(const Writer& writer, const View& view) {
                           : fmt::format("{}, {}", view.card().name, writer.input.capture->info().fileName));
 }
 
-void addFigure(Writer& writer, const View& view, const Checkpoint& checkpoint) {
+void compute(Writer& writer, const View& view, const Checkpoint& checkpoint) {
+    writer.input.data = {};
+    writer.failure.clear();
+    try {
+        writer.input.data = headlessData(writer.original, figureOf(view), writer.input, writer.runner, checkpoint);
+    } catch (const Error& error) {
+        writer.failure = error.what();
+    }
+}
+
+/// Of computed data.
+void addFigure(Writer& writer, const View& view) {
     const FigureRequest figure = figureOf(view);
     const std::string name = nameOf(writer, view), id = view.card().id + writer.suffix;
-    ViewInput input = writer.input;
+    const ViewInput& input = writer.input;
+    const auto miss = [&](const std::string& why) {
+        writer.missing += "<li><strong>" + name + "</strong>: " + escapeHtml(why) + "</li>\n";
+    };
+    if (!writer.failure.empty()) return miss(writer.failure);
     SessionFigure drawn, dark;
     try {
-        input.data = headlessData(writer.original, figure, input, writer.runner, checkpoint);
         drawn = drawFigure(writer.original, figure, input, writer.text);
         FigureRequest atNight = figure;
         atNight.theme = "dark";
         dark = drawFigure(writer.original, atNight, input, writer.text);
     } catch (const Error& error) {
-        writer.missing += "<li><strong>" + name + "</strong>: " + escapeHtml(error.what()) + "</li>\n";
-        return;
+        return miss(error.what());
     }
-    if (isOnlyWords(drawn.scene)) {
-        writer.missing += "<li><strong>" + name + "</strong>: " + escapeHtml(drawn.finding) + "</li>\n";
-        return;
-    }
+    if (isOnlyWords(drawn.scene)) return miss(drawn.finding);
     writer.contents += fmt::format("<li><a href=\"#h-{}\">{}</a></li>\n", id, name);
     writer.figures += fmt::format("<section aria-labelledby=\"h-{0}\">\n<h3 id=\"h-{0}\">{1}</h3>\n<figure "
                                   "id=\"{0}\">\n<figcaption>{2}</figcaption>\n",
@@ -175,10 +186,10 @@ std::string headingOf(const Writer& writer) {
 }
 
 /// The figure of the second capture behind that of the first; the page's fonts are those of both.
-void addSecond(Writer& writer, Writer& second, const View& view, const Checkpoint& checkpoint) {
+void addSecond(Writer& writer, Writer& second, const View& view) {
     for (std::string Writer::*text : {&Writer::figures, &Writer::contents, &Writer::missing}) second.*text = {};
     std::swap(writer.fonts, second.fonts);
-    addFigure(second, view, checkpoint);
+    addFigure(second, view);
     std::swap(writer.fonts, second.fonts);
     for (std::string Writer::*text : {&Writer::figures, &Writer::contents, &Writer::missing})
         writer.*text += second.*text;
@@ -200,8 +211,15 @@ std::string reportPage(const Session& session, const std::shared_ptr<const Captu
     }
     for (std::size_t i = 0; i < views.size(); ++i) {
         const Checkpoint part = checkpoint.part(0.2, 1).step(i, views.size());
-        addFigure(writer, *views[i], part);
-        if (second && !showsBoth(*views[i])) addSecond(writer, *second, *views[i], part);
+        const bool both = second && !showsBoth(*views[i]);
+        compute(writer, *views[i], both ? part.part(0, 0.5) : part);
+        if (both) {
+            compute(*second, *views[i], part.part(0.5, 1));
+            shareColours(*views[i], {&writer.original, &writer.session, &second->original, &second->session},
+                         {&writer.input, &second->input});
+        }
+        addFigure(writer, *views[i]);
+        if (both) addSecond(writer, *second, *views[i]);
     }
     const std::string title =
         fmt::format("{}, layer {}, KV head {}", capture->info().fileName, session.layer.value, session.kvHead.value);

@@ -15,6 +15,10 @@ SecondWorkbench::SecondWorkbench(Workbench& first, Scheduler::Executor executor,
     connect(&first, &Workbench::cursorChanged, this, &SecondWorkbench::follow);
     connect(&first, &Workbench::engineChanged, this, [this] { installRunner(m_first.sharedRunner()); });
     connect(this, &Workbench::failed, &first, &Workbench::failed);
+    for (auto [from, to] : {std::pair<Workbench*, Workbench*>{this, &first}, {&first, this}}) {
+        connect(from, &Workbench::dataChanged, to, &Workbench::besideChanged);
+        connect(from, &Workbench::paneChanged, to, [to] { emit to->besideChanged({}); });
+    }
     follow();
 }
 
@@ -71,6 +75,8 @@ void SecondWorkbench::install(std::shared_ptr<const CaptureReader> opened) {
         next = comparedSession(m_first.session());
         fitToCapture(next, *opened);
     }
+    m_first.m_beside = opened ? this : nullptr;
+    m_beside = opened ? &m_first : nullptr;
     m_first.setCompared(opened);
     replaceCapture(std::move(opened), [&] { m_open.history = SessionHistory(std::move(next)); });
 }

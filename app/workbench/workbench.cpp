@@ -6,6 +6,7 @@
 #include "core/capture/open_capture.h"
 #include "core/engine/engine.h"
 #include "core/run/stage_cache.h"
+#include "views/common/colour_scale.h"
 
 #include <algorithm>
 #include <filesystem>
@@ -267,6 +268,14 @@ ViewInput Workbench::viewInput(const View& view) const {
 }
 
 DrawnView Workbench::drawn(const View& view, int pane) const {
+    DrawnView drawn = drawnAlone(view, pane);
+    if (!m_beside || !drawn.options.has(kValueRangeOption)) return drawn;
+    const DrawnView other = m_beside->drawnAlone(view, pane);
+    drawn.options = withCommonRange(view, {&drawn.input, &other.input}, std::move(drawn.options));
+    return drawn;
+}
+
+DrawnView Workbench::drawnAlone(const View& view, int pane) const {
     ViewInput now = viewInput(view);
     if (pane >= 0) now.activePane = pane;
     return m_drawn.update(view, pane, std::move(now), viewOptions(session(), view));

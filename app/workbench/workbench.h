@@ -73,7 +73,8 @@ public:
 
     ViewInput viewInput() const;
     ViewInput viewInput(const View& view) const; ///< with the data of a shown view
-    /// What the window draws and says of a view, or of its `pane`: while it is computed, what was there before.
+    /// What the window draws and says of a view, or of its `pane`: while it is computed, what was there before. Two
+    /// captures share a range of colours.
     DrawnView drawn(const View& view, int pane = -1) const;
     DrawnView drawnPane(int pane) const; ///< of the view that panes show
     /// A view's data are computed while it is shown (calls are counted), for its frame's size in device pixels.
@@ -108,9 +109,10 @@ signals:
     void paneChanged(int pane);                                ///< its result, error or computing flag
     void dataChanged(const QString& viewId);                   ///< its data, their progress or error
     void progressChanged(int pane, double fraction);
-    void focusChanged();                      ///< hover or brushing
-    void cursorChanged();                     ///< another step cursor
-    void rangeChanged(const QString& viewId); ///< another shown part
+    void focusChanged();                       ///< hover or brushing
+    void cursorChanged();                      ///< another step cursor
+    void rangeChanged(const QString& viewId);  ///< another shown part
+    void besideChanged(const QString& viewId); ///< its data of the other capture; empty: the result of a pane there
     void shownViewsChanged();
     void layerScanChanged();             ///< a layer was computed, or the measure changed
     void failed(const QString& message); ///< shown as a notice
@@ -119,6 +121,7 @@ signals:
 
 private:
     friend class SecondWorkbench;
+    DrawnView drawnAlone(const View& view, int pane) const;
     void setCompared(std::shared_ptr<const CaptureReader> other); ///< open; null: no longer
     void keepLook(const std::function<void(Session&)>& edit);     ///< of what only the second workbench shows
     void setOpening(const std::string& path);
@@ -145,6 +148,7 @@ private:
     LayerScan m_layerScan;
     std::function<std::shared_ptr<SecondWorkbench>()> m_makeSecond;
     std::shared_ptr<SecondWorkbench> m_second;
+    const Workbench* m_beside = nullptr; ///< of the other capture, while two are open
 };
 
 /// The workbench of a second capture. Defined beside SecondWorkbench, which this file does not know.

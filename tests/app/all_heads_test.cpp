@@ -41,6 +41,34 @@ private slots:
         QVERIFY(m_program.content("maps.svg").contains("Query head 3, KV head"));
     }
 
+    // Equal colours are equal weights in pictures side by side, unless each is to have its own range.
+    void mapsSideBySideShareTheirColours() {
+        const auto rangesIn = [this](const QStringList& more, const QString& file) {
+            expectDone(QStringList{"plot", "attention_map", kSample, "--layer", "2", "--policy", "keydiff@0.1",
+                                   "--size", "1600x1000", "--out", file} +
+                       more);
+            static const QRegularExpression tags("<[^>]*>"), range("log10, (\\S+) to (\\S+)");
+            const QString words = QString::fromUtf8(m_program.content(file)).replace(tags, " ").simplified();
+            QStringList ranges;
+            for (auto found = range.globalMatch(words); found.hasNext();) ranges += found.next().captured();
+            return ranges;
+        };
+        const auto distinct = [](const QStringList& ranges) {
+            return QSet<QString>(ranges.begin(), ranges.end()).size();
+        };
+        const QStringList heads = rangesIn({"--all-heads"}, "heads.svg"),
+                          each = rangesIn({"--all-heads", "--view-set", "range=each"}, "each.svg");
+        QCOMPARE(heads.size(), 8);
+        QVERIFY2(distinct(heads) == 1, qPrintable(heads.join("; ")));
+        QVERIFY2(distinct(each) > 2, qPrintable(each.join("; ")));
+        const QString other = QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/story-2k.h5");
+        const QStringList both = rangesIn({"--compare-with", other}, "both.svg"),
+                          own = rangesIn({"--compare-with", other, "--view-set", "range=each"}, "own.svg");
+        QCOMPARE(both.size(), 2);
+        QVERIFY2(distinct(both) == 1, qPrintable(both.join("; ")));
+        QVERIFY2(distinct(own) == 2, qPrintable(own.join("; ")));
+    }
+
     void mistakes() {
         expectRefused({"plot", "head_grid", kSample, "--policy", "keydiff@0.1", "--all-heads", "--out", "x.svg"},
                       "is not about one head");

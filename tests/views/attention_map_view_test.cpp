@@ -244,7 +244,7 @@ private slots:
         const std::string text = paintSceneAsText(scene);
         for (const char* wanted :
              {"causal · query head 4", "max of 3 keys × 3 queries a pixel", "Key position (0-based)",
-              "Query position (0-based)", "lg Σ", "\"A\"", "\"B\"", "\"C\"", "≤1e−4"})
+              "Query position (0-based)", "lg Σ", "\"A\"", "\"B\"", "\"C\"", "≤", "log10, "})
             QVERIFY2(text.find(wanted) != std::string::npos,
                      qPrintable(QString::fromStdString(std::string(wanted) + "\n" + text)));
         QVERIFY(scene.yDown && scene.yMin == 0 && scene.yMax == 1028);

@@ -105,6 +105,33 @@ private slots:
         QVERIFY(!rangeSetTo(chosen, 3, 3) && !rangeSetTo(chosen, 4, INFINITY));
     }
 
+    void picturesSideBySideShareARange() {
+        const Case one{&viewById("key_projection"), {{"colour_by", "norm"}}, "norm"};
+        const ParameterValues options = optionsOf(*one.view, one.set);
+        const ViewInput a = inputWith(one, options);
+        ViewInput b = a;
+        b.layer = LayerIndex(0);
+        fillData(b, *one.view, options);
+        const ValueRange first = one.view->colourScale(a, options)->range(),
+                         second = one.view->colourScale(b, options)->range();
+        QVERIFY(*first.low != *second.low && *first.high != *second.high);
+        const ParameterValues shared = withCommonRange(*one.view, {&a, &b}, options);
+        const ValueRange common = ValueRange::parse(shared.text("range"));
+        QCOMPARE(common.quantity, std::string("norm"));
+        const auto near = [](double x, double y) { return std::abs(x - y) < 1e-8 * std::abs(y); };
+        QVERIFY(near(*common.low, std::min(*first.low, *second.low)));
+        QVERIFY(near(*common.high, std::max(*first.high, *second.high)));
+        QVERIFY(near(*one.view->colourScale(a, shared)->range().high, *common.high));
+        QCOMPARE(withCommonRange(*one.view, {&a}, options), options); // nothing is beside it
+        for (const char* own : {"each", "norm:1..2"}) {
+            const ParameterValues chosen = optionsOf(*one.view, joined(one.set, {{"range", own}}));
+            QCOMPARE(withCommonRange(*one.view, {&a, &b}, chosen), chosen);
+        }
+        const ParameterValues each = optionsOf(*one.view, joined(one.set, {{"range", "each"}}));
+        QCOMPARE(one.view->colourScale(a, each)->range().text(), first.text()); // as automatic
+        QCOMPARE(ValueRange::parse("each").text(), std::string("each"));
+    }
+
     void everyColumnCanBeChosenAndRead() {
         for (const Case& one : cases()) {
             const ParameterValues options = optionsOf(*one.view, one.set);

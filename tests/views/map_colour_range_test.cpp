@@ -11,7 +11,9 @@
 
 #include <QtTest>
 
+#include <algorithm>
 #include <cmath>
+#include <set>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
@@ -138,6 +140,7 @@ private slots:
         const auto data = dataAs<AttentionMapData>(input);
         const MapScale scale(*data, options);
         const ColourColumnSpec column = scale.column();
+        const double foot = data->logEnds.first - 2; // two decades below the automatic end
         std::int64_t shown = 0, below = 0, above = 0;
         std::vector<double> bins(column.histogram.size(), 0.0);
         for (const float cell : data->cells.data)
@@ -145,21 +148,23 @@ private slots:
                 ++shown;
                 below += cell < 0.01F;
                 above += cell > 0.5F;
-                const double place = (std::log10(double(cell)) + 6) / 6; // from two decades below the floor to 1
+                const double place = (std::log10(double(cell)) - foot) / -foot; // to 1, the next power of ten
                 bins[static_cast<std::size_t>(std::clamp(place * double(bins.size()), 0.0, double(bins.size()) - 1))] +=
                     1;
             }
         QCOMPARE(column.histogram, bins);
         QCOMPARE(scale.sharesBeyond().first, double(below) / double(shown));
         QCOMPARE(scale.sharesBeyond().second, double(above) / double(shown));
-        QVERIFY(std::abs(column.low - 4.0 / 6) < 1e-12 && std::abs(column.high - (6 + std::log10(0.5)) / 6) < 1e-12);
+        QVERIFY(std::abs(column.low - (-2 - foot) / -foot) < 1e-12);
+        QVERIFY(std::abs(column.high - (std::log10(0.5) - foot) / -foot) < 1e-12);
+        QCOMPARE(column.lowNote, formatFixed(100.0 * double(below) / double(shown), 1) + " %");
+        QCOMPARE(column.highNote, formatFixed(100.0 * double(above) / double(shown), 1) + " %");
     }
 
     void typedAndFittedRanges() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputWith(options);
         const auto scale = m_view.colourScale(input, options);
-        QCOMPARE(*scale->range().low, 1e-4);
         QCOMPARE(rangeOf(rangeSetTo(*scale, 0.0123456, 0.2)), std::string("weight:0.0123456..0.2")); // as typed
         QVERIFY(!rangeSetTo(*scale, 0, 0.2));                                                        // no logarithm
         QVERIFY(!rangeSetTo(*scale, 0.2, 0.2));
@@ -188,7 +193,7 @@ private slots:
         const Box bar = barOf(scene);
         const PointFacts facts = m_view.factsAt(input, options, scene, {bar.x + 5, bar.bottom() - bar.height / 3});
         QCOMPARE(facts.rows.size(), std::size_t{3});
-        QCOMPARE(facts.rows[0].second, std::string("1e−4"));
+        QCOMPARE(facts.rows[0].second, formatBound(roundedValue(m_view.colourScale(input, options)->valueAt(1.0 / 3))));
         QVERIFY2(facts.rows[1].second.find("% of the cells") != std::string::npos, facts.rows[1].second.c_str());
         QVERIFY(m_view.factsAt(input, options, scene, {scene.width - 3, scene.height - 3}).rows.empty());
     }
@@ -205,13 +210,80 @@ private slots:
                               static_cast<std::uint8_t>(c.blue())};
             };
             const Box bar = barOf(scene);
-            const double x = bar.x + 5, decade = bar.height / 6, low = bar.bottom() - 3 * decade,
-                         high = bar.bottom() - 5 * decade;
+            const double x = bar.x + 5, decade = bar.height / (2 - dataAs<AttentionMapData>(input)->logEnds.first),
+                         high = bar.y + decade, low = high + 2 * decade;       // the bar ends at 1
             QCOMPARE(colourAt(x, high - decade / 2), colourMap("viridis", 1)); // beyond the range: the end colours
             QCOMPARE(colourAt(x, low + decade), colourMap("viridis", 0));
             const Colour middle = colourAt(x, (low + high) / 2);
             QVERIFY(middle != colourMap("viridis", 0) && middle != colourMap("viridis", 1));
         }
+    }
+
+    // The ends against sorted cells, for heads of every sharpness and maps of every kind.
+    void automaticEndsFollowTheCellsShown() {
+        std::set<double> lows;
+        for (const char* map : {"causal", "non_causal", "chunks"})
+            for (const int layer : {0, 2, 3})
+                for (const int head : {0, 4}) {
+                    const ParameterValues options = optionsOf(m_view, {{"map", map}});
+                    ViewInput input = needleInput({"keydiff@0.25"});
+                    input.layer = LayerIndex(layer);
+                    input.queryHead = QueryHeadIndex(head);
+                    input.kvHead = KvHeadIndex(head / 4);
+                    fillData(input, m_view, options);
+                    std::vector<double> cells;
+                    for (const float cell : dataAs<AttentionMapData>(input)->cells.data)
+                        if (!std::isnan(cell)) cells.push_back(cell);
+                    std::ranges::sort(cells);
+                    const auto below = [&](double bound) {
+                        return double(std::ranges::lower_bound(cells, bound * (1 - 1e-6)) - cells.begin()) /
+                               double(cells.size());
+                    };
+                    std::vector<double> steps;
+                    for (int exponent = -30; exponent < 0; ++exponent)
+                        for (const int first : {1, 3}) steps.push_back(first * std::pow(10.0, exponent));
+                    steps.push_back(1);
+                    const auto most = std::ranges::find_if(steps, [&](double s) { return below(s) >= 0.995; });
+                    const double high = most == steps.end() ? 1 : *most;
+                    double low = steps.front();
+                    for (const double step : steps)
+                        if (below(step) <= 0.01) low = step;
+                    low = std::min(std::max(low, high * 1e-10), high / 10);
+                    const ValueRange range = rangeIn(input, options);
+                    QVERIFY2(std::abs(*range.low / low - 1) < 1e-6 && std::abs(*range.high / high - 1) < 1e-6,
+                             qPrintable(QString("%1 %2 %3: %4 %5, not %6 %7")
+                                            .arg(map)
+                                            .arg(layer)
+                                            .arg(head)
+                                            .arg(*range.low)
+                                            .arg(*range.high)
+                                            .arg(low)
+                                            .arg(high)));
+                    lows.insert(low);
+                }
+        QVERIFY(lows.size() > 4); // it was 1e-4 for every map of 1,028 tokens
+    }
+
+    void automaticEndsOfOddCells() {
+        const auto endsOf = [](std::vector<float> weights) {
+            for (float& weight : weights) weight = std::log10(weight);
+            const auto count = static_cast<std::int64_t>(weights.size());
+            const auto [low, high] = endsOfWeights({{1, count}, std::move(weights)});
+            return std::pair(low, high);
+        };
+        QCOMPARE(endsOf({}), std::pair(-4.0, 0.0));
+        QCOMPARE(endsOf({NAN, NAN}), std::pair(-4.0, 0.0));
+        QCOMPARE(endsOf({1, 1, 1}), std::pair(-1.0, 0.0));       // all alike: a power of ten
+        QCOMPARE(endsOf({0, 0, 1, NAN}), std::pair(-10.0, 0.0)); // no more than ten powers of ten
+        std::vector<float> many(1000, 2e-5F);
+        std::fill_n(many.begin(), 10, 1e-9F); // 1 %
+        std::fill_n(many.end() - 5, 5, 0.5F); // 0.5 %
+        const auto [low, high] = endsOf(many);
+        QVERIFY(std::abs(high - std::log10(3e-5)) < 1e-9 && std::abs(low - (high - 1)) < 1e-9);
+        many[10] = 1e-9F; // more than 1 %
+        many[994] = 0.5F; // more than 0.5 %
+        const auto [wideLow, wideHigh] = endsOf(many);
+        QVERIFY(std::abs(wideHigh) < 1e-9 && std::abs(wideLow + 9) < 1e-9);
     }
 
     // A difference of 0.04 is seen beside one of 1; logits use the whole scale though most lie on one side of 0.

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 
 namespace kvscope {
 
@@ -26,9 +27,10 @@ struct MapNeighbourhood {
 
 /// A part of the attention map of one head, at screen resolution.
 struct AttentionMapData : ViewData {
-    HostTensor cells;      ///< [height, width]; NaN: masked
-    HostTensor logs;       ///< [height, width] log10 of weights (-infinity of 0), made with them; empty: not made
-    HostTensor columnSums; ///< [width]; empty where a sum means nothing (logits, cosines, differences)
+    HostTensor cells; ///< [height, width]; NaN: masked
+    HostTensor logs;  ///< [height, width] log10 of weights (-infinity of 0), made with them; empty: no weights
+    std::pair<double, double> logEnds{-4, 0}; ///< of the colours of the logs, made with them
+    HostTensor columnSums;                 ///< [width]; empty where a sum means nothing (logits, cosines, differences)
     std::int64_t rowBegin = 0, rowEnd = 0; ///< query positions
     std::int64_t keyBegin = 0, keyEnd = 0;
     std::int64_t numTokens = 0; ///< of the capture

@@ -46,14 +46,14 @@ ParameterTable dataOptions() {
 
 ParameterTable drawingOptions() {
     return {choiceRow("scale", "Scale",
-                      {{"log", "Logarithmic", "powers of ten, from the floor to 1"},
+                      {{"log", "Logarithmic", "powers of ten, between ends chosen from the weights shown"},
                        {"linear", "Linear", "0 to the largest weight shown"},
                        {"row", "By row", "each row divided by its largest weight"},
                        {"rank", "Rank", "equal steps of the sorted cells"}},
                       Stage::Select, "How weights become colours.", "the map's own scale"),
             integerRow("floor", "Floor", "", "log10", {-9, 0, 0}, Stage::Select,
-                       "The weight at which the logarithmic scale ends. 0: a tenth of 1/n, the mean weight of a row, "
-                       "to the nearest power of ten.",
+                       "The weight at which the logarithmic scale begins. 0: at most one in a hundred of the cells "
+                       "shown is darker.",
                        "the map's own scale"),
             valueRangeOption(checkMapRange),
             mapCellOption(),
@@ -89,7 +89,7 @@ std::string poolingOf(const AttentionMapData& data, const MapImage& image) {
                        perRow == 1 ? "query" : "queries");
 }
 
-/// "causal", "query head 4", "max of 8 keys × 8 queries a pixel", "sampled rows (440 of 1,028)", "log10, floor 1e−4":
+/// "causal", "query head 4", "max of 8 keys × 8 queries a pixel", "sampled rows (440 of 1,028)", "log10, 3e−6 to 0.1":
 /// facts that the picture does not show come first, because the end may be cut off.
 std::vector<std::string> captionOf(const AttentionMapData& data, const MapScale& scale, const MapLayout& layout,
                                    double pixelScale, const ParameterValues& options) {
@@ -260,7 +260,7 @@ public:
     std::unique_ptr<const ColourScale> colourScale(const ViewInput& input,
                                                    const ParameterValues& options) const override {
         const auto data = dataAs<AttentionMapData>(input); // held by the input
-        return data ? std::make_unique<const MapScale>(*data, options) : nullptr;
+        return data ? std::make_unique<const MapScale>(*scaleOfMap(*data, options)) : nullptr;
     }
 
     std::optional<SettingChange> lockMoved(const ViewInput& input, const ParameterValues& options, int across,

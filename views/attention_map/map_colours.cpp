@@ -14,7 +14,9 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kDecadesBelowFloor = 2; // extra decades below the floor, for dragging the lower end
+constexpr double kDecadesBeyond = 2;                                  // of the column, where some cells lie
+constexpr double kDarker = 0.01, kLighter = 0.005, kMostDecades = 10; // of endsOfWeights
+constexpr std::int64_t kDeepest = 46;                                 // decades: the smallest float has fewer
 
 float largestMagnitude(const std::vector<float>& cells) {
     float largest = 0;
@@ -39,13 +41,14 @@ double mostOf(const std::vector<float>& cells, double top) {
     return static_cast<double>(*most);
 }
 
-/// The lower end of the logarithmic scale, log10. A fixed end would leave long captures black: weights fall with 1/n.
-double floorOf(const AttentionMapData& data, const ParameterValues& options) {
-    const auto chosen = static_cast<double>(options.integer("floor"));
-    if (chosen < 0) return chosen;
-    std::int64_t keys = std::max<std::int64_t>(data.numTokens, data.keyEnd); // that a query sees at most
-    if (options.choice("map") == "chunks") keys = std::min(keys, options.integer("chunk"));
-    return std::round(std::log10(0.1 / static_cast<double>(keys)));
+/// Steps of 1, 3, 10, 30 ...: the level at which one begins, and the one that a level lies in.
+double levelOfStep(std::int64_t step) {
+    return std::floor(static_cast<double>(step) / 2) + (step % 2 ? std::log10(3.0) : 0);
+}
+
+std::int64_t stepOf(double level) {
+    const double whole = std::floor(level);
+    return 2 * static_cast<std::int64_t>(whole) + (level - whole >= std::log10(3.0) ? 1 : 0);
 }
 
 /// Smallest and largest; logits have no end of their own, and most of a head's lie on one side of 0.
@@ -99,8 +102,30 @@ void checkMapRange(std::string_view text) {
     checkValueRange(text, known, "an attention map");
 }
 
+std::pair<double, double> endsOfWeights(const HostTensor& logs) {
+    constexpr std::int64_t kLast = 2 * kDeepest + 1;
+    std::array<std::int64_t, kLast + 1> counts{}; // of the steps from 10^-kDeepest on
+    double all = 0;
+    for (const float level : logs.data) {
+        if (std::isnan(level)) continue;
+        const double seen = std::max<double>(level, -kDeepest); // a weight of 0 has minus infinity
+        ++counts[static_cast<std::size_t>(std::min(stepOf(seen) + 2 * kDeepest, kLast))];
+        ++all;
+    }
+    if (all == 0) return {-4, 0};
+    std::int64_t lowest = 0, highest = kLast;
+    for (std::int64_t beyond = counts[lowest]; static_cast<double>(beyond) <= kDarker * all;)
+        beyond += counts[++lowest];
+    for (std::int64_t beyond = counts[highest]; static_cast<double>(beyond) <= kLighter * all;)
+        beyond += counts[--highest];
+    const double high = std::min(0.0, levelOfStep(highest + 1 - 2 * kDeepest)),
+                 low = levelOfStep(lowest - 2 * kDeepest);
+    return {std::min(std::max(low, high - kMostDecades), high - 1), high};
+}
+
 std::shared_ptr<const MapScale> scaleOfMap(const AttentionMapData& data, const ParameterValues& options) {
-    return data.memo.get("scale", keyOf(options), [&] { return std::make_shared<const MapScale>(data, options); });
+    const char* thing = options.isDefault(kValueRangeOption) ? "automatic scale" : "scale";
+    return data.memo.get(thing, keyOf(options), [&] { return std::make_shared<const MapScale>(data, options); });
 }
 
 MapScale::Look MapScale::lookOf(const AttentionMapData& data, const ParameterValues& options) {
@@ -125,10 +150,16 @@ MapScale::MapScale(const AttentionMapData& data, const ParameterValues& options,
                   quantityOf(data, options), "cells", options.choice("colours"), options.flag("invert")),
       m_data(data), m_key(keyOf(options)), m_look(look) {
     switch (look) {
-    case Look::Logarithmic:
-        setEnds(floorOf(data, options), 0);
-        stretchColumn(kDecadesBelowFloor, 0);
+    case Look::Logarithmic: {
+        auto [low, high] = data.logEnds;
+        if (const auto floor = static_cast<double>(options.integer("floor")); floor < 0) {
+            low = floor;
+            if (high <= low) high = 0;
+        }
+        setEnds(low, high);
+        stretchColumn(kDecadesBeyond, std::min(kDecadesBeyond, -high));
         break;
+    }
     case Look::Linear: setEnds(0, topOf(data.cells.data)); break;
     case Look::Row:
         setEnds(0, 1);
@@ -189,10 +220,10 @@ void MapScale::visitLevels(const VisitLevels& visit) const {
 
 std::string MapScale::name() const {
     const ValueRange now = range();
-    const std::string low = formatBound(*now.low),
-                      ends = isChosen() ? fmt::format(", {} to {}", low, formatBound(*now.high)) : "";
+    const bool says = isChosen() || m_look == Look::Logarithmic;
+    const std::string ends = says ? fmt::format(", {} to {}", formatBound(*now.low), formatBound(*now.high)) : "";
     switch (m_look) {
-    case Look::Logarithmic: return isChosen() ? "log10" + ends : "log10, floor " + low;
+    case Look::Logarithmic: return "log10" + ends;
     case Look::Linear: return "linear" + ends;
     case Look::Row: return "each row by its largest" + ends;
     case Look::Rank: return "rank of the cell" + ends;

@@ -23,7 +23,7 @@ public:
     double placeOfCell(std::int64_t row, std::int64_t column) const {
         return placeOfLevel(levelOfCell(row, row * m_data.cells.shape[1] + column));
     }
-    std::string name() const;                        ///< "log10, floor 1e−4", with the range where one was chosen
+    std::string name() const;                        ///< "log10, 3e−6 to 0.1"
     const std::string& key() const { return m_key; } ///< text of the options that it depends on
 
 private:
@@ -43,6 +43,11 @@ private:
     std::vector<float> m_rowTops; ///< Look::Row
     std::vector<float> m_sorted;  ///< Look::Rank
 };
+
+/// Between which levels (log10) the weights shown are coloured: 1 or 3 times a power of ten, at most 1. At most 1 % of
+/// the cells that are not masked are smaller, at most 0.5 % larger, unless that takes more than ten powers of ten.
+/// Steps, so that the ends stay while one pans. Without a cell 1e-4 to 1.
+std::pair<double, double> endsOfWeights(const HostTensor& logs);
 
 /// The scale of the data's picture, cached while the options stay the same.
 std::shared_ptr<const MapScale> scaleOfMap(const AttentionMapData& data, const ParameterValues& options);

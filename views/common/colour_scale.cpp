@@ -5,6 +5,8 @@
 #include "views/common/bar_labels.h"
 #include "views/common/view_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -18,8 +20,8 @@ namespace {
 constexpr std::size_t kBins = 60;
 constexpr double kNoLevel = -std::numeric_limits<double>::infinity();
 
-std::string shareText(double share, const std::string& owners) {
-    return (share > 0 && share < 5e-4 ? "less than 0.1" : formatFixed(100 * share, 1)) + " % of the " + owners;
+std::string percentOf(double share) {
+    return (share > 0 && share < 5e-4 ? "<0.1" : formatFixed(100 * share, 1)) + " %";
 }
 
 } // namespace
@@ -134,12 +136,13 @@ ColourColumnSpec ColourScale::column() const {
     ColourColumnSpec spec{m_map, m_inverted, ticks(), std::vector<double>(kBins, 0.0)};
     const auto [tickText, endText] = notation();
     const double span = m_columnHigh - m_columnLow, perLevel = static_cast<double>(kBins) / span;
-    bool below = false, above = false;
+    std::int64_t below = 0, above = 0, all = 0;
     std::array<std::int64_t, kBins> counts{};
     visitLevels([&](std::span<const double> piece) {
+        all += std::ssize(piece);
         for (const double level : piece) {
-            below |= level < m_low;
-            above |= level > m_high;
+            below += level < m_low;
+            above += level > m_high;
             ++counts[static_cast<std::size_t>(std::clamp((level - m_columnLow) * perLevel, 0.0, kBins - 1.0))];
         }
     });
@@ -147,8 +150,13 @@ ColourColumnSpec ColourScale::column() const {
     for (Tick& tick : spec.ticks) tick = {(tick.value - m_columnLow) / span, tickText(valueOfLevel(tick.value))};
     spec.low = (m_low - m_columnLow) / span;
     spec.high = (m_high - m_columnLow) / span;
-    spec.lowLabel = (below ? "≤" : "") + endText(valueOfLevel(m_low));
-    spec.highLabel = (above ? "≥" : "") + endText(valueOfLevel(m_high));
+    spec.lowLabel = (below > 0 ? "≤" : "") + endText(valueOfLevel(m_low));
+    spec.highLabel = (above > 0 ? "≥" : "") + endText(valueOfLevel(m_high));
+    const auto note = [all](std::int64_t beyond) {
+        return beyond == 0 ? std::string() : percentOf(static_cast<double>(beyond) / static_cast<double>(all));
+    };
+    spec.lowNote = note(below);
+    spec.highNote = note(above);
     return spec;
 }
 
@@ -181,7 +189,30 @@ std::optional<SettingChange> rangeSetTo(const ColourScale& scale, double low, do
     return SettingChange{.options = {{kValueRangeOption, range.text()}}, .step = "Colour range"};
 }
 
+ParameterValues withCommonRange(const View& view, const std::vector<const ViewInput*>& inputs,
+                                ParameterValues options) {
+    if (!options.has(kValueRangeOption) || !options.isDefault(kValueRangeOption)) return options;
+    // Without the error of the logarithm: 3e-6 is one.
+    const auto exact = [](double value) {
+        const double rounded = roundedValue(value);
+        return std::abs(rounded - value) <= 1e-9 * std::abs(value) ? rounded : value;
+    };
+    ValueRange common;
+    int scales = 0;
+    for (const ViewInput* input : inputs) {
+        const auto scale = view.colourScale(*input, options);
+        if (!scale) continue;
+        const ValueRange own = scale->range();
+        if (scales++ > 0 && own.quantity != common.quantity) return options;
+        common = {std::min(common.low.value_or(INFINITY), exact(*own.low)),
+                  std::max(common.high.value_or(-INFINITY), exact(*own.high)), own.quantity};
+    }
+    if (scales > 1) options.setText(kValueRangeOption, common.text());
+    return options;
+}
+
 SettingChange automaticRange() { return {.options = {{kValueRangeOption, "auto"}}, .step = "Colour range"}; }
+SettingChange ownRanges() { return {.options = {{kValueRangeOption, "each"}}, .step = "Colour range"}; }
 
 PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at) {
     const auto place = placeOnColumn(scene, at);
@@ -189,9 +220,11 @@ PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at) {
     const auto [below, above] = scale.sharesBeyond();
     const ValueRange range = scale.range();
     PointFacts facts;
-    facts.rows = {{"here", formatBound(roundedValue(scale.valueAt(*place)))},
-                  {"colours from", formatBound(*range.low) + ", below: " + shareText(below, scale.owners())},
-                  {"to", formatBound(*range.high) + ", above: " + shareText(above, scale.owners())}};
+    facts.rows = {
+        {"here", formatBound(roundedValue(scale.valueAt(*place)))},
+        {"colours from",
+         fmt::format("{}, below: {} of the {}", formatBound(*range.low), percentOf(below), scale.owners())},
+        {"to", fmt::format("{}, above: {} of the {}", formatBound(*range.high), percentOf(above), scale.owners())}};
     return facts;
 }
 

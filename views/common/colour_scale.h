@@ -89,8 +89,12 @@ private:
 /// The view option that chooses this range; nothing where it is none on this scale: low not below high, or no
 /// logarithm.
 std::optional<SettingChange> rangeSetTo(const ColourScale& scale, double low, double high);
+/// The options with one range of colours for pictures of a view side by side, from the lowest to the highest end of
+/// their scales; unchanged where a range is chosen, where each has its own, or where fewer than two have a scale.
+ParameterValues withCommonRange(const View& view, const std::vector<const ViewInput*>& inputs, ParameterValues options);
 /// The range of a colour column is automatic again.
 SettingChange automaticRange();
+SettingChange ownRanges(); ///< and pictures side by side share none
 /// What the column says at a point: the value there and what lies beyond the colours; nothing beside it.
 PointFacts rangeFacts(const ColourScale& scale, const Scene& scene, Point at);
 

@@ -19,7 +19,8 @@ namespace {
     throw Error(
         {.sentence = fmt::format("'{}' is no range of values{}", text, why),
          .place = "option range",
-         .remedy = "Write auto, or two numbers like 0.001..0.2, the first below the second; either may be missing"});
+         .remedy =
+             "Write auto, each, or two numbers like 0.001..0.2, the first below the second; either may be missing"});
 }
 
 std::optional<double> readEnd(std::string_view whole, std::string_view text) {
@@ -33,7 +34,8 @@ std::optional<double> readEnd(std::string_view whole, std::string_view text) {
 
 ValueRange ValueRange::parse(std::string_view text) {
     ValueRange range;
-    if (text == "auto") return range;
+    range.each = text == "each";
+    if (range.each || text == "auto") return range;
     std::string_view ends = text;
     if (const std::size_t colon = text.find(':'); colon != std::string_view::npos) {
         range.quantity = text.substr(0, colon);
@@ -49,7 +51,7 @@ ValueRange ValueRange::parse(std::string_view text) {
 }
 
 std::string ValueRange::text() const {
-    if (!isChosen()) return "auto";
+    if (!isChosen()) return each ? "each" : "auto";
     const auto end = [](const std::optional<double>& value) {
         return value ? fmt::format("{}", *value) : std::string();
     };
@@ -58,7 +60,8 @@ std::string ValueRange::text() const {
 
 ParameterSpec valueRangeOption(void (*check)(std::string_view)) {
     return textRow(kValueRangeOption, "Colour range", "auto", Stage::Select,
-                   "Values at the ends of the colours, like 0.001..0.2; auto: as the scale has them.",
+                   "Values at the ends of the colours, like 0.001..0.2; auto: as the scale has them, one range for "
+                   "pictures of two captures or of all heads; each: every picture its own.",
                    "the handles of the colour column", check);
 }
 

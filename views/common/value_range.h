@@ -14,12 +14,13 @@ namespace kvscope {
 struct ValueRange {
     std::optional<double> low, high;
     std::string quantity; ///< what the values measure ("weight"): a range of something else does not apply; empty: any
+    bool each = false;    ///< nothing is chosen, and pictures side by side do not share a range
 
     bool isChosen() const { return low || high; }
     bool applies(std::string_view to) const { return isChosen() && (quantity.empty() || quantity == to); }
 
-    /// "auto", "0.001..0.2", "..0.2", "weight:0.001..0.2". Throws Error for anything else and where low is not below
-    /// high.
+    /// "auto", "each", "0.001..0.2", "..0.2", "weight:0.001..0.2". Throws Error for anything else and where low is not
+    /// below high.
     static ValueRange parse(std::string_view text);
     std::string text() const; ///< reads back identically
 };

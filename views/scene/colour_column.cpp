@@ -10,6 +10,7 @@ namespace kvscope {
 namespace {
 
 constexpr double kBar = 10, kHistogram = 14, kTick = 4, kLabelPitch = 12;
+const TextStyle kNote{FontFace::Interface, 10};
 
 void drawBar(SceneBuilder& builder, const Box& bar, const ColourColumnSpec& spec, const Theme& theme) {
     auto pixels = std::make_shared<std::vector<std::uint8_t>>();
@@ -64,11 +65,20 @@ void drawColourColumn(SceneBuilder& builder, const Box& box, const ColourColumnS
     const std::vector<Tick> ends = endLabels(bar, spec);
     for (const Tick& end : ends) drawLabel(builder, bar, end, theme.text1, theme);
     std::vector<Tick> labelled = ends;
+    const auto isFree = [&](const Tick& tick) {
+        return std::ranges::none_of(labelled, [&](const Tick& other) {
+            return std::abs(other.value - tick.value) * bar.height < 0.99 * kLabelPitch;
+        });
+    };
+    const double row = kLabelPitch / bar.height;
+    for (const Tick& note : {Tick{spec.low - row, spec.lowNote}, Tick{spec.high + row, spec.highNote}}) {
+        if (note.label.empty() || note.value < 0 || note.value > 1 || !isFree(note)) continue;
+        builder.label({bar.right() + kTick + 3, bar.bottom() - note.value * bar.height}, note.label, kNote,
+                      theme.text2);
+        labelled.push_back(note);
+    }
     for (const Tick& tick : spec.ticks) {
-        const auto touches = [&](const Tick& other) {
-            return std::abs(other.value - tick.value) * bar.height < kLabelPitch;
-        };
-        if (std::ranges::any_of(labelled, touches)) continue;
+        if (!isFree(tick)) continue;
         drawLabel(builder, bar, tick, theme.text2, theme);
         labelled.push_back(tick);
     }

@@ -17,6 +17,7 @@ struct ColourColumnSpec {
     std::vector<double> histogram;             ///< relative counts, low to high; may be empty
     double low = 0, high = 1;                  ///< 0 bottom .. 1 top
     std::string lowLabel = {}, highLabel = {}; ///< of these two; they take the place of ticks beside them
+    std::string lowNote = {}, highNote = {};   ///< below the one and above the other, where the bar goes on
 };
 
 constexpr double kLabelledColumnWidth = 82; ///< with labels of low and high too

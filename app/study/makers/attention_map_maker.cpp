@@ -9,6 +9,7 @@
 #include "core/run/attention_rule.h"
 #include "core/run/stage_cache.h"
 #include "views/attention_map/attention_map_data.h"
+#include "views/attention_map/map_colours.h"
 
 #include <algorithm>
 #include <cmath>
@@ -172,7 +173,10 @@ AttentionMapData draw(const ViewDataWork& work, const Source& source, std::int64
     data.rowsAreKeys = map == "cosine";
     if (data.isWeight) data.columnSums = std::move(shown.columnSums);
     data.cells = std::move(shown.cells);
-    if (data.isWeight) data.logs = logsOf(data.cells);
+    if (data.isWeight) {
+        data.logs = logsOf(data.cells);
+        data.logEnds = endsOfWeights(data.logs);
+    }
     data.rowsLookedAt = shown.rows;
     data.sampled = shown.rows < input.rowEnd - input.rowBegin;
     return data;

@@ -82,6 +82,8 @@ void RangeDialog::addColourRow() {
         fits->addWidget(push);
     };
     button("coloursAutomatic", tr("Automatic"), [] { return std::optional(automaticRange()); });
+    if (!m_workbench.session().compared.path.empty())
+        button("coloursEach", tr("Each its own"), [] { return std::optional(ownRanges()); });
     const auto without = [this](double share) {
         return [this, share] {
             std::optional<SettingChange> change;
@@ -105,8 +107,8 @@ void RangeDialog::addColourRow() {
 }
 
 bool RangeDialog::withScale(const std::function<void(const ColourScale&)>& use) const {
-    const ViewInput input = m_workbench.viewInput(m_view); // holds the data that the scale looks at
-    const auto scale = m_view.colourScale(input, viewOptions(m_workbench.session(), m_view));
+    const DrawnView shown = m_workbench.drawn(m_view); // holds the data that the scale looks at
+    const auto scale = m_view.colourScale(shown.input, shown.options);
     if (scale) use(*scale);
     return scale != nullptr;
 }

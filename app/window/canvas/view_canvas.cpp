@@ -4,6 +4,7 @@
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
+#include "views/common/value_range.h"
 #include "views/common/view_facts.h"
 
 #include <QKeyEvent>
@@ -45,6 +46,12 @@ void ViewCanvas::connectWorkbench() {
     connect(&m_workbench, &Workbench::focusChanged, this, &ViewCanvas::followFocus);
     connect(&m_workbench, &Workbench::rangeChanged, this, [this](const QString& viewId) {
         if (viewId == fromUtf8(m_view.card().id)) invalidate();
+    });
+    connect(&m_workbench, &Workbench::besideChanged, this, [this](const QString& viewId) {
+        const bool mine = viewId.isEmpty() ? m_view.card().perPane : viewId == fromUtf8(m_view.card().id);
+        if (!mine || !isVisible() || !options().has(kValueRangeOption)) return;
+        std::string range = drawn().options.text(kValueRangeOption);
+        if (std::exchange(m_range, range) != range) invalidate();
     });
     connect(&m_workbench, &Workbench::cursorChanged, this, [this] {
         // A view without a step sequence does not depend on the step cursor.

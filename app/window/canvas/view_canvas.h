@@ -120,7 +120,8 @@ private:
     QLabel* m_note;              ///< what an old picture shows, and how far the new one is
     std::unique_ptr<Clock::Timer> m_aging;
     bool m_isRefreshQueued = false;
-    DataState m_seen; ///< as of the last change of the view's data
+    std::string m_range; ///< of colours, with another capture; as drawn
+    DataState m_seen;    ///< as of the last change of the view's data
     TokenIndex m_lastClicked = -1;
     std::optional<std::vector<TokenIndex>> m_beforeLasso; ///< the selection from before the lasso
     std::vector<TokenIndex> m_revealed;

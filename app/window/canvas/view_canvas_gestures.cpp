@@ -184,7 +184,8 @@ bool ViewCanvas::selectGroup(const QPointF& at) {
 
 PointFacts ViewCanvas::factsAt(const QPointF& at) const {
     const double scale = appearance().scale;
-    return m_view.factsAt(input(), options(), m_canvas->scene(), {at.x() / scale, at.y() / scale});
+    const DrawnView shown = drawn();
+    return m_view.factsAt(shown.input, shown.options, m_canvas->scene(), {at.x() / scale, at.y() / scale});
 }
 
 bool ViewCanvas::follow(const PointFacts& facts) {

@@ -7,6 +7,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
+#include "views/common/colour_scale.h"
 #include "views/common/view_facts.h"
 
 #include <QGridLayout>
@@ -159,8 +160,8 @@ void ThumbnailSheet::compute(ViewThumbnail& card) {
     auto request = m_workbench.request();
     const Session session = sessionOf(card);
     const DataState there = m_workbench.viewInput(view).data;
-    const bool isThere = std::ranges::count(m_workbench.shownViews(), &view) > 0 && there.value && !there.computing &&
-                         session.queryHead == m_workbench.session().queryHead;
+    const bool isThere =
+        !card.head() && std::ranges::count(m_workbench.shownViews(), &view) > 0 && there.value && !there.computing;
     if (!maker || !request || isThere) return draw(card, session, there);
     request->kvHead = session.kvHead;
     request->queryHead = session.queryHead;
@@ -191,13 +192,34 @@ void ThumbnailSheet::draw(ViewThumbnail& card, const Session& session, const Dat
     input.queryHead = session.queryHead;
     input.data = data;
     input.focus.hovered = -1;
+    const ParameterValues options = card.head() ? sharedOptions(card, session) : viewOptions(session, card.view());
     try {
-        card.draw(input, viewOptions(session, card.view()), m_text);
+        card.draw(input, options, m_text);
     } catch (const Error& error) {
         card.setReason(fromUtf8(error.what()));
     }
     std::erase(m_old, &card);
     m_next.start();
+}
+
+/// Heads side by side share a range of colours: that of the heads known so far, in which those drawn before are drawn
+/// again.
+ParameterValues ThumbnailSheet::sharedOptions(const ViewThumbnail& card, const Session& session) {
+    std::vector<ViewInput> heads(m_data.size(), m_workbench.viewInput());
+    std::vector<const ViewInput*> inputs;
+    for (const auto& [other, data] : m_data) {
+        if (!other->head() || &other->view() != &card.view()) continue;
+        ViewInput& head = heads[inputs.size()];
+        const Session there = sessionOf(*other);
+        head.kvHead = there.kvHead;
+        head.queryHead = there.queryHead;
+        head.data = data.state;
+        inputs.push_back(&head);
+    }
+    ParameterValues options = withCommonRange(card.view(), inputs, viewOptions(session, card.view()));
+    const std::string range = options.has(kValueRangeOption) ? options.text(kValueRangeOption) : std::string();
+    if (std::exchange(m_range, range) != range) m_old = m_cards;
+    return options;
 }
 
 void ThumbnailSheet::choose(ViewThumbnail* card) {

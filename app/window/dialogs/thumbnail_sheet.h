@@ -51,6 +51,7 @@ private:
     void drawNext(); ///< a card whose picture is old
     void compute(ViewThumbnail& card);
     void draw(ViewThumbnail& card, const Session& session, const DataState& data);
+    ParameterValues sharedOptions(const ViewThumbnail& card, const Session& session);
     void choose(ViewThumbnail* card);
     void moveFocus(int key);
     ViewThumbnail* best() const; ///< that Enter chooses: of those that match the first whose title does; null: none
@@ -69,6 +70,7 @@ private:
     std::map<const ViewThumbnail*, Data> m_data;
     QTimer m_next; ///< one picture at a time, so that the window answers
     int m_columns = 4;
+    std::string m_range; ///< of the colours of all heads
     bool m_outdated = true;
 };
 
