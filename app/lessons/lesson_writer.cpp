@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include <cmath>
+
 namespace kvscope {
 
 namespace {
@@ -22,15 +24,34 @@ void setBackOptions(Json& setting, const Json& start) {
         }
 }
 
+/// Adds what differs from the start.
+void writeDifference(Json& json, const Session& of, const Json& start) {
+    Json setting = Json::parse(settingText(of));
+    setBackOptions(setting, start);
+    for (const auto& [key, value] : setting.items())
+        if (!start.contains(key) || start.at(key) != value) json[key] = value;
+}
+
 Json stopOf(const LessonStop& stop, const Json& start) {
     Json json;
     if (!stop.title.empty()) json["title"] = stop.title;
     json["text"] = stop.text;
     if (!stop.views.empty()) json["views"] = stop.views;
-    Json setting = Json::parse(settingText(stop.setting));
-    setBackOptions(setting, start);
-    for (const auto& [key, value] : setting.items())
-        if (!start.contains(key) || start.at(key) != value) json[key] = value;
+    writeDifference(json, stop.setting, start);
+    return json;
+}
+
+Json questionOf(const Lesson& lesson, const Json& start) {
+    Json json{{"text", lesson.question}, {"quantity", lesson.quantity}, {"pane", lesson.pane}, {"claim", lesson.claim}};
+    json["choices"] = Json::array();
+    for (const LessonChoice& choice : lesson.choices) {
+        json["choices"].push_back({{"text", choice.text}});
+        if (std::isfinite(choice.below)) json["choices"].back()["below"] = choice.below;
+    }
+    json["answer"] = lesson.answer;
+    if (!lesson.withheld.empty()) json["withheld"] = lesson.withheld;
+    if (!lesson.answeredViews.empty()) json["views"] = lesson.answeredViews;
+    writeDifference(json, lesson.asked, start);
     return json;
 }
 
@@ -49,6 +70,8 @@ Session sessionWith(const Lesson& lesson, const Session& of) {
     json["stops"] = Json::array();
     const Json start = Json::parse(settingText(session));
     for (const LessonStop& stop : lesson.stops) json["stops"].push_back(stopOf(stop, start));
+    json.erase("question");
+    if (!lesson.question.empty()) json["question"] = questionOf(lesson, start);
     session.lesson = json.dump();
     return session;
 }

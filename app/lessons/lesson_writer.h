@@ -4,8 +4,9 @@
 
 namespace kvscope {
 
-/// The session that a lesson's file holds: `of` at the lesson's start, with title, text, views and stops of `lesson`. A
-/// stop names only what differs from the start. What `of` says of a lesson beside that (its question, its paper) stays.
+/// The session that a lesson's file holds: `of` at the lesson's start, with title, text, views, stops and question of
+/// `lesson`. Stops and question name only what differs from the start. What `of` says of a lesson beside that (its
+/// paper) stays.
 Session sessionWith(const Lesson& lesson, const Session& of);
 
 } // namespace kvscope

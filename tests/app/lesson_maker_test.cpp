@@ -10,10 +10,13 @@
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
+#include <QComboBox>
 #include <QDir>
 #include <QListWidget>
+#include <QMenu>
 #include <QMessageBox>
 #include <QPlainTextEdit>
+#include <QRadioButton>
 #include <QSettings>
 #include <QStandardPaths>
 #include <QTemporaryDir>
@@ -115,6 +118,73 @@ private slots:
         QCOMPARE(open.bench.session().layer, LayerIndex(5));
     }
 
+    // The question is asked of what is shown, its number computed at once; the reader meets it as in the program's own.
+    void aQuestionByClicks() {
+        Classroom open;
+        open.window.actions()->byName("makeLesson")->trigger();
+        auto* maker = open.find<LessonMaker>("lessonMaker");
+        const auto write = [&](const char* field, const char* text) {
+            QTest::keyClicks(maker->findChild<QWidget*>(field), text);
+        };
+        const auto save = [&] { QTest::mouseClick(maker->findChild<QPushButton*>("makerSave"), Qt::LeftButton); };
+        const auto why = [&] { return maker->findChild<QLabel*>("makerWhy")->text(); };
+        const auto now = [&] { return maker->findChild<QLabel*>("makerNow")->text(); };
+        write("makerTitle", "What is lost");
+        write("makerText", "Less cache, more error.");
+        auto* pages = maker->findChild<QWidget*>("makerPages");
+        pages->setFocus();
+        QTest::keyClick(pages, Qt::Key_Right);
+        QTRY_VERIFY(maker->findChild<QWidget*>("makerQuestion")->isVisible());
+        write("makerQuestion", "Which share is kept?");
+        save();
+        QVERIFY2(why().contains("needs the number"), qPrintable(why()));
+        auto* quantity = maker->findChild<QComboBox*>("makerQuantity");
+        quantity->setFocus();
+        while (quantity->currentData().toString() != "kept_share") {
+            const int before = quantity->currentIndex();
+            QTest::keyClick(quantity, Qt::Key_Down);
+            QVERIFY(quantity->currentIndex() != before);
+        }
+        QTRY_VERIFY2(now().startsWith("Computed: 25.0 %") || now().startsWith("Computed: 25.1 %"), qPrintable(now()));
+        write("makerBounds", "60, 20");
+        save();
+        QVERIFY2(why().contains("ascending"), qPrintable(why()));
+        auto* bounds = maker->findChild<QLineEdit*>("makerBounds");
+        bounds->selectAll();
+        write("makerBounds", "20, 60");
+        QVERIFY2(now().endsWith("That is: 20 to 60 %"), qPrintable(now()));
+        write("makerAnswer", "It is {vlue}.");
+        save();
+        QVERIFY2(why().contains("vlue"), qPrintable(why()));
+        auto* answer = maker->findChild<QPlainTextEdit*>("makerAnswer");
+        answer->selectAll();
+        write("makerAnswer", "It is {value}, error {output_error}.");
+        const QString path = QDir(LessonMaker::folder()).filePath("what-is-lost.kvscope");
+        answerFileDialog(path);
+        save();
+        QTRY_VERIFY(QFile::exists(path));
+        QTest::keyClick(maker, Qt::Key_Escape);
+        QTRY_VERIFY(!open.find<LessonMaker>("lessonMaker"));
+        // The menu has it at once.
+        QMenu* lessons = nullptr;
+        for (QMenu* menu : open.window.findChildren<QMenu*>())
+            if (menu->title() == "&Lessons") lessons = menu;
+        QVERIFY(lessons);
+        lessons->popup({0, 0});
+        QTRY_COMPARE(lessons->actions().size(), kvscope::testing::kLessons + 1);
+        QVERIFY(lessons->actions().back()->text().contains("What is lost"));
+        for (int i = 0; i < lessons->actions().size(); ++i) QTest::keyClick(lessons, Qt::Key_Down);
+        QTest::keyClick(lessons, Qt::Key_Return);
+        QTRY_VERIFY(lessonOf(open.bench.session()) && lessonOf(open.bench.session())->title == "What is lost");
+        QTRY_VERIFY(open.find<QRadioButton>("lessonChoice1") && open.find<QRadioButton>("lessonChoice1")->isVisible());
+        QCOMPARE(open.find<QRadioButton>("lessonChoice0")->text(), QString("Below 20 %"));
+        QTRY_VERIFY(open.settled());
+        QTest::mouseClick(open.find<QRadioButton>("lessonChoice1"), Qt::LeftButton, {}, QPoint(8, 12));
+        QTest::mouseClick(open.find<QPushButton>("lessonAnswerButton"), Qt::LeftButton);
+        QTRY_VERIFY(open.find<QLabel>("lessonVerdict")->text().startsWith("As you predicted: 20 to 60 %"));
+        QVERIFY(open.find<QLabel>("lessonAnswer")->text().startsWith("It is 25."));
+    }
+
     // Whatever a lesson holds, written and read again it is the same; its question stays.
     void aLessonIsWrittenAsItIsRead_data() {
         QTest::addColumn<QString>("path");
@@ -138,6 +208,14 @@ private slots:
         QCOMPARE(after.views, before.views);
         QCOMPARE(after.question, before.question);
         QCOMPARE(after.answer, before.answer);
+        QCOMPARE(after.quantity, before.quantity);
+        QVERIFY(after.pane == before.pane && after.claim == before.claim && after.withheld == before.withheld &&
+                after.answeredViews == before.answeredViews);
+        QCOMPARE(after.choices.size(), before.choices.size());
+        for (std::size_t i = 0; i < before.choices.size(); ++i)
+            QVERIFY(after.choices[i].text == before.choices[i].text &&
+                    after.choices[i].below == before.choices[i].below);
+        QVERIFY(isAt(after.asked, before.asked) && hasCaseOf(after.asked, before.asked));
         QVERIFY(isAt(after.start, before.start));
         QCOMPARE(after.stops.size(), before.stops.size());
         for (std::size_t i = 0; i < before.stops.size(); ++i) {

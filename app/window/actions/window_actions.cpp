@@ -238,9 +238,14 @@ void WindowActions::fillMenus(QMenuBar* bar) {
                                       "previousStop", "nextStop", "-", "reducedMotion"});
     QMenu* help = bar->addMenu(tr("&Help"));
     QMenu* lessons = help->addMenu(tr("&Lessons"));
-    for (const LessonFile& file : m_commands.lessons())
-        lessons->addAction(QString("%1  %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)), this,
-                           [this, path = fromUtf8(file.path)] { m_files.open(path); });
+    const auto fillLessons = [this, lessons] {
+        lessons->clear();
+        for (const LessonFile& file : m_commands.lessons())
+            lessons->addAction(QString("%1  %2").arg(file.lesson.number).arg(fromUtf8(file.lesson.title)), this,
+                               [this, path = fromUtf8(file.path)] { m_files.open(path); });
+    };
+    fillLessons();
+    connect(lessons, &QMenu::aboutToShow, this, fillLessons); // readers make lessons
     fill(help, {"explain", "manual", "tour", "keys", "about"});
     fillRecent();
     follow();

@@ -4,9 +4,11 @@
 #include "app/lessons/lesson_writer.h"
 #include "app/study/sample_path.h"
 #include "app/study/session_file.h"
+#include "app/window/dialogs/question_maker.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/file_to_write.h"
+#include "app/window/widgets/segmented_switch.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
 
@@ -19,6 +21,7 @@
 #include <QMessageBox>
 #include <QPlainTextEdit>
 #include <QRegularExpression>
+#include <QStackedWidget>
 #include <QStandardPaths>
 #include <QVBoxLayout>
 
@@ -32,6 +35,8 @@ QString LessonMaker::folder() {
 
 LessonMaker::LessonMaker(Workbench& workbench, QWidget* parent)
     : QDialog(parent), m_workbench(workbench), m_title(new QLineEdit(this)), m_text(new QPlainTextEdit(this)),
+      m_switch(new SegmentedSwitch({tr("Stops"), tr("Question")}, tr("Part of the lesson"), this)),
+      m_pages(new QStackedWidget(this)), m_question(new QuestionMaker(workbench, this)),
       m_why(wrappedLabel({}, "error", this)) {
     setObjectName("lessonMaker");
     setAttribute(Qt::WA_DeleteOnClose);
@@ -49,7 +54,12 @@ LessonMaker::LessonMaker(Workbench& workbench, QWidget* parent)
     column->addWidget(roleLabel(tr("Text"), "label", this));
     column->addWidget(m_text);
     column->addWidget(button(tr("Start with what is shown now"), "makerStart", [this] { takeStart(); }));
-    column->addWidget(buildStops(), 1);
+    m_switch->setObjectName("makerPages");
+    connect(m_switch, &SegmentedSwitch::chosen, this, &LessonMaker::showPage);
+    m_pages->addWidget(buildStops());
+    m_pages->addWidget(m_question);
+    column->addWidget(m_switch, 0, Qt::AlignLeft);
+    column->addWidget(m_pages, 1);
     m_why->setObjectName("makerWhy");
     column->addWidget(m_why);
     auto* row = new QHBoxLayout;
@@ -64,6 +74,7 @@ LessonMaker::LessonMaker(Workbench& workbench, QWidget* parent)
     if (m_lesson.group.empty() || workbench.session().lesson.empty()) m_lesson.group = tr("Your lessons").toStdString();
     m_title->setText(fromUtf8(m_lesson.title));
     m_text->setPlainText(fromUtf8(m_lesson.text));
+    m_question->show(m_lesson);
     refresh(m_lesson.stops.empty() ? -1 : 0);
     m_saved = session().lesson;
 }
@@ -77,10 +88,14 @@ QPushButton* LessonMaker::button(const QString& text, const char* name, const st
     return made;
 }
 
+void LessonMaker::showPage(int page) {
+    m_switch->setCurrent(page);
+    m_pages->setCurrentIndex(page);
+}
+
 QWidget* LessonMaker::buildStops() {
     auto* box = new QWidget(this);
     auto* column = makeLayout<QVBoxLayout>(box, {0, 6, 0, 0}, 6);
-    column->addWidget(roleLabel(tr("STOPS"), "section", box));
     m_stops = new QListWidget(box);
     m_stops->setObjectName("makerStops");
     m_stops->setAccessibleName(tr("Stops of the lesson"));
@@ -194,6 +209,7 @@ void LessonMaker::refresh(int row) {
 Session LessonMaker::session() {
     m_lesson.title = m_title->text().trimmed().toStdString();
     m_lesson.text = m_text->toPlainText().trimmed().toStdString();
+    m_question->writeTo(m_lesson);
     return sessionWith(m_lesson, m_of);
 }
 
@@ -206,6 +222,10 @@ void LessonMaker::reject() {
 void LessonMaker::save() {
     const Session made = session();
     if (m_lesson.title.empty()) return m_why->setText(tr("The lesson needs a title: the list shows it."));
+    if (const QString missing = m_question->missing(); !missing.isEmpty()) {
+        showPage(1);
+        return m_why->setText(missing);
+    }
     QDir().mkpath(folder());
     QString name = fromUtf8(m_lesson.title).toLower();
     name.replace(QRegularExpression("[^\\w]+"), "-");

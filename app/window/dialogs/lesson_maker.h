@@ -10,11 +10,15 @@ class QLineEdit;
 class QListWidget;
 class QPlainTextEdit;
 class QPushButton;
+class QStackedWidget;
 
 namespace kvscope {
 
-/// Makes a lesson of the session, or edits the open lesson: a title, a text, and stops that take what is shown at the
-/// moment. Not modal, so that one sets the next stop meanwhile. Writes an ordinary lesson file.
+class QuestionMaker;
+class SegmentedSwitch;
+
+/// Makes a lesson of the session, or edits the open lesson: a title, a text, stops that take what is shown at the
+/// moment, and perhaps a question. Not modal, so that one sets the next stop meanwhile. Writes an ordinary lesson file.
 class LessonMaker : public QDialog {
     Q_OBJECT
 
@@ -30,6 +34,7 @@ signals:
 
 private:
     QWidget* buildStops();
+    void showPage(int page); ///< 0: the stops, 1: the question
     QPushButton* button(const QString& text, const char* name, const std::function<void()>& run);
     void addStop();
     void takeStart();
@@ -52,6 +57,9 @@ private:
     QLineEdit *m_title, *m_stopTitle = nullptr;
     QPlainTextEdit *m_text, *m_stopText = nullptr;
     QListWidget* m_stops = nullptr;
+    SegmentedSwitch* m_switch;
+    QStackedWidget* m_pages;
+    QuestionMaker* m_question;
     QLabel* m_why;
     std::vector<QPushButton*> m_forChosen;
 };
