@@ -140,15 +140,18 @@ QImage renderScene(const Scene& scene, double scale) {
     return image;
 }
 
-void exportScene(const Scene& figure, const std::string& path, const ExportOptions& options) {
+std::string figureFile(const Scene& figure, const std::string& path, const ExportOptions& options) {
     const QString suffix = QFileInfo(QString::fromStdString(path)).suffix().toLower();
     if (suffix != "png" && suffix != "svg" && suffix != "pdf")
         throw Error({.sentence = "figures are written as .png, .svg or .pdf",
                      .remedy = "Give the file one of these names",
                      .path = path});
     const Scene scene = Footer(figure, options).scene;
-    const QByteArray file = (suffix == "png" ? pngOf : suffix == "svg" ? svgOf : pdfOf)(scene, options);
-    writeFileAtomically(path, {file.constData(), static_cast<std::size_t>(file.size())});
+    return (suffix == "png" ? pngOf : suffix == "svg" ? svgOf : pdfOf)(scene, options).toStdString();
+}
+
+void exportScene(const Scene& scene, const std::string& path, const ExportOptions& options) {
+    writeFileAtomically(path, figureFile(scene, path, options));
 }
 
 } // namespace kvscope

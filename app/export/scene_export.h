@@ -22,9 +22,11 @@ void checkImageSize(double width, double height, double scale);
 
 QImage renderScene(const Scene& scene, double scale);
 
-/// By extension: .png, .svg, .pdf (text stays text, the parts of the fonts that it needs are inside). Written as
-/// writeFileAtomically does, so a failed export leaves no partial file and a pipe gets the whole figure. Equal figures
-/// have equal bytes. Throws Error with the path and the remedy. Needs a QGuiApplication, but no display and no GL.
+/// The content of a figure file, by the extension of its path: .png, .svg, .pdf (text stays text, the parts of the
+/// fonts that it needs are inside). Equal figures have equal bytes. Throws Error with the path and the remedy. Needs a
+/// QGuiApplication, but no display and no GL.
+std::string figureFile(const Scene& scene, const std::string& path, const ExportOptions& options);
+/// Written as writeFileAtomically does, so a failed export leaves no partial file and a pipe gets the whole figure.
 void exportScene(const Scene& scene, const std::string& path, const ExportOptions& options);
 
 } // namespace kvscope

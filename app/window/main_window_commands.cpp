@@ -22,11 +22,15 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/notice_strip.h"
+#include "app/window/widgets/write_aside.h"
 #include "app/workbench/second_workbench.h"
 #include "app/workbench/step_driver.h"
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/run/stage_cache.h"
 
+#include <QBuffer>
 #include <QDateTime>
 #include <QDir>
 #include <QFileInfo>
@@ -175,9 +179,15 @@ void MainWindow::saveScreenshot() {
     const QString name = "kvscope-" + QDateTime::currentDateTime().toString("yyyyMMdd-HHmmss") + ".png";
     const QString path = fileToWrite(this, tr("Save screenshot"), QDir(folder).filePath(name), tr("PNG (*.png)"));
     if (path.isEmpty()) return;
-    if (!picture.save(path))
-        m_notices->show("error", NoticeStrip::Tone::Error,
-                        tr("The screenshot cannot be written: choose another folder. %1").arg(path));
+    QByteArray png;
+    QBuffer buffer(&png);
+    picture.save(&buffer, "PNG");
+    try {
+        writeAside(this, path,
+                   [file = path.toStdString(), content = png.toStdString()] { writeFileAtomically(file, content); });
+    } catch (const Error& error) {
+        m_notices->show("error", NoticeStrip::Tone::Error, fromUtf8(error.what()));
+    }
 }
 
 void MainWindow::showKeys() {

@@ -60,7 +60,8 @@ std::string temporaryBeside(const fs::path& target) {
 
 /// Removes the temporary files of processes that were killed: nobody locks them any more.
 void removeLeftovers(const fs::path& folder) {
-    static const std::regex kTemporary(R"(\..*\.part-[0-9]+-[0-9]+(\..*)?)"); // as made above
+    // As made above. Never destroyed: a thread may still write while the process exits.
+    static const auto& kTemporary = *new std::regex(R"(\..*\.part-[0-9]+-[0-9]+(\..*)?)");
     std::error_code failed;
     for (fs::directory_iterator at(folder.empty() ? fs::path(".") : folder, failed), end; !failed && at != end;
          at.increment(failed)) {

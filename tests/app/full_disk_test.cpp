@@ -1,5 +1,5 @@
-// Disks that are full and names that are pipes: the program says so in one sentence that names the user's file, ends as
-// after any other mistake, and leaves what was there as it was.
+// Disks that are full, folders that may not be written and names that are pipes: the program says so in one sentence
+// that names the user's file, ends as after any other mistake, and leaves what was there as it was.
 #include <QTest>
 
 #include "tests/app/program.h"
@@ -9,6 +9,7 @@
 #include <filesystem>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 using kvscope::testing::Program;
 
@@ -72,6 +73,33 @@ private slots:
             QCOMPARE(program.written(), QStringList{name});
             QCOMPARE(program.content(name), QByteArray("old"));
         }
+    }
+
+    void aReadOnlyFolderLeavesTheOldFile_data() { aFullDiskLeavesTheOldFile_data(); }
+
+    void aReadOnlyFolderLeavesTheOldFile() {
+        QFETCH(QStringList, arguments);
+        QFETCH(QString, name);
+        const Program program;
+        QFile old(program.at(name));
+        QVERIFY(old.open(QIODevice::WriteOnly) && old.write("old") == 3);
+        old.close();
+        const QByteArray folder = program.at(".").toUtf8();
+        QCOMPARE(::chmod(folder.constData(), 0555), 0);
+        QProcess process;
+        process.setWorkingDirectory(program.at("."));
+        process.setChildProcessModifier([] {
+            constexpr uid_t kNobody = 65534; // no permission stops the superuser
+            if (::geteuid() == 0) static_cast<void>(!::setuid(kNobody));
+        });
+        process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", arguments);
+        const bool finished = process.waitForFinished(120'000);
+        QCOMPARE(::chmod(folder.constData(), 0755), 0);
+        const QByteArray error = process.readAllStandardError();
+        QVERIFY2(finished && process.exitCode() == 2 && error.trimmed().count('\n') == 0, error);
+        QVERIFY2(error.contains("Permission denied") && error.contains(name.toUtf8()), error);
+        QCOMPARE(program.written(), QStringList{name});
+        QCOMPARE(program.content(name), QByteArray("old"));
     }
 
     void hdf5AndTablesThatGrowNeedAFile() {

@@ -7,6 +7,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/notice_strip.h"
+#include "app/window/widgets/write_aside.h"
 #include "app/workbench/second_workbench.h"
 #include "core/base/error.h"
 #include "core/lists/selection_file.h"
@@ -102,7 +103,7 @@ bool FileActions::mayClose() {
     const int answer = box.exec();
     if (answer != QMessageBox::Save) return answer == QMessageBox::Discard;
     try {
-        for (const auto& [path, session] : unsaved) writeSession(path, session);
+        for (const auto& [path, session] : unsaved) write(path, session);
     } catch (const Error& error) {
         report(fromUtf8(error.what()));
         return false;
@@ -220,13 +221,17 @@ bool FileActions::save() { return sessionPath().isEmpty() ? saveAs() : saveTo(se
 
 QString FileActions::sessionPath() const { return fromUtf8(m_workbench.history().file()); }
 
+void FileActions::write(const std::string& path, const Session& session) {
+    writeAside(m_window, fromUtf8(path), [path, session] { writeSession(path, session); });
+}
+
 bool FileActions::saveTo(const QString& path) {
     if (isInstalledLesson(path)) {
         report(tr("%1 is a lesson of the program and is not overwritten: choose another name.").arg(path));
         return false;
     }
     try {
-        writeSession(path.toStdString(), m_workbench.session());
+        write(path.toStdString(), m_workbench.session());
     } catch (const Error& error) {
         report(fromUtf8(error.what()));
         return false;

@@ -51,6 +51,7 @@ private:
     void offerToLocate(const QString& path, Session session); ///< a session whose capture is gone
     void sayCarried(const std::vector<std::string>& adapted);
     bool saveTo(const QString& path);
+    void write(const std::string& path, const Session& session);
     void addRecorded(const QString& path);
     void remember(const QString& path);
     void watchCapture();

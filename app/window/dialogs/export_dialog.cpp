@@ -10,7 +10,9 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/notice_strip.h"
+#include "app/window/widgets/write_aside.h"
 #include "app/window/widgets/writing_job.h"
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/own_output.h"
 #include "core/run/record_results.h"
@@ -103,26 +105,29 @@ FigureRequest figureOf(const ViewCanvas& canvas, const Choices& choices, const s
 }
 
 /// What the command in the metadata does, on the session as it is now: results that are known come from the caches.
-void writeFigure(Workbench& workbench, const FigureRequest& figure, bool footer, NoticeStrip& notices) {
+void writeFigure(QWidget& window, Workbench& workbench, const FigureRequest& figure, bool footer,
+                 NoticeStrip& notices) {
     submitWriting(
         workbench, notices, fromUtf8(figure.outPath),
-        [session = workbench.session(), capture = workbench.capture(), runner = workbench.sharedRunner(), figure,
-         footer](const Checkpoint& checkpoint) {
+        [&window, session = workbench.session(), capture = workbench.capture(), runner = workbench.sharedRunner(),
+         figure, footer](const Checkpoint& checkpoint) {
             checkIsNoSource(figure.outPath, filesReadBy(session));
-            return [session, figure, footer,
+            return [&window, session, figure, footer,
                     input = figureInput(session, capture, figure, *runner, checkpoint)] { // text belongs to this thread
                 const SessionFigure drawn = drawFigure(session, figure, input, QtTextService());
-                exportScene(drawn.scene, figure.outPath,
-                            {.scale = figure.scale,
-                             .command = plotCommand(session, figure),
-                             .title = drawn.title,
-                             .footer = footer,
-                             .outlines = figure.outlines});
+                const std::string content = figureFile(drawn.scene, figure.outPath,
+                                                       {.scale = figure.scale,
+                                                        .command = plotCommand(session, figure),
+                                                        .title = drawn.title,
+                                                        .footer = footer,
+                                                        .outlines = figure.outlines});
+                writeAside(&window, fromUtf8(figure.outPath),
+                           [path = figure.outPath, content] { writeFileAtomically(path, content); });
             };
         });
 }
 
-void writeList(Workbench& workbench, const ViewCanvas& canvas, const std::string& path) {
+void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, const std::string& path) {
     const Session& session = workbench.session();
     const int pane = canvas.view().card().perPane ? canvas.pane() : session.activePane;
     const PaneData data = workbench.viewInput().panes.at(static_cast<std::size_t>(pane));
@@ -131,7 +136,9 @@ void writeList(Workbench& workbench, const ViewCanvas& canvas, const std::string
     RecordFilter filter;
     filter.withScores = true;
     filter.command = evictCommand(session, static_cast<std::size_t>(pane), path);
-    writeSelection(path, recordSelection(std::span(&data.result, 1), filter), workbench.capture()->tokens());
+    writeAside(&window, fromUtf8(path), [=, capture = workbench.capture()] {
+        writeSelection(path, recordSelection(std::span(&data.result, 1), filter), capture->tokens());
+    });
 }
 
 } // namespace
@@ -150,10 +157,10 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
                     list ? QObject::tr("Lists (*.json *.csv *.h5)") : QObject::tr("Figures (*.png *.svg *.pdf)"));
     if (path.isEmpty()) return;
     if (!list)
-        return writeFigure(workbench, figureOf(canvas, choices, path.toStdString()), choices.footer->isChecked(),
-                           notices);
+        return writeFigure(window, workbench, figureOf(canvas, choices, path.toStdString()),
+                           choices.footer->isChecked(), notices);
     try {
-        writeList(workbench, canvas, path.toStdString());
+        writeList(window, workbench, canvas, path.toStdString());
         notices.show("export", NoticeStrip::Tone::Success, QObject::tr("Written: %1").arg(path));
     } catch (const Error& error) {
         notices.show("export", NoticeStrip::Tone::Error, fromUtf8(error.what()));

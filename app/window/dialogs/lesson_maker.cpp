@@ -10,6 +10,7 @@
 #include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/segmented_switch.h"
 #include "app/window/widgets/small_widgets.h"
+#include "app/window/widgets/write_aside.h"
 #include "core/base/error.h"
 
 #include <QCoreApplication>
@@ -236,7 +237,7 @@ void LessonMaker::save() {
     if (!ours.isEmpty() && QFileInfo(path).absoluteDir() == QDir(ours))
         return m_why->setText(tr("That is the folder of the program's own lessons: choose another one."));
     try {
-        writeSession(path.toStdString(), made);
+        writeAside(this, path, [file = path.toStdString(), made] { writeSession(file, made); });
     } catch (const Error& error) {
         return m_why->setText(fromUtf8(error.what()));
     }

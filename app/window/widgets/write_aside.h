@@ -1,0 +1,16 @@
+#pragma once
+
+#include <QString>
+
+#include <functional>
+
+class QWidget;
+
+namespace kvscope {
+
+/// Runs `write`, which writes the file `path`, beside the window, and waits for it. When that takes long the window
+/// goes on painting, and a dialog offers to stop waiting: then Error is thrown, and the file is written later, whole,
+/// or never. Throws what `write` throws.
+void writeAside(QWidget* window, const QString& path, std::function<void()> write);
+
+} // namespace kvscope
