@@ -10,7 +10,9 @@
 #include "views/view_data.h"
 
 #include <optional>
+#include <set>
 #include <string_view>
+#include <utility>
 
 namespace kvscope {
 
@@ -35,6 +37,13 @@ struct TokenFocus {
     bool brushing = false; ///< the rest fades
 };
 
+/// Heads that were opened while the list of the worst heads was shown, as layer and head.
+struct OpenedHeads {
+    std::set<std::pair<int, int>> queryHeads, kvHeads;
+    std::set<std::pair<int, int>>& of(bool perQueryHead) { return perQueryHead ? queryHeads : kvHeads; }
+    const std::set<std::pair<int, int>>& of(bool perQueryHead) const { return perQueryHead ? queryHeads : kvHeads; }
+};
+
 /// Everything that a view may read; it does not change while a scene is built.
 struct ViewInput {
     std::shared_ptr<const CaptureReader> capture;
@@ -45,6 +54,7 @@ struct ViewInput {
     std::vector<PaneData> panes;
     int activePane = 0;
     TokenFocus focus;
+    OpenedHeads opened;
     std::optional<TokenIndex> cursor; ///< tokens of the stream that have been read, for step sequences; empty: all
     DataState data;                   ///< of the view that the input is for
 };

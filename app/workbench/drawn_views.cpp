@@ -42,6 +42,7 @@ DrawnView DrawnViews::update(const View& view, int pane, ViewInput now, Paramete
     if (const auto latest = m_latest.find(key); !hasPicture && isComputing && latest != m_latest.end()) {
         DrawnView kept = latest->second;
         kept.input.focus = std::move(now.focus);
+        kept.input.opened = std::move(now.opened);
         kept.input.cursor = now.cursor;
         kept.isOutdated = true;
         return kept;

@@ -218,6 +218,7 @@ void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, con
     m_drawn.clear();
     m_layerScan.clear();
     m_hovered = -1;
+    m_opened = {};
     moveHistory();
     refresh();
     emit captureChanged();
@@ -258,6 +259,7 @@ ViewInput Workbench::viewInput() const {
     }
     input.focus.hovered = m_hovered;
     input.focus.brushing = m_brushing;
+    input.opened = m_opened;
     return input;
 }
 
@@ -301,6 +303,10 @@ void Workbench::setHovered(TokenIndex token) {
     if (token == m_hovered) return;
     m_hovered = token;
     emit focusChanged();
+}
+
+void Workbench::markOpened(bool perQueryHead, int layer, int head) {
+    if (m_opened.of(perQueryHead).emplace(layer, head).second) emit focusChanged();
 }
 
 void Workbench::withhold(const std::vector<std::string>& views) {

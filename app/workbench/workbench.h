@@ -96,6 +96,9 @@ public:
     void setHovered(TokenIndex token);
     void setBrushing(bool brushing);
     bool brushing() const { return m_brushing; }
+    /// ViewInput::opened, of the open capture.
+    const OpenedHeads& opened() const { return m_opened; }
+    void markOpened(bool perQueryHead, int layer, int head);
     /// Views whose findings give a lesson's answer away and are not shown. Not part of the session either.
     void withhold(const std::vector<std::string>& views);
     bool isWithheld(const View& view) const;
@@ -109,7 +112,7 @@ signals:
     void paneChanged(int pane);                                ///< its result, error or computing flag
     void dataChanged(const QString& viewId);                   ///< its data, their progress or error
     void progressChanged(int pane, double fraction);
-    void focusChanged();                       ///< hover or brushing
+    void focusChanged();                       ///< hover, brushing or opened heads
     void cursorChanged();                      ///< another step cursor
     void rangeChanged(const QString& viewId);  ///< another shown part
     void besideChanged(const QString& viewId); ///< its data of the other capture; empty: the result of a pane there
@@ -140,6 +143,7 @@ private:
     std::string m_opening;
     TokenIndex m_hovered = -1;
     bool m_brushing = false;
+    OpenedHeads m_opened;
     std::vector<std::string> m_withheld;
     Scheduler m_scheduler, m_engineScheduler; ///< jobs on the open capture; the job that opens an engine
     PaneJobs m_panes;

@@ -192,6 +192,18 @@ void drawPresent(SceneBuilder& builder, const ViewInput& input, const HeadGridDa
     }
 }
 
+/// A dot in the corner of each head that was opened from the list of the worst.
+void drawOpened(SceneBuilder& builder, const ViewInput& input, const HeadGridData& data, const Layout& layout,
+                const Theme& theme) {
+    const double radius = std::min({3.0, layout.cellWidth / 4, layout.cellHeight / 4});
+    for (std::size_t row = 0; row < data.rows.size(); ++row)
+        for (const auto& [of, head] : input.opened.of(data.perQueryHead)) {
+            if (of != data.rows[row].layer || head >= data.columns) continue;
+            const Box cell = layout.cell(row, head);
+            builder.circle({cell.x + 1.8 * radius, cell.y + 1.8 * radius}, radius, theme.ink, {theme.casing, 1.2, {}});
+        }
+}
+
 double magnitudeOf(const HeadGridData& data, double value) { return data.first.empty() ? value : std::abs(value); }
 
 /// "3 of 48": its place among the computed heads, the worst (where neither side is better: the largest) first.
@@ -254,6 +266,7 @@ public:
                          {PickId::Kind::Cell, static_cast<std::int64_t>(row) * data->columns + column}, theme);
         drawLabels(builder, viewport.forExport ? std::string() : input.cut.label, *data, layout, theme);
         drawBudgets(builder, *data, layout, viewport);
+        if (!viewport.forExport) drawOpened(builder, input, *data, layout, theme);
         drawPresent(builder, input, *data, layout, theme);
         if (viewport.width >= kLeastWithColumn && !scale.isEmpty()) {
             const double height = std::min(layout.grid.height,

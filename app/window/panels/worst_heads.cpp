@@ -131,7 +131,6 @@ WorstHeads::WorstHeads(Workbench& workbench, QWidget* parent)
     column->addWidget(m_table);
     buildTable();
     connect(&m_workbench, &Workbench::sessionChanged, this, &WorstHeads::refresh);
-    connect(&m_workbench, &Workbench::captureChanged, this, [this] { m_visited.clear(); });
     connect(&m_other, &OtherPaneHeads::changed, this, &WorstHeads::refresh);
     connect(&m_workbench, &Workbench::dataChanged, this, [this](const QString& view) {
         if (view == fromUtf8(viewAt(ViewPlace::Model).card().id)) refresh();
@@ -335,7 +334,7 @@ void WorstHeads::mark() {
     const Session& session = m_workbench.session();
     const bool perQuery = !m_data || m_data->perQueryHead;
     const int head = perQuery ? session.queryHead.value : session.kvHead.value;
-    if (isVisible()) m_visited.emplace(perQuery, session.layer.value, head);
+    if (isVisible() && m_data) m_workbench.markOpened(perQuery, session.layer.value, head);
     const auto row = std::ranges::find_if(
         m_rows.rows, [&](const Row& one) { return one.head.layer == session.layer.value && one.head.column == head; });
     m_marking = true;
@@ -347,7 +346,7 @@ void WorstHeads::mark() {
 
 bool WorstHeads::isVisited(int row) const {
     const RankedHead& head = m_rows.rows[static_cast<std::size_t>(row)].head;
-    return m_visited.contains({m_data->perQueryHead, head.layer, head.column});
+    return m_workbench.opened().of(m_data->perQueryHead).contains({head.layer, head.column});
 }
 
 void WorstHeads::open(int row) {

@@ -8,9 +8,7 @@
 #include <QWidget>
 
 #include <optional>
-#include <set>
 #include <string>
-#include <tuple>
 #include <vector>
 
 class QTableView;
@@ -82,7 +80,6 @@ private:
     std::vector<std::string> m_titles;
     int m_sortColumn = -1; ///< -1: worst first
     bool m_descending = true, m_marking = false;
-    std::set<std::tuple<bool, int, int>> m_visited; ///< per query head, layer, head; of this capture
     ViewTableModel m_model;
     QTableView* m_table;
     ElidedLabel* m_what;
