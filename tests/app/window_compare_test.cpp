@@ -4,6 +4,8 @@
 #include "app/window/actions/window_actions.h"
 #include "app/window/canvas/pane_header.h"
 #include "app/window/canvas/view_dock.h"
+#include "app/window/panels/fact_grid.h"
+#include "app/window/panels/metrics_table.h"
 #include "app/window/panels/policy_panel.h"
 #include "app/workbench/second_workbench.h"
 #include "core/lists/selection_file.h"
@@ -12,11 +14,13 @@
 #include "tests/app/window_fixture.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
+#include "views/common/colour_scale.h"
 
 #include <QAction>
 #include <QLabel>
 #include <QPushButton>
 #include <QSettings>
+#include <QTableView>
 #include <QTemporaryDir>
 
 using namespace kvscope;
@@ -104,6 +108,76 @@ private slots:
             for (std::size_t i = 1; i < dock->canvases().size(); ++i) QVERIFY(!dock->canvases()[i]->isVisibleTo(dock));
         QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier);
         QTRY_VERIFY(open.bench.second().isOpen());
+    }
+
+    void numbersOfBothCapturesAreShown() {
+        ComparedWindow open;
+        QVERIFY(open.compares);
+        const ViewInput first = open.bench.viewInput(), second = open.bench.second().viewInput();
+        const ViewTable both = metricsOf(first, &second), one = metricsOf(first);
+        QCOMPARE(both.rowCount, 2 * one.rowCount);
+        QCOMPARE(both.columns[1], std::string("capture"));
+        for (int row = 0; row < one.rowCount; ++row) {
+            QCOMPARE(both.cell(2 * row, 0), one.cell(row, 0));
+            QCOMPARE(both.cell(2 * row, 1), std::string("needle-1k.h5"));
+            QCOMPARE(both.cell(2 * row, 2), one.cell(row, 1));
+            QCOMPARE(both.cell(2 * row + 1, 0), one.cell(row, 0)); // the same policy
+            QCOMPARE(both.cell(2 * row + 1, 1), std::string("records-2k.h5"));
+            QCOMPARE(both.cell(2 * row + 1, 2), metricsOf(second).cell(row, 1));
+            QVERIFY(both.cell(2 * row, 2) != both.cell(2 * row + 1, 2));
+        }
+        const auto* table = open.window.findChild<MetricsTable*>();
+        QVERIFY(table);
+        const QAbstractItemModel* model = table->findChild<QTableView*>()->model();
+        QCOMPARE(model->rowCount(), 6);
+        QCOMPARE(model->index(1, 1).data().toString(), QString("records-2k.h5"));
+        emit table->findChild<QTableView*>()->clicked(model->index(5, 0));
+        QCOMPARE(open.bench.session().activePane, 2); // the third policy, on the second capture
+        QTRY_VERIFY(open.idle());
+        open.arrange();
+        const auto* facts = open.window.findChild<FactGrid*>("secondFidelity");
+        QVERIFY(facts && facts->isVisible());
+        QStringList said;
+        for (const QLabel* label : facts->findChildren<QLabel*>()) said += label->text();
+        const QString error = QString::fromStdString(both.cell(5, 2));
+        QVERIFY2(said.contains(error), qPrintable(said.join(" | ") + ", not " + error));
+        open.bench.second().stopComparing();
+        open.arrange();
+        QVERIFY(!facts->isVisible());
+        QCOMPARE(model->rowCount(), 3);
+    }
+
+    void bothPicturesShareTheirColours() {
+        ComparedWindow open;
+        QVERIFY(open.compares);
+        const View& map = viewById("attention_map");
+        open.bench.showView(map);
+        open.bench.second().showView(map);
+        const auto rangeOf = [&](const Workbench& bench) {
+            const DrawnView drawn = bench.drawn(map);
+            const auto scale = map.colourScale(drawn.input, drawn.options);
+            return scale ? std::pair(*scale->range().low, *scale->range().high) : std::pair(0.0, 0.0);
+        };
+        const auto ownOf = [&](const Workbench& bench) {
+            const auto scale = map.colourScale(bench.viewInput(map), viewOptions(bench.session(), map));
+            return scale ? std::pair(*scale->range().low, *scale->range().high) : std::pair(0.0, 0.0);
+        };
+        const auto isDone = [&](const Workbench& bench) {
+            const DataState now = bench.viewInput(map).data;
+            return now.value && !now.computing;
+        };
+        for (const int layer : {0, 2, 3}) {
+            open.bench.change([&](Session& s) { s.layer = LayerIndex(layer); }, "Layer");
+            QTRY_VERIFY_WITH_TIMEOUT(isDone(open.bench) && isDone(open.bench.second()), 60000);
+            const auto [low, high] = rangeOf(open.bench);
+            QCOMPARE(rangeOf(open.bench.second()), std::pair(low, high));
+            const auto one = ownOf(open.bench), other = ownOf(open.bench.second());
+            QVERIFY(std::abs(low / std::min(one.first, other.first) - 1) < 1e-6);
+            QVERIFY(std::abs(high / std::max(one.second, other.second) - 1) < 1e-6);
+        }
+        open.bench.change([&](Session& s) { setViewOption(s, map.card().id, "range", "each"); }, "Range");
+        QCOMPARE(rangeOf(open.bench), ownOf(open.bench));
+        QCOMPARE(rangeOf(open.bench.second()), ownOf(open.bench.second()));
     }
 
     void aListSaysWhoseItIsAndAWrongOneIsRefusedOnce() {

@@ -5,6 +5,7 @@
 #include "app/window/style/number_text.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
+#include "views/head_grid/head_grid_data.h"
 #include "views/view.h"
 
 #include <QHeaderView>
@@ -12,6 +13,8 @@
 #include <QTableView>
 
 #include <cmath>
+#include <set>
+#include <utility>
 
 using namespace kvscope;
 using kvscope::testing::OpenWindow;
@@ -203,6 +206,24 @@ private slots:
         open.settle();
         QVERIFY(isOpen(4));
         QVERIFY(cellPicture(2) != fresh); // no longer marked, but with a tick
+        // So have the cells of the grid.
+        const auto& opened = open.bench.opened().queryHeads;
+        QVERIFY(opened.size() >= 4);
+        for (int row = 2; row < 6; ++row)
+            QVERIFY(opened.contains({int(open.number(row, 0)), int(open.number(row, 1))}));
+        const View& grid = viewById("head_grid");
+        const DrawnView drawn = open.bench.drawn(grid);
+        const Scene scene =
+            grid.buildScene(drawn.input, drawn.options, {.width = 700, .height = 400, .text = &open.text, .range = {}});
+        std::set<std::pair<int, int>> dots;
+        const auto data = dataAs<HeadGridData>(drawn.input);
+        for (const Drawable& item : scene.items)
+            if (const auto* dot = std::get_if<CircleItem>(&item)) {
+                const PickId cell = pickAt(scene, dot->centre, 0);
+                dots.emplace(data->rows[static_cast<std::size_t>(cell.index / data->columns)].layer,
+                             static_cast<int>(cell.index % data->columns));
+            }
+        QCOMPARE(dots, opened);
     }
 
     /// Nobody sees the list, nobody computes for it.

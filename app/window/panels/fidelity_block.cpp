@@ -1,10 +1,12 @@
 // The main error of the active pane, with its meaning, its evaluation queries and its interval.
 #include "app/window/panels/fidelity_block.h"
 
+#include "app/window/canvas/capture_caption.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
+#include "app/workbench/second_workbench.h"
 #include "core/run/head_means.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
@@ -20,6 +22,8 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     auto* column = makeLayout<QVBoxLayout>(this, {18, 10, 16, 10});
     setObjectName("panelBody");
     column->setSpacing(px(6));
+    m_caption = new CaptureCaption(m_workbench, 1, this);
+    column->addWidget(m_caption);
     auto* lead = new QHBoxLayout;
     lead->setSpacing(px(14));
     m_lead = new LiveNumber(24, QFont::Bold, this, m_workbench.clock());
@@ -44,11 +48,19 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     column->addWidget(m_evaluationNote);
     m_notes = wrappedLabel({}, "quiet", this);
     column->addWidget(m_notes);
+    m_secondCaption = new CaptureCaption(m_workbench.second(), 2, this);
+    column->addWidget(m_secondCaption);
+    m_secondFacts = new FactGrid(this, m_workbench.clock());
+    m_secondFacts->setObjectName("secondFidelity");
+    column->addWidget(m_secondFacts);
     column->addStretch();
 
-    connect(&m_workbench, &Workbench::sessionChanged, this, &FidelityBlock::refresh);
-    connect(&m_workbench, &Workbench::paneChanged, this, &FidelityBlock::refresh);
-    connect(&m_workbench, &Workbench::dataChanged, this, &FidelityBlock::refresh);
+    for (Workbench* one : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())}) {
+        connect(one, &Workbench::sessionChanged, this, &FidelityBlock::refresh);
+        connect(one, &Workbench::paneChanged, this, &FidelityBlock::refresh);
+        connect(one, &Workbench::dataChanged, this, &FidelityBlock::refresh);
+        connect(one, &Workbench::captureChanged, this, &FidelityBlock::refresh);
+    }
     refresh();
 }
 
@@ -110,8 +122,28 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
     return facts;
 }
 
+void FidelityBlock::refreshSecond() {
+    const SecondWorkbench& second = m_workbench.second();
+    for (QWidget* widget : {static_cast<QWidget*>(m_caption), static_cast<QWidget*>(m_secondCaption),
+                            static_cast<QWidget*>(m_secondFacts)})
+        widget->setVisible(second.isOpen());
+    if (!second.isOpen()) return;
+    const auto [input, options, isOutdated] = second.drawnPane(second.session().activePane);
+    const PaneData* pane = activePane(input);
+    FactGrid::Facts facts;
+    if (pane && pane->measured) {
+        const bool isMeasured = pane->measured->fidelity != nullptr;
+        facts = fidelityFacts(*pane, input);
+        facts.insert(facts.begin(), {tr("Relative output error"),
+                                     isMeasured ? errorText(meanErrorOf(*pane->measured, *input.capture, input.kvHead))
+                                                : QString("–")});
+    }
+    m_secondFacts->show(facts, isOutdated || (pane && pane->measured != pane->result));
+}
+
 void FidelityBlock::refresh() {
     if (!isVisible()) return; // showEvent brings it up to date
+    refreshSecond();
     const auto [input, options, isOutdated] = m_workbench.drawnPane(m_workbench.session().activePane);
     const PaneData* pane = activePane(input);
     if (pane && !pane->measured) pane = nullptr;

@@ -4,6 +4,7 @@
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
+#include "app/workbench/second_workbench.h"
 #include "core/run/head_means.h"
 #include "views/common/view_facts.h"
 
@@ -39,11 +40,17 @@ std::vector<std::string> rowOf(const ViewInput& input, const PaneData& pane) {
 
 } // namespace
 
-ViewTable metricsOf(const ViewInput& input) {
+ViewTable metricsOf(const ViewInput& input, const ViewInput* second) {
+    std::vector<std::string> columns = {"pane", "error", "mass", "kept", "of seen", "layer stores", "selected"};
     std::vector<std::vector<std::string>> rows;
-    if (input.capture)
-        for (const PaneData& pane : input.panes) rows.push_back(rowOf(input, pane));
-    return tableOf({"pane", "error", "mass", "kept", "of seen", "layer stores", "selected"}, std::move(rows));
+    if (second) columns.insert(columns.begin() + 1, "capture");
+    for (std::size_t pane = 0; input.capture && pane < input.panes.size(); ++pane)
+        for (const ViewInput* one : {&input, second}) {
+            if (!one || pane >= one->panes.size()) continue;
+            rows.push_back(rowOf(*one, one->panes[pane]));
+            if (second) rows.back().insert(rows.back().begin() + 1, one->capture->info().fileName);
+        }
+    return tableOf(std::move(columns), std::move(rows));
 }
 
 MetricsTable::MetricsTable(Workbench& workbench, QWidget* parent)
@@ -59,15 +66,21 @@ MetricsTable::MetricsTable(Workbench& workbench, QWidget* parent)
     m_table->verticalHeader()->setVisible(false);
     m_table->verticalHeader()->setDefaultSectionSize(px(24));
     connect(m_table, &QTableView::clicked, this, [this](const QModelIndex& index) {
-        m_workbench.change([&](Session& s) { s.activePane = index.row(); }, tr("Active pane"));
+        const int pane = m_workbench.second().isOpen() ? index.row() / 2 : index.row();
+        m_workbench.change([&](Session& s) { s.activePane = pane; }, tr("Active pane"));
     });
-    connect(&m_workbench, &Workbench::sessionChanged, this, &MetricsTable::refresh);
-    connect(&m_workbench, &Workbench::paneChanged, this, &MetricsTable::refresh);
+    for (Workbench* one : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())}) {
+        connect(one, &Workbench::sessionChanged, this, &MetricsTable::refresh);
+        connect(one, &Workbench::paneChanged, this, &MetricsTable::refresh);
+        connect(one, &Workbench::captureChanged, this, &MetricsTable::refresh);
+    }
     refresh();
 }
 
 void MetricsTable::refresh() {
-    m_model.show(metricsOf(m_workbench.viewInput()));
+    const SecondWorkbench& other = m_workbench.second();
+    const ViewInput second = other.isOpen() ? other.viewInput() : ViewInput();
+    m_model.show(metricsOf(m_workbench.viewInput(), second.capture ? &second : nullptr));
     if (isVisible()) m_table->resizeColumnsToContents();
 }
 

@@ -9,8 +9,9 @@ class QTableView;
 
 namespace kvscope {
 
-/// The measures of all panes, one row per pane, as in the pane headers. Pure.
-ViewTable metricsOf(const ViewInput& input);
+/// The measures of all panes, one row per pane, as in the pane headers; with a second capture two rows, the first
+/// capture's above, and a column that names them. Pure.
+ViewTable metricsOf(const ViewInput& input, const ViewInput* second = nullptr);
 
 /// The table in a dock; a click on a row makes its pane the active one.
 class MetricsTable : public QWidget {
