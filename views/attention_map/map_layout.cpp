@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kvscope {
 
@@ -14,7 +15,7 @@ namespace {
 
 constexpr double kSideWidth = kRailHeight + 6, kColumnWidth = kLabelledColumnWidth + 6;
 constexpr double kLeastWidthWithColumn = 120, kLeastColumn = 30; // of the plot; a column with two labels
-constexpr double kLeastHeightWithMarginal = 70, kLeastMarginal = 16, kMarginal = 26;
+constexpr double kLeastHeightWithMarginal = 70, kLeastMarginal = 16, kMarginal = 26, kMostMarginal = 110;
 constexpr double kLeastHeightWithLetters = 140; // of the whole picture: lower ones have thin rails
 constexpr double kSquareUpTo = 4.0 / 3;         // on paper, where only the last queries were captured
 constexpr double kLeastSquare = 160;            // smaller ones would waste a low dock
@@ -82,8 +83,14 @@ MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, cons
                                                                                     : 0;
     const Box whole = roomWith(marginal, 0);
     const bool column = whole.width - kColumnWidth >= kLeastWidthWithColumn && whole.height >= kLeastColumn;
-    const Box plot = layout.frame.plot =
-        plotIn(roomWith(marginal, column ? kColumnWidth : 0), viewport, data.firstQuery == 0);
+    const auto plotWith = [&](double curve) {
+        const Box room = roomWith(curve, column ? kColumnWidth : 0),
+                  fitted = plotIn(room, viewport, data.firstQuery == 0);
+        return std::pair(fitted, room.height - fitted.height);
+    };
+    // A narrow dock leaves room below the map, of which the curve takes half.
+    if (marginal > 0) marginal += std::clamp(plotWith(marginal).second / 2, 0.0, kMostMarginal - marginal);
+    const Box plot = layout.frame.plot = plotWith(marginal).first;
     layout.rails = {plot.x, plot.y - rails - 5, plot.width, rails};
     layout.marginal = {plot.x, layout.rails.y - marginal, plot.width, std::max(0.0, marginal - 4)};
     layout.sideRail = {plot.right() + 4, plot.y, kRailHeight, plot.height};

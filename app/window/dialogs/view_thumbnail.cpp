@@ -16,7 +16,7 @@ namespace kvscope {
 namespace {
 
 constexpr double kShrink = 0.6; ///< of the drawing: its labels can still be guessed
-constexpr int kWidth = 244, kPictureHeight = 148, kHeight = 206, kMargin = 6;
+constexpr int kWidth = 244, kPictureHeight = 148, kHeight = 224, kMargin = 6;
 constexpr std::size_t kMostMarks = 3000; ///< more become one image
 
 } // namespace
@@ -114,7 +114,7 @@ void ViewThumbnail::paintEvent(QPaintEvent*) {
                      QFontMetrics(bold).elidedText(text(), Qt::ElideRight, line.width()));
     painter.setFont(small);
     painter.setPen(qColor(theme.text2));
-    painter.drawText(line.adjusted(0, px(18), 0, px(30)), Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, m_summary);
+    painter.drawText(line.adjusted(0, px(18), 0, px(46)), Qt::AlignLeft | Qt::AlignTop | Qt::TextWordWrap, m_summary);
 }
 
 } // namespace kvscope
