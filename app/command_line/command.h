@@ -58,6 +58,7 @@ std::unique_ptr<Command> makePlotCommand();
 std::unique_ptr<Command> makeTheoryCommand();
 std::unique_ptr<Command> makeReportCommand();
 std::unique_ptr<Command> makeHandoutCommand();
+std::unique_ptr<Command> makeLiveCommand();
 std::unique_ptr<Command> makeSchemaCommand();
 std::unique_ptr<Command> makeCompletionCommand();
 std::unique_ptr<Command> makeManCommand();

@@ -35,7 +35,7 @@ std::vector<std::unique_ptr<Command>> makeCommands() {
          {makePoliciesCommand, makeViewsCommand, makeMeasuresCommand, makeReproduceCommand, makeInspectCommand,
           makeSynthCommand, makeConvertCommand, makeEvictCommand, makeMeasureCommand, makeSweepCommand,
           makeCalibrateCommand, makePlotCommand, makeTheoryCommand, makeReportCommand, makeHandoutCommand,
-          makeSchemaCommand, makeCompletionCommand, makeManCommand})
+          makeLiveCommand, makeSchemaCommand, makeCompletionCommand, makeManCommand})
         commands.push_back(make());
     return commands;
 }

@@ -14,7 +14,7 @@ public:
         m_command = app.add_subcommand("schema", "print the JSON Schema of a kind of file");
         m_command->add_option("kind", m_kind, "of which files")
             ->required()
-            ->check(CLI::IsMember({"list", "session", "sweep", "described_model"}));
+            ->check(CLI::IsMember({"list", "session", "sweep", "live", "described_model"}));
     }
     void run(const CommandContext&) override { fmt::print("{}", schemaText(m_kind)); }
 

@@ -203,9 +203,11 @@ HostTensor LiveCapture::fetch(const LayerInfo& layer, TensorRole role, const cha
         }
         const std::int64_t whole = shape[0] * shape[1] * shape[2] * (*type == StoredType::Float32 ? 4 : 2);
         const auto at = static_cast<std::int64_t>(bytes.size());
-        if (stated != shape || params.at("of") != whole)
+        if (stated != shape)
             refuseTensor(place,
                          fmt::format("its shape is ({}), not ({})", fmt::join(stated, ", "), fmt::join(shape, ", ")));
+        if (params.at("of") != whole)
+            refuseTensor(place, fmt::format("it has {} bytes, not {}", params.at("of").get<double>(), whole));
         if (blobs.size() != 1 || params.at("offset") != at || at + static_cast<std::int64_t>(blobs[0].size()) > whole)
             refuseTensor(place, "its parts do not follow each other");
         bytes += blobs[0]; // grows with what comes, not with what is announced

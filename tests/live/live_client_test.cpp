@@ -46,7 +46,7 @@ private slots:
         const FakeWorker fake;
         {
             LiveClient client(fake.options(mode.toStdString()), {});
-            QCOMPARE(client.worker()["worker"]["kvscope"], "fake");
+            QCOMPARE(client.worker()["worker"]["python"], "fake");
             QCOMPARE(client.call("model/open", {{"path", "x"}}, {}, {})["model_id"], "m");
             QVERIFY(fake.isAlive());
         }

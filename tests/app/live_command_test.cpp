@@ -1,0 +1,138 @@
+// `kvscope live` as a process, with a worker that has no model: the table and its two forms, what is refused in one
+// sentence, and that no worker outlives the program.
+#include <QtTest>
+
+#include "tests/app/command_test.h"
+#include "tests/live/fake_worker.h"
+#include "tests/support/random_capture.h"
+#include "tests/support/test_program.h"
+
+#include <QJsonArray>
+#include <QJsonDocument>
+#include <QJsonObject>
+
+#include <csignal>
+
+using namespace kvscope;
+using testing::FakeWorker;
+
+class LiveCommandTest : public testing::CommandTest {
+    Q_OBJECT
+
+    FakeWorker m_fake{makeCapture().get()};
+
+    static std::shared_ptr<MemoryCapture> makeCapture() {
+        auto capture = makeRandomCapture(7, 83, 2, 4, 2, 16);
+        capture->tokenTable.segments = {
+            {0, 61, SegmentKind::Context}, {61, 75, SegmentKind::Question}, {75, 83, SegmentKind::Answer}};
+        return capture;
+    }
+    QStringList live(const QString& mode, const QStringList& more) const {
+        QFile text(m_program.at("text.txt"));
+        if (!text.open(QIODevice::WriteOnly) || text.write("In the beginning") < 0) qFatal("cannot write");
+        return QStringList{"live",   "tiny",    "--python", QString::fromStdString(m_fake.command(mode.toStdString())),
+                           "--text", "text.txt"} +
+               more;
+    }
+
+private slots:
+    void theTable() {
+        const auto outcome =
+            m_program.run(live("right", {"--answer", "42", "--generate", "2", "--policy", "keydiff", "--policy",
+                                         "snapkv@17t", "--retention", "0.25,0.5", "--out", "t.json"}));
+        QVERIFY2(outcome.code == 0, outcome.error);
+        const QList<QByteArray> lines = outcome.out.trimmed().split('\n');
+        QCOMPARE(lines.size(), 6); // prompt, heads of the columns, full cache, three rows
+        QCOMPARE(lines[0], "fake: 83 tokens, cut at end of context, 61");
+        QVERIFY2(lines[1].startsWith("policy") && lines[2].startsWith("full cache"), outcome.out);
+        QVERIFY2(lines[3].startsWith("keydiff@0.25 ") && lines[4].startsWith("keydiff@0.5 ") &&
+                     lines[5].startsWith("snapkv@17t "),
+                 outcome.out);
+        QVERIFY2(lines[2].contains(" 0.5000 ") && lines[5].endsWith("forty two"), outcome.out);
+
+        const QJsonObject json = QJsonDocument::fromJson(m_program.content("t.json")).object();
+        QVERIFY(json["format"] == "kvscope-live" && json["version"] == 1 && json["model"] == "fake");
+        QVERIFY(json["tokens"] == 83 && json["cut"] == 61 &&
+                json["command"].toString().startsWith("kvscope live tiny "));
+        QVERIFY(json["full"].toObject()["nll"] == 0.5 && json["full"].toObject()["text"] == "forty two");
+        const QJsonArray rows = json["rows"].toArray();
+        QCOMPARE(rows.size(), 3);
+        const QJsonObject row = rows[2].toObject();
+        QVERIFY(row["policy"] == "snapkv" && row["spec"] == "snapkv@17t" && row["kept"] == 17);
+        QCOMPARE(row["retention"].toDouble(), 17.0 / 61);
+        QVERIFY(row["kl"] == 0.25 && row["flip_rate"] == 0.5 && row["first_divergence"] == 1 &&
+                row["text"] == "forty two");
+        QVERIFY(row["nll"].toDouble() > 1 && row["nll"] != rows[0].toObject()["nll"]); // a checksum of what arrived
+    }
+
+    void asCsvAndWithoutAnAnswer() {
+        expectDone(
+            live("chatty", {"--generate", "1", "--policy", "keydiff@0.5", "--cut", "question", "--out", "t.csv"}));
+        const QList<QByteArray> lines = m_program.content("t.csv").trimmed().split('\n');
+        QCOMPARE(lines.size(), 3);
+        QVERIFY2(lines[0].startsWith("policy,variant,spec,retention,kept,stored_bytes,simulated,nll,kl,"), lines[0]);
+        QVERIFY2(lines[1].startsWith("full,,,1,75,,false,,,,,forty two,"), lines[1]);
+        QVERIFY2(lines[2].startsWith("keydiff,"), lines[2]);
+    }
+
+    void whatIsRefused_data() {
+        QTest::addColumn<QString>("mode");
+        QTest::addColumn<QStringList>("more");
+        QTest::addColumn<QByteArray>("words");
+        const auto row = [](const char* name, const char* mode, const QStringList& more, const char* words) {
+            QTest::newRow(name) << mode << more << QByteArray(words);
+        };
+        const QStringList asked = {"--answer", "42", "--policy", "keydiff@0.5", "--out", "t.json"};
+        row("nothing asked", "right", {"--policy", "keydiff@0.5", "--out", "t.json"}, "nothing is asked of the model");
+        row("no policy", "right", {"--answer", "42", "--out", "t.json"}, "no policy is named");
+        row("no budget", "right", {"--answer", "42", "--policy", "keydiff", "--out", "t.json"}, "has no budget");
+        row("no such policy", "right", {"--answer", "42", "--policy", "keydif@0.5"}, "keydif");
+        row("no cut", "right", asked + QStringList{"--cut", "none"}, "without a cut nothing is pruned");
+        row("a cut outside", "right", asked + QStringList{"--cut", "83"}, "leaves no evaluation queries");
+        row("no text", "right", asked + QStringList{"--text", "missing.txt"}, "missing.txt");
+        row("another form", "right", {"--answer", "42", "--policy", "keydiff@0.5", "--out", "t.txt"},
+            "extension '.txt'");
+        row("no memory", "refuses", asked, "needs 14.2 GiB, 11.8 GiB are free. Choose bf16");
+        row("dead", "dies", asked, "the worker ended with exit code 3; its last words: Traceback");
+        row("killed", "killed", asked, "was killed by signal 9");
+        row("garbage", "garbage", asked, "something that is no frame");
+        row("a lie", "shape", asked, "its shape is (3, 83, 16), not (2, 83, 16)");
+        row("no module", "right", asked + QStringList{"--python", "python3 -I -S"},
+            "this Python has no module kvscope_live");
+        row("no Python", "right", asked + QStringList{"--python", "no-such-python"}, "cannot start 'no-such-python'");
+    }
+    void whatIsRefused() {
+        QFETCH(QString, mode);
+        QFETCH(QStringList, more);
+        QFETCH(QByteArray, words);
+        QStringList line = live(mode, {});
+        for (const QString& option : {QString("--text"), QString("--python")}) // given twice is an error of its own
+            if (more.contains(option)) line.remove(line.indexOf(option), 2);
+        expectRefused(line + more, words.constData());
+        QVERIFY(!m_fake.isAlive());
+    }
+
+    void aSignalEndsTheWorkerToo_data() {
+        QTest::addColumn<int>("number");
+        QTest::newRow("SIGINT") << SIGINT;
+        QTest::newRow("SIGTERM") << SIGTERM;
+        QTest::newRow("SIGKILL") << SIGKILL;
+    }
+    void aSignalEndsTheWorkerToo() {
+        QFETCH(int, number);
+        const FakeWorker fake(makeCapture().get());
+        QProcess process;
+        process.setWorkingDirectory(m_program.at("."));
+        QStringList words = live("hangs", {"--answer", "42", "--policy", "keydiff@0.5"});
+        words[words.indexOf("--python") + 1] = QString::fromStdString(fake.command("hangs"));
+        process.start(QCoreApplication::applicationDirPath() + "/../bin/kvscope", words);
+        QTRY_VERIFY_WITH_TIMEOUT(fake.isAlive(), 60'000);
+        ::kill(static_cast<pid_t>(process.processId()), number);
+        QVERIFY(process.waitForFinished(60'000));
+        QTRY_VERIFY_WITH_TIMEOUT(!fake.isAlive(), 10'000);
+        if (number != SIGKILL) QCOMPARE(process.exitCode(), 128 + number);
+    }
+};
+
+KVSCOPE_CORE_TEST(LiveCommandTest)
+#include "live_command_test.moc"
