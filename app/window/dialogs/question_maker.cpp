@@ -58,7 +58,7 @@ QuestionMaker::QuestionMaker(Workbench& workbench, QWidget* parent)
     m_quantity->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
     m_quantity->addItem(tr("The number that decides…"));
     for (const LessonQuantity& quantity : lessonQuantities())
-        m_quantity->addItem(fromUtf8(quantity.help), fromUtf8(quantity.id));
+        m_quantity->addItem(fromUtf8(quantity.help + " {" + quantity.id + "}"), fromUtf8(quantity.id));
     m_pane->setObjectName("makerPane");
     m_pane->setAccessibleName(tr("Of which pane"));
     for (int pane = 0; pane < kMaxPanes; ++pane) m_pane->addItem(tr("of pane %1").arg(QChar('A' + pane)));
