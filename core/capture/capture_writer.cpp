@@ -136,6 +136,24 @@ struct CaptureWriter::State {
         return name;
     }
 
+    /// `rowsAt(head, first row, count)`: where these rows are.
+    template <class RowsAt>
+    void writeTensor(LayerIndex index, TensorRole role, const Shape& shape, const Checkpoint& checkpoint,
+                     const RowsAt& rowsAt) {
+        const LayerInfo& layer = info.layerInfo(index);
+        const std::int64_t heads = shape[0], rows = shape[1], width = shape[2];
+        const std::vector<std::int64_t> sizes{heads, rows, width};
+        assert(role == TensorRole::OutputProjection || sizes == shapeOf(layer, role));
+        const std::string name = create(layer, role, sizes, false);
+        for (std::int64_t head = 0; head < heads; ++head)
+            for (std::int64_t row = 0; row < rows; row += kChunkRows) {
+                checkpoint.at(static_cast<double>(head * rows + row), static_cast<double>(heads * rows));
+                const std::int64_t count = std::min(kChunkRows, rows - row);
+                writeRows(name, layer.storedType, head, row,
+                          {rowsAt(head, row, count), static_cast<std::size_t>(count * width)}, width);
+            }
+    }
+
     void writeRows(const std::string& name, StoredType type, std::int64_t head, std::int64_t row,
                    std::span<const float> values, std::int64_t width) {
         const float largest = largestStored(type);
@@ -173,18 +191,18 @@ void CaptureWriter::writeInverseFrequencies(const std::string& attentionType, co
 }
 
 void CaptureWriter::write(LayerIndex layer, TensorRole role, const HostTensor& tensor, const Checkpoint& checkpoint) {
-    const LayerInfo& info = m_state->info.layerInfo(layer);
-    const std::int64_t heads = tensor.shape[0], rows = tensor.shape[1], width = tensor.shape[2];
-    const std::vector<std::int64_t> shape{heads, rows, width};
-    assert(role == TensorRole::OutputProjection || shape == m_state->shapeOf(info, role));
-    const std::string name = m_state->create(info, role, shape, false);
-    for (std::int64_t head = 0; head < heads; ++head)
-        for (std::int64_t row = 0; row < rows; row += kChunkRows) {
-            checkpoint.at(static_cast<double>(head * rows + row), static_cast<double>(heads * rows));
-            const float* begin = tensor.data.data() + (head * rows + row) * width;
-            const auto count = static_cast<std::size_t>(std::min(kChunkRows, rows - row) * width);
-            m_state->writeRows(name, info.storedType, head, row, {begin, count}, width);
-        }
+    m_state->writeTensor(layer, role, tensor.shape, checkpoint, [&](std::int64_t head, std::int64_t row, std::int64_t) {
+        return tensor.data.data() + (head * tensor.shape[1] + row) * tensor.shape[2];
+    });
+}
+
+void CaptureWriter::write(LayerIndex layer, TensorRole role, const RowSource& rows, const Checkpoint& checkpoint) {
+    std::vector<float> block(static_cast<std::size_t>(kChunkRows * rows.shape()[2]));
+    m_state->writeTensor(layer, role, rows.shape(), checkpoint,
+                         [&](std::int64_t head, std::int64_t row, std::int64_t count) {
+                             rows.read(head, row, count, block.data());
+                             return block.data();
+                         });
 }
 
 void CaptureWriter::reserve(LayerIndex layer, TensorRole role) {
@@ -243,8 +261,12 @@ void writeCapture(const CaptureReader& source, const std::string& path, const Ca
         checkpoint.at(static_cast<double>(i), static_cast<double>(info.layers.size() + 1));
         const LayerIndex layer = info.layers[i].layer;
         const Checkpoint silent = checkpoint.silent();
-        for (const TensorRole role : storedRoles(info.layers[i]))
-            writer.write(layer, role, source.read(layer, role, silent), silent);
+        for (const TensorRole role : storedRoles(info.layers[i])) {
+            if (const auto rows = source.rows(layer, role))
+                writer.write(layer, role, *rows, silent);
+            else
+                writer.write(layer, role, source.read(layer, role, silent), silent);
+        }
     }
     writer.finish(checkpoint.silent());
 }

@@ -13,9 +13,9 @@ struct CaptureWriteOptions {
     bool withHash = true; ///< reads the tensors once more at the end
 };
 
-/// Writes a `kvscope-capture` version 1 file layer by layer, so that no more than one tensor is in memory. The file
-/// appears under its name when finish() succeeds; otherwise nothing is left behind. Throws Error when it cannot be
-/// written.
+/// Writes a `kvscope-capture` version 1 file layer by layer, so that no more than one tensor or a block is in memory.
+/// The file appears under its name when finish() succeeds; otherwise nothing is left behind. Throws Error when it
+/// cannot be written.
 class CaptureWriter {
 public:
     /// `info.layers` says which tensors each layer has and as what type they are stored; path, sizes and hash of `info`
@@ -30,6 +30,7 @@ public:
     /// [H, rows, d], narrowed to the layer's stored type (nearest, ties to even). Fewer queries than tokens become the
     /// `q_window` of the last ones. A number that the stored type cannot hold is an Error.
     void write(LayerIndex layer, TensorRole role, const HostTensor& tensor, const Checkpoint& checkpoint);
+    void write(LayerIndex layer, TensorRole role, const RowSource& rows, const Checkpoint& checkpoint);
     /// Sets room aside for a tensor and writes nothing: its numbers read as zeros and the file stays sparse.
     void reserve(LayerIndex layer, TensorRole role);
     void finish(const Checkpoint& checkpoint);

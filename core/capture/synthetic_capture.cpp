@@ -190,30 +190,61 @@ std::vector<float> syntheticFrequencies(const SyntheticSpec& spec) {
     return frequencies;
 }
 
-HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) {
-    checkSpec(spec);
-    assert(role == TensorRole::Keys || role == TensorRole::Values || role == TensorRole::Queries);
-    const bool queries = role == TensorRole::Queries;
-    const int heads = queries ? spec.queryHeads : spec.kvHeads, group = spec.queryHeads / spec.kvHeads;
-    const std::int64_t rows = queries ? queryCountOf(spec) : spec.tokens, first = spec.tokens - rows;
-    HostTensor tensor{Shape{heads, rows, spec.headDim}, {}};
-    tensor.data.resize(static_cast<std::size_t>(tensor.shape.count()));
-    for (int head = 0; head < heads; ++head) {
-        checkpoint.at(head, heads);
-        const HeadGeometry geometry(spec, layer, queries ? head / group : head);
-        forEachPiece(rows, [&](std::int64_t row) {
-            const std::int64_t t = first + row;
-            const Direction drawn = queries                    ? geometry.query(t, head)
-                                    : role == TensorRole::Keys ? geometry.key(t)
-                                                               : geometry.value(t);
-            std::ranges::transform(drawn, tensor.data.begin() + (head * rows + row) * spec.headDim,
+namespace {
+
+class SyntheticRows final : public RowSource {
+public:
+    SyntheticRows(const SyntheticSpec& spec, LayerIndex layer, TensorRole role)
+        : m_spec(spec), m_info(syntheticInfo(spec)), m_role(role) {
+        assert(role == TensorRole::Keys || role == TensorRole::Values || role == TensorRole::Queries);
+        for (int head = 0; head < spec.kvHeads; ++head) m_geometry.emplace_back(spec, layer, head);
+        if (role != TensorRole::Values) m_frequencies = syntheticFrequencies(spec);
+    }
+
+    Shape shape() const override {
+        const bool queries = m_role == TensorRole::Queries;
+        return {queries ? m_spec.queryHeads : m_spec.kvHeads, queries ? queryCountOf(m_spec) : m_spec.tokens,
+                m_spec.headDim};
+    }
+    StoredType stored() const override { return StoredType::Float32; }
+    void read(std::int64_t head, std::int64_t begin, std::int64_t count, float* out) const override {
+        const int queryHead = static_cast<int>(head), group = m_spec.queryHeads / m_spec.kvHeads;
+        const bool queries = m_role == TensorRole::Queries;
+        const HeadGeometry& geometry = m_geometry[static_cast<std::size_t>(queries ? queryHead / group : queryHead)];
+        const std::int64_t first = m_spec.tokens - shape()[1] + begin;
+        HostTensor rows{Shape{1, count, m_spec.headDim},
+                        std::vector<float>(static_cast<std::size_t>(count * m_spec.headDim))};
+        std::vector<std::int64_t> positions(static_cast<std::size_t>(count));
+        forEachPiece(count, [&](std::int64_t row) {
+            const std::int64_t t = positions[row] = first + row;
+            const Direction drawn = queries                      ? geometry.query(t, queryHead)
+                                    : m_role == TensorRole::Keys ? geometry.key(t)
+                                                                 : geometry.value(t);
+            std::ranges::transform(drawn, rows.data.begin() + row * m_spec.headDim,
                                    [](double x) { return static_cast<float>(x); });
         });
+        if (!m_frequencies.empty()) rotateForward(rows, positions, m_frequencies, m_info.rope);
+        std::ranges::copy(rows.data, out);
     }
-    if (role == TensorRole::Values || !spec.rope) return tensor;
-    std::vector<std::int64_t> positions;
-    for (std::int64_t t = first; t < spec.tokens; ++t) positions.push_back(t);
-    rotateForward(tensor, positions, syntheticFrequencies(spec), syntheticInfo(spec).rope);
+
+private:
+    SyntheticSpec m_spec;
+    CaptureInfo m_info;
+    TensorRole m_role;
+    std::vector<HeadGeometry> m_geometry;
+    std::vector<float> m_frequencies;
+};
+
+} // namespace
+
+HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) {
+    checkSpec(spec);
+    const SyntheticRows rows(spec, layer, role);
+    HostTensor tensor{rows.shape(), std::vector<float>(static_cast<std::size_t>(rows.shape().count()))};
+    for (std::int64_t head = 0; head < tensor.shape[0]; ++head) {
+        checkpoint.at(static_cast<double>(head), static_cast<double>(tensor.shape[0]));
+        rows.read(head, 0, tensor.shape[1], tensor.data.data() + head * tensor.shape[1] * tensor.shape[2]);
+    }
     return tensor;
 }
 
@@ -241,7 +272,7 @@ std::shared_ptr<MemoryCapture> makeSyntheticCapture(const SyntheticSpec& spec, c
 
 void writeSyntheticCapture(const SyntheticSpec& spec, const std::string& path, int deflateLevel, bool sparse,
                            const Checkpoint& checkpoint) {
-    const TokenTable tokens = syntheticTokens(spec);
+    const TokenTable tokens = syntheticTokens(spec); // checks the spec
     CaptureWriter writer(path, syntheticInfo(spec), tokens, {.deflateLevel = deflateLevel, .withHash = !sparse});
     if (spec.rope) writer.writeInverseFrequencies("", syntheticFrequencies(spec));
     const double steps = spec.layers + 1.0; // the last one is the hash
@@ -251,7 +282,7 @@ void writeSyntheticCapture(const SyntheticSpec& spec, const std::string& path, i
             if (sparse)
                 writer.reserve(LayerIndex(l), role);
             else
-                writer.write(LayerIndex(l), role, syntheticTensor(spec, LayerIndex(l), role, part), part.silent());
+                writer.write(LayerIndex(l), role, SyntheticRows(spec, LayerIndex(l), role), part);
         }
     }
     writer.finish(checkpoint.part(spec.layers / steps, 1));
