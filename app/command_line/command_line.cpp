@@ -5,6 +5,7 @@
 #include "app/command_line/outputs.h"
 #include "app/command_line/policy_words.h"
 #include "app/study/regenerating_command.h"
+#include "app/study/resources.h"
 #include "app/study/session_file.h"
 #include "core/base/error.h"
 #include "core/base/one_line.h"
@@ -77,8 +78,9 @@ void checkWindowFile(const std::string& path) {
 bool isPythonCommand(const std::string& word) {
     static const std::set<std::string> commands = {"capture", "check-press", "describe", "evaluate", "scores"};
     if (!commands.contains(word) || std::filesystem::exists(word)) return false;
-    fmt::print(stderr, "kvscope: {0} is a command of its own, kvscope-{0}; pip install resources/python brings it\n",
-               word);
+    std::string tools = findResource("kvscope_tools.tar.gz"); // of an installed program
+    if (tools.empty()) tools = "resources/python";
+    fmt::print(stderr, "kvscope: {0} is a command of its own, kvscope-{0}; pip install {1} brings it\n", word, tools);
     return true;
 }
 

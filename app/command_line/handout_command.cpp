@@ -2,6 +2,7 @@
 #include "app/command_line/command.h"
 #include "app/export/headless_application.h"
 #include "app/report/handout.h"
+#include "app/study/resources.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/own_output.h"
@@ -20,7 +21,8 @@ public:
     void addTo(CLI::App& app) override {
         m_command = app.add_subcommand(
             "handout", "write lessons with their pictures and questions, answers last, as PDF; needs no display");
-        m_command->add_option("lessons", m_lessons, "files of lessons, or folders of them")->required();
+        m_command->add_option("lessons", m_lessons,
+                              "files of lessons, or folders of them; the program's own by default");
         m_options.addEngineTo(*m_command);
         m_command->add_option("--out", m_out, "FILE.pdf")->required();
     }
@@ -32,9 +34,10 @@ public:
                          .remedy = "Give a file that ends in .pdf",
                          .path = m_out});
         const auto runner = m_options.makeRunner();
+        if (m_lessons.empty()) m_lessons.push_back(findResource("resources/lessons"));
         std::vector<std::string> paths;
         for (const std::string& given : m_lessons) {
-            if (!std::filesystem::is_directory(given)) {
+            if (!given.empty() && !std::filesystem::is_directory(given)) {
                 paths.push_back(given);
                 continue;
             }

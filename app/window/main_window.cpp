@@ -1,7 +1,7 @@
 // The main window arranges its parts; the parts read the workbench themselves.
 #include "app/window/main_window.h"
 
-#include "app/study/sample_path.h"
+#include "app/study/resources.h"
 #include "app/window/actions/engine_controller.h"
 #include "app/window/actions/file_actions.h"
 #include "app/window/actions/layer_errors.h"
@@ -36,7 +36,6 @@
 #include "views/two_captures/two_captures_data.h"
 
 #include <QCloseEvent>
-#include <QCoreApplication>
 #include <QDesktopServices>
 #include <QFileInfo>
 #include <QMimeData>
@@ -270,7 +269,7 @@ void MainWindow::fillDocks() {
 
 void MainWindow::readLessons() {
     try {
-        m_lessons = lessonsIn(findLessonFolder(QCoreApplication::applicationDirPath().toStdString()));
+        m_lessons = lessonsIn(findResource("resources/lessons"));
         for (LessonFile& own : lessonsIn(LessonMaker::folder().toStdString())) {
             own.lesson.number = static_cast<int>(m_lessons.size()) + 1;
             m_lessons.push_back(std::move(own));

@@ -1,7 +1,7 @@
 // Creates engine, runner, workers, workbench and main window.
 #include "app/window/run_window.h"
 
-#include "app/study/sample_path.h"
+#include "app/study/resources.h"
 #include "app/text/qt_text_service.h"
 #include "app/window/actions/engine_controller.h"
 #include "app/window/actions/recovery.h"
@@ -94,6 +94,7 @@ int runWindow(int& argc, char** argv, std::string path, int threads, const std::
     endAtOnceOnSignals();
     QApplication::setApplicationName("KVScope");
     QApplication::setOrganizationName("KVScope");
+    QApplication::setDesktopFileName("kvscope"); // resources/package/kvscope.desktop: Wayland has the icon from there
     QApplication::setStyle(makeChromeStyle());
     systemTheme().start();
 
@@ -113,7 +114,7 @@ int runWindow(int& argc, char** argv, std::string path, int threads, const std::
     window.show();
     window.offerTour();
     recovery.offer();
-    if (path.empty()) path = findSampleCapture(QCoreApplication::applicationDirPath().toStdString());
+    if (path.empty()) path = findResource("sample_data/needle-1k.h5");
     if (!path.empty()) window.openPath(QString::fromStdString(path));
     return QApplication::exec();
 }

@@ -7,7 +7,7 @@
 
 #include "app/lessons/lesson_answer.h"
 #include "app/lessons/lesson_quantities.h"
-#include "app/study/sample_path.h"
+#include "app/study/resources.h"
 #include "app/study/session_file.h"
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/subgen/subgen_log.h"
@@ -35,8 +35,7 @@ private slots:
         const auto lessons = lessonsIn(kFolder);
         QCOMPARE(lessons.size(), std::size_t{15});
         for (std::size_t i = 0; i < lessons.size(); ++i) QCOMPARE(lessons[i].lesson.number, static_cast<int>(i) + 1);
-        QCOMPARE(lessonsIn(findLessonFolder(QCoreApplication::applicationDirPath().toStdString())).size(),
-                 lessons.size());
+        QCOMPARE(lessonsIn(findResource("resources/lessons")).size(), lessons.size());
         QVERIFY(lessonsIn("/nowhere").empty());
     }
 

@@ -2,7 +2,7 @@
 #include "app/window/actions/file_actions.h"
 
 #include "app/lessons/lesson.h"
-#include "app/study/sample_path.h"
+#include "app/study/resources.h"
 #include "app/study/session_file.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/file_to_write.h"
@@ -12,7 +12,6 @@
 #include "core/base/error.h"
 #include "core/lists/selection_file.h"
 
-#include <QCoreApplication>
 #include <QDir>
 #include <QFile>
 #include <QFileDialog>
@@ -31,7 +30,7 @@ constexpr const char* kCaptureFilter = "Captures and tensors (*.h5 *.hdf5 *.safe
 constexpr std::chrono::milliseconds kSlowOpening{500};
 
 bool isInstalledLesson(const QString& path) {
-    const std::string folder = findLessonFolder(QCoreApplication::applicationDirPath().toStdString());
+    const std::string folder = findResource("resources/lessons");
     const QString file = QFileInfo(path).canonicalFilePath(); // empty for a new file
     return !folder.empty() && !file.isEmpty() &&
            QFileInfo(file).path() == QFileInfo(fromUtf8(folder)).canonicalFilePath();

@@ -2,7 +2,7 @@
 #include "app/window/dialogs/lesson_maker.h"
 
 #include "app/lessons/lesson_writer.h"
-#include "app/study/sample_path.h"
+#include "app/study/resources.h"
 #include "app/study/session_file.h"
 #include "app/window/dialogs/question_maker.h"
 #include "app/window/style/appearance.h"
@@ -13,7 +13,6 @@
 #include "app/window/widgets/write_aside.h"
 #include "core/base/error.h"
 
-#include <QCoreApplication>
 #include <QDir>
 #include <QFileInfo>
 #include <QHBoxLayout>
@@ -233,7 +232,7 @@ void LessonMaker::save() {
     const QString path =
         fileToWrite(this, tr("Save the lesson"), QDir(folder()).filePath(name + ".kvscope"), tr("Lessons (*.kvscope)"));
     if (path.isEmpty()) return;
-    const QString ours = fromUtf8(findLessonFolder(QCoreApplication::applicationDirPath().toStdString()));
+    const QString ours = fromUtf8(findResource("resources/lessons"));
     if (!ours.isEmpty() && QFileInfo(path).absoluteDir() == QDir(ours))
         return m_why->setText(tr("That is the folder of the program's own lessons: choose another one."));
     try {

@@ -67,7 +67,8 @@ void LessonList::refresh() {
         m_rows->addWidget(rowOf(file, file.lesson.title == open));
     }
     if (m_lessons.empty()) {
-        QLabel* none = wrappedLabel(tr("The lessons were not found beside the program: they lie in resources/lessons."),
+        QLabel* none = wrappedLabel(tr("The lessons were not found: an installed program has them in ../share/kvscope, "
+                                       "seen from its own folder."),
                                     "quiet", this);
         m_rows->addWidget(none);
     }
