@@ -45,8 +45,8 @@ def tensor(request: int, layer: int, role: str, info: dict, n: int) -> dict:
     shape = [heads, n, info["value_dim" if role == "v" else "head_dim"]]
     if MODE == "shape":
         shape[0] += 1
-    for at in range(0, len(data), 50_000):
-        part = data[at : at + 50_000]
+    for at in range(0, len(data), 5_000):
+        part = data[at : at + 5_000]
         place = {"id": request, "offset": at, "of": len(data), "dtype": "f32", "shape": shape}
         send({"method": "tensors/data", "params": place}, part)
         if MODE == "part":

@@ -154,6 +154,7 @@ private slots:
         };
         QCOMPARE(refused("shape", "(layer 1, v)"), QByteArray());
         QCOMPARE(refused("shape", "its shape is (3, 83, 16), not (2, 83, 16)"), QByteArray());
+        QCOMPARE(refused("part", "it is not whole (layer 1, v)"), QByteArray());
         QCOMPARE(refused("right", ""), QByteArray());
         QFile file(fake.path() + "/1_v.f32");
         QVERIFY(file.open(QIODevice::ReadWrite));
