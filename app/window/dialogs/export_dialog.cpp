@@ -16,6 +16,7 @@
 #include "core/base/error.h"
 #include "core/base/own_output.h"
 #include "core/run/record_results.h"
+#include "views/common/value_range.h"
 
 #include <QCheckBox>
 #include <QComboBox>
@@ -104,13 +105,23 @@ FigureRequest figureOf(const ViewCanvas& canvas, const Choices& choices, const s
     return figure;
 }
 
+/// The session with the range of colours that a view shares with another capture, so that the figures of both do too.
+Session asDrawn(const Workbench& workbench, const FigureRequest& figure) {
+    Session session = workbench.session();
+    const int pane = figure.pane ? static_cast<int>(*figure.pane) : -1;
+    const ParameterValues options = workbench.drawn(viewById(figure.viewId), pane).options;
+    if (options.has(kValueRangeOption) && !options.isDefault(kValueRangeOption))
+        setViewOption(session, figure.viewId, kValueRangeOption, options.text(kValueRangeOption));
+    return session;
+}
+
 /// What the command in the metadata does, on the session as it is now: results that are known come from the caches.
 void writeFigure(QWidget& window, Workbench& workbench, const FigureRequest& figure, bool footer,
                  NoticeStrip& notices) {
     submitWriting(
         workbench, notices, fromUtf8(figure.outPath),
-        [&window, session = workbench.session(), capture = workbench.capture(), runner = workbench.sharedRunner(),
-         figure, footer](const Checkpoint& checkpoint) {
+        [&window, session = asDrawn(workbench, figure), capture = workbench.capture(),
+         runner = workbench.sharedRunner(), figure, footer](const Checkpoint& checkpoint) {
             checkIsNoSource(figure.outPath, filesReadBy(session));
             return [&window, session, figure, footer,
                     input = figureInput(session, capture, figure, *runner, checkpoint)] { // text belongs to this thread
