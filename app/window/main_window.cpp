@@ -316,7 +316,11 @@ void MainWindow::arrangeDocks() {
     m_arrangesSoon = false;
     if (m_presenter) return;
     fitWidth(); // the folded rail depends on the layout
+    PanelDock* steps = m_docks->dock("steps");
+    const bool wasHidden = steps->isHidden();
     m_docks->arrange(m_workbench.session().layout, m_workbench.session().panes.size() > 3);
+    if (wasHidden && m_hasSteps == false && m_workbench.session().layout == WindowLayout::Teach)
+        steps->hide(); // another size has an arrangement of its own
     raiseLessonDocks();
 }
 
@@ -338,7 +342,7 @@ void MainWindow::raiseLessonDocks() {
     const bool hasSteps =
         !lesson || lesson->start.look.cursor ||
         std::ranges::any_of(lesson->stops, [](const LessonStop& stop) { return stop.setting.look.cursor.has_value(); });
-    if (std::exchange(m_stepsHidden, !hasSteps) == hasSteps) m_docks->dock("steps")->setVisible(hasSteps);
+    if (std::exchange(m_hasSteps, hasSteps) != hasSteps) m_docks->dock("steps")->setVisible(hasSteps);
     if (front.empty()) return;
     for (const std::string& id : front)
         if (const PanelDock* dock = m_docks->dock(fromUtf8(id)); dock && dock->isHidden())

@@ -140,7 +140,7 @@ private:
     LessonProgress m_progress;
     std::vector<std::string> m_wantedInFront; ///< docks of an opened lesson, or of its stop
     std::vector<QString> m_ofLesson;          ///< docks that came with a lesson and leave with it
-    bool m_stepsHidden = true; ///< the open lesson has no steps; at first perhaps one of an earlier run, as remembered
+    std::optional<bool> m_hasSteps;           ///< the open lesson; unknown at first, when docks are as remembered
     Presenter* m_presenter = nullptr;
     struct BeforePresenting;
     std::shared_ptr<const BeforePresenting> m_before; ///< what the presentation gives back

@@ -25,7 +25,7 @@ using kvscope::testing::Classroom;
 
 namespace {
 
-constexpr int kBlocks = 7; // the number of the lesson about blocks
+constexpr int kKeydiff = 5, kBlocks = 7; // numbers of lessons
 
 } // namespace
 
@@ -287,6 +287,20 @@ private slots:
         }
         QVERIFY(drawn >= 2);
         QVERIFY(open.window.notices().messages().isEmpty());
+    }
+
+    // However the window came to its first lesson, and whatever size it is given then.
+    void thePlayerIsHiddenInALessonWithoutSteps() {
+        Classroom open;
+        open.window.openPath(QString::fromStdString(open.window.lessons().at(kKeydiff - 1).path));
+        QTRY_VERIFY(lessonOf(open.bench.session()).has_value());
+        open.settle();
+        QVERIFY(!open.dock("steps")->isVisible());
+        open.window.resize(1280, 800); // narrow: arranged anew
+        open.settle();
+        QVERIFY(!open.dock("steps")->isVisible());
+        open.window.openPath(QString::fromStdString(open.window.lessons().at(kBlocks - 1).path));
+        QTRY_VERIFY(open.dock("steps")->isVisible());
     }
 
     void aLessonOpenedFromAnotherLayoutShowsItsOwnViews_data() {
