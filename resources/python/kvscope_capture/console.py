@@ -85,11 +85,15 @@ class TimeLeft:
         """The time runs from here."""
         self._parts, self._clock, self._begin = parts, clock, clock()
 
+    def seconds(self, done: int) -> float | None:
+        """How long the rest will take; None before the first part is done."""
+        return (self._clock() - self._begin) / done * (self._parts - done) if done > 0 else None
+
     def after(self, done: int) -> str:
         """ ", 40 s left" when `done` parts are done; empty before the first is."""
-        if done < 1:
+        seconds = self.seconds(done)
+        if seconds is None:
             return ""
-        seconds = (self._clock() - self._begin) / done * (self._parts - done)
         units = ((3600, "h"), (60, "min"))
         text = next((f"{seconds / size:.1f} {unit}" for size, unit in units if seconds >= 2 * size), f"{seconds:.0f} s")
         return f", {text} left"

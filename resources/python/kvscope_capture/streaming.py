@@ -82,8 +82,8 @@ def capture_prompt(
 
     require(check, force, abandon)
     rope = read_rope(decoder_of(model), check.rotation or Rotation())
-    attributes = _root_attributes(model, check, rope, options, model_id, revision)
-    file.write_root(attributes, _token_arrays(prompt, nll) | _rope_arrays(rope))
+    attributes = root_attributes(model, check, rope, options, model_id, revision)
+    file.write_root(attributes, _token_arrays(prompt, nll) | rope_arrays(rope))
     digest = file.finish(progress)
     stream.remove()
     return digest
@@ -234,12 +234,17 @@ def _record(call: AttentionCall, model: Any, options: CaptureOptions, check: Sel
         tensors |= {"q_pre": check.rotation.before(call, 0)[:, -window:], "k_pre": check.rotation.before(call, 1)}
     if call.sinks is not None:
         tensors["sinks"] = call.sinks
-    index = call.layer
     if options.o_proj:
-        tensors["o_proj"] = output_projection(layers_of(model)[index], call.query.shape[0])
-    heads, kv_heads = call.query.shape[0], call.key.shape[0]
+        tensors["o_proj"] = output_projection(layers_of(model)[call.layer], call.query.shape[0])
+    differences = {"self_check": json_text(check.of_layer(call.layer))}
+    return LayerRecord(call.layer, tensors, layer_attributes(call, model) | differences)
+
+
+def layer_attributes(call: AttentionCall, model: Any) -> dict[str, Any]:
+    """The attributes of a layer by the names of the format, without its self-check."""
+    index, heads, kv_heads = call.layer, call.query.shape[0], call.key.shape[0]
     layer_types = getattr(decoder_of(model).config, "layer_types", None)
-    attributes = {
+    return {
         "scaling": call.scaling,
         "kv_of_q": np.arange(heads, dtype=np.int32) // (heads // kv_heads),
         "attn_type": layer_types[index]
@@ -249,9 +254,7 @@ def _record(call: AttentionCall, model: Any, options: CaptureOptions, check: Sel
         "has_rope": call.unrotated is not None,
         "qk_norm": hasattr(call.module, "q_norm"),
         "softcap": call.softcap,
-        "self_check": json_text(check.of_layer(index)),
     }
-    return LayerRecord(index, tensors, attributes)
 
 
 def output_projection(layer: torch.nn.Module, heads: int) -> torch.Tensor:
@@ -285,13 +288,14 @@ def _token_arrays(prompt: Prompt, nll: Array) -> dict[str, Array]:
     }
 
 
-def _rope_arrays(rope: RopeFacts | None) -> dict[str, Array]:
+def rope_arrays(rope: RopeFacts | None) -> dict[str, Array]:
+    """The data sets below /rope."""
     if rope is None:
         return {}
     return {f"rope/{name}/inv_freq" if name else "rope/inv_freq": array for name, array in rope.inv_freq.items()}
 
 
-def _root_attributes(
+def root_attributes(
     model: Any,
     check: SelfCheck,
     rope: RopeFacts | None,
@@ -299,6 +303,7 @@ def _root_attributes(
     model_id: str,
     revision: str,
 ) -> dict[str, Any]:
+    """The attributes of the file by the names of the format."""
     attributes = {
         "format": "kvscope-capture",
         "version": 1,

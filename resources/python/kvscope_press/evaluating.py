@@ -22,7 +22,7 @@ from kvscope_capture.prompt import SegmentKind
 from kvscope_capture.self_check import SelfCheck
 from kvscope_press.calibration import Row, Setting, add_rows, check_settings
 from kvscope_press.measuring import Losses, answer_loss, full_nll, generate
-from kvscope_press.pruned_context import PrunedContext, ReadContext, model_heads
+from kvscope_press.pruned_context import PrunedContext, ReadContext, model_heads, without_queries
 from kvscope_press.recorded_selection import RecordedSelection, read_selection
 
 FIELDS = ["policy", "variant", "retention", "nll_full", "nll_compressed", "right_tokens", "right_answers", "answers"]
@@ -220,5 +220,5 @@ def with_contexts(
     """
     for cut, group in itertools.groupby(sorted(selections, key=lambda s: s.cut), key=lambda s: s.cut):
         alike = list(group)
-        read = ReadContext(model, ids, cut, queries=False) if always or len(alike) > 1 else None
+        read = ReadContext(model, ids, cut, without_queries) if always or len(alike) > 1 else None
         yield from ((selection, read) for selection in alike)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -26,29 +26,11 @@ from kvscope_capture.attention import (
     observed_attention,
 )
 from kvscope_capture.errors import CaptureError
+from kvscope_capture.streaming import token_nll
+from kvscope_press.attend_behind import PrunedLayer, attend_behind, head_weights, row_bytes
 from kvscope_press.recorded_selection import HeadSelection, RecordedSelection
 
 NAME = "kvscope_press"
-
-
-@dataclasses.dataclass(frozen=True)
-class PrunedLayer:
-    """Kept rows of one layer, heads padded to the longest: keys [H, m, d], values [H, m, dv], the rest [H, m].
-
-    H is Hkv, or Hq where query heads keep sets of their own. `numerator` and `denominator` are 0 for padding.
-    `stored` rows are what the heads keep, padding and repeated sets not counted.
-    """
-
-    keys: torch.Tensor
-    values: torch.Tensor
-    positions: torch.Tensor
-    numerator: torch.Tensor
-    denominator: torch.Tensor
-    stored: int
-
-    def shares_one_set(self) -> bool:
-        """Both sums run over the same tokens: then the weights are a logit bias and a value scale."""
-        return bool(((self.numerator > 0) == (self.denominator > 0)).all())
 
 
 def prune(call: AttentionCall, heads: list[HeadSelection | None]) -> PrunedLayer:
@@ -57,6 +39,8 @@ def prune(call: AttentionCall, heads: list[HeadSelection | None]) -> PrunedLayer
     Errors (ValueError): sets of query heads that are not those of the group.
     """
     tokens, group = call.key.shape[1], call.query.shape[0] // len(heads)
+    if all(head is None or head.is_whole(tokens) for head in heads):
+        return PrunedLayer.whole(call)
     stored = sum(tokens if head is None else head.stored() for head in heads)
     sources = list(range(len(heads)))
     if any(head and head.query_heads for head in heads):
@@ -78,54 +62,95 @@ def prune(call: AttentionCall, heads: list[HeadSelection | None]) -> PrunedLayer
     device = call.key.device
     rows = rows.to(device)
     keys, values = (torch.take_along_dim(t[sources], rows[..., None], dim=1) for t in (call.key, call.value))
-    return PrunedLayer(keys, values, rows, numerator.to(device), denominator.to(device), stored)
-
-
-def weighted_attention(
-    logits: torch.Tensor, values: torch.Tensor, numerator: torch.Tensor, denominator: torch.Tensor, one_set: bool
-) -> torch.Tensor:
-    """sum num e^l v / sum den e^l, [H, q, dv], from logits [H, q, m] (-inf: hidden), values [H, m, dv], weights [H, m].
-
-    With one set: softmax(l + log den) (num / den) v, which any attention kernel can do; else both sums explicitly.
-    Where numerator and denominator are different samples the estimator is not a mean of values (BalanceKV, SubGen).
-    """
-    if one_set:
-        bias = torch.log(denominator)
-        scale = torch.where(denominator > 0, numerator / denominator, 0.0)
-        return torch.softmax(logits + bias[:, None], dim=-1) @ (scale[..., None] * values)
-    taken = (numerator + denominator > 0)[:, None]
-    logits = logits.masked_fill(~taken, -torch.inf)
-    weights = torch.exp(logits - logits.amax(-1, keepdim=True))
-    above = (weights * numerator[:, None]) @ values
-    return above / (weights * denominator[:, None]).sum(-1, keepdim=True)
+    return PrunedLayer(
+        keys, values, rows, *head_weights(numerator[None], denominator[None], len(heads), device), stored
+    )
 
 
 def decode(model: Any, ids: list[int], begin: int, **kwargs: Any) -> torch.Tensor:
     """Last hidden states [len(ids), hidden] of tokens that stand from position `begin` on."""
-    positions = torch.arange(begin, begin + len(ids), device=model.device)[None]
-    out = decoder_of(model)(input_ids=torch.tensor([ids], device=model.device), position_ids=positions, **kwargs)
-    hidden: torch.Tensor = out.last_hidden_state[0]
+    return decode_rows(model, [ids], begin, **kwargs)[0]
+
+
+def decode_rows(model: Any, ids: list[list[int]], begin: int, **kwargs: Any) -> torch.Tensor:
+    """Last hidden states [P, T, hidden] of P rows of T tokens, all at the positions from `begin` on."""
+    tokens = torch.tensor(ids, device=model.device)
+    positions = torch.arange(begin, begin + tokens.shape[1], device=model.device).expand(tokens.shape)
+    hidden: torch.Tensor = decoder_of(model)(input_ids=tokens, position_ids=positions, **kwargs).last_hidden_state
     return hidden
+
+
+def without_queries(call: AttentionCall) -> AttentionCall:
+    """The keys and values of a call, which is what a selection prunes."""
+    return dataclasses.replace(call, query=call.query[:, :0].clone(), unrotated=None)
 
 
 class ReadContext:
     """The tokens before a cut after one pass through the model, unpruned: what many selections are tried on."""
 
-    def __init__(self, model: Any, ids: list[int], cut: int, queries: bool = True) -> None:
-        """Runs ids[0:cut] through the model; keeps every layer's keys and values, and with `queries` those too."""
+    def __init__(
+        self,
+        model: Any,
+        ids: list[int],
+        cut: int,
+        keep: Callable[[AttentionCall], AttentionCall] = lambda call: call,
+        outcome: Callable[[AttentionCall, Any], None] | None = None,
+        losses: bool = False,
+    ) -> None:
+        """Runs ids[0:cut] through the model and keeps of every layer what `keep` returns.
+
+        `outcome` sees every layer's attention output too; `losses` gives `nll` [cut], the first NaN.
+        """
         self.model, self.cut = model, cut
         self.calls: list[AttentionCall] = []
-
-        def keep(call: AttentionCall) -> None:
-            less = dataclasses.replace(call, query=call.query[:, :0].clone(), unrotated=None)
-            self.calls.append(call if queries else less)
-
-        with torch.no_grad(), observed_attention(model, keep):
+        with torch.no_grad(), observed_attention(model, lambda call: self.calls.append(keep(call)), outcome):
             hidden = decode(model, ids[:cut], 0, use_cache=False)
             self.last_logits = logits_of(model, hidden[-1:])[0]
+            self.nll = token_nll(model, hidden, torch.tensor(ids[:cut], device=hidden.device)) if losses else None
 
 
-class PrunedContext:
+class CachedContext:
+    """P caches of one context, whose tokens behind the cut advance together; policies share keys and values."""
+
+    def __init__(self, model: Any, cut: int, layers: Mapping[int, PrunedLayer], last_logits: torch.Tensor) -> None:
+        """`layers` [P policies] of tokens 0 .. cut - 1; `last_logits` predict token `cut`, before pruning."""
+        self.model, self.cut, self.last_logits = model, cut, last_logits
+        self.watch: Callable[[AttentionCall], None] | None = None  # of each layer, with a batch axis in front
+        self._layers = layers
+        self._tail = DynamicCache()
+
+    def extend_rows(self, ids: list[list[int]]) -> torch.Tensor:
+        """Last hidden states [P, T, hidden] of the next T tokens of every policy, which stay in the cache."""
+        begin = self.cut + int(self._tail.get_seq_length())
+        with torch.no_grad(), self._attending():
+            return decode_rows(self.model, ids, begin, past_key_values=self._tail, use_cache=True)
+
+    def extend(self, ids: list[int]) -> torch.Tensor:
+        """Logits [len(ids), vocabulary] behind each of the next tokens of the first policy."""
+        with torch.no_grad():
+            return logits_of(self.model, self.extend_rows([ids])[0])
+
+    @contextlib.contextmanager
+    def _attending(self) -> Iterator[None]:
+        """The model attends to the pruned rows and then to its own cache of the tokens behind the cut."""
+
+        def attend(
+            module: Any, query: Any, key: Any, value: Any, attention_mask: Any, scaling: Any = None, **kwargs: Any
+        ) -> tuple[torch.Tensor, None]:
+            first = AttentionCall.of(module, query, key, value, None, scaling, kwargs)
+            call = dataclasses.replace(first, query=query, key=key, value=value)
+            if self.watch:
+                self.watch(call)
+            out = attend_behind(self._layers[call.layer], call, self.cut)
+            return out.transpose(1, 2).to(query.dtype).contiguous(), None
+
+        AttentionInterface.register(NAME, attend)
+        AttentionMaskInterface.register(NAME, lambda *args, **kwargs: None)  # attend_behind masks by positions
+        with attention_implementation(self.model, NAME):
+            yield
+
+
+class PrunedContext(CachedContext):
     """The tokens before the cut, pruned. Feed what follows with `extend`; `fork` starts again behind the cut."""
 
     def __init__(
@@ -139,24 +164,22 @@ class PrunedContext:
             raise CaptureError(f"the cut {selection.cut} lies outside {len(ids)} tokens", selection.path or "cut")
         if read and read.cut != selection.cut:
             raise ValueError(f"the context was read up to {read.cut}, the selection's cut is {selection.cut}")
-        self.model, self.cut = model, selection.cut
-        self._layers: dict[int, PrunedLayer] = {}
-        self._tail = DynamicCache()
+        layers: dict[int, PrunedLayer] = {}
         unused = set(selection.heads)
 
         def observe(call: AttentionCall) -> None:
             names = [(call.layer, head) for head in range(call.key.shape[0])]
             unused.difference_update(names)
-            self._layers[call.layer] = prune(call, [selection.heads.get(name) for name in names])
+            layers[call.layer] = prune(call, [selection.heads.get(name) for name in names])
 
         if read:
             for call in read.calls:
                 observe(call)
-            self.last_logits = read.last_logits
         else:
             with torch.no_grad(), observed_attention(model, observe):
-                hidden = decode(model, ids[: self.cut], 0, use_cache=False)
-                self.last_logits = logits_of(model, hidden[-1:])[0]
+                hidden = decode(model, ids[: selection.cut], 0, use_cache=False)
+                last_logits = logits_of(model, hidden[-1:])[0]
+        super().__init__(model, selection.cut, layers, read.last_logits if read else last_logits)
         if unused:
             layer, head = min(unused)
             raise CaptureError(f"the model has no KV head {head} in layer {layer}", selection.path)
@@ -170,65 +193,7 @@ class PrunedContext:
 
     def bytes_kept(self) -> int:
         """Bytes of the kept keys and values, padding not counted."""
-        return sum(x.stored * _row_bytes(x) for x in self._layers.values())
-
-    def extend(self, ids: list[int]) -> torch.Tensor:
-        """Logits [len(ids), vocabulary] behind each of the next tokens, which stay in the cache."""
-        begin = self.cut + int(self._tail.get_seq_length())
-        with torch.no_grad(), self._attending():
-            hidden = decode(self.model, ids, begin, past_key_values=self._tail, use_cache=True)
-            return logits_of(self.model, hidden)
-
-    @contextlib.contextmanager
-    def _attending(self) -> Iterator[None]:
-        """The model attends to the pruned rows and then to its own cache of the tokens behind the cut."""
-
-        def attend(
-            module: Any, query: Any, key: Any, value: Any, attention_mask: Any, scaling: Any = None, **kwargs: Any
-        ) -> tuple[torch.Tensor, None]:
-            call = AttentionCall.of(module, query, key, value, None, scaling, kwargs)
-            out = attend_behind(self._layers[call.layer], call, self.cut)
-            return out.transpose(0, 1)[None].to(query.dtype).contiguous(), None
-
-        AttentionInterface.register(NAME, attend)
-        AttentionMaskInterface.register(NAME, lambda *args, **kwargs: None)  # attend_behind masks by positions
-        with attention_implementation(self.model, NAME):
-            yield
-
-
-def attend_behind(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Tensor:
-    """Attention of the last q tokens to the pruned context and to the t tokens behind the cut; [Hq, q, dv], float32.
-
-    `call.query` [Hq, q, d]; `call.key`, `call.value` [Hkv, t, ...] are the tokens cut .. cut + t - 1.
-    """
-    queries, tail = call.query.shape[1], call.key.shape[1]
-    here = torch.arange(cut, cut + tail, device=call.key.device).expand(call.key.shape[0], tail)
-    ones = torch.ones(here.shape, device=here.device)
-
-    def whole(kept: torch.Tensor, behind: torch.Tensor) -> torch.Tensor:
-        per_head = (t.repeat_interleave(call.query.shape[0] // t.shape[0], 0) for t in (kept, behind))
-        return torch.cat(list(per_head), dim=1)
-
-    keys, values = whole(layer.keys, call.key).float(), whole(layer.values, call.value).float()
-    positions = whole(layer.positions, here)
-    numerator, denominator = whole(layer.numerator, ones), whole(layer.denominator, ones)
-    logits = call.query.float() @ keys.transpose(1, 2) * call.scaling
-    if call.softcap:
-        logits = torch.tanh(logits / call.softcap) * call.softcap
-    now = torch.arange(cut + tail - queries, cut + tail, device=keys.device)[None, :, None]
-    hidden = positions[:, None] > now
-    if call.sliding_window:
-        hidden = hidden | (positions[:, None] <= now - call.sliding_window)
-    logits = logits.masked_fill(hidden, -torch.inf)
-    if call.sinks is not None:  # a sink is a token of value 0 and weight 1 that nothing evicts
-        sinks = call.sinks.to(logits)[:, None, None].expand(-1, queries, 1)
-        logits, values = torch.cat([logits, sinks], -1), torch.nn.functional.pad(values, (0, 0, 0, 1))
-        numerator, denominator = (torch.nn.functional.pad(w, (0, 1), value=1.0) for w in (numerator, denominator))
-    return weighted_attention(logits, values, numerator, denominator, layer.shares_one_set())
-
-
-def _row_bytes(layer: PrunedLayer) -> int:
-    return layer.keys.element_size() * (layer.keys.shape[2] + layer.values.shape[2])
+        return sum(x.stored * row_bytes(x.keys, x.values) for x in self._layers.values())
 
 
 def model_heads(model: Any) -> tuple[int, int]:

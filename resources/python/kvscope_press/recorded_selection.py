@@ -43,6 +43,11 @@ class HeadSelection:
             return sum(own.size for own in self.query_heads.values())
         return int(((self.numerator > 0) | (self.denominator > 0)).sum())
 
+    def is_whole(self, tokens: int) -> bool:
+        """Nothing is evicted and nothing weighted."""
+        sets = [own.size for own in self.query_heads.values()] or [self.kept.size]
+        return set(sets) == {tokens} and bool((self.numerator == 1).all() and (self.denominator == 1).all())
+
     def of_query_head(self, query_head: int) -> HeadSelection:
         """What one query head of the group attends to."""
         if not self.query_heads:

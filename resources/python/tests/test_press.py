@@ -15,7 +15,6 @@ from transformers.masking_utils import AttentionMaskInterface
 from kvscope_capture import CaptureError
 from kvscope_capture.attention import attention_implementation
 from kvscope_press import HeadSelection, PrunedContext, RecordedSelection, answer_loss, full_nll, generate
-from kvscope_press.pruned_context import weighted_attention
 from kvscope_press.recorded_selection import refuse_window, whole_selection
 
 TOKENS, CUT, SEED = 30, 19, 4
@@ -127,16 +126,6 @@ def test_greedy_text_of_the_full_cache_is_the_models_own() -> None:
     assert generate(at_end, [], 6) == written[TOKENS:]
     place = written[TOKENS:].index(written[TOKENS + 3])
     assert generate(at_end.fork(), [], 6, stop=written[TOKENS + 3]) == written[TOKENS : TOKENS + place]
-
-
-def test_two_forms_of_the_estimator_agree_on_one_set() -> None:
-    generator = torch.Generator().manual_seed(SEED)
-    logits, values = torch.randn(2, 3, 7, generator=generator), torch.randn(2, 7, 5, generator=generator)
-    numerator, denominator = (0.1 + torch.rand(2, 7, generator=generator) for _ in range(2))
-    numerator[0, 6] = denominator[0, 6] = 0  # padding
-    logits[1, 0, 2] = -torch.inf
-    one, two = (weighted_attention(logits, values, numerator, denominator, flag) for flag in (True, False))
-    assert torch.allclose(one, two, atol=1e-6)
 
 
 def test_bytes_count_rows_and_not_padding() -> None:

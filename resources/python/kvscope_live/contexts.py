@@ -1,0 +1,170 @@
+"""A context that was read once: what every existing view needs of it, and the cache that policies prune."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+
+from kvscope_capture.attention import AttentionCall, decoder_of, layers_of
+from kvscope_capture.capture_file import CaptureOptions
+from kvscope_capture.console import TimeLeft
+from kvscope_capture.prompt import Prompt, Segment
+from kvscope_capture.rope import read_rope
+from kvscope_capture.self_check import Rotation, SelfCheck
+from kvscope_capture.streaming import (
+    capture_prompt,
+    layer_attributes,
+    output_projection,
+    root_attributes,
+    rope_arrays,
+    token_nll,
+)
+from kvscope_live.channel import Channel
+from kvscope_live.errors import UNSUPPORTED_MODEL, LiveError
+from kvscope_live.frames import BLOB_BYTES
+from kvscope_live.models import OpenModel
+from kvscope_live.requests import bad
+from kvscope_live.selections import Shape
+from kvscope_press.attend_behind import PrunedLayer
+from kvscope_press.pruned_context import CachedContext, ReadContext
+
+DTYPE_NAMES = {torch.float32: "f32", torch.float16: "f16", torch.bfloat16: "bf16", torch.float64: "f64"}
+STORED = {"f32": "float32", "f16": "float16", "bf16": "bfloat16"}
+TAIL_BLOCK = 256
+
+
+class LiveContext:
+    """Keys and values of the tokens before the cut in the model's type and place; the rest for looking at."""
+
+    def __init__(self, opened: OpenModel, ids: list[int], segments: list[Segment], cut: int, channel: Channel) -> None:
+        """Runs the prompt through the model: the first `cut` tokens, then those behind them.
+
+        Errors (LiveError): a model whose attention cannot be watched or is another than a capture could hold.
+        """
+        self.opened, self.ids, self.segments, self.cut = opened, ids, segments, cut
+        self.attributes: list[dict[str, Any]] = []
+        self.tail: list[AttentionCall] = []
+        channel.progress("self-check", 0, 1)
+        self.check = SelfCheck(opened.model, ids)
+        layers = len(layers_of(opened.model))
+        time = TimeLeft(layers)
+
+        def keep(call: AttentionCall) -> AttentionCall:
+            channel.progress("reading", call.layer, layers, time.seconds(call.layer))
+            self.attributes.append(layer_attributes(call, opened.model))
+            query, value = call.query.cpu(), call.value.contiguous()
+            return dataclasses.replace(call, unrotated=None, query=query, value=value)
+
+        read = ReadContext(opened.model, ids, cut, keep, self.check.add, losses=True)
+        self.calls, self.last_logits = read.calls, read.last_logits
+        self.layers = {call.layer: PrunedLayer.whole(call) for call in read.calls}
+        self.nll = np.concatenate([read.nll, self._read_tail()])
+        self.check.compare_loss(self.nll)
+        if failure := self.check.failure():
+            raise LiveError(UNSUPPORTED_MODEL, failure, opened.name, "", architecture=type(opened.model).__name__)
+        channel.progress("reading", layers, layers)
+
+    def shape(self) -> Shape:
+        """What selections must fit."""
+        call = self.calls[0]
+        return Shape(len(self.calls), call.key.shape[0], call.query.shape[0], self.cut)
+
+    def whole_cache(self) -> CachedContext:
+        """The full cache, with nothing behind the cut; the model's own attention where it has no soft cap or sinks."""
+        return CachedContext(self.opened.model, self.cut, self.layers, self.last_logits)
+
+    def _read_tail(self) -> Any:
+        """Queries, keys and values behind the cut; losses of these tokens."""
+        cache, rest = self.whole_cache(), self.ids[self.cut :]
+        parts: list[list[AttentionCall]] = [[] for _ in self.calls]
+        cache.watch = lambda call: parts[call.layer].append(call)
+        hidden = [cache.extend_rows([rest[i : i + TAIL_BLOCK]])[0] for i in range(0, len(rest), TAIL_BLOCK)]
+        for own in parts if rest else []:
+            queries = torch.cat([call.query[0].cpu() for call in own], 1)
+            self.tail.append(dataclasses.replace(own[-1], query=queries, key=own[-1].key[0], value=own[-1].value[0]))
+        if not rest:
+            return np.empty(0, np.float32)
+        tokens = torch.tensor(rest, device=self.last_logits.device)
+        with torch.no_grad():
+            nll = token_nll(self.opened.model, torch.cat(hidden), tokens)
+        nll[0] = torch.nn.functional.cross_entropy(self.last_logits, tokens[0]).cpu()
+        return nll
+
+    def tensor(self, layer: int, role: str) -> torch.Tensor:
+        """[heads, n, width]; o_proj [hidden, Hq, dv]."""
+        if role == "o_proj":
+            return output_projection(layers_of(self.opened.model)[layer], self.calls[layer].query.shape[0])
+        name = {"k": "key", "v": "value", "q": "query"}.get(role)
+        if name is None:
+            raise bad("role", "is not one of k, v, q, o_proj")
+        rest = [getattr(self.tail[layer], name)] if self.tail else []
+        return torch.cat([getattr(self.calls[layer], name), *rest], 1)
+
+    def info(self) -> dict[str, Any]:
+        """Root and layers by the names of the capture format; JSON attributes as objects."""
+        rope = read_rope(decoder_of(self.opened.model), self.check.rotation or Rotation())
+        options, name = CaptureOptions(dtype="float32"), self.opened.name
+        root = root_attributes(self.opened.model, self.check, rope, options, name, self.opened.revision)
+        decoded = {key: json.loads(root[key]) for key in ("rope", "config_json", "self_check")}
+        frequencies = {
+            key.removeprefix("rope/").removesuffix("inv_freq").rstrip("/"): array.tolist()
+            for key, array in rope_arrays(rope).items()
+        }
+        layers = [self._layer(call, given) for call, given in zip(self.calls, self.attributes, strict=True)]
+        return root | decoded | {"rope": decoded["rope"] if rope else None, "inv_freq": frequencies, "layers": layers}
+
+    def _layer(self, call: AttentionCall, given: dict[str, Any]) -> dict[str, Any]:
+        facts = {
+            "layer": call.layer,
+            "stage": "post_qk_norm_post_rope_pre_scale",
+            "dtype": DTYPE_NAMES[call.key.dtype],
+            "queries": len(self.ids),
+            "hidden": int(decoder_of(self.opened.model).config.hidden_size),
+            "sinks": None if call.sinks is None else call.sinks.float().tolist(),
+            "self_check": self.check.of_layer(call.layer),
+        }
+        return given | {"kv_of_q": given["kv_of_q"].tolist()} | facts
+
+    def tokens(self) -> dict[str, Any]:
+        """Ids, positions, losses (the first null) and segments, whose kinds are words."""
+        return {
+            "ids": self.ids,
+            "positions": list(range(len(self.ids))),
+            "nll": [None, *self.nll[1:].astype(float).tolist()],
+            "segments": [[begin, end, kind.name.lower()] for begin, end, kind in self.segments],
+        }
+
+    def identity(self) -> str:
+        """Names what was read: model, its type, tokens and cut; 64 hexadecimal digits like a capture's hash."""
+        model = self.opened.model
+        weights = hashlib.sha256()
+        for parameter in (next(model.parameters()), model.get_input_embeddings().weight):
+            weights.update(parameter.detach().flatten()[:4096].float().cpu().numpy().tobytes())
+        text = json.dumps([self.opened.name, self.opened.revision, str(model.dtype), self.cut, self.ids])
+        return hashlib.sha256(text.encode() + weights.digest()).hexdigest()
+
+    def save(self, path: pathlib.Path, channel: Channel) -> str:
+        """Writes the capture, in the model's type, by another pass over the prompt; returns its hash."""
+        prompt = Prompt(self.opened.tokenizer)
+        prompt.ids, prompt.segments = self.ids, self.segments
+        options = CaptureOptions(dtype=STORED[DTYPE_NAMES[self.opened.model.dtype]])
+        layers, model = len(self.calls), self.opened.model
+
+        def progress(_: str) -> None:
+            channel.progress("saving", int(channel.status["layer"]), layers)
+
+        return capture_prompt(model, prompt, path, options, self.opened.name, self.opened.revision, progress)
+
+
+def pieces(tensor: torch.Tensor) -> Iterator[tuple[int, bytes]]:
+    """Offsets and bytes, little-endian, in pieces that fit a frame."""
+    flat = tensor.detach().cpu().contiguous().flatten().view(torch.uint8).numpy()
+    for begin in range(0, flat.size, BLOB_BYTES):
+        yield begin, flat[begin : begin + BLOB_BYTES].tobytes()

@@ -1,0 +1,340 @@
+"""The methods of the protocol: one session holds models, contexts and selections."""
+
+from __future__ import annotations
+
+import base64
+import collections
+import importlib.metadata
+import pathlib
+import platform
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from kvscope_capture.prompt import Frame, Prompt, SegmentKind, TokenBytes, append, chat_frame, default_cut
+from kvscope_capture.version import VERSION
+from kvscope_live.channel import Channel
+from kvscope_live.errors import GONE, TEMPLATE_MISSING, LiveError
+from kvscope_live.requests import Request, bad
+
+if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the banner is not kept waiting
+    from kvscope_live.answers import Answers
+    from kvscope_live.contexts import LiveContext
+    from kvscope_live.models import OpenModel
+    from kvscope_live.selections import Parts, Selection
+
+PROTOCOL = [1, 0]
+MOST_TOKENS = 400_000  # whose ids, losses and texts fit one message
+MOST_GENERATED, MOST_ROWS = 4096, 64
+SELECTION_BYTES = 512 << 20  # of all selections of a context; the one that was used longest ago goes
+KINDS = {kind.name.lower(): kind for kind in SegmentKind}
+
+
+class ContextState:
+    """A context with its answers and selections."""
+
+    def __init__(self, context: LiveContext, answers: Answers) -> None:
+        """Without selections."""
+        self.context, self.answers = context, answers
+        self.selections: collections.OrderedDict[str, Selection] = collections.OrderedDict()
+        self.parts: dict[str, tuple[int, Parts]] = {}
+
+    def add(self, selection: Selection) -> None:
+        """Makes it the one used last."""
+        self.selections[selection.id] = selection
+        self.selections.move_to_end(selection.id)
+        while len(self.selections) > 2 and sum(s.size() for s in self.selections.values()) > SELECTION_BYTES:
+            self.selections.popitem(last=False)
+
+    def find(self, ids: list[Any]) -> list[Selection | None]:
+        """Errors (LiveError): one that is not there."""
+        if len(ids) > MOST_ROWS:
+            raise bad("selection_ids", f"are more than {MOST_ROWS}")
+        found: list[Selection | None] = []
+        for name in ids:
+            if name is not None and (not isinstance(name, str) or name not in self.selections):
+                raise LiveError(GONE, f"there is no selection {name!r}", "selection_ids", "Send it again")
+            if name is not None:
+                self.selections.move_to_end(name)
+            found.append(None if name is None else self.selections[name])
+        return found
+
+
+class Session:
+    """Answers requests one after the other, on the main thread."""
+
+    def __init__(self, channel: Channel | None = None) -> None:
+        """`channel` is set before the first request."""
+        self.channel: Channel = channel  # type: ignore[assignment]
+        self.models: dict[str, OpenModel] = {}
+        self.contexts: dict[str, ContextState] = {}
+        self.names: dict[str, str] = {}  # of contexts: their models
+        self.count = 0
+        self.methods: dict[str, Callable[[Request], dict[str, Any]]] = {
+            "initialize": self._initialize,
+            "model/inspect": self._inspect,
+            "model/open": self._open,
+            "model/close": self._close_model,
+            "text/tokenize": self._tokenize,
+            "context/read": self._read,
+            "context/close": self._close_context,
+            "tensors/get": self._tensor,
+            "selection/set": self._select,
+            "answer/score": self._score,
+            "answer/generate": self._generate,
+            "shutdown": self._shutdown,
+        }
+
+    def _name(self, kind: str) -> str:
+        self.count += 1
+        return f"{kind}{self.count}"
+
+    def _initialize(self, request: Request) -> dict[str, Any]:
+        given = request.parameters
+        if "parent_pid" in given:
+            self.channel.watch_parent(given.integer("parent_pid", 1, 1 << 31))
+        protocol = given.items("protocol")
+        if protocol[:1] != PROTOCOL[:1]:
+            remedy = "Install the kvscope-tools of the program's version"
+            raise LiveError(-32602, f"the worker speaks protocol {PROTOCOL[0]}, not {protocol}", "protocol", remedy)
+        self.channel.checkpoint(stage="starting")
+        from kvscope_live import models
+
+        self.channel.memory = models.memory_used
+        versions = {name: importlib.metadata.version(name) for name in ("torch", "transformers", "tokenizers")}
+        return {
+            "protocol": PROTOCOL,
+            "worker": {"kvscope": VERSION, "python": platform.python_version()} | versions,
+            "devices": models.devices(),
+            "capabilities": {"generate": True, "score": True, "capture": True, "max_tokens": MOST_TOKENS},
+        }
+
+    def _inspect(self, request: Request) -> dict[str, Any]:
+        from kvscope_live.models import inspect_model
+
+        return inspect_model(request.parameters.text("path"), request.parameters.text("revision", "") or None)
+
+    def _open(self, request: Request) -> dict[str, Any]:
+        from kvscope_live.models import open_model
+
+        given = request.parameters
+        path, revision = given.text("path"), given.text("revision", "") or None
+        opened = open_model(path, revision, given.text("dtype", "auto"), given.text("device", "cpu"), self.channel)
+        name = self._name("m")
+        self.models[name] = opened
+        return {"model_id": name, "revision": opened.revision, "dtype": str(opened.model.dtype).removeprefix("torch.")}
+
+    def _close_model(self, request: Request) -> dict[str, Any]:
+        name = request.parameters.text("model_id")
+        for context in [context for context, model in self.names.items() if model == name]:
+            self._drop(context)
+        self.models.pop(name, None)
+        return {}
+
+    def _model(self, request: Request) -> tuple[str, OpenModel]:
+        """The model that is named, or else the one opened last."""
+        name = request.parameters.text("model_id", next(reversed(self.models), ""))
+        if name not in self.models:
+            raise LiveError(GONE, f"there is no open model {name}".rstrip(), "model_id", "Open it first")
+        return name, self.models[name]
+
+    def _tokenize(self, request: Request) -> dict[str, Any]:
+        given = request.parameters
+        _, opened = self._model(request)
+        texts = []
+        for entry in given.items("segments"):
+            kind, text = (entry.get("kind"), entry.get("text")) if isinstance(entry, dict) else (None, None)
+            if not isinstance(kind, str) or kind not in KINDS or not isinstance(text, str):
+                raise bad("segments", f"are not of a text and a kind among {', '.join(KINDS)}")
+            texts.append((KINDS[kind], text))
+        prompt = build_prompt(opened.tokenizer, texts, given.flag("chat"), given.flag("bos"))
+        token_bytes = TokenBytes(opened.tokenizer)
+        return {
+            "ids": prompt.ids,
+            "segments": [[begin, end, kind.name.lower()] for begin, end, kind in prompt.segments],
+            "bytes": [base64.b64encode(token_bytes(token)).decode() for token in prompt.ids],
+            "cut": default_cut(prompt.segments, len(prompt.ids)),
+        }
+
+    def _read(self, request: Request) -> dict[str, Any]:
+        from kvscope_live.answers import Answers
+        from kvscope_live.contexts import LiveContext
+        from kvscope_live.models import bytes_per_token, require_memory
+
+        given = request.parameters
+        model, opened = self._model(request)
+        ids = given.integers("ids", opened.model.get_input_embeddings().weight.shape[0])
+        if not 2 <= len(ids) <= MOST_TOKENS:
+            raise bad("ids", f"are {len(ids)} tokens, not 2 to {MOST_TOKENS}")
+        config = opened.model.config.get_text_config(decoder=True)
+        most = getattr(config, "max_position_embeddings", None)
+        if not hasattr(opened.model.get_decoder(), "rotary_emb") and len(ids) > (most or len(ids)):
+            raise bad("ids", f"are {len(ids)} tokens, the model has embeddings for {most} positions")
+        segments = [_segment(entry, len(ids)) for entry in given.items("segments")]
+        cut = given.integer("cut", 1, len(ids))
+        needed = bytes_per_token(config, opened.model.dtype.itemsize) * len(ids)
+        require_memory(needed, str(opened.model.device), f"a context of {len(ids)} tokens")
+        context = LiveContext(opened, ids, segments, cut, self.channel)
+        digest = context.identity()
+        if "capture_to" in given:
+            digest = context.save(pathlib.Path(given.text("capture_to")), self.channel)
+        name = self._name("c")
+        self.contexts[name], self.names[name] = ContextState(context, Answers(context)), model
+        return {"context_id": name, "info": context.info(), "tokens": context.tokens(), "capture_hash": digest}
+
+    def _context(self, request: Request) -> ContextState:
+        name = request.parameters.text("context_id")
+        if name not in self.contexts:
+            raise LiveError(GONE, f"there is no context {name}", "context_id", "Read it again")
+        return self.contexts[name]
+
+    def _drop(self, name: str) -> None:
+        self.contexts.pop(name, None)
+        self.names.pop(name, None)
+
+    def _close_context(self, request: Request) -> dict[str, Any]:
+        self._drop(request.parameters.text("context_id"))
+        return {}
+
+    def _tensor(self, request: Request) -> dict[str, Any]:
+        from kvscope_live.contexts import DTYPE_NAMES, pieces
+
+        given, context = request.parameters, self._context(request).context
+        role = given.text("role")
+        tensor = context.tensor(given.integer("layer", 0, len(context.calls) - 1), role)
+        if "heads" in given:
+            axis = 1 if role == "o_proj" else 0
+            begin, end = (*given.integers("heads", tensor.shape[axis] + 1), -1, -1)[:2]
+            if not 0 <= begin < end:
+                raise bad("heads", "is not [begin, end] with begin < end")
+            tensor = tensor.narrow(axis, begin, end - begin)
+        total = tensor.numel() * tensor.element_size()
+        about = {"id": request.id, "of": total, "dtype": DTYPE_NAMES[tensor.dtype], "shape": list(tensor.shape)}
+        for offset, piece in pieces(tensor):
+            self.channel.spend(len(piece))
+            blob = {"name": role, "dtype": "u8", "shape": [len(piece)]}
+            self.channel.notify("tensors/data", about | {"offset": offset, "blobs": [blob]}, [piece])
+        return {"bytes": total}
+
+    def _select(self, request: Request) -> dict[str, Any]:
+        from kvscope_live.selections import Parts
+
+        given, state = request.parameters, self._context(request)
+        name, parts = given.text("name"), given.integer("parts", 1, 1 << 16, 1)
+        part, generation = given.integer("part", 0, parts - 1, 0), request.generation or 0
+        begun = (generation, Parts(state.context.shape())) if part == 0 else state.parts.pop(name, (-1, None))
+        if begun[1] is None or begun[0] != generation or begun[1].next != part:
+            raise bad("part", f"{part} came without those before it")
+        begun[1].add(given, request.blobs)
+        if part + 1 < parts:
+            state.parts[name] = begun
+            return {"selection_id": None, "kept": 0, "bytes": 0}
+        selection = begun[1].finish()
+        state.add(selection)
+        return {
+            "selection_id": selection.id,
+            "kept": selection.stored(),
+            "bytes": state.answers.bytes_of(selection),
+        }
+
+    def _ids(self, request: Request, name: str) -> list[int]:
+        vocabulary = self._context(request).context.opened.model.get_input_embeddings().weight.shape[0]
+        return request.parameters.integers(name, vocabulary)
+
+    def _score(self, request: Request) -> dict[str, Any]:
+        state, given = self._context(request), request.parameters
+        selections = state.find(given.items("selection_ids"))
+        self.channel.checkpoint(stage="scoring")
+        rows, full = state.answers.score(
+            selections, self._ids(request, "question_ids"), self._ids(request, "answer_ids")
+        )
+        scored = [
+            {"selection_id": s and s.id, **row.as_json(), "bytes": state.answers.bytes_of(s)}
+            for s, row in zip(selections, rows, strict=True)
+        ]
+        facts = full.as_json()
+        return {
+            "rows": scored,
+            "full": {"nll": facts["nll"], "losses": facts["losses"], "bytes": state.answers.bytes_of(None)},
+            "generation": request.generation,
+        }
+
+    def _generate(self, request: Request) -> dict[str, Any]:
+        from kvscope_live.answers import Sampling, first_divergence
+
+        state, given = self._context(request), request.parameters
+        selections = state.find(given.items("selection_ids"))
+        sampling = Sampling(given.number("temperature", 0.0), given.integer("seed", 0, (1 << 63) - 1, 0))
+        most = given.integer("max_new", 1, MOST_GENERATED)
+
+        def told(row: int, index: int, token: int, text: str) -> None:
+            self.channel.checkpoint(stage="generating", token=index)
+            selection = selections[row]
+            numbers = {"request": request.id, "row": row, "index": index, "id": token, "text": text}
+            self.channel.notify("answer/token", {"selection_id": selection and selection.id} | numbers)
+
+        rows, full = state.answers.generate(selections, self._ids(request, "question_ids"), sampling, most, told)
+        decode = state.context.opened.tokenizer.decode
+        written = [
+            {
+                "selection_id": s and s.id,
+                "ids": ids,
+                "text": decode(ids),
+                "first_divergence": first_divergence(ids, full),
+            }
+            for s, ids in zip(selections, rows, strict=True)
+        ]
+        return {"rows": written, "full": {"ids": full, "text": decode(full)}, "generation": request.generation}
+
+    def _shutdown(self, _: Request) -> dict[str, Any]:
+        self.contexts.clear()
+        self.names.clear()
+        self.models.clear()
+        return {}
+
+
+def build_prompt(tokenizer: Any, texts: list[tuple[SegmentKind, str]], chat: bool, bos: bool) -> Prompt:
+    """Pieces in the order system, context and needles, question, answer, in the chat template if `chat`.
+
+    Errors (LiveError): no usable template, pieces in another order.
+    """
+    inside = (SegmentKind.CONTEXT, SegmentKind.NEEDLE)
+    order = [0 if kind == SegmentKind.SYSTEM else 1 if kind in inside else int(kind) for kind, _ in texts]
+    if order != sorted(order) or 1 not in order:
+        raise bad("segments", "stand in another order than system, context and needle, question, answer")
+    system, question, answer = (
+        "".join(text for kind, text in texts if kind == wanted)
+        for wanted in (SegmentKind.SYSTEM, SegmentKind.QUESTION, SegmentKind.ANSWER)
+    )
+    pieces = [(text, kind) for kind, text in texts if kind in inside]
+    frame = Frame()
+    if chat:
+        pieces, question = _stripped(pieces, question)
+        try:
+            frame = chat_frame(tokenizer, system, "".join(text for text, _ in pieces), question)
+        except Exception as error:
+            raise LiveError(TEMPLATE_MISSING, getattr(error, "sentence", str(error)), "chat", "Leave it out") from error
+    elif system:
+        raise bad("segments", "have a system's message, which needs the chat template")
+    prompt, tail = Prompt(tokenizer, bos and not chat), Prompt(tokenizer)
+    prompt.ids, tail.ids = [] if frame.complete else prompt.ids, []
+    for piece, kind in frame.before:
+        prompt.add(piece, kind)
+    prompt.add_context([(text, kind if kind == SegmentKind.NEEDLE else None) for text, kind in pieces])
+    tail.add(question, SegmentKind.QUESTION).add(frame.behind).add(answer, SegmentKind.ANSWER)
+    return append(prompt, tail)
+
+
+def _stripped(pieces: list[tuple[str, SegmentKind]], question: str) -> tuple[list[tuple[str, SegmentKind]], str]:
+    """Without the spaces at both ends of the message, which templates take away."""
+    own = [*pieces]
+    own[0] = (own[0][0].lstrip(), own[0][1])
+    if not question.strip():
+        own[-1] = (own[-1][0].rstrip(), own[-1][1])
+    return own, question.rstrip()
+
+
+def _segment(entry: Any, tokens: int) -> tuple[int, int, SegmentKind]:
+    good = isinstance(entry, list) and len(entry) == 3 and type(entry[0]) is int and type(entry[1]) is int
+    if not good or not 0 <= entry[0] < entry[1] <= tokens or entry[2] not in KINDS:
+        raise bad("segments", f"{entry!r} is no [begin, end, kind] of {tokens} tokens")
+    return entry[0], entry[1], KINDS[entry[2]]

@@ -1,0 +1,164 @@
+"""Attention over what policies keep of a context and over all tokens behind its cut.
+
+Keys and values stay in the model's type and are shared by all policies: the query heads of a GQA group, the policies
+and the queries are rows of one product with a head's keys. Sums run in float32 (float64 for a model in float64).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import torch
+from transformers.integrations.sdpa_attention import sdpa_attention_forward
+
+from kvscope_capture.attention import AttentionCall
+
+LOGITS = 1 << 26  # at once in one layer; more queries are taken in parts
+BLOCK_TOKENS = 4096  # of keys and values that are converted at once, where the model's type is narrower than float32
+
+
+@dataclasses.dataclass(frozen=True)
+class PrunedLayer:
+    """What P policies keep of one layer: keys [H, m, d], values [H, m, dv], positions [m] or [H, m].
+
+    H is Hkv, or Hq where rows were gathered for every query head. `hidden`, `numerator` and `denominator` are
+    [H, P, 1 or g, 1, m], g query heads a row of keys: `hidden` is true for what is evicted or padding, None where
+    nothing is; the weights are None where all are 1. `stored` rows are what the heads keep, without padding.
+    """
+
+    keys: torch.Tensor
+    values: torch.Tensor
+    positions: torch.Tensor
+    hidden: torch.Tensor | None
+    numerator: torch.Tensor | None
+    denominator: torch.Tensor | None
+    stored: int
+
+    @classmethod
+    def whole(cls, call: AttentionCall) -> PrunedLayer:
+        """Every row of every head."""
+        tokens = call.key.shape[1]
+        positions = torch.arange(tokens, device=call.key.device)
+        return cls(call.key, call.value, positions, None, None, None, tokens * call.key.shape[0])
+
+    def is_whole(self, tokens: int) -> bool:
+        """All `tokens` of the context stand here: attention over these rows is the model's own."""
+        return self.hidden is None and self.numerator is None and self.keys.shape[1] == tokens
+
+
+def head_weights(
+    numerator: torch.Tensor, denominator: torch.Tensor, heads: int, device: Any
+) -> tuple[torch.Tensor | None, torch.Tensor | None, torch.Tensor | None]:
+    """`hidden`, `numerator` and `denominator` of a layer with `heads` rows of keys, from weights [P, W, m].
+
+    W is `heads` or a multiple; a token with both weights 0 is hidden.
+    """
+    policies, _, tokens = numerator.shape
+    hidden = (numerator == 0) & (denominator == 0)
+    unweighted = bool(((numerator == denominator) & (hidden | (numerator == 1))).all())
+
+    def spread(given: torch.Tensor) -> torch.Tensor:
+        return given.to(device).view(policies, heads, -1, 1, tokens).transpose(0, 1)
+
+    weights = (None, None) if unweighted else (spread(numerator), spread(denominator))
+    return spread(hidden) if bool(hidden.any()) else None, *weights
+
+
+def row_bytes(keys: torch.Tensor, values: torch.Tensor) -> int:
+    """Bytes of a head's key and value of one token."""
+    return keys.element_size() * (keys.shape[-1] + values.shape[-1])
+
+
+def attend_behind(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Tensor:
+    """Attention of the last q tokens to the pruned context and to the t tokens behind the cut; [P, Hq, q, dv].
+
+    `call` has a batch axis in front: `query` [P, Hq, q, d]; `key` and `value` [P, Hkv, t, ...] are the tokens
+    cut .. cut + t - 1. sum num e^l v / sum den e^l, where the tokens behind the cut have weights 1 (BalanceKV, SubGen:
+    numerator and denominator may run over different tokens). A layer of which nothing was evicted takes the model's
+    kernel, so that its output is the model's own.
+    """
+    if layer.is_whole(cut) and call.query.shape[0] == 1 and not call.softcap and call.sinks is None:
+        return _whole_attention(layer, call, cut)
+    policies, query_heads, queries, _ = call.query.shape
+    now = torch.arange(cut + call.key.shape[2] - queries, cut + call.key.shape[2], device=call.query.device)
+    most = max(1, LOGITS // (policies * query_heads * (layer.keys.shape[1] + call.key.shape[2])))
+    parts = zip(torch.split(call.query, most, 2), torch.split(now, most), strict=True)
+    return torch.cat([_attend_rows(layer, call, query, at, cut) for query, at in parts], dim=2)
+
+
+def _whole_attention(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Tensor:
+    """As the model attends to a cache that holds everything, with its kernel and the same mask."""
+    key, value = torch.cat([layer.keys[None], call.key], 2), torch.cat([layer.values[None], call.value], 2)
+    queries, tokens = call.query.shape[2], key.shape[2]
+    mask = None
+    if queries > 1 or 0 < call.sliding_window < tokens:
+        columns = torch.arange(tokens, device=key.device)
+        mask = ~_out_of_sight(columns, columns[tokens - queries :], call.sliding_window)[None, None]
+    out, _ = sdpa_attention_forward(call.module, call.query, key, value, mask, scaling=call.scaling)
+    attended: torch.Tensor = out.transpose(1, 2)
+    return attended
+
+
+def _out_of_sight(positions: torch.Tensor, now: torch.Tensor, window: int) -> torch.Tensor:
+    """Which tokens at `positions` [..., m] the queries at `now` [q] do not see; [..., q, m]."""
+    before, at = positions[..., None, :], now[:, None]
+    return (before > at) | (before <= at - window) if window else before > at
+
+
+def _attend_rows(
+    layer: PrunedLayer, call: AttentionCall, query: torch.Tensor, now: torch.Tensor, cut: int
+) -> torch.Tensor:
+    policies, query_heads, queries, width = query.shape
+    heads, tail = layer.keys.shape[0], call.key.shape[2]
+    wide = torch.promote_types(query.dtype, torch.float32)
+    scaled = query.to(wide) * call.scaling
+    shape = (heads, policies, query_heads // heads, queries)  # rows of the logits
+    folded = scaled.view(policies, heads, -1, queries, width).transpose(0, 1).reshape(heads, -1, width)
+    before = _times_keys(folded, layer.keys).view(*shape, -1)
+    grouped = scaled.reshape(policies, call.key.shape[1], -1, width)
+    behind = (grouped @ call.key.to(wide).transpose(2, 3)).view(policies, *shape[:1], *shape[2:], tail).transpose(0, 1)
+    if call.softcap:
+        before, behind = (torch.tanh(logits / call.softcap) * call.softcap for logits in (before, behind))
+    columns = torch.arange(cut, cut + tail, device=now.device)
+    behind = behind.masked_fill(_out_of_sight(columns, now, call.sliding_window), -torch.inf)
+    if layer.hidden is not None:
+        before.masked_fill_(layer.hidden, -torch.inf)
+    if call.sliding_window:
+        unseen = _out_of_sight(layer.positions, now, call.sliding_window)
+        before.masked_fill_(unseen if unseen.dim() == 2 else unseen[:, None, None], -torch.inf)
+    most = behind.amax(-1, keepdim=True)
+    if before.shape[-1]:
+        most = torch.maximum(most, before.amax(-1, keepdim=True))
+    sinks = None if call.sinks is None else call.sinks.to(wide).view(heads, 1, -1, 1, 1)
+    if sinks is not None:
+        most = torch.maximum(most, sinks)
+    before, behind = before.sub_(most).exp_(), (behind - most).exp()
+    below = (before if layer.denominator is None else before * layer.denominator).sum(-1, keepdim=True)
+    below = below + behind.sum(-1, keepdim=True)
+    if sinks is not None:  # a sink is a token of value 0 and weight 1 that nothing evicts
+        below = below + (sinks - most).exp()
+    above = _times_values(
+        (before if layer.numerator is None else before.mul_(layer.numerator)).flatten(1, 3), layer.values
+    )
+    own = behind.transpose(0, 1).reshape(policies, call.key.shape[1], -1, tail) @ call.value.to(wide)
+    above = above.view(*shape, -1) + own.view(policies, heads, -1, queries, own.shape[-1]).transpose(0, 1)
+    return (above / below).transpose(0, 1).reshape(policies, query_heads, queries, -1)
+
+
+def _times_keys(rows: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:
+    """rows [H, r, d] times keys [H, m, d] transposed, in the type of the rows."""
+    if keys.dtype == rows.dtype:
+        return rows @ keys.transpose(1, 2)
+    return torch.cat([rows @ part.to(rows.dtype).transpose(1, 2) for part in torch.split(keys, BLOCK_TOKENS, 1)], -1)
+
+
+def _times_values(weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+    """weights [H, r, m] times values [H, m, dv], in the type of the weights."""
+    if values.dtype == weights.dtype:
+        return weights @ values
+    out = torch.zeros((*weights.shape[:2], values.shape[2]), dtype=weights.dtype, device=weights.device)
+    for begin in range(0, values.shape[1], BLOCK_TOKENS):
+        part = slice(begin, begin + BLOCK_TOKENS)
+        out += weights[..., part] @ values[:, part].to(weights.dtype)
+    return out

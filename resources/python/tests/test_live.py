@@ -1,0 +1,375 @@
+"""The worker's answers: tensors, losses and text of a context under policies, on every tested architecture.
+
+The ways in which published evictions went wrong (`kvscope-check-press` tries them on presses of others): evicted
+before the same call attends; positions that shrink with the cache; a budget smaller than the prompt; lengths that fit
+no block; one mask for layers of different length; a cache that is not there; the first token of an answer; batches;
+attention sinks.
+"""
+
+from __future__ import annotations
+
+import json
+import pathlib
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+import torch
+from live_client import Local, texts_of
+from test_press import CUT, MODELS, SEED, TOKENS, dense_logits, heads_of, random_selection
+from test_prompt import byte_level_tokenizer
+from tiny_models import LetterTokenizer, random_ids, tiny_model
+from transformers import DynamicCache
+
+from kvscope_capture.attention import attention_implementation, layers_of
+from kvscope_live.models import OpenModel
+from kvscope_press import HeadSelection, RecordedSelection, answer_loss, generate
+from kvscope_press.evaluating import read_tokens
+from kvscope_press.pruned_context import PrunedContext
+from kvscope_press.recorded_selection import read_selection, whole_selection
+
+IDS = random_ids(TOKENS, SEED)
+BEGIN = CUT + 4  # of the answer
+QUESTION, ANSWER = IDS[CUT:BEGIN], IDS[BEGIN:]
+KINDS = ["plain", "one_set", "two_sets", "query_heads"]
+
+
+def opened(name: str, seed: int = 0, dtype: torch.dtype = torch.float32) -> Local:
+    """A session with one model, without a folder."""
+    local = Local()
+    model = tiny_model(name, seed).to(dtype)
+    for index, layer in enumerate(layers_of(model)):
+        layer.register_forward_pre_hook(lambda *_, index=index: local.channel.checkpoint(layer=index))
+    local.session.models["m1"] = OpenModel(model, LetterTokenizer(), name, "")
+    return local
+
+
+def read(local: Local, ids: list[int], cut: int, **more: Any) -> dict[str, Any]:
+    return local.ask("context/read", {"model_id": "m1", "ids": ids, "segments": [], "cut": cut} | more)
+
+
+def send(local: Local, context: str, selection: RecordedSelection, name: str = "p") -> str:
+    """The recorded selection as the client sends it."""
+    rows, kept, numerator, denominator = [], [], [], []
+    for (layer, head), chosen in sorted(selection.heads.items()):
+        own = chosen.query_heads or {-1: chosen.kept}
+        for query, tokens in own.items():
+            rows.append([layer, head] if query < 0 else [layer, head, query])
+            kept.append(np.isin(np.arange(selection.cut), tokens))
+            numerator.append(chosen.numerator if query < 0 else np.ones(len(tokens), np.float32))
+            denominator.append(chosen.denominator if query < 0 else np.ones(len(tokens), np.float32))
+    weights = (np.concatenate(numerator), np.concatenate(denominator))
+    plain = all((w == 1).all() for w in weights)
+    answer = local.select(context, rows, kept, () if plain else weights, name)
+    assert answer["kept"] == rows_of(selection)
+    return str(answer["selection_id"])
+
+
+def rows_of(selection: RecordedSelection) -> int:
+    return sum(head.stored() if head.query_heads else head.kept.size for head in selection.heads.values())
+
+
+def score(local: Local, context: str, chosen: list[str | None], **more: Any) -> dict[str, Any]:
+    given = {"context_id": context, "selection_ids": chosen, "question_ids": QUESTION, "answer_ids": ANSWER}
+    return local.ask("answer/score", given | more)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_losses_are_those_of_the_dense_pass(name: str) -> None:
+    """Plain and weighted sets, sets of query heads and the full cache, in one batch and alone."""
+    local, cut = opened(name), CUT
+    context = read(local, IDS, cut)["context_id"]
+    model = local.session.models["m1"].model
+    selections = [random_selection(heads_of(name), kind) for kind in KINDS]
+    chosen = [send(local, context, s, kind) for s, kind in zip(selections, KINDS, strict=True)]
+    answer = score(local, context, [*chosen, None])
+    full = dense_logits(model, IDS, whole_selection(3, heads_of(name), CUT))[BEGIN - 1 : -1].double()
+    for row, selection, one in zip(answer["rows"], selections, chosen, strict=False):
+        logits = dense_logits(model, IDS, selection)[BEGIN - 1 : -1].double()
+        wanted = torch.nn.functional.cross_entropy(logits, torch.tensor(ANSWER), reduction="none").tolist()
+        assert row["losses"] == pytest.approx(wanted, abs=2e-4)
+        assert row["nll"] == pytest.approx(np.mean(wanted), abs=2e-4)
+        p, s = torch.log_softmax(full, -1), torch.log_softmax(logits, -1)
+        assert row["kl"] == pytest.approx((p.exp() * (p - s)).sum(-1).tolist(), abs=2e-3)
+        assert row["flips"] == (full.argmax(-1) != logits.argmax(-1)).tolist()
+        assert row["flip_rate"] == np.mean(row["flips"]) and row["kl_mean"] == pytest.approx(np.mean(row["kl"]))
+        alone = score(local, context, [one])["rows"][0]
+        assert alone["losses"] == pytest.approx(row["losses"], abs=1e-5)
+    assert answer["rows"][-1]["nll"] == answer["full"]["nll"] and answer["rows"][-1]["kl_mean"] == 0
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_what_keeps_everything_is_the_unpruned_model(name: str) -> None:
+    """Bit for bit, where the model's kernel has what its attention needs."""
+    local = opened(name)
+    context = read(local, IDS, CUT)["context_id"]
+    model = local.session.models["m1"].model
+    whole = send(local, context, whole_selection(3, heads_of(name), CUT))
+    answer = score(local, context, [whole, None])
+    assert answer["rows"][0]["losses"] == answer["rows"][1]["losses"] == answer["full"]["losses"]
+    assert answer["rows"][0]["kl"] == [0.0] * len(ANSWER)
+    cache = DynamicCache()
+    exact = name not in ("gemma2", "gpt-oss")  # soft cap, sinks
+    with torch.no_grad(), attention_implementation(model, "sdpa" if exact else "eager"):
+        model(input_ids=torch.tensor([IDS[:CUT]]), past_key_values=cache, use_cache=True)
+        positions = torch.arange(CUT, TOKENS - 1)[None]
+        given = torch.tensor([IDS[CUT:-1]])
+        logits = model(input_ids=given, position_ids=positions, past_key_values=cache, use_cache=True).logits[0]
+    wanted = torch.nn.functional.cross_entropy(logits[len(QUESTION) - 1 :], torch.tensor(ANSWER), reduction="none")
+    if exact:
+        assert answer["full"]["losses"] == wanted.tolist()
+    else:
+        assert answer["full"]["losses"] == pytest.approx(wanted.tolist(), abs=1e-5)
+
+
+@pytest.mark.parametrize("name", ["llama", "mistral"])
+@pytest.mark.parametrize("length", [1, 2, 31, 33])
+def test_odd_lengths(name: str, length: int) -> None:
+    """Of the question, of the context (33) and of what is kept (1 token and none)."""
+    local, cut = opened(name), 33
+    ids = random_ids(cut + length + 3, SEED)
+    context = read(local, ids, cut)["context_id"]
+    given = {"question_ids": ids[cut : cut + length], "answer_ids": ids[cut + length :]}
+    kept = np.zeros((6, cut), bool)
+    kept[:, 5] = True
+    rows = [[layer, head] for layer in range(3) for head in range(2)]
+    one = local.select(context, rows, kept)["selection_id"]
+    none = local.select(context, rows, np.zeros((6, cut), bool), name="q")["selection_id"]
+    answer = score(local, context, [one, none], **given)
+    model = local.session.models["m1"].model
+    heads = {(r[0], r[1]): HeadSelection(np.array([5]), *(np.ones(1, np.float32),) * 2) for r in rows}
+    selection = RecordedSelection("", "p", "v", {}, "", cut, "", False, heads)
+    wanted = answer_loss(model, ids, selection, list(range(cut + length, len(ids))))
+    assert answer["rows"][0]["losses"] == pytest.approx(wanted.nll.tolist(), abs=1e-5)
+    assert answer["rows"][0]["bytes"] == 6 * 16 * 4 and answer["rows"][1]["bytes"] == 0
+    assert all(np.isfinite(answer["rows"][1]["losses"]))
+
+
+def test_the_first_token_behind_the_cut_counts_nowhere() -> None:
+    local = opened("llama")
+    context = read(local, IDS, CUT)["context_id"]
+    chosen = send(local, context, random_selection(2, "plain"))
+    row = score(local, context, [chosen], question_ids=[], answer_ids=IDS[CUT:])["rows"][0]
+    model = local.session.models["m1"].model
+    wanted = answer_loss(model, IDS, random_selection(2, "plain"), list(range(CUT + 1, TOKENS)))
+    assert row["losses"][0] is None and row["kl"][0] is None and row["flips"][0] is None
+    assert row["losses"][1:] == pytest.approx(wanted.nll.tolist(), abs=1e-5)
+    assert row["nll"] == pytest.approx(wanted.mean(), abs=1e-5)
+    for answer in ([], IDS[CUT : CUT + 1]):
+        only = score(local, context, [chosen, None], question_ids=[], answer_ids=answer)
+        assert [r["nll"] for r in only["rows"]] == [None, None] and only["full"]["nll"] is None
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_tensors_are_those_of_a_capture(name: str, tmp_path: pathlib.Path) -> None:
+    """Bit for bit before the cut, apart from rounding behind it; attributes and losses too."""
+    local = opened(name)
+    segments = [[0, CUT, "context"], [CUT, BEGIN, "question"], [BEGIN, TOKENS, "answer"]]
+    out = tmp_path / "c.h5"
+    answer = read(local, IDS, CUT, segments=segments, capture_to=str(out))
+    info, context = answer["info"], answer["context_id"]
+    with h5py.File(out) as file:
+        assert answer["capture_hash"] == file.attrs["capture_hash"]
+        for key in ("num_layers", "num_q_heads", "num_kv_heads", "head_dim", "value_dim", "model_id", "tool"):
+            assert info[key] == file.attrs[key]
+        rope = json.loads(file.attrs["rope"])
+        assert info["rope"] == (None if name == "gpt2" else rope)
+        names: list[str] = []
+        file.get("rope", h5py.File).visit(lambda path: names.append(path) if path.endswith("inv_freq") else None) if (
+            "rope" in file
+        ) else None
+        assert sorted(info["inv_freq"]) == sorted(path.removesuffix("inv_freq").rstrip("/") for path in names)
+        for path in names:
+            assert info["inv_freq"][path.removesuffix("inv_freq").rstrip("/")] == file["rope"][path][()].tolist()
+        assert answer["tokens"]["nll"][1:] == pytest.approx(file["tokens/nll"][1:].tolist(), abs=1e-4)
+        assert answer["tokens"]["nll"][0] is None and answer["tokens"]["ids"] == IDS
+        kinds = {"context": 1, "question": 3, "answer": 4}
+        assert [[b, e, kinds[k]] for b, e, k in answer["tokens"]["segments"]] == file["tokens/segments"][()].tolist()
+        for layer, facts in enumerate(info["layers"]):
+            group = file[f"layers/{layer:02d}"]
+            for key in ("scaling", "attn_type", "sliding_window", "has_rope", "qk_norm", "softcap", "stage"):
+                assert facts[key] == group.attrs[key], key
+            assert facts["kv_of_q"] == group.attrs["kv_of_q"].tolist() and facts["queries"] == TOKENS
+            assert facts["sinks"] == (group["sinks"][()].tolist() if "sinks" in group else None)
+            for role in "qkv":
+                found = local.tensor(context, layer, role)
+                assert found.shape == group[role].shape and facts["dtype"] == "f32"
+                assert np.abs(found - group[role][()]).max() < 1e-4 * np.abs(found).max()
+            assert np.array_equal(local.tensor(context, layer, "k", [1, 2]), local.tensor(context, layer, "k")[1:2])
+        weight = local.tensor(context, 1, "o_proj", [1, 3])
+        assert weight.shape == (32, 2, info["value_dim"]) and facts["hidden"] == 32
+
+
+def test_sixteen_bit_models_are_read_in_their_type() -> None:
+    local = opened("llama", dtype=torch.bfloat16)
+    answer = read(local, IDS, CUT)
+    context, model = answer["context_id"], local.session.models["m1"].model
+    assert answer["info"]["layers"][0]["dtype"] == "bf16" and local.tensor(context, 0, "k").dtype == np.uint16
+    selection = random_selection(2, "plain")
+    chosen = send(local, context, selection)
+    whole = send(local, context, whole_selection(3, 2, CUT))
+    rows = score(local, context, [chosen, whole, None])["rows"]
+    wanted = answer_loss(model, IDS, selection, list(range(BEGIN, TOKENS)))
+    assert rows[0]["losses"] == pytest.approx(wanted.nll.tolist(), abs=0.15)
+    assert rows[0]["bytes"] == PrunedContext(model, IDS, selection).bytes_kept()
+    assert rows[1] | {"selection_id": None} == rows[2]
+
+
+def test_text_of_the_full_cache_is_the_models_own() -> None:
+    """Greedy; policies write what a pruned context writes; an end token ends a row and not the others."""
+    local = opened("qwen3")
+    model = local.session.models["m1"].model
+    context = read(local, IDS, CUT)["context_id"]
+    selections = [random_selection(2, kind) for kind in ("plain", "two_sets")]
+    chosen = [send(local, context, s, str(i)) for i, s in enumerate(selections)]
+    given = {"context_id": context, "selection_ids": [*chosen, None], "question_ids": QUESTION, "max_new": 7}
+    model.generation_config.eos_token_id = None
+    answer = local.ask("answer/generate", given)
+    prompt = torch.tensor([IDS[:BEGIN]])
+    with torch.no_grad():
+        every = torch.ones_like(prompt)
+        own = model.generate(prompt, attention_mask=every, max_new_tokens=7, do_sample=False)[0, BEGIN:].tolist()
+    assert answer["full"]["ids"] == answer["rows"][2]["ids"] == own and answer["rows"][2]["first_divergence"] is None
+    for row, selection in zip(answer["rows"], selections, strict=False):
+        written = generate(PrunedContext(model, IDS, selection), QUESTION, 7)
+        assert row["ids"] == written and row["text"] == LetterTokenizer().decode(written)
+        assert row["first_divergence"] == next((i for i in range(7) if written[i] != own[i]), None)
+    told = [m["params"] for m, _ in local.channel.sent if m["method"] == "answer/token"]
+    for index, row in enumerate(answer["rows"]):
+        mine = sorted((t["index"], t["id"], t["text"]) for t in told if t["row"] == index)
+        assert [t[1] for t in mine] == row["ids"] and "".join(t[2] for t in mine) == row["text"]
+    model.generation_config.eos_token_id = [own[3], 5]
+    stopped = local.ask("answer/generate", given | {"max_new": 6})
+    assert stopped["full"]["ids"] == own[: own.index(own[3])]
+    assert all(len(row["ids"]) <= 6 for row in stopped["rows"])
+
+
+def test_samples_draw_alike_and_repeat_with_their_seed() -> None:
+    local = opened("llama")
+    context = read(local, IDS, CUT)["context_id"]
+    chosen = send(local, context, random_selection(2, "plain"))
+    given = {"context_id": context, "selection_ids": [chosen, None], "question_ids": [], "max_new": 8}
+    local.session.models["m1"].model.generation_config.eos_token_id = None
+    texts = [local.ask("answer/generate", given | {"temperature": 1.5, "seed": s})["rows"] for s in (1, 1, 2)]
+    assert texts[0] == texts[1] != texts[2]
+    assert texts[0][0]["ids"][0] == texts[0][1]["ids"][0]  # predicted before pruning, with the same draw
+
+
+def test_losses_are_those_of_the_saved_capture_and_list(tmp_path: pathlib.Path) -> None:
+    """What kvscope-evaluate computes from the files is what the worker said."""
+    local = opened("llama")
+    segments = [[0, CUT, "context"], [CUT, BEGIN, "question"], [BEGIN, TOKENS, "answer"]]
+    answer = read(local, IDS, CUT, segments=segments, capture_to=str(tmp_path / "c.h5"))
+    selection = random_selection(2, "plain")
+    heads = [{"layer": la, "kv_head": h, "kept": x.kept.tolist()} for (la, h), x in selection.heads.items()]
+    listed = {"format": "kvscope-selection", "version": 1, "cut_token": CUT, "heads": heads}
+    (tmp_path / "l.json").write_text(json.dumps(listed | {"capture": {"hash": answer["capture_hash"]}}))
+    row = score(local, answer["context_id"], [send(local, answer["context_id"], selection)])["rows"][0]
+    tokens, again = read_tokens(tmp_path / "c.h5"), read_selection(tmp_path / "l.json")
+    wanted = [t for begin, end in tokens.target(CUT) for t in range(begin, end)]
+    loss = answer_loss(local.session.models["m1"].model, tokens.ids, again, wanted)
+    assert row["losses"] == pytest.approx(loss.nll.tolist(), abs=1e-5) and len(wanted) == len(ANSWER)
+
+
+def test_models_are_opened_from_folders_and_prompts_tokenized(tmp_path: pathlib.Path) -> None:
+    model, tokenizer = tiny_model("llama"), byte_level_tokenizer(tmp_path)
+    model.resize_token_embeddings(300)
+    model.save_pretrained(tmp_path / "model")
+    tokenizer.save_pretrained(tmp_path / "model")
+    local, path = Local(), str(tmp_path / "model")
+    facts = local.ask("model/inspect", {"path": path, "revision": None})
+    assert (facts["layers"], facts["query_heads"], facts["kv_heads"], facts["head_dim"]) == (3, 4, 2, 8)
+    assert facts["bytes_to_load"]["f32"] == sum(p.numel() for p in model.parameters()) * 4 and facts["supported"]
+    assert facts["bytes_per_token"] == 3 * (4 + 2 + 2) * 8 * 2
+    name = local.ask("model/open", {"path": path, "dtype": "bf16", "device": "cpu"})["model_id"]
+    assert local.session.models[name].model.dtype == torch.bfloat16
+    words = ["Der Rest ", "ist", " Text.", "Straße?", " nichts"]
+    kinds = ["context", "needle", "context", "question", "answer"]
+    segments = [{"kind": kind, "text": text} for kind, text in zip(kinds, words, strict=True)]
+    answer = local.ask("text/tokenize", {"segments": segments, "chat": False})
+    assert b"".join(texts_of(answer)).decode() == "".join(words)
+    inside = {kind: b"".join(texts_of(answer)[b:e]).decode() for b, e, kind in answer["segments"]}
+    assert inside == {"context": "".join(words[:3]), "needle": words[1], "question": words[3], "answer": words[4]}
+    assert answer["cut"] == next(e for _, e, kind in answer["segments"] if kind == "context")
+    no_template = local.refused("text/tokenize", {"segments": segments, "chat": True})
+    assert no_template.code == -32053 and "no chat template" in no_template.sentence
+    tokenizer.chat_template = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}<assistant>"
+    local.session.models[name].tokenizer.chat_template = tokenizer.chat_template
+    answer = local.ask("text/tokenize", {"segments": [{"kind": "system", "text": "Sei"}, *segments], "chat": True})
+    assert b"".join(texts_of(answer)).decode() == "<system>Sei<user>" + "".join(words[:4]) + "<assistant>" + words[4]
+
+
+def test_what_is_refused() -> None:
+    local = opened("llama")
+    context = read(local, IDS, CUT)["context_id"]
+    rows, kept = [[0, 0], [0, 1]], np.ones((2, CUT), bool)
+    bits = np.packbits(kept, axis=1, bitorder="little").tobytes()
+    about = [{"name": "kept"}]
+    select = {"context_id": context, "name": "p", "rows": rows, "blobs": about}
+    weights = [*about, {"name": "numerator"}]
+    ones = np.ones(2 * CUT, "<f4")
+    cases: list[tuple[str, dict[str, Any], tuple[bytes, ...], int, str]] = [
+        ("model/inspect", {"path": "no/such-model"}, (), -32052, "there is no model no/such-model on this machine"),
+        ("model/open", {"path": "no/such-model"}, (), -32052, "there is no model"),
+        ("text/tokenize", {"model_id": "m9", "segments": []}, (), -32054, "there is no open model m9"),
+        ("context/read", {"model_id": "m1", "ids": [0, 97], "segments": [], "cut": 1}, (), -32602, "0 to 96"),
+        ("context/read", {"model_id": "m1", "ids": IDS, "segments": [], "cut": 31}, (), -32602, "31 is not between"),
+        (
+            "context/read",
+            {"model_id": "m1", "ids": IDS, "segments": [[0, 99, "context"]], "cut": 9},
+            (),
+            -32602,
+            "is no",
+        ),
+        ("tensors/get", {"context_id": "c9", "layer": 0, "role": "k"}, (), -32054, "there is no context c9"),
+        ("tensors/get", {"context_id": context, "layer": 3, "role": "k"}, (), -32602, "3 is not between 0 and 2"),
+        ("tensors/get", {"context_id": context, "layer": 0, "role": "w"}, (), -32602, "is not one of k, v, q"),
+        ("tensors/get", {"context_id": context, "layer": 0, "role": "k", "heads": [1, 1]}, (), -32602, "begin < end"),
+        ("tensors/get", {"context_id": context, "layer": 0, "role": "k", "heads": [0, 9]}, (), -32602, "0 to 2"),
+        ("selection/set", select, (bits[:-1],), -32602, "kept has 5 bytes, not 3 for each of 2 rows"),
+        ("selection/set", select, (b"\xff" * 6,), -32602, "behind the 19 before the cut"),
+        ("selection/set", select, (), -32602, "1 are described, 0 came"),
+        ("selection/set", select | {"rows": [[0, 0], [0, 0]]}, (bits,), -32602, "named twice"),
+        ("selection/set", select | {"rows": [[0, 0], [0, 2]]}, (bits,), -32602, "is no [layer, kv_head]"),
+        ("selection/set", select | {"rows": [[0, 0, 0], [0, 0, 3]]}, (bits,), -32602, "sets of query heads [0, 3]"),
+        ("selection/set", select | {"parts": 2, "part": 1}, (bits,), -32602, "came without those before it"),
+        ("selection/set", select | {"blobs": weights}, (bits, ones[1:].tobytes()), -32602, "numerator has 148 bytes"),
+        ("selection/set", select | {"blobs": weights}, (bits, (-ones).tobytes()), -32602, "negative or not finite"),
+    ]
+    for method, params, blobs, code, sentence in cases:
+        error = local.refused(method, params, blobs)
+        assert (error.code, sentence in error.sentence) == (code, True), (method, params, error.sentence)
+    given = {"context_id": context, "selection_ids": ["s0"], "question_ids": [], "answer_ids": []}
+    assert local.refused("answer/score", given).code == -32054
+    local.ask("context/close", {"context_id": context})
+    assert local.refused("answer/score", given | {"selection_ids": []}).code == -32054
+    local.ask("model/close", {"model_id": "m1"})
+    assert not local.session.models and not local.session.contexts
+
+
+def test_selections_come_in_parts_and_stay_within_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    from kvscope_live import session
+
+    local = opened("llama")
+    context = read(local, IDS, CUT)["context_id"]
+    selection = random_selection(2, "one_set")
+    whole = send(local, context, selection)
+    items = sorted(selection.heads.items())
+    for part, ((layer, head), chosen) in enumerate(items):
+        kept = np.packbits(np.isin(np.arange(CUT), chosen.kept)[None], axis=1, bitorder="little").tobytes()
+        blobs = (kept, chosen.numerator.tobytes(), chosen.denominator.tobytes())
+        about = [{"name": name} for name in ("kept", "numerator", "denominator")]
+        given = {"context_id": context, "name": "n", "rows": [[layer, head]], "generation": 4, "blobs": about}
+        answer = local.ask("selection/set", given | {"part": part, "parts": len(items)}, blobs)
+        assert (answer["selection_id"] is None) == (part + 1 < len(items))
+    assert answer["kept"] == rows_of(selection)
+    losses = [row["losses"] for row in score(local, context, [whole, answer["selection_id"]])["rows"]]
+    assert losses[0] == pytest.approx(losses[1], abs=1e-6)
+    monkeypatch.setattr(session, "SELECTION_BYTES", 100)
+    state = local.session.contexts[context]
+    for count in range(300):
+        send(local, context, random_selection(2, "plain"), str(count))
+        kept_rows = np.random.default_rng(count).random((6, CUT)) < 0.5
+        local.select(context, [[la, h] for la in range(3) for h in range(2)], kept_rows)
+    assert len(state.selections) < 10 and not state.parts

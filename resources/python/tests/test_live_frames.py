@@ -1,0 +1,162 @@
+"""The worker's frames, its limits, and when it ends; nothing here needs torch."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import time
+from typing import Any
+
+import pytest
+from live_client import COMMAND, ROOT, Worker
+
+from kvscope_live.frames import BLOB_BYTES, JSON_BYTES, FrameError, encode_frame, parse_json, read_frame
+
+
+def frame(message: Any, *blobs: bytes) -> bytes:
+    return b"".join(bytes(piece) for piece in encode_frame(message, blobs))
+
+
+def test_frames_are_read_as_they_were_written() -> None:
+    stream = io.BytesIO(frame({"a": "ü{["}, b"", b"12") + frame({"b": 1}))
+    first, second, end = read_frame(stream), read_frame(stream), read_frame(stream)
+    assert first is not None and second is not None and end is None
+    assert json.loads(first[0]) == {"a": "ü{["} and first[1] == [b"", b"12"]
+    assert json.loads(second[0]) == {"b": 1} and second[1] == []
+
+
+class Counting(io.BytesIO):
+    """Notes the largest size that was asked for."""
+
+    largest = 0
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.largest = max(self.largest, size or 0)
+        return super().read(size)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"hello\r\n\r\n",
+        b"Content-Length: 9223372036854775808\r\n\r\n{}",
+        b"Content-Length: -1\r\n\r\n{}",
+        b"Content-Length: 0x2\r\n\r\n{}",
+        f"Content-Length: {JSON_BYTES + 1}\r\n\r\n".encode() + b"{}",
+        b"Content-Length: 2\r\nContent-Length: 2\r\n\r\n{}",
+        b"Content-Length: 2 2\r\n\r\n{}",
+        b"Kvscope-Blobs: 1\r\n\r\n{}x",
+        b"Content-Length: 2\n\n{}",
+        b"Content-Length: 2\r\n" + b"x" * 2000,
+        b"Content-Length: 2\r\n" + b"Kvscope-Blobs:" + b" 1" * 9 + b"\r\n\r\n{}",
+        f"Content-Length: 2\r\nKvscope-Blobs: {BLOB_BYTES + 1}\r\n\r\n".encode() + b"{}",
+        b"Content-Length: 2\r\n",
+        b"Content-Length: 9\r\n\r\n{}",
+        b"Content-Length: 2\r\nKvscope-Blobs: 5\r\n\r\n{}abc",
+        bytes(range(256)),
+    ],
+)
+def test_what_is_no_frame_is_refused_before_it_takes_room(data: bytes) -> None:
+    stream = Counting(data)
+    with pytest.raises(FrameError):
+        read_frame(stream)
+    assert stream.largest < 16
+
+
+def test_json_has_a_depth_and_no_infinity() -> None:
+    assert parse_json(b"[" * 32 + b"]" * 32)
+    assert parse_json(b'"' + b"[" * 99 + b'\\""') == "[" * 99 + '"'
+    for text in (b"[" * 33 + b"]" * 33, b'{"a":NaN}', b"[-Infinity]", b"{", b"[[1", b"\xff"):
+        with pytest.raises(ValueError):
+            parse_json(text)
+    with pytest.raises(ValueError):
+        encode_frame({"a": float("nan")})
+    with pytest.raises(ValueError):
+        encode_frame({}, [b"x" * (BLOB_BYTES + 1)])
+
+
+def test_nothing_is_answered_before_initialize_and_unknown_methods_never() -> None:
+    worker = Worker()
+    assert worker.ask("model/inspect", {"path": "x"})["error"]["code"] == -32002
+    worker.send("unknown/notification", {})
+    worker.write(frame({"jsonrpc": "1.0", "id": 70, "method": "shutdown"}))
+    assert worker.answer(70)["error"]["code"] == -32600
+    worker.write(frame([1]))
+    assert worker.answer(None)["error"]["code"] == -32600
+    worker.write(b"Content-Length: 1\r\n\r\n{")
+    assert worker.answer(None)["error"]["code"] == -32700
+    error = worker.ask("initialize", {"protocol": [9, 0]})["error"]
+    assert error["code"] == -32602 and error["data"]["place"] == "protocol" and error["data"]["remedy"]
+    assert worker.ask("no/such", {})["error"]["code"] == -32601
+    assert "result" in worker.ask("shutdown", {})
+    assert worker.close() == 0
+
+
+def test_the_end_of_the_stream_and_exit_end_the_worker() -> None:
+    for leave in (lambda w: w.send("exit", {}), lambda w: w.stdin.close()):
+        worker = Worker()
+        leave(worker)
+        assert worker.process.wait(timeout=60) == 0
+        worker.stdout.close()
+
+
+@pytest.mark.parametrize("data", [b"bash: hello\n", b"Content-Length: 9223372036854775808\r\n\r\n"])
+def test_garbage_ends_the_worker_with_one_sentence(data: bytes) -> None:
+    worker = Worker()
+    worker.write(data)
+    assert worker.process.wait(timeout=60) == 2
+    said = worker.stderr.read().decode()
+    assert said.startswith("kvscope_live: ") and said.endswith("; the worker ends.\n") and said.count("\n") == 1
+    worker.close()
+
+
+def test_half_a_frame_ends_the_worker() -> None:
+    worker = Worker()
+    worker.write(frame({"jsonrpc": "2.0", "id": 1, "method": "initialize"})[:-3])
+    assert worker.close() == 2
+
+
+def test_a_library_that_prints_does_not_reach_the_frames() -> None:
+    code = (
+        "import os, sys; from kvscope_live import session, __main__;"
+        "say = lambda self, request: [print('banner'), os.system('echo child'), {}][2];"
+        "session.Session._shutdown = say; __main__.main(['--stdio'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        input=frame({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocol": [0]}})
+        + frame({"jsonrpc": "2.0", "id": 2, "method": "shutdown"})
+        + frame({"jsonrpc": "2.0", "method": "exit"}),
+        capture_output=True,
+        cwd=ROOT,
+        timeout=120,
+    )
+    assert b"banner" not in done.stdout and b"child" not in done.stdout
+    assert done.returncode == 0
+
+
+def test_the_worker_goes_with_the_process_that_started_it() -> None:
+    """Its input stays open in another process, so that only the parent's death tells."""
+    read, write = os.pipe()
+    code = (
+        f"import subprocess, time; p = subprocess.Popen({COMMAND!r}, stdin={read}, stdout=subprocess.DEVNULL);"
+        "print(p.pid, flush=True); time.sleep(600)"
+    )
+    starter = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, pass_fds=[read], cwd=ROOT)
+    assert starter.stdout
+    worker = pathlib.Path(f"/proc/{int(starter.stdout.readline())}/stat")
+    request = {"protocol": [0], "parent_pid": starter.pid}
+    os.write(write, frame({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": request}))
+    starter.kill()
+    starter.wait()
+    starter.stdout.close()
+    deadline = time.monotonic() + 60
+    while worker.exists() and worker.read_text().split(")")[1].split()[0] != "Z":
+        assert time.monotonic() < deadline, "the worker lives on"
+        time.sleep(0.05)
+    os.close(read)
+    os.close(write)
