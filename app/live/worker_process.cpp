@@ -31,11 +31,19 @@ void shut(int& descriptor) {
     descriptor = -1;
 }
 
-/// Both ends, closed with the object unless they were taken.
+/// Both ends, closed with the object unless they were taken. None has a number below 3, which a program has that was
+/// started without standard streams: in the child that would be a stream.
 struct Pipe {
     int ends[2] = {-1, -1};
     Pipe() {
-        if (::pipe2(ends, O_CLOEXEC) != 0)
+        bool isMade = ::pipe2(ends, O_CLOEXEC) == 0;
+        for (int& end : ends)
+            if (isMade && end < 3) {
+                const int higher = ::fcntl(end, F_DUPFD_CLOEXEC, 3);
+                isMade = higher >= 0;
+                ::close(std::exchange(end, higher));
+            }
+        if (!isMade)
             throw Error({.sentence = "cannot make a pipe: " + reason(errno), .remedy = "Close other programs"});
     }
     ~Pipe() {
@@ -130,14 +138,12 @@ std::string WorkerProcess::exchange(std::string& pending, Milliseconds most) {
             shut(m_in);
         }
     }
-    std::string bytes;
-    if (waiting[0].revents == 0) return bytes;
-    bytes.resize(256 << 10);
-    const ssize_t got = ::read(m_out, bytes.data(), bytes.size());
+    if (waiting[0].revents == 0) return {};
+    m_block.resize(256 << 10);
+    const ssize_t got = ::read(m_out, m_block.data(), m_block.size());
     const bool isLater = got < 0 && (errno == EAGAIN || errno == EINTR);
-    bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     if (got <= 0 && !isLater) shut(m_out);
-    return bytes;
+    return {m_block.data(), got > 0 ? static_cast<std::size_t>(got) : 0};
 }
 
 bool WorkerProcess::hasEnded() const {

@@ -41,6 +41,7 @@ private:
     pid_t m_child = -1;
     int m_in = -1, m_out = -1, m_error = -1; ///< the parent's ends; -1: closed
     int m_status = 0;                        ///< of waitpid
+    std::vector<char> m_block;               ///< for reading
     std::string m_log;
 };
 

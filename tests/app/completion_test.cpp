@@ -88,7 +88,7 @@ private slots:
         row("kvscope plot key_projection c.h5 --theme d", {"dark"});
         row("kvscope evict --engine=cu", {"cuda"});
         row("kvscope --engine t", {"torch"});
-        row("kvscope schema l", {"list"});
+        row("kvscope schema l", {"list", "live"});
         row("kvscope completion z", {"zsh"});
         row("kvscope evict c.h5 --out ", {}); // files, which bash itself offers
         row("kvscope evict c.h5 --scores --re", {"--record", "--retention"});

@@ -135,6 +135,33 @@ private slots:
         QVERIFY(texts[1].text == "forty two" && texts[1].firstDivergence == 1 && !texts[0].firstDivergence);
     }
 
+    /// A slider that moves for hours: nothing is kept of a round that is over.
+    void manyRoundsLeaveNothingBehind() {
+        const FakeWorker fake(m_memory.get());
+        const auto capture = readFrom(fake);
+        Selection kept;
+        kept.heads.assign(2, {});
+        for (TokenIndex token = 0; token < kCut; token += 2)
+            for (HeadSelection& head : kept.heads) head.kept.push_back(token);
+        const std::vector<LayerSelection> layers = {{LayerIndex(0), &kept}, {LayerIndex(1), &kept}};
+        LiveAnswers answers(capture);
+        const auto memory = [] { // pages
+            QFile statm("/proc/self/statm");
+            return statm.open(QIODevice::ReadOnly) ? statm.readAll().split(' ').value(1).toLongLong() : 0;
+        };
+        qint64 before = 0;
+        for (int round = 0; round < 2000; ++round) {
+            if (round == 200) before = memory();
+            answers.beginRound();
+            const SentSelection sent = answers.send("a", layers, {});
+            QCOMPARE(answers.score({sent.id}, {}).front().nll, checksumOf({kept, kept}));
+        }
+        QVERIFY(before > 0);
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which keep what was freed
+        QVERIFY2(memory() - before < 512, qPrintable(QString("%1 pages more").arg(memory() - before)));
+#endif
+    }
+
     void questionAndAnswerLieBehindTheCut() {
         m_memory->tokenTable.segments = {
             {0, kCut, SegmentKind::Context}, {kCut, 70, SegmentKind::Question}, {72, 80, SegmentKind::Answer}};
