@@ -223,11 +223,10 @@ std::string Probe::await() {
     m_child = -1;
     m_hasVerdict = !WIFSIGNALED(status) || WTERMSIG(status) != SIGKILL; // no limit of ours ends it so
     if (!m_hasVerdict) return "the file could not be checked: the system ended the process that reads its metadata";
-    if (WIFEXITED(status))
-        return WEXITSTATUS(status) == kNoMemory
-                   ? "the file is damaged: the HDF5 library needs more than 1 GiB to read its metadata"
-                   : "";
-    const int signal = WTERMSIG(status);
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory)
+        return "the file is damaged: the HDF5 library needs more than 1 GiB to read its metadata";
+    const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0; // 0: a sanitizer ended it
     if (signal == SIGPROF || signal == SIGXCPU)
         return "the file is damaged: the HDF5 library comes to no end when it reads it";
     return fmt::format("the file is damaged: the HDF5 library crashes when it reads it (signal {})", signal);

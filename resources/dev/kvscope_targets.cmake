@@ -101,6 +101,7 @@ function(kvscope_test_conditions)
   math(EXPR function_timeout "${timeout} * 1000")
   set_tests_properties(${ARGV} PROPERTIES TIMEOUT ${timeout})
   set_property(TEST ${ARGV} APPEND PROPERTY ENVIRONMENT QTEST_FUNCTION_TIMEOUT=${function_timeout}
+    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1
     ASAN_OPTIONS=detect_leaks=1 LSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/lsan.supp
     "TSAN_OPTIONS=suppressions=${CMAKE_SOURCE_DIR}/tests/support/tsan.supp halt_on_error=1 die_after_fork=0") # tests start programs
 endfunction()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt that are missing, fetches nanobind, and LibTorch when told to, then
-# configures and builds.
+# Installs the Debian packages of packages.txt (and packages_PRESET.txt) that are missing, fetches nanobind, and
+# LibTorch when told to, then configures and builds.
 # Asks for nothing. Usage: resources/dev/setup.sh [PRESET] [fetch | fetch-gpu | ""] [TARGET...]
 # (default release, fetches nothing, builds everything).
 set -euo pipefail
@@ -14,7 +14,7 @@ missing=()
 while read -r name _; do
     case $name in '' | \#*) continue ;; esac
     installed "$name" || missing+=("$name")
-done <"$root/resources/dev/packages.txt"
+done < <(cat "$root/resources/dev/packages.txt" "$root/resources/dev/packages_$preset.txt" 2>/dev/null)
 
 if [ ${#missing[@]} -gt 0 ]; then
     echo "Installing: ${missing[*]}"

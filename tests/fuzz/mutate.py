@@ -43,7 +43,10 @@ OPTIONS = {
               "--kv-heads", "--scores", "--threads", "--arithmetic", "--out"],
     "measure": ["--policy", "--retention", "--cut", "--seed", "--selection", "--layers", "--kv-heads", "--metrics",
                 "--seeds", "--uniforms", "--sketch", "--out"],
-    "sweep": ["--policy", "--retention", "--budget", "--vary", "--seeds", "--layers", "--metrics", "--out"],
+    "sweep": ["--policy", "--retention", "--budget", "--vary", "--seeds", "--layers", "--metrics", "--work", "--out"],
+    "report": ["--policy", "--retention", "--budget", "--layer", "--kv-head", "--views", "--compare-with", "--engine",
+               "--arithmetic", "--out"],
+    "handout": ["--arithmetic", "--engine", "--threads", "--out"],
     "calibrate": ["--policy", "--triples", "--proxy", "--k", "--tau", "--weight", "--cut", "--out"],
     "plot": ["--policy", "--retention", "--layer", "--kv-head", "--q-head", "--selection", "--select", "--range",
              "--scroll", "--cursor", "--view-set", "--session", "--pane", "--active", "--size", "--scale", "--theme",
@@ -161,6 +164,8 @@ def captures(runner: Runner, folder: Path, rng: random.Random, number: str) -> N
 def texts(runner: Runner, folder: Path, rng: random.Random, number: str) -> None:
     name, asked = rng.choice([
         ("session.kvscope", ["plot", "token_strip", "--session", "bad.kvscope", "--out", "out.svg"]),
+        ("session.kvscope", ["report", "bad.kvscope", "--views", "token_strip", "--out", "out.html"]),
+        ("session.kvscope", ["handout", "bad.kvscope", "--out", "out.pdf"]),
         ("list.json", ["measure", "good.h5", "--selection", "bad.json", "--out", "out.csv"]),
         ("list.csv", ["measure", "good.h5", "--selection", "bad.csv", "--out", "out.csv"]),
         ("calibration.json", ["evict", "good.h5", "--policy", "keydiff@tau=0.9:bad.json", "--out", "out.json"]),
@@ -187,7 +192,7 @@ def words(runner: Runner, folder: Path, rng: random.Random, number: str) -> None
     if rng.random() < 0.6 and "--policy" in OPTIONS[command]:
         line += POLICY
     if rng.random() < 0.6 and "--out" in OPTIONS[command]:
-        line += ["--out", "out" + rng.choice([".json", ".csv", ".svg", ".h5", ".png"])]
+        line += ["--out", "out" + rng.choice([".json", ".csv", ".svg", ".h5", ".png", ".html", ".pdf"])]
     if command == "synth":
         line += ["--tokens", "64"]
     for _ in range(rng.choice([0, 1, 1, 2, 3])):
