@@ -1,12 +1,12 @@
 // Layers that are too long for memory: what stays in its file gives the lists, scores and measures of what was read.
+#include <QtTest>
+
 #include "core/engine/engine.h"
 #include "core/policies/policy.h"
 #include "core/run/run.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/rows_on_demand.h"
 #include "tests/support/test_program.h"
-
-#include <QtTest>
 
 #include <cstring>
 
