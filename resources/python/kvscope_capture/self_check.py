@@ -145,8 +145,9 @@ class SelfCheck:
         except CaptureError:
             raise
         except Exception as error:  # whatever a model of unknown build raises
+            what = (str(error).splitlines() or ["no message"])[0]
             raise CaptureError(
-                f"the model's attention cannot be watched ({type(error).__name__}: {str(error).splitlines()[0]})",
+                f"the model's attention cannot be watched ({type(error).__name__}: {what})",
                 "model",
                 "This architecture cannot be captured",
             ) from error

@@ -83,7 +83,7 @@ def capture_prompt(
     require(check, force, abandon)
     rope = read_rope(decoder_of(model), check.rotation or Rotation())
     attributes = root_attributes(model, check, rope, options, model_id, revision)
-    file.write_root(attributes, _token_arrays(prompt, nll) | rope_arrays(rope))
+    file.write_root(attributes, token_arrays(prompt, nll) | rope_arrays(rope))
     digest = file.finish(progress)
     stream.remove()
     return digest
@@ -275,7 +275,8 @@ def token_nll(model: Any, hidden: torch.Tensor, ids: torch.Tensor) -> Array:
     return nll
 
 
-def _token_arrays(prompt: Prompt, nll: Array) -> dict[str, Array]:
+def token_arrays(prompt: Prompt, nll: Array) -> dict[str, Array]:
+    """The data sets below /tokens."""
     token_bytes = TokenBytes(prompt.tokenizer)
     texts = [token_bytes(token) for token in prompt.ids]
     return {

@@ -13,17 +13,17 @@ import numpy as np
 import torch
 
 from kvscope_capture.attention import AttentionCall, decoder_of, layers_of
-from kvscope_capture.capture_file import CaptureOptions
+from kvscope_capture.capture_file import CaptureFile, CaptureOptions, LayerRecord, json_text
 from kvscope_capture.console import TimeLeft
 from kvscope_capture.prompt import Prompt, Segment
-from kvscope_capture.rope import read_rope
+from kvscope_capture.rope import RopeFacts, read_rope
 from kvscope_capture.self_check import Rotation, SelfCheck
 from kvscope_capture.streaming import (
-    capture_prompt,
     layer_attributes,
     output_projection,
     root_attributes,
     rope_arrays,
+    token_arrays,
     token_nll,
 )
 from kvscope_live.channel import Channel
@@ -109,9 +109,7 @@ class LiveContext:
 
     def info(self) -> dict[str, Any]:
         """Root and layers by the names of the capture format; JSON attributes as objects."""
-        rope = read_rope(decoder_of(self.opened.model), self.check.rotation or Rotation())
-        options, name = CaptureOptions(dtype="float32"), self.opened.name
-        root = root_attributes(self.opened.model, self.check, rope, options, name, self.opened.revision)
+        root, rope = self._root(CaptureOptions())
         decoded = {key: json.loads(root[key]) for key in ("rope", "config_json", "self_check")}
         frequencies = {
             key.removeprefix("rope/").removesuffix("inv_freq").rstrip("/"): array.tolist()
@@ -119,6 +117,11 @@ class LiveContext:
         }
         layers = [self._layer(call, given) for call, given in zip(self.calls, self.attributes, strict=True)]
         return root | decoded | {"rope": decoded["rope"] if rope else None, "inv_freq": frequencies, "layers": layers}
+
+    def _root(self, options: CaptureOptions) -> tuple[dict[str, Any], RopeFacts | None]:
+        model = self.opened.model
+        rope = read_rope(decoder_of(model), self.check.rotation or Rotation())
+        return root_attributes(model, self.check, rope, options, self.opened.name, self.opened.revision), rope
 
     def _layer(self, call: AttentionCall, given: dict[str, Any]) -> dict[str, Any]:
         facts = {
@@ -151,16 +154,27 @@ class LiveContext:
         return hashlib.sha256(text.encode() + weights.digest()).hexdigest()
 
     def save(self, path: pathlib.Path, channel: Channel) -> str:
-        """Writes the capture, in the model's type, by another pass over the prompt; returns its hash."""
-        prompt = Prompt(self.opened.tokenizer)
+        """Writes a capture of the very tensors that `tensor` gives, in the model's type; returns its hash.
+
+        Errors (CaptureError): it cannot be written; Stopped. Neither leaves anything behind.
+        """
+        model, prompt = self.opened.model, Prompt(self.opened.tokenizer)
         prompt.ids, prompt.segments = self.ids, self.segments
-        options = CaptureOptions(dtype=STORED[DTYPE_NAMES[self.opened.model.dtype]])
-        layers, model = len(self.calls), self.opened.model
-
-        def progress(_: str) -> None:
-            channel.progress("saving", int(channel.status["layer"]), layers)
-
-        return capture_prompt(model, prompt, path, options, self.opened.name, self.opened.revision, progress)
+        options = CaptureOptions(dtype=STORED[DTYPE_NAMES[model.dtype]])
+        file = CaptureFile(path, options, "live")
+        try:
+            for call, given in zip(self.calls, self.attributes, strict=True):
+                channel.progress("saving", call.layer, len(self.calls))
+                tensors = {role: self.tensor(call.layer, role) for role in "qkv"}
+                tensors |= {} if call.sinks is None else {"sinks": call.sinks}
+                check = {"self_check": json_text(self.check.of_layer(call.layer))}
+                file.write_layer(LayerRecord(call.layer, tensors, given | check))
+            root, rope = self._root(options)
+            file.write_root(root, token_arrays(prompt, self.nll) | rope_arrays(rope))
+            return file.finish(lambda step: channel.progress(step, 0, 1))
+        except BaseException:
+            file.remove()
+            raise
 
 
 def pieces(tensor: torch.Tensor) -> Iterator[tuple[int, bytes]]:

@@ -24,5 +24,8 @@ class LiveError(Exception):
         return {"code": self.code, "message": self.sentence, "data": {k: v for k, v in self.data.items() if v != ""}}
 
 
-class Stopped(Exception):
-    """The running request was cancelled or is outdated; raised where work asks (`Call.checkpoint`)."""
+class Stopped(BaseException):
+    """The running request was cancelled or is outdated; raised where work asks (`Channel.checkpoint`).
+
+    No Exception: what catches those of a model's code lets it pass.
+    """

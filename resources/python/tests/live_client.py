@@ -43,12 +43,17 @@ class Worker:
         pieces = encode_frame(message if number is None else message | {"id": number})
         self.write(b"".join(bytes(piece) for piece in pieces))
 
+    def message(self) -> dict[str, Any]:
+        """The next message; its blobs are passed over."""
+        frame = read_frame(self.stdout)
+        assert frame is not None, self.stderr.read()
+        message: dict[str, Any] = json.loads(frame[0])
+        return message
+
     def answer(self, number: int | None) -> dict[str, Any]:
         """The answer to a request; notifications before it are noted."""
         while True:
-            frame = read_frame(self.stdout)
-            assert frame is not None, self.stderr.read()
-            message: dict[str, Any] = json.loads(frame[0])
+            message = self.message()
             if "method" not in message and message["id"] == number:
                 return message
             self.notes.append(message)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import threading
 from typing import Any
 
 import h5py
@@ -22,7 +23,10 @@ from test_prompt import byte_level_tokenizer
 from tiny_models import LetterTokenizer, random_ids, tiny_model
 from transformers import DynamicCache
 
+from kvscope_capture import CaptureOptions, Prompt, capture_prompt, hash_of_capture
+from kvscope_capture import SegmentKind as K
 from kvscope_capture.attention import attention_implementation, layers_of
+from kvscope_live.errors import Stopped
 from kvscope_live.models import OpenModel
 from kvscope_press import HeadSelection, RecordedSelection, answer_loss, generate
 from kvscope_press.evaluating import read_tokens
@@ -161,16 +165,35 @@ def test_the_first_token_behind_the_cut_counts_nowhere() -> None:
         assert [r["nll"] for r in only["rows"]] == [None, None] and only["full"]["nll"] is None
 
 
+def compare(file: Any, other: Any) -> None:
+    """The same names; numbers but for rounding, attributes but for differences of the self-check."""
+    names: list[set[str]] = [set(), set()]
+    file.visit(names[0].add), other.visit(names[1].add)
+    assert names[0] == names[1]
+    for name in names[0] | {"/"}:
+        assert file[name].attrs.keys() == other[name].attrs.keys()
+        for key, value in other[name].attrs.items():
+            assert key in ("self_check", "capture_hash") or np.array_equal(file[name].attrs[key], value), key
+        if isinstance(file[name], h5py.Dataset):
+            found, wanted = file[name][()].astype(float), other[name][()].astype(float)
+            assert found.shape == wanted.shape
+            assert np.nanmax(np.abs(found - wanted)) <= 1e-4 * np.nanmax(np.abs(wanted)), name
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_tensors_are_those_of_a_capture(name: str, tmp_path: pathlib.Path) -> None:
-    """Bit for bit before the cut, apart from rounding behind it; attributes and losses too."""
+    """What is saved is what the views get, bit for bit, and, apart from rounding, what kvscope-capture writes."""
     local = opened(name)
     segments = [[0, CUT, "context"], [CUT, BEGIN, "question"], [BEGIN, TOKENS, "answer"]]
     out = tmp_path / "c.h5"
     answer = read(local, IDS, CUT, segments=segments, capture_to=str(out))
     info, context = answer["info"], answer["context_id"]
-    with h5py.File(out) as file:
-        assert answer["capture_hash"] == file.attrs["capture_hash"]
+    prompt = Prompt(LetterTokenizer())
+    prompt.ids, prompt.segments = IDS, [(0, CUT, K.CONTEXT), (CUT, BEGIN, K.QUESTION), (BEGIN, TOKENS, K.ANSWER)]
+    capture_prompt(local.session.models["m1"].model, prompt, tmp_path / "p.h5", CaptureOptions("float32"), name)
+    with h5py.File(out) as file, h5py.File(tmp_path / "p.h5") as other:
+        assert answer["capture_hash"] == file.attrs["capture_hash"] == hash_of_capture(file)
+        compare(file, other)
         for key in ("num_layers", "num_q_heads", "num_kv_heads", "head_dim", "value_dim", "model_id", "tool"):
             assert info[key] == file.attrs[key]
         rope = json.loads(file.attrs["rope"])
@@ -195,7 +218,7 @@ def test_tensors_are_those_of_a_capture(name: str, tmp_path: pathlib.Path) -> No
             for role in "qkv":
                 found = local.tensor(context, layer, role)
                 assert found.shape == group[role].shape and facts["dtype"] == "f32"
-                assert np.abs(found - group[role][()]).max() < 1e-4 * np.abs(found).max()
+                assert np.array_equal(found, group[role][()])
             assert np.array_equal(local.tensor(context, layer, "k", [1, 2]), local.tensor(context, layer, "k")[1:2])
         weight = local.tensor(context, 1, "o_proj", [1, 3])
         assert weight.shape == (32, 2, info["value_dim"]) and facts["hidden"] == 32
@@ -373,3 +396,43 @@ def test_selections_come_in_parts_and_stay_within_bounds(monkeypatch: pytest.Mon
         kept_rows = np.random.default_rng(count).random((6, CUT)) < 0.5
         local.select(context, [[la, h] for la in range(3) for h in range(2)], kept_rows)
     assert len(state.selections) < 10 and not state.parts
+
+
+def test_tensors_wait_for_credit() -> None:
+    local = opened("llama")
+    context = read(local, IDS, CUT)["context_id"]
+    channel = local.channel
+    channel._credit = 0
+    granted, found = 0, []
+    thread = threading.Thread(target=lambda: found.append(local.tensor(context, 0, "q")))
+    thread.start()
+    while thread.is_alive():
+        assert sum(len(blob) for _, blobs in channel.sent for blob in blobs) <= granted
+        granted += 1000
+        channel._hear("stream/credit", {"bytes": 1000})
+        thread.join(0.001)
+    assert found[0].shape == (4, TOKENS, 8) and granted >= found[0].nbytes
+
+
+def test_a_stopped_read_leaves_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever the cancel comes; and the model answers as before."""
+    local = opened("llama")
+    count, stop_at = 0, 10**6
+
+    def progress(*_: Any, **__: Any) -> None:
+        nonlocal count
+        count += 1
+        if count >= stop_at:
+            raise Stopped
+
+    monkeypatch.setattr(local.channel, "checkpoint", progress)
+    before = read(local, IDS, CUT, capture_to=str(tmp_path / "a.h5"))["tokens"]["nll"]
+    (tmp_path / "a.h5").unlink()
+    every = count
+    for last in range(1, every + 1, 3):
+        count, stop_at = 0, last
+        with pytest.raises(Stopped):
+            read(local, IDS, CUT, capture_to=str(tmp_path / "a.h5"))
+        assert list(tmp_path.iterdir()) == []
+    count = -(10**6)
+    assert read(local, IDS, CUT)["tokens"]["nll"] == before

@@ -1,6 +1,6 @@
 """The round trip on the trained demonstration model: capture, evict with the program, prune the model, measure.
 
-Needs the weights (KVSCOPE_TINYLM names their folder) and the built program (KVSCOPE_PROGRAM).
+Needs the built program (KVSCOPE_PROGRAM).
 """
 
 from __future__ import annotations
@@ -18,11 +18,9 @@ from kvscope_capture.command import load_model
 from kvscope_press import answer_loss, full_nll, read_selection
 from kvscope_press.evaluating import read_tokens
 
-TINYLM, PROGRAM = os.environ.get("KVSCOPE_TINYLM", ""), os.environ.get("KVSCOPE_PROGRAM", "")
 SAMPLES = pathlib.Path(__file__).resolve().parents[3] / "sample_data"
-pytestmark = pytest.mark.skipif(
-    not (TINYLM and PROGRAM), reason="KVSCOPE_TINYLM (weights) or KVSCOPE_PROGRAM (built kvscope) is not set"
-)
+TINYLM, PROGRAM = str(SAMPLES / "tinylm"), os.environ.get("KVSCOPE_PROGRAM", "")
+pytestmark = pytest.mark.skipif(not PROGRAM, reason="KVSCOPE_PROGRAM (built kvscope) is not set")
 
 
 @pytest.fixture(scope="module")

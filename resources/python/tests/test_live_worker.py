@@ -1,0 +1,113 @@
+"""The worker's process at work on TinyLM: it answers while it computes, stops when asked, and ends with its client."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from live_client import Worker, texts_of
+
+TINYLM = pathlib.Path(__file__).resolve().parents[3] / "sample_data/tinylm"
+NEEDLE = "The secret code of Sidon is 4713. "
+QUESTION = "\nQuestion: what is the secret code of Sidon? Answer: The secret code of Sidon is"
+TEXT = "And the evening and the morning were the first day. "
+
+
+class Opened(Worker):
+    """With TinyLM open and a short context read."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        about = {"protocol": [1, 0], "client": {"name": "test", "version": "0"}, "parent_pid": None, "locale": "C"}
+        self.about = self.ask("initialize", about)["result"]
+        path = {"path": str(TINYLM), "revision": None}
+        self.model = self.ask("model/open", path | {"device": "cpu", "dtype": "f32"})["result"]["model_id"]
+        words = {"context": TEXT * 6 + NEEDLE + TEXT * 6, "question": QUESTION, "answer": " 4713."}
+        segments = [{"kind": kind, "text": text} for kind, text in words.items()]
+        self.prompt = self.ask("text/tokenize", {"segments": segments, "chat": False, "bos": True})["result"]
+        given = {key: self.prompt[key] for key in ("ids", "segments", "cut")}
+        self.context = self.ask("context/read", given)["result"]
+
+    def question(self) -> dict[str, Any]:
+        begin = next(b for b, _, kind in self.prompt["segments"] if kind == "answer")
+        ids, cut = self.prompt["ids"], self.prompt["cut"]
+        return {"context_id": self.context["context_id"], "question_ids": ids[cut:begin], "answer_ids": ids[begin:]}
+
+    def until(self, *notices: str) -> dict[str, Any]:
+        """The next notification of one of these methods."""
+        while True:
+            message = self.message()
+            if message.get("method") in notices:
+                return message
+
+
+@pytest.fixture(scope="module")
+def worker() -> Iterator[Opened]:
+    opened = Opened()
+    yield opened
+    assert opened.close() == 0
+
+
+LONG = {"ids": [0] + [7 + i % 4000 for i in range(3999)], "segments": [], "cut": 3900}
+
+
+def test_the_full_cache_finds_the_needle(worker: Opened) -> None:
+    assert worker.about["protocol"] == [1, 0] and worker.about["devices"][0]["name"] == "cpu"
+    assert b"".join(texts_of(worker.prompt)).startswith(b"<|bos|>And the evening")
+    row = worker.ask("answer/score", worker.question() | {"selection_ids": [None]})["result"]["rows"][0]
+    given = worker.question() | {"selection_ids": [None], "max_new": 12}
+    written = worker.ask("answer/generate", given)["result"]["full"]["text"]
+    assert "4713" in written and row["flip_rate"] == 0
+
+
+def test_work_stops_when_it_is_cancelled(worker: Opened) -> None:
+    """While it reads, while it waits, and while it writes."""
+    worker.send("context/read", LONG, 100)
+    worker.send("context/read", LONG, 101)
+    worker.until("$/progress")
+    worker.send("$/cancel", {"id": 101})
+    assert worker.answer(101)["error"]["code"] == -32800
+    worker.send("$/cancel", {"id": 100})
+    assert worker.answer(100)["error"]["code"] == -32800
+    worker.send("answer/generate", worker.question() | {"selection_ids": [None], "max_new": 4000}, 102)
+    worker.send("$/cancel", {"id": 102})
+    assert worker.answer(102)["error"]["code"] == -32800
+    worker.send("$/cancel", {"id": 102})
+    assert "result" in worker.ask("answer/score", worker.question() | {"selection_ids": [None]})
+
+
+def test_the_latest_generation_wins(worker: Opened) -> None:
+    """Older ones that wait or run are answered as outdated; one that comes late, too; other contexts go on."""
+    given = worker.question() | {"selection_ids": [None]}
+    worker.send("answer/generate", given | {"max_new": 4000, "seed": 1, "generation": 3}, 200)
+    worker.send("answer/score", given | {"generation": 3}, 201)
+    worker.send("answer/score", {"context_id": "other", "selection_ids": [], "generation": 1}, 202)
+    worker.send("answer/score", given | {"generation": 4}, 203)
+    worker.send("answer/score", given | {"generation": 3}, 204)
+    answers: dict[int, dict[str, Any]] = {}
+    while len(answers) < 5:
+        message = worker.message()
+        if "method" not in message:
+            answers[message["id"]] = message
+    assert {n: a["error"]["code"] for n, a in answers.items() if "error" in a} == {
+        **dict.fromkeys((200, 201, 204), -32801),
+        202: -32054,
+    }
+    assert answers[203]["result"]["generation"] == 4
+
+
+def test_signs_of_life_come_while_it_computes(worker: Opened) -> None:
+    worker.send("context/read", LONG, 300)
+    alive = worker.until("$/alive")["params"]
+    worker.send("$/cancel", {"id": 300})
+    assert alive["memory_used"] > 0 and {"stage", "layer", "token"} <= alive.keys()
+    assert worker.answer(300)
+
+
+def test_the_end_of_the_stream_ends_it_at_work() -> None:
+    worker = Opened()
+    worker.send("context/read", LONG, 400)
+    worker.until("$/progress")
+    assert worker.close() == 0
