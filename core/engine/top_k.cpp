@@ -1,6 +1,7 @@
 // Keeps the best rows of every head in linear time. A score and its row become one integer in the order (score
 // descending, row ascending), so a partial sort of integers settles ties.
 #include "core/base/error.h"
+#include "core/base/parallel.h"
 #include "core/engine/score_arithmetic.h"
 
 #include <algorithm>
@@ -39,14 +40,17 @@ TopKHead bestRows(const float* scores, std::int64_t m, std::int64_t count, std::
     const auto scoreOf = [&](std::uint64_t key) { return scores[key & 0xffffffffU]; };
     head.margin = std::numeric_limits<float>::infinity();
     const auto end = order.begin() + free;
+    std::uint64_t worstKept = free > 0 ? std::numeric_limits<std::uint64_t>::max() : 0; // no key is 0
     if (free > 0 && end != order.end()) {
         std::nth_element(order.begin(), end - 1, order.end()); // partitions the better rows from the worse
-        const float kept = scoreOf(*(end - 1)), evicted = scoreOf(*std::min_element(end, order.end()));
+        worstKept = *(end - 1);
+        const float kept = scoreOf(worstKept), evicted = scoreOf(*std::min_element(end, order.end()));
         head.margin = kept == evicted ? 0 : kept - evicted; // also for equal infinities
     }
+    head.kept.reserve(static_cast<std::size_t>(count));
     for (std::int64_t i = 0; i < first; ++i) head.kept.push_back(static_cast<TokenIndex>(i));
-    for (auto key = order.begin(); key != end; ++key) head.kept.push_back(static_cast<TokenIndex>(*key & 0xffffffffU));
-    std::ranges::sort(head.kept);
+    for (std::int64_t i = first; i < m - last; ++i) // in their order, where a sort of the kept ones would take longer
+        if (rankKey(scores[i], i) <= worstKept) head.kept.push_back(static_cast<TokenIndex>(i));
     for (std::int64_t i = m - last; i < m; ++i) head.kept.push_back(static_cast<TokenIndex>(i));
     return head;
 }
@@ -57,16 +61,15 @@ std::vector<TopKHead> topK(const HostTensor& scores, std::span<const std::int64_
                            std::int64_t protectLast) {
     const std::int64_t heads = scores.shape[0], m = scores.shape[1];
     assert(std::ssize(counts) == heads);
-    std::vector<TopKHead> result;
-    for (std::int64_t h = 0; h < heads; ++h) {
-        const float* row = scores.data.data() + h * m;
-        refuseNaN(row, m, h);
+    std::vector<TopKHead> result(static_cast<std::size_t>(heads));
+    for (std::int64_t h = 0; h < heads; ++h) refuseNaN(scores.data.data() + h * m, m, h);
+    forEachPiece(heads, [&](std::int64_t h) {
         const std::int64_t count = counts[h];
         assert(0 <= count && count <= m);
         const std::int64_t first = std::min({protectFirst, m, count});
         const std::int64_t last = std::min({protectLast, m - first, count - first});
-        result.push_back(bestRows(row, m, count, first, last));
-    }
+        result[h] = bestRows(scores.data.data() + h * m, m, count, first, last);
+    });
     return result;
 }
 
