@@ -46,19 +46,48 @@ void PaneJobs::refresh(int index) {
     m_listener.changed(index);
 }
 
+/// The choice is a job, its measuring the next one in the same slot: behind the choices of the other panes, so that a
+/// step of a drag shows what all panes keep before any is measured.
 void PaneJobs::submit(int index, const PaneRequest& request) {
     Pane& pane = m_panes[index];
+    const auto progressed = [this, index] { m_listener.progressed(index); };
+    const auto changed = [this, &pane, index] {
+        noteDelivered(pane);
+        if (pane.state == JobState::Ready) m_recent.insert(pane.key, pane.value);
+        m_listener.changed(index);
+    };
+    const auto measure = [runner = m_open.runner](const RunResult& chosen, const RunRequest& wanted,
+                                                  const Checkpoint& checkpoint) {
+        auto measured = std::make_shared<RunResult>(*runner->run(wanted, checkpoint)); // its choice is in the cache
+        const double measureMs = measured->times.measureMs;
+        const bool fidelityFromCache = measured->times.fidelityFromCache;
+        measured->times = chosen.times;
+        measured->times.measureMs = measureMs;
+        measured->times.fidelityFromCache = fidelityFromCache;
+        return std::shared_ptr<const RunResult>(std::move(measured));
+    };
+    const auto wanted = std::make_shared<RunRequest>(request.run);
     pane.submit(
         m_scheduler, slotOf(index),
-        [runner = m_open.runner, request](const Checkpoint& checkpoint, const auto& part) {
-            return runner->run(resolvePane(request), checkpoint, part);
+        [runner = m_open.runner, request, wanted](const Checkpoint& checkpoint, const auto&) {
+            *wanted = resolvePane(request);
+            RunRequest choice = *wanted;
+            choice.measure = false;
+            return runner->run(choice, checkpoint.part(0, 0.5));
         },
-        [this, &pane, index] {
-            noteDelivered(pane);
-            if (pane.state == JobState::Ready) m_recent.insert(pane.key, pane.value);
-            m_listener.changed(index);
+        [this, &pane, index, wanted, measure, changed, progressed] {
+            if (pane.state == JobState::Ready) {
+                pane.submit(
+                    m_scheduler, slotOf(index),
+                    [chosen = pane.value, wanted, measure](const Checkpoint& checkpoint, const auto&) {
+                        return measure(*chosen, *wanted, checkpoint.part(0.5, 1));
+                    },
+                    changed, progressed);
+                pane.progress = 0.5;
+            }
+            changed();
         },
-        [this, index] { m_listener.progressed(index); });
+        progressed);
 }
 
 /// A selection comes before its numbers: until they are there, the older ones stay.

@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <span>
+#include <utility>
 
 namespace kvscope {
 
@@ -42,10 +43,16 @@ struct CutOff {
     double bestEvicted = -kInfinity, worstKept = kInfinity;
 
     void take(std::span<const float> scores, const HeadSelection& head, const std::vector<TokenIndex>& kept) {
+        auto nextProtected = head.protectedTokens.begin(), nextKept = kept.begin(); // both ascending, as i
+        const auto reaches = [](auto& next, auto end, std::size_t i) {
+            while (next != end && std::cmp_less(*next, i)) ++next;
+            return next != end && std::cmp_equal(*next, i);
+        };
         for (std::size_t i = 0; i < scores.size(); ++i) {
-            const auto token = static_cast<TokenIndex>(i);
-            if (std::isnan(scores[i]) || contains(head.protectedTokens, token)) continue;
-            if (contains(kept, token))
+            const bool isProtected = reaches(nextProtected, head.protectedTokens.end(), i);
+            const bool isKept = reaches(nextKept, kept.end(), i);
+            if (std::isnan(scores[i]) || isProtected) continue;
+            if (isKept)
                 worstKept = std::min<double>(worstKept, scores[i]);
             else
                 bestEvicted = std::max<double>(bestEvicted, scores[i]);

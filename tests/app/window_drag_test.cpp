@@ -154,6 +154,27 @@ private slots:
         QVERIFY(!note->isVisible());
     }
 
+    void aPictureIsDrawnAgainWhenItsTokensAreThereAndNotBefore() {
+        OpenWindow open;
+        open.settle();
+        const auto frames = [&] {
+            std::vector<int> drawn;
+            for (std::size_t i = 0; i < 3; ++i) drawn.push_back(open.pane(i)->canvas()->canvas()->framesDrawn());
+            return drawn;
+        };
+        const std::vector<int> before = frames();
+        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.4}); }, "Budget");
+        open.arrange(); // no result arrives
+        QCOMPARE(frames(), before);
+        open.settle();
+        for (std::size_t i = 0; i < 3; ++i) QVERIFY(frames()[i] > before[i]);
+        // What the last picture was drawn from, no earlier one, decides: there and back draws twice.
+        const std::vector<int> there = frames();
+        open.bench.undo();
+        open.settle();
+        for (std::size_t i = 0; i < 3; ++i) QVERIFY(frames()[i] > there[i]);
+    }
+
     void aHeadlineFollowsTheStepCursor() {
         OpenWindow open;
         open.bench.change([](Session& s) { s.layout = WindowLayout::Teach; }, "Layout");

@@ -80,6 +80,30 @@ private slots:
         for (std::size_t pane = 0; pane < 3; ++pane) QCOMPARE(shownFraction(*bench, pane), 0.1);
     }
 
+    void whatAllPanesKeepComesBeforeAnyIsMeasured() {
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
+        bench->openCapture(kSample);
+        executor.runAll();
+        setFraction(*bench, 0.5);
+        const auto isShown = [&] {
+            return shownFraction(*bench, 0) == 0.5 && shownFraction(*bench, 1) == 0.5 &&
+                   shownFraction(*bench, 2) == 0.5;
+        };
+        while (!isShown()) {
+            QVERIFY(executor.runTask());
+            while (executor.deliver()) {
+            }
+            for (const PaneData& pane : bench->viewInput().panes)
+                QVERIFY(pane.result->request.budget.value != 0.5 || !pane.result->fidelity);
+        }
+        for (const PaneData& pane : bench->viewInput().panes)
+            QVERIFY(pane.computing && pane.measured->fidelity); // the older numbers stay
+        executor.runAll();
+        for (const PaneData& pane : bench->viewInput().panes)
+            QVERIFY(!pane.computing && pane.result->fidelity && pane.measured == pane.result);
+    }
+
     void aResultThatCameTooLateIsNotShown() {
         ManualExecutor executor;
         const auto bench = makeWorkbench(executor);

@@ -84,9 +84,10 @@ std::string tsneFinding(const TsneRun& run) {
 
 /// Share of the tokens farthest from the mean of the keys (outermost tenth in the picture) that are kept.
 std::string rimFinding(const ViewInput& input, const PaneData& pane, const ProjectionMarks& marks) {
+    const ProjectionData& projection = projectionOf(input);
     std::vector<std::pair<double, TokenIndex>> distances;
     for (TokenIndex t = 0; t < static_cast<TokenIndex>(pane.result->visible); ++t) {
-        const Point p = keyPoint(projectionOf(input), marks, t);
+        const Point p = keyPoint(projection, marks, t);
         distances.push_back({-std::hypot(p.x, p.y), t});
     }
     std::ranges::sort(distances);

@@ -134,9 +134,10 @@ std::vector<std::string> ProjectionFrame::notes() const {
         notes.emplace_back("looking for the greedy centres…");
     if (m_marks.tinted) notes.push_back(tintNote(projectionOf(m_input), m_marks));
     if (const std::string crowd = crowdNote(m_marks); !crowd.empty()) notes.push_back(crowd);
+    const ProjectionData& projection = projectionOf(m_input);
     std::int64_t beyond = 0;
     for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
-        const Point p = keyPoint(projectionOf(m_input), m_marks, static_cast<TokenIndex>(i));
+        const Point p = keyPoint(projection, m_marks, static_cast<TokenIndex>(i));
         const bool inside =
             p.x >= m_frame.x.low && p.x <= m_frame.x.high && p.y >= m_frame.y.low && p.y <= m_frame.y.high;
         beyond += !inside && m_marks.states[i] != TokenState::AfterCut;

@@ -44,13 +44,13 @@ class MarkPainter {
 public:
     MarkPainter(SceneBuilder& builder, const PlotFrame& frame, const ViewInput& input, const PaneData& pane,
                 const ProjectionMarks& marks, const Theme& theme)
-        : m_builder(builder), m_frame(frame), m_input(input), m_pane(pane), m_marks(marks), m_theme(theme),
-          m_radii(radiiFor(input.capture->info().numTokens)) {}
+        : m_builder(builder), m_frame(frame), m_input(input), m_pane(pane), m_marks(marks),
+          m_projection(projectionOf(input)), m_theme(theme), m_radii(radiiFor(input.capture->info().numTokens)) {}
 
     /// Faint, so that marks of the same colour stand out.
     void drawTint() {
         if (!m_marks.tinted) return;
-        std::vector<TintSite> sites = centreSites(projectionOf(m_input), m_marks, m_theme.id);
+        std::vector<TintSite> sites = centreSites(m_projection, m_marks, m_theme.id);
         for (TintSite& site : sites) site.colour = withAlpha(site.colour, 0.16);
         m_builder.scene().items.push_back(voronoiTint(m_frame, sites));
     }
@@ -67,7 +67,7 @@ public:
                                    : state == TokenState::Protected ? guarded
                                    : state == TokenState::Evicted   ? evicted
                                                                     : later;
-            cloud.add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
+            cloud.add(pixelOf(m_frame, m_projection, m_marks, token), token);
         }
         const double fade = m_input.focus.brushing ? 0.25 : 1, keptFade = m_input.focus.brushing ? 0.3 : 1;
         m_builder.points(cloudOf(later, "after the cut", Marker::Circle, m_radii.evicted * 0.7,
@@ -102,7 +102,7 @@ public:
                 if (m_marks.states[i] != state || !isDrawn(m_marks, token) ||
                     (state == TokenState::Evicted && isLeftOut(token, seen)))
                     continue;
-                clouds[stepOf(i)].add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
+                clouds[stepOf(i)].add(pixelOf(m_frame, m_projection, m_marks, token), token);
             }
             for (int step = 0; step <= steps; ++step)
                 if (!clouds[step].points().empty()) drawStep(clouds[step], state, withAlpha(stepColour(step), fade));
@@ -114,12 +114,11 @@ public:
     /// seventeenth on they repeat.
     void drawCentres() {
         if (m_marks.category.empty()) return;
-        const ProjectionData& projection = projectionOf(m_input);
         std::vector<Box> taken;
-        for (std::size_t i = 0; i < projection.centres.size(); ++i) {
-            const TokenIndex token = projection.centres[i];
+        for (std::size_t i = 0; i < m_projection.centres.size(); ++i) {
+            const TokenIndex token = m_projection.centres[i];
             GatheredMarks centre;
-            centre.add(pixelOf(m_frame, projection, m_marks, token), token);
+            centre.add(pixelOf(m_frame, m_projection, m_marks, token), token);
             m_builder.points(cloudOf(centre, "centres", Marker::Diamond, 5,
                                      stepColour(stepOf(static_cast<std::size_t>(token))), {m_theme.ink, 1.2, {}}));
             nameCentre(centre.points().front(), std::to_string(i), taken);
@@ -158,7 +157,7 @@ private:
     }
 
     bool isInRange(TokenIndex token) const {
-        const Point p = keyPoint(projectionOf(m_input), m_marks, token);
+        const Point p = keyPoint(m_projection, m_marks, token);
         return p.x >= m_frame.x.low && p.x <= m_frame.x.high && p.y >= m_frame.y.low && p.y <= m_frame.y.high;
     }
 
@@ -166,7 +165,7 @@ private:
         GatheredMarks points;
         for (std::size_t i = 0; i < m_marks.states.size(); ++i)
             if (const auto token = static_cast<TokenIndex>(i); m_marks.states[i] == state && isInRange(token))
-                points.add(pixelOf(m_frame, projectionOf(m_input), m_marks, token), token);
+                points.add(pixelOf(m_frame, m_projection, m_marks, token), token);
         return points;
     }
 
@@ -231,23 +230,22 @@ private:
     }
 
     void drawQueries(double fade) {
-        const ProjectionData& projection = projectionOf(m_input);
-        if (!m_marks.showQueries || projection.queries.empty()) return;
+        if (!m_marks.showQueries || m_projection.queries.empty()) return;
         std::vector<Point> points;
-        const std::int64_t components = projection.queries.shape[1];
-        for (std::int64_t i = 0; i < projection.queries.shape[0]; ++i) {
-            const float* row = projection.queries.data.data() + i * components;
+        const std::int64_t components = m_projection.queries.shape[1];
+        for (std::int64_t i = 0; i < m_projection.queries.shape[0]; ++i) {
+            const float* row = m_projection.queries.data.data() + i * components;
             points.push_back(m_frame.toPixels(row[m_marks.xAxis], row[m_marks.yAxis]));
         }
         m_builder.marks("queries", std::move(points), Marker::TriangleUp, 2.4, kTransparent,
                         {withAlpha(m_theme.query, 0.7 * fade), 1, {}});
-        const float* mean = projection.queryMean.data.data();
+        const float* mean = m_projection.queryMean.data.data();
         m_builder.marks("query mean", {m_frame.toPixels(mean[m_marks.xAxis], mean[m_marks.yAxis])}, Marker::TriangleUp,
                         6, m_theme.query, {m_theme.text1, 1, {}});
     }
 
     RingedMark ownMark(TokenIndex token, double r) const {
-        const Point at = pixelOf(m_frame, projectionOf(m_input), m_marks, token);
+        const Point at = pixelOf(m_frame, m_projection, m_marks, token);
         const bool byState = m_marks.shade.empty() && m_marks.category.empty();
         const auto own = [&](Colour ofState) {
             return byState ? ofState : stepColour(stepOf(static_cast<std::size_t>(token)));
@@ -267,6 +265,7 @@ private:
     const ViewInput& m_input;
     const PaneData& m_pane;
     const ProjectionMarks& m_marks;
+    const ProjectionData& m_projection;
     const Theme& m_theme;
     Radii m_radii;
     bool m_densityDrawn = false;

@@ -12,6 +12,8 @@
 #include <QTimer>
 
 #include <algorithm>
+#include <array>
+#include <tuple>
 #include <utility>
 
 namespace kvscope {
@@ -20,6 +22,33 @@ namespace {
 constexpr std::chrono::milliseconds kOld{
     150}; ///< an older picture is not faded before, so that a drag does not flicker
 } // namespace
+
+/// What a scene is a function of, but for size and look, whose changes rebuild it anyway. No scene shows that a result
+/// is outdated, being computed or measured: the canvas does.
+struct ViewCanvas::Pictured {
+    ViewInput input;
+    ParameterValues options;
+    std::optional<Viewport::Range> range;
+    double scroll = 0;
+
+    bool isOf(const ViewInput& now, const ParameterValues& nowOptions, const std::optional<Viewport::Range>& nowRange,
+              double nowScroll) const {
+        const auto what = [](const ViewInput& of) {
+            return std::tie(of.capture, of.layer, of.kvHead, of.queryHead, of.cut.text, of.cut.token, of.activePane,
+                            of.focus.selected, of.focus.selectionName, of.focus.hovered, of.focus.brushing, of.cursor,
+                            of.data.value, of.data.computing, of.data.error);
+        };
+        const auto whose = [](const PaneData& of) {
+            return std::tie(of.letter, of.policyId, of.policyName, of.variant, of.result, of.error);
+        };
+        const auto where = [](const std::optional<Viewport::Range>& of) {
+            return of ? std::array{of->xMin, of->xMax, of->yMin, of->yMax} : std::array<double, 4>{};
+        };
+        return what(now) == what(input) && nowOptions == options && nowRange.has_value() == range.has_value() &&
+               where(nowRange) == where(range) && nowScroll == scroll &&
+               std::ranges::equal(now.panes, input.panes, {}, whose, whose);
+    }
+};
 
 ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const TextService& text, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_view(view), m_pane(pane), m_text(text),
@@ -41,7 +70,7 @@ ViewCanvas::ViewCanvas(Workbench& workbench, const View& view, int pane, const T
 }
 
 void ViewCanvas::connectWorkbench() {
-    connect(&m_workbench, &Workbench::sessionChanged, this, &ViewCanvas::invalidate);
+    connect(&m_workbench, &Workbench::sessionChanged, this, &ViewCanvas::invalidateChanged);
     connect(&m_workbench, &Workbench::dataChanged, this, &ViewCanvas::dataChanged);
     connect(&m_workbench, &Workbench::focusChanged, this, &ViewCanvas::followFocus);
     connect(&m_workbench, &Workbench::rangeChanged, this, [this](const QString& viewId) {
@@ -58,7 +87,7 @@ void ViewCanvas::connectWorkbench() {
         if (isVisible() && !m_view.stepSequence(input(), options()).events.empty()) invalidate();
     });
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
-        if (!m_view.card().perPane || changed == m_pane) invalidate();
+        if (!m_view.card().perPane || changed == m_pane) invalidateChanged();
     });
     connect(&m_workbench, &Workbench::progressChanged, this, [this](int changed) {
         if (changed == m_pane && m_note->isVisible()) showAge(drawn());
@@ -96,8 +125,10 @@ void ViewCanvas::setBesideOthers(bool beside) {
 Scene ViewCanvas::sceneFor(double width, double height) {
     const DrawnView shown = drawn();
     const double offered = m_offer->room() / appearance().scale;
-    Scene scene = m_view.buildScene(shown.input, shown.options, viewportFor(width, std::max(1.0, height - offered)));
+    const Viewport viewport = viewportFor(width, std::max(1.0, height - offered));
+    Scene scene = m_view.buildScene(shown.input, shown.options, viewport);
     scene.height = height;
+    m_pictured = std::make_unique<Pictured>(shown.input, shown.options, viewport.range, viewport.scroll);
     return scene;
 }
 
@@ -177,6 +208,15 @@ void ViewCanvas::hideEvent(QHideEvent* event) {
 void ViewCanvas::invalidate() {
     m_canvas->invalidate();
     refreshSoon();
+}
+
+void ViewCanvas::invalidateChanged() {
+    if (!isVisible() || !m_pictured) return invalidate();
+    const DrawnView now = drawn();
+    const double scroll = m_peek.value_or(m_workbench.session().look.stripScroll);
+    if (!m_pictured->isOf(now.input, now.options, shownRange(m_workbench.session(), m_view), scroll))
+        return invalidate();
+    refreshSoon(); // its age
 }
 
 void ViewCanvas::refreshSoon() {

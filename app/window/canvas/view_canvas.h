@@ -73,7 +73,8 @@ private:
     ParameterValues options() const { return viewOptions(m_workbench.session(), m_view); }
     void connectWorkbench();
     void dataChanged(const QString& viewId);
-    void invalidate(); ///< picture, finding and read-out; nothing while hidden
+    void invalidate();        ///< picture, finding and read-out; nothing while hidden
+    void invalidateChanged(); ///< the same, where the picture is not of what it would be made from now
     void refreshSoon();
     void refresh();
     void refreshReadOut();
@@ -119,6 +120,8 @@ private:
     QPointF m_readAt;            ///< what it tells about, on the canvas
     QLabel* m_note;              ///< what an old picture shows, and how far the new one is
     std::unique_ptr<Clock::Timer> m_aging;
+    struct Pictured;
+    std::unique_ptr<Pictured> m_pictured; ///< what the canvas's scene was built from; null before the first
     bool m_isRefreshQueued = false;
     std::string m_range; ///< of colours, with another capture; as drawn
     DataState m_seen;    ///< as of the last change of the view's data

@@ -74,7 +74,9 @@ DecisionBlock::DecisionBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     });
     column->addStretch();
     connect(&m_workbench, &Workbench::sessionChanged, this, &DecisionBlock::refresh);
-    connect(&m_workbench, &Workbench::paneChanged, this, &DecisionBlock::refresh);
+    connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
+        if (changed == m_workbench.session().activePane) refresh();
+    });
     connect(&m_workbench, &Workbench::dataChanged, this, &DecisionBlock::refresh);
     connect(&m_workbench, &Workbench::focusChanged, this, &DecisionBlock::refresh);
     refresh();
@@ -93,6 +95,13 @@ void DecisionBlock::showEvent(QShowEvent* event) {
     refresh();
 }
 
+const TokenDecision& DecisionBlock::decisionOf(const std::shared_ptr<const RunResult>& result, KvHeadIndex head,
+                                               TokenIndex token) {
+    if (m_decided.result != result || m_decided.head != head || m_decided.token != token)
+        m_decided = {result, head, token, tokenDecisionOf(*result, head, token)};
+    return m_decided.decision;
+}
+
 void DecisionBlock::refresh() {
     if (!isVisible()) return; // showEvent brings it up to date
     const auto [input, options, isOutdated] = m_workbench.drawnPane(m_workbench.session().activePane);
@@ -105,16 +114,16 @@ void DecisionBlock::refresh() {
     m_verdict->setVisible(m_facts->isVisibleTo(this));
     m_sentence->setVisible(m_facts->isVisibleTo(this));
     m_hint->setVisible(!m_facts->isVisibleTo(this));
-    offerFlip(0, false);
-    if (!pane || token < 0) return;
+    if (!pane || token < 0) return offerFlip(0, false);
     m_token->setFullText(tokenCaption(*input.capture, token));
     if (token >= pane->result->visible) {
+        offerFlip(0, false);
         m_verdict->setText(tr("AFTER THE CUT"));
         m_sentence->setText(tr("No policy sees it: the queries after the cut judge what was kept."));
         m_facts->show({});
         return;
     }
-    const TokenDecision decision = tokenDecisionOf(*pane->result, input.kvHead, token);
+    const TokenDecision& decision = decisionOf(pane->result, input.kvHead, token);
     m_verdict->setText(decision.isProtected ? tr("WHY KEPT: PROTECTED")
                        : decision.kept      ? tr("WHY KEPT")
                                             : tr("WHY EVICTED"));

@@ -23,9 +23,18 @@ protected:
 
 private:
     void refresh();
+    const TokenDecision& decisionOf(const std::shared_ptr<const RunResult>& result, KvHeadIndex head, TokenIndex token);
     void offerFlip(std::int64_t budget, bool kept); ///< 0: there is nothing to offer
 
+    struct Decided {
+        std::shared_ptr<const RunResult> result;
+        KvHeadIndex head;
+        TokenIndex token = -1;
+        TokenDecision decision;
+    };
+
     Workbench& m_workbench;
+    Decided m_decided; ///< the last: ranks of long prompts take milliseconds, and most signals change none
     QLabel *m_hint, *m_verdict, *m_sentence;
     QPushButton* m_flip;
     std::int64_t m_flipBudget = 0;

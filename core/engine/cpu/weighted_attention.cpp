@@ -76,8 +76,8 @@ struct HeadCache {
 class WeightedBlocks {
 public:
     WeightedBlocks(const Kernels& kernels, const WeightedAttentionInput& input, const std::vector<TermList>& terms,
-                   Progress& progress)
-        : m_kernels(kernels), m_input(input), m_terms(terms), m_progress(progress) {}
+                   const Checkpoint& checkpoint, Progress& progress)
+        : m_kernels(kernels), m_input(input), m_terms(terms), m_checkpoint(checkpoint), m_progress(progress) {}
 
     void compute(const QueryBlock& queries, const HeadCache& cache, LogitScratch& scratch,
                  WeightedAttention& result) const {
@@ -138,6 +138,7 @@ private:
         std::vector<double> sums(static_cast<std::size_t>(dv * block.lanes()));
         std::vector<double> panel(static_cast<std::size_t>(kPanelRows * dv));
         for (std::int64_t first = 0; first < block.terms(); first += kPanelRows) {
+            m_checkpoint.stopPoint();
             const std::int64_t count = std::min(kPanelRows, block.terms() - first);
             for (std::int64_t t = 0; t < count; ++t) {
                 const auto term = static_cast<std::size_t>(first + t);
@@ -163,6 +164,7 @@ private:
     const Kernels& m_kernels;
     const WeightedAttentionInput& m_input;
     const std::vector<TermList>& m_terms;
+    const Checkpoint& m_checkpoint;
     Progress& m_progress;
 };
 
@@ -197,7 +199,7 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     else
         result.outputError = table;
     Progress progress(checkpoint, work);
-    const WeightedBlocks blocks(m_kernels, input, terms, progress);
+    const WeightedBlocks blocks(m_kernels, input, terms, checkpoint, progress);
     const std::int64_t perHead = (w + kMaxLanes - 1) / kMaxLanes;
     tbb::enumerable_thread_specific<LogitScratch> scratch;
     // Of a cache that stays in its file, one KV head is in memory at a time.
