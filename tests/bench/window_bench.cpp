@@ -1,11 +1,13 @@
-// What a user waits for, on the screen: on the sample from a new window to the first whole picture, and from a step of
-// the budget slider to the frame that shows its result; on 131,072 tokens from a movement of the hand to the frame that
+// What a user waits for, on the screen: from a new window to the first whole picture; from a step of the budget slider
+// to the frame that shows its tokens, and its numbers, on the sample and on 32,768 tokens with 8 KV heads; there also
+// from another parameter of a policy to its tokens; on 131,072 tokens from a movement of the hand to the frame that
 // follows it, in the attention map on 32,768. Run it where there is a display (or under xvfb-run).
 #include "app/window/canvas/pane_header.h"
 #include "app/window/canvas_area.h"
 #include "app/window/style/appearance.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/app/window_parts.h"
+#include "tests/bench/cpu_time.h"
 #include "tests/support/source_dir.h"
 
 #include <benchmark/benchmark.h>
@@ -17,7 +19,10 @@
 #include <QWheelEvent>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -26,6 +31,7 @@
 namespace {
 
 using namespace kvscope;
+using kvscope::testing::CpuTime;
 
 const std::string kSample = kvscope::testing::sourceDir() + "/sample_data/needle-1k.h5";
 
@@ -80,23 +86,125 @@ void windowOnTheSample(benchmark::State& state) {
     }
 }
 
-/// Another budget every time, so that no choice comes from the cache.
-void budgetStepToFrame(benchmark::State& state) {
-    Shown shown;
-    Shown::settle();
-    int step = 0;
-    const std::vector<int> first = shown.frames();
-    for (auto _ : state) {
-        const std::vector<int> before = shown.frames();
-        const double fraction = 0.1 + 0.0005 * (step++ % 1600);
-        shown.bench.change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, fraction}); }, "Budget", "budget");
-        shown.waitForPicture(before);
+enum class Until { Kept, Numbers };
+constexpr int kSteps = 60; ///< of a drag; the window is made once for them
+
+/// The steps of a drag: wall time, and CPU time by threads, each as the middle and the 95th of 100.
+class Steps {
+public:
+    /// A step ends when each pane has drawn what it keeps now; its numbers may come later, or belong to the step.
+    Steps(Shown& shown, Until until) : m_shown(shown), m_until(until) {
+        QObject::connect(&shown.bench, &Workbench::paneChanged, &m_listener, [this](int pane) {
+            const PaneData data = m_shown.bench.viewInput().panes[pane];
+            if (!data.result || data.outdated) return;
+            if (m_until == Until::Numbers) m_framesBefore.erase(pane);
+            m_framesBefore.try_emplace(pane, m_shown.frames()[pane]);
+        });
     }
-    const std::vector<int> last = shown.frames();
-    const double frames =
-        std::accumulate(last.begin(), last.end(), 0.0) - std::accumulate(first.begin(), first.end(), 0.0);
-    state.counters["frames_per_pane"] =
-        benchmark::Counter(frames / static_cast<double>(last.size()), benchmark::Counter::kAvgIterations);
+
+    void step(const std::function<void(Session&)>& edit) {
+        m_framesBefore.clear();
+        const CpuTime before = CpuTime::now();
+        const auto start = std::chrono::steady_clock::now();
+        m_shown.bench.change(edit, "Step", "step");
+        do QCoreApplication::processEvents(QEventLoop::WaitForMoreEvents);
+        while (!isDrawn());
+        const CpuTime used = CpuTime::now() - before;
+        const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
+        for (const auto& [name, value] : std::map<std::string, double>{{"wall", wall.count()},
+                                                                       {"cpu", used.all()},
+                                                                       {"window", used.window},
+                                                                       {"workers", used.workers},
+                                                                       {"llvmpipe", used.llvmpipe}})
+            m_milliseconds[name].push_back(value);
+    }
+    void report(benchmark::State& state) {
+        for (auto& [name, all] : m_milliseconds) {
+            std::ranges::sort(all);
+            const auto at = [&](double share) { return all[static_cast<std::size_t>(share * double(all.size() - 1))]; };
+            state.counters[name + "_50"] = at(0.5);
+            state.counters[name + "_95"] = at(0.95);
+        }
+        const CpuTime start = CpuTime::now();
+        for (CanvasWidget* canvas : m_shown.window.findChildren<CanvasWidget*>())
+            if (canvas->isVisible()) {
+                canvas->invalidate();
+                benchmark::DoNotOptimize(canvas->scene());
+            }
+        state.counters["scenes"] = (CpuTime::now() - start).window; // its part of `window`, where all are drawn
+    }
+
+private:
+    bool isDrawn() const {
+        const std::vector<int> now = m_shown.frames();
+        return m_framesBefore.size() == now.size() && (m_until == Until::Kept || m_shown.hasResults()) &&
+               std::ranges::all_of(m_framesBefore, [&](const auto& pane) { return now[pane.first] > pane.second; });
+    }
+
+    Shown& m_shown;
+    Until m_until;
+    QObject m_listener;
+    std::map<int, int> m_framesBefore; ///< by pane, when it got what it draws at the end of the step
+    std::map<std::string, std::vector<double>> m_milliseconds;
+};
+
+/// Another budget every time, so that no choice comes from the cache; scores do.
+void budgetSteps(benchmark::State& state, Shown& shown, Until until) {
+    Shown::settle();
+    Steps steps(shown, until);
+    int step = 0;
+    for (auto _ : state) {
+        const Budget budget{Budget::Unit::Fraction, 0.1 + 0.0005 * (step++ % 1600)};
+        steps.step([&](Session& s) { setBudget(s, budget); });
+    }
+    steps.report(state);
+}
+
+void budgetStepToKept(benchmark::State& state) {
+    Shown shown;
+    budgetSteps(state, shown, Until::Kept);
+}
+
+void budgetStepToNumbers(benchmark::State& state) {
+    Shown shown;
+    budgetSteps(state, shown, Until::Numbers);
+}
+
+/// The size of the requirements: 32,768 tokens, 8 KV heads, 32 query heads, d = 128.
+struct LargeCapture {
+    QTemporaryDir folder;
+    std::unique_ptr<Shown> shown;
+
+    LargeCapture() {
+        const std::string path = folder.filePath("large.h5").toStdString();
+        writeSyntheticCapture(
+            {.tokens = 32'768, .layers = 1, .queryHeads = 32, .kvHeads = 8, .headDim = 128, .queryWindow = 320}, path,
+            0, false, {});
+        shown = std::make_unique<Shown>(path);
+        shown->waitForPicture({});
+    }
+};
+
+void budgetStepOf32768ToKept(benchmark::State& state) {
+    const LargeCapture capture;
+    budgetSteps(state, *capture.shown, Until::Kept);
+}
+
+void budgetStepOf32768ToNumbers(benchmark::State& state) {
+    const LargeCapture capture;
+    budgetSteps(state, *capture.shown, Until::Numbers);
+}
+
+/// Another cut every time: all keys before it are scored again.
+void scoresOf32768ToKept(benchmark::State& state, const std::string& policy) {
+    const LargeCapture capture;
+    Shown& shown = *capture.shown;
+    shown.bench.change([&](Session& s) { s.panes = {{PolicySpec::parse(policy), {}, {}}}; }, "Policy");
+    Shown::settle();
+    Steps steps(shown, Until::Kept);
+    int step = 0;
+    for (auto _ : state) steps.step([&](Session& s) { s.cut = "last:" + std::to_string(64 + step++ % 250); });
+    steps.report(state);
 }
 
 /// One pane of a capture too long to be drawn token by token.
@@ -204,7 +312,18 @@ BENCHMARK(panAmong131072)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(zoomAmong131072)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(panTheMapOf32768)->Unit(benchmark::kMillisecond)->UseRealTime();
 BENCHMARK(windowOnTheSample)->Unit(benchmark::kMillisecond)->UseRealTime();
-BENCHMARK(budgetStepToFrame)->Unit(benchmark::kMillisecond)->UseRealTime();
+BENCHMARK(budgetStepToKept)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(kSteps);
+BENCHMARK(budgetStepToNumbers)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(kSteps);
+BENCHMARK(budgetStepOf32768ToKept)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(kSteps);
+BENCHMARK(budgetStepOf32768ToNumbers)->Unit(benchmark::kMillisecond)->UseRealTime()->Iterations(kSteps);
+BENCHMARK_CAPTURE(scoresOf32768ToKept, keydiff, "keydiff")
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->Iterations(kSteps);
+BENCHMARK_CAPTURE(scoresOf32768ToKept, key_norm, "key_norm")
+    ->Unit(benchmark::kMillisecond)
+    ->UseRealTime()
+    ->Iterations(kSteps);
 
 } // namespace
 
