@@ -88,7 +88,8 @@ std::vector<QueryHeadIndex> headsOf(const View& view, const LayerInfo& layer) {
     for (int head = 0; head < std::ssize(layer.gqaGroupOf); ++head) heads.emplace_back(head);
     const auto group = [&](QueryHeadIndex head) { return layer.gqaGroupOf[static_cast<std::size_t>(head.value)]; };
     std::ranges::stable_sort(heads, {}, group);
-    if (!ofQueries) heads.erase(std::ranges::unique(heads, {}, group).begin(), heads.end());
+    const auto isSameGroup = [&](QueryHeadIndex a, QueryHeadIndex b) { return group(a) == group(b); };
+    if (!ofQueries) heads.erase(std::unique(heads.begin(), heads.end(), isSameGroup), heads.end());
     return heads;
 }
 

@@ -86,7 +86,8 @@ std::string labelAndSymbol(const ParameterSpec& spec) {
 
 std::string unitBeside(const ParameterSpec& spec) {
     const auto same = [](unsigned char a, unsigned char b) { return std::tolower(a) == std::tolower(b); };
-    return std::ranges::search(spec.label, spec.unit, same).empty() ? spec.unit : std::string();
+    const auto found = std::search(spec.label.begin(), spec.label.end(), spec.unit.begin(), spec.unit.end(), same);
+    return found == spec.label.end() ? spec.unit : std::string();
 }
 
 std::string quoted(std::string_view text) {

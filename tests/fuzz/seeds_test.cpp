@@ -9,6 +9,7 @@
 #include <QRegularExpression>
 #include <QtTest>
 
+#include <algorithm>
 #include <random>
 
 using namespace kvscope;
@@ -42,7 +43,7 @@ private slots:
     void deeplyNestedTexts_data() {
         QTest::addColumn<QString>("target");
         for (const char* target : {"sessions", "lists_json", "calibrations", "models", "scores", "specs"})
-            QTest::newRow(target) << target;
+            if (std::ranges::count(fuzz::targetNames(), target) > 0) QTest::newRow(target) << target;
     }
     void deeplyNestedTexts() {
         QFETCH(QString, target);
@@ -74,7 +75,8 @@ private slots:
         QTest::addColumn<QString>("target");
         QTest::addColumn<QString>("file");
         const QString root = QString::fromStdString(testing::sourceDir());
-        QTest::newRow("captures/sound.h5") << "captures" << root + "/sample_data/broken/sound.h5";
+        if (std::ranges::count(fuzz::targetNames(), "captures") > 0)
+            QTest::newRow("captures/sound.h5") << "captures" << root + "/sample_data/broken/sound.h5";
         for (const std::string& name : fuzz::targetNames()) {
             const QString target = QString::fromStdString(name);
             QDirIterator files(root + "/tests/fuzz/seeds/" + target, QDir::Files);

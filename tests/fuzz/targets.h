@@ -9,9 +9,9 @@ namespace kvscope::fuzz {
 
 using Read = void (*)(std::string_view bytes);
 
-/// A further reader. Sessions are one (session_target.cpp): theirs needs the views, which fuzzing the others does not.
+/// True. A program has the readers whose sources are linked into it: core_targets.cpp, or session_target.cpp, which
+/// needs the views.
 bool addTarget(const char* name, Read read);
-/// What reads bytes that others wrote: captures, sessions, lists, policy specs, scores, tensors, described models.
 std::vector<std::string> targetNames();
 /// Reads the bytes as the program would. An Error is as good as success; anything else goes through.
 void readAs(std::string_view target, std::string_view bytes);

@@ -135,7 +135,7 @@ LessonStop* LessonMaker::chosen() {
 std::vector<std::string> LessonMaker::shownViews() const {
     std::vector<const View*> views = m_workbench.shownViews();
     std::erase_if(views, [](const View* view) { return view->card().perPane; });
-    std::ranges::stable_partition(views, [](const View* view) {
+    std::ranges::stable_sort(views, std::ranges::greater(), [](const View* view) {
         return view->card().teaching == TeachingRole::Steps || view->card().teaching == TeachingRole::StepsFirst;
     });
     std::vector<std::string> ids;

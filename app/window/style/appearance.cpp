@@ -66,7 +66,8 @@ private:
     }
     QAction* entryOf(const QMenu& menu, const QString& typed) const {
         QList<QAction*> entries = menu.actions();
-        if (typed == m_typed) std::ranges::rotate(entries, entries.begin() + entries.indexOf(menu.activeAction()) + 1);
+        const auto next = entries.begin() + entries.indexOf(menu.activeAction()) + 1;
+        if (typed == m_typed) std::rotate(entries.begin(), next, entries.end());
         for (QAction* action : entries)
             if (action->isEnabled() && action->isVisible() &&
                 action->text().remove('&').startsWith(typed, Qt::CaseInsensitive))
