@@ -150,7 +150,7 @@ private slots:
             return statm.open(QIODevice::ReadOnly) ? statm.readAll().split(' ').value(1).toLongLong() : 0;
         };
         qint64 before = 0;
-        for (int round = 0; round < 2000; ++round) {
+        for (int round = 0; round < 1000; ++round) {
             if (round == 200) before = memory();
             answers.beginRound();
             const SentSelection sent = answers.send("a", layers, {});
