@@ -57,7 +57,10 @@ public:
         m_command->add_option("--text", m_text, "file with the context, UTF-8")->required();
         m_command->add_option("--question", m_question, "behind the context");
         m_command->add_option("--answer", m_answer, "what the model should answer: its loss is measured");
-        m_command->add_flag("--chat", m_chat, "context and question in the tokenizer's chat template");
+        CLI::Option* chat =
+            m_command->add_flag("--chat", m_form.chat, "context and question in the tokenizer's chat template");
+        m_command->add_flag("--bos", m_form.bos, "begin with BOS though the tokenizer writes none (TinyLM)")
+            ->excludes(chat);
         m_command->add_option("--generate", m_generate, "tokens that the model writes behind each context")
             ->check(CLI::Range(0, 4096));
         m_options.addTo(*m_command, false);
@@ -93,7 +96,7 @@ public:
         const auto client = std::make_shared<live::LiveClient>(worker, progress.part(0, 0.1));
         noteVersions(*client);
         const live::LiveModel model(client, m_model, progress.part(0.1, 0.2));
-        TokenTable prompt = model.tokenize(parts, m_chat, progress.silent());
+        TokenTable prompt = model.tokenize(parts, m_form, progress.silent());
         const Cut cut = resolvedCut(prompt);
         m_capture = model.read(std::move(prompt), cut.token, m_captureTo, progress.part(0.2, 0.5));
         live::LiveAnswers answers(m_capture);
@@ -272,7 +275,7 @@ private:
     std::vector<std::string> m_retentions, m_budgets;
     std::string m_python = "python3", m_text, m_question, m_answer, m_captureTo, m_out, m_dtype = "fp32";
     int m_generate = 0;
-    bool m_chat = false;
+    live::PromptForm m_form;
     std::shared_ptr<const live::LiveCapture> m_capture;
 };
 

@@ -88,12 +88,13 @@ LiveModel::LiveModel(std::shared_ptr<LiveClient> client, ModelChoice choice, con
     m_modelId = understand("model/open", [&] { return answer.at("model_id").get<std::string>(); });
 }
 
-TokenTable LiveModel::tokenize(std::span<const TextPart> parts, bool chat, const Checkpoint& checkpoint) const {
+TokenTable LiveModel::tokenize(std::span<const TextPart> parts, PromptForm form, const Checkpoint& checkpoint) const {
     Json segments = Json::array();
     for (const TextPart& part : parts)
         segments.push_back({{"kind", std::string(segmentName(part.kind))}, {"text", part.text}});
     const Json answer = m_client->call(
-        "text/tokenize", {{"model_id", m_modelId}, {"segments", segments}, {"chat", chat}}, {}, checkpoint);
+        "text/tokenize", {{"model_id", m_modelId}, {"segments", segments}, {"chat", form.chat}, {"bos", form.bos}}, {},
+        checkpoint);
     return understand("text/tokenize", [&] {
         TokenTable tokens;
         tokens.ids = answer.at("ids").get<std::vector<std::int32_t>>();

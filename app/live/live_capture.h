@@ -21,6 +21,11 @@ struct TextPart {
     std::string text;
 };
 
+struct PromptForm {
+    bool chat = false; ///< in the tokenizer's chat template
+    bool bos = false;  ///< begins with BOS though the tokenizer writes none
+};
+
 /// A context that a worker has read: a capture whose tensors are fetched from the worker when they are asked for, each
 /// time anew (the run layer keeps what it reads). Their numbers are those of the capture that the worker would write.
 class LiveCapture final : public CaptureReader {
@@ -56,8 +61,8 @@ public:
     /// Throws Error: not there, unsupported, or too large, in the worker's words.
     LiveModel(std::shared_ptr<LiveClient> client, ModelChoice choice, const Checkpoint& checkpoint);
 
-    /// The model's tokens of the parts, in their order. `chat`: in the tokenizer's chat template.
-    TokenTable tokenize(std::span<const TextPart> parts, bool chat, const Checkpoint& checkpoint) const;
+    /// The model's tokens of the parts, in their order.
+    TokenTable tokenize(std::span<const TextPart> parts, PromptForm form, const Checkpoint& checkpoint) const;
     /// Reads the prompt once, whole. `captureTo`: a file that the worker writes on its own disk, or empty.
     std::shared_ptr<const LiveCapture> read(TokenTable prompt, TokenIndex cut, const std::string& captureTo,
                                             const Checkpoint& checkpoint) const;

@@ -23,7 +23,7 @@ std::shared_ptr<const LiveCapture> readFrom(const FakeWorker& fake, const std::s
     const auto client = std::make_shared<LiveClient>(fake.options(mode), Checkpoint());
     const LiveModel model(client, ModelChoice(), {});
     const std::vector<TextPart> text = {{SegmentKind::Context, "ignored"}};
-    return model.read(model.tokenize(text, false, {}), kCut, "", {});
+    return model.read(model.tokenize(text, {}, {}), kCut, "", {});
 }
 
 std::string refusalOf(const FakeWorker& fake, const std::string& mode = "right") {
