@@ -68,7 +68,8 @@ fi
 if [ "$part" = oldest ] || [ "$part" = all ]; then
     # What depends on Transformers' insides; the rest is the same code.
     PYTHONPATH=$home/oldest${PYTHONPATH:+:$PYTHONPATH} "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider \
-        tests/test_architectures.py tests/test_capture_file.py tests/test_describe.py tests/test_press.py
+        tests/test_architectures.py tests/test_capture_file.py tests/test_describe.py tests/test_live.py \
+        tests/test_press.py
 fi
 if [ "$part" = papers ] || [ "$part" = all ]; then
     [ -n "${KVSCOPE_PROGRAM:-}" ] || skip "the program is not built"

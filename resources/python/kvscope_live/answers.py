@@ -111,9 +111,8 @@ class Answers:
         if count > skip:
             target = torch.tensor(answer[skip:], device=logits.device)
             losses[skip:] = torch.nn.functional.cross_entropy(logits, target, reduction="none").cpu().numpy()
-            for index in range(count - skip):
-                p, s = (torch.log_softmax(x[index].double(), -1) for x in (full, logits))
-                kl[skip + index] = max(0.0, float((p.exp() * (p - s)).nan_to_num(0.0).sum()))
+            p, s = torch.log_softmax(full, -1), torch.log_softmax(logits, -1)
+            kl[skip:] = (p.exp() * (p - s)).nan_to_num(0.0).double().sum(-1).clamp_min(0).cpu().numpy()
             flips[skip:] = (logits.argmax(-1) != full.argmax(-1)).cpu().numpy()
         return Scored(losses, kl, flips)
 

@@ -17,6 +17,7 @@ from kvscope_press.attend_behind import PrunedLayer, head_weights, row_bytes
 
 Bits = npt.NDArray[np.uint8]
 Weights = npt.NDArray[np.float32]
+MOST_ROWS = 2  # times the cache that rows gathered for policies may take; beyond it they are masked in place
 
 
 @dataclasses.dataclass(frozen=True)
@@ -150,7 +151,7 @@ def _described(given: Parameters, blobs: list[bytes]) -> list[dict[str, Any]]:
 
 
 def pruned_layer(call: AttentionCall, selections: Sequence[Selection]) -> PrunedLayer:
-    """One layer under P selections, which share its keys and values."""
+    """One layer under P selections: rows of their own where they keep little, else all rows, masked."""
     shape = selections[0].shape
     group = shape.query_heads // shape.kv_heads
     rows = [{place: s.heads[place] for place in s.heads if place[0] == call.layer} for s in selections]
@@ -166,11 +167,34 @@ def pruned_layer(call: AttentionCall, selections: Sequence[Selection]) -> Pruned
             numerator[policy, index], denominator[policy, index] = (
                 head.dense(shape.tokens) if head else (everything, everything)
             )
-    weights = head_weights(
-        torch.from_numpy(numerator), torch.from_numpy(denominator), call.key.shape[0], call.key.device
-    )
-    positions = torch.arange(shape.tokens, device=call.key.device)
-    return PrunedLayer(call.key, call.value, positions, *weights, stored=sum(s.stored() for s in selections))
+    stored = sum(selection.stored() for selection in selections)
+    counts = ((numerator > 0) | (denominator > 0)).sum(-1)
+    if counts.max() * counts.size <= MOST_ROWS * shape.kv_heads * shape.tokens:
+        return _gathered(call, numerator, denominator, [kv for kv, _ in places], stored)
+    device = call.key.device
+    given = (torch.from_numpy(numerator), torch.from_numpy(denominator))
+    weights = head_weights(*given, call.key.shape[0], device)
+    return PrunedLayer(call.key, call.value, torch.arange(shape.tokens, device=device), *weights, stored)
+
+
+def _gathered(
+    call: AttentionCall, numerator: Weights, denominator: Weights, sources: list[int], stored: int
+) -> PrunedLayer:
+    """The kept rows alone, padded to the longest; weights [P, W, n], row W of KV head `sources`[W]."""
+    policies, heads, _ = numerator.shape
+    dense = [array.reshape(policies * heads, -1) for array in (numerator, denominator)]
+    kept = [np.flatnonzero(row) for row in dense[0] + dense[1]]
+    rows = np.zeros((len(kept), max(own.size for own in kept)), np.int64)
+    weights = [np.zeros(rows.shape, np.float32) for _ in dense]
+    for index, own in enumerate(kept):
+        rows[index, : own.size] = own
+        for array, given in zip(weights, dense, strict=True):
+            array[index, : own.size] = given[index, own]
+    positions, source = torch.from_numpy(rows).to(call.key.device), torch.tensor(sources * policies)[:, None]
+    keys, values = (tensor[source.to(tensor.device), positions] for tensor in (call.key, call.value))
+    above, below = (torch.from_numpy(array)[None] for array in weights)
+    spread = head_weights(above, below, len(kept), call.key.device)
+    return PrunedLayer(keys, values, positions, *spread, stored, own_rows=True)
 
 
 def kept_bytes(selection: Selection, call: AttentionCall) -> int:

@@ -22,7 +22,8 @@ BLOCK_TOKENS = 4096  # of keys and values that are converted at once, where the 
 class PrunedLayer:
     """What P policies keep of one layer: keys [H, m, d], values [H, m, dv], positions [m] or [H, m].
 
-    H is Hkv, or Hq where rows were gathered for every query head. `hidden`, `numerator` and `denominator` are
+    H is Hkv, or Hq where rows were gathered for every query head; P times as many where they were gathered for every
+    policy, which then take the place of heads (P is 1 in what follows). `hidden`, `numerator` and `denominator` are
     [H, P, 1 or g, 1, m], g query heads a row of keys: `hidden` is true for what is evicted or padding, None where
     nothing is; the weights are None where all are 1. `stored` rows are what the heads keep, without padding.
     """
@@ -34,6 +35,7 @@ class PrunedLayer:
     numerator: torch.Tensor | None
     denominator: torch.Tensor | None
     stored: int
+    own_rows: bool = False  # gathered for every policy
 
     @classmethod
     def whole(cls, call: AttentionCall) -> PrunedLayer:
@@ -78,13 +80,24 @@ def attend_behind(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Te
     numerator and denominator may run over different tokens). A layer of which nothing was evicted takes the model's
     kernel, so that its output is the model's own.
     """
-    if layer.is_whole(cut) and call.query.shape[0] == 1 and not call.softcap and call.sinks is None:
+    plain = not call.softcap and call.sinks is None and layer.keys.shape[0] == call.key.shape[1]
+    if plain and layer.is_whole(cut) and call.query.shape[0] == 1:
         return _whole_attention(layer, call, cut)
     policies, query_heads, queries, _ = call.query.shape
+    if layer.own_rows:
+        return _as_heads(layer, call, cut)
     now = torch.arange(cut + call.key.shape[2] - queries, cut + call.key.shape[2], device=call.query.device)
     most = max(1, LOGITS // (policies * query_heads * (layer.keys.shape[1] + call.key.shape[2])))
     parts = zip(torch.split(call.query, most, 2), torch.split(now, most), strict=True)
     return torch.cat([_attend_rows(layer, call, query, at, cut) for query, at in parts], dim=2)
+
+
+def _as_heads(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Tensor:
+    """Policies with rows of their own are heads of one policy."""
+    query, key, value = (t.reshape(1, -1, *t.shape[2:]) for t in (call.query, call.key, call.value))
+    sinks = None if call.sinks is None else call.sinks.repeat(call.query.shape[0])
+    one = dataclasses.replace(call, query=query, key=key, value=value, sinks=sinks)
+    return attend_behind(dataclasses.replace(layer, own_rows=False), one, cut).view(*call.query.shape[:3], -1)
 
 
 def _whole_attention(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Tensor:

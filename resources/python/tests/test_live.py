@@ -26,6 +26,7 @@ from transformers import DynamicCache
 from kvscope_capture import CaptureOptions, Prompt, capture_prompt, hash_of_capture
 from kvscope_capture import SegmentKind as K
 from kvscope_capture.attention import attention_implementation, layers_of
+from kvscope_live import selections as selections_module
 from kvscope_live.errors import Stopped
 from kvscope_live.models import OpenModel
 from kvscope_press import HeadSelection, RecordedSelection, answer_loss, generate
@@ -80,7 +81,7 @@ def score(local: Local, context: str, chosen: list[str | None], **more: Any) -> 
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_losses_are_those_of_the_dense_pass(name: str) -> None:
+def test_losses_are_those_of_the_dense_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Plain and weighted sets, sets of query heads and the full cache, in one batch and alone."""
     local, cut = opened(name), CUT
     context = read(local, IDS, cut)["context_id"]
@@ -100,6 +101,11 @@ def test_losses_are_those_of_the_dense_pass(name: str) -> None:
         assert row["flip_rate"] == np.mean(row["flips"]) and row["kl_mean"] == pytest.approx(np.mean(row["kl"]))
         alone = score(local, context, [one])["rows"][0]
         assert alone["losses"] == pytest.approx(row["losses"], abs=1e-5)
+    for most in (0, 1000):  # rows masked in place, and gathered
+        monkeypatch.setattr(selections_module, "MOST_ROWS", most)
+        again = score(local, context, chosen)
+        for row, other in zip(again["rows"], answer["rows"], strict=False):
+            assert row["losses"] == pytest.approx(other["losses"], abs=1e-5)
     assert answer["rows"][-1]["nll"] == answer["full"]["nll"] and answer["rows"][-1]["kl_mean"] == 0
 
 
