@@ -34,8 +34,9 @@ install(CODE "
   printed(${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d/kvscope.fish completion fish)
   file(GLOB_RECURSE tools RELATIVE \"${CMAKE_SOURCE_DIR}/resources/python\"
     \"${CMAKE_SOURCE_DIR}/resources/python/kvscope_*/*.py\" \"${CMAKE_SOURCE_DIR}/resources/python/kvscope_*/py.typed\")
-  execute_process(COMMAND \${CMAKE_COMMAND} -E tar czf \"\${to}/${share}/kvscope_tools.tar.gz\" --format=gnutar
+  execute_process(COMMAND \${CMAKE_COMMAND} -E tar cf \"\${to}/${share}/kvscope_tools.tar\" --format=gnutar
     pyproject.toml README.md \${tools} WORKING_DIRECTORY \"${CMAKE_SOURCE_DIR}/resources/python\" COMMAND_ERROR_IS_FATAL ANY)
+  execute_process(COMMAND gzip -9nf \"\${to}/${share}/kvscope_tools.tar\" COMMAND_ERROR_IS_FATAL ANY) # no time inside
 " COMPONENT program)
 
 # The libraries that a package names are those of one distribution, which its version therefore says: 0.1.0-1~debian12.

@@ -58,7 +58,7 @@ window() {
     reading "$1" <<COMMANDS
 xvfb-run -a -s "-screen 0 1440x900x24 +extension GLX" bash -euo pipefail -c '
     $2 & started=\$!
-    timeout 120 xdotool search --sync --onlyvisible --class kvscope >/dev/null
+    for second in \$(seq 60); do ! xdotool search --onlyvisible --class kvscope >/dev/null 2>&1 || break; sleep 2; done
     for second in \$(seq 60); do # until the picture is the same twice
         sleep 2; import -window root shown.png; new=\$(convert shown.png rgb:- | md5sum)
         [ "\$new" != "\${old:-}" ] || break; old=\$new
@@ -102,11 +102,11 @@ try_archive() {
     local suite=$1 root=archive-$1
     say "the archive on $suite"
     fresh "$suite" "$root"
-    within "$root" 'apt-get update -qq; apt-get install -qq --no-install-recommends xz-utils >/dev/null'
-    cp "$packages"/kvscope-*.tar.xz "$roots/$root/home/reader/"
-    reading "$root" <<<'tar xf kvscope-*.tar.xz; mv kvscope-*/ "a place"; rm kvscope-*.tar.xz; du -sh "a place"; mkdir bin; ln -s "$HOME/a place/bin/kvscope" bin/kvscope; ln -s "$HOME/a place/share/kvscope" share'
-    main_job "$root" bin/kvscope share
-    window "$root" bin/kvscope "$packages/archive-$suite.png"
+    tar -C "$roots/$root/home/reader" --no-same-owner -xf "$packages"/kvscope-*.tar.xz
+    reading "$root" <<<'mkdir "a place"; cp -r kvscope-*/* "a place"; du -sh "a place"; ln -s "a place/bin/kvscope" kvscope; ln -s "a place/share/kvscope" share'
+    main_job "$root" ./kvscope share
+    within "$root" 'apt-get update -qq'
+    window "$root" ./kvscope "$packages/archive-$suite.png"
 }
 
 own=$(. /etc/os-release && echo "$VERSION_CODENAME")
