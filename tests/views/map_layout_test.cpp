@@ -261,6 +261,18 @@ private slots:
         QVERIFY(*mapOf(m_view.buildScene(input, options, dark))->rgba != *light.rgba); // masked ground
     }
 
+    // A part with far more queries than keys has no square cells to keep.
+    void aLongPartUsesTheRoom() {
+        const QSize size(940, 372);
+        const ParameterValues options = optionsOf(m_view);
+        const auto tokens = static_cast<double>(inputFor(options, size).capture->info().numTokens);
+        const Viewport::Range part{0, 64, 0, tokens}, square{0, 64, 0, 64};
+        const Scene scene = sceneOf(inputFor(options, size, part), options, size, part);
+        QVERIFY2(scene.plot.width > 1.5 * scene.plot.height, qPrintable(QString::number(scene.plot.width)));
+        const Box cells = sceneOf(inputFor(options, size, square), options, size, square).plot;
+        QVERIFY(near(cells.width, cells.height));
+    }
+
     // On paper as on the screen: square, but where a low figure would waste its room.
     void aFigureIsSquareWhereThatFits() {
         const ParameterValues options = optionsOf(m_view);

@@ -1,6 +1,7 @@
-// Where keys and queries are equally many the map is square, so that a cell is one and the diagonal runs to the corner.
-// Otherwise, and in low docks, it takes the room there is, up to a few times wider than high. Other parts are dropped
-// in this order: axis titles, the caption's own row, the curve of column sums, half of the rails, the colour column.
+// Where about as many keys as queries are shown the map is square, so that a cell is one and the diagonal runs to the
+// corner. Otherwise, and in low docks, it takes the room there is, up to a few times wider than high. Other parts are
+// dropped in this order: axis titles, the caption's own row, the curve of column sums, half of the rails, the colour
+// column.
 #include "views/attention_map/map_layout.h"
 
 #include "views/scene/colour_column.h"
@@ -19,6 +20,7 @@ constexpr double kLeastHeightWithMarginal = 70, kLeastMarginal = 16, kMarginal =
 constexpr double kLeastHeightWithLetters = 140; // of the whole picture: lower ones have thin rails
 constexpr double kSquareUpTo = 4.0 / 3;         // on paper, where only the last queries were captured
 constexpr double kLeastSquare = 160;            // smaller ones would waste a low dock
+constexpr double kAsMany = 2;                   // keys and queries of a part that is shown, to be square
 
 /// In a dock that is wide and low a caption costs less at the right than above.
 double captionWidthBeside(const Viewport& viewport) {
@@ -83,9 +85,10 @@ MapLayout layoutOfMap(const ViewInput& input, const AttentionMapData& data, cons
                                                                                     : 0;
     const Box whole = roomWith(marginal, 0);
     const bool column = whole.width - kColumnWidth >= kLeastWidthWithColumn && whole.height >= kLeastColumn;
+    const double keys = layout.frame.x.high - layout.frame.x.low, queries = layout.frame.y.low - layout.frame.y.high;
+    const bool asManyQueries = data.firstQuery == 0 && std::max(keys, queries) < kAsMany * std::min(keys, queries);
     const auto plotWith = [&](double curve) {
-        const Box room = roomWith(curve, column ? kColumnWidth : 0),
-                  fitted = plotIn(room, viewport, data.firstQuery == 0);
+        const Box room = roomWith(curve, column ? kColumnWidth : 0), fitted = plotIn(room, viewport, asManyQueries);
         return std::pair(fitted, room.height - fitted.height);
     };
     // A narrow dock leaves room below the map, of which the curve takes half.
