@@ -1,3 +1,4 @@
+// Finds what travels beside a built, unpacked or installed program.
 #include "app/study/resources.h"
 
 #include <filesystem>
