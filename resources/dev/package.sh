@@ -28,6 +28,7 @@ cmake --install "$build" --prefix "$top" --component program --strip >>"$out/log
 mkdir -p "$top/libexec" "$top/lib/plugins" "$top/lib/if-missing" "$top/share/doc/kvscope/libraries"
 mv "$top/bin/kvscope" "$top/libexec/kvscope"
 cp "$root/resources/package/start.sh" "$top/bin/kvscope"
+cp "$root/resources/package/fonts.conf" "$top/lib/"
 cp "$root/resources/package/README.md" "$root/LICENSE" "$top/"
 cp "$root/resources/package/copyright" "$top/share/doc/kvscope/"
 printf '[Paths]\nPlugins = ../lib/plugins\n' >"$top/libexec/qt.conf"

@@ -42,7 +42,8 @@ kvscope=$2 sample=$3/sample_data/needle-1k.h5
 time \$kvscope --version
 \$kvscope inspect \$sample | head -3
 time \$kvscope plot key_projection \$sample --layer 3 --kv-head 1 --policy keydiff@0.1 --out keys.pdf
-\$kvscope plot curves \$sample --layer 3 --kv-head 1 --policy keydiff@0.25 snapkv@0.25 --out curves.svg
+\$kvscope plot curves \$sample --layer 3 --kv-head 1 --policy keydiff@0.25 snapkv@0.25 --out curves.svg 2>errors
+cat errors && test ! -s errors
 \$kvscope plot token_strip \$sample --layer 3 --kv-head 1 --policy keydiff@0.1 --out strip.png
 \$kvscope evict \$sample --policy keydiff:kvpress@0.1 --out kept.json
 \$kvscope measure \$sample --policy snapkv@0.1 --metrics output_error,retained_mass --out fidelity.csv

@@ -9,4 +9,5 @@ for folder in "$top"/lib/if-missing/*; do
     *) LD_LIBRARY_PATH=${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}$folder && export LD_LIBRARY_PATH ;;
     esac
 done
+[ -e /etc/fonts/fonts.conf ] || export FONTCONFIG_FILE="${FONTCONFIG_FILE:-$top/lib/fonts.conf}"
 exec "$top/libexec/kvscope" "$@"
