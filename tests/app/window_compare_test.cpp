@@ -17,6 +17,7 @@
 #include "views/common/colour_scale.h"
 
 #include <QAction>
+#include <QDockWidget>
 #include <QLabel>
 #include <QPushButton>
 #include <QSettings>
@@ -130,6 +131,13 @@ private slots:
         QVERIFY(table);
         const QAbstractItemModel* model = table->findChild<QTableView*>()->model();
         QCOMPARE(model->rowCount(), 6);
+        for (QWidget* above = table->parentWidget(); above; above = above->parentWidget())
+            if (auto* dock = qobject_cast<QDockWidget*>(above)) dock->raise();
+        QTRY_VERIFY(table->isVisible());
+        const auto* shown = table->findChild<QTableView*>();
+        for (int column = 0; column < 3; ++column) // nothing is cut
+            QVERIFY(shown->columnWidth(column) >
+                    QFontMetrics(shown->font()).horizontalAdvance(model->index(1, column).data().toString()));
         QCOMPARE(model->index(1, 1).data().toString(), QString("records-2k.h5"));
         emit table->findChild<QTableView*>()->clicked(model->index(5, 0));
         QCOMPARE(open.bench.session().activePane, 2); // the third policy, on the second capture

@@ -53,6 +53,7 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     m_secondFacts = new FactGrid(this, m_workbench.clock());
     m_secondFacts->setObjectName("secondFidelity");
     column->addWidget(m_secondFacts);
+    for (CaptureCaption* caption : {m_caption, m_secondCaption}) caption->setContentsMargins({});
     column->addStretch();
 
     for (Workbench* one : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())}) {

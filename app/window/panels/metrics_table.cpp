@@ -77,6 +77,11 @@ MetricsTable::MetricsTable(Workbench& workbench, QWidget* parent)
     refresh();
 }
 
+void MetricsTable::showEvent(QShowEvent* event) {
+    QWidget::showEvent(event);
+    m_table->resizeColumnsToContents();
+}
+
 void MetricsTable::refresh() {
     const SecondWorkbench& other = m_workbench.second();
     const ViewInput second = other.isOpen() ? other.viewInput() : ViewInput();

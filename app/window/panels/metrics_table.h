@@ -20,6 +20,9 @@ class MetricsTable : public QWidget {
 public:
     explicit MetricsTable(Workbench& workbench, QWidget* parent = nullptr);
 
+protected:
+    void showEvent(QShowEvent* event) override;
+
 private:
     void refresh();
 
