@@ -1,5 +1,5 @@
-// Sizes of tensors, and tensors read as a whole.
-#include "core/base/row_source.h"
+// Sizes of tensors: nothing but small arithmetic.
+#include "core/base/host_tensor.h"
 
 #include <algorithm>
 #include <cassert>
@@ -15,14 +15,6 @@ std::int64_t Shape::count() const {
     std::int64_t product = m_rank == 0 ? 0 : 1;
     for (int axis = 0; axis < m_rank; ++axis) product *= m_sizes[axis];
     return product;
-}
-
-HostTensor readAll(const RowSource& rows) {
-    const Shape shape = rows.shape();
-    HostTensor all{shape, std::vector<float>(static_cast<std::size_t>(shape.count())), rows.stored()};
-    for (std::int64_t head = 0; head < shape[0]; ++head)
-        rows.read(head, 0, shape[1], all.data.data() + head * shape[1] * shape[2]);
-    return all;
 }
 
 } // namespace kvscope

@@ -7,9 +7,11 @@
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
+#include <cmath>
 #include <csignal>
 #include <random>
 
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,9 +49,14 @@ class KilledTest : public QObject {
         const bool besideFile = m_random() % 2 == 0;
         return {besideFile, std::uniform_real_distribution<>(0, besideFile ? 5'000 : usual)(m_random)};
     }
+    /// Until a moment that means nothing: whatever the process does then, it is killed.
+    static void pass(double microseconds) {
+        const timespec time{static_cast<time_t>(microseconds / 1e6), std::lround(1e3 * std::fmod(microseconds, 1e6))};
+        ::ppoll(nullptr, 0, &time, nullptr);
+    }
     static void waitFor(const Moment& moment, const Program& program, const std::function<bool()>& isRunning) {
-        while (moment.besideFile && isRunning() && !std::ranges::any_of(program.written(), isTemporary)) ::usleep(200);
-        ::usleep(static_cast<useconds_t>(moment.microseconds));
+        while (moment.besideFile && isRunning() && !std::ranges::any_of(program.written(), isTemporary)) pass(200);
+        pass(moment.microseconds);
     }
     static void start(QProcess& process, const Program& program, const QStringList& arguments) {
         process.setWorkingDirectory(program.at("."));
