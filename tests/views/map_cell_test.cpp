@@ -314,6 +314,7 @@ private slots:
         const ParameterValues options = optionsOf(m_view, {{"cell", "920,615"}, {"around", "9"}});
         const ViewInput input = inputWith(options);
         const auto data = dataAs<AttentionMapData>(input);
+        const double low = data->logEnds.first, high = data->logEnds.second;
         for (const ThemeId theme : {ThemeId::Light, ThemeId::Dark}) {
             const Scene scene = m_view.buildScene(input, options, viewport(620, 600, m_text, theme));
             const QImage picture = renderScene(scene, 2);
@@ -322,7 +323,8 @@ private slots:
                 for (std::int64_t key = 0; key < 9; ++key) {
                     if (row == 4 || key == 4) continue; // the ring
                     const double side = grid.width / 9,
-                                 place = (std::log10(double(data->locked->at(916 + row, 611 + key))) + 4) / 4;
+                                 place =
+                                     (std::log10(double(data->locked->at(916 + row, 611 + key))) - low) / (high - low);
                     const QColor c = picture.pixelColor(static_cast<int>(2 * (grid.x + side * (double(key) + 0.5))),
                                                         static_cast<int>(2 * (grid.y + side * (double(row) + 0.25))));
                     QCOMPARE((Colour{static_cast<std::uint8_t>(c.red()), static_cast<std::uint8_t>(c.green()),
