@@ -196,7 +196,7 @@ private slots:
                 const QByteArray where = qPrintable(QString("lesson %1, part %2 ").arg(lesson).arg(part));
                 QVERIFY2(open.until([&] { return open.settled() && !open.shownTexts().contains("Computing…"); }),
                          where);
-                open.settle();
+                open.finish();
                 QVERIFY2(open.smallTexts().isEmpty(), where + qPrintable(open.smallTexts().join('|')));
                 const auto* area = open.presenter()->findChild<QScrollArea*>("panelScroll");
                 const bool isAnswer = part == open.presenter()->lesson()->parts() - 1; // long: it may scroll
