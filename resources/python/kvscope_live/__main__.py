@@ -38,6 +38,7 @@ def main(argv: list[str] | None = None) -> int:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)
+    sys.stdout = sys.stderr
     session = Session()
     channel = session.channel = Channel(source, sink, lambda: set(session.methods))
     channel.start()

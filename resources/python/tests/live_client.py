@@ -25,9 +25,9 @@ COMMAND = [sys.executable, "-m", "kvscope_live", "--stdio"]
 class Worker:
     """A worker process, and what it said."""
 
-    def __init__(self) -> None:
+    def __init__(self, command: list[str] = COMMAND) -> None:
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen(COMMAND, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT)
+        self.process = subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, cwd=ROOT)
         assert self.process.stdin and self.process.stdout and self.process.stderr
         self.stdin, self.stdout, self.stderr = self.process.stdin, self.process.stdout, self.process.stderr
         assert self.stdout.readline() == BANNER

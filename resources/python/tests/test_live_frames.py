@@ -126,17 +126,12 @@ def test_a_library_that_prints_does_not_reach_the_frames() -> None:
         "say = lambda self, request: [print('banner'), os.system('echo child'), {}][2];"
         "session.Session._shutdown = say; __main__.main(['--stdio'])"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        input=frame({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocol": [0]}})
-        + frame({"jsonrpc": "2.0", "id": 2, "method": "shutdown"})
-        + frame({"jsonrpc": "2.0", "method": "exit"}),
-        capture_output=True,
-        cwd=ROOT,
-        timeout=120,
-    )
-    assert b"banner" not in done.stdout and b"child" not in done.stdout
-    assert done.returncode == 0
+    worker = Worker([sys.executable, "-c", code])
+    assert "error" in worker.ask("initialize", {"protocol": [0]})
+    assert "result" in worker.ask("shutdown", {})
+    worker.stdin.close()
+    assert worker.stderr.read().split() == [b"banner", b"child"]
+    assert worker.close() == 0
 
 
 def test_the_worker_goes_with_the_process_that_started_it() -> None:
