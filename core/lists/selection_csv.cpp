@@ -232,7 +232,10 @@ private:
         };
         entry.head.numeratorWeights.push_back(static_cast<float>(number("weight", 1)));
         entry.head.denominatorWeights.push_back(static_cast<float>(number(kDenominatorColumn, 1)));
-        entry.head.ranks.push_back(static_cast<std::int64_t>(number("rank", -1)));
+        const double rank = number("rank", -1); // other tools write 3.0
+        if (!(std::abs(rank) <= kMostTokens))
+            throw Error({fmt::format("rank {} is the rank of no token", rank), place, "", m_path});
+        entry.head.ranks.push_back(static_cast<std::int64_t>(rank));
         entry.keptScores.push_back(static_cast<float>(number("score", std::numeric_limits<double>::quiet_NaN())));
         takeKeepingHeads(entry.head, fields, place);
     }

@@ -9,7 +9,7 @@
 #include <QtTest>
 
 #include <algorithm>
-#include <cstring>
+#include <bit>
 #include <future>
 #include <random>
 
@@ -212,7 +212,8 @@ private slots:
         const auto a = Fixture().run(requestOf(capture, spec.toStdString()));
         const auto b = Fixture().run(requestOf(Capture(other), spec.toStdString()));
         QVERIFY(a->selection.sameLists(b->selection));
-        QVERIFY(std::memcmp(a->scores.data.data(), b->scores.data.data(), a->scores.data.size() * sizeof(float)) == 0);
+        const auto bits = [](float x) { return std::bit_cast<std::uint32_t>(x); };
+        QVERIFY(std::ranges::equal(a->scores.data, b->scores.data, {}, bits, bits));
         if (spec != "exact")
             QVERIFY(a->fidelity->meanOutputError != b->fidelity->meanOutputError); // but it does enter the measures
     }

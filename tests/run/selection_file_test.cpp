@@ -325,6 +325,9 @@ private slots:
             << "a.csv"
             << "# format: kvscope-selection\n# capture_tokens: 40\nlayer,kv_head,position,score\n0,0,2000000000,0.5\n"
             << "beyond the 40 tokens";
+        QTest::newRow("csv huge rank") << "a.csv" // found by tests/fuzz
+                                       << "# format: kvscope-selection\nlayer,kv_head,position,rank\n0,0,1,1e122\n"
+                                       << "rank 1e+122 is the rank of no token";
         QTest::newRow("csv huge capture")
             << "a.csv"
             << "# format: kvscope-selection\n# capture_tokens: 2000000000\nlayer,kv_head,position,score\n0,0,1,0.5\n"
