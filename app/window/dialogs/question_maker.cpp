@@ -80,6 +80,8 @@ QuestionMaker::QuestionMaker(Workbench& workbench, QWidget* parent)
     for (QWidget* part : std::initializer_list<QWidget*>{again, m_bounds, m_now}) column->addWidget(part);
     column->addWidget(m_answer, 1);
     column->addWidget(m_withhold);
+    const QWidgetList order{m_text, m_quantity, m_pane, again, m_bounds, m_answer, m_withhold};
+    for (qsizetype i = 1; i < order.size(); ++i) setTabOrder(order[i - 1], order[i]);
     for (const ChoiceBox* box : {m_quantity, m_pane}) connect(box, &QComboBox::activated, this, &QuestionMaker::ask);
     connect(again, &QPushButton::clicked, this, &QuestionMaker::ask);
     connect(m_bounds, &QLineEdit::textChanged, this, &QuestionMaker::refresh);
