@@ -94,7 +94,7 @@ for desktop in X-Generic GNOME; do # by mimetype and by gio
     test "$(xdg-mime query filetype other.h5)" = application/x-hdf
 done
 for type in application/x-kvscope-capture application/x-kvscope-session; do test "$(xdg-mime query default $type)" = kvscope.desktop; done
-lintian --fail-on error,warning --no-tag-display-limit /tmp/kvscope.deb
+lintian --fail-on error,warning --tag-display-limit 0 /tmp/kvscope.deb
 COMMANDS
     within "$root" 'apt-get purge -qq kvscope >/dev/null; left=$(find / -xdev -name "*kvscope*" -not -path "/proc/*" -not -path "/home/*" -not -path "/tmp/*"); test -z "$left" || { echo "left behind: $left"; exit 1; }'
 }
