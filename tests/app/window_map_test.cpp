@@ -202,7 +202,8 @@ private slots:
         for (int notch = 0; notch < 4; ++notch) open.turnWheel(1);
         open.waitForMap();
         QVERIFY(open.bench.session().look.ranges.contains("attention_map"));
-        const QPoint at = open.canvas()->rect().center();
+        const Box plot = open.canvas()->scene().plot;
+        const QPoint at = widgetPoint({plot.x + 0.2 * plot.width, plot.y + 0.85 * plot.height}); // not masked
         QTest::mouseClick(open.canvas(), Qt::LeftButton, {}, at);
         QVERIFY(open.option("cell") != "none");
         QTest::mouseDClick(open.canvas(), Qt::LeftButton, {}, at);
