@@ -6,10 +6,11 @@
 A run is wrong when the program crashes, runs longer than --seconds, exits with another code than 0 or 2, says several
 lines (or none, or more than 1,100 bytes) when it fails, or leaves a file that it did not write whole. Each wrong run is
 printed as one line of JSON: what is wrong, the command, the seed and number that make it again, the changed bytes.
-The same seed gives the same runs. --only NUMBER makes one run of its kind again and keeps its files.
+The same seed gives the same runs; Ctrl+C ends them with the counts so far. --only NUMBER makes one run of its kind again and keeps its files.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -265,7 +266,7 @@ def main() -> int:
     parser.add_argument("--only", type=int)
     asked = parser.parse_args()
     runner = Runner(asked.program, asked.seconds, asked.keep)
-    with tempfile.TemporaryDirectory(prefix="kvscope-mutate-") as name:
+    with contextlib.suppress(KeyboardInterrupt), tempfile.TemporaryDirectory(prefix="kvscope-mutate-") as name:
         folder = Path(name)
         prepare(runner, folder)
         for kind, one in kinds.items():
