@@ -6,7 +6,8 @@
 A run is wrong when the program crashes, runs longer than --seconds, exits with another code than 0 or 2, says several
 lines (or none, or more than 1,100 bytes) when it fails, or leaves a file that it did not write whole. Each wrong run is
 printed as one line of JSON: what is wrong, the command, the seed and number that make it again, the changed bytes.
-The same seed gives the same runs; Ctrl+C ends them with the counts so far. --only NUMBER makes one run of its kind again and keeps its files.
+The same seed gives the same runs; Ctrl+C ends them with the counts so far. --only NUMBER makes one run of its kind
+again and keeps its files.
 """
 
 import argparse
