@@ -1,8 +1,8 @@
 # What `cmake --install` puts where, and the Debian package (resources/dev/package.sh builds and tries both). Components:
 #   program  the program and what it finds beside itself (app/study/resources.h), its manual page, completion, menu entry
 #   torch    the LibTorch engine, bound to the LibTorch of this machine: part of no package
-#   debian   what Debian asks of a package
-#   python   the wheel's (app/python), only when it is named
+#   debian   what Debian asks of a package; only when it is named
+#   python   the wheel's (app/python); only when it is named
 include(GNUInstallDirs)
 set(share ${CMAKE_INSTALL_DATADIR}/kvscope)
 set(package ${CMAKE_SOURCE_DIR}/resources/package)
@@ -15,7 +15,7 @@ install(FILES ${package}/kvscope.desktop DESTINATION ${CMAKE_INSTALL_DATADIR}/ap
 install(FILES ${package}/kvscope.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/mime/packages COMPONENT program)
 install(FILES resources/icons/kvscope.svg DESTINATION ${CMAKE_INSTALL_DATADIR}/icons/hicolor/scalable/apps COMPONENT program)
 if(TARGET kvscope_torch)
-  install(TARGETS kvscope_torch DESTINATION ${CMAKE_INSTALL_LIBDIR}/kvscope COMPONENT torch)
+  install(TARGETS kvscope_torch DESTINATION ${CMAKE_INSTALL_LIBDIR}/kvscope COMPONENT torch OPTIONAL)
 endif()
 
 # The installed program prints its own manual page and completion. The Python tools travel as an archive, because pip
@@ -51,13 +51,13 @@ if(EXISTS /etc/os-release)
 endif()
 configure_file(${package}/changelog.in ${CMAKE_BINARY_DIR}/changelog @ONLY)
 
-install(FILES ${package}/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/kvscope COMPONENT debian)
+install(FILES ${package}/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/kvscope COMPONENT debian EXCLUDE_FROM_ALL)
 install(CODE "
   set(to \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}\")
   execute_process(COMMAND gzip -9nc ${CMAKE_BINARY_DIR}/changelog
     OUTPUT_FILE \"\${to}/${CMAKE_INSTALL_DATADIR}/doc/kvscope/changelog.Debian.gz\" COMMAND_ERROR_IS_FATAL ANY)
   execute_process(COMMAND gzip -9nf \"\${to}/${CMAKE_INSTALL_MANDIR}/man1/kvscope.1\" COMMAND_ERROR_IS_FATAL ANY)
-" COMPONENT debian)
+" COMPONENT debian EXCLUDE_FROM_ALL)
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME kvscope)
