@@ -119,7 +119,12 @@ private:
     ValueSlider* slider() const { return window.findChild<BudgetBar*>()->slider(); }
     int draw(int below) { return static_cast<int>(m_random() % static_cast<unsigned>(below)); }
 
+    void activate() { // a dialog took the keyboard
+        window.activateWindow();
+        QVERIFY(QTest::qWaitForWindowActive(&window));
+    }
     void press(Qt::Key key, Qt::KeyboardModifiers modifiers = {}, QWidget* on = nullptr) {
+        activate();
         QTest::keyClick(on ? on : &window, key, modifiers);
         settle();
     }
@@ -164,6 +169,7 @@ private:
             answerFileDialog(path);
             QTest::mouseClick(dialog->findChild<QDialogButtonBox*>()->button(QDialogButtonBox::Save), Qt::LeftButton);
         });
+        activate();
         QTest::keyClick(&window, Qt::Key_E, Qt::ControlModifier);
         settle();
         QVERIFY(QFile::exists(path));
@@ -171,6 +177,7 @@ private:
     void exportReport(bool cancelled) {
         const QString path = m_folder.filePath("report.html");
         QFile::remove(path);
+        activate();
         answerFileDialog(path);
         window.actions()->byName("report")->trigger();
         if (cancelled)
@@ -184,10 +191,12 @@ private:
         const QString path = m_folder.filePath("day.kvscope");
         QFile::remove(path);
         answerFileDialog(path);
+        activate();
         QTest::keyClick(&window, Qt::Key_S, Qt::ControlModifier | Qt::ShiftModifier);
+        QVERIFY2(QFile::exists(path), qPrintable(window.notices().messages().join(" | ")));
         press(Qt::Key_BracketRight);
         press(Qt::Key_S, Qt::ControlModifier);
-        QVERIFY(QFile::exists(path) && bench.history().isSaved());
+        QVERIFY2(bench.history().isSaved(), qPrintable(window.notices().messages().join(" | ")));
     }
     void compare() {
         bench.second().compareWith((kFolder + "/sample_data/story-2k.h5").toStdString());
