@@ -61,7 +61,7 @@ install(CODE "
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME kvscope)
-set(CPACK_PACKAGE_CONTACT "KVScope maintainers <maintainers@users.noreply.a-seed-76dbb462.example>")
+set(CPACK_PACKAGE_CONTACT "KVScope maintainers <maintainers@kvscope.example>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "shows what KV-cache compression of language models does")
 set(CPACK_PACKAGE_DESCRIPTION "KVScope opens a capture (the queries, keys and values of a real language
 model, per layer and head), runs compression policies on it live, and shows
