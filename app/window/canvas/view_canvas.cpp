@@ -214,9 +214,11 @@ void ViewCanvas::invalidateChanged() {
     if (!isVisible() || !m_pictured) return invalidate();
     const DrawnView now = drawn();
     const double scroll = m_peek.value_or(m_workbench.session().look.stripScroll);
-    if (!m_pictured->isOf(now.input, now.options, shownRange(m_workbench.session(), m_view), scroll))
-        return invalidate();
-    refreshSoon(); // its age
+    if (!m_pictured->isOf(now.input, now.options, shownRange(m_workbench.session(), m_view), scroll)) {
+        m_canvas->invalidate();
+        emit drawnChanged(); // a frame that is already due draws the new picture before the queued refresh
+    }
+    refreshSoon();
 }
 
 void ViewCanvas::refreshSoon() {
