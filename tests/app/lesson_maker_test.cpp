@@ -28,6 +28,12 @@ using kvscope::testing::Classroom;
 class LessonMakerTest : public QObject {
     Q_OBJECT
 
+    /// Esc belongs to the active window.
+    static bool isActivated(QWidget* window) {
+        window->activateWindow();
+        return QTest::qWaitFor([&] { return QApplication::activeWindow() == window; });
+    }
+
 private slots:
     void initTestCase() {
         QStandardPaths::setTestModeEnabled(true);
@@ -55,11 +61,7 @@ private slots:
         QVERIFY(maker->findChild<QLabel*>("makerWhy")->text().contains("title"));
         write("makerTitle", "Budgets and heads");
         write("makerText", "Less cache, more error.");
-        const auto activate = [&] { // Esc belongs to the active window
-            maker->activateWindow();
-            return QTest::qWaitFor([&] { return QApplication::activeWindow() == maker; });
-        };
-        QVERIFY(activate());
+        QVERIFY(isActivated(maker));
         bool asked = false;
         QTimer::singleShot(0, maker, [&] {
             auto* question = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
@@ -89,7 +91,7 @@ private slots:
         answerFileDialog(path);
         click("makerSave");
         QTRY_VERIFY(QFile::exists(path));
-        QVERIFY(activate());
+        QVERIFY(isActivated(maker));
         QTest::keyClick(maker, Qt::Key_Escape); // all is saved: nothing is asked
         QTRY_VERIFY(!open.find<LessonMaker>("lessonMaker"));
         open.window.activateWindow();
@@ -163,6 +165,7 @@ private slots:
         answerFileDialog(path);
         save();
         QTRY_VERIFY(QFile::exists(path));
+        QVERIFY(isActivated(maker));
         QTest::keyClick(maker, Qt::Key_Escape);
         QTRY_VERIFY(!open.find<LessonMaker>("lessonMaker"));
         // The menu has it at once.
