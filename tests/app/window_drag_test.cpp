@@ -163,9 +163,11 @@ private slots:
             return drawn;
         };
         const std::vector<int> before = frames();
-        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.4}); }, "Budget");
-        open.arrange(); // no result arrives
-        QCOMPARE(frames(), before);
+        for (const double budget : {0.3, 0.32, 0.34, 0.36, 0.38, 0.4}) {
+            open.bench.change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, budget}); }, "Budget");
+            open.arrange(); // no result arrives
+        }
+        for (std::size_t i = 0; i < 3; ++i) QVERIFY(frames()[i] <= before[i] + 2); // the desktop may ask for one
         open.settle();
         for (std::size_t i = 0; i < 3; ++i) QVERIFY(frames()[i] > before[i]);
         // What the last picture was drawn from, no earlier one, decides: there and back draws twice.
