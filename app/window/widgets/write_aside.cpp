@@ -27,6 +27,7 @@ void writeAside(QWidget* window, const QString& path, std::function<void()> writ
         QProgressDialog dialog(QObject::tr("The disk has not yet written %1.").arg(path), QObject::tr("Stop waiting"),
                                0, 0, window);
         dialog.setWindowTitle(QObject::tr("KVScope"));
+        dialog.setBar(nullptr); // nobody knows how long
         dialog.setWindowModality(Qt::ApplicationModal);
         QTimer look;
         QObject::connect(&look, &QTimer::timeout, &dialog, [&] {
