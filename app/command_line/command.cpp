@@ -101,29 +101,50 @@ std::shared_ptr<const LayerRunner> RunOptions::makeRunner(Arithmetic otherwise) 
 }
 
 std::vector<PolicySpec> RunOptions::specs() const {
+    if (!retentionText.empty() && !budgetText.empty())
+        throw Error({.sentence = "--retention and --budget contradict each other", .remedy = "Give one of them"});
+    std::vector<Budget> budgets;
+    if (!retentionText.empty()) budgets.push_back(parseBudgetOption(retentionText, Budget::Unit::Fraction));
+    if (!budgetText.empty()) budgets.push_back(parseBudgetOption(budgetText, Budget::Unit::Tokens));
+    return specs(budgets);
+}
+
+std::vector<PolicySpec> RunOptions::specs(const std::vector<Budget>& budgets) const {
     if (policies.empty())
         throw Error({.sentence = "no policy is named",
                      .place = "--policy",
                      .remedy = "Add --policy ID@BUDGET; `kvscope policies` lists them"});
-    if (!retentionText.empty() && !budgetText.empty())
-        throw Error({.sentence = "--retention and --budget contradict each other", .remedy = "Give one of them"});
     std::vector<PolicySpec> parsed;
     for (const std::string& text : policies) {
         PolicySpec spec = PolicySpec::parse(text);
-        if (!spec.budget && !retentionText.empty())
-            spec.budget = parseBudgetOption(retentionText, Budget::Unit::Fraction);
-        else if (!spec.budget && !budgetText.empty())
-            spec.budget = parseBudgetOption(budgetText, Budget::Unit::Tokens);
-        else if (!spec.budget && !policyById(spec.policy).card().usesBudget)
-            spec.budget = Budget{};
-        if (!spec.budget)
+        std::vector<Budget> own = spec.budget ? std::vector{*spec.budget} : budgets;
+        if (own.empty() && !policyById(spec.policy).card().usesBudget) own.emplace_back();
+        if (own.empty())
             throw Error({.sentence = "policy '" + text + "' has no budget",
                          .place = "--policy",
                          .remedy = "Write " + text + "@0.25 (fraction kept) or " + text +
                                    "@2048t (tokens), or add --retention or --budget"});
-        parsed.push_back(std::move(spec));
+        for (const Budget& budget : own) {
+            spec.budget = budget;
+            parsed.push_back(spec);
+        }
     }
     return parsed;
+}
+
+void BudgetLists::addTo(CLI::App& app) {
+    app.add_option("--retention", retentions, "fractions kept, like 0.05,0.1,0.25, for policies without @BUDGET")
+        ->allow_extra_args(false);
+    app.add_option("--budget", tokens, "tokens kept, like 512,2048, for policies without @BUDGET")
+        ->allow_extra_args(false);
+}
+
+std::vector<Budget> BudgetLists::parsed() const {
+    std::vector<Budget> budgets;
+    for (const auto& [lists, unit] : {std::pair(&retentions, Budget::Unit::Fraction), {&tokens, Budget::Unit::Tokens}})
+        for (const std::string& list : *lists)
+            for (const std::string& text : splitAtCommas(list)) budgets.push_back(parseBudgetOption(text, unit));
+    return budgets;
 }
 
 std::vector<int> parseRangeList(const std::string& text, const std::string& option) {

@@ -63,6 +63,15 @@ std::unique_ptr<Command> makeSchemaCommand();
 std::unique_ptr<Command> makeCompletionCommand();
 std::unique_ptr<Command> makeManCommand();
 
+/// Several budgets, for policies without one of their own.
+struct BudgetLists {
+    std::vector<std::string> retentions, tokens; ///< as typed: "0.05,0.1" and "512,2048"
+
+    void addTo(CLI::App& app); ///< --retention and --budget
+    /// The retentions, then the tokens. Throws Error naming the option.
+    std::vector<Budget> parsed() const;
+};
+
 /// Options that name a run: policies, budget, cut, seed, engine. Shared by evict, measure, sweep and plot.
 struct RunOptions {
     std::vector<std::string> policies;
@@ -80,6 +89,8 @@ struct RunOptions {
     std::shared_ptr<const LayerRunner> makeRunner(Arithmetic otherwise = Arithmetic::Exact) const;
     /// Parsed, every one with a budget: its own, --retention or --budget. Throws Error when none is given.
     std::vector<PolicySpec> specs() const;
+    /// Each policy with its own budget, else with every one of `budgets`. Throws Error when there is none.
+    std::vector<PolicySpec> specs(const std::vector<Budget>& budgets) const;
 };
 
 /// --seed: decimal digits, up to 64 bits. Other texts are refused when the command line is parsed.

@@ -66,12 +66,7 @@ public:
         m_options.addTo(*m_command, false);
         m_command->get_option("--cut")->description(
             "default (the end of the context), question (its end), last:N, or a token number");
-        m_command
-            ->add_option("--retention", m_retentions,
-                         "fractions kept, like 0.05,0.1,0.25, for policies without @BUDGET")
-            ->allow_extra_args(false);
-        m_command->add_option("--budget", m_budgets, "tokens kept, like 512,2048, for policies without @BUDGET")
-            ->allow_extra_args(false);
+        m_budgets.addTo(*m_command);
         m_command->add_option("--revision", m_model.revision, "branch, tag or commit of the model");
         m_command->add_option("--device", m_model.device, "torch device; cpu by default");
         m_command->add_option("--dtype", m_dtype, "type the model runs in; fp32 by default, auto: as it is stored")
@@ -85,7 +80,7 @@ public:
             throw Error({.sentence = "nothing is asked of the model",
                          .place = "--answer, --generate",
                          .remedy = "Give the answer that is expected, or the number of tokens to generate"});
-        const std::vector<PolicySpec> specs = parsedSpecs();
+        const std::vector<PolicySpec> specs = m_options.specs(m_budgets.parsed());
         const std::vector<live::TextPart> parts = textParts();
         const auto runner = m_options.makeRunner();
         const Checkpoint progress = context.checkpoint("live");
@@ -115,27 +110,6 @@ public:
     }
 
 private:
-    std::vector<PolicySpec> parsedSpecs() {
-        std::vector<std::pair<std::string, std::string>> budgets; // retention, tokens
-        for (const std::string& list : m_retentions)
-            for (const std::string& text : splitAtCommas(list)) budgets.emplace_back(text, "");
-        for (const std::string& list : m_budgets)
-            for (const std::string& text : splitAtCommas(list)) budgets.emplace_back("", text);
-        if (budgets.empty()) budgets.emplace_back();
-        std::vector<PolicySpec> specs;
-        for (const std::string& policy : std::vector<std::string>(m_options.policies))
-            for (const auto& [retention, tokens] : budgets) {
-                RunOptions one;
-                one.policies = {policy};
-                one.retentionText = retention;
-                one.budgetText = tokens;
-                const PolicySpec spec = one.specs().front();
-                if (std::ranges::find(specs, spec) == specs.end()) specs.push_back(spec); // it has a budget of its own
-            }
-        if (specs.empty()) return m_options.specs(); // which says what is missing
-        return specs;
-    }
-
     std::vector<live::TextPart> textParts() const {
         std::vector<live::TextPart> parts = {
             {SegmentKind::Context, checkedUtf8(readWholeFile(m_text, std::size_t{1} << 24), "--text", m_text)}};
@@ -168,9 +142,8 @@ private:
     }
 
     void select(std::span<LiveRow> rows, const LayerRunner& runner, const live::LiveAnswers& answers, const Cut& cut,
-                const Checkpoint& progress) const {
+                const Checkpoint& progress) {
         const auto& layers = m_capture->info().layers;
-        std::set<std::string> notes;
         for (std::size_t i = 0; i < rows.size(); ++i) {
             LiveRow& row = rows[i];
             if (row.isFull()) continue;
@@ -185,12 +158,12 @@ private:
                 selections.push_back({layer.layer, &result.selection});
                 for (const HeadSelection& head : result.selection.heads) kept += head.attendedTokens();
                 row.simulated = row.simulated || result.simulated;
-                notes.insert(result.notes.begin(), result.notes.end());
+                for (const std::string& note : result.notes)
+                    if (m_notes.insert(note).second) fmt::print(stderr, "{}\n", note);
             }
             row.kept = kept / static_cast<double>(layers.size()) / m_capture->info().numKvHeads;
             row.sent = answers.send(fmt::format("{} {}", row.spec.text(), i), selections, progress.silent());
         }
-        for (const std::string& note : notes) fmt::print(stderr, "{}\n", note);
     }
 
     void ask(std::span<LiveRow> rows, const live::LiveAnswers& answers, const Checkpoint& progress) const {
@@ -272,11 +245,12 @@ private:
 
     RunOptions m_options;
     live::ModelChoice m_model;
-    std::vector<std::string> m_retentions, m_budgets;
+    BudgetLists m_budgets;
     std::string m_python = "python3", m_text, m_question, m_answer, m_captureTo, m_out, m_dtype = "fp32";
     int m_generate = 0;
     live::PromptForm m_form;
     std::shared_ptr<const live::LiveCapture> m_capture;
+    std::set<std::string> m_notes; ///< that were printed
 };
 
 } // namespace

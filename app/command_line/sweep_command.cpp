@@ -78,12 +78,7 @@ public:
         m_command->add_option("captures", m_captures, "capture files")->required();
         m_options.addTo(*m_command, false);
         m_random.addTo(*m_command, false);
-        m_command
-            ->add_option("--retention", m_retentions,
-                         "fractions kept, like 0.05,0.1,0.25, for policies without @BUDGET")
-            ->allow_extra_args(false);
-        m_command->add_option("--budget", m_budgets, "tokens kept, like 512,2048, for policies without @BUDGET")
-            ->allow_extra_args(false);
+        m_budgets.addTo(*m_command);
         m_command->add_option("--vary", m_varied, "parameter=v1,v2,...; may be repeated")->allow_extra_args(false);
         m_command->add_option("--seeds", m_seeds, "like 0-9; --seed by default");
         m_command->add_option("--layers", m_layers, "like 0,2-3; all by default");
@@ -130,12 +125,7 @@ private:
             throw Error({.sentence = "no policy is named",
                          .place = "--policy",
                          .remedy = "Add --policy ID; `kvscope policies` lists them"});
-        for (const std::string& list : m_retentions)
-            for (const std::string& text : splitAtCommas(list))
-                request.budgets.push_back(parseBudgetOption(text, Budget::Unit::Fraction));
-        for (const std::string& list : m_budgets)
-            for (const std::string& text : splitAtCommas(list))
-                request.budgets.push_back(parseBudgetOption(text, Budget::Unit::Tokens));
+        request.budgets = m_budgets.parsed();
         std::set<std::string> named;
         for (const std::string& text : m_varied) {
             request.varied.push_back(parseVaried(text));
@@ -167,7 +157,8 @@ private:
 
     RunOptions m_options;
     RandomOptions m_random;
-    std::vector<std::string> m_captures, m_retentions, m_budgets, m_varied, m_metrics;
+    BudgetLists m_budgets;
+    std::vector<std::string> m_captures, m_varied, m_metrics;
     std::string m_seeds, m_layers, m_out;
     bool m_work = false;
 };
