@@ -143,7 +143,8 @@ void AtomicFile::create() {
 AtomicFile::~AtomicFile() {
     if (m_descriptor >= 0) ::close(m_descriptor);
     if (m_temporary.empty()) return;
-    static_cast<void>(::truncate(m_temporary.c_str(), 0)); // HDF5 keeps a file open that it could not flush
+    // HDF5 keeps a file open that it could not flush.
+    [[maybe_unused]] const int emptied = ::truncate(m_temporary.c_str(), 0);
     ::unlink(m_temporary.c_str());
 }
 

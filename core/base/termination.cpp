@@ -39,7 +39,7 @@ Shared& shared() {
 void passOn(int number) {
     const int before = errno;
     const auto byte = static_cast<unsigned char>(number);
-    static_cast<void>(::write(g_pipe[1], &byte, 1));
+    [[maybe_unused]] const auto written = ::write(g_pipe[1], &byte, 1);
     errno = before;
 }
 

@@ -10,7 +10,7 @@ set(package ${CMAKE_SOURCE_DIR}/resources/package)
 install(TARGETS kvscope COMPONENT program)
 install(DIRECTORY resources/lessons DESTINATION ${share}/resources COMPONENT program FILES_MATCHING PATTERN *.kvscope)
 install(DIRECTORY sample_data DESTINATION ${share} COMPONENT program FILES_MATCHING PATTERN *.h5
-  PATTERN README.md PATTERN *.safetensors PATTERN *.json PATTERN broken EXCLUDE PATTERN case_study EXCLUDE)
+  PATTERN README.md PATTERN genesis.txt PATTERN *.safetensors PATTERN *.json PATTERN broken EXCLUDE PATTERN case_study EXCLUDE)
 install(FILES ${package}/kvscope.desktop DESTINATION ${CMAKE_INSTALL_DATADIR}/applications COMPONENT program)
 install(FILES ${package}/kvscope.xml DESTINATION ${CMAKE_INSTALL_DATADIR}/mime/packages COMPONENT program)
 install(FILES resources/icons/kvscope.svg DESTINATION ${CMAKE_INSTALL_DATADIR}/icons/hicolor/scalable/apps COMPONENT program)

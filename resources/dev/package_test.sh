@@ -2,8 +2,10 @@
 # Tries the packages of resources/dev/package.sh in fresh roots, which hold a bare Debian and nothing of the build: installed,
 # used as a person does, looked at by lintian, removed. Pictures of the windows come into the packages' folder.
 # Needs root and mmdebstrap. The mirror is that of this machine's apt. The roots lie in memory (2 GB); KVSCOPE_ROOTS names
-# another folder and keeps them for the next time.
+# another folder and keeps them for the next time. KVSCOPE_LIVE_PACKAGES names the site-packages of a Python of this Debian's
+# version with torch, Transformers and h5py, gigabytes that are not fetched for this: then `kvscope live` is tried, too.
 # Usage: resources/dev/package_test.sh FOLDER [deb | archive] [SUITE] (both, then the archive on Debian 13)
+# A SUITE that is not Debian's, such as Ubuntu's noble, needs a bare root of its own: SUITE.tar in KVSCOPE_ROOTS.
 set -euo pipefail
 packages=$(realpath "$1")
 roots=${KVSCOPE_ROOTS:-$(mktemp -d -p /dev/shm)}
@@ -16,7 +18,7 @@ fresh() {
     if [ ! -e "$roots/$1.tar" ]; then
         local own
         own=$(. /etc/os-release && echo "$VERSION_CODENAME")
-        cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null | sed "s/\b$own/$1/g" >"$roots/$1.sources"
+        { cat /etc/apt/sources.list /etc/apt/sources.list.d/*.sources 2>/dev/null || true; } | sed "s/\b$own/$1/g" >"$roots/$1.sources"
         TMPDIR=$roots mmdebstrap --quiet --variant=minbase --include=ca-certificates "$1" "$roots/part.tar" "$roots/$1.sources"
         mv "$roots/part.tar" "$roots/$1.tar"
     fi
@@ -29,8 +31,9 @@ fresh() {
 # within NAME COMMANDS: as root in it; with a process table, since the program finds itself by it.
 within() {
     unshare --mount --pid --fork bash -c 'mount -t proc proc "$0/proc" && mount --rbind /dev "$0/dev" &&
+        { [ -z "$2" ] || { mkdir -p "$0/opt/packages" && mount --bind "$2" "$0/opt/packages"; }; } &&
         exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LANG=C.UTF-8 HOME=/root DEBIAN_FRONTEND=noninteractive chroot "$0" bash -euo pipefail -c "$1"' \
-        "$roots/$1" "$2"
+        "$roots/$1" "$2" "${KVSCOPE_LIVE_PACKAGES:-}"
 }
 reading() { within "$1" "cat >/tmp/commands; exec su - reader -c 'LANG=C.UTF-8 bash -euo pipefail /tmp/commands'"; } # commands on stdin
 say() { echo "== $*"; }
@@ -69,6 +72,20 @@ COMMANDS
     cp "$roots/$1/home/reader/shown.png" "$3"
 }
 
+# The answers of the model that comes along, by the tools that come along. $1 root, $2 program, $3 its share folder
+live() {
+    within "$1" 'apt-get install -qq --no-install-recommends python3 >/dev/null'
+    reading "$1" <<COMMANDS
+! $2 live $3/sample_data/tinylm --python python3 --text $3/sample_data/genesis.txt --question Who --answer God --policy keydiff@0.5 2>errors
+cat errors && grep -q 'no module kvscope_live' errors
+mkdir tools && tar -C tools -xf $3/kvscope_tools.tar.gz
+head -c 2000 $3/sample_data/genesis.txt >text
+test ! -e /opt/packages/torch || time $2 live $3/sample_data/tinylm --python "env PYTHONPATH=\$PWD/tools:/opt/packages python3" \
+    --text text --question 'In the beginning God created' --answer ' the heaven' --policy keydiff@0.5 --policy snapkv@0.5 --out answers.json
+ls -l answers.json || test ! -e /opt/packages/torch
+COMMANDS
+}
+
 try_deb() {
     local suite=$1 root=deb-$1
     say "the .deb on $suite"
@@ -76,6 +93,7 @@ try_deb() {
     cp "$packages"/kvscope_*.deb "$roots/$root/tmp/kvscope.deb"
     within "$root" 'apt-get update -qq; time apt-get install -qq --no-install-recommends /tmp/kvscope.deb >/dev/null; du -sh --apparent-size /usr/share/kvscope /usr/bin/kvscope'
     main_job "$root" kvscope /usr/share/kvscope
+    live "$root" kvscope /usr/share/kvscope
     window "$root" kvscope "$packages/deb-$suite.png"
     within "$root" 'apt-get install -qq --no-install-recommends man-db groff bash-completion desktop-file-utils shared-mime-info xdg-utils \
         libfile-mimeinfo-perl libglib2.0-bin lintian >/dev/null'

@@ -2,7 +2,8 @@
 # Formats (checks only), types and tests resources/python, at both ends of the supported range of Transformers.
 # The environment (torch and all, some 5 GB) lies in a per-user cache and is shared by every clone with the same
 # requirements. Exit code 77 and one line: it cannot be installed here. KVSCOPE_PYTHON=skip says so at once.
-# Usage: resources/dev/python_tests.sh [newest | oldest | style | papers [FILE] | reference] (default: the first four).
+# Usage: resources/dev/python_tests.sh [newest | oldest | style | papers [FILE] | moves | reference] (default: the first
+# four). moves is the live worker under KVSCOPE_SLIDER_MOVES moves of a slider.
 # papers compares what the program writes with loops from the papers' text (tests/papers), of one file or of all.
 # reference compares with kvpress itself; its environment is made only when KVSCOPE_REFERENCE=install asks for it.
 set -euo pipefail
@@ -69,7 +70,11 @@ if [ "$part" = oldest ] || [ "$part" = all ]; then
     # What depends on Transformers' insides; the rest is the same code.
     PYTHONPATH=$home/oldest${PYTHONPATH:+:$PYTHONPATH} "$home/venv/bin/python" -m pytest -q -rs -p no:cacheprovider \
         tests/test_architectures.py tests/test_capture_file.py tests/test_describe.py tests/test_live.py \
+        tests/test_live_exact.py tests/test_live_importance.py tests/test_live_speed.py tests/test_live_traps.py \
         tests/test_press.py
+fi
+if [ "$part" = moves ]; then
+    "$home/venv/bin/python" -m pytest -q -p no:cacheprovider tests/test_live_worker.py -k slider
 fi
 if [ "$part" = papers ] || [ "$part" = all ]; then
     [ -n "${KVSCOPE_PROGRAM:-}" ] || skip "the program is not built"

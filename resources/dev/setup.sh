@@ -10,20 +10,24 @@ torch=${2:-}
 
 installed() { dpkg-query -W -f='${Status}' "$1" 2>/dev/null | grep -q 'ok installed'; }
 
-missing=()
+missing=() optional=()
 while read -r name _; do
-    case $name in '' | \#*) continue ;; esac
-    installed "$name" || missing+=("$name")
+    case $name in
+        '' | \#*) ;;
+        *\?) installed "${name%\?}" || optional+=("${name%\?}") ;;
+        *) installed "$name" || missing+=("$name") ;;
+    esac
 done < <(cat "$root/resources/dev/packages.txt" "$root/resources/dev/packages_$preset.txt" 2>/dev/null)
 
+as_root=()
+[ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
+[ ${#missing[@]} -eq 0 ] || "${as_root[@]}" apt-get update -qq ||
+    { echo "Not root and no sudo, or no network. Install these packages first: ${missing[*]}" >&2; exit 1; }
+for name in "${optional[@]}"; do
+    if [ -n "$(apt-cache madison "$name")" ]; then missing+=("$name"); else echo "Left out: $name, which apt does not know"; fi
+done
 if [ ${#missing[@]} -gt 0 ]; then
     echo "Installing: ${missing[*]}"
-    as_root=()
-    if [ "$(id -u)" -ne 0 ]; then
-        command -v sudo >/dev/null || { echo "Not root and no sudo. Install these packages first: ${missing[*]}" >&2; exit 1; }
-        as_root=(sudo -n)
-    fi
-    "${as_root[@]}" apt-get update -qq
     "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 fi
 

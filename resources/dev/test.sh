@@ -13,6 +13,7 @@ build=$preset
 if [ "$preset" = long ]; then
     build=release
     export KVSCOPE_SOAK_MINUTES=${KVSCOPE_SOAK_MINUTES-30} KVSCOPE_KILLS=${KVSCOPE_KILLS-200}
+    export KVSCOPE_SLIDER_MOVES=${KVSCOPE_SLIDER_MOVES-10000}
     export KVSCOPE_SCALE_TOKENS=${KVSCOPE_SCALE_TOKENS-1048576}
 fi
 # The LibTorch engine is tested on the CPU; the thread sanitizer cannot follow it and does without.
