@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/index.h"
 #include "core/engine/tensor.h"
 
 #include <cstdint>
@@ -30,6 +31,9 @@ struct BalancingWalks {
     Tensor values;      ///< [H, n, dv]; empty: <v_i, v_j> = 0
     HostTensor centres; ///< [H, d]; empty: 0
     std::vector<BalancingWalk> walks;
+    /// Only signs are wanted: products and diagonals may stay empty, and of the margins only the smallest of each
+    /// head's walks that did not FAIL need be right.
+    bool signsOnly = false;
 };
 
 /// The steps of one walk, row by row. After FAIL the lists end before the failing row.
@@ -39,6 +43,7 @@ struct BalancingSteps {
     std::vector<double> diagonal;                            ///< M_ii
     std::int64_t failedAt = -1;                              ///< place in `rows`; -1: it did not fail
     double margin = std::numeric_limits<double>::infinity(); ///< smallest |u - p| of a drawn sign
+    std::int64_t inDouble = 0; ///< with signsOnly: rows whose y floats did not settle; depends on the engine
 };
 
 } // namespace kvscope

@@ -33,6 +33,8 @@ struct WeightedSet {
     std::vector<float> denominatorWeights;
 };
 
+class RecentSums; // core/engine/recent_sums.h
+
 /// Attention of the queries j >= firstQuery over a kept set of [0, cut) and all of [cut, j]. With numerator weights x
 /// and denominator weights y (1 from the cut on, 0 outside of a sample) the output is
 ///   z_j = sum_i x_i e^(l_ij) v_i / (e^sink + sum_i y_i e^(l_ij)), e^sink = 0 for a rule without attention sinks.
@@ -47,6 +49,9 @@ struct WeightedAttentionInput {
     std::span<const WeightedSet> kept;
     /// [Hq, w, dv] outputs a to compare with; empty: none.
     Tensor reference = {};
+    /// Sums of earlier calls with the same input but `kept`; null: none. The CPU engine then computes only the tokens
+    /// in which an unweighted `kept` differs from the nearest of them, and adds its own sums.
+    RecentSums* recent = nullptr;
 
     /// Index into `kept` of a query head's set.
     std::size_t setOf(std::int64_t queryHead) const {

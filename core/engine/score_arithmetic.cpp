@@ -1,10 +1,17 @@
 // Score tables are small: plain loops over heads and columns, sums in double, one rounding at the end.
 #include "core/engine/score_arithmetic.h"
 
+#include "core/base/error.h"
+#include "core/base/parallel.h"
+
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cassert>
 #include <cmath>
 #include <limits>
+#include <span>
+#include <string>
 
 namespace kvscope {
 
@@ -60,6 +67,83 @@ void standardisePatch(std::vector<float>& scores, std::int64_t n, const Patch& p
     const double unit = std::max(deviation, how.floor);
     patch.each(
         n, [&](std::size_t i) { scores[i] = constant ? 0.0F : static_cast<float>((double{scores[i]} - mean) / unit); });
+}
+
+/// Smaller is better: the score's bits made monotone and inverted.
+std::uint32_t rankKey(float score) {
+    const auto bits = std::bit_cast<std::uint32_t>(score + 0.0F); // -0 becomes +0: they are equal
+    return bits & 0x80000000U ? bits : ~(bits | 0x80000000U);
+}
+
+float scoreOf(std::uint32_t key) { return std::bit_cast<float>(key & 0x80000000U ? key : ~key & 0x7fffffffU); }
+
+/// The rows kept have smaller keys than this one, or are among the first `ties` rows of this key.
+struct WorstKept {
+    std::uint32_t key = 0;
+    std::int64_t ties = 0;
+};
+
+/// Of the `count` >= 1 smallest keys, digit by digit; behind each digit only the keys that have it are looked at.
+WorstKept worstOf(std::span<const std::uint32_t> keys, std::int64_t count) {
+    constexpr int kBits = 11;
+    std::uint32_t known = 0;
+    std::vector<std::uint32_t> left;
+    for (const int shift : {32 - kBits, 32 - 2 * kBits, 0}) {
+        constexpr std::uint32_t kDigit = (std::uint32_t{1} << kBits) - 1;
+        std::array<std::int64_t, std::size_t{1} << kBits> counts{};
+        for (const std::uint32_t key : keys) ++counts[key >> shift & kDigit];
+        std::uint32_t digit = 0;
+        while (count > counts[digit]) count -= counts[digit++];
+        known |= digit << shift;
+        if (shift == 0) break;
+        std::vector<std::uint32_t> same(static_cast<std::size_t>(counts[digit]) + 1); // one more: no branch
+        std::uint32_t* next = same.data();
+        for (const std::uint32_t key : keys) {
+            *next = key;
+            next += (key >> shift & kDigit) == digit ? 1 : 0;
+        }
+        same.pop_back();
+        left = std::move(same);
+        keys = left;
+    }
+    return {known, count};
+}
+
+void refuseNaN(const float* scores, std::int64_t m, std::int64_t head) {
+    for (std::int64_t i = 0; i < m; ++i)
+        if (std::isnan(scores[i]))
+            throw Error({"the score of token " + std::to_string(i) + " in head " + std::to_string(head) +
+                             " is not a number (NaN)",
+                         "scores", "look for NaN or infinity in the capture's keys and queries"});
+}
+
+/// `first` and `last` fit into the count.
+TopKHead bestRows(const float* scores, std::int64_t m, std::int64_t count, std::int64_t first, std::int64_t last) {
+    TopKHead head;
+    const std::int64_t free = count - first - last;
+    std::vector<std::uint32_t> keys(static_cast<std::size_t>(m - last - first));
+    std::transform(scores + first, scores + m - last, keys.begin(), rankKey);
+    const WorstKept worst = free > 0 ? worstOf(keys, free) : WorstKept{};
+    head.kept.resize(static_cast<std::size_t>(count) + 1); // one more, so that every row can be written: no branch
+    TokenIndex* next = head.kept.data();
+    for (std::int64_t i = 0; i < first; ++i) *next++ = static_cast<TokenIndex>(i);
+    std::int64_t ties = worst.ties;
+    std::uint32_t bestEvicted = std::numeric_limits<std::uint32_t>::max();
+    for (std::int64_t i = first; i < m - last; ++i) {
+        const std::uint32_t key = keys[i - first];
+        const bool isKept = key < worst.key || (key == worst.key && ties-- > 0);
+        *next = static_cast<TokenIndex>(i);
+        next += isKept ? 1 : 0;
+        bestEvicted = std::min(bestEvicted, isKept ? std::numeric_limits<std::uint32_t>::max() : key);
+    }
+    for (std::int64_t i = m - last; i < m; ++i) *next++ = static_cast<TokenIndex>(i);
+    head.kept.pop_back();
+    const float kept = scoreOf(worst.key), evicted = scoreOf(bestEvicted);
+    const bool isDecided = free > 0 && free < std::ssize(keys);
+    head.margin = !isDecided        ? std::numeric_limits<float>::infinity()
+                  : kept == evicted ? 0 // also for equal infinities
+                                    : kept - evicted;
+    return head;
 }
 
 } // namespace
@@ -156,6 +240,22 @@ HostTensor repeatHead(const HostTensor& scores, std::int64_t heads) {
     HostTensor out{{heads, scores.shape[1]}, {}};
     for (std::int64_t h = 0; h < heads; ++h) out.data.insert(out.data.end(), scores.data.begin(), scores.data.end());
     return out;
+}
+
+std::vector<TopKHead> topK(const HostTensor& scores, std::span<const std::int64_t> counts, std::int64_t protectFirst,
+                           std::int64_t protectLast) {
+    const std::int64_t heads = scores.shape[0], m = scores.shape[1];
+    assert(std::ssize(counts) == heads);
+    std::vector<TopKHead> result(static_cast<std::size_t>(heads));
+    for (std::int64_t h = 0; h < heads; ++h) refuseNaN(scores.data.data() + h * m, m, h);
+    forEachPiece(heads, [&](std::int64_t h) {
+        const std::int64_t count = counts[h];
+        assert(0 <= count && count <= m);
+        const std::int64_t first = std::min({protectFirst, m, count});
+        const std::int64_t last = std::min({protectLast, m - first, count - first});
+        result[h] = bestRows(scores.data.data() + h * m, m, count, first, last);
+    });
+    return result;
 }
 
 } // namespace kvscope

@@ -211,6 +211,33 @@ CalibrationFit fitFrom(const Ends& ends, const NllRange& range, const Problem& p
     return fit;
 }
 
+/// The smallest loss of a constant curve. Numbers above and below the level weigh differently, so the level is a
+/// weighted mean with weights that depend on it; iterating from the plain mean converges after finitely many changes of
+/// side.
+double leastLevelLoss(const std::vector<double>& numbers, double weight) {
+    double level = std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
+    for (std::size_t step = 0; step <= numbers.size(); ++step) {
+        double weights = 0, sum = 0;
+        for (const double number : numbers) {
+            const double own = number < level ? weight : 1;
+            weights += own, sum += own * number;
+        }
+        if (std::exchange(level, sum / weights) == sum / weights) break;
+    }
+    return std::accumulate(numbers.begin(), numbers.end(), 0.0,
+                           [&](double sum, double number) { return sum + lossOf(level - number, weight); });
+}
+
+/// Standard deviation; 0 where the numbers differ only by rounding.
+double spreadOf(const std::vector<double>& numbers) {
+    const double count = static_cast<double>(numbers.size()),
+                 mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
+    double squares = 0; // around the mean in a second pass: the points differ little
+    for (const double number : numbers) squares += (number - mean) * (number - mean);
+    const double spread = std::sqrt(squares / count);
+    return spread <= 1e-12 * std::max(1.0, std::abs(mean)) ? 0 : spread;
+}
+
 } // namespace
 
 double calibrationCurve(double k, double r) {
@@ -304,37 +331,6 @@ CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples, double k,
     return misfitOf(
         triples, [k](const std::string&) { return k; }, weight);
 }
-
-namespace {
-
-/// The smallest loss of a constant curve. Numbers above and below the level weigh differently, so the level is a
-/// weighted mean with weights that depend on it; iterating from the plain mean converges after finitely many changes of
-/// side.
-double leastLevelLoss(const std::vector<double>& numbers, double weight) {
-    double level = std::accumulate(numbers.begin(), numbers.end(), 0.0) / static_cast<double>(numbers.size());
-    for (std::size_t step = 0; step <= numbers.size(); ++step) {
-        double weights = 0, sum = 0;
-        for (const double number : numbers) {
-            const double own = number < level ? weight : 1;
-            weights += own, sum += own * number;
-        }
-        if (std::exchange(level, sum / weights) == sum / weights) break;
-    }
-    return std::accumulate(numbers.begin(), numbers.end(), 0.0,
-                           [&](double sum, double number) { return sum + lossOf(level - number, weight); });
-}
-
-/// Standard deviation; 0 where the numbers differ only by rounding.
-double spreadOf(const std::vector<double>& numbers) {
-    const double count = static_cast<double>(numbers.size()),
-                 mean = std::accumulate(numbers.begin(), numbers.end(), 0.0) / count;
-    double squares = 0; // around the mean in a second pass: the points differ little
-    for (const double number : numbers) squares += (number - mean) * (number - mean);
-    const double spread = std::sqrt(squares / count);
-    return spread <= 1e-12 * std::max(1.0, std::abs(mean)) ? 0 : spread;
-}
-
-} // namespace
 
 CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples,
                            const std::function<double(const std::string& context)>& curvature, double weight) {

@@ -3,6 +3,7 @@
 #include "core/metrics/fidelity.h"
 
 #include "core/engine/engine.h"
+#include "core/engine/recent_sums.h"
 
 #include <algorithm>
 #include <cassert>
@@ -34,6 +35,26 @@ std::vector<WeightedSet> plainSets(std::span<const WeightedSet> kept) {
     return plain;
 }
 
+WeightedAttentionInput attentionOver(const FidelityInput& input, std::span<const WeightedSet> kept,
+                                     const Tensor& reference) {
+    return {.queries = input.queries,
+            .keys = input.keys,
+            .values = input.values,
+            .firstQuery = input.firstQuery,
+            .cut = input.cut,
+            .rule = input.rule,
+            .kept = kept,
+            .reference = reference};
+}
+
+/// Over sets without weights, by the difference to what was compared before where the engine can.
+WeightedAttention comparedAttention(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
+                                    std::span<const WeightedSet> plain, const Checkpoint& checkpoint) {
+    WeightedAttentionInput attention = attentionOver(input, plain, exact.output);
+    attention.recent = exact.recent.get();
+    return engine.weightedAttention(attention, checkpoint);
+}
+
 void fill(Fidelity& result, const HostTensor& errors, const HostTensor& logKept, const ExactAttention& exact) {
     const std::size_t pairs = result.outputError.data.size();
     for (std::size_t pair = 0; pair < pairs; ++pair) {
@@ -54,15 +75,7 @@ void fill(Fidelity& result, const HostTensor& errors, const HostTensor& logKept,
 
 WeightedAttention keptAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
                                 const Checkpoint& checkpoint, const Tensor& reference) {
-    return engine.weightedAttention({.queries = input.queries,
-                                     .keys = input.keys,
-                                     .values = input.values,
-                                     .firstQuery = input.firstQuery,
-                                     .cut = input.cut,
-                                     .rule = input.rule,
-                                     .kept = kept,
-                                     .reference = reference},
-                                    checkpoint);
+    return engine.weightedAttention(attentionOver(input, kept, reference), checkpoint);
 }
 
 WeightedAttention leftAttention(const Engine& engine, const FidelityInput& input, std::span<const WeightedSet> kept,
@@ -76,7 +89,9 @@ WeightedAttention leftAttention(const Engine& engine, const FidelityInput& input
 
 ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint) {
     WeightedAttention all = keptAttention(engine, input, {}, checkpoint);
-    return {engine.upload(std::move(all.output)), std::move(all.logDenominator), std::move(all.logNorm)};
+    auto recent = std::make_shared<RecentSums>(all.logDenominator);
+    return {engine.upload(std::move(all.output)), std::move(all.logDenominator), std::move(all.logNorm),
+            std::move(recent)};
 }
 
 Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const ExactAttention& exact,
@@ -91,15 +106,15 @@ Fidelity measureFidelity(const Engine& engine, const FidelityInput& input, const
     result.outputError = {{heads, count}, std::vector<float>(static_cast<std::size_t>(heads * count))};
     result.retainedMass = result.outputError;
     const bool plain = !input.moved && std::ranges::all_of(kept, isPlain);
-    const WeightedAttention left =
-        leftAttention(engine, input, kept, plain ? checkpoint : checkpoint.part(0, 0.5), exact.output);
     if (plain) {
+        const WeightedAttention left = comparedAttention(engine, input, exact, kept, checkpoint);
         fill(result, left.outputError, left.logDenominator, exact);
         return result;
     }
+    const WeightedAttention left = leftAttention(engine, input, kept, checkpoint.part(0, 0.5), exact.output);
     // Weights and positions change the output but not the true attention on the kept tokens.
     const std::vector<WeightedSet> sets = plainSets(kept);
-    const WeightedAttention plainly = keptAttention(engine, input, sets, checkpoint.part(0.5, 1), exact.output);
+    const WeightedAttention plainly = comparedAttention(engine, input, exact, sets, checkpoint.part(0.5, 1));
     fill(result, left.outputError, plainly.logDenominator, exact);
     return result;
 }

@@ -48,8 +48,9 @@ struct FidelityInput {
 
 /// Attention over everything: the part that no selection changes, worth caching.
 struct ExactAttention {
-    Tensor output;                      ///< [Hq, w, dv] of the engine that made it: errors are computed there
-    HostTensor logDenominator, logNorm; ///< [Hq, w], see WeightedAttention
+    Tensor output;                           ///< [Hq, w, dv] of the engine that made it: errors are computed there
+    HostTensor logDenominator, logNorm;      ///< [Hq, w], see WeightedAttention
+    std::shared_ptr<RecentSums> recent = {}; ///< of the selections that were compared with it
 };
 ExactAttention exactAttention(const Engine& engine, const FidelityInput& input, const Checkpoint& checkpoint);
 

@@ -21,12 +21,15 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <map>
 #include <memory>
 #include <numeric>
 #include <string>
 #include <vector>
+
+#include <sys/resource.h>
 
 namespace {
 
@@ -195,6 +198,15 @@ void budgetStepOf32768ToNumbers(benchmark::State& state) {
     budgetSteps(state, *capture.shown, Until::Numbers);
 }
 
+/// A capture of any size, for one that takes minutes to write; its memory, too.
+void budgetStepOfGivenToKept(benchmark::State& state, const std::string& path) {
+    Shown shown(path);
+    budgetSteps(state, shown, Until::Kept);
+    rusage own{};
+    getrusage(RUSAGE_SELF, &own);
+    state.counters["peak_MiB"] = static_cast<double>(own.ru_maxrss) / 1024;
+}
+
 /// Another cut every time: all keys before it are scored again.
 void scoresOf32768ToKept(benchmark::State& state, const std::string& policy) {
     const LargeCapture capture;
@@ -302,7 +314,7 @@ void redraw131072(benchmark::State& state) {
     const LongCapture capture;
     for (auto _ : state) {
         capture.canvas->invalidate();
-        benchmark::DoNotOptimize(capture.canvas->grabFramebuffer());
+        benchmark::DoNotOptimize(capture.canvas->picture());
     }
     capture.label(state);
 }
@@ -332,6 +344,11 @@ int main(int argc, char** argv) {
     kvscope::testing::useFormatOfTheProgram();
     QApplication application(argc, argv);
     QApplication::setStyle(kvscope::makeChromeStyle());
+    if (const char* given = std::getenv("KVSCOPE_BENCH_CAPTURE"))
+        benchmark::RegisterBenchmark("budgetStepOfGivenToKept", budgetStepOfGivenToKept, std::string(given))
+            ->Unit(benchmark::kMillisecond)
+            ->UseRealTime()
+            ->Iterations(12);
     benchmark::Initialize(&argc, argv);
     benchmark::RunSpecifiedBenchmarks();
 }

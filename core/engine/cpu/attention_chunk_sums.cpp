@@ -14,9 +14,13 @@ namespace kvscope::cpu {
 
 namespace {
 
-/// Logits and column sums of one thread.
+/// Keys of longer chunks would leave the L2 cache: each block of queries widens them by the panel instead.
+constexpr std::int64_t kWidenedOnce = 1024;
+
+/// Logits, widened keys and column sums of one thread.
 struct ChunkScratch {
     LogitScratch logits;
+    AlignedMemory<double> keys;
     std::vector<double> sums;
 };
 
@@ -24,6 +28,7 @@ struct ChunkScratch {
 struct ChunkKeys {
     std::int64_t begin, count, terms;
     const float* rows;
+    const double* wideRows;   ///< for all its blocks of queries; null: each widens them
     std::int64_t uniformRows; ///< padding rows of logits 0, which reach the keys of a short chunk only
 };
 
@@ -40,7 +45,7 @@ public:
     void compute(std::int64_t kvHead, std::int64_t chunk, ChunkScratch& scratch, std::vector<float>& out) const {
         const std::int64_t n = m_input.keys.size(1), d = m_input.keys.size(2), begin = chunk * m_input.chunk;
         const HeadRows rows(m_input.keys, kvHead, begin, std::min(begin + m_input.chunk, n));
-        ChunkKeys keys{begin, std::min(m_input.chunk, n - begin), 0, rows.data(), 0};
+        ChunkKeys keys{begin, std::min(m_input.chunk, n - begin), 0, rows.data(), nullptr, 0};
         keys.terms = keys.count;
         std::vector<float> padded;
         if (keys.count < m_input.chunk) {
@@ -49,6 +54,11 @@ public:
             padded.assign(keys.rows, keys.rows + keys.count * d);
             padded.resize(static_cast<std::size_t>(keys.terms * d), 0.0F);
             keys.rows = padded.data();
+        }
+        if (!m_fast && keys.terms <= kWidenedOnce) {
+            double* wide = scratch.keys.atLeast(keys.terms * d);
+            m_kernels.widen(keys.rows, keys.terms * d, wide);
+            keys.wideRows = wide;
         }
         for (std::size_t h = 0; h < m_rule.gqaGroupOf.size(); ++h) {
             if (m_rule.gqaGroupOf[h] != kvHead) continue;
@@ -83,7 +93,12 @@ private:
 
     template <class Block>
     void addSoftmaxColumns(Block&& block, const ChunkKeys& keys, std::int64_t count, std::vector<double>& sums) const {
-        block.append({.rows = keys.rows, .first = 0, .count = keys.terms, .reach = m_reach, .padding = keys.count},
+        block.append({.rows = keys.rows,
+                      .first = 0,
+                      .count = keys.terms,
+                      .reach = m_reach,
+                      .padding = keys.count,
+                      .wideRows = keys.wideRows},
                      m_progress);
         std::array<double, kMaxLanes> inverseSums{};
         const auto& rowSums = block.exponentiate();

@@ -2,6 +2,7 @@
 // observation window, TOVA's last query, H2O's accumulated scores).
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/fast_logit_block.h"
+#include "core/engine/cpu/turns.h"
 
 #include <tbb/enumerable_thread_specific.h>
 
@@ -124,10 +125,11 @@ HostTensor CpuEngine::attentionColumnSums(const AttentionInput& input, const Che
     const ColumnSums columnSums(m_kernels, input, m_arithmetic == Arithmetic::Fast, progress);
     const std::vector<HeadGroup> groups = groupsOf(input);
     tbb::enumerable_thread_specific<LogitScratch> scratch;
-    // Of keys that stay in their file, one gibibyte at a time is read and scored, on however many cores.
+    // Of keys that stay in their file, half a gibibyte at a time is read and scored, on however many cores.
+    const auto turn = turnFor(input.keys, checkpoint);
     const auto all = static_cast<std::int64_t>(groups.size());
     const double bytes = static_cast<double>(m * (input.keys.size(2) + 2 * kMaxLanes) * 4);
-    const auto some = static_cast<std::int64_t>(std::max(1.0, (1 << 30) / bytes));
+    const auto some = static_cast<std::int64_t>(std::max(1.0, (1 << 29) / bytes));
     const std::int64_t step = input.keys.storage()->isOnDemand() ? some : all;
     for (std::int64_t first = 0; first < all; first += step)
         m_workers.each(std::min(step, all - first),

@@ -29,7 +29,7 @@ private:
     const Kernels& m_kernels;
     const AttentionRule& m_rule;
     std::int64_t m_depth;
-    std::vector<float> m_lanes; ///< [d, 32]
+    AlignedMemory<float> m_lanes; ///< [d, 32]
     LogitMask m_mask;
     std::int64_t m_terms = 0;
     float* m_values;

@@ -1,6 +1,6 @@
 // Greedy k-center with few distances. A row's distance to its nearest centre only falls, so an outdated value is an
-// upper bound: only rows with the largest bound are compared with the centres they have missed. The picks equal those
-// of the plain algorithm.
+// upper bound: only rows with the largest bound are compared with the centres they have missed, first in float, whose
+// error is bounded. The picks equal those of the plain algorithm.
 #include "core/engine/cpu/cpu_engine.h"
 
 #include "core/base/error.h"
@@ -79,17 +79,29 @@ private:
         m_centres.insert(m_centres.end(), key, key + m_depth);
     }
 
+    /// The distance in double that `squared` stands for is at least `nearest`. Not known where floats leave their
+    /// range.
+    bool isFarther(float squared, double nearest) const {
+        constexpr float kLeast = 1e-30F, kMost = 1e38F;
+        const double error = (static_cast<double>(m_depth) / 4 + 28) * 0x1.0p-24;
+        return squared > kLeast && squared < kMost && double{squared} * (1 - error) >= nearest;
+    }
+
     /// Compares the row with the centres that it has missed.
     void compare(TokenIndex row) {
         const auto all = static_cast<std::int32_t>(m_state.order.size());
         const std::int32_t from = m_state.compared[row], missed = all - from;
         if (missed == 0) return;
         m_missed.resize(static_cast<std::size_t>(missed));
-        m_kernels.rowDistances(m_centres.data() + from * m_depth, missed, m_depth, m_keys + row * m_depth,
-                               m_missed.data());
+        const float* key = m_keys + row * m_depth;
+        m_kernels.floatDistances(m_centres.data() + from * m_depth, missed, m_depth, key, m_missed.data());
+        double& nearest = m_state.distances[row];
         for (std::int32_t i = 0; i < missed; ++i) {
-            if (m_missed[i] < m_state.distances[row]) {
-                m_state.distances[row] = m_missed[i];
+            if (isFarther(m_missed[i], nearest)) continue;
+            double distance = 0;
+            m_kernels.rowDistances(m_centres.data() + (from + i) * m_depth, 1, m_depth, key, &distance);
+            if (distance < nearest) {
+                nearest = distance;
                 m_state.centre[row] = from + i;
             }
         }
@@ -114,7 +126,7 @@ private:
     std::int64_t m_rows, m_depth;
     GreedyCenters& m_state;
     std::vector<float> m_centres; // contiguous, so that a row is compared with missed centres in one sweep
-    std::vector<double> m_missed;
+    std::vector<float> m_missed;
     std::priority_queue<Bound> m_bounds;
 };
 

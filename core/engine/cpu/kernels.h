@@ -35,6 +35,23 @@ struct BalancingKernel {
     double logScale, logShift, valueScale, valueConstant;
 };
 
+/// 32 rows of a balancing walk, its lanes, against the rows before them and themselves, in float. Rows have the lanes'
+/// keys and values among them, from `before` on; counts are padded with zeros to a multiple of kWalkRows.
+struct WalkPanel {
+    const float *keyLanes, *keys;     ///< [keyDepth, kMaxLanes], logScale included; [rows, keyDepth]
+    const float *valueLanes, *values; ///< the same of values, valueScale included; valueDepth 0: none
+    std::int64_t keyDepth, valueDepth;
+    std::int64_t before, rows;
+    const float* signs;           ///< [before]
+    const float *sizes, *reaches; ///< [rows] weights of the two sums below
+    float logShift, valueConstant;
+    double *y, *sizeSums,
+        *reachSums; ///< [kMaxLanes] sums over the rows before a lane: sign M, size e, reach e, where
+                    ///< e = e^(<k, k'> - logShift), M = e (<v, v'> + valueConstant); y: below `before`
+    double* matrix; ///< [rows - before, kMaxLanes] M of the lanes themselves
+};
+inline constexpr std::int64_t kWalkRows = 8;
+
 /// Scaled and capped logits of up to 32 queries over some keys, in float.
 struct FastLogits {
     const float* lanes; ///< [depth, kMaxLanes] queries side by side, padded with zeros
@@ -76,6 +93,12 @@ struct Kernels {
     /// x = e^(x - rowMax[lane]); total[lane] += weights[term] x (no weights: 1).
     void (*exponentials)(double* x, std::int64_t terms, std::int64_t lanes, const double* rowMax, const double* weights,
                          double* total);
+    /// x[term][lane] *= weights[term]; squares[lane] += the square of that.
+    void (*weigh)(double* x, std::int64_t terms, std::int64_t lanes, const double* weights, double* squares);
+    /// Of shares p = x[term][lane] in [0, 1]: sums [5, lanes] += sign times p in two parts (multiples of 2^-44, the
+    /// rest in multiples of 2^-76), p^2 likewise, and 1 where p >= 2^-49; additions are exact. x = sign p there, else
+    /// 0.
+    void (*addShares)(double* x, std::int64_t terms, std::int64_t lanes, double sign, double* sums);
     /// sum[term] += sum over lanes of x[term][lane] * factor[lane], lanes [begin, end).
     void (*addAcrossLanes)(const double* x, std::int64_t terms, std::int64_t lanes, const double* factor,
                            std::int64_t begin, std::int64_t end, double* sum);
@@ -96,6 +119,15 @@ struct Kernels {
     void (*fastExponentials)(float* x, std::int64_t terms, const float* rowMax, double* total);
     /// sum[term] += sum over lanes of x[term][lane] * factor[lane].
     void (*fastAddAcrossLanes)(const float* x, std::int64_t terms, const float* factor, double* sum);
+
+    // kernels/bounded_floats.cpp: float, for numbers whose error is bounded by the caller.
+    void (*walkPanel)(const WalkPanel& panel);
+    /// to[c] = factor (row[c] - centre[c]), rounded to float (no centre: 0).
+    void (*shiftedRow)(const float* row, const double* centre, double factor, std::int64_t d, float* to);
+    /// to[c][lane] = factor rows[lane][c] for 32 rows of d numbers.
+    void (*interleave)(const float* rows, std::int64_t d, float factor, float* to);
+    /// As rowDistances, with at most d / 4 + 24 roundings on the way to a distance, each 2^-24 of it.
+    void (*floatDistances)(const float* rows, std::int64_t n, std::int64_t d, const float* other, float* distances);
 };
 
 /// "" picks the best this processor has; "v2", "v3" or "v4" (x86-64 levels) is refused with Error where it is missing.

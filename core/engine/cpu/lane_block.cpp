@@ -2,6 +2,7 @@
 // widened to double once.
 #include "core/engine/cpu/lane_block.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace kvscope::cpu {
@@ -10,9 +11,10 @@ LaneBlock::LaneBlock(const std::vector<const float*>& rows, std::int64_t d) : m_
     const auto count = static_cast<std::int64_t>(rows.size());
     assert(count > 0 && count <= kMaxLanes);
     m_lanes = (count + kLaneStep - 1) / kLaneStep * kLaneStep;
-    m_values.assign(static_cast<std::size_t>(d * m_lanes), 0.0);
-    for (std::int64_t lane = 0; lane < count; ++lane)
-        for (std::int64_t c = 0; c < d; ++c) m_values[c * m_lanes + lane] = double{rows[lane][c]};
+    double* to = m_values.atLeast(d * m_lanes);
+    if (count < m_lanes) std::fill(to, to + d * m_lanes, 0.0);
+    for (std::int64_t lane = 0; lane < count; ++lane) // rows come from memory: in order
+        for (std::int64_t c = 0; c < d; ++c) to[c * m_lanes + lane] = double{rows[lane][c]};
 }
 
 Product LaneBlock::against(const double* factors, std::int64_t count, double* out) const {
@@ -31,7 +33,7 @@ Product LaneBlock::against(const double* factors, std::int64_t count, double* ou
 
 const double* Panel::fill(const float* rows, std::int64_t first, std::int64_t count, const std::int32_t* indices) {
     assert(count <= kPanelRows);
-    double* to = m_values.data();
+    double* to = m_values.atLeast(kPanelRows * m_depth);
     for (std::int64_t r = 0; r < count; ++r) {
         const float* row = rows + (indices ? indices[r] : first + r) * m_depth;
         m_kernels.widen(row, m_depth, to);

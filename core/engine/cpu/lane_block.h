@@ -3,9 +3,33 @@
 #include "core/engine/cpu/kernels.h"
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 namespace kvscope::cpu {
+
+/// Numbers from the start of a cache line on, so that no vector of them lies across two lines. Not zeroed.
+template <class Real> class AlignedMemory {
+public:
+    /// The old numbers are lost where it grows.
+    Real* atLeast(std::int64_t count) {
+        if (count > m_size) {
+            m_lines.reset();
+            m_lines.reset(new Line[static_cast<std::size_t>((count + kPerLine - 1) / kPerLine)]);
+            m_size = count;
+        }
+        return m_size > 0 ? m_lines[0].numbers : nullptr;
+    }
+    const Real* data() const { return m_lines[0].numbers; }
+
+private:
+    static constexpr std::int64_t kPerLine = 64 / sizeof(Real);
+    struct alignas(64) Line {
+        Real numbers[kPerLine];
+    };
+    std::int64_t m_size = 0;
+    std::unique_ptr<Line[]> m_lines;
+};
 
 /// Up to 32 rows side by side in double, [d, lanes], padded with zeros to a multiple of 8 lanes.
 class LaneBlock {
@@ -18,7 +42,7 @@ public:
 
 private:
     std::int64_t m_depth, m_lanes;
-    std::vector<double> m_values;
+    AlignedMemory<double> m_values;
 };
 
 /// Rows of keys or values in double, one panel at a time, which fits into the L1 cache.
@@ -26,8 +50,7 @@ inline constexpr std::int64_t kPanelRows = 24;
 
 class Panel {
 public:
-    Panel(const Kernels& kernels, std::int64_t d)
-        : m_kernels(kernels), m_depth(d), m_values(static_cast<std::size_t>(kPanelRows * d)) {}
+    Panel(const Kernels& kernels, std::int64_t d) : m_kernels(kernels), m_depth(d) {}
 
     /// Rows first .. first + count - 1 of [*, d]; with indices, rows indices[0 .. count - 1].
     const double* fill(const float* rows, std::int64_t first, std::int64_t count, const std::int32_t* indices);
@@ -35,7 +58,7 @@ public:
 private:
     const Kernels& m_kernels;
     std::int64_t m_depth;
-    std::vector<double> m_values;
+    AlignedMemory<double> m_values;
 };
 
 } // namespace kvscope::cpu

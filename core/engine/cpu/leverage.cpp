@@ -2,6 +2,7 @@
 // space). The whitening matrix comes from a small d x d problem (whitening.cpp).
 #include "core/engine/cpu/cpu_engine.h"
 #include "core/engine/cpu/double_rows.h"
+#include "core/engine/cpu/turns.h"
 #include "core/engine/cpu/whitening.h"
 
 #include <Eigen/Eigenvalues>
@@ -94,6 +95,7 @@ Leverage CpuEngine::leverage(const LeverageRequest& request, const Checkpoint& c
     const std::int64_t heads = request.rows.size(0), n = request.rows.size(1);
     assert(n > 0);
     assert(request.sketch.empty() || request.sketch.shape[1] == request.rows.size(2));
+    const auto turn = turnFor(request.rows, checkpoint);
     const ChunkLeverage work(m_workers, m_kernels, request);
     std::vector<float> scores(static_cast<std::size_t>(heads * n));
     Leverage out{{}, {}, std::vector<std::int64_t>(static_cast<std::size_t>(heads))};

@@ -15,17 +15,11 @@ namespace {
 
 constexpr std::int64_t kPanelsPerStep = 128; // some milliseconds between checkpoints
 
-std::vector<const float*> rowsOf(const std::vector<QueryLane>& queries) {
-    std::vector<const float*> rows;
-    for (const QueryLane& query : queries) rows.push_back(query.row);
-    return rows;
-}
-
 } // namespace
 
 LogitBlock::LogitBlock(const Kernels& kernels, const AttentionRule& rule, const std::vector<QueryLane>& queries,
                        std::int64_t d, LogitScratch& scratch, std::int64_t capacity)
-    : m_kernels(kernels), m_rule(rule), m_lanes(rowsOf(queries), d), m_panel(kernels, d),
+    : m_kernels(kernels), m_rule(rule), m_depth(d), m_lanes(rowsOf(queries), d), m_panel(kernels, d),
       m_mask(queries, m_lanes.lanes(), rule.slidingWindow),
       m_values(scratch.exact.atLeast(capacity * m_lanes.lanes())) {
     m_sinks.fill(-std::numeric_limits<double>::infinity());
@@ -39,7 +33,8 @@ void LogitBlock::append(const KeyTerms& terms, Progress& progress) {
         const std::int64_t count = std::min(kPanelRows, terms.count - first);
         double* logits = m_values + (m_terms + first) * lanes();
         const TokenIndex* indices = terms.indices ? terms.indices + first : nullptr;
-        const double* keys = m_panel.fill(terms.rows, terms.first + first, count, indices);
+        const double* keys = terms.wideRows ? terms.wideRows + (terms.first + first) * m_depth
+                                            : m_panel.fill(terms.rows, terms.first + first, count, indices);
         m_kernels.exactProduct(m_lanes.against(keys, count, logits));
         m_kernels.shapeLogits(logits, count * lanes(), m_rule.scaling, m_rule.softcap);
         m_mask.hide(terms, first, count, logits);
@@ -57,6 +52,12 @@ const std::array<double, kMaxLanes>& LogitBlock::exponentiate(const double* weig
     for (std::size_t lane = 0; lane < m_sinks.size(); ++lane)
         if (std::isfinite(m_sinks[lane])) m_totals[lane] += portableExp(m_sinks[lane] - m_rowMaxima[lane]);
     return m_totals;
+}
+
+std::array<double, kMaxLanes> LogitBlock::weigh(const double* weights) {
+    std::array<double, kMaxLanes> squares{};
+    m_kernels.weigh(m_values, m_terms, lanes(), weights, squares.data());
+    return squares;
 }
 
 void LogitBlock::updateMax(std::int64_t first, std::int64_t count, double* best) const {

@@ -6,30 +6,13 @@
 #include "core/engine/engine.h"
 
 #include <array>
-#include <memory>
 
 namespace kvscope::cpu {
 
-template <class Real> class LogitMemory {
-public:
-    Real* atLeast(std::int64_t count) {
-        if (count > m_size) {
-            m_values.reset();
-            m_values.reset(new Real[count]); // not zeroed: written before it is read
-            m_size = count;
-        }
-        return m_values.get();
-    }
-
-private:
-    std::int64_t m_size = 0;
-    std::unique_ptr<Real[]> m_values;
-};
-
 /// Memory for the logits of one block, reused by the thread's next block.
 struct LogitScratch {
-    LogitMemory<double> exact;
-    LogitMemory<float> fast;
+    AlignedMemory<double> exact;
+    AlignedMemory<float> fast;
 };
 
 /// The logits of up to 32 queries over a list of keys, [terms, lanes], stored so that Q K^T is computed once and read
@@ -48,6 +31,9 @@ public:
     /// one more term of weight 1, in the sum and in the largest logit.
     const std::array<double, kMaxLanes>& exponentiate(const double* weights = nullptr);
 
+    /// Multiplies each term's values by its weight; returns each lane's sum of their squares.
+    std::array<double, kMaxLanes> weigh(const double* weights);
+
     /// best[lane] = the largest of best[lane] and the values of terms [first, first + count).
     void updateMax(std::int64_t first, std::int64_t count, double* best) const;
     /// sums[t] += sum of value * factors[lane] of term first + t over lanes [begin, end), for t < count.
@@ -62,6 +48,7 @@ public:
 private:
     const Kernels& m_kernels;
     const AttentionRule& m_rule;
+    std::int64_t m_depth;
     LaneBlock m_lanes;
     Panel m_panel;
     LogitMask m_mask;

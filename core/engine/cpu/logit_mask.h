@@ -17,6 +17,12 @@ struct QueryLane {
     double sink;
 };
 
+inline std::vector<const float*> rowsOf(const std::vector<QueryLane>& queries) {
+    std::vector<const float*> rows;
+    for (const QueryLane& query : queries) rows.push_back(query.row);
+    return rows;
+}
+
 /// Rows of keys [*, d] for a block, in order: rows first .. first + count - 1, or indices[0 .. count - 1].
 struct KeyTerms {
     const float* rows;
@@ -27,6 +33,8 @@ struct KeyTerms {
     /// For non-causal attention: a query at position j sees rows i with |i - j| < reach, and all rows from `padding`
     /// on. 0: the causal mask with the rule's window.
     std::int64_t reach = 0, padding = 0;
+    /// The same rows in double, for keys that several blocks read; null: each block widens them. Without indices.
+    const double* wideRows = nullptr;
 
     std::int64_t rowOf(std::int64_t term) const { return indices ? std::int64_t{indices[term]} : first + term; }
     std::int64_t positionOf(std::int64_t term) const {

@@ -1,7 +1,9 @@
 // Attention over a weighted sample of the tokens before the cut: numerator and denominator may be different samples
 // with their own weights; from the cut on every token is exact.
 #include "core/engine/cpu/cpu_engine.h"
+#include "core/engine/cpu/kept_sums.h"
 #include "core/engine/cpu/logit_block.h"
+#include "core/engine/cpu/turns.h"
 
 #include <tbb/enumerable_thread_specific.h>
 
@@ -63,93 +65,39 @@ float relativeError(const float* z, const float* a, std::int64_t dv) {
                                            : static_cast<float>(std::sqrt(difference) / std::sqrt(norm));
 }
 
-/// Up to 32 neighbouring queries of one query head.
-struct QueryBlock {
-    std::int64_t head, begin, end;
-};
-
-/// Keys and values of one KV head.
-struct HeadCache {
-    HeadRows keys, values;
-};
-
 class WeightedBlocks {
 public:
     WeightedBlocks(const Kernels& kernels, const WeightedAttentionInput& input, const std::vector<TermList>& terms,
                    const Checkpoint& checkpoint, Progress& progress)
         : m_kernels(kernels), m_input(input), m_terms(terms), m_checkpoint(checkpoint), m_progress(progress) {}
 
-    void compute(const QueryBlock& queries, const HeadCache& cache, LogitScratch& scratch,
-                 WeightedAttention& result) const {
-        const std::int64_t d = m_input.queries.size(2), dv = m_input.values.size(2);
+    LaneSums compute(const QueryBlock& queries, const HeadCache& cache, LogitScratch& scratch) const {
         const TermList& terms = m_terms[m_input.setOf(queries.head)];
         const auto count = static_cast<std::int64_t>(terms.tokens.size());
         const HeadRows own(m_input.queries, queries.head, queries.begin, queries.end);
-        std::vector<QueryLane> lanes;
-        for (std::int64_t j = queries.begin; j < queries.end; ++j)
-            lanes.push_back(
-                {own.data() + (j - queries.begin) * d, m_input.firstQuery + j, m_input.rule.sinkOf(queries.head)});
-        LogitBlock block(m_kernels, m_input.rule, lanes, d, scratch, count);
+        const std::vector<QueryLane> lanes = queryLanesOf(m_input, queries, own);
+        LogitBlock block(m_kernels, m_input.rule, lanes, m_input.queries.size(2), scratch, count);
         block.append({cache.keys.data(), 0, count, terms.tokens.data()}, m_progress);
-        const auto rowSums = block.exponentiate(terms.denominator.data());
-        const std::vector<double> sums = weightedValues(block, terms, cache.values.data());
-        const auto squares = weightedSquares(block, terms);
-        std::vector<float> output(static_cast<std::size_t>(dv));
-        for (std::size_t lane = 0; lane < lanes.size(); ++lane) {
-            // Written as <= so that NaN passes through; a query that sees no key gives 0 and lse -infinity.
-            const bool nothing = rowSums[lane] <= 0;
-            for (std::int64_t c = 0; c < dv; ++c) {
-                const double sum = sums[static_cast<std::size_t>(c * block.lanes()) + lane];
-                output[c] = nothing ? 0.0F : static_cast<float>(sum / rowSums[lane]);
-            }
-            const std::int64_t query = queries.begin + static_cast<std::int64_t>(lane);
-            const std::int64_t pair = queries.head * m_input.queries.size(1) + query;
-            result.logDenominator.data[pair] = nothing
-                                                   ? -std::numeric_limits<float>::infinity()
-                                                   : static_cast<float>(std::log(rowSums[lane]) + block.rowMax(lane));
-            result.logNorm.data[pair] = squares[lane] <= 0
-                                            ? -std::numeric_limits<float>::infinity()
-                                            : static_cast<float>(0.5 * std::log(squares[lane]) + block.rowMax(lane));
-            if (m_input.reference.empty())
-                std::ranges::copy(output, result.output.data.begin() + pair * dv);
-            else
-                result.outputError.data[pair] =
-                    relativeError(output.data(), viewOf(m_input.reference).head(queries.head) + query * dv, dv);
-        }
+        const auto denominators = block.exponentiate(terms.denominator.data());
+        const auto squares = block.weigh(terms.numerator.data());
+        LaneSums sums{block.lanes(), weightedValues(block, terms, cache.values.data()), denominators, squares, {}};
+        for (std::size_t lane = 0; lane < lanes.size(); ++lane) sums.shifts[lane] = block.rowMax(lane);
+        return sums;
     }
 
 private:
-    /// Sum over the terms of (weight e^(l - rowMax))^2 for each lane.
-    static std::array<double, kMaxLanes> weightedSquares(const LogitBlock& block, const TermList& terms) {
-        std::array<double, kMaxLanes> squares{};
-        const auto lanes = static_cast<std::size_t>(block.lanes());
-        for (std::size_t term = 0; term < terms.numerator.size(); ++term) {
-            const double* values = block.values() + term * lanes;
-            const double weight = terms.numerator[term];
-            for (std::size_t lane = 0; lane < lanes; ++lane)
-                squares[lane] += (weight * values[lane]) * (weight * values[lane]);
-        }
-        return squares;
-    }
-
     /// [dv, lanes]: sum over the terms of weight e^(l - rowMax) v, a panel of values at a time.
     std::vector<double> weightedValues(const LogitBlock& block, const TermList& terms, const float* values) const {
         const std::int64_t dv = m_input.values.size(2);
         std::vector<double> sums(static_cast<std::size_t>(dv * block.lanes()));
-        std::vector<double> panel(static_cast<std::size_t>(kPanelRows * dv));
+        Panel panel(m_kernels, dv);
         for (std::int64_t first = 0; first < block.terms(); first += kPanelRows) {
             m_checkpoint.stopPoint();
             const std::int64_t count = std::min(kPanelRows, block.terms() - first);
-            for (std::int64_t t = 0; t < count; ++t) {
-                const auto term = static_cast<std::size_t>(first + t);
-                const float* row = values + terms.tokens[term] * dv;
-                std::transform(row, row + dv, panel.begin() + t * dv,
-                               [w = terms.numerator[term]](float v) { return w * double{v}; });
-            }
             m_kernels.product({.lanes = block.values() + first * block.lanes(),
                                .laneStride = block.lanes(),
                                .laneCount = block.lanes(),
-                               .factors = panel.data(),
+                               .factors = panel.fill(values, 0, count, terms.tokens.data() + first),
                                .factorCount = dv,
                                .factorStride = 1,
                                .depthStride = dv,
@@ -167,6 +115,29 @@ private:
     const Checkpoint& m_checkpoint;
     Progress& m_progress;
 };
+
+/// Output or error, and logarithms, of the queries of a block.
+void write(const WeightedAttentionInput& input, const QueryBlock& queries, const LaneSums& sums,
+           WeightedAttention& result) {
+    constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
+    const std::int64_t dv = input.values.size(2);
+    std::vector<float> output(static_cast<std::size_t>(dv));
+    for (std::int64_t query = queries.begin; query < queries.end; ++query) {
+        const std::int64_t lane = query - queries.begin, pair = queries.head * input.queries.size(1) + query;
+        const double denominator = sums.denominators[lane], square = sums.squares[lane], shift = sums.shifts[lane];
+        // Written as <= so that NaN passes through; a query that sees no key gives 0 and lse -infinity.
+        const bool nothing = denominator <= 0;
+        for (std::int64_t c = 0; c < dv; ++c)
+            output[c] = nothing ? 0.0F : static_cast<float>(sums.values[c * sums.lanes + lane] / denominator);
+        result.logDenominator.data[pair] = nothing ? kMinusInfinity : static_cast<float>(std::log(denominator) + shift);
+        result.logNorm.data[pair] = square <= 0 ? kMinusInfinity : static_cast<float>(0.5 * std::log(square) + shift);
+        if (input.reference.empty())
+            std::ranges::copy(output, result.output.data.begin() + pair * dv);
+        else
+            result.outputError.data[pair] =
+                relativeError(output.data(), viewOf(input.reference).head(queries.head) + query * dv, dv);
+    }
+}
 
 /// All query heads at once, or those of one KV head after the other.
 std::vector<std::vector<std::int64_t>> roundsOf(const std::vector<std::int32_t>& gqaGroupOf, bool byKvHead) {
@@ -188,8 +159,11 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     std::vector<TermList> terms;
     const std::size_t sets = std::max(input.kept.size(), static_cast<std::size_t>(input.keys.size(0)));
     for (std::size_t set = 0; set < sets; ++set) terms.push_back(termsOf(input, set, input.firstQuery + w));
-    double work = 0;
-    for (std::int64_t head = 0; head < heads; ++head)
+    const std::unique_ptr<KeptSumsPass> pass =
+        KeptSumsPass::fits(input) ? std::make_unique<KeptSumsPass>(m_kernels, input, m_workers) : nullptr;
+    const KeptSumsPass* kept = pass && pass->runs() ? pass.get() : nullptr;
+    double work = kept ? kept->work() : 0;
+    for (std::int64_t head = 0; !kept && head < heads; ++head)
         work += static_cast<double>(w) * static_cast<double>(terms[input.setOf(head)].tokens.size());
 
     const HostTensor table{Shape{heads, w}, std::vector<float>(static_cast<std::size_t>(heads * w))};
@@ -204,6 +178,7 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     tbb::enumerable_thread_specific<LogitScratch> scratch;
     // Of a cache that stays in its file, one KV head is in memory at a time.
     const bool onDemand = input.keys.storage()->isOnDemand() || input.values.storage()->isOnDemand();
+    const auto turn = turnFor(input.keys, checkpoint);
     for (const std::vector<std::int64_t>& some : roundsOf(input.rule.gqaGroupOf, onDemand)) {
         std::map<std::int64_t, HeadCache> caches;
         for (const std::int64_t head : some) {
@@ -212,10 +187,15 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
         }
         m_workers.each(std::ssize(some) * perHead, [&](std::int64_t piece) {
             const std::int64_t head = some[piece / perHead], begin = piece % perHead * kMaxLanes;
-            blocks.compute({head, begin, std::min(w, begin + kMaxLanes)}, caches.at(input.rule.gqaGroupOf[head]),
-                           scratch.local(), result);
+            const QueryBlock queries{head, begin, std::min(w, begin + kMaxLanes)};
+            const HeadCache& cache = caches.at(input.rule.gqaGroupOf[head]);
+            std::optional<LaneSums> sums;
+            if (kept) sums = kept->compute(queries, cache, progress);
+            if (!sums) sums = blocks.compute(queries, cache, scratch.local());
+            write(input, queries, *sums, result);
         });
     }
+    if (kept) kept->remember();
     return result;
 }
 

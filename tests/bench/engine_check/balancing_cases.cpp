@@ -209,6 +209,70 @@ void addSharesCases(std::vector<EngineCase>& cases, const std::string& name, con
         cases.push_back(sharesCase(name + suffix, like, size, dataOf(values, centres, 1, stored)));
 }
 
+/// u of every seventh drawn row a hair beside p: floats cannot settle its sign, doubles do.
+void drawCloseToTheLine(const naive::Balancing& data, BalancingWalk& walk) {
+    for (std::size_t i = 3; i < walk.rows.size(); i += 7) {
+        const naive::Balanced steps = naive::balancingWalk(data, walk);
+        if (i >= steps.products.size()) return; // it failed before
+        walk.uniforms[i] = 0.5 - walk.gamma * steps.products[i] + (i % 2 == 0 ? 1e-9 : -1e-9);
+    }
+}
+
+/// Signs and failures of all walks, then the smallest margin of each of two heads; 9 without a drawn sign.
+Outcome signsOf(const BalancingWalks& walks, const std::vector<BalancingSteps>& results) {
+    Outcome out;
+    double margins[2] = {9, 9};
+    for (std::size_t w = 0; w < results.size(); ++w) {
+        out.numbers.insert(out.numbers.end(), results[w].signs.begin(), results[w].signs.end());
+        out.numbers.push_back(float(results[w].failedAt));
+        double& margin = margins[walks.walks[w].head];
+        if (results[w].failedAt < 0) margin = std::min(margin, results[w].margin);
+    }
+    for (const double margin : margins) out.numbers.push_back(float(margin));
+    return out;
+}
+
+naive::Numbers expectedSigns(const naive::Balancing& data, const BalancingWalks& walks) {
+    naive::Numbers out;
+    double margins[2] = {9, 9};
+    for (const BalancingWalk& walk : walks.walks) {
+        const naive::Balanced one = naive::balancingWalk(data, walk);
+        append(out, one.signs);
+        out.push_back(double(one.failedAt));
+        double& margin = margins[walk.head];
+        for (std::size_t i = walk.firstIsPlus ? 1 : 0; i < one.products.size() && one.failedAt < 0; ++i)
+            if (walk.silent[i] == 0)
+                margin = std::min(margin, std::abs(walk.uniforms[i] - (0.5 - walk.gamma * one.products[i])));
+    }
+    out.insert(out.end(), std::begin(margins), std::end(margins));
+    return out;
+}
+
+/// What an engine may find with less than the exact sums.
+EngineCase signsCase(const std::string& name, const BalancingWalk& like, std::int64_t size, RowType type, bool close,
+                     bool centres = false) {
+    const naive::Balancing data = dataOf(true, centres, 1, type.stored);
+    BalancingWalks walks = walksOf(like, size, 2, kRows);
+    walks.signsOnly = true;
+    for (BalancingWalk& walk : walks.walks) {
+        for (std::size_t i = 0; i < walk.rows.size(); ++i) {
+            walk.weights.push_back(double(1 << (i % 3)));
+            walk.silent.push_back(i % 11 == 5 ? 1 : 0);
+        }
+        if (close) drawCloseToTheLine(data, walk);
+    }
+    const auto prepare = [=](const Engine& e) {
+        return [&e, input = inputOf(e, data, walks)] { return signsOf(input, e.balancingWalks(input, {})); };
+    };
+    return {"balancingWalks/" + name + type.suffix,
+            double(2 * kRows * size * (kWidth + kValueWidth)),
+            double(8 * kRows * kWidth),
+            1e-6,
+            prepare,
+            [=] { return expectedSigns(data, walks); },
+            2e6}; // fast arithmetic may take other signs so close to the line
+}
+
 /// Two rounds as BalanceKV's speed target has them: n = 16,384, 8 KV heads, d = 128, blocks of 256.
 EngineCase speedCase(RowType type) {
     constexpr std::int64_t n = 16384, heads = 8, d = 128, block = 256;
@@ -225,6 +289,7 @@ EngineCase speedCase(RowType type) {
             [=](const Engine& e) {
                 BalancingWalks first = walksOf(like, block, heads, n), second = walksOf(like, block, heads, n / 2);
                 first.keys = second.keys = uploadRows(e, storedAs(type.stored, randomBlock(85, heads, n, d, 1.3, 0.1)));
+                first.signsOnly = second.signsOnly = true; // as policies ask for them
                 first.values = second.values = uploadRows(e, storedAs(type.stored, randomBlock(86, heads, n, d, 0.3)));
                 return [&e, first, second] {
                     (void)e.balancingWalks(first, {});
@@ -265,6 +330,13 @@ std::vector<EngineCase> balancingCases() {
                                    walkCase("given-centre", type, theory, 33, true, true),
                                    walkCase("fail", type, failing, 64), walkCase("one-row", type, blocked, 1),
                                    walkCase("huge-logits", type, huge, 50, true, false, 9), speedCase(type)});
+    BalancingWalk often = failing;
+    often.failAbove = 2;
+    for (const RowType type : kRowTypes)
+        cases.insert(cases.end(),
+                     {signsCase("signs", blocked, 70, type, false), signsCase("signs-close", blocked, 150, type, true),
+                      signsCase("signs-theory", theory, 64, type, true, true),
+                      signsCase("signs-fail", often, 33, type, false)});
     addSharesCases(cases, "blocked-shares", blocked, 150, true, false);
     addSharesCases(cases, "theory-shares", theory, 70, true, true);
     addSharesCases(cases, "denominator-shares", denominator, 64, false, false);

@@ -30,8 +30,12 @@ double secondsOf(int threads, const std::function<void()>& work) {
 }
 
 template <class Vector> [[gnu::always_inline]] inline void chains() {
-    Vector sum[kChains] = {};
+    Vector sum[kChains];
     const Vector factor = Vector{} + 0.999F;
+    for (int c = 0; c < kChains; ++c) { // else the compiler sees twelve equal chains and computes one of them
+        sum[c] = Vector{};
+        asm volatile("" : "+m"(sum[c]));
+    }
     for (std::int64_t i = 0; i < kSteps; ++i)
 #pragma GCC unroll 12
         for (int c = 0; c < kChains; ++c) sum[c] = sum[c] * factor + factor;

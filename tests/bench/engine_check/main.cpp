@@ -8,6 +8,7 @@
 #include "tests/bench/engine_check/engines.h"
 #include "tests/bench/engine_check/linear_fits.h"
 #include "tests/bench/engine_check/parity.h"
+#include "tests/bench/engine_check/peers.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
@@ -22,7 +23,7 @@ namespace kvscope::check {
 namespace {
 
 struct Options {
-    std::string engine = "cpu", pattern = "*", reference = "cpu";
+    std::string engine = "cpu", pattern = "*", reference = "cpu", peers;
     int threads = 0;
     bool repeatOnCpu = false;
     std::vector<std::int64_t> rows = {4096, 16384};
@@ -165,6 +166,8 @@ int run(int argc, char** argv) {
             ->capture_default_str()
             ->check(CLI::Range(0, 1024));
     }
+    bench->add_option("--against-peers", options.peers,
+                      "a Python with PyTorch: print ratios to the formulas of kvpress instead, on the CPU engine");
     auto* parity = app.add_subcommand("parity", "compare the kept lists of two engines on random heads");
     parity->add_option("--engine", options.engine, "one of: " + names)->capture_default_str();
     parity->add_option("--against", options.reference, "the other engine")->capture_default_str();
@@ -197,6 +200,7 @@ int run(int argc, char** argv) {
             return fitLinearWorks(*engineOf(options.engine, options), options.sizes, options.pattern, options.most) == 0
                        ? 0
                        : 1;
+        if (!options.peers.empty()) return compareWithPeers(options.peers, options.threads) == 0 ? 0 : 1;
         return runAll(options, bench->parsed()) == 0 ? 0 : 1;
     } catch (const CLI::ParseError& error) {
         return app.exit(error) == 0 ? 0 : 2;

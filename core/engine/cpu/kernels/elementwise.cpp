@@ -10,9 +10,12 @@ namespace {
 
 constexpr double kMinusInfinity = -__builtin_inf();
 
-void product(const Product& p) { blockProduct<Multiply>(p); }
+// Products wait in a register of their own here, so tiles are smaller than those of fused operations.
+constexpr int kTileVectors = kLanes == 8 ? 4 : 2, kTileFactors = 4;
 
-void squaredDifferences(const Product& p) { blockProduct<SquareDifference>(p); }
+void product(const Product& p) { blockProduct<Multiply, kTileVectors, kTileFactors>(p); }
+
+void squaredDifferences(const Product& p) { blockProduct<SquareDifference, kTileVectors, kTileFactors>(p); }
 
 void addRows(const float* rows, I n, I d, const double* factors, double* __restrict sum) {
     for (I r = 0; r < n; ++r) {
@@ -60,19 +63,38 @@ void updateRowMaxima(const double* x, I terms, I lanes, double* __restrict rowMa
         }
 }
 
-/// One step for all lanes: independent vectors, so that their long chains of additions overlap (the build asks the
+/// NV vectors of lanes in NT terms, independent, so that their long chains of operations overlap (the build asks the
 /// compiler to interleave them).
-[[gnu::always_inline]] inline void exponentialsOfStep(double* row, const double* shift, double weight, double* total) {
-    constexpr int kVectors = kLaneStep / kLanes;
-    Vector e[kVectors];
+template <int NT, int NV>
+[[gnu::always_inline]] inline void exponentialsOfStep(double* x, I lanes, const double* shift, const double* weights,
+                                                      double* total) {
+    Vector e[NT][NV];
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v)
-        e[v] = portableExpOf<Vector, VectorBits>(load(row + v * kLanes) - load(shift + v * kLanes));
+    for (int t = 0; t < NT; ++t)
 #pragma GCC unroll 8
-    for (int v = 0; v < kVectors; ++v) {
-        store(row + v * kLanes, e[v]);
-        store(total + v * kLanes, load(total + v * kLanes) + weight * e[v]);
+        for (int v = 0; v < NV; ++v)
+            e[t][v] = portableExpOf<Vector, VectorBits>(load(x + t * lanes + v * kLanes) - load(shift + v * kLanes));
+#pragma GCC unroll 8
+    for (int v = 0; v < NV; ++v) {
+        Vector sum = load(total + v * kLanes);
+#pragma GCC unroll 8
+        for (int t = 0; t < NT; ++t) {
+            store(x + t * lanes + v * kLanes, e[t][v]);
+            sum += (weights ? weights[t] : 1.0) * e[t][v];
+        }
+        store(total + v * kLanes, sum);
     }
+}
+
+template <int NT>
+[[gnu::always_inline]] inline void exponentialsOfTerms(double* x, I lanes, const double* shift, const double* weights,
+                                                       double* total) {
+    constexpr int kAtOnce = 4;
+    I l = 0;
+    for (; l + kAtOnce * kLanes <= lanes; l += kAtOnce * kLanes)
+        exponentialsOfStep<NT, kAtOnce>(x + l, lanes, shift + l, weights, total + l);
+    for (; l < lanes; l += kLaneStep)
+        exponentialsOfStep<NT, kLaneStep / kLanes>(x + l, lanes, shift + l, weights, total + l);
 }
 
 void exponentials(double* __restrict x, I terms, I lanes, const double* __restrict rowMax,
@@ -80,10 +102,44 @@ void exponentials(double* __restrict x, I terms, I lanes, const double* __restri
     // Where a lane sees no key rowMax is -infinity: subtracting 0 instead gives e^x = 0 and not NaN.
     double shift[kMaxLanes];
     for (I l = 0; l < lanes; ++l) shift[l] = rowMax[l] == kMinusInfinity ? 0 : rowMax[l];
-    for (I t = 0; t < terms; ++t) {
-        double* row = x + t * lanes;
-        const double weight = weights ? weights[t] : 1;
-        for (I l = 0; l < lanes; l += kLaneStep) exponentialsOfStep(row + l, shift + l, weight, total + l);
+    constexpr int kTerms = kLanes == 8 ? 2 : 1; // with 32 registers, twice as many chains at once
+    I t = 0;
+    for (; t + kTerms <= terms; t += kTerms)
+        exponentialsOfTerms<kTerms>(x + t * lanes, lanes, shift, weights ? weights + t : nullptr, total);
+    for (; t < terms; ++t) exponentialsOfTerms<1>(x + t * lanes, lanes, shift, weights ? weights + t : nullptr, total);
+}
+
+void weigh(double* x, I terms, I lanes, const double* weights, double* squares) {
+    for (I t = 0; t < terms; ++t)
+        for (I l = 0; l < lanes; l += kLanes) {
+            const Vector value = load(x + t * lanes + l) * weights[t];
+            store(x + t * lanes + l, value);
+            store(squares + l, load(squares + l) + value * value);
+        }
+}
+
+/// Adds sign times the value to two sums, exactly: no part has bits below the quantum of its sum.
+[[gnu::always_inline]] inline void addInParts(Vector value, double sign, Vector* parts) {
+    constexpr double kCoarse = 0x1.8p8, kFine = 0x1.8p-24; // quanta 2^-44 and 2^-76
+    const Vector high = (value + kCoarse) - kCoarse, low = ((value - high) + kFine) - kFine;
+    parts[0] += sign * high;
+    parts[1] += sign * low;
+}
+
+void addShares(double* x, I terms, I lanes, double sign, double* sums) {
+    constexpr double kSmallest = 0x1p-49;
+    const Vector zero{}, one = zero + sign;
+    for (I l = 0; l < lanes; l += kLanes) {
+        Vector parts[5];
+        for (int i = 0; i < 5; ++i) parts[i] = load(sums + i * lanes + l);
+        for (I t = 0; t < terms; ++t) {
+            const Vector share = load(x + t * lanes + l);
+            addInParts(share, sign, parts);
+            addInParts(share * share, sign, parts + 2);
+            parts[4] += share < kSmallest ? zero : one;
+            store(x + t * lanes + l, share < kSmallest ? zero : sign * share);
+        }
+        for (int i = 0; i < 5; ++i) store(sums + i * lanes + l, parts[i]);
     }
 }
 
@@ -167,6 +223,8 @@ const Kernels kKernels = {KVSCOPE_NAME(KVSCOPE_LEVEL),
                           shapeLogits,
                           updateRowMaxima,
                           exponentials,
+                          weigh,
+                          addShares,
                           addAcrossLanes,
                           balancingKernel,
                           addScaledRows,
@@ -174,6 +232,10 @@ const Kernels kKernels = {KVSCOPE_NAME(KVSCOPE_LEVEL),
                           fastLogits,
                           fastUpdateRowMaxima,
                           fastExponentials,
-                          fastAddAcrossLanes};
+                          fastAddAcrossLanes,
+                          walkPanel,
+                          shiftedRow,
+                          interleave,
+                          floatDistances};
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL

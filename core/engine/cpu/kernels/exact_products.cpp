@@ -16,13 +16,21 @@ typedef float LooseFloatVector __attribute__((vector_size(kLanes * sizeof(float)
     return __builtin_convertvector(FloatVector(*reinterpret_cast<const LooseFloatVector*>(p)), Vector);
 }
 
+template <int N> [[gnu::always_inline]] inline double sumOfHalves(const double* x) {
+    typedef double Half __attribute__((vector_size(N / 2 * sizeof(double)), aligned(8), may_alias));
+    double sums[N / 2];
+    *reinterpret_cast<Half*>(sums) = *reinterpret_cast<const Half*>(x) + *reinterpret_cast<const Half*>(x + N / 2);
+    if constexpr (N > 2) return sumOfHalves<N / 2>(sums);
+    return sums[0];
+}
+
 /// Adds the sixteen parts by halving: part i + part i + 8, and so on. A fixed tree, whatever the register width.
-[[gnu::always_inline]] inline double addParts(const Vector* sum) {
-    double part[kParts];
-    for (int v = 0; v < kVectors; ++v) store(part + v * kLanes, sum[v]);
-    for (int half = kParts / 2; half > 0; half /= 2)
-        for (int i = 0; i < half; ++i) part[i] += part[i + half];
-    return part[0];
+[[gnu::always_inline]] inline double addParts(Vector* sum) {
+    for (int half = kVectors / 2; half > 0; half /= 2)
+        for (int v = 0; v < half; ++v) sum[v] += sum[v + half];
+    double part[kLanes];
+    store(part, sum[0]);
+    return sumOfHalves<kLanes>(part);
 }
 
 template <bool WithDot, bool WithSquare>
@@ -65,6 +73,6 @@ void widenFloats(const float* from, I count, double* to) {
     for (; i < count; ++i) to[i] = double(from[i]);
 }
 
-void exactProduct(const Product& p) { blockProduct<Multiply>(p); }
+void exactProduct(const Product& p) { blockProduct<Multiply, 4, kLanes == 8 ? 6 : 3>(p); }
 
 } // namespace kvscope::cpu::KVSCOPE_LEVEL

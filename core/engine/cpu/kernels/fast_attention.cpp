@@ -6,23 +6,10 @@ namespace kvscope::cpu::KVSCOPE_LEVEL {
 
 namespace {
 
-typedef std::int32_t Integers __attribute__((vector_size(kFloats * sizeof(std::int32_t))));
-
 /// e^x for x <= 0, relative error about 1e-7; 0 below -87.
 [[gnu::always_inline]] inline Floats expOf(Floats x) {
-    const Floats zero{}, lowest = zero - 87.0F;
-    const Floats t = x < lowest ? lowest : x;
-    const Floats shifted = t * 1.44269504F + 12582912.0F; // 1.5 2^23: the nearest integer in the low bits
-    const Floats k = shifted - 12582912.0F;
-    const Floats r = (t - k * 0.693359375F) + k * 2.12194440e-4F;
-    Floats p = zero + 1.0F / 720.0F;
-    p = p * r + 1.0F / 120.0F;
-    p = p * r + 1.0F / 24.0F;
-    p = p * r + 1.0F / 6.0F;
-    p = p * r + 0.5F;
-    p = 1.0F + (r + r * r * p);
-    const Floats scale = __builtin_bit_cast(Floats, (__builtin_bit_cast(Integers, shifted) + 127) << 23);
-    return x < lowest ? zero : p * scale;
+    const Floats zero{};
+    return x < zero - 87.0F ? zero : clampedExp<6>(x);
 }
 
 /// tanh by e^-2|x|, whose argument is never positive.
@@ -32,19 +19,20 @@ typedef std::int32_t Integers __attribute__((vector_size(kFloats * sizeof(std::i
     return x < zero ? -t : t;
 }
 
-/// Logits of NV vectors of lanes and NK keys.
+/// Scaled logits of NV vectors of lanes and NK keys.
 template <int NV, int NK> void floatTile(const FastLogits& p, I lane, I term) {
     Floats sum[NK][NV] = {};
     for (I c = 0; c < p.depth; ++c) {
-#pragma GCC unroll 8
+#pragma GCC unroll 16
         for (int v = 0; v < NV; ++v) {
             const Floats x = loadFloats(p.lanes + c * kMaxLanes + lane + v * kFloats);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
             for (int k = 0; k < NK; ++k) sum[k][v] += x * p.keys[(term + k) * p.depth + c];
         }
     }
     for (int k = 0; k < NK; ++k)
-        for (int v = 0; v < NV; ++v) storeFloats(p.logits + (term + k) * kMaxLanes + lane + v * kFloats, sum[k][v]);
+        for (int v = 0; v < NV; ++v)
+            storeFloats(p.logits + (term + k) * kMaxLanes + lane + v * kFloats, sum[k][v] * p.scaling);
 }
 
 void products(const FastLogits& p) {
@@ -56,15 +44,9 @@ void products(const FastLogits& p) {
     }
 }
 
-/// Scaled logits in place.
-void shape(const FastLogits& p) {
-    for (I t = 0; t < p.terms; ++t)
-        for (I v = 0; v < kMaxLanes / kFloats; ++v) {
-            float* at = p.logits + t * kMaxLanes + v * kFloats;
-            Floats x = loadFloats(at) * p.scaling;
-            if (p.softcap > 0) x = p.softcap * tanhOf(x / p.softcap);
-            storeFloats(at, x);
-        }
+void cap(const FastLogits& p) {
+    for (I i = 0; i < p.terms * kMaxLanes; i += kFloats)
+        storeFloats(p.logits + i, p.softcap * tanhOf(loadFloats(p.logits + i) / p.softcap));
 }
 
 constexpr I kVectors = kMaxLanes / kFloats;
@@ -73,7 +55,7 @@ constexpr I kVectors = kMaxLanes / kFloats;
 
 void fastLogits(const FastLogits& p) {
     products(p);
-    shape(p);
+    if (p.softcap > 0) cap(p);
 }
 
 void fastUpdateRowMaxima(const float* x, I terms, float* rowMax) {
@@ -111,9 +93,12 @@ void fastAddAcrossLanes(const float* x, I terms, const float* factor, double* to
     for (I t = 0; t < terms; ++t) {
         Floats sum{};
         for (I v = 0; v < kVectors; ++v) sum += loadFloats(x + t * kMaxLanes + v * kFloats) * share[v];
-        double all = 0;
-        for (int l = 0; l < kFloats; ++l) all += double(sum[l]);
-        total[t] += all;
+        const auto halves = __builtin_bit_cast(Halves, sum);
+        double part[kLanes];
+        store(part, __builtin_convertvector(halves.low, Vector) + __builtin_convertvector(halves.high, Vector));
+        for (int half = kLanes / 2; half > 0; half /= 2)
+            for (int l = 0; l < half; ++l) part[l] += part[l + half];
+        total[t] += part[0];
     }
 }
 

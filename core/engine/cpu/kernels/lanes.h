@@ -36,6 +36,29 @@ typedef float LooseFloats __attribute__((vector_size(kFloats * sizeof(float)), a
 [[gnu::always_inline]] inline Floats loadFloats(const float* p) { return *reinterpret_cast<const LooseFloats*>(p); }
 [[gnu::always_inline]] inline void storeFloats(float* p, Floats v) { *reinterpret_cast<LooseFloats*>(p) = v; }
 
+typedef std::int32_t Integers __attribute__((vector_size(kFloats * sizeof(std::int32_t))));
+typedef float HalfFloats __attribute__((vector_size(kLanes * sizeof(float))));
+struct Halves {
+    HalfFloats low, high;
+};
+
+/// e^x for x <= 80 by 2^k and the Taylor polynomial of a degree, 6 or 7; e^-87 below -87.
+template <int kDegree> [[gnu::always_inline]] inline Floats clampedExp(Floats x) {
+    const Floats zero{}, lowest = zero - 87.0F;
+    const Floats t = x < lowest ? lowest : x;
+    const Floats shifted = t * 1.44269504F + 12582912.0F; // 1.5 2^23: the nearest integer in the low bits
+    const Floats k = shifted - 12582912.0F;
+    const Floats r = (t - k * 0.693359375F) + k * 2.12194440e-4F;
+    Floats p = zero + (kDegree == 7 ? 1.0F / 5040.0F : 1.0F / 720.0F);
+    if constexpr (kDegree == 7) p = p * r + 1.0F / 720.0F;
+    p = p * r + 1.0F / 120.0F;
+    p = p * r + 1.0F / 24.0F;
+    p = p * r + 1.0F / 6.0F;
+    p = p * r + 0.5F;
+    p = 1.0F + (r + r * r * p);
+    return p * __builtin_bit_cast(Floats, (__builtin_bit_cast(Integers, shifted) + 127) << 23);
+}
+
 struct Multiply {
     [[gnu::always_inline]] static Vector add(Vector sum, Vector a, double b) { return sum + a * b; }
 };
@@ -69,18 +92,17 @@ template <class Operation, int NV, int NK> void tile(const Product& p, I lane, I
         for (int v = 0; v < NV; ++v) store(out + k * p.outStride + v * kLanes, sum[k][v]);
 }
 
-template <class Operation, int NV> void laneColumn(const Product& p, I lane) {
-    constexpr int kFactors = kLanes == 8 ? 6 : 3; // 24 accumulators of 32 registers, or 12 of 16
+template <class Operation, int NV, int NK> void laneColumn(const Product& p, I lane) {
     I factor = 0;
-    for (; factor + kFactors <= p.factorCount; factor += kFactors) tile<Operation, NV, kFactors>(p, lane, factor);
+    for (; factor + NK <= p.factorCount; factor += NK) tile<Operation, NV, NK>(p, lane, factor);
     for (; factor < p.factorCount; ++factor) tile<Operation, NV, 1>(p, lane, factor);
 }
 
-template <class Operation> void blockProduct(const Product& p) {
-    constexpr int kVectors = 4;
+/// In tiles of NV vectors and NK factors, whose accumulators leave registers for a step's operands.
+template <class Operation, int NV, int NK> void blockProduct(const Product& p) {
     I lane = 0;
-    for (; lane + kVectors * kLanes <= p.laneCount; lane += kVectors * kLanes) laneColumn<Operation, kVectors>(p, lane);
-    for (; lane < p.laneCount; lane += kLaneStep) laneColumn<Operation, kLaneStep / kLanes>(p, lane);
+    for (; lane + NV * kLanes <= p.laneCount; lane += NV * kLanes) laneColumn<Operation, NV, NK>(p, lane);
+    for (; lane < p.laneCount; lane += kLaneStep) laneColumn<Operation, kLaneStep / kLanes, NK>(p, lane);
 }
 
 } // namespace
@@ -89,6 +111,10 @@ template <class Operation> void blockProduct(const Product& p) {
 void rowProducts(const float* rows, I n, I d, const float* other, double* dots, double* squares);
 void widenFloats(const float* from, I count, double* to);
 void exactProduct(const Product& p);
+void floatDistances(const float* rows, I n, I d, const float* other, float* distances);
+void walkPanel(const WalkPanel& p);
+void shiftedRow(const float* row, const double* centre, double factor, I d, float* to);
+void interleave(const float* rows, I d, float factor, float* to);
 void fastLogits(const FastLogits& p);
 void fastUpdateRowMaxima(const float* x, I terms, float* rowMax);
 void fastExponentials(float* x, I terms, const float* rowMax, double* total);

@@ -1,0 +1,74 @@
+#pragma once
+
+#include "core/engine/cpu/cpu_tensor.h"
+#include "core/engine/cpu/kernels.h"
+#include "core/engine/cpu/lane_block.h"
+#include "core/engine/cpu/logit_mask.h"
+#include "core/engine/cpu/workers.h"
+#include "core/engine/recent_sums.h"
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <vector>
+
+namespace kvscope::cpu {
+
+/// Up to 32 neighbouring queries of one query head.
+struct QueryBlock {
+    std::int64_t head, begin, end;
+};
+
+/// Keys and values of one KV head.
+struct HeadCache {
+    HeadRows keys, values;
+};
+
+/// What attention sums for the queries of a block, in units of e^shift; the attention sink is in `denominators`.
+struct LaneSums {
+    std::int64_t lanes;         ///< padded with any numbers
+    std::vector<double> values; ///< [dv, lanes]
+    std::array<double, kMaxLanes> denominators, squares, shifts;
+};
+
+std::vector<QueryLane> queryLanesOf(const WeightedAttentionInput& input, const QueryBlock& queries,
+                                    const HeadRows& rows);
+
+/// Sums over unweighted kept sets that a later call updates by the difference of the sets: see KeptSums. The shift of a
+/// query is its log-sum-exp over everything, so no sum exceeds the largest value, and multiples of 2^-49 of that (the
+/// quantum) add without rounding. A term p v is rounded down to a multiple by the processor's rounding mode while it is
+/// added; taken away, -p v is rounded up, which is the same multiple. Half a quantum for each term is given back at the
+/// end, so the error of a sum over n tokens is about sqrt(n) / 3 quanta.
+class KeptSumsPass {
+public:
+    /// Whether the input asks for sums and its sets have no weights, ascend and fit into memory.
+    static bool fits(const WeightedAttentionInput& input);
+    KeptSumsPass(const Kernels& kernels, const WeightedAttentionInput& input, const Workers& workers);
+
+    /// False where values are not finite: there is no quantum.
+    bool runs() const { return m_sums != nullptr; }
+    /// Logits that will be computed.
+    double work() const;
+    /// Every block once; different threads may compute different blocks. Nothing where the kept tokens have so small a
+    /// share of a query's attention that quanta would show in float results.
+    std::optional<LaneSums> compute(const QueryBlock& queries, const HeadCache& cache, Progress& progress) const;
+    /// Gives the sums to the calls that come.
+    void remember() const;
+
+private:
+    struct Difference {
+        std::vector<TokenIndex> added, removed;
+    };
+
+    void add(const LaneBlock& lanes, const std::vector<QueryLane>& queries, const HeadCache& cache, KeyTerms terms,
+             double sign, const std::array<double, kMaxLanes>& shifts, double* sums, Progress& progress) const;
+    double* blockSums(const QueryBlock& queries) const;
+
+    const Kernels& m_kernels;
+    const WeightedAttentionInput& m_input;
+    std::shared_ptr<const KeptSums> m_before; ///< null: from nothing
+    std::shared_ptr<KeptSums> m_sums;         ///< sums: an anchor for each KV head, then [dv + 5, 32] for each block
+    std::vector<Difference> m_differences;    ///< for each set
+};
+
+} // namespace kvscope::cpu

@@ -1,0 +1,81 @@
+"""The formulas of kvpress 0.5.5 in PyTorch, timed beside our engine by `engine-check bench --against-peers PYTHON`.
+
+Reads the names of works from standard input and answers each with the CPU seconds, the seconds of the clock and the
+sum of the scores, computed from the float32 tensors of a folder.
+"""
+
+import sys
+import time
+from pathlib import Path
+
+import torch
+
+KV_HEADS, QUERY_HEADS, TOKENS, WIDTH = 8, 32, 16384, 128
+WINDOW, CHUNK, H2O_TOKENS = 32, 256, 4096
+SCALING = WIDTH**-0.5
+
+
+def rows(folder, name, heads):
+    numbers = torch.frombuffer(bytearray((Path(folder) / name).read_bytes()), dtype=torch.float32)
+    return numbers.reshape(heads, TOKENS, WIDTH)
+
+
+def key_norm(queries, keys):
+    return keys.norm(dim=-1)
+
+
+def key_diff(queries, keys):
+    anchor = torch.nn.functional.normalize(keys, dim=-1).mean(dim=1, keepdim=True)
+    return torch.nn.functional.cosine_similarity(keys, anchor, dim=-1)
+
+
+def causal_sums(queries, keys, window):
+    """Column sums of the causal softmax of the last `window` queries, as SnapKV's press makes them: one product."""
+    group = QUERY_HEADS // KV_HEADS
+    weights = queries[:, -window:] @ keys.repeat_interleave(group, dim=0).transpose(1, 2) * SCALING
+    mask = torch.full((window, window), float("-inf")).triu(1)
+    weights[..., -window:] += mask
+    return weights.softmax(dim=-1, dtype=torch.float32).sum(dim=1)
+
+
+def snapkv(queries, keys):
+    return causal_sums(queries, keys, WINDOW)
+
+
+def h2o(queries, keys):
+    """All queries of the first tokens, a KV head at a time: the whole matrix does not fit."""
+    group = QUERY_HEADS // KV_HEADS
+    sums = []
+    mask = torch.full((H2O_TOKENS, H2O_TOKENS), float("-inf")).triu(1)
+    for head in range(QUERY_HEADS):
+        logits = queries[head, :H2O_TOKENS] @ keys[head // group, :H2O_TOKENS].T * SCALING
+        sums.append((logits + mask).softmax(dim=-1).sum(dim=0))
+    return torch.stack(sums)
+
+
+def chunks(queries, keys):
+    """Compactor's non-causal attention inside chunks."""
+    group = QUERY_HEADS // KV_HEADS
+    blocks = keys.repeat_interleave(group, dim=0).reshape(QUERY_HEADS, -1, CHUNK, WIDTH)
+    logits = queries.reshape(QUERY_HEADS, -1, CHUNK, WIDTH) @ blocks.transpose(2, 3) * SCALING
+    return logits.softmax(dim=-1).sum(dim=2)
+
+
+WORKS = {"key-norm": key_norm, "keydiff": key_diff, "snapkv": snapkv, "h2o-4k": h2o, "chunks-256": chunks}
+
+
+def main():
+    folder, threads = sys.argv[1], int(sys.argv[2])
+    if threads > 0:
+        torch.set_num_threads(threads)
+    queries, keys = rows(folder, "queries.f32", QUERY_HEADS), rows(folder, "keys.f32", KV_HEADS)
+    print(f"PyTorch {torch.__version__}, {torch.get_num_threads()} threads", flush=True)
+    for line in sys.stdin:
+        cpu, clock = time.process_time(), time.perf_counter()
+        scores = WORKS[line.strip()](queries, keys)
+        cpu, clock = time.process_time() - cpu, time.perf_counter() - clock
+        print(cpu, clock, scores.double().sum().item(), flush=True)
+
+
+if __name__ == "__main__":
+    main()
