@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -16,5 +18,16 @@ std::string shortened(std::string_view utf8, std::size_t most);
 /// A message as it is printed: one line, in which no word and no value in single quotes has more than 200 bytes and
 /// which has at most 1,000.
 std::string messageText(std::string_view text);
+
+/// The code point at the start of some bytes.
+struct CodePoint {
+    std::uint32_t value = 0;
+    std::size_t length = 0; ///< bytes; 0: no valid UTF-8 sequence starts here
+};
+
+/// `bytes` is not empty. Overlong forms, surrogates and cut sequences are invalid.
+CodePoint codePointAt(std::string_view bytes);
+
+bool isUtf8(std::string_view bytes);
 
 } // namespace kvscope

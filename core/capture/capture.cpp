@@ -2,7 +2,7 @@
 #include "core/capture/capture.h"
 
 #include "core/base/error.h"
-#include "core/base/utf8.h"
+#include "core/base/one_line.h"
 
 #include <fmt/format.h>
 

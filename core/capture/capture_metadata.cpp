@@ -205,6 +205,25 @@ void readFormat(const h5::File& file) {
              "version", "Use a matching version of KVScope or capture the prompt again");
 }
 
+std::vector<Segment> readSegments(const h5::File& file, std::int64_t tokens) {
+    std::vector<Segment> segments;
+    const std::string name = "tokens/segments";
+    if (!file.exists(name)) return segments;
+    const auto shape = file.info(name).shape;
+    if (shape.size() != 2 || shape[1] != 3 || shape[0] > kMostSegments)
+        fail(file, "segments must have three columns: begin, end, kind", name);
+    const auto rows = file.read<std::int32_t>(name);
+    for (std::size_t i = 0; i + 2 < rows.size(); i += 3) {
+        if (rows[i] < 0 || rows[i] > rows[i + 1] || rows[i + 1] > tokens || rows[i + 2] < 0 || rows[i + 2] > 4)
+            fail(file,
+                 fmt::format("segment {} is ({}, {}, {}), outside the {} tokens or of unknown kind", i / 3, rows[i],
+                             rows[i + 1], rows[i + 2], tokens),
+                 name);
+        segments.push_back({rows[i], rows[i + 1], static_cast<SegmentKind>(rows[i + 2])});
+    }
+    return segments;
+}
+
 } // namespace
 
 StoredType storedTypeOf(const h5::File& file, const std::string& dataset) {
@@ -269,29 +288,6 @@ CaptureInfo readCaptureInfo(const h5::File& file) {
     std::ranges::sort(info.layers, {}, &LayerInfo::layer);
     return info;
 }
-
-namespace {
-
-std::vector<Segment> readSegments(const h5::File& file, std::int64_t tokens) {
-    std::vector<Segment> segments;
-    const std::string name = "tokens/segments";
-    if (!file.exists(name)) return segments;
-    const auto shape = file.info(name).shape;
-    if (shape.size() != 2 || shape[1] != 3 || shape[0] > kMostSegments)
-        fail(file, "segments must have three columns: begin, end, kind", name);
-    const auto rows = file.read<std::int32_t>(name);
-    for (std::size_t i = 0; i + 2 < rows.size(); i += 3) {
-        if (rows[i] < 0 || rows[i] > rows[i + 1] || rows[i + 1] > tokens || rows[i + 2] < 0 || rows[i + 2] > 4)
-            fail(file,
-                 fmt::format("segment {} is ({}, {}, {}), outside the {} tokens or of unknown kind", i / 3, rows[i],
-                             rows[i + 1], rows[i + 2], tokens),
-                 name);
-        segments.push_back({rows[i], rows[i + 1], static_cast<SegmentKind>(rows[i + 2])});
-    }
-    return segments;
-}
-
-} // namespace
 
 TokenTable readTokenTable(const h5::File& file, const CaptureInfo& info) {
     TokenTable tokens;

@@ -105,6 +105,31 @@ float largestStored(StoredType type) {
     return 0;
 }
 
+std::vector<TensorRole> storedRoles(const LayerInfo& layer) {
+    std::vector<TensorRole> roles{TensorRole::Keys, TensorRole::Values};
+    if (layer.queryCount > 0) roles.push_back(TensorRole::Queries);
+    if (layer.hasKeysPreRope) roles.push_back(TensorRole::KeysPreRope);
+    if (layer.hasQueriesPreRope) roles.push_back(TensorRole::QueriesPreRope);
+    if (layer.hasOutputProjection) roles.push_back(TensorRole::OutputProjection);
+    return roles;
+}
+
+// One list for all layers where they agree, else one for each attention type.
+void copyFrequencies(const CaptureReader& source, CaptureWriter& writer) {
+    std::map<std::string, std::vector<float>> byType;
+    std::set<std::vector<float>> different;
+    for (const LayerInfo& layer : source.info().layers) {
+        const auto& frequencies = source.inverseFrequencies(layer.layer);
+        if (frequencies.empty()) continue;
+        byType[layer.attentionType] = frequencies;
+        different.insert(frequencies);
+    }
+    if (different.size() == 1)
+        writer.writeInverseFrequencies("", *different.begin());
+    else
+        for (const auto& [type, frequencies] : byType) writer.writeInverseFrequencies(type, frequencies);
+}
+
 } // namespace
 
 struct CaptureWriter::State {
@@ -222,35 +247,6 @@ void CaptureWriter::finish(const Checkpoint& checkpoint) {
     }
     m_state->file.commit();
 }
-
-namespace {
-
-std::vector<TensorRole> storedRoles(const LayerInfo& layer) {
-    std::vector<TensorRole> roles{TensorRole::Keys, TensorRole::Values};
-    if (layer.queryCount > 0) roles.push_back(TensorRole::Queries);
-    if (layer.hasKeysPreRope) roles.push_back(TensorRole::KeysPreRope);
-    if (layer.hasQueriesPreRope) roles.push_back(TensorRole::QueriesPreRope);
-    if (layer.hasOutputProjection) roles.push_back(TensorRole::OutputProjection);
-    return roles;
-}
-
-// One list for all layers where they agree, else one for each attention type.
-void copyFrequencies(const CaptureReader& source, CaptureWriter& writer) {
-    std::map<std::string, std::vector<float>> byType;
-    std::set<std::vector<float>> different;
-    for (const LayerInfo& layer : source.info().layers) {
-        const auto& frequencies = source.inverseFrequencies(layer.layer);
-        if (frequencies.empty()) continue;
-        byType[layer.attentionType] = frequencies;
-        different.insert(frequencies);
-    }
-    if (different.size() == 1)
-        writer.writeInverseFrequencies("", *different.begin());
-    else
-        for (const auto& [type, frequencies] : byType) writer.writeInverseFrequencies(type, frequencies);
-}
-
-} // namespace
 
 void writeCapture(const CaptureReader& source, const std::string& path, const CaptureWriteOptions& options,
                   const Checkpoint& checkpoint) {

@@ -31,6 +31,94 @@ std::int64_t countOf(const std::vector<std::int64_t>& sizes) {
     return std::accumulate(sizes.begin(), sizes.end(), std::int64_t{1}, std::multiplies<>());
 }
 
+/// HDF5 shares cached metadata of an open file with later openings of it, even when the file has been rewritten, but
+/// not across file drivers: alternating between two drivers makes a reopened capture read the disk again.
+bool turnOfBuffered(const std::string& path) {
+    static std::map<std::string, bool> buffered;
+    bool& next = buffered[path];
+    return std::exchange(next, !next);
+}
+
+Handle accessList(bool buffered) {
+    Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
+    H5Pset_file_locking(access, false, true); // a writer in another process must not block reading
+    if (buffered) H5Pset_fapl_stdio(access);
+    return access;
+}
+
+std::vector<std::int64_t> shapeOf(hid_t set, const File& file, const std::string& name) {
+    const Handle space(H5Dget_space(set), H5Sclose);
+    const int rank = space ? H5Sget_simple_extent_ndims(space) : -1;
+    if (rank < 0 || rank > kMaxRank)
+        throw Error(
+            {.sentence = "the shape cannot be read", .place = name, .remedy = "Repair the file", .path = file.path()});
+    hsize_t sizes[kMaxRank] = {};
+    H5Sget_simple_extent_dims(space, sizes, nullptr);
+    std::vector<std::int64_t> shape;
+    std::int64_t product = 1;
+    for (int axis = 0; axis < rank; ++axis) {
+        shape.push_back(static_cast<std::int64_t>(sizes[axis]));
+        if (sizes[axis] > 0 && __builtin_mul_overflow(product, shape.back(), &product)) product = -1;
+        if (shape.back() < 0 || product < 0 || product > kMostNumbers)
+            throw Error({.sentence = "the shape is none that a file can hold",
+                         .place = name,
+                         .remedy = "Repair the file",
+                         .path = file.path()});
+    }
+    return shape;
+}
+
+/// Reads a block, or everything, as the given memory type.
+void readInto(hid_t set, hid_t memoryType, const Block* block, void* out, const File& file, const std::string& name) {
+    const Handle fileSpace(H5Dget_space(set), H5Sclose);
+    herr_t status = -1;
+    if (!block) {
+        status = H5Dread(set, memoryType, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
+    } else {
+        const std::vector<hsize_t> begin(block->begin.begin(), block->begin.end());
+        const std::vector<hsize_t> size(block->size.begin(), block->size.end());
+        const Handle memorySpace(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr), H5Sclose);
+        if (H5Sselect_hyperslab(fileSpace, H5S_SELECT_SET, begin.data(), nullptr, size.data(), nullptr) >= 0)
+            status = H5Dread(set, memoryType, memorySpace, fileSpace, H5P_DEFAULT, out);
+    }
+    if (status < 0)
+        throw Error({.sentence = "the data cannot be read; the file may be truncated or damaged",
+                     .place = name,
+                     .remedy = "Copy or capture it again",
+                     .path = file.path()});
+}
+
+template <class T> hid_t memoryType() {
+    return std::is_same_v<T, std::int32_t>   ? H5T_NATIVE_INT32
+           : std::is_same_v<T, std::int64_t> ? H5T_NATIVE_INT64
+           : std::is_same_v<T, float>        ? H5T_NATIVE_FLOAT
+           : std::is_same_v<T, double>       ? H5T_NATIVE_DOUBLE
+                                             : H5T_NATIVE_UINT8;
+}
+
+/// The attribute, or an invalid handle.
+Handle openAttribute(hid_t file, const std::string& object, const std::string& name) {
+    if (object != "/" && H5Lexists(file, object.c_str(), H5P_DEFAULT) <= 0) return {-1, H5Aclose};
+    if (H5Aexists_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT) <= 0) return {-1, H5Aclose};
+    return {H5Aopen_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose};
+}
+
+/// Nothing where the attribute is missing or cannot be read.
+template <class T> std::vector<T> attributeValues(hid_t file, const std::string& object, const std::string& name) {
+    const Guard guard;
+    const Handle attribute = openAttribute(file, object, name);
+    if (!attribute) return {};
+    const Handle space(H5Aget_space(attribute), H5Sclose);
+    const hssize_t count = H5Sget_simple_extent_npoints(space);
+    std::vector<T> values(count > 0 && count <= kMostValues ? static_cast<std::size_t>(count) : 0);
+    if (!values.empty() && H5Aread(attribute, memoryType<T>(), values.data()) < 0) values.clear();
+    return values;
+}
+
+template <class T> std::optional<T> single(const std::vector<T>& values) {
+    return values.size() == 1 ? std::optional(values[0]) : std::nullopt;
+}
+
 } // namespace
 
 Guard::Guard() : m_lock(libraryMutex()) {
@@ -85,25 +173,6 @@ File& File::operator=(File&&) noexcept = default;
 File::~File() = default;
 
 const std::string& File::path() const { return m_state->path; }
-
-namespace {
-
-/// HDF5 shares cached metadata of an open file with later openings of it, even when the file has been rewritten, but
-/// not across file drivers: alternating between two drivers makes a reopened capture read the disk again.
-bool turnOfBuffered(const std::string& path) {
-    static std::map<std::string, bool> buffered;
-    bool& next = buffered[path];
-    return std::exchange(next, !next);
-}
-
-Handle accessList(bool buffered) {
-    Handle access(H5Pcreate(H5P_FILE_ACCESS), H5Pclose);
-    H5Pset_file_locking(access, false, true); // a writer in another process must not block reading
-    if (buffered) H5Pset_fapl_stdio(access);
-    return access;
-}
-
-} // namespace
 
 File File::openForReading(const std::string& path) {
     auto state = std::make_unique<State>(); // declared before the guard: its destructor takes the mutex
@@ -160,52 +229,6 @@ std::vector<std::string> File::children(const std::string& group) const {
     return names;
 }
 
-namespace {
-
-std::vector<std::int64_t> shapeOf(hid_t set, const File& file, const std::string& name) {
-    const Handle space(H5Dget_space(set), H5Sclose);
-    const int rank = space ? H5Sget_simple_extent_ndims(space) : -1;
-    if (rank < 0 || rank > kMaxRank)
-        throw Error(
-            {.sentence = "the shape cannot be read", .place = name, .remedy = "Repair the file", .path = file.path()});
-    hsize_t sizes[kMaxRank] = {};
-    H5Sget_simple_extent_dims(space, sizes, nullptr);
-    std::vector<std::int64_t> shape;
-    std::int64_t product = 1;
-    for (int axis = 0; axis < rank; ++axis) {
-        shape.push_back(static_cast<std::int64_t>(sizes[axis]));
-        if (sizes[axis] > 0 && __builtin_mul_overflow(product, shape.back(), &product)) product = -1;
-        if (shape.back() < 0 || product < 0 || product > kMostNumbers)
-            throw Error({.sentence = "the shape is none that a file can hold",
-                         .place = name,
-                         .remedy = "Repair the file",
-                         .path = file.path()});
-    }
-    return shape;
-}
-
-/// Reads a block, or everything, as the given memory type.
-void readInto(hid_t set, hid_t memoryType, const Block* block, void* out, const File& file, const std::string& name) {
-    const Handle fileSpace(H5Dget_space(set), H5Sclose);
-    herr_t status = -1;
-    if (!block) {
-        status = H5Dread(set, memoryType, H5S_ALL, H5S_ALL, H5P_DEFAULT, out);
-    } else {
-        const std::vector<hsize_t> begin(block->begin.begin(), block->begin.end());
-        const std::vector<hsize_t> size(block->size.begin(), block->size.end());
-        const Handle memorySpace(H5Screate_simple(static_cast<int>(size.size()), size.data(), nullptr), H5Sclose);
-        if (H5Sselect_hyperslab(fileSpace, H5S_SELECT_SET, begin.data(), nullptr, size.data(), nullptr) >= 0)
-            status = H5Dread(set, memoryType, memorySpace, fileSpace, H5P_DEFAULT, out);
-    }
-    if (status < 0)
-        throw Error({.sentence = "the data cannot be read; the file may be truncated or damaged",
-                     .place = name,
-                     .remedy = "Copy or capture it again",
-                     .path = file.path()});
-}
-
-} // namespace
-
 DatasetInfo File::info(const std::string& dataset) const {
     DatasetInfo info;
     {
@@ -226,18 +249,6 @@ DatasetInfo File::info(const std::string& dataset) const {
     info.dtypeAttribute = stringAttribute(dataset, "dtype").value_or("");
     return info;
 }
-
-namespace {
-
-template <class T> hid_t memoryType() {
-    return std::is_same_v<T, std::int32_t>   ? H5T_NATIVE_INT32
-           : std::is_same_v<T, std::int64_t> ? H5T_NATIVE_INT64
-           : std::is_same_v<T, float>        ? H5T_NATIVE_FLOAT
-           : std::is_same_v<T, double>       ? H5T_NATIVE_DOUBLE
-                                             : H5T_NATIVE_UINT8;
-}
-
-} // namespace
 
 template <class T> std::vector<T> File::read(const std::string& name) const {
     const Guard guard;
@@ -265,33 +276,6 @@ void File::readRaw(const std::string& name, const Block* block, void* out, std::
         m_state->fail("the data are big-endian", name, "Write the capture with little-endian types");
     if (count > 0) readInto(set, type, block, out, *this, name);
 }
-
-namespace {
-
-/// The attribute, or an invalid handle.
-Handle openAttribute(hid_t file, const std::string& object, const std::string& name) {
-    if (object != "/" && H5Lexists(file, object.c_str(), H5P_DEFAULT) <= 0) return {-1, H5Aclose};
-    if (H5Aexists_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT) <= 0) return {-1, H5Aclose};
-    return {H5Aopen_by_name(file, object.c_str(), name.c_str(), H5P_DEFAULT, H5P_DEFAULT), H5Aclose};
-}
-
-/// Nothing where the attribute is missing or cannot be read.
-template <class T> std::vector<T> attributeValues(hid_t file, const std::string& object, const std::string& name) {
-    const Guard guard;
-    const Handle attribute = openAttribute(file, object, name);
-    if (!attribute) return {};
-    const Handle space(H5Aget_space(attribute), H5Sclose);
-    const hssize_t count = H5Sget_simple_extent_npoints(space);
-    std::vector<T> values(count > 0 && count <= kMostValues ? static_cast<std::size_t>(count) : 0);
-    if (!values.empty() && H5Aread(attribute, memoryType<T>(), values.data()) < 0) values.clear();
-    return values;
-}
-
-template <class T> std::optional<T> single(const std::vector<T>& values) {
-    return values.size() == 1 ? std::optional(values[0]) : std::nullopt;
-}
-
-} // namespace
 
 std::optional<std::string> textOf(hid_t attribute) {
     const Handle type(H5Aget_type(attribute), H5Tclose), space(H5Aget_space(attribute), H5Sclose);

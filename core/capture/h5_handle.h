@@ -1,5 +1,6 @@
 #pragma once
 
+#define H5_USE_110_API // its types and functions, also in 1.12 and later
 #include <hdf5.h>
 
 #include <mutex>

@@ -34,6 +34,24 @@ constexpr int kMostSilence = 30'000;                       // milliseconds witho
 constexpr hsize_t kMostBytes = 1 << 24;                    // of an attribute or data set that is read as a whole
 constexpr int kMostDepth = 64;
 
+constexpr int kNoMemory = 3, kNoList = 4; // exit statuses
+
+/// Ends the child where the library had no memory; other errors are the reader's.
+herr_t onError(hid_t stack, void*) {
+    const auto one = [](unsigned, const H5E_error2_t* error, void*) -> herr_t {
+        if (error->maj_num == H5E_RESOURCE && error->min_num == H5E_NOSPACE) ::_exit(kNoMemory);
+        return 0;
+    };
+    return H5Ewalk2(stack, H5E_WALK_DOWNWARD, one, nullptr);
+}
+
+/// Of what cannot be listed the reader would find a part by name: read what was never tried here, and take the rest for
+/// missing. The library calls no `onError` then.
+[[noreturn]] void endUnlisted() {
+    onError(H5E_DEFAULT, nullptr);
+    ::_exit(kNoList);
+}
+
 /// Walks everything that can be reached, each object once. Failed calls are passed over: the reader will fail there,
 /// too, and say it better.
 class MetadataWalk {
@@ -66,7 +84,7 @@ private:
             if (link->type == H5L_TYPE_HARD) static_cast<std::vector<std::string>*>(into)->emplace_back(name);
             return 0;
         };
-        H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, keep, &names);
+        if (H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, nullptr, keep, &names) < 0) endUnlisted();
         for (const std::string& name : names) {
             begin();
             const Handle object(H5Oopen(group, name.c_str(), H5P_DEFAULT), H5Oclose);
@@ -82,7 +100,8 @@ private:
             static_cast<const MetadataWalk*>(self)->attribute(owner, name);
             return 0;
         };
-        H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, one, const_cast<MetadataWalk*>(this));
+        if (H5Aiterate2(object, H5_INDEX_NAME, H5_ITER_NATIVE, nullptr, one, const_cast<MetadataWalk*>(this)) < 0)
+            endUnlisted();
     }
 
     void attribute(hid_t owner, const char* name) const {
@@ -128,17 +147,6 @@ private:
     int m_pulse;
     std::set<haddr_t> m_seen;
 };
-
-constexpr int kNoMemory = 3; // exit status
-
-/// Ends the child where the library had no memory; other errors are the reader's.
-herr_t onError(hid_t stack, void*) {
-    const auto one = [](unsigned, const H5E_error2_t* error, void*) -> herr_t {
-        if (error->maj_num == H5E_RESOURCE && error->min_num == H5E_NOSPACE) ::_exit(kNoMemory);
-        return 0;
-    };
-    return H5Ewalk2(stack, H5E_WALK_DOWNWARD, one, nullptr);
-}
 
 rlim_t addressSpace() {
     char text[64] = {};
@@ -226,6 +234,8 @@ std::string Probe::await() {
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return "";
     if (WIFEXITED(status) && WEXITSTATUS(status) == kNoMemory)
         return "the file is damaged: the HDF5 library needs more than 1 GiB to read its metadata";
+    if (WIFEXITED(status) && WEXITSTATUS(status) == kNoList)
+        return "the file is damaged: the HDF5 library cannot list what it holds";
     const int signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0; // 0: a sanitizer ended it
     if (signal == SIGPROF || signal == SIGXCPU)
         return "the file is damaged: the HDF5 library comes to no end when it reads it";

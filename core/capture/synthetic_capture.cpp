@@ -8,7 +8,6 @@
 #include "core/capture/capture_writer.h"
 #include "core/capture/rope.h"
 #include "core/capture/synthetic_text.h"
-#include "core/capture/widen.h"
 
 #include <fmt/format.h>
 
@@ -150,48 +149,6 @@ double thetaOf(const SyntheticSpec& spec) { return std::max(10'000.0, 20.0 * sta
 
 std::int64_t queryCountOf(const SyntheticSpec& spec) { return spec.queryWindow > 0 ? spec.queryWindow : spec.tokens; }
 
-} // namespace
-
-CaptureInfo syntheticInfo(const SyntheticSpec& spec) {
-    CaptureInfo info;
-    info.modelId = "kvscope/synthetic";
-    info.tool = "kvscope synth";
-    info.notes = fmt::format("Made up: seed {}, {} clusters, {} sinks, collinearity {:g}, needle of {} tokens",
-                             spec.seed, spec.clusters, spec.sinks, spec.collinearity, spec.needleLength);
-    info.numLayers = spec.layers;
-    info.numQueryHeads = spec.queryHeads;
-    info.numKvHeads = spec.kvHeads;
-    info.headDim = info.valueDim = spec.headDim;
-    info.numTokens = spec.tokens;
-    info.rope = {.type = spec.rope ? "default" : "none",
-                 .theta = thetaOf(spec),
-                 .attentionScaling = 1,
-                 .rotaryDim = spec.headDim,
-                 .interleaved = false};
-    for (int l = 0; l < spec.layers; ++l) {
-        LayerInfo layer;
-        layer.layer = LayerIndex(l);
-        layer.scaling = 1 / std::sqrt(static_cast<double>(spec.headDim));
-        layer.hasRope = spec.rope;
-        layer.attentionType = "full_attention";
-        layer.stage = "post_qk_norm_post_rope_pre_scale";
-        layer.queryCount = queryCountOf(spec);
-        layer.storedType = spec.storedType;
-        for (int h = 0; h < spec.queryHeads; ++h) layer.gqaGroupOf.push_back(h / (spec.queryHeads / spec.kvHeads));
-        info.layers.push_back(std::move(layer));
-    }
-    return info;
-}
-
-std::vector<float> syntheticFrequencies(const SyntheticSpec& spec) {
-    std::vector<float> frequencies;
-    for (int i = 0; spec.rope && i < spec.headDim / 2; ++i)
-        frequencies.push_back(static_cast<float>(std::pow(thetaOf(spec), -2.0 * i / spec.headDim)));
-    return frequencies;
-}
-
-namespace {
-
 class SyntheticRows final : public RowSource {
 public:
     SyntheticRows(const SyntheticSpec& spec, LayerIndex layer, TensorRole role)
@@ -235,7 +192,47 @@ private:
     std::vector<float> m_frequencies;
 };
 
+constexpr TensorRole kRoles[] = {TensorRole::Keys, TensorRole::Values, TensorRole::Queries};
+
 } // namespace
+
+CaptureInfo syntheticInfo(const SyntheticSpec& spec) {
+    CaptureInfo info;
+    info.modelId = "kvscope/synthetic";
+    info.tool = "kvscope synth";
+    info.notes = fmt::format("Made up: seed {}, {} clusters, {} sinks, collinearity {:g}, needle of {} tokens",
+                             spec.seed, spec.clusters, spec.sinks, spec.collinearity, spec.needleLength);
+    info.numLayers = spec.layers;
+    info.numQueryHeads = spec.queryHeads;
+    info.numKvHeads = spec.kvHeads;
+    info.headDim = info.valueDim = spec.headDim;
+    info.numTokens = spec.tokens;
+    info.rope = {.type = spec.rope ? "default" : "none",
+                 .theta = thetaOf(spec),
+                 .attentionScaling = 1,
+                 .rotaryDim = spec.headDim,
+                 .interleaved = false};
+    for (int l = 0; l < spec.layers; ++l) {
+        LayerInfo layer;
+        layer.layer = LayerIndex(l);
+        layer.scaling = 1 / std::sqrt(static_cast<double>(spec.headDim));
+        layer.hasRope = spec.rope;
+        layer.attentionType = "full_attention";
+        layer.stage = "post_qk_norm_post_rope_pre_scale";
+        layer.queryCount = queryCountOf(spec);
+        layer.storedType = spec.storedType;
+        for (int h = 0; h < spec.queryHeads; ++h) layer.gqaGroupOf.push_back(h / (spec.queryHeads / spec.kvHeads));
+        info.layers.push_back(std::move(layer));
+    }
+    return info;
+}
+
+std::vector<float> syntheticFrequencies(const SyntheticSpec& spec) {
+    std::vector<float> frequencies;
+    for (int i = 0; spec.rope && i < spec.headDim / 2; ++i)
+        frequencies.push_back(static_cast<float>(std::pow(thetaOf(spec), -2.0 * i / spec.headDim)));
+    return frequencies;
+}
 
 HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRole role, const Checkpoint& checkpoint) {
     checkSpec(spec);
@@ -247,12 +244,6 @@ HostTensor syntheticTensor(const SyntheticSpec& spec, LayerIndex layer, TensorRo
     }
     return tensor;
 }
-
-namespace {
-
-constexpr TensorRole kRoles[] = {TensorRole::Keys, TensorRole::Values, TensorRole::Queries};
-
-} // namespace
 
 std::shared_ptr<MemoryCapture> makeSyntheticCapture(const SyntheticSpec& spec, const Checkpoint& checkpoint) {
     auto capture = std::make_shared<MemoryCapture>();

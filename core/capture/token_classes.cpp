@@ -1,7 +1,7 @@
 // Token classes that compressors treat differently: sinks, separators, digits, repeats, early and late tokens.
 #include "core/capture/token_classes.h"
 
-#include "core/base/utf8.h"
+#include "core/base/one_line.h"
 
 #include <algorithm>
 #include <array>

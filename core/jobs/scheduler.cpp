@@ -3,13 +3,33 @@
 #include "core/jobs/scheduler.h"
 
 #include <atomic>
+#include <cassert>
+#include <condition_variable>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <thread>
 #include <utility>
+#include <vector>
+
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace kvscope {
+
+namespace {
+
+void lowerPriority() {
+    // On Linux the nice value is per thread and inherited by the threads it starts.
+    constexpr int niceness = 10;
+    const auto self = static_cast<id_t>(syscall(SYS_gettid));
+    if (getpriority(PRIO_PROCESS, self) < niceness) static_cast<void>(setpriority(PRIO_PROCESS, self, niceness));
+}
+
+} // namespace
 
 struct Scheduler::State : std::enable_shared_from_this<State> {
     struct Waiting {
@@ -175,6 +195,53 @@ bool Scheduler::busy(const std::string& name) const {
     const std::lock_guard lock(m_state->mutex);
     const auto slot = m_state->slots.find(name);
     return slot != m_state->slots.end() && slot->second.busy;
+}
+
+struct WorkerPool::State {
+    std::mutex mutex;
+    std::condition_variable wake;
+    std::deque<Scheduler::Task> tasks;
+    bool ending = false;
+    std::vector<std::thread> threads;
+
+    void work() {
+        lowerPriority();
+        std::unique_lock lock(mutex);
+        for (;;) {
+            wake.wait(lock, [&] { return ending || !tasks.empty(); });
+            if (ending) return;
+            Scheduler::Task task = std::move(tasks.front());
+            tasks.pop_front();
+            lock.unlock();
+            task();
+            task = nullptr; // destroys the task's captures before the thread sleeps
+            lock.lock();
+        }
+    }
+};
+
+WorkerPool::WorkerPool(int threads) : m_state(std::make_unique<State>()) {
+    assert(threads > 0);
+    for (int i = 0; i < threads; ++i) m_state->threads.emplace_back([state = m_state.get()] { state->work(); });
+}
+
+WorkerPool::~WorkerPool() {
+    std::deque<Scheduler::Task> dropped;
+    {
+        const std::lock_guard lock(m_state->mutex);
+        m_state->ending = true;
+        dropped.swap(m_state->tasks);
+    }
+    m_state->wake.notify_all();
+    for (std::thread& thread : m_state->threads) thread.join();
+}
+
+void WorkerPool::run(Scheduler::Task task) {
+    {
+        const std::lock_guard lock(m_state->mutex);
+        m_state->tasks.push_back(std::move(task));
+    }
+    m_state->wake.notify_one();
 }
 
 } // namespace kvscope

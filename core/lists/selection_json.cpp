@@ -29,10 +29,10 @@ Json floatsJson(const std::vector<float>& values) {
     return list;
 }
 
-/// Without a point where it is whole.
+/// Without a point where it is whole and small enough to be exact.
 Json numberJson(double value) {
-    const auto whole = static_cast<std::int64_t>(value);
-    return static_cast<double>(whole) == value ? Json(whole) : Json(value);
+    const bool whole = std::abs(value) <= 0x1p53 && value == std::trunc(value);
+    return whole ? Json(static_cast<std::int64_t>(value)) : Json(value);
 }
 
 /// A text that is a number or a truth value as one, where it reads back to the same text: "32" as 32, "2048t" as it is.

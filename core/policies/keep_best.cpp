@@ -1,7 +1,10 @@
 // The usual select stage: protected rows, then the best scores, per KV head or per query head.
 #include "core/policies/keep_best.h"
 
+#include "core/base/error.h"
+
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <limits>
 
@@ -19,6 +22,66 @@ RowSelection protecting(const Protection& fitted) {
     selection.protectedFirst = fitted.first;
     selection.protectedLast = fitted.last;
     return selection;
+}
+
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+struct Entry {
+    float score;
+    std::int32_t row, head;
+
+    bool isProtected() const { return score == kInfinity; }
+    bool before(const Entry& other) const {
+        if (score != other.score) return score > other.score;
+        return row != other.row ? row < other.row : head < other.head;
+    }
+};
+
+std::vector<Entry> rankedEntries(const JointRequest& request) {
+    const std::int64_t heads = request.total.shape[0], m = request.total.shape[1];
+    std::vector<Entry> entries;
+    entries.reserve(request.total.data.size());
+    for (std::int64_t h = 0; h < heads; ++h)
+        for (std::int64_t i = 0; i < m; ++i) {
+            const float score = request.total.data[h * m + i];
+            if (std::isnan(score))
+                throw Error({"the score of token " + std::to_string(i) + " in head " + std::to_string(h) + " is NaN",
+                             "", "Look at the capture with kvscope doctor"});
+            const bool kept = i < request.protection.first || i >= m - request.protection.last;
+            entries.push_back({kept ? kInfinity : score, static_cast<std::int32_t>(i), static_cast<std::int32_t>(h)});
+        }
+    std::ranges::sort(entries, [](const Entry& a, const Entry& b) { return a.before(b); });
+    return entries;
+}
+
+/// The distance between the last entry taken and the first left out.
+float gapAt(const std::vector<Entry>& ranked, std::size_t taken) {
+    const bool chosen = taken > 0 && taken < ranked.size() && !ranked[taken - 1].isProtected();
+    return chosen ? ranked[taken - 1].score - ranked[taken].score : kInfinity;
+}
+
+void fillPage(TopKHead& head, const std::vector<Entry>& leftOut, std::int64_t page) {
+    const auto open = static_cast<std::int64_t>(head.kept.size()) % page;
+    const auto wanted = open == 0 ? std::size_t{0} : static_cast<std::size_t>(page - open);
+    const std::size_t taken = std::min(wanted, leftOut.size());
+    for (std::size_t i = 0; i < taken; ++i) head.kept.push_back(leftOut[i].row);
+    head.margin = std::min(head.margin, gapAt(leftOut, taken));
+}
+
+/// The number of protected rows at both ends, which is the same in every head.
+void countProtected(RowSelection& out, const Protection& protection, std::int64_t m) {
+    const auto firstCount = [&](const TopKHead& head) {
+        return std::ranges::count_if(head.kept, [&](TokenIndex i) { return i < protection.first; });
+    };
+    const auto lastCount = [&](const TopKHead& head) {
+        const std::int64_t edge = std::max(protection.first, m - protection.last);
+        return std::ranges::count_if(head.kept, [&](TokenIndex i) { return i >= edge; });
+    };
+    out.protectedFirst = out.protectedLast = m;
+    for (const TopKHead& head : out.heads) {
+        out.protectedFirst = std::min<std::int64_t>(out.protectedFirst, firstCount(head));
+        out.protectedLast = std::min<std::int64_t>(out.protectedLast, lastCount(head));
+    }
 }
 
 } // namespace
@@ -51,6 +114,28 @@ RowSelection keepBestPerQueryHead(const PolicyInput& input, const HostTensor& sc
         group.margin = std::min(group.margin, own.margin);
     }
     return selection;
+}
+
+RowSelection keepBestJointly(const JointRequest& request) {
+    const std::vector<Entry> ranked = rankedEntries(request);
+    const auto entries = static_cast<std::size_t>(
+        std::clamp<std::int64_t>(request.entries, 0, static_cast<std::int64_t>(ranked.size())));
+    RowSelection out;
+    out.heads.assign(static_cast<std::size_t>(request.total.shape[0]), {{}, gapAt(ranked, entries)});
+    std::vector<std::vector<Entry>> leftOut(out.heads.size());
+    for (std::size_t i = 0; i < ranked.size(); ++i) {
+        const auto head = static_cast<std::size_t>(ranked[i].head);
+        if (i < entries)
+            out.heads[head].kept.push_back(ranked[i].row);
+        else
+            leftOut[head].push_back(ranked[i]);
+    }
+    for (std::size_t h = 0; h < out.heads.size(); ++h) {
+        fillPage(out.heads[h], leftOut[h], request.page);
+        std::ranges::sort(out.heads[h].kept);
+    }
+    countProtected(out, request.protection, request.total.shape[1]);
+    return out;
 }
 
 } // namespace kvscope

@@ -36,6 +36,23 @@ std::int64_t roundedTokens(double fraction, double n, Rounding rounding) {
     return static_cast<std::int64_t>(std::ceil(fraction * n - 1e-9));
 }
 
+constexpr std::string_view qualityPrefix = "tau=";
+
+/// "tau=0.95" or "tau=0.95:CURVE".
+Budget readQuality(const std::string& text) {
+    const std::size_t colon = std::min(text.find(':'), text.size());
+    Budget budget{Budget::Unit::Quality, 0, {}};
+    budget.value =
+        readBudgetNumber(text, std::string_view(text).substr(qualityPrefix.size(), colon - qualityPrefix.size()));
+    if (!(budget.value > 0 && budget.value <= 1))
+        refuseBudget(text, "asks for no quality from above 0 to 1", "Give tau=0.95, say");
+    if (colon + 1 == text.size())
+        refuseBudget(text, "names no curve after the colon",
+                     "Leave the colon out, or write tau=0.95:proxy, tau=0.95:k=-5 or tau=0.95:FILE.json");
+    if (colon < text.size()) budget.curve = text.substr(colon + 1);
+    return budget;
+}
+
 } // namespace
 
 bool Selection::sameLists(const Selection& other) const {
@@ -62,27 +79,6 @@ const std::vector<TokenIndex>& HeadSelection::attendedBy(std::int32_t queryHead)
     const auto own = std::ranges::find(queryHeads, queryHead, &QueryHeadSet::queryHead);
     return own == queryHeads.end() ? kept : own->kept;
 }
-
-namespace {
-
-constexpr std::string_view qualityPrefix = "tau=";
-
-/// "tau=0.95" or "tau=0.95:CURVE".
-Budget readQuality(const std::string& text) {
-    const std::size_t colon = std::min(text.find(':'), text.size());
-    Budget budget{Budget::Unit::Quality, 0, {}};
-    budget.value =
-        readBudgetNumber(text, std::string_view(text).substr(qualityPrefix.size(), colon - qualityPrefix.size()));
-    if (!(budget.value > 0 && budget.value <= 1))
-        refuseBudget(text, "asks for no quality from above 0 to 1", "Give tau=0.95, say");
-    if (colon + 1 == text.size())
-        refuseBudget(text, "names no curve after the colon",
-                     "Leave the colon out, or write tau=0.95:proxy, tau=0.95:k=-5 or tau=0.95:FILE.json");
-    if (colon < text.size()) budget.curve = text.substr(colon + 1);
-    return budget;
-}
-
-} // namespace
 
 Budget Budget::parse(const std::string& text) {
     if (text.starts_with(qualityPrefix)) return readQuality(text);

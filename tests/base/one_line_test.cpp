@@ -2,7 +2,6 @@
 // never fills the screen.
 #include "core/base/error.h"
 #include "core/base/one_line.h"
-#include "core/base/utf8.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>

@@ -72,9 +72,10 @@ private slots:
         QTest::addColumn<Bytes>("bytes");
         // Attributes' names, sizes and strings in the objects' headers; an index of chunks; a length in the heap of
         // strings, which made the library ask for gigabytes and fill them.
-        for (const Bytes& bytes : {Bytes{{2143, 241}}, Bytes{{2142, 70}}, Bytes{{2330, 128}}, Bytes{{895, 148}},
-                                   Bytes{{1119, 175}}, Bytes{{21598, 128}}, Bytes{{32372, 255}, {32373, 255}},
-                                   Bytes{{2139, 255}, {2140, 255}}, Bytes{{32175, 54}}})
+        for (const Bytes& bytes :
+             {Bytes{{2143, 241}}, Bytes{{2142, 70}}, Bytes{{2330, 128}}, Bytes{{895, 148}}, Bytes{{1119, 175}},
+              Bytes{{21598, 128}}, Bytes{{32372, 255}, {32373, 255}}, Bytes{{2139, 255}, {2140, 255}},
+              Bytes{{32175, 54}}, Bytes{{32319, 184}, {32320, 179}, {32321, 121}, {32322, 52}}})
             QTest::addRow("%d", bytes.first().first) << bytes;
     }
 
@@ -97,6 +98,22 @@ private slots:
             if (!isChance) QVERIFY2(text.startsWith("the file is damaged: the HDF5 library"), qPrintable(text));
         }
         QCOMPARE(::waitpid(-1, nullptr, WNOHANG), -1); // no child is left
+    }
+
+    /// An attribute that is there and cannot be read is no missing one, for which a default would stand in.
+    void anAttributeThatCannotBeReadIsNotMissing() {
+        const std::string path = m_folder.filePath("rope.h5").toStdString();
+        SyntheticSpec spec;
+        spec.tokens = 64;
+        spec.layers = 1;
+        spec.headDim = 8;
+        writeSyntheticCapture(spec, path, 0, false, {});
+        QFile file(QString::fromStdString(path));
+        QVERIFY(file.open(QIODevice::ReadWrite | QIODevice::Unbuffered));
+        const qsizetype message = file.readAll().indexOf(QByteArray("\3\0\5\0\24\0\4\0\0rope\0", 14));
+        QVERIFY(message > 0 && file.seek(message) && file.putChar(77)); // its version
+        const QString text = errorText([&] { openCapture(path); });
+        QVERIFY2(text.startsWith("the file is damaged: the HDF5 library cannot list what it holds"), qPrintable(text));
     }
 
     /// Newly written captures have headers with checksums, so that stray bytes are never taken for a number.

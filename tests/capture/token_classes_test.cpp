@@ -1,7 +1,7 @@
 // Tokens by what they are made of, by segment, repetition and position: hand examples, and laws on a sample.
 #include <QtTest>
 
-#include "core/base/utf8.h"
+#include "core/base/one_line.h"
 #include "core/capture/open_capture.h"
 #include "core/capture/token_classes.h"
 #include "tests/support/source_dir.h"

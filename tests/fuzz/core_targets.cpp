@@ -3,14 +3,17 @@
 
 #include "app/live/context_info.h"
 #include "app/live/live_client.h"
+#include "core/base/error.h"
 #include "core/calibration/calibration.h"
 #include "core/capture/import/imported_capture.h"
 #include "core/capture/import/model_file.h"
 #include "core/capture/open_capture.h"
 #include "core/lists/selection_file.h"
+#include "core/lists/selection_formats.h"
 #include "core/policies/policy_spec.h"
 #include "core/policies/score/score_expression.h"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace kvscope::fuzz {
@@ -28,8 +31,19 @@ void readNpz(std::string_view bytes) { readEverything(*openImported(TemporaryFil
 void readSafetensors(std::string_view bytes) {
     readEverything(*openImported(TemporaryFile(bytes, ".safetensors").path()));
 }
-void readListJson(std::string_view bytes) { readSelection(TemporaryFile(bytes, ".json").path()); }
-void readListCsv(std::string_view bytes) { readSelection(TemporaryFile(bytes, ".csv").path()); }
+/// What is read can be written, and keeps the same tokens when it is read again.
+void readList(std::string_view bytes, const char* extension) {
+    const RecordedSelection list = readSelection(TemporaryFile(bytes, extension).path());
+    const std::string text = selectionJson(list);
+    try {
+        const RecordedSelection again = parseSelectionJson(text, "written");
+        if (!std::ranges::equal(list.heads, again.heads, {}, &RecordedHead::kept, &RecordedHead::kept)) std::abort();
+    } catch (const Error&) {
+        std::abort();
+    }
+}
+void readListJson(std::string_view bytes) { readList(bytes, ".json"); }
+void readListCsv(std::string_view bytes) { readList(bytes, ".csv"); }
 void readCalibrationText(std::string_view bytes) { readCalibrationFile(TemporaryFile(bytes, ".json").path()); }
 void readModel(std::string_view bytes) { readDescribedModel(TemporaryFile(bytes, ".json").path()); }
 

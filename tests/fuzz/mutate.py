@@ -6,8 +6,8 @@
 A run is wrong when the program crashes, runs longer than --seconds, exits with another code than 0 or 2, says several
 lines (or none, or more than 1,100 bytes) when it fails, or leaves a file that it did not write whole. Each wrong run is
 printed as one line of JSON: what is wrong, the command, the seed and number that make it again, the changed bytes.
-The same seed gives the same runs; Ctrl+C ends them with the counts so far. --only NUMBER makes one run of its kind
-again and keeps its files.
+The same seed gives the same runs; Ctrl+C or SIGTERM ends them with the counts so far. --only NUMBER makes one run of
+its kind again and keeps its files.
 """
 
 import argparse
@@ -16,6 +16,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -266,6 +267,8 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="a folder for the files of wrong runs")
     parser.add_argument("--only", type=int)
     asked = parser.parse_args()
+    for ending in (signal.SIGINT, signal.SIGTERM):  # also in the background of a shell, which ignores the first
+        signal.signal(ending, signal.default_int_handler)
     runner = Runner(asked.program, asked.seconds, asked.keep)
     with contextlib.suppress(KeyboardInterrupt), tempfile.TemporaryDirectory(prefix="kvscope-mutate-") as name:
         folder = Path(name)

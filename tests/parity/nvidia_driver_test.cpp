@@ -1,5 +1,5 @@
 // What the program says of a driver or a GPU that is too old, and that it says nothing of those that fit.
-#include "gpu/nvidia_driver.h"
+#include "gpu/engine_factory.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>

@@ -13,6 +13,7 @@
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
+#include <QJsonDocument>
 #include <QtTest>
 
 #include <algorithm>
@@ -373,6 +374,25 @@ private slots:
         const PolicyOutcome outcome = m_bench.policies().run("subgen_kcenter,recent=8,prompt_block=32@40t", layer);
         QVERIFY(outcome.simulated);
         for (const HeadSelection& head : outcome.selection.heads) QCOMPARE(head.kept.size(), std::size_t{40});
+    }
+
+    void stepLogsAreJsonWhereANumberIsInfinite() {
+        SubgenLog stream;
+        stream.heads.resize(1);
+        stream.heads[0].delta = INFINITY;
+        stream.heads[0].radii = {NAN, 0.5};
+        stream.heads[0].clusterSlots = {{3, 4}, {}};
+        KCenterLog centres;
+        centres.heads.resize(1);
+        centres.heads[0].radius = {INFINITY, 2};
+        const auto headOf = [](const StepLog& log) {
+            return QJsonDocument::fromJson(QByteArray::fromStdString(log.json()))["heads"][0];
+        };
+        const QJsonValue streamed = headOf(stream), chosen = headOf(centres);
+        QVERIFY(streamed["delta"].isNull() && streamed["radii"][0].isNull() && chosen["radius"][0].isNull());
+        QCOMPARE(streamed["radii"][1].toDouble(), 0.5);
+        QCOMPARE(streamed["cluster_slots"][0][1].toInt(), 4);
+        QCOMPARE(chosen["radius"][1].toDouble(), 2.0);
     }
 
 private:

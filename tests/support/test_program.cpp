@@ -1,6 +1,7 @@
 #include "tests/support/test_program.h"
 
 #include <QCoreApplication>
+#include <QSettings>
 
 #include <cstdio>
 #include <cstdlib>
@@ -43,8 +44,10 @@ int main(int argc, char** argv) {
         for (const auto& [known, run] : tests) std::fprintf(asked ? stdout : stderr, "%s\n", known.c_str());
         return asked ? 0 : 2;
     }
-    // Tests that keep settings keep their own.
+    // Each test has settings of its own, and begins without any.
+    QCoreApplication::setOrganizationName("KVScope test");
     QCoreApplication::setApplicationName(QString::fromStdString(name));
+    QSettings().clear();
     for (int i = 1; i < argc; ++i) argv[i] = argv[i + 1]; // the last one is the null pointer at the end
     return found->second(argc - 1, argv);
 }

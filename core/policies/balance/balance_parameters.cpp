@@ -2,7 +2,6 @@
 #include "core/policies/balance/balance_parameters.h"
 
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/common/policy_tools.h"
 
 namespace kvscope {
 

@@ -27,6 +27,7 @@ constexpr std::int64_t kMostRepeats = 8;
 BalanceWalks::BalanceWalks(const PolicyInput& input, Tensor keys, Tensor values, HostTensor centres, BalanceLog* log)
     : m_input(input), m_batch{std::move(keys), std::move(values), std::move(centres), {}}, m_log(log),
       m_margins(static_cast<std::size_t>(input.keys.size(0)), std::numeric_limits<double>::infinity()) {
+    m_batch.signsOnly = !m_log;
     if (m_log) m_log->centres = m_batch.centres;
 }
 

@@ -6,7 +6,6 @@
 #include "core/policies/balance/balance_parameters.h"
 #include "core/policies/balance/balance_rounds.h"
 #include "core/policies/citations.h"
-#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 
 #include <algorithm>

@@ -1,6 +1,5 @@
 // Keeps every token: the reference of every measure, with error 0 and retained mass 1.
 #include "core/policies/citations.h"
-#include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 
 #include <limits>

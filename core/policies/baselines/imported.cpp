@@ -1,7 +1,6 @@
 // Scores computed by another program, as a policy: read from a file and used with budgets, blocks, measures and figures
 // like any other score.
 #include "core/base/error.h"
-#include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"

@@ -2,7 +2,6 @@
 #include "core/base/error.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy_run.h"
 

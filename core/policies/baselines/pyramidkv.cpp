@@ -3,7 +3,6 @@
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/baselines/pyramid_budgets.h"
 #include "core/policies/citations.h"
-#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/fraction_removed.h"
 #include "core/policies/policy.h"

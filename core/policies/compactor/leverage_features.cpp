@@ -6,7 +6,6 @@
 #include "core/engine/engine.h"
 #include "core/engine/leverage.h"
 #include "core/parameters/parameter_rows.h"
-#include "core/policies/common/policy_tools.h"
 
 #include <algorithm>
 #include <bit>

@@ -1,5 +1,5 @@
 // Parses the text of a formula into its tree by recursive descent. Every error names the character at which it occurs.
-#include "core/policies/score/score_tree.h"
+#include "core/policies/score/score_feature.h"
 
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"

@@ -5,12 +5,12 @@
 #include "core/policies/citations.h"
 #include "core/policies/subgen/subgen_log.h"
 
-#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 #include "core/policies/subgen/subgen_radius.h"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -299,19 +299,18 @@ private:
 } // namespace
 
 std::string SubgenLog::json() const {
-    std::string text;
-    for (const Head& head : heads) {
-        std::string slots;
-        for (const std::vector<TokenIndex>& cluster : head.clusterSlots)
-            slots += fmt::format("{}[{}]", slots.empty() ? "" : ",", fmt::join(cluster, ","));
-        text +=
-            fmt::format(R"({}{{"delta":{},"mu":{},"representatives":[{}],"counts":[{}],"radii":[{}],"cluster":[{}],)"
-                        R"("cluster_slots":[{}],"value_slots":[{}],"value_probability":[{}]}})",
-                        text.empty() ? "" : ",", head.delta, head.mu, fmt::join(head.representatives, ","),
-                        fmt::join(head.counts, ","), fmt::join(head.radii, ","), fmt::join(head.cluster, ","), slots,
-                        fmt::join(head.valueSlots, ","), fmt::join(head.valueProbability, ","));
-    }
-    return R"({"policy":"subgen","heads":[)" + text + "]}";
+    nlohmann::ordered_json all = {{"policy", "subgen"}, {"heads", nlohmann::ordered_json::array()}};
+    for (const Head& head : heads)
+        all["heads"].push_back({{"delta", head.delta},
+                                {"mu", head.mu},
+                                {"representatives", head.representatives},
+                                {"counts", head.counts},
+                                {"radii", head.radii},
+                                {"cluster", head.cluster},
+                                {"cluster_slots", head.clusterSlots},
+                                {"value_slots", head.valueSlots},
+                                {"value_probability", head.valueProbability}});
+    return all.dump(); // null for what is no finite number
 }
 
 const Policy& subgenPolicy() {

@@ -4,12 +4,11 @@
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/citations.h"
-#include "core/policies/common/policy_tools.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 #include "core/policies/subgen/kcenter_log.h"
 
-#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <limits>
@@ -170,12 +169,11 @@ public:
 } // namespace
 
 std::string KCenterLog::json() const {
-    std::string text;
+    nlohmann::ordered_json all = {{"policy", "subgen_kcenter"}, {"heads", nlohmann::ordered_json::array()}};
     for (const Head& head : heads)
-        text += fmt::format(R"({}{{"recent":{},"order":[{}],"radius":[{}],"cell_size":[{}]}})", text.empty() ? "" : ",",
-                            head.recent, fmt::join(head.order, ","), fmt::join(head.radius, ","),
-                            fmt::join(head.cellSize, ","));
-    return R"({"policy":"subgen_kcenter","heads":[)" + text + "]}";
+        all["heads"].push_back(
+            {{"recent", head.recent}, {"order", head.order}, {"radius", head.radius}, {"cell_size", head.cellSize}});
+    return all.dump(); // null for what is no finite number
 }
 
 const Policy& subgenKCenterPolicy() {
