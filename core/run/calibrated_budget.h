@@ -12,4 +12,18 @@ CalibratedBudget calibratedBudget(const LayerRunner& runner, const RunRequest& r
 /// The budget that the user asked for: the quality if it was one.
 const Budget& askedBudget(const RunResult& result);
 
+/// Attention-output fidelity as a proxy for the model's losses: on a grid of retentions, y = 1 - relative output error
+/// (BalanceKV B.1; mean over query heads, then over the capture's layers; at least 1e-6), at the realised retention.
+/// One context per capture. No model is run, so results carry the word proxy. It is measured on the evaluation queries,
+/// so the resulting retention depends on them; the policy does not.
+struct ProxyRequest {
+    std::vector<std::shared_ptr<const CaptureReader>> captures;
+    PolicySpec policy;
+    std::string cut = "default";
+    std::uint64_t seed = 0;
+    std::shared_ptr<const RandomSource> random = {};
+};
+const std::vector<double>& proxyBudgetGrid(); ///< ascending retentions
+CalibrationData proxyTriples(const LayerRunner& runner, const ProxyRequest& request, const Checkpoint& checkpoint);
+
 } // namespace kvscope

@@ -77,6 +77,11 @@ void noteWholeLayers(RunResult& result, const CaptureInfo& capture, bool whole) 
                                            values.choice("whole_layers")));
 }
 
+/// A member of what is shared.
+SharedTable sharedIn(const std::shared_ptr<const void>& owner, const HostTensor& table) {
+    return std::shared_ptr<const HostTensor>(owner, &table);
+}
+
 std::size_t ownTokens(const HeadSelection& head) {
     std::size_t count = 0;
     for (const QueryHeadSet& own : head.queryHeads) count += own.kept.size();
@@ -218,10 +223,10 @@ std::shared_ptr<const LayerWork::Scored> LayerWork::score(RunResult& result, con
                                             &result.times.scoresFromCache);
     result.times.featuresMs = scored->featuresMs;
     result.times.combineMs = scored->combineMs;
-    result.scores = scored->scores.total;
-    result.queryHeadScores = scored->scores.perQueryHead;
-    result.parts = scored->scores.parts;
-    result.anchor = scored->anchor;
+    result.scores = sharedIn(scored, scored->scores.total);
+    result.queryHeadScores = sharedIn(scored, scored->scores.perQueryHead);
+    for (const auto& [name, part] : scored->scores.parts) result.parts[name] = sharedIn(scored, part);
+    result.anchor = sharedIn(scored, scored->anchor);
     return scored;
 }
 
@@ -252,8 +257,11 @@ std::shared_ptr<const LayerWork::Chosen> LayerWork::decide(RunResult& result, co
         const std::size_t bytes = made.bytes();
         return StageCache::Made<Chosen>{std::move(made), bytes};
     };
+    // Ranking scores is linear in the tokens.
+    const bool ranks = scored && !scored->scores.total.empty() && !request.recordSteps;
     return m_cache.get<Chosen>(keyOf("choice", request, Stage::Select), input.checkpoint, make,
-                               &result.times.selectionFromCache);
+                               &result.times.selectionFromCache,
+                               ranks ? StageCache::Cost::Quick : StageCache::Cost::Long);
 }
 
 // Cached for as long as the cache has room for the memo's estimated size, a few numbers per row.
@@ -261,9 +269,11 @@ std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const C
     using Shared = std::shared_ptr<ChoiceMemo>;
     const auto rows =
         static_cast<std::size_t>(request.cut.token) * static_cast<std::size_t>(m_capture.info().numKvHeads);
-    return *m_cache.get<Shared>(keyOf("memo", request, Stage::Features), checkpoint, [rows] {
+    const auto make = [rows] {
         return StageCache::Made<Shared>{std::make_shared<ChoiceMemo>(), 5 * rows * sizeof(double)};
-    });
+    };
+    return *m_cache.get<Shared>(keyOf("memo", request, Stage::Features), checkpoint, make, nullptr,
+                                StageCache::Cost::Quick);
 }
 
 // The key holds the file's date and size, so that a rewritten file counts as another one.
@@ -292,9 +302,10 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
     result.simulated = chosen->outcome.simulated;
     result.notes = chosen->outcome.notes;
     result.times.selectMs = chosen->selectMs;
-    if (!scored) result.parts = chosen->parts;
+    if (!scored)
+        for (const auto& [name, part] : chosen->parts) result.parts[name] = sharedIn(chosen, part);
     if (!scored || !chosen->total.empty())
-        result.scores = chosen->total; // scores of a block run, or scores that depend on the budget
+        result.scores = sharedIn(chosen, chosen->total); // scores of a block run, or scores that depend on the budget
     if (policyNeeds(request.policy, Need::PreRopeKeys)) result.notes.push_back(sourceOfPreRopeKeys(m_layer));
     if (policyNeeds(request.policy, Need::ImportedScores))
         std::ranges::copy(notesOfScores(request.policy.values.text("file"), request.cut.token),

@@ -42,7 +42,12 @@ void takeScores(HostTensor& table, std::int64_t rows, std::int64_t row, std::int
     std::copy_n(scores.begin(), visible, table.data.begin() + row * visible);
 }
 
-void takeHead(RunResult& result, const RecordedHead& head) {
+/// Of a list's heads: [Hkv, cut] and [Hq, cut], or empty.
+struct TakenScores {
+    HostTensor ofKvHeads, ofQueryHeads;
+};
+
+void takeHead(RunResult& result, TakenScores& scores, const RecordedHead& head) {
     HeadSelection& selection = result.selection.heads[head.kvHead];
     selection.kept = head.kept;
     selection.numeratorWeights = head.numeratorWeights;
@@ -52,20 +57,20 @@ void takeHead(RunResult& result, const RecordedHead& head) {
     selection.storedValues = head.storedValues;
     selection.queryHeads.assign(head.queryHeads.begin(), head.queryHeads.end());
     const CaptureInfo& info = result.request.capture->info();
-    takeScores(result.scores, info.numKvHeads, head.kvHead, result.visible, head.scores);
+    takeScores(scores.ofKvHeads, info.numKvHeads, head.kvHead, result.visible, head.scores);
     for (const RecordedQueryHead& own : head.queryHeads)
-        takeScores(result.queryHeadScores, info.numQueryHeads, own.queryHead, result.visible, own.scores);
+        takeScores(scores.ofQueryHeads, info.numQueryHeads, own.queryHead, result.visible, own.scores);
 }
 
 /// If only some query heads have own scores, those that share a set get the group's scores.
-void completeQueryHeadScores(RunResult& result) {
-    if (result.queryHeadScores.empty()) return;
+void completeQueryHeadScores(const RunResult& result, TakenScores& scores) {
+    if (scores.ofQueryHeads.empty()) return;
     const std::vector<std::int32_t>& gqaGroupOf =
         result.request.capture->info().layerInfo(result.request.layer).gqaGroupOf;
-    for (std::size_t q = 0; q < gqaGroupOf.size() && !result.scores.empty(); ++q)
+    for (std::size_t q = 0; q < gqaGroupOf.size() && !scores.ofKvHeads.empty(); ++q)
         if (result.selection.heads[gqaGroupOf[q]].queryHeads.empty())
-            std::copy_n(result.scores.data.begin() + gqaGroupOf[q] * result.visible, result.visible,
-                        result.queryHeadScores.data.begin() + static_cast<std::int64_t>(q) * result.visible);
+            std::copy_n(scores.ofKvHeads.data.begin() + gqaGroupOf[q] * result.visible, result.visible,
+                        scores.ofQueryHeads.data.begin() + static_cast<std::int64_t>(q) * result.visible);
 }
 
 /// True when the list has no scores of evicted tokens (CSV).
@@ -166,8 +171,11 @@ void takeRecorded(RunResult& result) {
     HeadSelection undecided;
     undecided.margin = std::numeric_limits<float>::infinity();
     result.selection.heads.assign(static_cast<std::size_t>(request.capture->info().numKvHeads), undecided);
-    for (const RecordedHead* head : heads) takeHead(result, *head);
-    completeQueryHeadScores(result);
+    TakenScores scores;
+    for (const RecordedHead* head : heads) takeHead(result, scores, *head);
+    completeQueryHeadScores(result, scores);
+    result.scores = std::make_shared<const HostTensor>(std::move(scores.ofKvHeads));
+    result.queryHeadScores = std::make_shared<const HostTensor>(std::move(scores.ofQueryHeads));
     result.requested = list.budgetTokens > 0 ? list.budgetTokens : std::llround(list.budgetKept);
     result.simulated = list.simulated;
     if (keptScoresOnly(result))

@@ -7,7 +7,9 @@
 #include "core/policies/policy_spec.h"
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <span>
 #include <string>
 
 namespace kvscope {
@@ -51,17 +53,32 @@ struct CalibratedBudget {
     std::string text() const; ///< "retention 0.381 for tau 0.95, proxy: k = -4.2 fitted to ..."
 };
 
+/// A table of scores, which copies share: of a long capture it is large.
+class SharedTable {
+public:
+    SharedTable() = default;
+    SharedTable(std::shared_ptr<const HostTensor> table) : shape(table->shape), data(table->data), m_table(table) {}
+    operator const HostTensor&() const;
+    bool empty() const { return data.empty(); }
+
+    Shape shape;
+    std::span<const float> data;
+
+private:
+    std::shared_ptr<const HostTensor> m_table;
+};
+
 /// The result of a run on one layer. Immutable across threads: always held by shared_ptr<const>.
 struct RunResult {
     RunRequest request; ///< the budget is a fraction or tokens, also where a quality was asked for
     std::shared_ptr<const CalibratedBudget> calibrated; ///< null unless the budget was a quality
     Selection selection;
-    std::int64_t requested = 0; ///< budget in tokens after rounding
-    std::int64_t visible = 0;   ///< tokens before the cut
-    HostTensor scores;          ///< [Hkv, cut]; NaN for tokens that left the cache earlier; empty without scores
-    HostTensor queryHeadScores; ///< [Hq, cut] where each query head chooses by its own scores; else empty
-    std::map<std::string, HostTensor> parts; ///< [Hkv, cut] terms of the score
-    HostTensor anchor;                       ///< [Hkv, d] where the policy has one (KeyDiff), else empty
+    std::int64_t requested = 0;  ///< budget in tokens after rounding
+    std::int64_t visible = 0;    ///< tokens before the cut
+    SharedTable scores;          ///< [Hkv, cut]; NaN for tokens that left the cache earlier; empty without scores
+    SharedTable queryHeadScores; ///< [Hq, cut] where each query head chooses by its own scores; else empty
+    std::map<std::string, SharedTable> parts; ///< [Hkv, cut] terms of the score
+    SharedTable anchor;                       ///< [Hkv, d] where the policy has one (KeyDiff), else empty
     std::vector<BlockStep> steps;
     std::shared_ptr<const StepLog> log; ///< null unless requested, or when the policy writes no step log
     bool simulated = false;

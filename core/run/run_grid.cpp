@@ -2,7 +2,6 @@
 // cheap: a new budget selects, a new seed draws, and only a new layer reads.
 #include "core/run/run_grid.h"
 
-#include "core/engine/engine.h"
 #include "core/run/layer_work.h"
 
 #include <unistd.h>

@@ -30,6 +30,11 @@ std::size_t valueCount(const HeadSelection& head) {
 
 } // namespace
 
+SharedTable::operator const HostTensor&() const {
+    static const HostTensor none;
+    return m_table ? *m_table : none;
+}
+
 const Fidelity& requireFidelity(const RunResult& result) {
     if (result.fidelity) return *result.fidelity;
     const bool explained = !result.notes.empty() && result.notes.back().starts_with("not measured");

@@ -14,6 +14,7 @@ namespace kvscope {
 namespace {
 // How often a waiting thread checks whether it has been cancelled.
 constexpr auto kLook = std::chrono::milliseconds(20);
+thread_local bool t_atOnce = false;
 } // namespace
 
 struct StageCache::State {
@@ -55,7 +56,11 @@ StageCache::StageCache(std::size_t maxBytes) : m_state(std::make_unique<State>()
 
 StageCache::~StageCache() = default;
 
-StageCache::Erased StageCache::find(const std::string& key, const Checkpoint& checkpoint, bool* wasThere,
+StageCache::AtOnce::AtOnce() { t_atOnce = true; }
+
+StageCache::AtOnce::~AtOnce() { t_atOnce = false; }
+
+StageCache::Erased StageCache::find(const std::string& key, const Checkpoint& checkpoint, bool* wasThere, Cost cost,
                                     const std::function<std::pair<Erased, std::size_t>()>& make) {
     State& state = *m_state;
     std::unique_lock lock(state.mutex);
@@ -67,9 +72,11 @@ StageCache::Erased StageCache::find(const std::string& key, const Checkpoint& ch
             if (wasThere) *wasThere = true;
             return at->second.value;
         }
+        if (t_atOnce) throw Missing{};
         state.changed.wait_for(lock, kLook);
         checkpoint.stopPoint();
     }
+    if (t_atOnce && cost == Cost::Long) throw Missing{};
     if (wasThere) *wasThere = false;
     state.entries[key];
     lock.unlock();

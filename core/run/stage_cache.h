@@ -23,12 +23,23 @@ public:
         std::size_t bytes = 0;
     };
 
+    enum class Cost { Quick, Long };
+    struct Missing {};
+    /// While one lives, `get` on its thread throws Missing instead of waiting, or of making a value that takes long.
+    class AtOnce {
+    public:
+        AtOnce();
+        ~AtOnce();
+        AtOnce(const AtOnce&) = delete;
+        AtOnce& operator=(const AtOnce&) = delete;
+    };
+
     /// `make` returns Made<T>. A key must always be used with the same T. `wasThere` is set when the value was cached.
     /// Throws what `make` throws, and Cancelled while waiting.
     template <class T, class Make>
     std::shared_ptr<const T> get(const std::string& key, const Checkpoint& checkpoint, Make make,
-                                 bool* wasThere = nullptr) {
-        const Erased value = find(key, checkpoint, wasThere, [&]() -> std::pair<Erased, std::size_t> {
+                                 bool* wasThere = nullptr, Cost cost = Cost::Long) {
+        const Erased value = find(key, checkpoint, wasThere, cost, [&]() -> std::pair<Erased, std::size_t> {
             Made<T> made = make();
             return {std::make_shared<const T>(std::move(made.value)), made.bytes};
         });
@@ -42,7 +53,7 @@ public:
 
 private:
     using Erased = std::shared_ptr<const void>;
-    Erased find(const std::string& key, const Checkpoint& checkpoint, bool* wasThere,
+    Erased find(const std::string& key, const Checkpoint& checkpoint, bool* wasThere, Cost cost,
                 const std::function<std::pair<Erased, std::size_t>()>& make);
 
     struct State;

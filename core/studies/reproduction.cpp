@@ -4,9 +4,7 @@
 #include "core/base/csv.h"
 #include "core/base/error.h"
 #include "core/base/number_text.h"
-#include "core/metrics/measures.h"
 #include "core/policies/policy.h"
-#include "core/studies/reproduction_labels.h"
 #include "core/studies/reproduction_series.h"
 
 #include <fmt/format.h>

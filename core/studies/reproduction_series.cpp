@@ -6,13 +6,15 @@
 #include "core/metrics/measures.h"
 #include "core/policies/compactor/compactor_log.h"
 #include "core/policies/policy.h"
-#include "core/studies/reproduction_labels.h"
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <cmath>
+#include <map>
 
 namespace kvscope {
 
@@ -42,6 +44,53 @@ PowerLaw lawOf(const ReproducedSeries& series) {
         y.push_back(point.summary.mean);
     }
     return fitPowerLaw(x, y);
+}
+
+/// KeyDiff's cache sizes, which are also the edges of its Table 7.
+constexpr std::array kPaperTokens = {2048.0, 4096.0, 6144.0, 8192.0};
+/// Table 7: prompts of at most 8K, summed over the corpora, and all prompts.
+constexpr std::int64_t kPaperWhole = 1790, kPaperPrompts = 4120;
+
+ReproducedSeries emptySeries(const std::string& label, const std::string& measure) {
+    return {label, "exact", measure, {}};
+}
+
+std::string scaleNote(const std::vector<std::int64_t>& lengths) {
+    if (lengths.size() == 1) return "not scaled: one prompt has no distribution of lengths to take a share of";
+    const double here = scaledTokens(kPaperTokens.back(), lengths);
+    const auto whole =
+        std::ranges::count_if(lengths, [&](std::int64_t length) { return static_cast<double>(length) <= here; });
+    return fmt::format("scaled: 8K of the paper is {:.0f} tokens here, which hold {} of {} prompts whole ({:.0f} %; 8K "
+                       "of LongBench {} of {}, {:.0f} %, KeyDiff Table 7); 2K, 4K and 6K in proportion",
+                       here, whole, lengths.size(),
+                       100 * static_cast<double>(whole) / static_cast<double>(lengths.size()), kPaperWhole,
+                       kPaperPrompts, 100.0 * kPaperWhole / kPaperPrompts);
+}
+
+std::string sizeText(double paperTokens) { return fmt::format("{:.0f}K", paperTokens / 1024); }
+
+Summary keptShares(double cache, const std::vector<std::int64_t>& lengths) {
+    std::vector<double> shares;
+    for (const std::int64_t length : lengths) shares.push_back(std::min(1.0, cache / static_cast<double>(length)));
+    return summaryOf(shares);
+}
+
+/// Prompts of each bin: up to the first edge, up to the second ..., beyond the last.
+ReproducedSeries binned(const std::string& label, const std::vector<double>& edges,
+                        const std::vector<std::int64_t>& lengths) {
+    ReproducedSeries series = emptySeries(label, "prompts");
+    for (std::size_t bin = 0; bin <= edges.size(); ++bin) {
+        const double low = bin == 0 ? 0 : edges[bin - 1];
+        const bool open = bin == edges.size();
+        const auto inside = std::ranges::count_if(lengths, [&](std::int64_t length) {
+            return static_cast<double>(length) > low && (open || static_cast<double>(length) <= edges[bin]);
+        });
+        const std::string text = open ? fmt::format("> {:.0f}", low)
+                                      : fmt::format("{:.0f} to {:.0f}", std::floor(low) + 1, std::floor(edges[bin]));
+        series.points.push_back(
+            {static_cast<double>(bin), text, {std::ssize(lengths), static_cast<double>(inside), 0}});
+    }
+    return series;
 }
 
 } // namespace
@@ -201,6 +250,68 @@ double GatheredSeries::xOf(const SweepRow& row, const std::string& measure) cons
     }
     const auto exact = static_cast<double>(m_reproduction.exactFirst);
     return exact == 0 ? row.retention : (row.keptTokens - exact) / (static_cast<double>(run.cut.token) - exact);
+}
+
+std::int64_t promptTokens(const CaptureReader& capture) {
+    for (const Segment& segment : capture.tokens().segments)
+        if (segment.kind == SegmentKind::Answer && segment.begin > 0) return segment.begin;
+    return capture.info().numTokens;
+}
+
+double scaledTokens(double paperTokens, std::vector<std::int64_t> lengths) {
+    assert(!lengths.empty());
+    std::ranges::sort(lengths);
+    const std::int64_t whole =
+        (std::ssize(lengths) * kPaperWhole + kPaperPrompts - 1) / kPaperPrompts; // rounded up, at least 1
+    return static_cast<double>(lengths[whole - 1]) * paperTokens / kPaperTokens.back();
+}
+
+std::vector<ReproducedSeries> keptShareSeries(const std::vector<std::int64_t>& lengths,
+                                              std::vector<std::string>& notes) {
+    ReproducedSeries same = emptySeries("the paper's cache sizes", "kept_share"),
+                     scaled = emptySeries("scaled cache sizes", "kept_share");
+    for (const double tokens : kPaperTokens) {
+        const double here = scaledTokens(tokens, lengths);
+        const std::string over = lengths.size() > 1 ? levelName(SampleLevel::Captures) : "";
+        same.points.push_back({tokens, sizeText(tokens), keptShares(tokens, lengths), over});
+        scaled.points.push_back(
+            {tokens, fmt::format("{} as {:.0f} tokens", sizeText(tokens), here), keptShares(here, lengths), over});
+    }
+    notes.push_back(scaleNote(lengths));
+    if (lengths.size() == 1) return {same};
+    return {same, scaled};
+}
+
+std::vector<ReproducedSeries> lengthSeries(const std::vector<std::int64_t>& lengths, std::vector<std::string>& notes) {
+    std::vector<double> edges(kPaperTokens.begin(), kPaperTokens.end()), scaled;
+    for (const double edge : kPaperTokens) scaled.push_back(scaledTokens(edge, lengths));
+    notes.push_back(scaleNote(lengths));
+    if (lengths.size() == 1) return {binned("the paper's edges", edges, lengths)};
+    return {binned("the paper's edges", edges, lengths), binned("scaled edges", scaled, lengths)};
+}
+
+std::string reproductionMeasureLabel(const std::string& measure) {
+    static const std::map<std::string, std::string> own = {{"policy_ms", "Time of the policy, ms"},
+                                                           {"spectral_drawn", "Spectral distortion of drawn rows"},
+                                                           {"spectral_top", "Spectral distortion of the best rows"},
+                                                           {"overlap", "Overlap of the kept lists (Jaccard)"},
+                                                           {"kept_share", "Mean of min(1, N / L)"},
+                                                           {"prompts", "Prompts of so many tokens"}};
+    const auto at = own.find(measure);
+    return at == own.end() ? measureById(measure).label : at->second;
+}
+
+const ParameterSpec* variedSpec(const Reproduction& reproduction) {
+    for (const std::string& policy : reproduction.policies)
+        for (const ParameterSpec& spec : *policyById(PolicySpec::parse(policy).policy).card().parameters)
+            if (spec.id == reproduction.varied.id) return &spec;
+    return nullptr;
+}
+
+std::string choiceLabel(const ParameterSpec& spec, const std::string& text) {
+    for (const ParameterChoice& choice : spec.choices)
+        if (choice.id == text) return choice.label;
+    return text;
 }
 
 } // namespace kvscope

@@ -3,6 +3,7 @@
 #include "core/engine/engine.h"
 #include "core/metrics/fidelity.h"
 #include "core/policies/balance/balance_log.h"
+#include "core/policies/citations.h"
 #include "core/studies/theory_table.h"
 
 #include <fmt/format.h>
@@ -10,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 #include <span>
+#include <vector>
 
 namespace kvscope {
 
@@ -114,6 +116,11 @@ TheoryRow rowOf(const std::vector<MeasuredWalk>& walks, std::int64_t queries) {
     return row;
 }
 
+double largestOf(const HostTensor& table, std::int64_t row, std::int64_t begin, std::int64_t end) {
+    const float* at = table.data.data() + row * table.shape[1];
+    return end > begin ? static_cast<double>(*std::max_element(at + begin, at + end)) : 0;
+}
+
 } // namespace
 
 std::vector<TheoryRow> discrepancyRows(const LayerRunner& runner, const RunResult& result, double delta,
@@ -166,6 +173,56 @@ std::string nothingBalanced(const RunResult& result, int kvHead) {
     return std::ssize(result.selection.heads[kvHead].kept) < result.visible
                ? "nothing was balanced: sinks and recent tokens fill the budget"
                : "nothing was balanced: every token is kept";
+}
+
+std::vector<TheoryNorms> theoryNorms(const LayerRunner& runner, const RunResult& result, const Checkpoint& checkpoint) {
+    const Engine& engine = runner.engine();
+    const RunRequest& run = result.request;
+    const LayerInfo& layer = run.capture->info().layerInfo(run.layer);
+    const Fidelity& fidelity = requireFidelity(result);
+    const auto all = [&](TensorRole role) { return runner.tensor(run.capture, run.layer, role, checkpoint); };
+    const auto normsOf = [&](const Tensor& rows) { return engine.rowNorms(rows, checkpoint); };
+    const HostTensor keys = normsOf(engine.rows(all(TensorRole::Keys), 0, run.cut.token)),
+                     queries = normsOf(all(TensorRole::Queries));
+    const std::int64_t firstRow = fidelity.firstQuery - (run.capture->info().numTokens - layer.queryCount);
+    std::vector<TheoryNorms> norms;
+    for (std::int64_t h = 0; h < keys.shape[0]; ++h) {
+        TheoryNorms one;
+        one.tokens = run.cut.token;
+        one.keyDim = run.capture->info().headDim;
+        one.valueDim = run.capture->info().valueDim;
+        one.scaling = layer.scaling;
+        one.keyNorm = largestOf(keys, h, 0, keys.shape[1]);
+        for (std::size_t q = 0; q < layer.gqaGroupOf.size(); ++q)
+            if (layer.gqaGroupOf[q] == h)
+                one.queryNorm = std::max(one.queryNorm, largestOf(queries, static_cast<std::int64_t>(q), firstRow,
+                                                                  firstRow + fidelity.queryCount));
+        norms.push_back(one);
+    }
+    return norms;
+}
+
+bool TheoryRow::hasMargin() const {
+    return kind == Kind::AtLeast ? !std::isnan(set)
+                                 : kind == Kind::Bound && !std::isnan(worst) && !std::isnan(demanded);
+}
+
+double TheoryRow::marginAgainst(double otherDemand) const {
+    if (!hasMargin()) return std::numeric_limits<double>::quiet_NaN();
+    if (kind == Kind::AtLeast) return set / otherDemand;
+    return isSigned ? 1 + otherDemand - worst : otherDemand / worst;
+}
+
+std::string TheoryRow::paper() const { return std::string(citedPaper(theorem.substr(0, theorem.find(' '))).reference); }
+
+const std::vector<double>& theoryEpsilons() {
+    static const std::vector<double> values = [] {
+        constexpr int kSteps = 24;
+        std::vector<double> made;
+        for (int i = 0; i <= kSteps; ++i) made.push_back(0.01 * std::pow(99.0, static_cast<double>(i) / kSteps));
+        return made;
+    }();
+    return values;
 }
 
 } // namespace kvscope

@@ -7,8 +7,6 @@
 #include "core/metrics/geometry.h"
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
-#include "core/metrics/statistics.h"
-#include "core/policies/balance/balance_log.h"
 #include "core/policies/compactor/compactor_log.h"
 #include "core/policies/policy.h"
 #include "core/policies/subgen/subgen_log.h"

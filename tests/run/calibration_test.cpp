@@ -7,7 +7,6 @@
 #include "core/capture/h5_writer.h"
 #include "core/capture/open_capture.h"
 #include "core/run/calibrated_budget.h"
-#include "core/run/calibration_proxy.h"
 #include "core/run/record_results.h"
 #include "core/studies/sweep.h"
 #include "tests/support/error_message.h"

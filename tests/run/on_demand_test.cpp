@@ -8,7 +8,11 @@
 #include "tests/support/rows_on_demand.h"
 #include "tests/support/test_program.h"
 
+#include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <stop_token>
+#include <thread>
 
 using namespace kvscope;
 
@@ -19,6 +23,29 @@ struct HeldEngine {
     std::unique_ptr<Engine> engine = makeCpuEngine(2);
     kvscope::testing::OnDemandEngine onDemand{*engine};
 };
+
+/// A row of zeros after the other, each of which waits until the test lets it go.
+class HeldRows final : public RowSource {
+public:
+    Shape shape() const override { return {1, 64, 4}; }
+    StoredType stored() const override { return StoredType::Float32; }
+    void read(std::int64_t, std::int64_t, std::int64_t count, float* out) const override {
+        reads = true;
+        reads.notify_all();
+        mayGo.wait(false);
+        std::fill_n(out, count * shape()[2], 0.0F);
+    }
+
+    mutable std::atomic<bool> reads{false};
+    std::atomic<bool> mayGo{false};
+};
+
+void sumColumns(const Engine& engine, const std::shared_ptr<const RowSource>& keys, const Checkpoint& checkpoint) {
+    AttentionRule rule;
+    rule.gqaGroupOf = {0};
+    const Tensor query = engine.upload(HostTensor{{1, 1, 4}, {1, 0, 0, 0}});
+    engine.attentionColumnSums({query, engine.onDemand(keys), TokenIndex{63}, {}, rule}, checkpoint);
+}
 
 bool sameBits(const HostTensor& a, const HostTensor& b) {
     const std::size_t bytes = a.data.size() * sizeof(float);
@@ -53,6 +80,30 @@ private slots:
         QVERIFY(found->selection.sameLists(expected->selection));
         QVERIFY(sameBits(found->scores, expected->scores));
         QCOMPARE(found->fidelity->meanOutputError, expected->fidelity->meanOutputError);
+    }
+
+    /// Else the memory of two of them adds up. One that waits for its turn can be cancelled.
+    void longLayersTakeTurns() {
+        const std::unique_ptr<Engine> engine = makeCpuEngine(2);
+        const auto first = std::make_shared<HeldRows>(), second = std::make_shared<HeldRows>();
+        second->mayGo = true;
+        std::thread other([&] { sumColumns(*engine, first, {}); });
+        first->reads.wait(false);
+        std::stop_source stop;
+        stop.request_stop();
+        bool wasCancelled = false;
+        try {
+            sumColumns(*engine, second, Checkpoint(stop.get_token()));
+        } catch (const Cancelled&) {
+            wasCancelled = true;
+        }
+        const bool hasRead = second->reads;
+        first->mayGo = true;
+        first->mayGo.notify_all();
+        other.join();
+        QVERIFY(wasCancelled && !hasRead);
+        sumColumns(*engine, second, {});
+        QVERIFY(second->reads);
     }
 };
 

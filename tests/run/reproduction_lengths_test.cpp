@@ -119,7 +119,7 @@ private slots:
             reproductionCsv(reproductionById("keydiff-table8"), made("keydiff-table8", {16384, 1024, 4096})));
         QVERIFY2(
             csv.contains("# scaled: 8K of the paper is 4096 tokens here, which hold 2 of 3 prompts whole (67 %; 8K "
-                         "of LongBench 1790 of 4120, 43 %, Table 7)"),
+                         "of LongBench 1790 of 4120, 43 %, KeyDiff Table 7)"),
             qPrintable(csv));
         QVERIFY(csv.contains("\nscaled cache sizes,exact,kept_share,2048,2K as 1024 tokens,0.4375,"));
         QVERIFY(csv.contains(",3,captures,\n"));

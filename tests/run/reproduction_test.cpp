@@ -1,7 +1,7 @@
 // The table of reproductions, and points that are gathered from a sweep: against the runs they are made of.
 #include "core/base/error.h"
 #include "core/studies/reproduction.h"
-#include "core/studies/reproduction_labels.h"
+#include "core/studies/reproduction_series.h"
 #include "tests/run/reproduction_fixture.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
