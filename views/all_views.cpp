@@ -28,7 +28,8 @@
     VIEW(mergeTreeView)                                                                                                \
     VIEW(walkView)                                                                                                     \
     VIEW(calibrationView)                                                                                              \
-    VIEW(theoryView)
+    VIEW(theoryView)                                                                                                   \
+    VIEW(answerNeedsView)
 
 namespace kvscope {
 

@@ -2,7 +2,7 @@
 // hollow and named, several contexts, and what a click on r* adopts.
 #include "app/export/scene_export.h"
 #include "core/base/atomic_file.h"
-#include "core/run/calibration_proxy.h"
+#include "core/run/calibrated_budget.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"

@@ -6,7 +6,6 @@
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/common/voronoi_tint.h"
-#include "views/key_projection/density_grid.h"
 #include "views/key_projection/projection_marks.h"
 
 #include <map>
@@ -195,6 +194,42 @@ private slots:
                 ofState.insert((*plain->rgba)[i] * 65536U + (*plain->rgba)[i + 1] * 256U + (*plain->rgba)[i + 2]);
         QCOMPARE(ofState.size(), std::size_t{1});
         QVERIFY(colours.size() > 10);
+    }
+
+    void tokensBeyondTheRangeAreCounted() {
+        const ViewInput input = crowdInput();
+        const auto projection = dataAs<ProjectionData>(input);
+        std::int64_t beyond = 0;
+        for (std::int64_t token = 0; token < input.panes[0].result->visible; ++token) {
+            const float* row = projection->keys.data.data() + token * projection->keys.shape[1];
+            beyond += !(row[0] >= -0.5F && row[0] <= 0.5F && row[1] >= -0.5F && row[1] <= 0.5F);
+        }
+        Viewport near = viewport(700, 520, m_text);
+        near.range = {-0.5, 0.5, -0.5, 0.5};
+        QVERIFY(beyond > 0 && beyond < input.panes[0].result->visible);
+        QVERIFY(
+            says(m_view.buildScene(input, optionsOf(m_view), near), formatCount(beyond) + " tokens beyond the range"));
+        QVERIFY(!says(build(input, optionsOf(m_view)), "beyond the range"));
+    }
+
+    void theRimIsTheOutermostTenth() {
+        const ViewInput input = crowdInput(); // has no needle
+        const auto projection = dataAs<ProjectionData>(input);
+        const RunResult& result = *input.panes[0].result;
+        std::vector<std::pair<double, TokenIndex>> order; // the farthest first, of equals the earlier
+        for (TokenIndex token = 0; token < result.visible; ++token) {
+            const float* row = projection->keys.data.data() + token * projection->keys.shape[1];
+            order.emplace_back(-std::hypot(static_cast<double>(row[0]), static_cast<double>(row[1])), token);
+        }
+        std::ranges::sort(order);
+        order.resize(order.size() / 10);
+        const std::vector<TokenIndex>& kept = result.selection.heads[0].kept;
+        const auto hit = std::ranges::count_if(
+            order, [&](const auto& place) { return std::ranges::binary_search(kept, place.second); });
+        const std::string wanted = " keeps " + formatCount(hit) + " of the " + formatCount(std::ssize(order)) +
+                                   " tokens farthest from the mean in this plane";
+        const std::string said = m_view.finding(input, optionsOf(m_view));
+        QVERIFY2(hit > 0 && said.find(wanted) != std::string::npos, said.c_str());
     }
 
     void keptTokensAloneHaveNoDensity() {

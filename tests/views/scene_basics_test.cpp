@@ -56,6 +56,19 @@ private slots:
         QVERIFY(linearTicks(NAN, 1).empty());
     }
 
+    void ticksOfVeryLargeAndVerySmallNumbersAreShort() {
+        const auto labels = [](double low, double high) {
+            std::string all;
+            for (const Tick& tick : linearTicks(low, high, 4)) all += tick.label + " ";
+            return all;
+        };
+        QCOMPARE(labels(0, 3e20), std::string("0 1e20 2e20 3e20 "));
+        QCOMPARE(labels(-1e-9, 1e-9), std::string("−1e−9 0 1e−9 "));
+        QCOMPARE(labels(9.8e9, 1e10), std::string("0.98e10 0.99e10 1.00e10 "));
+        QCOMPARE(labels(0, 4e8), std::string("0 200,000,000 400,000,000 "));
+        QCOMPARE(labels(0, 3e-5), std::string("0.00000 0.00001 0.00002 0.00003 "));
+    }
+
     void logarithmicAndPositionTicks() {
         const auto decades = logarithmicTicks(1e-4, 1, 7);
         QCOMPARE(decades.front().value, 1e-4);

@@ -7,7 +7,6 @@
 #include "views/common/chart.h"
 #include "views/common/pane_offers.h"
 #include "views/common/policy_style.h"
-#include "views/common/step_cursor.h"
 #include "views/common/view_facts.h"
 
 #include <fmt/format.h>

@@ -2,7 +2,6 @@
 #include "views/calibration/calibration_picture.h"
 
 #include "core/calibration/calibration.h"
-#include "core/metrics/measure_values.h"
 #include "views/common/pane_identity.h"
 
 #include <fmt/format.h>

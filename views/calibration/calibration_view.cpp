@@ -1,7 +1,6 @@
 // How far this context can be compressed before the quality falls below tau: measured points, fitted curves, and the
 // retention at which each policy meets tau. Proxies are hollow and labelled.
 #include "core/calibration/calibration.h"
-#include "core/metrics/measure_values.h"
 #include "core/parameters/parameter_rows.h"
 #include "views/calibration/calibration_picture.h"
 #include "views/common/chart.h"

@@ -1,7 +1,6 @@
 // Names and numbers of the series: a list beside the plot if there is room, else the legend. Both use the plot's marks
 // and mark poor fits.
 
-#include "core/metrics/measure_values.h"
 #include "views/calibration/calibration_picture.h"
 #include "views/common/chart.h"
 

@@ -3,7 +3,6 @@
 #include "views/common/colour_scale.h"
 
 #include "views/common/bar_labels.h"
-#include "views/common/view_facts.h"
 
 #include <fmt/format.h>
 

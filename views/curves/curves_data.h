@@ -2,7 +2,9 @@
 
 #include "views/view_data.h"
 
+#include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace kvscope {
@@ -42,8 +44,10 @@ struct CurvesData : ViewData {
     std::string parameter;                ///< id of what varies at each pane's own budget; empty: the budget varies
     std::string title;                    ///< of that parameter: "Window W, tokens"
     std::string where;                    ///< "KV head 1", "all heads of the layer"
-    std::size_t captures = 1;             ///< that the means are over
-    std::size_t models = 1;               ///< that these were taken from
+    std::string valueTitle = {};          ///< of values of the whole model, which are no measure; else empty
+    std::pair<double, std::string> level = {NAN, ""}; ///< a line across the plot and its name; NaN: none
+    std::size_t captures = 1;                         ///< that the means are over
+    std::size_t models = 1;                           ///< that these were taken from
     std::vector<Curve> curves;
 };
 

@@ -2,7 +2,6 @@
 // over each capture's thin line.
 #include "views/curves/curves_painter.h"
 
-#include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
 #include "views/common/measure_options.h"
 #include "views/common/pane_identity.h"
@@ -44,6 +43,7 @@ AxisSpec axisOver(Extent extent, bool logarithmic, std::string title) {
 }
 
 std::string yTitle(const CurvesData& data, const Viewport& viewport) {
+    if (!data.valueTitle.empty()) return data.valueTitle;
     const MeasureCard& measure = measureById(data.measure);
     if (data.captures < 2) return measureTitle(measure);
     const bool isLow = viewport.height < 340; // no room for a long title beside the axis
@@ -87,6 +87,8 @@ std::vector<LegendEntry> legendOf(const CurvesData& data, const ViewInput& input
     std::vector<LegendEntry> legend;
     for (const Curve& curve : data.curves)
         if (named) legend.push_back(legendEntry(data, curve, identityOf(input, curve.letter, curve.policyId, theme)));
+    if (std::isfinite(data.level.first))
+        legend.push_back(lineEntry(data.level.second, {themeOf(theme).text3, 1.2, kLevelDash}));
     if (data.captures > 1) legend.push_back(wordsEntry("thin: one capture; band: 95 % interval of the mean"));
     return legend;
 }
@@ -106,13 +108,15 @@ Chart chartFor(const CurvesData& data, const ViewInput& input, const ParameterVa
         include(curve.points, curve.captures.size() < 2); // an interval may reach below 0, where no axis goes
         for (const CaptureCurve& one : curve.captures) include(one.points, false);
     }
+    if (std::isfinite(data.level.first)) y.include(data.level.first);
     if (x.low > x.high) // no pane has got to its first value
         x = {0, 1};
     const bool logarithmic = options.choice("scale") == "log";
     const MeasureCard& measure = measureById(data.measure);
     const bool decades = logarithmic && !higherWins(measure) && !measure.isSigned; // masses and volumes are read evenly
-    const char* budget =
-        options.choice("against") == "bytes" ? "KiB stored in the layer" : "Kept, % of the tokens before the cut";
+    const char* budget = options.choice("against") == "bytes"
+                             ? (data.valueTitle.empty() ? "KiB stored in the layer" : "KiB stored in all layers")
+                             : "Kept, % of the tokens before the cut";
     AxisSpec across = axisOver(x, logarithmic, variesBudget(data) ? budget : data.title);
     if (variesBudget(data) && options.choice("against") == "retention")
         across.high = std::min(across.high, 100.0); // more than everything cannot be kept
@@ -255,13 +259,17 @@ Scene drawCurves(const CurvesData& data, const ViewInput& input, const Parameter
     const std::optional<PresentPlace> present = presentPlace(data, input, options);
     builder.pushClip(withRoomForMarks(chart.frame.plot));
     if (present) drawPresentLine(builder, chart.frame, *present, theme);
+    if (std::isfinite(data.level.first)) {
+        const double y = yPixel(chart.frame, data.level.first);
+        builder.line({chart.frame.plot.x, y}, {chart.frame.plot.right(), y}, {theme.text3, 1.2, kLevelDash});
+    }
     for (std::size_t i = 0; i < data.curves.size(); ++i)
         drawCurve(builder, chart.frame, data, i, options,
                   identityOf(input, data.curves[i].letter, data.curves[i].policyId, viewport.theme));
     builder.popClip();
     if (present) namePresentLine(builder, chart.frame, *present, linesOf(chart.frame, data, options), theme);
     drawEndLabels(builder, chart.frame, data, input, options, heights);
-    return finishChart(chart, input, viewport, false);
+    return finishChart(chart, input, viewport, false, !data.valueTitle.empty());
 }
 
 std::optional<CurveMark> curveMarkAt(const CurvesData& data, const Scene& scene, Point at) {

@@ -1,7 +1,6 @@
 // The two kinds of figures of the geometry view.
 #include "views/geometry/geometry_painter.h"
 
-#include "core/metrics/measure_values.h"
 #include "core/metrics/theory.h"
 #include "views/common/chart.h"
 #include "views/common/pane_identity.h"

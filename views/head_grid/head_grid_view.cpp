@@ -27,6 +27,8 @@ const std::vector<ParameterChoice>& quantities() {
          {"kept_tokens", "Kept tokens", "what a head attends to before the cut, whatever its weight", tokens},
          {"selection_kept", "Selection kept", "share of the selected tokens", tokens},
          {"survival_budget", "Survival budget", "smallest retention at which the whole selection is kept", tokens},
+         {"answer_rise", "Predicted rise of the answer's loss",
+          "of a live context: scores of what the head evicts, first order", tokens},
          {"mean_cosine", "cos(mean key, mean query)", "of the queries before the cut (KeyDiff Fig. 14)", geometry}});
     return all;
 }

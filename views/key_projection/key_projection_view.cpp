@@ -90,9 +90,10 @@ std::string rimFinding(const ViewInput& input, const PaneData& pane, const Proje
         const Point p = keyPoint(projection, marks, t);
         distances.push_back({-std::hypot(p.x, p.y), t});
     }
-    std::ranges::sort(distances);
     const std::size_t rim = std::max<std::size_t>(1, distances.size() / 10);
-    const auto kept = std::count_if(distances.begin(), distances.begin() + static_cast<std::ptrdiff_t>(rim),
+    const auto end = distances.begin() + static_cast<std::ptrdiff_t>(rim);
+    std::ranges::nth_element(distances, end - 1);
+    const auto kept = std::count_if(distances.begin(), end,
                                     [&](const auto& d) { return marks.states[d.second] != TokenState::Evicted; });
     return fmt::format("{} keeps {} of the {} tokens farthest from the mean in this plane, at {} kept overall",
                        pane.policyName, formatCount(kept), formatCount(static_cast<std::int64_t>(rim)),
@@ -127,6 +128,10 @@ public:
                 .data = "projection"},
                makeOptions()) {}
 
+    bool showsOtherPanes(const ParameterValues& options) const override {
+        return options.choice("colour_by") == "panes";
+    }
+
     std::string whyNoPicture(const ViewInput& input, const ParameterValues& options) const override {
         const PaneData* pane = activePane(input);
         if (!pane) return input.capture ? "No policy in this pane. Add one." : kNoCapture;
@@ -141,8 +146,8 @@ public:
         const Theme& theme = themeOf(viewport.theme);
         const PaneData& pane = *activePane(input);
         ProjectionMarks marks = makeMarks(input, pane, options);
-        const Viewport::Range range = viewport.range.value_or(fullRange(input, marks));
-        marks.crowd = crowdIn(marks, projectionOf(input), viewport, range, options.choice("crowd"));
+        marks.range = viewport.range ? *viewport.range : fullRange(input, marks);
+        marks.crowd = crowdIn(marks, projectionOf(input), viewport, options.choice("crowd"));
         Scene scene = blankScene(viewport);
         SceneBuilder builder(scene, *viewport.text);
 

@@ -1,7 +1,6 @@
 // Axes, legend, notes and caption around the marks of the key projection.
 #include "views/key_projection/projection_frame.h"
 
-#include "core/metrics/measure_values.h"
 #include "views/common/chart.h"
 
 #include <fmt/format.h>
@@ -81,7 +80,7 @@ ProjectionFrame::ProjectionFrame(const ViewInput& input, const PaneData& pane, c
     if (m_room.legend)
         m_legend = m_room.shared ? sharedLegend(input, marks, m_theme) : legendOf(input, pane, marks, m_theme);
     m_scale = !marks.shade.empty() && viewport.width >= 300 && viewport.height >= 150;
-    setAxes(viewport.range.value_or(fullRange(input, marks)));
+    setAxes(marks.range);
 }
 
 ProjectionFrame::Room ProjectionFrame::room() const {
@@ -134,15 +133,7 @@ std::vector<std::string> ProjectionFrame::notes() const {
         notes.emplace_back("looking for the greedy centres…");
     if (m_marks.tinted) notes.push_back(tintNote(projectionOf(m_input), m_marks));
     if (const std::string crowd = crowdNote(m_marks); !crowd.empty()) notes.push_back(crowd);
-    const ProjectionData& projection = projectionOf(m_input);
-    std::int64_t beyond = 0;
-    for (std::size_t i = 0; i < m_marks.states.size(); ++i) {
-        const Point p = keyPoint(projection, m_marks, static_cast<TokenIndex>(i));
-        const bool inside =
-            p.x >= m_frame.x.low && p.x <= m_frame.x.high && p.y >= m_frame.y.low && p.y <= m_frame.y.high;
-        beyond += !inside && m_marks.states[i] != TokenState::AfterCut;
-    }
-    if (beyond > 0) notes.push_back(formatCounted(beyond, "token") + " beyond the range");
+    if (m_marks.crowd.beyond > 0) notes.push_back(formatCounted(m_marks.crowd.beyond, "token") + " beyond the range");
     if (m_pane.result->simulated && !m_room.caption) notes.push_back("simulated on full-attention tensors");
     if (m_room.caption) {
         ViewInput own = m_input;

@@ -37,12 +37,6 @@ const ProjectionData& projectionOf(const ViewInput& input) {
     return static_cast<const ProjectionData&>(*input.data.value);
 }
 
-Point keyPoint(const ProjectionData& projection, const ProjectionMarks& marks, TokenIndex token) {
-    const std::int64_t components = projection.keys.shape[1];
-    const float* row = projection.keys.data.data() + token * components;
-    return {row[marks.xAxis], row[marks.yAxis]};
-}
-
 std::vector<TintSite> centreSites(const ProjectionData& projection, const ProjectionMarks& marks, ThemeId theme) {
     std::vector<TintSite> sites;
     for (const TokenIndex centre : projection.centres)
@@ -179,6 +173,48 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
 
 std::vector<LegendEntry> sharedLegend(const ViewInput& input, const ProjectionMarks& marks, const Theme& theme) {
     return stateLegend(input, readyPanes(input), marks, false, theme);
+}
+
+DensityGrid::DensityGrid(const Viewport::Range& range, std::size_t categories)
+    : m_range(range), m_side(std::max(range.xMax - range.xMin, range.yMax - range.yMin) / kCells),
+      m_columns(static_cast<std::size_t>(std::max(1.0, std::ceil((range.xMax - range.xMin) / m_side)))),
+      m_rows(static_cast<std::size_t>(std::max(1.0, std::ceil((range.yMax - range.yMin) / m_side)))),
+      m_categories(categories), m_tallies(m_columns * m_rows), m_byCategory(m_tallies.size() * categories, 0) {}
+
+Viewport::Range DensityGrid::covered() const {
+    return {m_range.xMin, m_range.xMin + m_side * static_cast<double>(m_columns),
+            m_range.yMax - m_side * static_cast<double>(m_rows), m_range.yMax};
+}
+
+DensityGrid::Cell DensityGrid::cell(std::size_t index) const {
+    Cell cell;
+    const Tally& tally = m_tallies[index];
+    cell.count = tally.count;
+    cell.shade = tally.valued > 0 ? static_cast<float>(tally.shades / static_cast<double>(tally.valued)) : NAN;
+    const auto first = m_byCategory.begin() + static_cast<std::ptrdiff_t>(index * m_categories);
+    cell.category =
+        static_cast<std::size_t>(std::max_element(first, first + static_cast<std::ptrdiff_t>(m_categories)) - first);
+    return cell;
+}
+
+ImageItem DensityGrid::painted(const Box& box, const std::vector<Colour>& colours) const {
+    const double fullest = std::log1p(static_cast<double>(m_most));
+    std::vector<double> strengths{0}; // by count
+    for (std::int64_t count = 1; count <= m_most; ++count)
+        strengths.push_back(0.2 + 0.75 * std::log1p(static_cast<double>(count)) / fullest);
+    auto rgba = std::make_shared<std::vector<std::uint8_t>>(colours.size() * 4, std::uint8_t{0}); // kTransparent
+    for (std::size_t i = 0; i < colours.size(); ++i) {
+        if (m_tallies[i].count == 0) continue;
+        const Colour colour = withAlpha(colours[i], strengths[m_tallies[i].count]);
+        std::uint8_t* pixel = rgba->data() + 4 * i;
+        pixel[0] = colour.r, pixel[1] = colour.g, pixel[2] = colour.b, pixel[3] = colour.a;
+    }
+    ImageItem image;
+    image.box = box;
+    image.width = static_cast<int>(m_columns);
+    image.height = static_cast<int>(m_rows);
+    image.rgba = std::move(rgba);
+    return image;
 }
 
 } // namespace kvscope

@@ -3,19 +3,81 @@
 #include "views/common/colour_scale.h"
 #include "views/common/view_facts.h"
 #include "views/common/voronoi_tint.h"
-#include "views/key_projection/density_grid.h"
 #include "views/key_projection/projection_data.h"
 #include "views/scene/axes.h"
+#include "views/scene/scene.h"
+#include "views/view.h"
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
 namespace kvscope {
 
+/// Points counted in square cells of a range of the plane, to be shown as shades. Cells belong to the range, not to the
+/// pixels: every pane and every size of a figure shows the same counts.
+class DensityGrid {
+public:
+    static constexpr int kCells = 200; ///< along the longer side of the range
+
+    /// `categories`: how many groups are counted apart; 0: none.
+    DensityGrid(const Viewport::Range& range, std::size_t categories);
+
+    /// One point in data coordinates; outside the range it counts nowhere. `shade` may be NaN, `category` < categories.
+    void add(Point at, float shade, std::size_t category) {
+        if (!(at.x >= m_range.xMin && at.x <= m_range.xMax && at.y >= m_range.yMin && at.y <= m_range.yMax)) return;
+        const auto column = std::min(m_columns - 1, static_cast<std::size_t>((at.x - m_range.xMin) / m_side));
+        const auto row = std::min(m_rows - 1, static_cast<std::size_t>((m_range.yMax - at.y) / m_side));
+        const std::size_t index = row * m_columns + column;
+        Tally& tally = m_tallies[index];
+        m_most = std::max(m_most, ++tally.count);
+        if (m_categories > 0) ++m_byCategory[index * m_categories + category];
+        if (std::isnan(shade)) return;
+        ++tally.valued;
+        tally.shades += static_cast<double>(shade);
+    }
+
+    struct Cell {
+        std::int64_t count = 0;
+        float shade = 0;          ///< mean over the points that have one; NaN: none has
+        std::size_t category = 0; ///< the commonest, the first of equals
+    };
+    std::int64_t most() const { return m_most; } ///< points in the fullest cell
+
+    /// The range as a picture in `box`. Opacity grows with the logarithm of the count, so that one point is still seen
+    /// beside a hundred; `colourOf` gives each cell that has points its colour.
+    template <class ColourOf> ImageItem image(const Box& box, const ColourOf& colourOf) const {
+        std::vector<Colour> colours(m_tallies.size(), kTransparent);
+        for (std::size_t i = 0; i < colours.size(); ++i)
+            if (m_tallies[i].count > 0) colours[i] = colourOf(cell(i));
+        return painted(box, colours);
+    }
+    /// What the cells cover: the range, and beyond it what the last column and row need to be whole.
+    Viewport::Range covered() const;
+
+private:
+    Cell cell(std::size_t index) const;
+    ImageItem painted(const Box& box, const std::vector<Colour>& colours) const;
+
+    Viewport::Range m_range;
+    double m_side;
+    std::size_t m_columns, m_rows, m_categories;
+    struct Tally {
+        std::int64_t count = 0, valued = 0; ///< points, and those with a shade
+        double shades = 0;                  ///< their sum
+    };
+    std::vector<Tally> m_tallies;           ///< of the cells, row by row
+    std::vector<std::int64_t> m_byCategory; ///< [cells, categories]
+    std::int64_t m_most = 0;
+};
+
 /// How the tokens of a range are drawn: as a density, or with marks, of the evicted ones every `stride`-th.
 struct Crowd {
     std::int64_t evicted = 0, kept = 0; ///< in the range; kept without protected ones, which always have marks
+    std::int64_t beyond = 0;            ///< the range, of the tokens before the cut
     std::int64_t stride = 1;
     std::shared_ptr<const DensityGrid> density; ///< null: marks. Coloured by state its shades are the shares kept
     bool keptToo = false;                       ///< the density counts kept tokens as well
@@ -34,7 +96,8 @@ struct ProjectionMarks {
     std::vector<std::int32_t>
         category; ///< [n] place of the token's colour among categoryColour; empty: not coloured by cluster
     std::vector<std::int32_t> categoryOfCentre; ///< the same for each greedy centre
-    Crowd crowd;                                ///< of the range shown
+    Viewport::Range range;                      ///< that is shown
+    Crowd crowd;                                ///< of it
     std::int64_t evictedTotal = 0, keptTotal = 0, protectedTotal = 0;
 };
 
@@ -56,7 +119,10 @@ Viewport::Range fullRange(const ViewInput& input, const ProjectionMarks& marks);
 const ProjectionData& projectionOf(const ViewInput& input);
 
 /// Data coordinates of a token's key.
-Point keyPoint(const ProjectionData& projection, const ProjectionMarks& marks, TokenIndex token);
+inline Point keyPoint(const ProjectionData& projection, const ProjectionMarks& marks, TokenIndex token) {
+    const float* row = projection.keys.data.data() + token * projection.keys.shape[1];
+    return {row[marks.xAxis], row[marks.yAxis]};
+}
 
 /// The greedy centres on the axes, in their colours at full strength.
 std::vector<TintSite> centreSites(const ProjectionData& projection, const ProjectionMarks& marks, ThemeId theme);
@@ -81,9 +147,9 @@ std::vector<LegendEntry> legendOf(const ViewInput& input, const PaneData& pane, 
 /// them has.
 std::vector<LegendEntry> sharedLegend(const ViewInput& input, const ProjectionMarks& marks, const Theme& theme);
 
-/// How the tokens of this range are drawn in a picture of this size; `choice` is the view's option "crowd".
+/// How the tokens of the range are drawn in a picture of this size; `choice` is the view's option "crowd".
 Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport& viewport,
-              const Viewport::Range& range, const std::string& choice);
+              const std::string& choice);
 
 /// Note about the density; empty where every token has a mark.
 std::string crowdNote(const ProjectionMarks& marks);

@@ -153,7 +153,7 @@ private:
     /// Whether thinning skips an evicted token in the range, or the token lies beyond it; `seen` counts those in the
     /// range.
     bool isLeftOut(TokenIndex token, std::int64_t& seen) const {
-        return !isInRange(token) || seen++ % m_marks.crowd.stride != 0;
+        return !isInRange(token) || (m_marks.crowd.stride > 1 && seen++ % m_marks.crowd.stride != 0);
     }
 
     bool isInRange(TokenIndex token) const {

@@ -2,10 +2,13 @@
 #include "core/policies/policy.h"
 #include "views/key_projection/projection_marks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 namespace kvscope {
 
@@ -53,6 +56,10 @@ std::vector<float> scoresOf(const ViewInput& input, const PaneData& pane, std::s
     return scores;
 }
 
+bool isInside(const Viewport::Range& range, Point p) {
+    return p.x >= range.xMin && p.x <= range.xMax && p.y >= range.yMin && p.y <= range.yMax;
+}
+
 } // namespace
 
 void checkShadeRange(std::string_view text) {
@@ -98,6 +105,55 @@ std::string shadeTitle(const PaneData& pane, const ProjectionMarks& marks) {
         return pane.result->request.recorded ? "recorded score"
                                              : policyById(pane.policyId).scoreLabel(pane.result->request.policy.values);
     return marks.colourBy == "panes" ? "panes that keep it" : marks.colourBy;
+}
+
+/// Evicted tokens are counted in cells while it is found out whether they are a crowd; kept ones follow if they are
+/// one.
+Crowd crowdIn(const ProjectionMarks& marks, const ProjectionData& projection, const Viewport& viewport,
+              const std::string& choice) {
+    constexpr double kPixelsOfMark = 12;
+    const auto most = std::min(kMostMarks, static_cast<std::int64_t>(viewport.width * viewport.height / kPixelsOfMark));
+    const bool mayBeDense =
+        !marks.retainedOnly && (choice == "density" || (choice == "auto" && std::ssize(marks.states) > most));
+    auto grid = mayBeDense ? std::make_shared<DensityGrid>(marks.range, marks.category.empty() ? 0 : kCategoryColours)
+                           : nullptr;
+    const auto add = [&](std::size_t token, Point at, float shade) {
+        grid->add(at, marks.shade.empty() ? shade : marks.shade[token],
+                  marks.category.empty() ? 0 : static_cast<std::size_t>(marks.category[token]));
+    };
+    Crowd crowd;
+    for (std::size_t i = 0; i < marks.states.size(); ++i) {
+        const TokenState state = marks.states[i];
+        const Point at = keyPoint(projection, marks, static_cast<TokenIndex>(i));
+        if (!isInside(marks.range, at)) {
+            crowd.beyond += state != TokenState::AfterCut ? 1 : 0;
+            continue;
+        }
+        crowd.kept += state == TokenState::Kept ? 1 : 0;
+        if (state != TokenState::Evicted || marks.retainedOnly) continue;
+        ++crowd.evicted;
+        if (grid) add(i, at, 0);
+    }
+    crowd.keptToo = mayBeDense && crowd.kept > most;
+    if (mayBeDense && (choice == "density" || crowd.evicted > most || crowd.keptToo)) {
+        for (std::size_t i = 0; crowd.keptToo && i < marks.states.size(); ++i)
+            if (marks.states[i] == TokenState::Kept) add(i, keyPoint(projection, marks, static_cast<TokenIndex>(i)), 1);
+        crowd.density = std::move(grid);
+    } else if (crowd.evicted > most) {
+        crowd.stride = (crowd.evicted + most - 1) / most;
+    }
+    return crowd;
+}
+
+std::string crowdNote(const ProjectionMarks& marks) {
+    const Crowd& crowd = marks.crowd;
+    if (crowd.density)
+        return fmt::format("{} evicted{} as a density, up to {} in a cell{}", formatCount(crowd.evicted),
+                           crowd.keptToo ? " and " + formatCount(crowd.kept) + " kept" : "",
+                           formatCount(crowd.density->most()), crowd.keptToo ? "" : "; all kept shown");
+    if (crowd.stride == 1) return "";
+    return fmt::format("showing {} of {} evicted; all kept shown",
+                       formatCount((crowd.evicted + crowd.stride - 1) / crowd.stride), formatCount(crowd.evicted));
 }
 
 } // namespace kvscope

@@ -43,7 +43,7 @@ struct PositiveRange {
 };
 
 /// Draws the plots of the view; each returns the frame that it used. Scatter and spectrum stand in
-/// leverage_scatter.cpp.
+/// leverage_view.cpp.
 class LeveragePainter {
 public:
     LeveragePainter(SceneBuilder& builder, const ViewInput& input, const ParameterValues& options,

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "views/merge_tree/merge_tree_data.h"
-#include "views/merge_tree/tree_state.h"
+#include "views/merge_tree/tree_layout.h"
 #include "views/view.h"
 
 #include <string>

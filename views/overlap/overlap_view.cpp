@@ -18,12 +18,12 @@ const TextStyle kHeadingStyle{FontFace::Interface, 11, FontWeight::SemiBold}, kN
 
 /// counts[c]: tokens before the cut that exactly c panes keep.
 std::vector<std::int64_t> agreement(const ViewInput& input, const std::vector<const PaneData*>& panes) {
-    std::vector<int> keepCounts(static_cast<std::size_t>(input.cut.token), 0);
+    std::vector<std::uint8_t> keepCounts(static_cast<std::size_t>(input.cut.token), 0);
     for (const PaneData* pane : panes)
         for (const TokenIndex token : keptTokens(input, *pane))
             if (static_cast<std::size_t>(token) < keepCounts.size()) ++keepCounts[token];
     std::vector<std::int64_t> counts(panes.size() + 1, 0);
-    for (const int keepCount : keepCounts) ++counts[keepCount];
+    for (const std::uint8_t keepCount : keepCounts) ++counts[keepCount];
     return counts;
 }
 
@@ -55,6 +55,10 @@ double drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vect
     const double head = box.height < 90 ? 18 : 22, width = std::min(kLargestCell, (box.width - head) / count);
     const double height = std::min(std::max(26.0, 0.6 * width), (box.height - head) / count);
     const double badge = std::clamp(height - 1, 8.0, 16.0);
+    std::vector<double> overlaps; // of each row with those above it: the matrix is symmetric
+    for (std::size_t row = 0; row < panes.size(); ++row)
+        for (std::size_t above = 0; above < row; ++above)
+            overlaps.push_back(jaccard(keptTokens(input, *panes[row]), keptTokens(input, *panes[above])));
     for (std::size_t row = 0; row < panes.size(); ++row) {
         const double y = box.y + head + height * static_cast<double>(row);
         drawBadge(builder, *panes[row], {box.x + 9, y + height / 2}, themeId, badge);
@@ -66,7 +70,8 @@ double drawMatrix(SceneBuilder& builder, const ViewInput& input, const std::vect
                 builder.rectangle(cell, theme.sunken);
                 continue;
             }
-            const double overlap = jaccard(keptTokens(input, *panes[row]), keptTokens(input, *panes[column]));
+            const auto [above, below] = std::minmax({row, column});
+            const double overlap = overlaps[below * (below - 1) / 2 + above];
             builder.rectangle(cell, blend(withAlpha(theme.text1, 0.06 + 0.3 * overlap), theme.canvas), {}, 0,
                               {PickId::Kind::Cell, static_cast<std::int64_t>(row * panes.size() + column)});
             drawNumber(builder, cell, overlap, theme);

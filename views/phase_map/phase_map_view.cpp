@@ -1,6 +1,5 @@
 // A policy as a landscape over two of its knobs: where a setting matters, where another policy takes over, and one
 // click to go there.
-#include "core/metrics/measure_values.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/balance/balance_rounds.h"
 #include "views/common/measure_options.h"

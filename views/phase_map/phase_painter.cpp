@@ -1,7 +1,6 @@
 // The cells of a phase map: a sequential map for a measure, the winner's identity with its letter otherwise.
 #include "views/phase_map/phase_painter.h"
 
-#include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/policies/selection.h"
 #include "views/common/pane_identity.h"

@@ -1,6 +1,5 @@
 // Legends: marks with their labels in rows. A row is filled before the next one begins, so a legend of whole labels has
 // as few rows as there can be.
-#include "core/metrics/measure_values.h"
 #include "views/scene/axes.h"
 
 #include <algorithm>

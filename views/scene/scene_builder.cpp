@@ -1,8 +1,6 @@
 // Small helpers that put drawables into a scene, measure text and know the geometry of markers.
 #include "views/scene/scene_builder.h"
 
-#include "core/metrics/measure_values.h"
-
 #include <cmath>
 #include <numbers>
 #include <sstream>

@@ -2,7 +2,6 @@
 // their weighted sum, all tokens of one score lie on one line of slope -1/lambda.
 #include "views/score_plane/score_plane.h"
 
-#include "core/policies/common/policy_tools.h"
 #include "core/policies/policy.h"
 
 #include <fmt/format.h>

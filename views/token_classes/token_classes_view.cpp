@@ -1,6 +1,5 @@
 // What kind of token a policy likes: for every class the share of its tokens that each pane keeps, beside the share of
 // all tokens that the pane keeps.
-#include "core/metrics/measure_values.h"
 #include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/pane_identity.h"

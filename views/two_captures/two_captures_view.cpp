@@ -1,6 +1,5 @@
 // Two prompts of one model under the same policies: a table of both and their difference, and every head as a mark
 // whose distance from the diagonal is that difference.
-#include "core/metrics/statistics.h"
 #include "core/parameters/parameter_rows.h"
 #include "views/common/chart.h"
 #include "views/common/measure_options.h"
@@ -20,7 +19,7 @@ namespace {
 using Pane = TwoCapturesData::Pane;
 using Head = TwoCapturesData::Head;
 
-constexpr double kRow = 19, kBadge = 16, kNumberColumn = 56, kLeastName = 84, kWidestTable = 640, kBeside = 640;
+constexpr double kRow = 19, kBadge = 16, kNumberColumn = 64, kLeastName = 84, kWidestTable = 640, kBeside = 640;
 constexpr double kLeastPlot = 120; ///< a smaller one is left out
 constexpr std::int64_t kPickStride = 1 << 20;
 const TextStyle kName{FontFace::Interface, 12}, kHeading{FontFace::Interface, 11, FontWeight::SemiBold},

@@ -1,0 +1,61 @@
+// The token strip's scroll bar: each row of pixels says which share of its lines' tokens is kept, against a count of
+// every token.
+#include "app/text/qt_text_service.h"
+#include "tests/support/test_program.h"
+#include "tests/views/view_fixture.h"
+#include "views/common/policy_style.h"
+#include "views/common/view_facts.h"
+#include "views/scene/scene_builder.h"
+#include "views/token_strip/strip_picture.h"
+
+#include <QtTest>
+
+#include <algorithm>
+
+using namespace kvscope;
+using namespace kvscope::view_fixture;
+
+class StripScrollBarTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void theScrollBarSaysHowDenselyALineIsKept() {
+        const ViewInput input = needleInput({"keydiff@0.3"});
+        const QtTextService text;
+        const Theme& theme = themeOf(ThemeId::Light);
+        const auto layout = layoutStrip(*input.capture, 300, text);
+        const StripScene strip{.input = input,
+                               .layout = *layout,
+                               .mode = StripMode::Panes,
+                               .theme = theme,
+                               .colourMapName = "viridis",
+                               .active = &input.panes[0],
+                               .activeStates = tokenStates(input, input.panes[0])};
+        const Colour full = policyStyle("keydiff", ThemeId::Light).colour;
+        for (const std::int64_t rows : {37, 4000}) { // lines that share a row of pixels, and lines that fill several
+            Scene scene;
+            SceneBuilder builder(scene, text);
+            drawScrollBar(builder, strip, {0, 0, kScrollBarWidth, static_cast<double>(rows)}, 0, 5);
+            const auto& pixels = *std::get<ImageItem>(scene.items.front()).rgba;
+            std::vector<int> all(static_cast<std::size_t>(rows), 0), kept(all);
+            for (TokenIndex token = 0; token < input.cut.token; ++token) {
+                const std::int64_t line = layout->lineOf(token), begin = line * rows / layout->lineCount(),
+                                   end = std::max(begin + 1, (line + 1) * rows / layout->lineCount());
+                for (std::int64_t row = begin; row < end; ++row) {
+                    ++all[static_cast<std::size_t>(row)];
+                    kept[static_cast<std::size_t>(row)] += strip.activeStates[token] != TokenState::Evicted;
+                }
+            }
+            for (std::size_t row = 0; row < all.size(); ++row) {
+                const double share = all[row] > 0 ? static_cast<double>(kept[row]) / all[row] : 0;
+                const Colour ground = all[row] > 0 ? theme.sunken : theme.masked,
+                             wanted = share > 0 ? blend(withAlpha(full, 0.15 + 0.85 * share), ground) : ground;
+                const std::uint8_t* pixel = pixels.data() + 4 * (6 * row + 3);
+                QCOMPARE((Colour{pixel[0], pixel[1], pixel[2], 255}), wanted);
+            }
+        }
+    }
+};
+
+KVSCOPE_OFFSCREEN_TEST(StripScrollBarTest)
+#include "strip_scroll_bar_test.moc"
