@@ -51,13 +51,13 @@ class AttentionCall:
     def of(
         cls, module: Any, query: Any, key: Any, value: Any, unrotated: Any, scaling: Any, kwargs: Any
     ) -> AttentionCall:
-        """From the arguments of an attention function, of which the batch has one row."""
+        """From the arguments of an attention function; tensors as they are given, with a batch axis or without."""
         return cls(
             module=module,
             layer=int(module.layer_idx),
-            query=query[0],
-            key=key[0],
-            value=value[0],
+            query=query,
+            key=key,
+            value=value,
             scaling=resolve_scaling(module, scaling, query.shape[-1]),
             sliding_window=int(kwargs.get("sliding_window") or 0),
             softcap=float(kwargs.get("softcap") or 0.0),
@@ -92,6 +92,11 @@ def attention_of(layer: torch.nn.Module) -> Any:
 def projection_of(attention: torch.nn.Module) -> Any:
     """The output projection W_o of an attention module."""
     return _first_of(attention, ("o_proj", "c_proj", "dense", "out_proj"))
+
+
+def own_kernel(attention: torch.nn.Module) -> Any:
+    """The model's own eager attention function."""
+    return sys.modules[type(attention).__module__].eager_attention_forward
 
 
 def _first_of(module: torch.nn.Module, names: tuple[str, ...]) -> Any:
@@ -241,7 +246,8 @@ def observed_attention(
             scaling: Any = None,
             **kwargs: Any,
         ) -> tuple[torch.Tensor, None]:
-            call = AttentionCall.of(module, query, key, value, unrotated.pop("latest", None), scaling, kwargs)
+            latest = unrotated.pop("latest", None)
+            call = AttentionCall.of(module, query[0], key[0], value[0], latest, scaling, kwargs)
             observe(call)
             if call.softcap or call.sinks is not None:
                 out = blockwise_attention(call).transpose(0, 1)[None].contiguous()
@@ -267,12 +273,12 @@ def own_attention(model: Any, observe: Callable[[AttentionCall, torch.Tensor], N
     The second argument is [n, Hq dv]. Nothing of this tool's attention or masks takes part.
     """
     calls: dict[int, AttentionCall] = {}
-    own = sys.modules[type(attention_of(layers_of(model)[0])).__module__].eager_attention_forward
+    own = own_kernel(attention_of(layers_of(model)[0]))
     with _unrotated_inputs(model) as unrotated, contextlib.ExitStack() as stack:
 
         def attend(module: Any, query: Any, key: Any, value: Any, attention_mask: Any, **kwargs: Any) -> Any:
             latest = unrotated.pop("latest", None)
-            call = AttentionCall.of(module, query, key, value, latest, kwargs.get("scaling"), kwargs)
+            call = AttentionCall.of(module, query[0], key[0], value[0], latest, kwargs.get("scaling"), kwargs)
             calls[call.layer] = call
             return own(module, query, key, value, attention_mask, **kwargs)
 

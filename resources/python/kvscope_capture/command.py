@@ -122,7 +122,10 @@ def load_model(name: str, revision: str | None, dtype: str | None, device: str) 
 
 def _not_loaded(what: str, name: str, error: Exception) -> CaptureError:
     first = (str(error).splitlines() or [type(error).__name__])[0]
-    return CaptureError(f"the {what} cannot be loaded ({first})", name, "Name a model folder or a Hugging Face model")
+    remedy = "Name a model folder or a Hugging Face model"
+    if what == "tokenizer" and pathlib.Path(name).is_dir():
+        remedy = "Copy the model's tokenizer files, like tokenizer.json, into its folder"
+    return CaptureError(f"the {what} cannot be loaded ({first})", name, remedy)
 
 
 def check_device(device: str) -> None:

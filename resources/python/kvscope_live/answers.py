@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from kvscope_capture.attention import logits_of
 from kvscope_live.contexts import LiveContext
 from kvscope_live.selections import Selection, kept_bytes, pruned_layer
+from kvscope_live.writing import Sampling, Told, Writer, decoder, logits_at
 from kvscope_press.pruned_context import CachedContext
 
 Numbers = npt.NDArray[np.float64]
-REMEMBERED = 64  # results of the full cache
-Told = Callable[[int, int, int, str], None]  # row, index, token, text
+REMEMBERED, FULL, DRAFTS = 1024, 16, 16  # results of a row, logits of the full cache, texts to begin with
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,14 +50,45 @@ def _listed(values: Numbers) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
 
 
+class Remembered(collections.OrderedDict[str, Any]):
+    """Results by the digest of what was asked; those used longest ago go."""
+
+    def __init__(self, most: int) -> None:
+        """Holds `most`."""
+        super().__init__()
+        self.most = most
+
+    def put(self, key: str, value: Any) -> None:
+        """A new result."""
+        self[key] = value
+        while len(self) > self.most:
+            self.popitem(last=False)
+
+    def has(self, key: str) -> bool:
+        """Whether it is there; counts as a use."""
+        if key in self:
+            self.move_to_end(key)
+        return key in self
+
+
+@dataclasses.dataclass
+class Asked:
+    """Caches that have read a question: `logits` [P, vocabulary] behind it."""
+
+    key: str
+    cache: CachedContext
+    logits: torch.Tensor
+
+
 class Answers:
-    """Answers of one context; what the full cache says is remembered."""
+    """Answers of one context. A row is computed once: when a slider moves, the other panes' answers are remembered."""
 
     def __init__(self, context: LiveContext) -> None:
         """Nothing is computed yet."""
         self.context, self.model = context, context.opened.model
-        self._full_logits: collections.OrderedDict[str, torch.Tensor] = collections.OrderedDict()
-        self._full_text: collections.OrderedDict[str, list[int]] = collections.OrderedDict()
+        self._full_logits, self._scores, self._texts = Remembered(FULL), Remembered(REMEMBERED), Remembered(REMEMBERED)
+        self._drafts: collections.deque[tuple[str, Selection, list[int]]] = collections.deque(maxlen=DRAFTS)
+        self._asked: Asked | None = None  # the latest batch
 
     def bytes_of(self, selection: Selection | None) -> int:
         """Bytes of the keys and values that stay."""
@@ -66,8 +97,7 @@ class Answers:
 
     def batch(self, selections: Sequence[Selection]) -> CachedContext:
         """The selections' caches, with nothing behind the cut."""
-        layers = {call.layer: pruned_layer(call, selections) for call in self.context.calls}
-        return CachedContext(self.model, self.context.cut, layers, self.context.last_logits)
+        return self.context.cache({call.layer: pruned_layer(call, selections) for call in self.context.calls})
 
     def score(
         self, selections: Sequence[Selection | None], question: list[int], answer: list[int]
@@ -79,139 +109,103 @@ class Answers:
         """
         full = self._full(question, answer)
         skip = 0 if question else 1
-        own = self._scored(full, full, answer, skip)
-        pruned = [s for s in selections if s is not None and not s.is_whole()]
-        rows: dict[str, Scored] = {}
-        if pruned and len(answer) > skip:
-            cache = self.batch(pruned)
-            hidden = cache.extend_rows([question + answer[:-1]] * len(pruned))[:, max(0, len(question) - 1) :]
-            for selection, states in zip(pruned, hidden, strict=True):
-                with torch.no_grad():
-                    rows[selection.id] = self._scored(logits_of(self.model, states), full, answer, skip)
-        elif pruned:
-            rows = {selection.id: own for selection in pruned}
-        return [own if s is None or s.is_whole() else rows[s.id] for s in selections], own
+        own = self._scored(full[None], full, answer, skip)[0]
+        key = _key(question, answer)
+        missing = {s.id: s for s in selections if s and not s.is_whole and not self._scores.has(key + s.id)}
+        if missing and len(answer) > skip:
+            self._asked = None  # frees its rows before others are gathered
+            cache = self.batch(list(missing.values()))
+            hidden = cache.extend_rows([question + answer[:-1]] * len(missing))[:, max(0, len(question) - 1) :]
+            logits = logits_at(self.model, hidden)
+            for name, row in zip(missing, self._scored(logits, full, answer, skip), strict=True):
+                self._scores.put(key + name, row)
+            if question:
+                self._asked = Asked(_key(question, list(missing)), cache, logits[:, 0].clone())
+        counts = len(answer) > skip
+        rows = [own if s is None or s.is_whole or not counts else self._scores[key + s.id] for s in selections]
+        return rows, own
 
     def _full(self, question: list[int], answer: list[int]) -> torch.Tensor:
         """Logits [answer tokens that count, vocabulary] of the full cache."""
-        key = repr((question, answer))
-        if key not in self._full_logits:
+        key = _key(question, answer)
+        if not self._full_logits.has(key):
             tokens = question + answer[:-1] if answer else []
             logits = self.context.last_logits[None][:0]
             if tokens:
-                hidden = self.context.whole_cache().extend_rows([tokens])[0, max(0, len(question) - 1) :]
-                with torch.no_grad():
-                    logits = logits_of(self.model, hidden)
-            _remember(self._full_logits, key, logits)
-        return self._full_logits[key]
+                hidden = self.context.whole_cache().extend_rows([tokens])[:, max(0, len(question) - 1) :]
+                logits = logits_at(self.model, hidden)[0]
+            self._full_logits.put(key, logits)
+        found: torch.Tensor = self._full_logits[key]
+        return found
 
-    def _scored(self, logits: torch.Tensor, full: torch.Tensor, answer: list[int], skip: int) -> Scored:
-        count = len(answer)
-        losses, kl, flips = np.full(count, np.nan), np.full(count, np.nan), np.zeros(count, bool)
-        if count > skip:
+    def _scored(self, logits: torch.Tensor, full: torch.Tensor, answer: list[int], skip: int) -> list[Scored]:
+        """Of each row of `logits` [P, tokens that count, vocabulary]."""
+        losses, kl = np.full((2, len(logits), len(answer)), np.nan)
+        flips = np.zeros(losses.shape, bool)
+        if len(answer) > skip:
             target = torch.tensor(answer[skip:], device=logits.device)
-            losses[skip:] = torch.nn.functional.cross_entropy(logits, target, reduction="none").cpu().numpy()
             p, s = torch.log_softmax(full, -1), torch.log_softmax(logits, -1)
-            kl[skip:] = (p.exp() * (p - s)).nan_to_num(0.0).double().sum(-1).clamp_min(0).cpu().numpy()
-            flips[skip:] = (logits.argmax(-1) != full.argmax(-1)).cpu().numpy()
-        return Scored(losses, kl, flips)
+            losses[:, skip:] = -s[:, torch.arange(len(target)), target].cpu().numpy()
+            rises = (p.exp() * (p - s)).nan_to_num_(0.0).sum(-1, dtype=torch.float64)
+            kl[:, skip:] = rises.clamp_min(0).cpu().numpy()
+            flips[:, skip:] = (logits.argmax(-1) != full.argmax(-1)).cpu().numpy()
+        return [Scored(*row) for row in zip(losses, kl, flips, strict=True)]
 
     def generate(
         self, selections: Sequence[Selection | None], question: list[int], sampling: Sampling, most: int, told: Told
     ) -> tuple[list[list[int]], list[int]]:
         """Tokens of each row and of the full cache, ending before the model's end of text.
 
-        All rows advance in step and draw with the same random numbers: they part only where the model does.
+        The draft of a row is what was written behind the most similar selection, if it keeps half of the same tokens;
+        for the first rows what the full cache writes. What was written lately helps to guess.
         """
-        key = repr((question, sampling, most))
-        if key not in self._full_text:
-            _remember(
-                self._full_text, key, self._continue(self.context.whole_cache(), 1, question, sampling, most, None)[0]
-            )
-        full = self._full_text[key]
-        pruned = [i for i, s in enumerate(selections) if s is not None and not s.is_whole()]
-        rows: list[list[int]] = [full] * len(selections)
-        for row in range(len(selections)):
-            if row not in pruned:
-                for index, token in enumerate(full):
-                    told(row, index, token, self._text(full, index))
-        if pruned:
-            caches = self.batch([s for s in (selections[i] for i in pruned) if s is not None])
-            found = self._continue(
-                caches, len(pruned), question, sampling, most, lambda row, *rest: told(pruned[row], *rest)
-            )
-            for row, ids in zip(pruned, found, strict=True):
-                rows[row] = ids
-        return rows, full
+        key = _key(question, sampling, most)
+        if not self._texts.has(key):
+            whole = Writer(self.context, self.context.whole_cache(), question, sampling, most)
+            self._texts.put(key, whole.write(self._read(whole.cache, question, 1), [], None)[0])
+        full: list[int] = self._texts[key]
+        names = [s.id if s and not s.is_whole else "" for s in selections]
+        missing = {s.id: s for s in selections if s and s.id in names and not self._texts.has(key + s.id)}
+        places = [[row for row, name in enumerate(names) if name == one] for one in missing]
+        decode = decoder(self.context.opened.tokenizer)
+        for row, name in enumerate(names):
+            for index in range(len(self._texts[key + name]) if name not in missing else 0):
+                told(row, index, self._texts[key + name][index], decode(self._texts[key + name], index))
 
-    def _continue(
-        self, cache: CachedContext, rows: int, question: list[int], sampling: Sampling, most: int, told: Told | None
-    ) -> list[list[int]]:
-        ends = end_tokens(self.model, self.context.opened.tokenizer)
-        written: list[list[int]] = [[] for _ in range(rows)]
-        open_rows = set(range(rows))
-        logits = self._last(cache, [question] * rows) if question else cache.last_logits.expand(rows, -1)
-        draws = sampling.draws(most)
-        for index in range(most):
-            tokens = [sampling.choose(row, draws[index]) for row in logits]
-            open_rows -= {row for row in open_rows if tokens[row] in ends}
-            for row in sorted(open_rows):
-                written[row].append(tokens[row])
-                if told:
-                    told(row, index, tokens[row], self._text(written[row], index))
-            if not open_rows or index + 1 == most:
-                break
-            logits = self._last(cache, [[token] for token in tokens])
-        return written
+        def tell(one: int, index: int, token: int, text: str) -> None:
+            for row in places[one]:
+                told(row, index, token, text)
 
-    def _last(self, cache: CachedContext, ids: list[list[int]]) -> torch.Tensor:
-        with torch.no_grad():
-            return logits_of(self.model, cache.extend_rows(ids)[:, -1])
+        if missing:
+            drafts = [self._draft(key, selection, full) for selection in missing.values()]
+            asked = self._ask(missing, question)
+            writer = Writer(self.context, asked.cache, question, sampling, most)
+            writer.see([full, *(ids for _, _, ids in self._drafts)])
+            for selection, ids in zip(missing.values(), writer.write(asked.logits, drafts, tell), strict=True):
+                self._texts.put(key + selection.id, ids)
+                self._drafts.append((key, selection, ids))
+        return [self._texts[key + name] for name in names], full
 
-    def _text(self, ids: list[int], index: int) -> str:
-        """What token `index` adds; a character that is not whole yet comes with the token that ends it."""
-        decode = self.context.opened.tokenizer.decode
-        before, now = str(decode(ids[:index])).rstrip("\ufffd"), str(decode(ids[: index + 1]))
-        return now[len(before) :] if not now.endswith("\ufffd") else ""
+    def _draft(self, key: str, selection: Selection, full: list[int]) -> list[int]:
+        near = [(selection.distance(other), ids) for asked, other, ids in self._drafts if asked == key]
+        distance, draft = min(near, key=lambda pair: pair[0], default=(0, full))
+        return draft if distance <= selection.stored else []
+
+    def _ask(self, selections: dict[str, Selection], question: list[int]) -> Asked:
+        """The selections' caches behind the question; those of `score`, if it was asked the same."""
+        key = _key(question, list(selections))
+        if self._asked is None or self._asked.key != key:
+            self._asked = None
+            cache = self.batch(list(selections.values()))
+            self._asked = Asked(key, cache, self._read(cache, question, len(selections)))
+        return self._asked
+
+    def _read(self, cache: CachedContext, question: list[int], rows: int) -> torch.Tensor:
+        """Logits [P, vocabulary] behind the question."""
+        if not question:
+            return cache.last_logits.expand(rows, -1)
+        return logits_at(self.model, cache.extend_rows([question] * rows)[:, -1:])[:, 0]
 
 
-@dataclasses.dataclass(frozen=True)
-class Sampling:
-    """Temperature 0 takes the most probable token, the first of several."""
-
-    temperature: float = 0.0
-    seed: int = 0
-
-    def draws(self, count: int) -> list[float]:
-        """A number in [0, 1) for each token, the same for all rows."""
-        generator = torch.Generator().manual_seed(self.seed)
-        numbers: list[float] = torch.rand(count, generator=generator, dtype=torch.float64).tolist()
-        return numbers
-
-    def choose(self, logits: torch.Tensor, draw: float) -> int:
-        """The token at which the cumulative probability passes `draw`."""
-        if self.temperature <= 0:
-            return int(logits.argmax())
-        chances = torch.softmax(logits.double().cpu() / self.temperature, -1).cumsum(-1)
-        return min(int((chances <= draw * float(chances[-1])).sum()), len(chances) - 1)
-
-
-def end_tokens(model: Any, tokenizer: Any) -> set[int]:
-    """Tokens at which the model's own `generate` ends."""
-    given = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
-    if given is None:
-        given = getattr(tokenizer, "eos_token_id", None)
-    return {int(token) for token in (given if isinstance(given, list | tuple) else [given]) if token is not None}
-
-
-def first_divergence(ids: list[int], full: list[int]) -> int | None:
-    """The first index at which two texts differ, one of them may end there; None where they are equal."""
-    pairs = zip(ids, full, strict=False)
-    differing = next((i for i, (own, other) in enumerate(pairs) if own != other), min(len(ids), len(full)))
-    return None if ids == full else differing
-
-
-def _remember(results: collections.OrderedDict[str, Any], key: str, value: Any) -> None:
-    results[key] = value
-    while len(results) > REMEMBERED:
-        results.popitem(last=False)
+def _key(*parts: Any) -> str:
+    return hashlib.sha256(repr(parts).encode()).hexdigest()

@@ -6,7 +6,7 @@ import dataclasses
 import hashlib
 import json
 import pathlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -77,8 +77,12 @@ class LiveContext:
         return Shape(len(self.calls), call.key.shape[0], call.query.shape[0], self.cut)
 
     def whole_cache(self) -> CachedContext:
-        """The full cache, with nothing behind the cut; the model's own attention where it has no soft cap or sinks."""
-        return CachedContext(self.opened.model, self.cut, self.layers, self.last_logits)
+        """The full cache, with nothing behind the cut, under the model's own attention."""
+        return self.cache(self.layers)
+
+    def cache(self, layers: Mapping[int, PrunedLayer]) -> CachedContext:
+        """What policies keep, with nothing behind the cut."""
+        return CachedContext(self.opened.model, self.cut, len(self.ids), layers, self.last_logits)
 
     def _read_tail(self) -> Any:
         """Queries, keys and values behind the cut; losses of these tokens."""

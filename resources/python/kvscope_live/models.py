@@ -80,7 +80,7 @@ def config_of(path: str, revision: str | None) -> Any:
             NOT_DOWNLOADED,
             f"there is no model {path} on this machine",
             path,
-            f"Name a folder, or download it there first: hf download {path}",
+            "Name a folder that is there" if path[0] in "/.~" else f"Name a folder, or download it: hf download {path}",
             id=path,
         ) from error
 

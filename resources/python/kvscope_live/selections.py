@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ from kvscope_press.attend_behind import PrunedLayer, head_weights, row_bytes
 
 Bits = npt.NDArray[np.uint8]
 Weights = npt.NDArray[np.float32]
+ROOM = 64  # rows behind those of a policy, for tokens behind the cut
 MOST_ROWS = 2  # times the cache that rows gathered for policies may take; beyond it they are masked in place
 
 
@@ -42,13 +44,15 @@ class HeadBits:
         """Kept tokens."""
         return int.from_bytes(self.bits.tobytes()).bit_count()
 
+    def kept(self, tokens: int) -> npt.NDArray[np.int64]:
+        """The kept ones of so many tokens."""
+        return np.flatnonzero(np.unpackbits(self.bits, count=tokens, bitorder="little"))
+
     def dense(self, tokens: int) -> tuple[Weights, Weights]:
         """Weights of every token, 0 where it is evicted."""
-        kept = np.unpackbits(self.bits, count=tokens, bitorder="little").astype(np.float32)
-        numerator, denominator = kept, kept
-        if self.numerator is not None:
-            numerator, denominator = (np.zeros(tokens, np.float32) for _ in range(2))
-            numerator[kept > 0], denominator[kept > 0] = self.numerator, self.denominator
+        kept, (numerator, denominator) = self.kept(tokens), np.zeros((2, tokens), np.float32)
+        numerator[kept] = 1.0 if self.numerator is None else self.numerator
+        denominator[kept] = 1.0 if self.denominator is None else self.denominator
         return numerator, denominator
 
 
@@ -60,15 +64,23 @@ class Selection:
     heads: dict[tuple[int, int, int], HeadBits]
     shape: Shape
 
+    @functools.cached_property
     def stored(self) -> int:
         """Rows of the cache."""
         named = {(layer, kv) for layer, kv, _ in self.heads}
         whole = self.shape.layers * self.shape.kv_heads - len(named)
         return sum(head.count() for head in self.heads.values()) + whole * self.shape.tokens
 
+    @functools.cached_property
     def is_whole(self) -> bool:
         """Nothing is evicted and nothing weighted."""
         return all(h.numerator is None and h.count() == self.shape.tokens for h in self.heads.values())
+
+    def distance(self, other: Selection) -> int:
+        """Tokens that one keeps and the other does not, over the heads that both name."""
+        both = [place for place in self.heads if place in other.heads]
+        own, theirs = (int.from_bytes(b"".join(s.heads[place].bits.tobytes() for place in both)) for s in (self, other))
+        return (own ^ theirs).bit_count()
 
     def size(self) -> int:
         """Bytes that it takes here."""
@@ -110,7 +122,9 @@ class Parts:
             if place in self.heads or (place[0], place[1], -1) in self.heads:
                 raise bad("rows", f"layer {place[0]}, KV head {place[1]} is named twice")
             self.heads[place] = HeadBits(row, *(None if w is None else w[own] for w in (numerator, denominator)))
-        self.digest.update(repr(sorted(named.items())).encode() + repr(places).encode())
+        self.digest.update(repr([places, sorted((name, len(data)) for name, data in named.items())]).encode())
+        for name in sorted(named):
+            self.digest.update(named[name])
         self.next += 1
 
     def finish(self) -> Selection:
@@ -158,45 +172,44 @@ def pruned_layer(call: AttentionCall, selections: Sequence[Selection]) -> Pruned
     places = [(kv, -1) for kv in range(shape.kv_heads)]
     if any(query >= 0 for own in rows for _, _, query in own):
         places = [(query // group, query) for query in range(shape.query_heads)]
-    everything = np.ones(shape.tokens, np.float32)
-    numerator = np.empty((len(rows), len(places), shape.tokens), np.float32)
-    denominator = np.empty_like(numerator)
-    for policy, own in enumerate(rows):
-        for index, (kv, query) in enumerate(places):
-            head = own.get((call.layer, kv, query)) or own.get((call.layer, kv, -1))
-            numerator[policy, index], denominator[policy, index] = (
-                head.dense(shape.tokens) if head else (everything, everything)
-            )
-    stored = sum(selection.stored() for selection in selections)
-    counts = ((numerator > 0) | (denominator > 0)).sum(-1)
-    if counts.max() * counts.size <= MOST_ROWS * shape.kv_heads * shape.tokens:
-        return _gathered(call, numerator, denominator, [kv for kv, _ in places], stored)
+    everything = HeadBits(np.full((shape.tokens + 7) // 8, 255, np.uint8))
+    heads = [
+        own.get((call.layer, kv, query)) or own.get((call.layer, kv, -1)) or everything
+        for own in rows
+        for kv, query in places
+    ]
+    kept = [head.kept(shape.tokens) for head in heads]
+    stored, longest = sum(own.size for own in kept), max(own.size for own in kept)
+    if longest * len(heads) <= MOST_ROWS * shape.kv_heads * shape.tokens:
+        sources = [kv for kv, _ in places] * len(rows)
+        return _gathered(call, heads, kept, sources, stored)
     device = call.key.device
-    given = (torch.from_numpy(numerator), torch.from_numpy(denominator))
-    weights = head_weights(*given, call.key.shape[0], device)
-    return PrunedLayer(call.key, call.value, torch.arange(shape.tokens, device=device), *weights, stored)
+    weights = np.stack([head.dense(shape.tokens) for head in heads], 1).reshape(2, len(rows), len(places), -1)
+    above, below = torch.from_numpy(weights)
+    masked = head_weights(above, below, call.key.shape[0], device)
+    return PrunedLayer(call.key, call.value, torch.arange(shape.tokens, device=device), *masked, stored)
 
 
 def _gathered(
-    call: AttentionCall, numerator: Weights, denominator: Weights, sources: list[int], stored: int
+    call: AttentionCall, heads: list[HeadBits], kept: list[npt.NDArray[np.int64]], sources: list[int], stored: int
 ) -> PrunedLayer:
-    """The kept rows alone, padded to the longest; weights [P, W, n], row W of KV head `sources`[W]."""
-    policies, heads, _ = numerator.shape
-    dense = [array.reshape(policies * heads, -1) for array in (numerator, denominator)]
-    kept = [np.flatnonzero(row) for row in dense[0] + dense[1]]
-    rows = np.zeros((len(kept), max(own.size for own in kept)), np.int64)
-    weights = [np.zeros(rows.shape, np.float32) for _ in dense]
-    for index, own in enumerate(kept):
+    """The kept rows alone, padded to the longest; those of `heads` are of the KV heads `sources`."""
+    longest = max(own.size for own in kept)
+    rows = np.zeros((len(heads), longest + ROOM), np.int64)
+    weights = np.zeros((2, 1, len(heads), longest), np.float32)
+    for index, (head, own) in enumerate(zip(heads, kept, strict=True)):
         rows[index, : own.size] = own
-        for array, given in zip(weights, dense, strict=True):
-            array[index, : own.size] = given[index, own]
-    positions, source = torch.from_numpy(rows).to(call.key.device), torch.tensor(sources * policies)[:, None]
-    keys, values = (tensor[source.to(tensor.device), positions] for tensor in (call.key, call.value))
-    above, below = (torch.from_numpy(array)[None] for array in weights)
-    spread = head_weights(above, below, len(kept), call.key.device)
-    return PrunedLayer(keys, values, positions, *spread, stored, own_rows=True)
+        for array, given in zip(weights[:, 0], (head.numerator, head.denominator), strict=True):
+            array[index, : own.size] = 1.0 if given is None else given
+    positions = torch.from_numpy(rows).to(call.key.device)
+    places = positions + torch.tensor(sources, device=positions.device)[:, None] * call.key.shape[1]
+    room = [torch.nn.functional.embedding(places, t.flatten(0, 1)) for t in (call.key, call.value)]
+    above, below = torch.from_numpy(weights)
+    spread = head_weights(above, below, len(heads), call.key.device)
+    keys, values = (rows[:, :longest] for rows in room)
+    return PrunedLayer(keys, values, positions[:, :longest], *spread, stored, (room[0], room[1]))
 
 
 def kept_bytes(selection: Selection, call: AttentionCall) -> int:
     """Bytes of the kept keys and values of all layers."""
-    return selection.stored() * row_bytes(call.key, call.value)
+    return selection.stored * row_bytes(call.key, call.value)

@@ -17,33 +17,39 @@ from kvscope_live.errors import GONE, TEMPLATE_MISSING, LiveError
 from kvscope_live.requests import Request, bad
 
 if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the banner is not kept waiting
+    import torch
+
     from kvscope_live.answers import Answers
     from kvscope_live.contexts import LiveContext
+    from kvscope_live.importance import Expected, TokenScores
     from kvscope_live.models import OpenModel
     from kvscope_live.selections import Parts, Selection
 
-PROTOCOL = [1, 0]
+PROTOCOL = [1, 1]
 MOST_TOKENS = 400_000  # whose ids, losses and texts fit one message
-MOST_GENERATED, MOST_ROWS = 4096, 64
+MOST_GENERATED, MOST_ROWS, MOST_STEPS = 4096, 64, 1024
 SELECTION_BYTES = 512 << 20  # of all selections of a context; the one that was used longest ago goes
 KINDS = {kind.name.lower(): kind for kind in SegmentKind}
 
 
 class ContextState:
-    """A context with its answers and selections."""
+    """A context of the model of that name, with its answers and selections."""
 
-    def __init__(self, context: LiveContext, answers: Answers) -> None:
+    def __init__(self, model: str, context: LiveContext, answers: Answers) -> None:
         """Without selections."""
-        self.context, self.answers = context, answers
+        self.model, self.context, self.answers = model, context, answers
         self.selections: collections.OrderedDict[str, Selection] = collections.OrderedDict()
+        self.bytes = 0  # of the selections
         self.parts: dict[str, tuple[int, Parts]] = {}
+        self.scores: TokenScores | None = None  # whose steps are not all done
 
     def add(self, selection: Selection) -> None:
         """Makes it the one used last."""
+        self.bytes += 0 if selection.id in self.selections else selection.size()
         self.selections[selection.id] = selection
         self.selections.move_to_end(selection.id)
-        while len(self.selections) > 2 and sum(s.size() for s in self.selections.values()) > SELECTION_BYTES:
-            self.selections.popitem(last=False)
+        while len(self.selections) > 2 and self.bytes > SELECTION_BYTES:
+            self.bytes -= self.selections.popitem(last=False)[1].size()
 
     def find(self, ids: list[Any]) -> list[Selection | None]:
         """Errors (LiveError): one that is not there."""
@@ -67,7 +73,7 @@ class Session:
         self.channel: Channel = channel  # type: ignore[assignment]
         self.models: dict[str, OpenModel] = {}
         self.contexts: dict[str, ContextState] = {}
-        self.names: dict[str, str] = {}  # of contexts: their models
+        self.tokenizer: tuple[tuple[str, str | None], Any] | None = None
         self.count = 0
         self.methods: dict[str, Callable[[Request], dict[str, Any]]] = {
             "initialize": self._initialize,
@@ -81,6 +87,8 @@ class Session:
             "selection/set": self._select,
             "answer/score": self._score,
             "answer/generate": self._generate,
+            "chunks/importance": self._chunks,
+            "gradient/read": self._gradient,
             "shutdown": self._shutdown,
         }
 
@@ -105,7 +113,13 @@ class Session:
             "protocol": PROTOCOL,
             "worker": {"kvscope": VERSION, "python": platform.python_version()} | versions,
             "devices": models.devices(),
-            "capabilities": {"generate": True, "score": True, "capture": True, "max_tokens": MOST_TOKENS},
+            "capabilities": {
+                "generate": True,
+                "score": True,
+                "capture": True,
+                "importance": True,
+                "max_tokens": MOST_TOKENS,
+            },
         }
 
     def _inspect(self, request: Request) -> dict[str, Any]:
@@ -125,8 +139,7 @@ class Session:
 
     def _close_model(self, request: Request) -> dict[str, Any]:
         name = request.parameters.text("model_id")
-        for context in [context for context, model in self.names.items() if model == name]:
-            self._drop(context)
+        self.contexts = {key: state for key, state in self.contexts.items() if state.model != name}
         self.models.pop(name, None)
         return {}
 
@@ -139,21 +152,34 @@ class Session:
 
     def _tokenize(self, request: Request) -> dict[str, Any]:
         given = request.parameters
-        _, opened = self._model(request)
+        if "path" in given:
+            tokenizer = self._tokenizer(given.text("path"), given.text("revision", "") or None)
+        else:
+            tokenizer = self._model(request)[1].tokenizer
         texts = []
         for entry in given.items("segments"):
             kind, text = (entry.get("kind"), entry.get("text")) if isinstance(entry, dict) else (None, None)
             if not isinstance(kind, str) or kind not in KINDS or not isinstance(text, str):
                 raise bad("segments", f"are not of a text and a kind among {', '.join(KINDS)}")
             texts.append((KINDS[kind], text))
-        prompt = build_prompt(opened.tokenizer, texts, given.flag("chat"), given.flag("bos"))
-        token_bytes = TokenBytes(opened.tokenizer)
+        prompt = build_prompt(tokenizer, texts, given.flag("chat"), given.flag("bos"))
+        token_bytes = TokenBytes(tokenizer)
         return {
             "ids": prompt.ids,
             "segments": [[begin, end, kind.name.lower()] for begin, end, kind in prompt.segments],
             "bytes": [base64.b64encode(token_bytes(token)).decode() for token in prompt.ids],
             "cut": default_cut(prompt.segments, len(prompt.ids)),
         }
+
+    def _tokenizer(self, path: str, revision: str | None) -> Any:
+        """A model's tokenizer without the model; the one that was asked for last is kept."""
+        from kvscope_capture.command import load_tokenizer
+        from kvscope_live.models import config_of
+
+        if self.tokenizer is None or self.tokenizer[0] != (path, revision):
+            config_of(path, revision)  # says what is not there
+            self.tokenizer = ((path, revision), load_tokenizer(path, revision))
+        return self.tokenizer[1]
 
     def _read(self, request: Request) -> dict[str, Any]:
         from kvscope_live.answers import Answers
@@ -178,7 +204,7 @@ class Session:
         if "capture_to" in given:
             digest = context.save(pathlib.Path(given.text("capture_to")), self.channel)
         name = self._name("c")
-        self.contexts[name], self.names[name] = ContextState(context, Answers(context)), model
+        self.contexts[name] = ContextState(model, context, Answers(context))
         return {"context_id": name, "info": context.info(), "tokens": context.tokens(), "capture_hash": digest}
 
     def _context(self, request: Request) -> ContextState:
@@ -187,17 +213,11 @@ class Session:
             raise LiveError(GONE, f"there is no context {name}", "context_id", "Read it again")
         return self.contexts[name]
 
-    def _drop(self, name: str) -> None:
-        self.contexts.pop(name, None)
-        self.names.pop(name, None)
-
     def _close_context(self, request: Request) -> dict[str, Any]:
-        self._drop(request.parameters.text("context_id"))
+        self.contexts.pop(request.parameters.text("context_id"), None)
         return {}
 
     def _tensor(self, request: Request) -> dict[str, Any]:
-        from kvscope_live.contexts import DTYPE_NAMES, pieces
-
         given, context = request.parameters, self._context(request).context
         role = given.text("role")
         tensor = context.tensor(given.integer("layer", 0, len(context.calls) - 1), role)
@@ -207,13 +227,19 @@ class Session:
             if not 0 <= begin < end:
                 raise bad("heads", "is not [begin, end] with begin < end")
             tensor = tensor.narrow(axis, begin, end - begin)
+        return {"bytes": self._stream(request, tensor, role)}
+
+    def _stream(self, request: Request, tensor: torch.Tensor, name: str) -> int:
+        """Sends a tensor in pieces; its bytes."""
+        from kvscope_live.contexts import DTYPE_NAMES, pieces
+
         total = tensor.numel() * tensor.element_size()
         about = {"id": request.id, "of": total, "dtype": DTYPE_NAMES[tensor.dtype], "shape": list(tensor.shape)}
         for offset, piece in pieces(tensor):
             self.channel.spend(len(piece))
-            blob = {"name": role, "dtype": "u8", "shape": [len(piece)]}
+            blob = {"name": name, "dtype": "u8", "shape": [len(piece)]}
             self.channel.notify("tensors/data", about | {"offset": offset, "blobs": [blob]}, [piece])
-        return {"bytes": total}
+        return total
 
     def _select(self, request: Request) -> dict[str, Any]:
         from kvscope_live.selections import Parts
@@ -232,7 +258,7 @@ class Session:
         state.add(selection)
         return {
             "selection_id": selection.id,
-            "kept": selection.stored(),
+            "kept": selection.stored,
             "bytes": state.answers.bytes_of(selection),
         }
 
@@ -259,7 +285,7 @@ class Session:
         }
 
     def _generate(self, request: Request) -> dict[str, Any]:
-        from kvscope_live.answers import Sampling, first_divergence
+        from kvscope_live.writing import Sampling, first_divergence
 
         state, given = self._context(request), request.parameters
         selections = state.find(given.items("selection_ids"))
@@ -285,9 +311,44 @@ class Session:
         ]
         return {"rows": written, "full": {"ids": full, "text": decode(full)}, "generation": request.generation}
 
+    def _expected(self, request: Request) -> Expected:
+        from kvscope_live.importance import Expected
+
+        expected = Expected(self._ids(request, "question_ids"), self._ids(request, "answer_ids"))
+        if not expected.target():
+            raise bad("answer_ids", "have no token whose loss counts")
+        return expected
+
+    def _chunks(self, request: Request) -> dict[str, Any]:
+        from kvscope_live.importance import chunk_losses
+
+        state, expected = self._context(request), self._expected(request)
+        chunks, cut = request.parameters.items("chunks"), state.context.cut
+        if not 1 <= len(chunks) <= MOST_ROWS:
+            raise bad("chunks", f"are {len(chunks)}, not 1 to {MOST_ROWS}")
+        places = [_range("chunks", entry, cut) for entry in chunks]
+        self.channel.checkpoint(stage="hiding chunks")
+        return {"losses": chunk_losses(state.context, expected, places), "generation": request.generation}
+
+    def _gradient(self, request: Request) -> dict[str, Any]:
+        from kvscope_live.importance import TokenScores
+
+        state, expected, given = self._context(request), self._expected(request), request.parameters
+        steps = given.integer("steps", 1, MOST_STEPS, 1)
+        step = given.integer("step", 0, steps - 1, 0)
+        scores = TokenScores(state.context, expected, steps) if step == 0 else state.scores
+        if scores is None or (scores.expected, scores.steps, scores.done) != (expected, steps, step):
+            raise bad("step", f"{step} came without those before it")
+        self.channel.checkpoint(stage="gradient")
+        state.scores = None
+        scores.step()
+        if scores.done < steps:
+            state.scores = scores
+            return {"bytes": 0, "generation": request.generation}
+        return {"bytes": self._stream(request, scores.values, "scores"), "generation": request.generation}
+
     def _shutdown(self, _: Request) -> dict[str, Any]:
         self.contexts.clear()
-        self.names.clear()
         self.models.clear()
         return {}
 
@@ -333,8 +394,15 @@ def _stripped(pieces: list[tuple[str, SegmentKind]], question: str) -> tuple[lis
     return own, question.rstrip()
 
 
+def _range(name: str, entry: Any, tokens: int) -> tuple[int, int]:
+    good = isinstance(entry, list) and len(entry) == 2 and all(type(place) is int for place in entry)
+    if not good or not 0 <= entry[0] < entry[1] <= tokens:
+        raise bad(name, f"have {entry!r}, which is no [begin, end] of {tokens} tokens")
+    return entry[0], entry[1]
+
+
 def _segment(entry: Any, tokens: int) -> tuple[int, int, SegmentKind]:
-    good = isinstance(entry, list) and len(entry) == 3 and type(entry[0]) is int and type(entry[1]) is int
-    if not good or not 0 <= entry[0] < entry[1] <= tokens or entry[2] not in KINDS:
-        raise bad("segments", f"{entry!r} is no [begin, end, kind] of {tokens} tokens")
-    return entry[0], entry[1], KINDS[entry[2]]
+    kind = entry[2] if isinstance(entry, list) and len(entry) == 3 else None
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise bad("segments", f"have {entry!r}, which is no [begin, end, kind]")
+    return *_range("segments", entry[:2], tokens), KINDS[kind]

@@ -12,9 +12,9 @@ from typing import Any
 import torch
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
-from kvscope_capture.attention import AttentionCall
+from kvscope_capture.attention import AttentionCall, own_kernel
 
-LOGITS = 1 << 26  # at once in one layer; more queries are taken in parts
+LOGITS = 1 << 25  # at once in one layer; more queries are taken in parts
 BLOCK_TOKENS = 4096  # of keys and values that are converted at once, where the model's type is narrower than float32
 
 
@@ -26,6 +26,8 @@ class PrunedLayer:
     policy, which then take the place of heads (P is 1 in what follows). `hidden`, `numerator` and `denominator` are
     [H, P, 1 or g, 1, m], g query heads a row of keys: `hidden` is true for what is evicted or padding, None where
     nothing is; the weights are None where all are 1. `stored` rows are what the heads keep, without padding.
+    `room`, where rows were gathered for every policy: `keys` and `values` are the first m rows of these tensors, and
+    what stands in the others is lost.
     """
 
     keys: torch.Tensor
@@ -35,7 +37,7 @@ class PrunedLayer:
     numerator: torch.Tensor | None
     denominator: torch.Tensor | None
     stored: int
-    own_rows: bool = False  # gathered for every policy
+    room: tuple[torch.Tensor, torch.Tensor] | None = None
 
     @classmethod
     def whole(cls, call: AttentionCall) -> PrunedLayer:
@@ -80,11 +82,10 @@ def attend_behind(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Te
     numerator and denominator may run over different tokens). A layer of which nothing was evicted takes the model's
     kernel, so that its output is the model's own.
     """
-    plain = not call.softcap and call.sinks is None and layer.keys.shape[0] == call.key.shape[1]
-    if plain and layer.is_whole(cut) and call.query.shape[0] == 1:
+    if layer.keys.shape[0] == call.key.shape[1] and layer.is_whole(cut) and call.query.shape[0] == 1:
         return _whole_attention(layer, call, cut)
     policies, query_heads, queries, _ = call.query.shape
-    if layer.own_rows:
+    if layer.room:
         return _as_heads(layer, call, cut)
     now = torch.arange(cut + call.key.shape[2] - queries, cut + call.key.shape[2], device=call.query.device)
     most = max(1, LOGITS // (policies * query_heads * (layer.keys.shape[1] + call.key.shape[2])))
@@ -94,10 +95,50 @@ def attend_behind(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Te
 
 def _as_heads(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Tensor:
     """Policies with rows of their own are heads of one policy."""
+    unweighted = layer.numerator is None and layer.denominator is None
+    if unweighted and not call.softcap and call.sinks is None and call.query.dtype in (torch.float32, torch.float64):
+        return _fused(layer, call, cut)
     query, key, value = (t.reshape(1, -1, *t.shape[2:]) for t in (call.query, call.key, call.value))
     sinks = None if call.sinks is None else call.sinks.repeat(call.query.shape[0])
     one = dataclasses.replace(call, query=query, key=key, value=value, sinks=sinks)
-    return attend_behind(dataclasses.replace(layer, own_rows=False), one, cut).view(*call.query.shape[:3], -1)
+    return attend_behind(dataclasses.replace(layer, room=None), one, cut).view(*call.query.shape[:3], -1)
+
+
+def _fused(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Tensor:
+    """By PyTorch's kernel, over the kept rows with those behind the cut written behind them."""
+    assert layer.room
+    policies, query_heads, queries, width = call.query.shape
+    heads, kept, tail = layer.keys.shape[0], layer.keys.shape[1], call.key.shape[2]
+    keys, values = (
+        _followed(rows, kept, new.repeat_interleave(heads // (policies * new.shape[1]), 1).flatten(0, 1))
+        for rows, new in zip(layer.room, (call.key, call.value), strict=True)
+    )
+    rows = call.query.reshape(heads, -1, queries, width)  # the query heads of a row of keys
+    unseen = None
+    if queries > 1 or call.sliding_window or layer.hidden is not None:
+        columns = torch.arange(cut, cut + tail, device=keys.device)
+        before = layer.positions if call.sliding_window else layer.positions[:1]
+        positions = torch.cat([before, columns.expand(len(before), -1)], 1)
+        unseen = _out_of_sight(positions, columns[tail - queries :], call.sliding_window)
+        if layer.hidden is not None:
+            unseen = unseen | torch.nn.functional.pad(layer.hidden.view(heads, 1, kept), (0, tail))
+    most = max(1, LOGITS // (rows.shape[1] * heads * (kept + tail)))
+    parts = []
+    for begin in range(0, queries, most):
+        query = rows[:, :, begin : begin + most]
+        seen = None if unseen is None else ~unseen[:, begin : begin + most].repeat(1, rows.shape[1], 1)[None]
+        given = (query.flatten(1, 2)[None], keys[None], values[None], seen)
+        out = torch.nn.functional.scaled_dot_product_attention(*given, scale=call.scaling)
+        parts.append(out.view(*query.shape[:3], -1))
+    return torch.cat(parts, 2).view(policies, query_heads, queries, -1)
+
+
+def _followed(rows: torch.Tensor, count: int, new: torch.Tensor) -> torch.Tensor:
+    """The first `count` rows and the new ones, [H, count + t, d]; in place while there is room."""
+    if count + new.shape[1] > rows.shape[1]:
+        return torch.cat([rows[:, :count], new], 1)
+    rows[:, count : count + new.shape[1]] = new
+    return rows[:, : count + new.shape[1]]
 
 
 def _whole_attention(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch.Tensor:
@@ -108,7 +149,13 @@ def _whole_attention(layer: PrunedLayer, call: AttentionCall, cut: int) -> torch
     if queries > 1 or 0 < call.sliding_window < tokens:
         columns = torch.arange(tokens, device=key.device)
         mask = ~_out_of_sight(columns, columns[tokens - queries :], call.sliding_window)[None, None]
-    out, _ = sdpa_attention_forward(call.module, call.query, key, value, mask, scaling=call.scaling)
+    if call.softcap or call.sinks is not None:  # which the fused kernels do not have
+        if mask is not None:
+            mask = torch.zeros_like(mask, dtype=key.dtype).masked_fill_(~mask, torch.finfo(key.dtype).min)
+        given = {"scaling": call.scaling, "softcap": call.softcap or None}
+        out, _ = own_kernel(call.module)(call.module, call.query, key, value, mask, **given)
+    else:
+        out, _ = sdpa_attention_forward(call.module, call.query, key, value, mask, scaling=call.scaling)
     attended: torch.Tensor = out.transpose(1, 2)
     return attended
 
@@ -133,30 +180,25 @@ def _attend_rows(
     behind = (grouped @ call.key.to(wide).transpose(2, 3)).view(policies, *shape[:1], *shape[2:], tail).transpose(0, 1)
     if call.softcap:
         before, behind = (torch.tanh(logits / call.softcap) * call.softcap for logits in (before, behind))
-    columns = torch.arange(cut, cut + tail, device=now.device)
-    behind = behind.masked_fill(_out_of_sight(columns, now, call.sliding_window), -torch.inf)
+    if queries > 1 or call.sliding_window:
+        columns = torch.arange(cut, cut + tail, device=now.device)
+        behind = behind.masked_fill(_out_of_sight(columns, now, call.sliding_window), -torch.inf)
     if layer.hidden is not None:
-        before.masked_fill_(layer.hidden, -torch.inf)
+        before += torch.zeros_like(layer.hidden, dtype=wide).masked_fill_(layer.hidden, -torch.inf)
     if call.sliding_window:
         unseen = _out_of_sight(layer.positions, now, call.sliding_window)
         before.masked_fill_(unseen if unseen.dim() == 2 else unseen[:, None, None], -torch.inf)
-    most = behind.amax(-1, keepdim=True)
-    if before.shape[-1]:
-        most = torch.maximum(most, before.amax(-1, keepdim=True))
-    sinks = None if call.sinks is None else call.sinks.to(wide).view(heads, 1, -1, 1, 1)
-    if sinks is not None:
-        most = torch.maximum(most, sinks)
-    before, behind = before.sub_(most).exp_(), (behind - most).exp()
-    below = (before if layer.denominator is None else before * layer.denominator).sum(-1, keepdim=True)
-    below = below + behind.sum(-1, keepdim=True)
-    if sinks is not None:  # a sink is a token of value 0 and weight 1 that nothing evicts
-        below = below + (sinks - most).exp()
-    above = _times_values(
-        (before if layer.numerator is None else before.mul_(layer.numerator)).flatten(1, 3), layer.values
-    )
-    own = behind.transpose(0, 1).reshape(policies, call.key.shape[1], -1, tail) @ call.value.to(wide)
-    above = above.view(*shape, -1) + own.view(policies, heads, -1, queries, own.shape[-1]).transpose(0, 1)
-    return (above / below).transpose(0, 1).reshape(policies, query_heads, queries, -1)
+    parts = [before, behind]
+    if call.sinks is not None:  # a token of value 0 and weight 1 that nothing evicts
+        parts.append(call.sinks.to(wide).view(heads, 1, -1, 1, 1).expand(*shape, 1))
+    weights = torch.softmax(torch.cat(parts, -1), -1)
+    before, behind = weights[..., : before.shape[-1]], weights[..., before.shape[-1] :]
+    below = None if layer.denominator is None else (before * layer.denominator).sum(-1, True) + behind.sum(-1, True)
+    before = before if layer.numerator is None else before * layer.numerator
+    own = behind[..., :tail].transpose(0, 1).reshape(policies, call.key.shape[1], -1, tail) @ call.value.to(wide)
+    above = own.view(policies, heads, -1, queries, own.shape[-1]).transpose(0, 1)
+    above = above + _times_values(before.flatten(1, 3), layer.values).view(above.shape)
+    return (above if below is None else above / below).transpose(0, 1).reshape(policies, query_heads, queries, -1)
 
 
 def _times_keys(rows: torch.Tensor, keys: torch.Tensor) -> torch.Tensor:

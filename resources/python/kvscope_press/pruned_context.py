@@ -31,6 +31,7 @@ from kvscope_press.attend_behind import PrunedLayer, attend_behind, head_weights
 from kvscope_press.recorded_selection import HeadSelection, RecordedSelection
 
 NAME = "kvscope_press"
+LONG = "original_max_position_embeddings"
 
 
 def prune(call: AttentionCall, heads: list[HeadSelection | None]) -> PrunedLayer:
@@ -67,17 +68,49 @@ def prune(call: AttentionCall, heads: list[HeadSelection | None]) -> PrunedLayer
     )
 
 
-def decode(model: Any, ids: list[int], begin: int, **kwargs: Any) -> torch.Tensor:
-    """Last hidden states [len(ids), hidden] of tokens that stand from position `begin` on."""
-    return decode_rows(model, [ids], begin, **kwargs)[0]
+@contextlib.contextmanager
+def rotating_for(model: Any, tokens: int) -> Iterator[None]:
+    """Every pass rotates as one pass over `tokens` tokens would: LongRoPE and dynamic RoPE choose by the length."""
+    rotary: Any = getattr(decoder_of(model), "rotary_emb", None)
+    if not any(kind in str(getattr(rotary, "rope_type", "")) for kind in ("longrope", "dynamic")):
+        yield
+        return
+    own = rotary.forward
+
+    def rotate(x: Any, position_ids: Any, *args: Any, **kwargs: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        first = position_ids[:, :1]
+        own(x, torch.zeros_like(first), *args, **kwargs)  # forgets longer passes
+        cos, sin = own(x, torch.cat([position_ids, torch.full_like(first, tokens - 1)], 1), *args, **kwargs)
+        return cos[:, :-1], sin[:, :-1]
+
+    rotary.forward = rotate
+    try:
+        yield
+    finally:
+        del rotary.forward
 
 
-def decode_rows(model: Any, ids: list[list[int]], begin: int, **kwargs: Any) -> torch.Tensor:
+def decode(model: Any, ids: list[int], begin: int, tokens: int, **kwargs: Any) -> torch.Tensor:
+    """Last hidden states [len(ids), hidden] of tokens that stand from position `begin` on, in a text of `tokens`."""
+    return decode_rows(model, [ids], begin, tokens, **kwargs)[0]
+
+
+def decode_rows(model: Any, ids: list[list[int]], begin: int, tokens: int, **kwargs: Any) -> torch.Tensor:
     """Last hidden states [P, T, hidden] of P rows of T tokens, all at the positions from `begin` on."""
-    tokens = torch.tensor(ids, device=model.device)
-    positions = torch.arange(begin, begin + tokens.shape[1], device=model.device).expand(tokens.shape)
-    hidden: torch.Tensor = decoder_of(model)(input_ids=tokens, position_ids=positions, **kwargs).last_hidden_state
+    given = torch.tensor(ids, device=model.device)
+    positions = torch.arange(begin, begin + given.shape[1], device=model.device).expand(given.shape)
+    with rotating_for(model, max(tokens, begin + given.shape[1])):
+        hidden: torch.Tensor = decoder_of(model)(input_ids=given, position_ids=positions, **kwargs).last_hidden_state
     return hidden
+
+
+def longest_alike(model: Any) -> int:
+    """Up to so many tokens a model with LongRoPE rotates as it does with one; 0 where the length does not matter."""
+    rotary: Any = getattr(decoder_of(model), "rotary_emb", None)
+    if "longrope" not in str(getattr(rotary, "rope_type", "")):
+        return 0
+    parameters = rotary.config.rope_parameters
+    return int(next(p for p in (parameters, *parameters.values()) if isinstance(p, dict) and LONG in p)[LONG])
 
 
 def without_queries(call: AttentionCall) -> AttentionCall:
@@ -97,14 +130,14 @@ class ReadContext:
         outcome: Callable[[AttentionCall, Any], None] | None = None,
         losses: bool = False,
     ) -> None:
-        """Runs ids[0:cut] through the model and keeps of every layer what `keep` returns.
+        """Runs ids[0:cut] through the model, rotated as all of `ids` are, and keeps of every layer what `keep` returns.
 
         `outcome` sees every layer's attention output too; `losses` gives `nll` [cut], the first NaN.
         """
         self.model, self.cut = model, cut
         self.calls: list[AttentionCall] = []
         with torch.no_grad(), observed_attention(model, lambda call: self.calls.append(keep(call)), outcome):
-            hidden = decode(model, ids[:cut], 0, use_cache=False)
+            hidden = decode(model, ids[:cut], 0, len(ids), use_cache=False)
             self.last_logits = logits_of(model, hidden[-1:])[0]
             self.nll = token_nll(model, hidden, torch.tensor(ids[:cut], device=hidden.device)) if losses else None
 
@@ -112,18 +145,39 @@ class ReadContext:
 class CachedContext:
     """P caches of one context, whose tokens behind the cut advance together; policies share keys and values."""
 
-    def __init__(self, model: Any, cut: int, layers: Mapping[int, PrunedLayer], last_logits: torch.Tensor) -> None:
-        """`layers` [P policies] of tokens 0 .. cut - 1; `last_logits` predict token `cut`, before pruning."""
-        self.model, self.cut, self.last_logits = model, cut, last_logits
+    def __init__(
+        self, model: Any, cut: int, tokens: int, layers: Mapping[int, PrunedLayer], last_logits: torch.Tensor
+    ) -> None:
+        """`layers` [P policies] of tokens 0 .. cut - 1; `last_logits` predict token `cut`, before pruning.
+
+        The context was read as the beginning of a text of `tokens` tokens.
+        """
+        self.model, self.cut, self.tokens, self.last_logits = model, cut, tokens, last_logits
         self.watch: Callable[[AttentionCall], None] | None = None  # of each layer, with a batch axis in front
         self._layers = layers
         self._tail = DynamicCache()
 
     def extend_rows(self, ids: list[list[int]]) -> torch.Tensor:
-        """Last hidden states [P, T, hidden] of the next T tokens of every policy, which stay in the cache."""
+        """Last hidden states [P, T, hidden] of the next T tokens of every policy, which stay in the cache.
+
+        Errors (CaptureError): so many that the model would have rotated the context otherwise (LongRoPE).
+        """
         begin = self.cut + int(self._tail.get_seq_length())
-        with torch.no_grad(), self._attending():
-            return decode_rows(self.model, ids, begin, past_key_values=self._tail, use_cache=True)
+        if self.tokens <= longest_alike(self.model) < begin + len(ids[0]):
+            raise CaptureError(
+                f"beyond {longest_alike(self.model)} tokens the model rotates all of them otherwise",
+                f"token {begin}",
+                "Ask for fewer tokens, or read a longer text",
+            )
+        with torch.inference_mode(), self._attending():
+            return decode_rows(self.model, ids, begin, self.tokens, past_key_values=self._tail, use_cache=True)
+
+    def keep(self, count: int) -> None:
+        """Forgets what stands behind the first `count` tokens behind the cut."""
+        if count < self._tail.get_seq_length():
+            layers, self._tail = self._tail.layers, DynamicCache()
+            for index, layer in enumerate(layers if count else []):
+                self._tail.update(layer.keys[:, :, :count], layer.values[:, :, :count], index)
 
     def extend(self, ids: list[int]) -> torch.Tensor:
         """Logits [len(ids), vocabulary] behind each of the next tokens of the first policy."""
@@ -137,8 +191,7 @@ class CachedContext:
         def attend(
             module: Any, query: Any, key: Any, value: Any, attention_mask: Any, scaling: Any = None, **kwargs: Any
         ) -> tuple[torch.Tensor, None]:
-            first = AttentionCall.of(module, query, key, value, None, scaling, kwargs)
-            call = dataclasses.replace(first, query=query, key=key, value=value)
+            call = AttentionCall.of(module, query, key, value, None, scaling, kwargs)
             if self.watch:
                 self.watch(call)
             out = attend_behind(self._layers[call.layer], call, self.cut)
@@ -177,9 +230,9 @@ class PrunedContext(CachedContext):
                 observe(call)
         else:
             with torch.no_grad(), observed_attention(model, observe):
-                hidden = decode(model, ids[: selection.cut], 0, use_cache=False)
+                hidden = decode(model, ids[: selection.cut], 0, len(ids), use_cache=False)
                 last_logits = logits_of(model, hidden[-1:])[0]
-        super().__init__(model, selection.cut, layers, read.last_logits if read else last_logits)
+        super().__init__(model, selection.cut, len(ids), layers, read.last_logits if read else last_logits)
         if unused:
             layer, head = min(unused)
             raise CaptureError(f"the model has no KV head {head} in layer {layer}", selection.path)

@@ -197,9 +197,9 @@ def test_lists_of_one_cut_share_the_context(
     arguments, read = many_lists(captured, tmp_path), []
     decode = pruned_context.decode
 
-    def counted(model: Any, ids: list[int], begin: int, **kwargs: Any) -> Any:
+    def counted(model: Any, ids: list[int], begin: int, *more: Any, **kwargs: Any) -> Any:
         read.extend([len(ids)] * (begin == 0))
-        return decode(model, ids, begin, **kwargs)
+        return decode(model, ids, begin, *more, **kwargs)
 
     monkeypatch.setattr(pruned_context, "decode", counted)
     assert main([*arguments, "--out", str(tmp_path / "together.csv")]) == 0

@@ -134,6 +134,19 @@ def test_a_library_that_prints_does_not_reach_the_frames() -> None:
     assert worker.close() == 0
 
 
+def test_threads_that_wait_spin_briefly() -> None:
+    """PyTorch reads how its threads wait when it is imported: behind the setting, and never for the banner."""
+    code = (
+        "import os, sys; from kvscope_live import session, __main__;"
+        "say = lambda self, request: {'torch': 'torch' in sys.modules, 'wait': os.environ['GOMP_SPINCOUNT']};"
+        "session.Session._shutdown = say; __main__.main(['--stdio'])"
+    )
+    worker = Worker([sys.executable, "-c", code])
+    assert "error" in worker.ask("initialize", {"protocol": [0]})
+    assert worker.ask("shutdown", {})["result"] == {"torch": False, "wait": "10000"}
+    assert worker.close() == 0
+
+
 def test_the_worker_goes_with_the_process_that_started_it() -> None:
     """Its input stays open in another process, so that only the parent's death tells."""
     read, write = os.pipe()
@@ -155,3 +168,12 @@ def test_the_worker_goes_with_the_process_that_started_it() -> None:
         time.sleep(0.05)
     os.close(read)
     os.close(write)
+
+
+def test_a_python_without_torch_is_told_what_to_install() -> None:
+    program = "import sys; sys.modules['torch'] = None; from kvscope_live.__main__ import main; main(['--stdio'])"
+    worker = Worker([sys.executable, "-c", program])
+    error = worker.ask("initialize", {"protocol": [1, 0]})["error"]
+    worker.close()
+    assert error["message"] == "this Python has no module torch"
+    assert error["data"]["remedy"] == f"Install it with `{sys.executable} -m pip install torch`"

@@ -37,6 +37,7 @@ SPECS = [
     "subgen_kcenter@0.5",
     "snapkv:minference@0.2",
     "streaming_llm@60t",
+    "pyramidkv@0.2",
 ]
 
 
@@ -54,6 +55,10 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> tuple[pathlib.Path, dict[s
         ANSWER,
         "--generate",
         "12",
+        "--importance",
+        "100",
+        "--gradient",
+        "4",
         "--capture-to",
         "c.h5",
         "--out",
@@ -70,7 +75,9 @@ def test_the_table_is_as_described(live: tuple[pathlib.Path, dict[str, Any], str
     schema = json.loads((ROOT / "resources/schemas/live.schema.json").read_text(encoding="utf-8"))
     jsonschema.Draft202012Validator(schema).validate(live[1])
     assert [row["spec"] for row in live[1]["rows"]] == [*SPECS, "exact@1"]
-    assert live[2].count("\n") == 3 + len(SPECS) + 1
+    chunks = -(-live[1]["cut"] // 100)
+    assert live[2].count("\n") == 3 + len(SPECS) + 1 + 2 + min(chunks, 5) + 2 + len(SPECS) + 1
+    assert [chunk["begin"] for chunk in live[1]["chunks"]] == list(range(0, live[1]["cut"], 100))
 
 
 def test_losses_are_those_of_the_saved_capture(live: tuple[pathlib.Path, dict[str, Any], str]) -> None:
@@ -91,6 +98,23 @@ def test_losses_are_those_of_the_saved_capture(live: tuple[pathlib.Path, dict[st
         assert selection.cut == table["cut"]
         assert row["nll"] == pytest.approx(answer_loss(model, tokens.ids, selection, wanted).mean(), abs=1e-5), row
         assert row["retention"] == pytest.approx(row["kept"] / table["cut"])
+        counts = {layer: head.kept.size for (layer, _), head in selection.heads.items()}
+        assert not row["spec"].startswith("pyramidkv") or counts[0] > counts[3] > counts[5]
+
+
+def test_what_the_answer_needs_is_in_the_table(live: tuple[pathlib.Path, dict[str, Any], str]) -> None:
+    """Whoever keeps everything keeps every chunk and loses nothing; BalanceKV's weighted lists have no prediction."""
+    chunks, exact = live[1]["chunks"], live[1]["rows"][-1]
+    rises = [chunk["rise"] for chunk in chunks]
+    assert max(rises) > 0.01 and all(np.isfinite(rises))
+    assert exact["chunks_kept"] == pytest.approx([1] * len(chunks), abs=1e-12) and exact["predicted_rise"] == 0
+    widths = [chunk["end"] - chunk["begin"] for chunk in chunks]
+    for row in live[1]["rows"]:
+        assert np.average(row["chunks_kept"], weights=widths) == pytest.approx(row["retention"], abs=1e-9)
+        assert row["predicted_rise"] is None or not row["spec"].startswith("balancekv")
+        assert row["predicted_rise"] is not None or not row["spec"].startswith(("keydiff", "streaming_llm"))
+        if row["predicted_rise"] is not None:
+            assert row["predicted_rise"] == pytest.approx(np.sum(row["per_head"]), abs=1e-9)
 
 
 def test_the_whole_context_is_the_full_cache(live: tuple[pathlib.Path, dict[str, Any], str]) -> None:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from live_client import Worker, texts_of
+
+from kvscope_live.frames import encode_frame
 
 TINYLM = pathlib.Path(__file__).resolve().parents[3] / "sample_data/tinylm"
 NEEDLE = "The secret code of Sidon is 4713. "
@@ -54,7 +58,7 @@ LONG = {"ids": [0] + [7 + i % 4000 for i in range(3999)], "segments": [], "cut":
 
 
 def test_the_full_cache_finds_the_needle(worker: Opened) -> None:
-    assert worker.about["protocol"] == [1, 0] and worker.about["devices"][0]["name"] == "cpu"
+    assert worker.about["protocol"] == [1, 1] and worker.about["devices"][0]["name"] == "cpu"
     assert b"".join(texts_of(worker.prompt)).startswith(b"<|bos|>And the evening")
     row = worker.ask("answer/score", worker.question() | {"selection_ids": [None]})["result"]["rows"][0]
     given = worker.question() | {"selection_ids": [None], "max_new": 12}
@@ -111,3 +115,42 @@ def test_the_end_of_the_stream_ends_it_at_work() -> None:
     worker.send("context/read", LONG, 400)
     worker.until("$/progress")
     assert worker.close() == 0
+
+
+def used(process: int) -> tuple[int, int]:
+    """Resident bytes and open files of a process."""
+    resident = pathlib.Path(f"/proc/{process}/statm").read_text(encoding="ascii").split()[1]
+    return int(resident) * os.sysconf("SC_PAGE_SIZE"), len(os.listdir(f"/proc/{process}/fd"))
+
+
+def test_a_slider_that_moves_for_long_leaves_nothing_behind(worker: Opened) -> None:
+    """Each round keeps other tokens; every fourth is given up for the next one. KVSCOPE_SLIDER_MOVES of them."""
+    rounds = min(int(os.environ.get("KVSCOPE_SLIDER_MOVES", "24")), 10_000)
+    cut, rng = worker.prompt["cut"], np.random.default_rng(1)
+    asked = worker.question()
+    question = {key: asked[key] for key in ("context_id", "question_ids")}
+    rows = [[layer, head] for layer in range(6) for head in range(2)]
+    first, late = (0, 0), 0
+    for move in range(rounds):
+        kept = np.packbits(rng.random((12, cut)) < 0.3, axis=1, bitorder="little").tobytes()
+        about = {"context_id": asked["context_id"], "name": "pane", "generation": 10 + move, "rows": rows}
+        params = about | {"blobs": [{"name": "kept", "dtype": "bits", "shape": [12, cut]}]}
+        worker.count += 1
+        message = {"jsonrpc": "2.0", "id": worker.count, "method": "selection/set", "params": params}
+        worker.write(b"".join(bytes(piece) for piece in encode_frame(message, [kept])))
+        chosen = {"selection_ids": [worker.answer(worker.count)["result"]["selection_id"]], "generation": 10 + move}
+        worker.ask("answer/score", asked | chosen)
+        if move % 4 == 3:
+            worker.count += 1
+            worker.send("answer/generate", question | chosen | {"max_new": 400, "seed": move}, worker.count)
+            newer = worker.count + 1
+            worker.ask("answer/score", asked | {"selection_ids": [None], "generation": 11 + move})
+            late += sum(note.get("id") == newer - 1 and "error" in note for note in worker.notes)
+        else:
+            assert worker.ask("answer/generate", question | chosen | {"max_new": 2})["result"]["rows"][0]["ids"]
+        worker.notes.clear()
+        if move == rounds // 2:
+            first = used(worker.process.pid)
+    last = used(worker.process.pid)
+    assert late == rounds // 4 and last[1] == first[1]
+    assert last[0] - first[0] < 32 << 20, f"{(last[0] - first[0]) >> 10} KiB more"

@@ -18,14 +18,15 @@ from kvscope_press import HeadSelection, PrunedContext, RecordedSelection, answe
 from kvscope_press.recorded_selection import refuse_window, whole_selection
 
 TOKENS, CUT, SEED = 30, 19, 4
-MODELS = ["llama", "qwen3", "mistral", "gemma2", "gemma3", "phi3", "gpt2", "gpt-oss", "granite", "deepseek-v3"]
+MODELS = ["llama", "qwen3", "mistral", "gemma2", "gemma3", "phi3", "phi3-long", "gpt2", "gpt-oss", "granite"]
+MODELS += ["deepseek-v3"]
 WANTED = list(range(CUT + 1, TOKENS))
 
 
-def random_selection(kv_heads: int, kind: str) -> RecordedSelection:
+def random_selection(kv_heads: int, kind: str, seed: int = SEED) -> RecordedSelection:
     """Ragged heads; `kind` plain, one_set (weights, same tokens), two_sets (different tokens in the two sums), or
     query_heads (layer 1: a set for each query head of a group)."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     heads = {}
     for layer in range(3):
         for head in range(kv_heads):
@@ -84,7 +85,7 @@ def dense_logits(model: Any, ids: list[int], selection: RecordedSelection) -> An
 
 
 def heads_of(name: str) -> int:
-    return 4 if name in ("gpt2", "deepseek-v3") else 2
+    return 4 if name in ("gpt2", "gpt-neox", "deepseek-v3") else 2
 
 
 @pytest.mark.parametrize("kind", ["plain", "one_set", "two_sets", "query_heads"])

@@ -14,7 +14,7 @@ from tokenizers import decoders, models, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from kvscope_capture import CaptureError, Prompt, SegmentKind
-from kvscope_capture.command import main, parse_layers
+from kvscope_capture.command import load_tokenizer, main, parse_layers
 from kvscope_capture.prompt import TokenBytes, leading_special_tokens, question_prompt, split_at_needles
 
 TEXT = "Straße, 東京 und 😀 — der Rest ist Text, nichts als Text.\n"
@@ -175,3 +175,10 @@ def test_errors_are_one_sentence(change: list[str], message: str, tmp_path: path
     line = capsys.readouterr().err.splitlines()[-1]
     assert message in line and line.startswith("kvscope-capture: ")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_without_a_tokenizer_says_what_to_copy(tmp_path: pathlib.Path) -> None:
+    tmp_path.joinpath("config.json").write_text('{"model_type": "llama"}', encoding="utf-8")
+    with pytest.raises(CaptureError) as raised:
+        load_tokenizer(str(tmp_path), None)
+    assert "tokenizer.json" in raised.value.remedy

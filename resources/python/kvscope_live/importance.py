@@ -1,0 +1,160 @@
+"""What the expected answer needs of the context: its loss when a chunk is hidden, and the gradients of its loss.
+
+Both are about one question and answer, behind the full cache. `chunk_losses` is the truth, one pass of the model for
+each chunk; `TokenScores` shares the loss out among the tokens of every head, from a few passes forwards and backwards.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch.utils.checkpoint import checkpoint
+from transformers import AttentionInterface
+from transformers.masking_utils import AttentionMaskInterface
+
+from kvscope_capture.attention import AttentionCall, attention_implementation, logits_of
+from kvscope_live.contexts import LiveContext
+from kvscope_press.attend_behind import PrunedLayer
+from kvscope_press.pruned_context import decode
+
+NAME = "kvscope_gradient"
+LOG_SPAN = 24.0  # of the weights of the context, from 1 down
+
+
+@dataclasses.dataclass(frozen=True)
+class Expected:
+    """Tokens between the cut and the answer, and the answer's own. The first token behind the cut counts nowhere."""
+
+    question: list[int]
+    answer: list[int]
+
+    def tokens(self) -> list[int]:
+        """What the model reads behind the cut."""
+        return self.question + self.answer[:-1]
+
+    def target(self) -> list[int]:
+        """Tokens whose loss counts; the last hidden states of `tokens` predict them."""
+        return self.answer if self.question else self.answer[1:]
+
+    def loss(self, model: Any, hidden: torch.Tensor) -> torch.Tensor:
+        """Mean loss in nat, from last hidden states [len(tokens()), hidden]."""
+        target = torch.tensor(self.target(), device=hidden.device)
+        return torch.nn.functional.cross_entropy(logits_of(model, hidden[-len(target) :]), target)
+
+
+def chunk_losses(context: LiveContext, expected: Expected, chunks: Sequence[tuple[int, int]]) -> list[float]:
+    """The loss with one chunk, tokens begin .. end - 1, hidden in all layers and heads; of each chunk, in one pass."""
+    model = context.opened.model
+    hidden = torch.zeros((len(chunks), context.cut), dtype=torch.bool)
+    for row, (begin, end) in zip(hidden, chunks, strict=True):
+        row[begin:end] = True
+    layers = {call.layer: _hiding(call, hidden) for call in context.calls}
+    states = context.cache(layers).extend_rows([expected.tokens()] * len(chunks))
+    with torch.no_grad():
+        return [float(expected.loss(model, row)) for row in states]
+
+
+def _hiding(call: AttentionCall, hidden: torch.Tensor) -> PrunedLayer:
+    """A layer without what is true in [P, n]."""
+    heads, device = call.key.shape[0], call.key.device
+    mask = hidden.to(device)[None, :, None, None].expand(heads, -1, -1, -1, -1)
+    positions = torch.arange(hidden.shape[1], device=device)
+    return PrunedLayer(call.key, call.value, positions, mask, None, None, int((~hidden).sum()) * heads)
+
+
+class TokenScores:
+    """How much the answer's loss rises, to first order, when a KV head evicts one token.
+
+    Before the cut every attention weight is multiplied by the token's own w: o(w) = sum w_j e^l_j v_j / sum w_j e^l_j.
+    With one step the derivative with the full cache, w = 1, is carried to w = 0. A model that is sure of its answer has
+    hardly a derivative there, whatever it needs. With more steps the derivatives by log w are summed up while all w
+    fall together from 1 to e^-24, where hardly anything is left of the context (integrated gradients, Sundararajan et
+    al. 2017): all scores together make up what the loss rises without the context, but for the size of the steps.
+    """
+
+    def __init__(self, context: LiveContext, expected: Expected, steps: int) -> None:
+        """Nothing is computed yet."""
+        self.context, self.expected, self.steps, self.done = context, expected, steps, 0
+        self.values = torch.zeros((len(context.calls), context.calls[0].key.shape[0], context.cut))
+
+    def step(self) -> None:
+        """One pass forwards and one backwards. No more than one layer's attention weights are there at a time."""
+        width = LOG_SPAN / self.steps if self.steps > 1 else 1.0
+        log_weight = -width * (self.done + 0.5) if self.steps > 1 else 0.0
+        for call, output, gradient in self._gradients(log_weight):
+            self.values[call.layer] += (
+                width * _falling(call, self.context.calls[call.layer], output, gradient, log_weight)
+            ).cpu()
+        self.done += 1
+
+    def _gradients(self, log_weight: float) -> Iterator[tuple[AttentionCall, torch.Tensor, torch.Tensor]]:
+        """Of each layer behind the cut: the call with T queries, its output, the loss's gradient in it, [Hq, T, dv]."""
+        context, model = self.context, self.context.opened.model
+        seen: list[tuple[AttentionCall, torch.Tensor, torch.Tensor]] = []
+
+        def attend(
+            module: Any, query: Any, key: Any, value: Any, attention_mask: Any, scaling: Any = None, **kwargs: Any
+        ) -> tuple[torch.Tensor, None]:
+            call = AttentionCall.of(module, query[0], key[0], value[0], None, scaling, kwargs)
+            before = context.calls[call.layer]
+
+            def whole(query: torch.Tensor, key: torch.Tensor, value: torch.Tensor) -> torch.Tensor:
+                return _attention(dataclasses.replace(call, query=query, key=key, value=value), before, log_weight)
+
+            output = checkpoint(whole, call.query, call.key, call.value, use_reentrant=False)
+            added = torch.zeros_like(output, requires_grad=True)
+            fixed = {name: getattr(call, name).detach() for name in ("query", "key", "value")}
+            seen.append((dataclasses.replace(call, **fixed), output.detach(), added))
+            return (output + added).transpose(0, 1)[None].to(query.dtype).contiguous(), None
+
+        AttentionInterface.register(NAME, attend)
+        AttentionMaskInterface.register(NAME, lambda *args, **kwargs: None)
+        with torch.enable_grad(), attention_implementation(model, NAME):
+            hidden = decode(model, self.expected.tokens(), context.cut, len(context.ids), use_cache=False)
+            loss = self.expected.loss(model, hidden)
+            gradients = torch.autograd.grad(loss, [added for _, _, added in seen])
+        for (call, output, _), gradient in zip(seen, gradients, strict=True):
+            yield call, output, gradient
+
+
+def _falling(
+    call: AttentionCall, before: AttentionCall, output: torch.Tensor, gradient: torch.Tensor, log_weight: float
+) -> torch.Tensor:
+    """-dL/dlog w_j of each KV head and token, [Hkv, cut]: sum of p_j g . (o - v_j) over queries and query heads."""
+    weights = _weights(call, before, log_weight)[..., : before.key.shape[1]]
+    shape = (*weights.shape[:3], gradient.shape[-1])
+    along = (gradient * output).sum(-1).view(*shape[:3], 1)
+    values = before.value.to(gradient.dtype)
+    return (weights * (along - gradient.view(shape) @ values[:, None].transpose(2, 3))).sum((1, 2)).float()
+
+
+def _weights(call: AttentionCall, before: AttentionCall, log_weight: float) -> torch.Tensor:
+    """Attention weights [Hkv, g, T, n + T] of the last T tokens over the context, whose w it is, and themselves."""
+    tokens, cut = call.query.shape[1], before.key.shape[1]
+    wide = torch.promote_types(call.query.dtype, torch.float32)
+    key = torch.cat([before.key, call.key], 1).to(wide)
+    query = call.query.to(wide).view(key.shape[0], -1, tokens, key.shape[2])
+    logits = query @ key[:, None].transpose(2, 3) * call.scaling
+    if call.softcap:
+        logits = torch.tanh(logits / call.softcap) * call.softcap
+    logits = torch.cat([logits[..., :cut] + log_weight, logits[..., cut:]], -1)
+    columns = torch.arange(cut + tokens, device=key.device)
+    now = columns[cut:, None]
+    unseen = columns > now
+    if call.sliding_window:
+        unseen = unseen | (columns <= now - call.sliding_window)
+    logits = logits.masked_fill(unseen, -torch.inf)
+    if call.sinks is None:
+        return torch.softmax(logits, -1)
+    sinks = call.sinks.to(wide).view(*logits.shape[:2], 1, 1).expand(-1, -1, tokens, -1)
+    return torch.softmax(torch.cat([logits, sinks], -1), -1)[..., :-1]
+
+
+def _attention(call: AttentionCall, before: AttentionCall, log_weight: float) -> torch.Tensor:
+    """Its output, [Hq, T, dv]."""
+    weights = _weights(call, before, log_weight)
+    value = torch.cat([before.value, call.value], 1).to(weights.dtype)
+    return (weights @ value[:, None]).flatten(0, 1)

@@ -1,0 +1,156 @@
+"""Text of several rows that advance in step, greedy or sampled; drafts let one pass of the model check many tokens."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from kvscope_capture.attention import logits_of
+from kvscope_live.contexts import LiveContext
+from kvscope_press.pruned_context import CachedContext
+
+Told = Callable[[int, int, int, str], None]  # row, index, token, text
+DRAFT = 32  # tokens in one pass
+LOOKED_UP = 3  # tokens that are guessed from the prompt and from other texts
+MARGIN, MARGIN_16 = 1e-3, 0.5  # of the likeliest logit: rounding, which depends on a pass's length, is less
+
+
+@dataclasses.dataclass(frozen=True)
+class Sampling:
+    """Temperature 0 takes the most probable token, the first of several."""
+
+    temperature: float = 0.0
+    seed: int = 0
+
+    def draws(self, count: int) -> list[float]:
+        """A number in [0, 1) for each token, the same for all rows."""
+        generator = torch.Generator().manual_seed(self.seed)
+        numbers: list[float] = torch.rand(count, generator=generator, dtype=torch.float64).tolist()
+        return numbers
+
+    def choose(self, logits: torch.Tensor, draw: float) -> int:
+        """The token at which the cumulative probability passes `draw`."""
+        if self.temperature <= 0:
+            return int(logits.argmax())
+        chances = torch.softmax(logits.double().cpu() / self.temperature, -1).cumsum(-1)
+        return min(int((chances <= draw * float(chances[-1])).sum()), len(chances) - 1)
+
+
+def end_tokens(model: Any, tokenizer: Any) -> set[int]:
+    """Tokens at which the model's own `generate` ends."""
+    given = getattr(getattr(model, "generation_config", None), "eos_token_id", None)
+    if given is None:
+        given = getattr(tokenizer, "eos_token_id", None)
+    return {int(token) for token in (given if isinstance(given, list | tuple) else [given]) if token is not None}
+
+
+def first_divergence(ids: list[int], full: list[int]) -> int | None:
+    """The first index at which two texts differ, one of them may end there; None where they are equal."""
+    pairs = zip(ids, full, strict=False)
+    differing = next((i for i, (own, other) in enumerate(pairs) if own != other), min(len(ids), len(full)))
+    return None if ids == full else differing
+
+
+def decoder(tokenizer: Any) -> Callable[[list[int], int], str]:
+    """What token `index` of `ids` adds; a character that is not whole yet comes with the token that ends it."""
+
+    @functools.lru_cache(maxsize=64)
+    def decoded(*ids: int) -> str:
+        return str(tokenizer.decode(list(ids)))
+
+    def text(ids: list[int], index: int) -> str:
+        before, now = (decoded(*ids[:end]) for end in (index, index + 1))
+        return now[len(before.rstrip("\ufffd")) :] if not now.endswith("\ufffd") else ""
+
+    return text
+
+
+def logits_at(model: Any, hidden: torch.Tensor) -> torch.Tensor:
+    """Logits [P, T, vocabulary] of hidden states [P, T, hidden]."""
+    with torch.no_grad():
+        return logits_of(model, hidden.flatten(0, 1)).view(*hidden.shape[:2], -1)
+
+
+class Writer:
+    """Writes at most `most` tokens in each row behind a question that `cache` has read."""
+
+    def __init__(
+        self, context: LiveContext, cache: CachedContext, question: list[int], sampling: Sampling, most: int
+    ) -> None:
+        """All rows draw with the same random numbers: they part only where the model does."""
+        self.cache, self.sampling, self.most, self.begin = cache, sampling, most, len(question)
+        self.model, self.decode = context.opened.model, decoder(context.opened.tokenizer)
+        self.ends = end_tokens(self.model, context.opened.tokenizer)
+        self.draws = sampling.draws(most)
+        self.seen = np.array(context.ids + question, np.int64)
+        self.margin = MARGIN if self.model.dtype.itemsize > 2 else MARGIN_16
+
+    def see(self, texts: Sequence[list[int]]) -> None:
+        """Texts that this one may repeat, the likeliest last."""
+        self.seen = np.append(self.seen, np.array(sum(texts, []), self.seen.dtype))
+
+    def write(self, logits: torch.Tensor, drafts: Sequence[list[int]], told: Told | None) -> list[list[int]]:
+        """Rows of tokens, ending before the end of text; `logits` [P, vocabulary] behind the question.
+
+        A draft is what the row may turn out to say. Greedy rows feed it along; what the model would have said
+        otherwise ends it. Where the two likeliest tokens are too close for a long pass, a pass over one token decides.
+        """
+        known = [[self.sampling.choose(row, self.draws[0])] for row in logits]  # an end token may be the last
+        written: list[list[int]] = [[] for _ in known]
+        drafts = drafts if self.sampling.temperature <= 0 and drafts else [[]] * len(known)
+        fed, most = 0, DRAFT
+        while waiting := [row for row in range(len(known)) if self._tell(row, known[row], written[row], told)]:
+            fed = min(len(known[row]) for row in waiting) - 1
+            self.cache.keep(self.begin + fed)
+            blocks = [self._block(tokens, draft, fed)[:most] for tokens, draft in zip(known, drafts, strict=True)]
+            size = max(len(blocks[row]) for row in waiting if len(known[row]) == fed + 1)  # those ahead wait
+            hidden = self.cache.extend_rows([(block + [0] * size)[:size] for block in blocks])
+            logits = logits_at(self.model, hidden)
+            sure = (logits.topk(2).values.diff().abs()[..., 0] > self.margin) | (size == 1)
+            decided = [self._accept(known[row], blocks[row], fed, logits[row], sure[row].tolist()) for row in waiting]
+            most = DRAFT if all(decided) else 1
+        return written
+
+    def _tell(self, row: int, known: list[int], written: list[int], told: Told | None) -> bool:
+        """Writes what is known, and says whether the row goes on."""
+        for token in known[len(written) : self.most]:
+            if token in self.ends:
+                return False
+            written.append(token)
+            if told:
+                told(row, len(written) - 1, token, self.decode(written, len(written) - 1))
+        return len(written) < self.most
+
+    def _block(self, known: list[int], draft: list[int], fed: int) -> list[int]:
+        """The next tokens of a row: what is known, and the draft if it begins like that, or else a guess."""
+        guess = draft[len(known) :] if draft[: len(known)] == known else self._guess(known)
+        return known[fed:] + guess[: self.most - 1 - len(known)]
+
+    def _guess(self, known: list[int]) -> list[int]:
+        """What followed where the prompt or a text last had the text's last two tokens (prompt lookup decoding).
+
+        Where none had the two: the last token.
+        """
+        if self.sampling.temperature > 0:
+            return []
+        text = np.append(self.seen, known)
+        places = np.flatnonzero(text[1:-1] == text[-1]) + 1
+        both = places[text[places - 1] == text[-2]]
+        last = both[-1:] if both.size else places[-1:]
+        found: list[int] = text[int(last[0]) + 1 :][:LOOKED_UP].tolist() if last.size else []
+        return found
+
+    def _accept(self, known: list[int], block: list[int], fed: int, logits: torch.Tensor, sure: list[bool]) -> bool:
+        """Adds what the model says behind each token of the block that it has said itself; whether it was sure."""
+        for at in range(len(known) - 1 - fed, len(sure)):
+            if not sure[at]:
+                return False
+            known.append(self.sampling.choose(logits[at], self.draws[len(known)]))
+            if block[at + 1 : at + 2] != known[-1:]:
+                break
+        return True
