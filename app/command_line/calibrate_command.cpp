@@ -3,7 +3,7 @@
 #include "app/command_line/command.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
-#include "core/run/calibration_proxy.h"
+#include "core/run/calibrated_budget.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

@@ -1,16 +1,76 @@
 // `kvscope completion`: what bash, zsh and fish offer behind the program's name, from the same options as --help.
 #include "app/command_line/command.h"
-#include "app/command_line/option_facts.h"
+#include "core/metrics/measures.h"
+#include "core/policies/policy.h"
+#include "core/studies/reproduction.h"
+#include "views/view.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 namespace kvscope {
 
 namespace {
+
+/// What completions and the man page are made of: the options as the help shows them.
+struct OptionFacts {
+    std::vector<std::string> names;   ///< "--out"; none for a positional
+    std::string positional;           ///< name of a positional, else empty
+    std::string value;                ///< what it takes: "{cpu,torch,cuda}", "INT in [0 - 1024]"; empty for a flag
+    std::vector<std::string> choices; ///< all values it takes, where they can be listed
+    std::string help, standard;       ///< sentence and default value
+    bool isList = false;              ///< values may be joined by commas
+};
+
+/// Ids that are too many for the help, which names the command that lists them.
+std::vector<std::string> idsFor(const CLI::Option& option) {
+    std::vector<std::string> ids;
+    if (option.check_name("--policy"))
+        for (const Policy* policy : allPolicies()) {
+            ids.push_back(policy->card().id);
+            for (const PolicyVariant& variant : policy->card().variants)
+                ids.push_back(policy->card().id + ":" + variant.id);
+        }
+    if (option.check_name("--metrics"))
+        for (const MeasureCard& card : allMeasures()) ids.push_back(card.id);
+    if (option.check_name("--views") || option.check_name("view"))
+        for (const View* view : allViews()) ids.push_back(view->card().id);
+    if (option.check_name("id"))
+        for (const Reproduction& row : allReproductions()) ids.push_back(row.id);
+    return ids;
+}
+
+OptionFacts factsOf(const CLI::Option& option) {
+    OptionFacts facts;
+    for (const std::string& name : option.get_snames()) facts.names.push_back("-" + name);
+    for (const std::string& name : option.get_lnames()) facts.names.push_back("--" + name);
+    if (option.get_positional()) facts.positional = option.get_name();
+    facts.help = option.get_description();
+    facts.standard = option.get_default_str();
+    facts.isList = option.get_delimiter() == ',';
+    if (option.get_type_size() == 0) return facts;
+    const std::string type = option.get_type_name(); // "TEXT:{auto,hnd}"
+    facts.value = type.substr(type.find(':') + 1);
+    facts.choices = facts.value.starts_with('{')
+                        ? CLI::detail::split(facts.value.substr(1, facts.value.size() - 2), ',')
+                        : idsFor(option);
+    return facts;
+}
+
+std::vector<OptionFacts> optionsOf(const CLI::App& app) {
+    std::vector<OptionFacts> facts;
+    for (const CLI::Option* option : app.get_options()) facts.push_back(factsOf(*option));
+    return facts;
+}
+
+std::vector<const CLI::App*> subcommandsOf(const CLI::App& app) {
+    return app.get_subcommands([](const CLI::App* sub) { return !sub->get_name().empty(); });
+}
 
 std::string replaced(std::string text, const std::string& what, const std::string& with) {
     for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size())
@@ -168,8 +228,73 @@ private:
     std::string m_shell;
 };
 
+/// Text as roff prints it: no character is a request, a hyphenation or a typographic quote.
+std::string roff(const std::string& text) {
+    std::string escaped;
+    for (const char c : text) {
+        const bool begins = escaped.empty() || escaped.back() == '\n';
+        if (begins && (c == '.' || c == '\'')) escaped += "\\&";
+        switch (c) {
+        case '\\': escaped += "\\e"; break;
+        case '-': escaped += "\\-"; break;
+        case '\'': escaped += "\\(aq"; break;
+        case '`': escaped += "\\(ga"; break;
+        case '^': escaped += "\\(ha"; break;
+        case '~': escaped += "\\(ti"; break;
+        default: escaped += c;
+        }
+    }
+    return escaped;
+}
+
+std::string optionText(const OptionFacts& option) {
+    const std::string names = fmt::format("{}", fmt::join(option.names, ", "));
+    const std::string name = option.positional.empty() ? fmt::format("\\fB{}\\fR", roff(names))
+                                                       : fmt::format("\\fI{}\\fR", roff(option.positional));
+    const std::string value = option.value.empty() ? "" : fmt::format(" \\fI{}\\fR", roff(option.value));
+    const std::string standard = option.standard.empty() ? "" : fmt::format(" (default: {})", roff(option.standard));
+    return fmt::format(".TP\n{}{}\n{}{}\n", name, value, roff(option.help), standard);
+}
+
+std::string optionsText(const CLI::App& app) {
+    std::string text;
+    for (const OptionFacts& option : optionsOf(app)) text += optionText(option);
+    return text;
+}
+
+std::string manualPage(const CLI::App& app) {
+    const std::string what = app.get_description();
+    std::string text = ".\\\" printed by kvscope man\n.TH KVSCOPE 1 \"\" \"kvscope " KVSCOPE_VERSION "\"\n"
+                       ".SH NAME\nkvscope \\- what KV\\-cache compression keeps, evicts and costs\n"
+                       ".SH SYNOPSIS\n\\fBkvscope\\fR [\\fIfile\\fR]\n.br\n\\fBkvscope\\fR \\fIcommand\\fR [options]\n"
+                       ".SH DESCRIPTION\n" +
+                       roff(what) + "\nWithout a command the window opens.\n.SH OPTIONS\n" + optionsText(app) +
+                       ".SH COMMANDS\n";
+    for (const CLI::App* command : subcommandsOf(app)) {
+        text += fmt::format(".SS kvscope {}\n{}\n{}", roff(command->get_name()), roff(command->get_description()),
+                            optionsText(*command));
+        if (!command->get_footer().empty()) text += ".PP\n" + roff(command->get_footer()) + "\n";
+    }
+    return text + ".SH EXIT STATUS\n0: done; 2: a user or a file caused an error, which one sentence names; 130: "
+                  "stopped.\nNothing is half\\-written.\n";
+}
+
+class ManCommand final : public Command {
+public:
+    void addTo(CLI::App& app) override {
+        m_app = &app;
+        m_command = app.add_subcommand("man", "print the manual page: kvscope man | man -l -");
+    }
+    void run(const CommandContext&) override { fmt::print("{}", manualPage(*m_app)); }
+
+private:
+    const CLI::App* m_app = nullptr;
+};
+
 } // namespace
 
 std::unique_ptr<Command> makeCompletionCommand() { return std::make_unique<CompletionCommand>(); }
+
+std::unique_ptr<Command> makeManCommand() { return std::make_unique<ManCommand>(); }
 
 } // namespace kvscope

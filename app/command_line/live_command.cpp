@@ -1,21 +1,30 @@
 // `kvscope live`: what a model answers behind the contexts that policies leave, in a worker process that runs it.
 #include "app/command_line/command.h"
+#include "app/command_line/live_needs.h"
 #include "app/command_line/table_rows.h"
-#include "app/live/live_answers.h"
-#include "app/live/live_capture.h"
+#include "app/export/headless_application.h"
+#include "app/export/scene_export.h"
+#include "app/live/live_context.h"
+#include "app/study/live_rows.h"
+#include "app/study/loss_curves.h"
+#include "app/text/qt_text_service.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/one_line.h"
-#include "core/base/utf8.h"
-#include "core/capture/memory_capture.h"
+#include "core/calibration/calibration.h"
+#include "views/view.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <map>
 #include <set>
+#include <span>
+#include <string>
 
 namespace kvscope {
 
@@ -25,18 +34,82 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kBatch = 8; // selections in one request
 
-/// One policy at one budget; the full cache has no spec.
-struct LiveRow {
-    PolicySpec spec;
-    double kept = 0; ///< tokens that a query head attends to before the cut, mean over all heads
-    bool simulated = false;
-    std::optional<live::SentSelection> sent = {};
-    std::optional<live::ExpectedAnswer> expected = {};
-    std::optional<live::GreedyAnswer> greedy = {};
+/// Rows of one policy with the same values, in the order of their first ones.
+std::vector<LossSeries> seriesOf(std::span<const LiveRow> rows) {
+    std::vector<LossSeries> series;
+    std::map<std::string, std::size_t> places;
+    for (const LiveRow& row : rows) {
+        if (row.isFull()) continue;
+        PolicySpec spec = row.pane->run.policy;
+        spec.budget.reset();
+        const auto [place, isNew] = places.emplace(spec.text(), series.size());
+        if (isNew)
+            series.push_back({.letter = static_cast<char>('A' + std::min<std::size_t>(series.size(), 25)),
+                              .identity = policyIdentityOf(spec)});
+        series[place->second].rows.push_back(&row);
+    }
+    return series;
+}
 
-    bool isFull() const { return spec.policy.empty(); }
-    std::string name() const { return isFull() ? "full cache" : spec.text(); }
+/// by its extension
+bool isFigure(const std::string& path) {
+    constexpr std::array<const char*, 3> kForms = {".svg", ".pdf", ".png"};
+    return std::ranges::any_of(kForms, [&](const char* form) { return path.ends_with(form); });
+}
+
+/// What is drawn, and the panes that it names.
+struct Figure {
+    const char *view, *title;
+    std::shared_ptr<const ViewData> data;
+    std::vector<PaneData> panes = {};
+
+    void add(char letter, const PolicyIdentity& identity) {
+        PaneData& pane = panes.emplace_back();
+        pane.letter = letter;
+        pane.policyId = identity.policyId;
+        pane.policyName = identity.policyName;
+        pane.variant = identity.variant;
+    }
 };
+
+/// The loss of the expected answer against the budget, one curve per policy, over the rows (the full cache's first).
+/// Throws Error where no row has a loss.
+Figure lossFigure(std::span<const LiveRow> rows, const Cut& cut) {
+    const std::vector<LossSeries> series = seriesOf(rows);
+    Figure figure{"curves", "Loss of the expected answer against the budget",
+                  lossCurves(series, &rows.front(), cut.token)};
+    if (!figure.data)
+        throw Error({.sentence = "there is no loss of an expected answer to draw",
+                     .place = "--out",
+                     .remedy = "Give an answer of more than one token, or write a table"});
+    for (const LossSeries& one : series) figure.add(one.letter, one.identity);
+    return figure;
+}
+
+Figure needsFigure(const std::shared_ptr<const AnswerNeedsData>& data) {
+    Figure figure{"answer_needs", "What decides the expected answer", data};
+    for (const AnswerNeedsData::Pane& pane : data->panes) figure.add(pane.letter, {pane.policyId, pane.policyName, {}});
+    return figure;
+}
+
+void writeFigure(const Figure& figure, const std::string& path, const live::LiveCapture& capture, const Cut& cut,
+                 const std::string& command) {
+    ViewInput input;
+    input.capture = std::shared_ptr<const CaptureReader>(&capture, [](const CaptureReader*) {}); // the caller's
+    input.cut = cut;
+    input.panes = figure.panes;
+    input.activePane = -1;
+    input.data.value = figure.data;
+    const HeadlessApplication application; // text is measured by Qt
+    const QtTextService text;
+    const Viewport viewport{
+        .width = 640, .height = 420, .theme = ThemeId::Paper, .text = &text, .forExport = true, .range = {}};
+    const View& view = viewById(figure.view);
+    exportScene(view.buildScene(input, ParameterValues(view.card().options), viewport), path,
+                {.scale = 2, .command = command, .title = figure.title});
+}
+
+std::string nameOf(const LiveRow& row) { return row.isFull() ? "full cache" : row.pane->run.policy.text(); }
 
 Json numberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
@@ -50,29 +123,32 @@ class LiveCommand final : public Command {
 public:
     void addTo(CLI::App& app) override {
         m_command = app.add_subcommand("live", "let a model answer behind the context that policies leave it");
-        m_command->add_option("model", m_model.path, "folder or name, as Transformers takes it")->required();
-        m_command->add_option("--python", m_python,
+        m_command->add_option("model", m_live.model.path, "folder or name, as Transformers takes it")->required();
+        m_command->add_option("--python", m_live.command,
                               "a Python that has kvscope-tools, or a command that runs one: 'conda run "
                               "--no-capture-output -n ml python', 'ssh -T gpu7 python3'; python3 by default");
         m_command->add_option("--text", m_text, "file with the context, UTF-8")->required();
         m_command->add_option("--question", m_question, "behind the context");
         m_command->add_option("--answer", m_answer, "what the model should answer: its loss is measured");
         CLI::Option* chat =
-            m_command->add_flag("--chat", m_form.chat, "context and question in the tokenizer's chat template");
-        m_command->add_flag("--bos", m_form.bos, "begin with BOS though the tokenizer writes none (TinyLM)")
+            m_command->add_flag("--chat", m_live.form.chat, "context and question in the tokenizer's chat template");
+        m_command->add_flag("--bos", m_live.form.bos, "begin with BOS though the tokenizer writes none (TinyLM)")
             ->excludes(chat);
         m_command->add_option("--generate", m_generate, "tokens that the model writes behind each context")
             ->check(CLI::Range(0, 4096));
+        m_needs.addTo(*m_command);
         m_options.addTo(*m_command, false);
         m_command->get_option("--cut")->description(
             "default (the end of the context), question (its end), last:N, or a token number");
         m_budgets.addTo(*m_command);
-        m_command->add_option("--revision", m_model.revision, "branch, tag or commit of the model");
-        m_command->add_option("--device", m_model.device, "torch device; cpu by default");
+        m_command->add_option("--revision", m_live.model.revision, "branch, tag or commit of the model");
+        m_command->add_option("--device", m_live.model.device, "torch device; cpu by default");
         m_command->add_option("--dtype", m_dtype, "type the model runs in; fp32 by default, auto: as it is stored")
             ->check(CLI::IsMember({"auto", "bf16", "fp16", "fp32"}));
-        m_command->add_option("--capture-to", m_captureTo, "also write the capture, on the worker's machine");
-        m_command->add_option("--out", m_out, "FILE.json or FILE.csv");
+        m_command->add_option("--capture-to", m_live.captureTo, "also write the capture, on the worker's machine");
+        m_command->add_option(
+            "--out", m_out,
+            "FILE.json, FILE.csv, or FILE.svg, FILE.pdf, FILE.png: the losses, with --importance what decides");
     }
 
     void run(const CommandContext& context) override {
@@ -80,33 +156,44 @@ public:
             throw Error({.sentence = "nothing is asked of the model",
                          .place = "--answer, --generate",
                          .remedy = "Give the answer that is expected, or the number of tokens to generate"});
+        if (m_answer.empty() && isFigure(m_out))
+            throw Error({.sentence = "the figure shows the loss of an answer, and none is expected",
+                         .place = "--out",
+                         .remedy = "Give an answer with --answer, or write a table"});
+        m_needs.check(!m_answer.empty(), m_out, isFigure(m_out));
         const std::vector<PolicySpec> specs = m_options.specs(m_budgets.parsed());
-        const std::vector<live::TextPart> parts = textParts();
+        m_live.parts = textParts();
         const auto runner = m_options.makeRunner();
         const Checkpoint progress = context.checkpoint("live");
-        m_model.dtype = m_dtype == "fp32" ? "f32" : m_dtype == "fp16" ? "f16" : m_dtype;
+        m_live.cut = m_options.cut;
+        m_live.model.dtype = m_dtype == "fp32" ? "f32" : m_dtype == "fp16" ? "f16" : m_dtype;
 
-        live::WorkerOptions worker;
-        worker.command = m_python;
-        const auto client = std::make_shared<live::LiveClient>(worker, progress.part(0, 0.1));
-        noteVersions(*client);
-        const live::LiveModel model(client, m_model, progress.part(0.1, 0.2));
-        TokenTable prompt = model.tokenize(parts, m_form, progress.silent());
-        const Cut cut = resolvedCut(prompt);
-        m_capture = model.read(std::move(prompt), cut.token, m_captureTo, progress.part(0.2, 0.5));
+        m_capture = openLive(m_live, progress.part(0, 0.5));
+        noteVersions(m_capture->client());
+        const Cut cut = Cut::resolve(cutOf(m_live), *m_capture);
         live::LiveAnswers answers(m_capture);
+        m_needs.ask(*runner, m_capture, progress.part(0.5, 0.6));
 
-        std::vector<LiveRow> rows = {LiveRow{.spec = {}, .kept = static_cast<double>(cut.token)}};
-        for (const PolicySpec& spec : specs) rows.push_back({.spec = spec});
+        std::vector<LiveRow> rows = {fullCacheRow(*m_capture)};
+        for (const PolicySpec& spec : specs)
+            rows.push_back(
+                {.pane = PaneRequest{makeRequest(m_capture, LayerIndex(), spec, cut, m_options.seed, false), {}}});
         for (std::size_t begin = 0; begin < rows.size(); begin += kBatch) {
             const std::span batch(rows.data() + begin, std::min(kBatch, rows.size() - begin));
-            const Checkpoint part = progress.part(0.5, 1).step(begin / kBatch, (rows.size() + kBatch - 1) / kBatch);
-            select(batch, *runner, answers, cut, part.part(0, 0.5));
-            ask(batch, answers, part.part(0.5, 1));
+            const Checkpoint part = progress.part(0.6, 1).step(begin / kBatch, (rows.size() + kBatch - 1) / kBatch);
+            for (LiveRow& row : batch) {
+                sendRow(row, *runner, answers,
+                        part.part(0, 0.5).step(static_cast<std::size_t>(&row - batch.data()), batch.size()),
+                        m_needs.row());
+                for (const std::string& note : row.notes)
+                    if (m_notes.insert(note).second) fmt::print(stderr, "{}\n", note);
+            }
+            askRows(batch, answers, {.mostTokens = m_generate}, part.part(0.5, 1));
         }
         if (!m_out.empty()) write(rows, cut, context.commandLine());
         context.clearProgress();
         print(rows, cut);
+        m_needs.print(m_capture->tokens(), rows);
     }
 
 private:
@@ -120,19 +207,6 @@ private:
         return parts;
     }
 
-    Cut resolvedCut(const TokenTable& prompt) const {
-        MemoryCapture tokens;
-        tokens.tokenTable = prompt;
-        tokens.captureInfo.numTokens = static_cast<std::int64_t>(prompt.ids.size());
-        tokens.captureInfo.path = m_text;
-        const Cut cut = Cut::resolve(m_options.cut == "question" ? "segment:question" : m_options.cut, tokens);
-        if (cut.evaluatedOnSeen)
-            throw Error({.sentence = "without a cut nothing is pruned before the answer",
-                         .place = "--cut",
-                         .remedy = "Give question, last:N or a token number"});
-        return cut;
-    }
-
     static void noteVersions(const live::LiveClient& client) {
         const auto versions = client.worker().value("worker", live::Json::object());
         const std::string version = versions.value("kvscope", std::string());
@@ -141,51 +215,15 @@ private:
                        KVSCOPE_VERSION);
     }
 
-    void select(std::span<LiveRow> rows, const LayerRunner& runner, const live::LiveAnswers& answers, const Cut& cut,
-                const Checkpoint& progress) {
-        const auto& layers = m_capture->info().layers;
-        for (std::size_t i = 0; i < rows.size(); ++i) {
-            LiveRow& row = rows[i];
-            if (row.isFull()) continue;
-            std::vector<std::shared_ptr<const RunResult>> results;
-            std::vector<live::LayerSelection> selections;
-            double kept = 0;
-            for (const LayerInfo& layer : layers) {
-                const Checkpoint part = progress.step(i * layers.size() + results.size(), rows.size() * layers.size());
-                results.push_back(
-                    runner.run(makeRequest(m_capture, layer.layer, row.spec, cut, m_options.seed, false), part));
-                const RunResult& result = *results.back();
-                selections.push_back({layer.layer, &result.selection});
-                for (const HeadSelection& head : result.selection.heads) kept += head.attendedTokens();
-                row.simulated = row.simulated || result.simulated;
-                for (const std::string& note : result.notes)
-                    if (m_notes.insert(note).second) fmt::print(stderr, "{}\n", note);
-            }
-            row.kept = kept / static_cast<double>(layers.size()) / m_capture->info().numKvHeads;
-            row.sent = answers.send(fmt::format("{} {}", row.spec.text(), i), selections, progress.silent());
-        }
-    }
-
-    void ask(std::span<LiveRow> rows, const live::LiveAnswers& answers, const Checkpoint& progress) const {
-        std::vector<std::optional<std::string>> ids;
-        for (const LiveRow& row : rows) ids.push_back(row.sent ? std::optional(row.sent->id) : std::nullopt);
-        if (!answers.answer().empty()) {
-            const auto expected = answers.score(ids, progress.part(0, 0.5));
-            for (std::size_t i = 0; i < rows.size(); ++i) rows[i].expected = expected[i];
-        }
-        if (m_generate == 0) return;
-        const auto greedy = answers.generate(ids, m_generate, progress.part(0.5, 1));
-        for (std::size_t i = 0; i < rows.size(); ++i) rows[i].greedy = greedy[i];
-    }
-
     /// Columns of a policy's row, in their order.
     static TableRow columnsOf(const LiveRow& row, const Cut& cut) {
+        const PolicySpec spec = row.isFull() ? PolicySpec() : row.pane->run.policy;
         const auto measure = [&](double live::ExpectedAnswer::*member) {
             return row.expected ? numberOrNull((*row.expected).*member) : Json();
         };
-        return {{"policy", row.isFull() ? "full" : row.spec.policy},
-                {"variant", row.spec.variant},
-                {"spec", row.isFull() ? "" : row.spec.text()},
+        return {{"policy", row.isFull() ? "full" : spec.policy},
+                {"variant", spec.variant},
+                {"spec", row.isFull() ? "" : spec.text()},
                 {"retention", row.kept / cut.token},
                 {"kept", row.kept},
                 {"stored_bytes", row.sent ? numberOrNull(row.sent->bytes) : Json()},
@@ -198,10 +236,25 @@ private:
                 {"text", row.greedy ? Json(row.greedy->text) : Json()}};
     }
 
+    /// The columns that `kvscope calibrate --triples` reads beside the retention.
+    void addTriples(std::vector<TableRow>& table, const std::vector<LiveRow>& rows, const Cut& cut) const {
+        const double contextNll = contextNllOf(*m_capture, cut.token);
+        for (std::size_t i = 0; i < rows.size() && rows[i].expected; ++i) {
+            table[i].emplace_back("quality", numberOrNull(rows.front().expected->nll / rows[i].expected->nll));
+            if (std::isfinite(contextNll)) table[i].emplace_back("nll_context", contextNll);
+        }
+    }
+
     void write(const std::vector<LiveRow>& rows, const Cut& cut, const std::string& command) const {
         std::vector<TableRow> table;
         for (const LiveRow& row : rows) table.push_back(columnsOf(row, cut));
-        if (!m_out.ends_with(".json")) return writeRows(m_out, "kvscope-live", table, command);
+        if (isFigure(m_out))
+            return writeFigure(m_needs.hasChunks() ? needsFigure(m_needs.data(rows)) : lossFigure(rows, cut), m_out,
+                               *m_capture, cut, command);
+        if (!m_out.ends_with(".json")) {
+            addTriples(table, rows, cut);
+            return writeRows(m_out, "kvscope-live", table, command);
+        }
         Json list = Json::array();
         for (std::size_t i = 1; i < table.size(); ++i) {
             Json& object = list.emplace_back(Json::object());
@@ -211,14 +264,15 @@ private:
         const auto ofFull = [&](const std::string& name) {
             return std::ranges::find(full, name, [](const auto& column) { return column.first; })->second;
         };
-        const Json json = {{"format", "kvscope-live"},
-                           {"version", 1},
-                           {"model", m_capture->info().modelId},
-                           {"tokens", m_capture->info().numTokens},
-                           {"cut", cut.token},
-                           {"command", command},
-                           {"full", {{"nll", ofFull("nll")}, {"text", ofFull("text")}}},
-                           {"rows", list}};
+        Json json = {{"format", "kvscope-live"},
+                     {"version", 1},
+                     {"model", m_capture->info().modelId},
+                     {"tokens", m_capture->info().numTokens},
+                     {"cut", cut.token},
+                     {"command", command},
+                     {"full", {{"nll", ofFull("nll")}, {"text", ofFull("text")}}},
+                     {"rows", list}};
+        m_needs.write(json);
         writeFileAtomically(m_out, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
     }
 
@@ -227,16 +281,16 @@ private:
             return std::isfinite(value) ? fmt::format(fmt::runtime(form), value) : std::string("-");
         };
         std::size_t width = 10;
-        for (const LiveRow& row : rows) width = std::clamp(row.name().size(), width, std::size_t{40});
+        for (const LiveRow& row : rows) width = std::clamp(nameOf(row).size(), width, std::size_t{40});
         fmt::print("{}: {} tokens, cut at {}\n", m_capture->info().modelId, m_capture->info().numTokens, cut.label);
         fmt::print("{:<{}}  retention     kept      NLL       KL   flips  diverges  text\n", "policy", width);
         for (const LiveRow& row : rows) {
-            const live::ExpectedAnswer answer = row.expected.value_or(
-                live::ExpectedAnswer{.nll = NAN, .losses = {}, .kl = {}, .klMean = NAN, .flipRate = NAN});
+            const live::ExpectedAnswer answer = row.expected.value_or(live::ExpectedAnswer{
+                .nll = NAN, .losses = {}, .kl = {}, .flips = {}, .klMean = NAN, .flipRate = NAN, .bytes = NAN});
             const std::string diverges = !row.greedy                   ? "-"
                                          : row.greedy->firstDivergence ? fmt::format("{}", *row.greedy->firstDivergence)
                                                                        : "never";
-            fmt::print("{:<{}}  {:9.4f} {:8.1f} {:>8} {:>8} {:>7}  {:>8}  {}{}\n", shortened(row.name(), width), width,
+            fmt::print("{:<{}}  {:9.4f} {:8.1f} {:>8} {:>8} {:>7}  {:>8}  {}{}\n", shortened(nameOf(row), width), width,
                        row.kept / cut.token, row.kept, number(answer.nll, "{:.4f}"), number(answer.klMean, "{:.4f}"),
                        number(100 * answer.flipRate, "{:.0f} %"), row.isFull() ? "" : diverges,
                        row.greedy ? shortened(oneLine(row.greedy->text), 60) : "", row.simulated ? " (simulated)" : "");
@@ -244,11 +298,11 @@ private:
     }
 
     RunOptions m_options;
-    live::ModelChoice m_model;
+    live::LiveDescription m_live;
     BudgetLists m_budgets;
-    std::string m_python = "python3", m_text, m_question, m_answer, m_captureTo, m_out, m_dtype = "fp32";
+    std::string m_text, m_question, m_answer, m_out, m_dtype = "fp32";
     int m_generate = 0;
-    live::PromptForm m_form;
+    LiveNeeds m_needs;
     std::shared_ptr<const live::LiveCapture> m_capture;
     std::set<std::string> m_notes; ///< that were printed
 };

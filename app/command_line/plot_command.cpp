@@ -8,6 +8,7 @@
 #include "app/study/compared_capture.h"
 #include "app/study/makers/view_data_maker.h"
 #include "app/study/session_file.h"
+#include "app/study/session_source.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
@@ -120,7 +121,7 @@ public:
         checkOptions();
         Session session = m_session.empty() ? sessionFromOptions() : readSession(m_session);
         const View& view = m_view.empty() ? *allViews().front() : viewById(m_view);
-        const auto capture = openCapture(session.capturePath);
+        const auto capture = openSource(sourceOf(session));
         aim(session, *capture);
         const auto other = compared(session, *capture);
         applyLook(session, view);

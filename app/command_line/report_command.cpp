@@ -4,6 +4,7 @@
 #include "app/report/report.h"
 #include "app/study/compared_capture.h"
 #include "app/study/session_file.h"
+#include "app/study/session_source.h"
 #include "core/base/atomic_file.h"
 #include "core/capture/open_capture.h"
 
@@ -62,7 +63,7 @@ private:
     Session sessionOf(std::shared_ptr<const CaptureReader>& capture) const {
         const bool saved = isSessionFile(m_input);
         Session session = saved ? readSession(m_input) : Session{};
-        capture = openCapture(saved ? session.capturePath : m_input);
+        capture = saved ? openSource(sourceOf(session)) : openCapture(m_input);
         if (!saved) session = firstSession(*capture);
         if (!m_options.policies.empty()) {
             session.panes.clear();

@@ -71,12 +71,8 @@ private:
     void draw(const Reproduction& reproduction, const ReproductionResult& result, const CommandContext& context) const {
         const HeadlessApplication application; // text is measured by Qt
         const QtTextService text;
-        Viewport viewport;
-        viewport.width = 760;
-        viewport.height = 520;
-        viewport.theme = ThemeId::Paper;
-        viewport.text = &text;
-        viewport.forExport = true;
+        const Viewport viewport{
+            .width = 760, .height = 520, .theme = ThemeId::Paper, .text = &text, .forExport = true, .range = {}};
         exportScene(drawReproduction(reproduction, result, viewport), m_out,
                     {.scale = 2, .command = context.commandLine(), .title = reproduction.item});
     }

@@ -1,7 +1,7 @@
 // The figure of a reproduction: means as marked lines, intervals or deviations as bars, with the colours and markers
 // that policies have in views.
 #include "app/command_line/reproduction_figure.h"
-#include "core/studies/reproduction_labels.h"
+#include "core/studies/reproduction_series.h"
 
 #include "views/common/policy_style.h"
 #include "views/scene/axes.h"

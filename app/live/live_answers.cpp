@@ -82,6 +82,12 @@ std::vector<double> numbersOf(const Json& list) {
     return numbers;
 }
 
+std::vector<bool> flipsOf(const Json& row) {
+    std::vector<bool> flips;
+    for (const Json& flip : row.value("flips", Json::array())) flips.push_back(flip.is_boolean() && flip.get<bool>());
+    return flips;
+}
+
 double numberOf(const Json& row, const char* name) {
     const Json value = row.value(name, Json());
     return value.is_null() ? kNone : value.get<double>();
@@ -89,7 +95,8 @@ double numberOf(const Json& row, const char* name) {
 
 } // namespace
 
-LiveAnswers::LiveAnswers(std::shared_ptr<const LiveCapture> capture) : m_capture(std::move(capture)) {
+LiveAnswers::LiveAnswers(std::shared_ptr<const LiveCapture> capture, Rounds rounds)
+    : m_capture(std::move(capture)), m_generation(rounds == Rounds::None ? 0 : 1) {
     const TokenTable& tokens = m_capture->tokens();
     TokenIndex begin = static_cast<TokenIndex>(tokens.ids.size()), end = begin;
     for (const Segment& segment : tokens.segments)
@@ -125,7 +132,7 @@ SentSelection LiveAnswers::send(const std::string& name, std::span<const LayerSe
                                           {{"context_id", m_capture->contextId()},
                                            {"name", name},
                                            {"rows", std::move(part.rows)},
-                                           {"generation", m_generation},
+                                           {"generation", generation()},
                                            {"part", i},
                                            {"parts", parts.size()},
                                            {"blobs", std::move(blobs)}},
@@ -137,14 +144,14 @@ SentSelection LiveAnswers::send(const std::string& name, std::span<const LayerSe
 }
 
 Json LiveAnswers::rowsAsked(const char* method, const std::vector<std::optional<std::string>>& selections, Json further,
-                            const Checkpoint& checkpoint) const {
+                            const Checkpoint& checkpoint, const LiveClient::Notified& notified) const {
     Json ids = Json::array();
     for (const auto& selection : selections) ids.push_back(selection ? Json(*selection) : Json());
     further["context_id"] = m_capture->contextId();
     further["selection_ids"] = ids;
     further["question_ids"] = m_question;
-    further["generation"] = m_generation;
-    const Json answer = m_capture->client().call(method, std::move(further), {}, checkpoint);
+    further["generation"] = generation();
+    const Json answer = m_capture->client().call(method, std::move(further), {}, checkpoint, notified);
     return understand(method, [&] {
         Json rows = answer.at("rows");
         bool isAsked = rows.is_array() && rows.size() == ids.size();
@@ -163,22 +170,35 @@ std::vector<ExpectedAnswer> LiveAnswers::score(const std::vector<std::optional<s
         std::vector<ExpectedAnswer> answers;
         for (const Json& row : rows)
             answers.push_back({numberOf(row, "nll"), numbersOf(row.value("losses", Json())),
-                               numbersOf(row.value("kl", Json())), numberOf(row, "kl_mean"),
-                               numberOf(row, "flip_rate")});
+                               numbersOf(row.value("kl", Json())), flipsOf(row), numberOf(row, "kl_mean"),
+                               numberOf(row, "flip_rate"), numberOf(row, "bytes")});
         return answers;
     });
 }
 
 std::vector<GreedyAnswer> LiveAnswers::generate(const std::vector<std::optional<std::string>>& selections,
-                                                int mostTokens, const Checkpoint& checkpoint) const {
-    const Json rows = rowsAsked("answer/generate", selections,
-                                {{"max_new", mostTokens}, {"temperature", 0}, {"seed", 0}}, checkpoint);
+                                                const Writing& writing, const Checkpoint& checkpoint,
+                                                const TokenWritten& written) const {
+    std::vector<std::vector<std::string>> pieces(selections.size());
+    const auto note = [&](const std::string& method, const Json& token, std::vector<std::string>&) {
+        if (method != "answer/token") return;
+        const auto row = token.at("row").get<std::size_t>(), index = token.at("index").get<std::size_t>();
+        if (row >= pieces.size() || index != pieces[row].size()) return; // the texts are complete all the same
+        pieces[row].push_back(token.at("text").get<std::string>());
+        if (written) written(row, index, pieces[row].back());
+    };
+    const Json rows =
+        rowsAsked("answer/generate", selections,
+                  {{"max_new", writing.mostTokens}, {"temperature", writing.temperature}, {"seed", writing.seed}},
+                  checkpoint, note);
     return understand("answer/generate", [&] {
         std::vector<GreedyAnswer> answers;
         for (const Json& row : rows) {
             GreedyAnswer& answer = answers.emplace_back();
             answer.ids = row.at("ids").get<std::vector<std::int32_t>>();
             answer.text = row.at("text").get<std::string>();
+            answer.pieces = std::move(pieces[answers.size() - 1]);
+            if (answer.pieces.size() != answer.ids.size()) answer.pieces.clear();
             if (const Json first = row.value("first_divergence", Json()); !first.is_null())
                 answer.firstDivergence = first.get<std::int64_t>();
         }

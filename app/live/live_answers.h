@@ -3,6 +3,7 @@
 #include "app/live/live_capture.h"
 #include "core/policies/selection.h"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,14 +17,28 @@ namespace kvscope::live {
 struct ExpectedAnswer {
     double nll = 0;                  ///< mean loss in nat; NaN without one
     std::vector<double> losses, kl;  ///< kl: from the full cache's distribution to the pruned one's, in nat
-    double klMean = 0, flipRate = 0; ///< flips: the likeliest token is another; NaN without answer tokens
+    std::vector<bool> flips;         ///< another token is the likeliest; false for the token behind the cut
+    double klMean = 0, flipRate = 0; ///< NaN without answer tokens
+    double bytes = 0; ///< of the keys and values that are left of the context; NaN: the worker does not say
 };
 
 struct GreedyAnswer {
     std::vector<std::int32_t> ids;
     std::string text;
+    std::vector<std::string> pieces;             ///< what each token adds to the text; as many as ids, or none
     std::optional<std::int64_t> firstDivergence; ///< index of the first token that differs from the full cache's
 };
+
+/// How a text is written.
+struct Writing {
+    int mostTokens = 16;
+    double temperature = 0; ///< 0: the likeliest token
+    std::uint64_t seed = 0; ///< of the random numbers, the same for all rows
+    friend bool operator==(const Writing&, const Writing&) = default;
+};
+
+/// A token that was written: the selection's place among those asked for, the token's index and text.
+using TokenWritten = std::function<void(std::size_t row, std::size_t index, const std::string& text)>;
 
 /// What the worker knows of a selection that was sent.
 struct SentSelection {
@@ -39,8 +54,11 @@ struct LayerSelection {
 /// Asks the model behind a live capture for answers. A selection is null for the full cache.
 class LiveAnswers {
 public:
-    explicit LiveAnswers(std::shared_ptr<const LiveCapture> capture);
+    /// Whether a newer round, of whichever object, ends what an older one computes.
+    enum class Rounds { NewestWins, None };
+    explicit LiveAnswers(std::shared_ptr<const LiveCapture> capture, Rounds rounds = Rounds::NewestWins);
 
+    const std::shared_ptr<const LiveCapture>& capture() const { return m_capture; }
     /// The tokens between cut and expected answer, and the answer's own; without one all behind the cut and none.
     const std::vector<std::int32_t>& question() const { return m_question; }
     const std::vector<std::int32_t>& answer() const { return m_answer; }
@@ -53,16 +71,19 @@ public:
     /// One for each selection, batched by the worker.
     std::vector<ExpectedAnswer> score(const std::vector<std::optional<std::string>>& selections,
                                       const Checkpoint& checkpoint) const;
-    std::vector<GreedyAnswer> generate(const std::vector<std::optional<std::string>>& selections, int mostTokens,
-                                       const Checkpoint& checkpoint) const;
+    /// Calls `written` for each token as it comes, on this thread.
+    std::vector<GreedyAnswer> generate(const std::vector<std::optional<std::string>>& selections,
+                                       const Writing& writing, const Checkpoint& checkpoint,
+                                       const TokenWritten& written = {}) const;
 
 private:
+    Json generation() const { return m_generation == 0 ? Json() : Json(m_generation); }
     Json rowsAsked(const char* method, const std::vector<std::optional<std::string>>& selections, Json further,
-                   const Checkpoint& checkpoint) const;
+                   const Checkpoint& checkpoint, const LiveClient::Notified& notified = {}) const;
 
     std::shared_ptr<const LiveCapture> m_capture;
     std::vector<std::int32_t> m_question, m_answer;
-    std::int64_t m_generation = 1;
+    std::int64_t m_generation; ///< 0: without rounds
 };
 
 } // namespace kvscope::live

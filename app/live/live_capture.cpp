@@ -2,24 +2,20 @@
 #include "app/live/live_capture.h"
 
 #include "app/live/context_info.h"
+#include "app/live/tensor_stream.h"
 #include "core/capture/rope.h"
-#include "core/capture/widen.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
-#include <cstring>
+#include <filesystem>
 #include <limits>
 #include <numeric>
 
 namespace kvscope::live {
 
 namespace {
-
-static_assert(std::endian::native == std::endian::little, "blobs are little-endian");
 
 std::string fromBase64(const std::string& text) {
     std::string bytes;
@@ -36,25 +32,6 @@ std::string fromBase64(const std::string& text) {
         if ((count += 6) >= 8) bytes += static_cast<char>(bits >> (count -= 8) & 0xffu);
     }
     return bytes;
-}
-
-[[noreturn]] void refuseTensor(const std::string& place, const std::string& why) {
-    throw Error({.sentence = "the worker sent a tensor that cannot be: " + why,
-                 .place = place,
-                 .remedy = "Give worker and program the same version"});
-}
-
-HostTensor widened(const std::string& bytes, const std::vector<std::int64_t>& shape, StoredType type) {
-    HostTensor tensor{{shape[0], shape[1], shape[2]}, {}, type};
-    tensor.data.resize(static_cast<std::size_t>(tensor.shape.count()));
-    if (type == StoredType::Float32) {
-        std::memcpy(tensor.data.data(), bytes.data(), bytes.size());
-        return tensor;
-    }
-    std::vector<std::uint16_t> bits(tensor.data.size());
-    std::memcpy(bits.data(), bytes.data(), bytes.size());
-    (type == StoredType::Float16 ? widenFloat16 : widenBfloat16)(bits, tensor.data.data());
-    return tensor;
 }
 
 void refuseNonFinite(const HostTensor& tensor, const std::string& place, std::int64_t firstToken) {
@@ -76,6 +53,18 @@ std::vector<float> lossesOf(const Json& list) {
     return losses;
 }
 
+Json readParameters(const std::string& modelId, const TokenTable& prompt, TokenIndex cut,
+                    const std::string& captureTo) {
+    Json segments = Json::array();
+    for (const Segment& segment : prompt.segments)
+        segments.push_back({segment.begin, segment.end, std::string(segmentName(segment.kind))});
+    return {{"model_id", modelId},
+            {"ids", prompt.ids},
+            {"segments", segments},
+            {"cut", cut},
+            {"capture_to", captureTo.empty() ? Json() : Json(captureTo)}};
+}
+
 } // namespace
 
 LiveModel::LiveModel(std::shared_ptr<LiveClient> client, ModelChoice choice, const Checkpoint& checkpoint)
@@ -89,12 +78,16 @@ LiveModel::LiveModel(std::shared_ptr<LiveClient> client, ModelChoice choice, con
 }
 
 TokenTable LiveModel::tokenize(std::span<const TextPart> parts, PromptForm form, const Checkpoint& checkpoint) const {
+    return live::tokenize(*m_client, {{"model_id", m_modelId}}, parts, form, checkpoint);
+}
+
+TokenTable tokenize(LiveClient& client, Json model, std::span<const TextPart> parts, PromptForm form,
+                    const Checkpoint& checkpoint) {
     Json segments = Json::array();
     for (const TextPart& part : parts)
         segments.push_back({{"kind", std::string(segmentName(part.kind))}, {"text", part.text}});
-    const Json answer = m_client->call(
-        "text/tokenize", {{"model_id", m_modelId}, {"segments", segments}, {"chat", form.chat}, {"bos", form.bos}}, {},
-        checkpoint);
+    model.update(Json{{"segments", segments}, {"chat", form.chat}, {"bos", form.bos}});
+    const Json answer = client.call("text/tokenize", std::move(model), {}, checkpoint);
     return understand("text/tokenize", [&] {
         TokenTable tokens;
         tokens.ids = answer.at("ids").get<std::vector<std::int32_t>>();
@@ -116,19 +109,12 @@ TokenTable LiveModel::tokenize(std::span<const TextPart> parts, PromptForm form,
 
 std::shared_ptr<const LiveCapture> LiveModel::read(TokenTable prompt, TokenIndex cut, const std::string& captureTo,
                                                    const Checkpoint& checkpoint) const {
-    Json segments = Json::array();
-    for (const Segment& segment : prompt.segments)
-        segments.push_back({segment.begin, segment.end, std::string(segmentName(segment.kind))});
-    const Json answer = m_client->call("context/read",
-                                       {{"model_id", m_modelId},
-                                        {"ids", prompt.ids},
-                                        {"segments", segments},
-                                        {"cut", cut},
-                                        {"capture_to", captureTo.empty() ? Json() : Json(captureTo)}},
-                                       {}, checkpoint);
+    const Json answer =
+        m_client->call("context/read", readParameters(m_modelId, prompt, cut, captureTo), {}, checkpoint);
     return understand("context/read", [&] {
         std::shared_ptr<LiveCapture> capture(new LiveCapture);
         capture->m_client = m_client;
+        capture->m_modelId = m_modelId;
         capture->m_contextId = answer.at("context_id").get<std::string>();
         capture->m_cut = cut;
         capture->m_info = captureInfoOf(answer.at("info"), static_cast<std::int64_t>(prompt.ids.size()));
@@ -144,7 +130,7 @@ std::shared_ptr<const LiveCapture> LiveModel::read(TokenTable prompt, TokenIndex
         capture->m_tokens = std::move(prompt);
         CaptureInfo& info = capture->m_info;
         if (info.modelId.empty()) info.modelId = m_choice.path;
-        info.fileName = "live: " + info.modelId;
+        info.fileName = std::filesystem::path(info.modelId).filename().string() + " (live)";
         const Json hash = answer.value("capture_hash", Json());
         info.hasStoredHash = hash.is_string() && !hash.get<std::string>().empty();
         info.hash = info.hasStoredHash ? hash.get<std::string>() : "live:" + capture->m_contextId;
@@ -181,46 +167,28 @@ HostTensor LiveCapture::read(LayerIndex layer, TensorRole role, const Checkpoint
                  .remedy = "Capture the prompt with it"});
 }
 
-std::vector<std::int64_t> LiveCapture::shapeOf(const LayerInfo& layer, TensorRole role, const Json& stated) const {
+void LiveCapture::writeCapture(const std::string& path, const Checkpoint& checkpoint) const {
+    const Json answer =
+        m_client->call("context/read", readParameters(m_modelId, m_tokens, m_cut, path), {}, checkpoint);
+    const Json id = understand("context/read", [&] { return answer.at("context_id"); });
+    m_client->call("context/close", {{"context_id", id}}, {}, {}); // the one that is open stays
+}
+
+std::vector<std::int64_t> LiveCapture::shapeOf(const LayerInfo& layer, TensorRole role) const {
     if (role == TensorRole::Keys) return {m_info.numKvHeads, m_info.numTokens, m_info.headDim};
     if (role == TensorRole::Values) return {m_info.numKvHeads, m_info.numTokens, m_info.valueDim};
     if (role == TensorRole::Queries) return {m_info.numQueryHeads, layer.queryCount, m_info.headDim};
-    const auto hidden = std::clamp<std::int64_t>(stated.at(0).get<std::int64_t>(), 1, 1 << 16); // o_proj: the model's
-    return {hidden, m_info.numQueryHeads, m_info.valueDim};
+    return {TensorStream::kAsStated, m_info.numQueryHeads, m_info.valueDim}; // o_proj: the model's width
 }
 
 HostTensor LiveCapture::fetch(const LayerInfo& layer, TensorRole role, const char* name,
                               const Checkpoint& checkpoint) const {
     const std::string place = fmt::format("layer {}, {}", layer.layer.value, name);
-    std::string bytes;
-    std::vector<std::int64_t> shape;
-    std::optional<StoredType> type;
-    const auto take = [&](const std::string& method, const Json& params, std::vector<std::string>& blobs) {
-        if (method != "tensors/data") return;
-        const auto stated = params.at("shape").get<std::vector<std::int64_t>>();
-        if (shape.empty()) {
-            shape = shapeOf(layer, role, params.at("shape"));
-            type = storedTypeOf(params.at("dtype").get<std::string>());
-        }
-        const std::int64_t whole = shape[0] * shape[1] * shape[2] * (*type == StoredType::Float32 ? 4 : 2);
-        const auto at = static_cast<std::int64_t>(bytes.size());
-        if (stated != shape)
-            refuseTensor(place,
-                         fmt::format("its shape is ({}), not ({})", fmt::join(stated, ", "), fmt::join(shape, ", ")));
-        if (params.at("of") != whole)
-            refuseTensor(place, fmt::format("it has {} bytes, not {}", params.at("of").get<double>(), whole));
-        if (blobs.size() != 1 || params.at("offset") != at || at + static_cast<std::int64_t>(blobs[0].size()) > whole)
-            refuseTensor(place, "its parts do not follow each other");
-        bytes += blobs[0]; // grows with what comes, not with what is announced
-        checkpoint.at(static_cast<double>(bytes.size()), static_cast<double>(whole));
-    };
+    TensorStream stream(place, shapeOf(layer, role), checkpoint);
     m_client->call("tensors/get",
                    {{"context_id", m_contextId}, {"layer", layer.layer.value}, {"role", name}, {"heads", nullptr}}, {},
-                   checkpoint, take);
-    const std::size_t width = type == StoredType::Float32 ? 4 : 2;
-    if (shape.empty() || static_cast<std::int64_t>(bytes.size() / width) != shape[0] * shape[1] * shape[2])
-        refuseTensor(place, "it is not whole");
-    HostTensor tensor = widened(bytes, shape, *type);
+                   checkpoint, stream.taker());
+    HostTensor tensor = stream.finish();
     refuseNonFinite(tensor, place, role == TensorRole::Queries ? m_info.numTokens - layer.queryCount : 0);
     return tensor;
 }

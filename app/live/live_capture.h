@@ -14,16 +14,19 @@ namespace kvscope::live {
 struct ModelChoice {
     std::string path; ///< folder or name, as the worker's machine knows it
     std::string revision, device = "cpu", dtype = "f32";
+    bool operator==(const ModelChoice&) const = default;
 };
 
 struct TextPart {
     SegmentKind kind = SegmentKind::Context;
     std::string text;
+    bool operator==(const TextPart&) const = default;
 };
 
 struct PromptForm {
     bool chat = false; ///< in the tokenizer's chat template
     bool bos = false;  ///< begins with BOS though the tokenizer writes none
+    bool operator==(const PromptForm&) const = default;
 };
 
 /// A context that a worker has read: a capture whose tensors are fetched from the worker when they are asked for, each
@@ -40,20 +43,27 @@ public:
     LiveClient& client() const { return *m_client; }
     const std::string& contextId() const { return m_contextId; }
     TokenIndex cut() const { return m_cut; } ///< policies may prune the tokens before it
+    /// The worker reads the prompt once more and writes the capture, on its own machine. Throws Error, Cancelled.
+    void writeCapture(const std::string& path, const Checkpoint& checkpoint) const;
 
 private:
     friend class LiveModel;
     LiveCapture() = default;
     HostTensor fetch(const LayerInfo& layer, TensorRole role, const char* name, const Checkpoint& checkpoint) const;
-    std::vector<std::int64_t> shapeOf(const LayerInfo& layer, TensorRole role, const Json& stated) const;
+    std::vector<std::int64_t> shapeOf(const LayerInfo& layer, TensorRole role) const;
 
     std::shared_ptr<LiveClient> m_client;
-    std::string m_contextId;
+    std::string m_modelId, m_contextId;
     TokenIndex m_cut = 0;
     CaptureInfo m_info;
     TokenTable m_tokens;
     std::map<LayerIndex, std::vector<float>> m_frequencies;
 };
+
+/// The tokens of the parts, in their order. `model` names an open one ("model_id"), or one whose tokenizer is loaded
+/// alone ("path", "revision"). Throws Error, Cancelled.
+TokenTable tokenize(LiveClient& client, Json model, std::span<const TextPart> parts, PromptForm form,
+                    const Checkpoint& checkpoint);
 
 /// A model that a worker has loaded.
 class LiveModel {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <string_view>
 #include <utility>
 
@@ -15,7 +16,9 @@ namespace kvscope::live {
 
 namespace {
 
-constexpr WorkerProcess::Milliseconds kTick(50); // until a stop is noticed
+constexpr WorkerProcess::Milliseconds kTick(50);     // until a stop is noticed
+constexpr WorkerProcess::Milliseconds kLeaving(300); // for a worker that nobody needs any more
+std::atomic<bool> g_isLeaving = false;
 constexpr int kCancelled = -32800, kOutdated = -32801, kNotInitialised = -32002;
 
 std::vector<std::string> startWords(const std::string& command) {
@@ -68,12 +71,21 @@ Error::Parts errorParts(const Json& error) {
     return parts;
 }
 
+/// False: an older request, which was given up, left it behind.
+bool isOf(std::int64_t request, const std::string& method, const Json& params) {
+    if (method == "tensors/data") return idOf(params) == request;
+    return method != "answer/token" || numberOf(params, "request") == static_cast<double>(request);
+}
+
 } // namespace
+
+void leaveWorkers() { g_isLeaving = true; }
 
 struct LiveClient::Waiting {
     std::int64_t id = 0;
     const Checkpoint& checkpoint;
     const Notified& notified;
+    bool isOpening = false;
     Clock::time_point lastSign = Clock::now();
     std::optional<Clock::time_point> cancelled = {};
     std::optional<Frame> answer = {};
@@ -102,10 +114,25 @@ Json LiveClient::call(const std::string& method, Json params, std::vector<std::s
                       const Checkpoint& checkpoint, const Notified& notified) {
     const std::lock_guard lock(m_mutex);
     checkpoint.stopPoint();
-    if (m_failure) throw Error(*m_failure);
-    Waiting waiting{.id = ++m_lastId, .checkpoint = checkpoint, .notified = notified};
+    if (m_failure) throw WorkerLost(*m_failure);
+    const bool isReading = method == "context/read", isWriting = params.value("capture_to", Json()).is_string();
+    Waiting waiting{.id = ++m_lastId,
+                    .checkpoint = checkpoint,
+                    .notified = notified,
+                    .isOpening = method == "model/open" || (isReading && !isWriting)};
     send({{"jsonrpc", "2.0"}, {"id", waiting.id}, {"method", method}, {"params", std::move(params)}}, std::move(blobs));
-    return ask(waiting);
+    Json result = ask(waiting);
+    m_hasContext = m_hasContext || isReading;
+    return result;
+}
+
+std::string LiveClient::lost() {
+    const std::lock_guard lock(m_mutex);
+    try {
+        if (!m_failure && m_process.hasEnded()) failAsDead();
+    } catch (const WorkerLost&) { // it is in m_failure
+    }
+    return m_failure ? m_failure->what() : std::string();
 }
 
 Json LiveClient::ask(Waiting& waiting) {
@@ -161,7 +188,7 @@ void LiveClient::handleNotification(const std::string& method, Frame& frame, Wai
                 waiting.checkpoint.at(std::clamp(numberOf(params, "done"), 0.0, total), total);
             } catch (const Cancelled&) { // checkPatience sees it
             }
-    } else if (waiting.notified && !waiting.cancelled && (method != "tensors/data" || idOf(params) == waiting.id)) {
+    } else if (waiting.notified && !waiting.cancelled && isOf(waiting.id, method, params)) {
         try {
             understand(method, [&] { waiting.notified(method, params, frame.blobs); });
         } catch (const Cancelled&) { // as above
@@ -180,9 +207,9 @@ void LiveClient::checkPatience(Waiting& waiting) {
             send({{"jsonrpc", "2.0"}, {"method", "$/cancel"}, {"params", {{"id", waiting.id}}}});
         }
     const bool isStarted = m_reader.isGreeted();
-    const auto patience = isStarted ? m_options.silence : m_options.start;
-    const bool isIgnored = waiting.cancelled && (!isStarted || now - *waiting.cancelled > m_options.cancel);
-    if (!isIgnored && now - waiting.lastSign <= patience) return;
+    const bool isImporting = m_worker.is_null(); // which may hold its sign of life back on a busy machine
+    const auto patience = isStarted && !isImporting ? m_options.silence : m_options.start;
+    if (!isGivenUp(waiting) && now - waiting.lastSign <= patience) return;
     m_process.end(WorkerProcess::Milliseconds(0));
     try {
         fail({.sentence = isStarted
@@ -197,12 +224,20 @@ void LiveClient::checkPatience(Waiting& waiting) {
     }
 }
 
+bool LiveClient::isGivenUp(const Waiting& waiting) const {
+    if (!waiting.cancelled) return false;
+    if (!m_reader.isGreeted()) return true;
+    const bool isNeeded = !g_isLeaving && !waiting.isOpening;
+    if (isNeeded && m_hasContext) return false;
+    return Clock::now() - *waiting.cancelled > (isNeeded ? m_options.cancel : std::min(m_options.cancel, kLeaving));
+}
+
 void LiveClient::fail(Error::Parts parts) {
     m_process.end(WorkerProcess::Milliseconds(0));
     if (const std::string lines = lastLines(m_process.log()); !lines.empty())
         parts.sentence += fmt::format("; its last words: {}", lines);
     m_failure.emplace(std::move(parts));
-    throw Error(*m_failure);
+    throw WorkerLost(*m_failure);
 }
 
 void LiveClient::failAsDead() {
@@ -211,18 +246,21 @@ void LiveClient::failAsDead() {
     if (log.find("No module named kvscope_live") != std::string::npos) {
         m_failure.emplace(Error::Parts{.sentence = "this Python has no module kvscope_live",
                                        .place = m_options.command,
-                                       .remedy = fmt::format("Install it with `{} -m pip install resources/python` in "
-                                                             "the program's sources",
+                                       .remedy = fmt::format("Install it with `{} -m pip install TOOLS`: "
+                                                             "share/kvscope/kvscope_tools.tar.gz of an installed "
+                                                             "program, resources/python of its sources",
                                                              m_options.command)});
-        throw Error(*m_failure);
+        throw WorkerLost(*m_failure);
     }
     const int code = m_process.exitCode();
     const bool isStarted = m_reader.isGreeted();
     std::string remedy = "Read its last words, and start it again";
     if (code == 137)
-        remedy = "The system kills a process like that when memory is short: choose a shorter text, or --dtype bf16";
+        remedy = "The system kills a process like that when memory is short: choose a shorter text, or bf16 numbers";
     if (code == 127) remedy = "Give a command that exists, with its path";
-    if (code == 255) remedy = "Try the command in a terminal: ssh could not reach its host, or asks for a password";
+    if (code == 255) // of ssh
+        remedy = isStarted ? "The connection was lost: start it again"
+                           : "Try the command in a terminal: ssh could not reach its host, or asks for a password";
     fail({.sentence = fmt::format("the worker {}{}", m_process.ending(),
                                   isStarted && m_reader.waiting() > 0 ? " in the middle of a message"
                                   : isStarted                         ? ""

@@ -18,7 +18,18 @@ struct WorkerOptions {
     std::string command = "python3";
     WorkerProcess::Milliseconds start{600'000};  ///< to the greeting; a cluster may let it wait in a queue
     WorkerProcess::Milliseconds silence{30'000}; ///< of a worker that is asked; it gives a sign of life every 2 s
-    WorkerProcess::Milliseconds cancel{3'000};   ///< to the answer to a cancelled request; then it is killed
+    /// To the answer to a cancelled request; then the worker is killed. One that has read a context is waited for as
+    /// long as it gives signs of life: reading again takes longer.
+    WorkerProcess::Milliseconds cancel{3'000};
+};
+
+/// The program ends: from now on no worker is waited for, whatever it computes.
+void leaveWorkers();
+
+/// The process of a worker is gone, or sent what is no answer: nothing can be asked of it any more.
+class WorkerLost : public Error {
+public:
+    using Error::Error;
 };
 
 /// A running worker and the requests to it. A call blocks; several threads may call, one after the other, and the one
@@ -39,7 +50,11 @@ public:
 
     /// What the worker answered to `initialize`: its versions, devices and capabilities.
     const Json& worker() const { return m_worker; }
+    /// A descriptor that can be read from once the worker's process has ended; -1: the system has none.
+    int endNotice() const { return m_process.endNotice(); }
     const WorkerOptions& options() const { return m_options; }
+    /// Why nothing can be asked any more; empty: the worker runs. Waits for a call that is under way.
+    std::string lost();
     /// The result of a request. Reports the worker's progress. Throws Error for the worker's error, for its death, for
     /// silence and for what is no answer; Cancelled when the checkpoint stops, and for a result that is outdated.
     Json call(const std::string& method, Json params, std::vector<std::string> blobs, const Checkpoint& checkpoint,
@@ -54,6 +69,7 @@ private:
     void handle(Frame& frame, Waiting& waiting);
     void handleNotification(const std::string& method, Frame& frame, Waiting& waiting);
     void checkPatience(Waiting& waiting);
+    bool isGivenUp(const Waiting& waiting) const;
     void send(const Json& message, std::vector<std::string> blobs = {});
     [[noreturn]] void fail(Error::Parts parts);
     [[noreturn]] void failAsDead();
@@ -65,8 +81,9 @@ private:
     std::string m_pending; ///< bytes that the worker has not taken yet
     std::int64_t m_lastId = 0;
     std::string m_activity; ///< what the worker last said it was doing
-    std::optional<Error> m_failure;
+    std::optional<WorkerLost> m_failure;
     Json m_worker;
+    bool m_hasContext = false;
 };
 
 /// Runs `read` on an answer. Throws Error, naming the method, where the answer lacks a member or has one of another

@@ -1,19 +1,28 @@
 // Starts a worker, talks to it over pipes, and leaves nothing of it behind.
 #include "app/live/worker_process.h"
 
+#include "app/live/worker_niceness.h"
+
 #include "core/base/error.h"
 
 #include <fmt/format.h>
 
 #include <array>
 #include <cerrno>
+#include <condition_variable>
 #include <csignal>
+#include <deque>
+#include <functional>
+#include <future>
+#include <mutex>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -67,6 +76,40 @@ struct Pipe {
     ::_exit(127);
 }
 
+/// The one thread that forks, as long as the program runs: a child has the niceness of the thread that forks and dies
+/// with it.
+class Forker {
+public:
+    static Forker& only() {
+        static Forker& forker = *new Forker;
+        return forker;
+    }
+    pid_t fork(std::function<pid_t()> how) {
+        std::packaged_task<pid_t()> task(std::move(how));
+        std::future<pid_t> child = task.get_future();
+        {
+            const std::lock_guard lock(m_mutex);
+            m_tasks.push_back(std::move(task));
+        }
+        m_wake.notify_one();
+        return child.get();
+    }
+
+private:
+    Forker() {
+        std::thread([this] {
+            for (std::unique_lock lock(m_mutex);; m_tasks.pop_front()) {
+                m_wake.wait(lock, [this] { return !m_tasks.empty(); });
+                m_tasks.front()();
+            }
+        }).detach();
+    }
+
+    std::mutex m_mutex;
+    std::condition_variable m_wake;
+    std::deque<std::packaged_task<pid_t()>> m_tasks; ///< guarded by m_mutex
+};
+
 /// A write to a worker that is gone fails instead of ending this process.
 ssize_t writeQuietly(int descriptor, const std::string& bytes) {
     sigset_t pipe, before;
@@ -86,16 +129,24 @@ ssize_t writeQuietly(int descriptor, const std::string& bytes) {
 
 } // namespace
 
+void keepNiceness() { Forker::only(); }
+
 WorkerProcess::WorkerProcess(const std::vector<std::string>& words) {
     std::vector<char*> arguments;
     for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
     arguments.push_back(nullptr);
     Pipe in, out, error, failure;
     const pid_t parent = ::getpid();
-    m_child = ::fork();
-    if (m_child == 0) becomeWorker(arguments.data(), parent, {in.ends[0], out.ends[1], error.ends[1]}, failure.ends[1]);
+    int refused = 0;
+    m_child = Forker::only().fork([&] {
+        const pid_t child = ::fork();
+        if (child == 0)
+            becomeWorker(arguments.data(), parent, {in.ends[0], out.ends[1], error.ends[1]}, failure.ends[1]);
+        refused = errno;
+        return child;
+    });
     if (m_child < 0)
-        throw Error({.sentence = "cannot start a process: " + reason(errno), .remedy = "Close other programs"});
+        throw Error({.sentence = "cannot start a process: " + reason(refused), .remedy = "Close other programs"});
     ::setpgid(m_child, m_child); // whoever comes first
     shut(failure.ends[1]);
     int number = 0;
@@ -105,13 +156,17 @@ WorkerProcess::WorkerProcess(const std::vector<std::string>& words) {
                      .place = "--python",
                      .remedy = "Give a Python, like python3, or a command that runs one"});
     }
+    m_notice = static_cast<int>(::syscall(SYS_pidfd_open, m_child, 0)); // closed on exec
     m_in = in.take(1);
     m_out = out.take(0);
     m_error = error.take(0);
     for (const int end : {m_in, m_out, m_error}) ::fcntl(end, F_SETFL, O_NONBLOCK);
 }
 
-WorkerProcess::~WorkerProcess() { end(Milliseconds(700)); }
+WorkerProcess::~WorkerProcess() {
+    end(Milliseconds(700));
+    shut(m_notice);
+}
 
 void WorkerProcess::readLog() {
     std::array<char, 16 << 10> block;

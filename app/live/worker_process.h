@@ -10,8 +10,8 @@
 namespace kvscope::live {
 
 /// A program with pipes on its standard streams, in a process group of its own. It and what it started in that group
-/// are gone when the object is, and it is killed when the thread that started it ends, however that thread ends. To be
-/// used by one thread at a time.
+/// are gone when the object is, and it is killed when this program ends, however that ends. To be used by one thread at
+/// a time.
 class WorkerProcess {
 public:
     using Milliseconds = std::chrono::milliseconds;
@@ -26,6 +26,10 @@ public:
     /// anything happened, and empty after `most`.
     std::string exchange(std::string& pending, Milliseconds most);
     bool isOver() const { return m_out < 0; } ///< standard output was closed
+    bool hasEnded() const;                    ///< the process itself; never waits
+    /// A descriptor that can be read from once the process has ended, as long as this object is; -1: the system has
+    /// none.
+    int endNotice() const { return m_notice; }
     /// Closes its standard input, gives it this long to end, then kills its group.
     void end(Milliseconds grace);
     /// After end(): "ended with exit code 1", "was killed by signal 11".
@@ -35,10 +39,10 @@ public:
     const std::string& log() const { return m_log; }
 
 private:
-    bool hasEnded() const;
     void readLog();
 
     pid_t m_child = -1;
+    int m_notice = -1;
     int m_in = -1, m_out = -1, m_error = -1; ///< the parent's ends; -1: closed
     int m_status = 0;                        ///< of waitpid
     std::vector<char> m_block;               ///< for reading

@@ -1,15 +1,18 @@
 // The extension module `kvscope._core`: captures, kept lists, measures and exceptions around the core. The Python
 // package around it checks arguments and holds signatures and docstrings.
 #include "app/python/array_capture.h"
-#include "app/python/python_run.h"
 #include "app/python/result_arrays.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"
+#include "core/engine/engine.h"
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/policies/policy.h"
+#include "core/run/random_files.h"
+#include "core/run/run.h"
 
+#include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -17,7 +20,13 @@
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
 #include <tuple>
+#include <vector>
 
 namespace nb = nanobind;
 
@@ -27,6 +36,69 @@ namespace {
 
 using Names = std::vector<std::string>;
 using Array = nb::ndarray<const float, nb::ndim<3>, nb::c_contig, nb::device::cpu>;
+
+/// How a run is to be done, as evict() and measure() take it.
+struct RunWords {
+    std::string policy; ///< with its budget: "keydiff:kvpress@0.25"
+    std::string cut = "none";
+    std::uint64_t seed = 0;
+    std::string uniforms, sketch; ///< FILE.h5:/path, replayed
+};
+
+constexpr std::chrono::milliseconds kSignalInterval{50};
+
+std::shared_ptr<const LayerRunner> makeRunner(int threads, std::size_t cacheBytes) {
+    return std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeCpuEngine(threads, {})), cacheBytes);
+}
+
+/// Does `work` with the interpreter's lock released. Ctrl+C stops it and raises KeyboardInterrupt. Throws Error.
+void withoutLock(const std::function<void(const Checkpoint&)>& work) {
+    std::stop_source stop;
+    std::atomic<bool> interrupted = false;
+    auto last = std::chrono::steady_clock::now();
+    const Checkpoint checkpoint(stop.get_token(), [&](double, double) { // one call at a time
+        const auto now = std::chrono::steady_clock::now();
+        if (interrupted || now - last < kSignalInterval) return;
+        last = now;
+        const nb::gil_scoped_acquire lock;
+        if (PyErr_CheckSignals() == 0) return;
+        PyErr_Clear(); // raised again where Python called
+        interrupted = true;
+        stop.request_stop();
+    });
+    try {
+        const nb::gil_scoped_release released;
+        work(checkpoint);
+    } catch (const Cancelled&) {
+        PyErr_SetNone(PyExc_KeyboardInterrupt);
+        throw nb::python_error();
+    }
+}
+
+/// Runs one layer. Throws Error: the command line's sentences.
+std::shared_ptr<const RunResult> runLayer(const LayerRunner& runner, std::shared_ptr<const CaptureReader> capture,
+                                          LayerIndex layer, const RunWords& words, bool measure) {
+    RunRequest request;
+    request.policy = PolicySpec::parse(words.policy);
+    if (!request.policy.budget && policyById(request.policy.policy).card().usesBudget)
+        throw Error(
+            {.sentence = "policy '" + words.policy + "' has no budget",
+             .place = "policy",
+             .remedy = "Write " + words.policy + "@0.25 (fraction kept) or " + words.policy + "@2048t (tokens)"});
+    request.budget = request.policy.budget.value_or(Budget{});
+    request.cut = Cut::resolve(words.cut, *capture);
+    request.random = words.uniforms.empty() && words.sketch.empty()
+                         ? nullptr
+                         : replayRandom(words.uniforms, words.sketch, capture->info());
+    request.capture = std::move(capture);
+    request.layer = layer;
+    request.seed = words.seed;
+    request.measure = measure;
+    std::shared_ptr<const RunResult> result;
+    withoutLock([&](const Checkpoint& checkpoint) { result = runner.run(request, checkpoint); });
+    return result;
+}
+
 constexpr std::size_t kArrayCache = std::size_t{256} << 20; // of one call: evict shares its tensors with measure
 constexpr std::size_t kCaptureCache = std::size_t{2} << 30;
 
@@ -210,5 +282,4 @@ void addEverything(nb::module_& module) {
 } // namespace
 
 } // namespace kvscope
-
 NB_MODULE(_core, module) { kvscope::addEverything(module); }

@@ -6,9 +6,9 @@
 #include "app/report/headless.h"
 #include "app/study/session_file.h"
 #include "app/study/session_requests.h"
+#include "app/study/session_source.h"
 #include "app/text/qt_text_service.h"
 #include "core/base/error.h"
-#include "core/capture/open_capture.h"
 
 #include <QBuffer>
 #include <QPainter>
@@ -251,7 +251,7 @@ std::string handoutPdf(const std::vector<HandoutLesson>& lessons, const Checkpoi
 
 HandoutLesson readHandoutLesson(const std::string& path, std::shared_ptr<const LayerRunner> runner) {
     Session session = readSession(path);
-    auto capture = openCapture(session.capturePath);
+    auto capture = openSource(sourceOf(session));
     fitToCapture(session, *capture);
     auto lesson = lessonOf(session);
     if (!lesson)

@@ -75,6 +75,31 @@ private slots:
         QVERIFY2(lines[2].startsWith("keydiff,"), lines[2]);
     }
 
+    /// The table of several budgets as the measured points of a calibration.
+    void aTableIsCalibratedFrom() {
+        expectDone(live("right", {"--answer", "42", "--policy", "keydiff", "--policy", "snapkv", "--retention",
+                                  "0.1,0.25,0.5,0.75", "--out", "t.csv"}));
+        expectDone({"calibrate", "--triples", "t.csv", "--policy", "keydiff", "--out", "k.csv"});
+        const QList<QByteArray> lines = m_program.content("k.csv").trimmed().split('\n');
+        QCOMPARE(lines.size(), 5);
+    }
+
+    void asAFigure() {
+        expectDone(live("right", {"--answer", "42", "--policy", "keydiff", "--policy", "snapkv", "--retention",
+                                  "0.25,0.5,0.75", "--out", "t.svg"}));
+        const QByteArray svg = m_program.content("t.svg");
+        for (const char* word : {"Loss of the expected answer, nat", "KeyDiff", "SnapKV", "full cache", "kvscope live"})
+            QVERIFY2(svg.contains(word), word);
+    }
+
+    void whatDecidesAsAFigure() {
+        expectDone(live("right", {"--answer", "42", "--policy", "keydiff", "--policy", "streaming_llm", "--retention",
+                                  "0.25", "--importance", "16", "--gradient", "2", "--out", "n.svg"}));
+        const QByteArray svg = m_program.content("n.svg");
+        for (const char* word : {"without the chunk", "A KeyDiff", "B StreamingLLM", "nat", "kvscope live"})
+            QVERIFY2(svg.contains(word), word);
+    }
+
     void whatIsRefused_data() {
         QTest::addColumn<QString>("mode");
         QTest::addColumn<QStringList>("more");
@@ -84,6 +109,8 @@ private slots:
         };
         const QStringList asked = {"--answer", "42", "--policy", "keydiff@0.5", "--out", "t.json"};
         row("nothing asked", "right", {"--policy", "keydiff@0.5", "--out", "t.json"}, "nothing is asked of the model");
+        row("a figure of no answer", "right", {"--generate", "1", "--policy", "keydiff@0.5", "--out", "t.svg"},
+            "the figure shows the loss of an answer, and none is expected");
         row("no policy", "right", {"--answer", "42", "--out", "t.json"}, "no policy is named");
         row("no budget", "right", {"--answer", "42", "--policy", "keydiff", "--out", "t.json"}, "has no budget");
         row("no such policy", "right", {"--answer", "42", "--policy", "keydif@0.5"}, "keydif");
@@ -98,7 +125,7 @@ private slots:
         row("garbage", "garbage", asked, "something that is no frame");
         row("a lie", "shape", asked, "its shape is (3, 83, 16), not (2, 83, 16)");
         row("no module", "right", asked + QStringList{"--python", "python3 -I -S"},
-            "this Python has no module kvscope_live");
+            "share/kvscope/kvscope_tools.tar.gz of an installed program");
         row("no Python", "right", asked + QStringList{"--python", "no-such-python"}, "cannot start 'no-such-python'");
     }
     void whatIsRefused() {

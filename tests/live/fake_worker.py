@@ -8,12 +8,15 @@ import base64
 import json
 import os
 import signal
+import struct
 import sys
+import time
 
 MODE, FOLDER = sys.argv[1], sys.argv[2]
 READ, WRITE = sys.stdin.buffer, sys.stdout.buffer
 CONTEXT = os.path.join(FOLDER, "context.json")
 SELECTIONS: dict = {}
+COUNTS = {"chunks": 0, "step": 0, "cut": 0}
 
 
 def header(size: object, blobs: str = "") -> bytes:
@@ -54,19 +57,48 @@ def tensor(request: int, layer: int, role: str, info: dict, n: int) -> dict:
     return {"bytes": len(data)}
 
 
+def scores(request: int, params: dict, info: dict) -> dict:
+    """Of layer l, KV head h and token t: 100 l + 10 h + t / 8, the sign that of an even t."""
+    if params["step"] != COUNTS["step"]:
+        raise SystemExit("the steps are out of order")
+    COUNTS["step"] = (COUNTS["step"] + 1) % params["steps"]
+    if COUNTS["step"]:
+        return {"bytes": 0}
+    shape = [info["num_layers"], info["num_kv_heads"], COUNTS["cut"]]
+    places = ((layer, head, t) for layer in range(shape[0]) for head in range(shape[1]) for t in range(shape[2]))
+    values = [(100 * layer + 10 * head + t / 8) * (1 if t % 2 == 0 else -1) for layer, head, t in places]
+    data = struct.pack(f"<{len(values)}f", *values)
+    for at in range(0, len(data), 500):
+        place = {"id": request, "offset": at, "of": len(data), "dtype": "f32", "shape": shape}
+        send({"method": "tensors/data", "params": place}, data[at : at + 500])
+    return {"bytes": len(data)}
+
+
 def rows(params: dict, row: object) -> dict:
     return {"rows": [{"selection_id": one} | row(one) for one in params["selection_ids"]]}  # type: ignore[operator]
 
 
 def scored(selection: str | None) -> dict:
     nll = SELECTIONS[selection] if selection else 0.5
-    return {"nll": nll, "losses": [None, nll], "kl": [None, 0.25], "kl_mean": 0.25, "flip_rate": 0.5}
+    tokens = {"losses": [None, nll], "kl": [None, 0.25], "flips": [None, True]}
+    return tokens | {"nll": nll, "kl_mean": 0.25, "flip_rate": 0.5}
 
 
 def answer(message: dict, blobs: list[bytes]) -> dict:
     method, params = message["method"], message["params"]
     if method == "initialize":
-        return {"protocol": [2 if MODE == "newer" else 1, 0], "worker": {"python": "fake"}}
+        protocol, devices = [2 if MODE == "newer" else 1, 0], [{"name": "cpu", "free": 8e9}]
+        return {"protocol": protocol, "worker": {"python": "fake"}, "devices": devices}
+    if method == "model/inspect":
+        sizes = {"f32": 4e6, "bf16": 2e6, "f16": 2e6}
+        heads = {"query_heads": 4, "kv_heads": 2, "head_dim": 16}
+        supported = params["path"] != "mamba"
+        why = "" if supported else "layers of the kind mamba have no keys and values"
+        facts = {"architecture": "Fake", "layers": 2, "bytes_to_load": sizes, "bytes_per_token": 4096}
+        facts["max_positions"] = 82 if params["path"].endswith("short") else 83
+        return facts | heads | {"dtype": "f32", "supported": supported, "why": why}
+    if method == "context/close":
+        return {}
     if method == "model/open":
         return {"model_id": "m"}
     with open(CONTEXT, encoding="utf-8") as file:
@@ -76,6 +108,10 @@ def answer(message: dict, blobs: list[bytes]) -> dict:
         texts = [base64.b64encode(text.encode()).decode() for text in context["texts"]]
         return {"ids": tokens["ids"], "segments": tokens["segments"], "bytes": texts}
     if method == "context/read":
+        if params["capture_to"]:
+            with open(params["capture_to"], "wb") as file:
+                file.write(b"a capture")
+        COUNTS["cut"] = params["cut"]
         return {"context_id": "c", "info": info, "tokens": tokens, "capture_hash": context["hash"]}
     if method == "tensors/get":
         return tensor(message["id"], params["layer"], params["role"], info, len(tokens["ids"]))
@@ -86,8 +122,17 @@ def answer(message: dict, blobs: list[bytes]) -> dict:
         for byte in words:
             SELECTIONS[name] = (SELECTIONS[name] * 31 + byte) % 1_000_003
         return {"selection_id": name, "kept": 0, "bytes": 4096}
+    if method == "chunks/importance":
+        COUNTS["chunks"] += 1  # an answer that was asked for twice is another
+        return {"losses": [begin + end / 1024 + 4096 * COUNTS["chunks"] for begin, end in params["chunks"]]}
+    if method == "gradient/read":
+        return scores(message["id"], params, info)
     if method == "answer/score":
         return rows(params, scored)
+    for row, one in enumerate(params["selection_ids"]):
+        for index, piece in enumerate(["forty", " two"]):
+            token = {"request": message["id"], "row": row, "index": index, "id": index + 1, "text": piece}
+            send({"method": "answer/token", "params": {"selection_id": one} | token})
     text = {"ids": [1, 2], "text": "forty two"}
     return rows(params, lambda one: text | {"first_divergence": 1 if one else None})
 
@@ -126,9 +171,9 @@ def misbehave(message: dict) -> None:
         cancel = receive()[0]
         assert cancel["method"] == "$/cancel" and cancel["params"]["id"] == message["id"]
         send({"id": message["id"], "error": {"code": -32800, "message": "cancelled"}})
-    if MODE == "deaf":
+    if MODE in ("deaf", "late", "stuck"):
         send({"method": "$/progress", "params": {"id": message["id"], "stage": "layer", "done": 1, "total": 4}})
-        signal.pause()
+        time.sleep(0.4) if MODE == "late" else signal.pause()
 
 
 def main() -> None:
@@ -144,12 +189,16 @@ def main() -> None:
         message, blobs = receive()
         if "id" not in message:
             continue
-        at = {"dies": "model/open"}.get(MODE, "context/read")
+        at = {"dies": "model/open", "late": "answer/score", "stuck": "answer/score"}.get(MODE, "context/read")
         if message["method"] == at:
             misbehave(message)
             if MODE in ("refuses", "outdated", "empty", "slow", "deaf"):
                 continue
-        send({"id": message["id"], "result": answer(message, blobs)})
+        try:
+            result = {"result": answer(message, blobs)}
+        except OSError:
+            result = {"error": {"code": -32000, "message": "the capture cannot be written"}}
+        send({"id": message["id"]} | result)
 
 
 main()

@@ -131,8 +131,14 @@ private slots:
         QVERIFY(std::isnan(rows[1].losses[0]) && rows[1].losses[1] == rows[1].nll);
         answers.beginRound();
         QCOMPARE(answers.send("a", layers, {}).id, std::string("a2"));
-        const auto texts = answers.generate({std::nullopt, sent.id}, 2, {});
+        std::string told;
+        const auto texts = answers.generate({std::nullopt, sent.id}, {.mostTokens = 2}, {},
+                                            [&](std::size_t row, std::size_t index, const std::string& text) {
+                                                told += std::to_string(row) + std::to_string(index) + text + ";";
+                                            });
         QVERIFY(texts[1].text == "forty two" && texts[1].firstDivergence == 1 && !texts[0].firstDivergence);
+        QCOMPARE(told, std::string("00forty;01 two;10forty;11 two;"));
+        QCOMPARE(texts[1].pieces, (std::vector<std::string>{"forty", " two"}));
     }
 
     /// A slider that moves for hours: nothing is kept of a round that is over.
@@ -149,14 +155,21 @@ private slots:
             QFile statm("/proc/self/statm");
             return statm.open(QIODevice::ReadOnly) ? statm.readAll().split(' ').value(1).toLongLong() : 0;
         };
+        const auto handles = [] { // pipes are broken links to QDir
+            return QDir("/proc/self/fd").entryList(QDir::AllEntries | QDir::System).size();
+        };
+        const int rounds = qEnvironmentVariable("KVSCOPE_SLIDER_MOVES", "1000").toInt();
         qint64 before = 0;
-        for (int round = 0; round < 1000; ++round) {
-            if (round == 200) before = memory();
+        const auto handlesBefore = handles();
+        for (int round = 0; round < rounds; ++round) {
+            if (round == rounds / 5) before = memory();
             answers.beginRound();
             const SentSelection sent = answers.send("a", layers, {});
             QCOMPARE(answers.score({sent.id}, {}).front().nll, checksumOf({kept, kept}));
+            QCOMPARE(answers.generate({sent.id}, {.mostTokens = 2}, {}).front().ids.size(), std::size_t{2});
         }
         QVERIFY(before > 0);
+        QCOMPARE(handles(), handlesBefore);
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) // which keep what was freed
         QVERIFY2(memory() - before < 512, qPrintable(QString("%1 pages more").arg(memory() - before)));
 #endif

@@ -3,8 +3,15 @@
 #include <QtTest>
 
 #include "app/live/live_client.h"
+#include "app/live/worker_niceness.h"
 #include "tests/live/fake_worker.h"
 #include "tests/support/test_program.h"
+
+#include <algorithm>
+#include <thread>
+
+#include <sys/resource.h>
+#include <unistd.h>
 
 using namespace kvscope;
 using namespace kvscope::live;
@@ -16,7 +23,7 @@ namespace {
 void useWorker(const WorkerOptions& options, const Checkpoint& checkpoint = {}) {
     LiveClient client(options, checkpoint);
     client.call("model/open", {{"path", "x"}}, {}, checkpoint);
-    client.call("context/read", {{"cut", 1}}, {}, checkpoint);
+    client.call("context/read", {{"cut", 1}, {"capture_to", nullptr}}, {}, checkpoint);
 }
 
 std::string failureOf(const WorkerOptions& options) {
@@ -51,6 +58,23 @@ private slots:
             QVERIFY(fake.isAlive());
         }
         QVERIFY(!fake.isAlive());
+    }
+
+    // Jobs run on threads that gave their priority away; what they start has the window's all the same.
+    void aWorkerIsAsNiceAsTheWindow() {
+        keepNiceness();
+        const FakeWorker fake;
+        const auto nicenessOf = [](id_t process) { return ::getpriority(PRIO_PROCESS, process); };
+        const int own = nicenessOf(0);
+        int workers = -100;
+        std::thread slower([&] {
+            ::setpriority(PRIO_PROCESS, static_cast<id_t>(::gettid()), std::min(own + 3, 19));
+            const LiveClient client(fake.options("right"), {});
+            QFile pid(fake.path() + "/pid");
+            if (pid.open(QIODevice::ReadOnly)) workers = nicenessOf(pid.readAll().toUInt());
+        });
+        slower.join();
+        QCOMPARE(workers, own);
     }
 
     void failuresAreSaid_data() {
@@ -123,6 +147,41 @@ private slots:
         QVERIFY2(found.contains(words), found);
     }
 
+    /// A worker elsewhere: another folder and environment, a login's words before the greeting, a shell that reads the
+    /// words once more, and a line that breaks.
+    void prefixesStartAWorkerElsewhere_data() {
+        QTest::addColumn<QByteArray>("prefix");
+        QTest::addColumn<QByteArray>("words"); // empty: it answers
+        const QByteArray ssh =
+            "python3 -S '" + QByteArray::fromStdString(testing::sourceDir()) + "/tests/live/fake_ssh.py' ";
+        QTest::newRow("ssh") << ssh + "gpu7 " << QByteArray();
+        QTest::newRow("env, as conda run and uv run do") << QByteArray("env -i PATH=/usr/bin:/bin ") << QByteArray();
+        QTest::newRow("a shell's exec, as srun does")
+            << QByteArray("sh -c 'cd / && exec \"$@\"' srun ") << QByteArray();
+        QTest::newRow("no connection") << ssh + "nowhere "
+                                       << QByteArray("ended with exit code 255 before it greeted; its last words: ssh: "
+                                                     "connect to host nowhere port 22: Connection refused");
+        QTest::newRow("a password") << ssh + "locked " << QByteArray("Permission denied (publickey,password)");
+        QTest::newRow("a lost connection") << ssh + "drops "
+                                           << QByteArray("ended with exit code 255 in the middle of a message; its "
+                                                         "last words: client_loop: send disconnect: Broken pipe");
+        QTest::newRow("and what to do then") << ssh + "drops " << QByteArray("The connection was lost: start it again");
+        QTest::newRow("a wrapper without a command")
+            << QByteArray("sh -c 'exec no-such-python' ") << QByteArray("Give a command that exists, with its path");
+        QTest::newRow("a killed job") << QByteArray("sh -c 'kill -9 $$' ") << QByteArray("when memory is short");
+    }
+    void prefixesStartAWorkerElsewhere() {
+        QFETCH(QByteArray, prefix);
+        QFETCH(QByteArray, words);
+        const FakeWorker fake;
+        fake.write("context.json", R"({"tokens": {}, "info": {}, "hash": ""})");
+        WorkerOptions options = fake.options("right");
+        options.command = prefix.toStdString() + options.command;
+        const QByteArray found = QByteArray::fromStdString(failureOf(options));
+        QVERIFY2(words.isEmpty() ? found.isEmpty() : found.contains(words), found);
+        QVERIFY(!found.contains('\n'));
+    }
+
     /// The stop comes with the worker's progress, so the request certainly runs.
     void aRequestIsCancelledAndTheWorkerStays() {
         const FakeWorker fake;
@@ -149,6 +208,26 @@ private slots:
         QVERIFY_THROWS_EXCEPTION(Cancelled, client.call("context/read", Json::object(), {}, checkpoint));
         QVERIFY(!fake.isAlive());
         QVERIFY_THROWS_EXCEPTION(Error, client.call("model/open", {{"path", "x"}}, {}, {})); // and stays dead
+    }
+
+    /// Reading the context again takes longer than any answer: while it gives signs of life it stays. Once the program
+    /// ends, nothing is waited for.
+    void aWorkerWithAContextIsWaitedForUntilTheProgramEnds() {
+        for (const std::string mode : {"late", "stuck"}) {
+            const FakeWorker fake;
+            fake.write("context.json", R"({"tokens": {}, "info": {}, "hash": ""})");
+            std::stop_source stop;
+            const Checkpoint checkpoint(stop.get_token(), [&](double, double) { stop.request_stop(); });
+            WorkerOptions options = fake.options(mode);
+            options.cancel = std::chrono::milliseconds(100);
+            options.silence = std::chrono::minutes(10); // none but the end of the program ends the stuck one
+            LiveClient client(options, {});
+            client.call("context/read", {{"capture_to", nullptr}, {"cut", 1}}, {}, {});
+            if (mode == "stuck") leaveWorkers();
+            const live::Json all = {{"selection_ids", live::Json::array()}};
+            QVERIFY_THROWS_EXCEPTION(Cancelled, client.call("answer/score", all, {}, checkpoint));
+            QCOMPARE(client.lost().empty(), mode == "late");
+        }
     }
 };
 

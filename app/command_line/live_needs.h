@@ -1,0 +1,52 @@
+#pragma once
+
+#include "app/study/answer_needs.h"
+#include "app/study/live_rows.h"
+#include "views/answer_needs/answer_needs_data.h"
+
+#include <nlohmann/json.hpp>
+
+#include <string>
+#include <vector>
+
+namespace CLI {
+class App;
+}
+
+namespace kvscope {
+
+/// `--importance` and `--gradient` of `kvscope live`: what the expected answer needs, and what each policy leaves of
+/// it.
+class LiveNeeds {
+public:
+    void addTo(CLI::App& command);
+    /// Throws Error where no answer is expected, and where `out` cannot hold the lists or show the chunks. Before
+    /// anything is loaded.
+    void check(bool hasAnswer, const std::string& out, bool isFigure) const;
+    void ask(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture,
+             const Checkpoint& checkpoint);
+    /// For sendRow; rows are taken in the order in which they are sent.
+    Chosen row();
+
+    /// Adds to the table of live.schema.json and to its rows.
+    void write(nlohmann::ordered_json& table) const;
+    void print(const TokenTable& tokens, const std::vector<LiveRow>& rows) const;
+    bool hasChunks() const { return m_chunk > 0; }
+    /// As the view What decides has it; a pane for each row behind the full cache's.
+    std::shared_ptr<const AnswerNeedsData> data(std::span<const LiveRow> rows) const;
+
+private:
+    struct Row {
+        std::vector<double> kept;                 ///< share of each chunk
+        std::vector<std::vector<double>> perHead; ///< predicted rises by layer and KV head
+        double predicted() const;
+    };
+    std::int64_t m_chunk = 0; ///< 0: not asked for
+    int m_steps = 0;          ///< 0: not asked for
+    std::vector<live::TokenRange> m_chunks;
+    std::vector<double> m_rises;
+    std::shared_ptr<const HostTensor> m_scores;
+    std::vector<Row> m_rows;
+};
+
+} // namespace kvscope

@@ -1,0 +1,125 @@
+// From a description to a context that a worker has read, and the description as text.
+#include "app/live/live_context.h"
+
+#include "app/live/spare_worker.h"
+#include "core/base/one_line.h"
+#include "core/capture/memory_capture.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+
+namespace kvscope::live {
+
+namespace {
+
+SegmentKind kindOf(const std::string& name) {
+    for (const SegmentKind kind :
+         {SegmentKind::System, SegmentKind::Context, SegmentKind::Needle, SegmentKind::Question, SegmentKind::Answer})
+        if (name == segmentName(kind)) return kind;
+    throw Error({.sentence = "'" + name + "' is no kind of text",
+                 .place = "parts",
+                 .remedy = "Give system, context, needle, question or answer"});
+}
+
+void checkText(const LiveDescription& description) {
+    if (partText(description, SegmentKind::Context).empty())
+        throw Error({.sentence = "there is no text to read", .place = "text", .remedy = "Give a context"});
+    for (const TextPart& part : description.parts)
+        if (!isUtf8(part.text))
+            throw Error({.sentence = "the text is not UTF-8",
+                         .place = std::string(segmentName(part.kind)),
+                         .remedy = "Convert it"});
+}
+
+} // namespace
+
+std::string textOf(const LiveDescription& description) {
+    Json parts = Json::array();
+    for (const TextPart& part : description.parts)
+        parts.push_back({{"kind", std::string(segmentName(part.kind))}, {"text", part.text}});
+    const ModelChoice& model = description.model;
+    return Json{{"python", description.command}, {"model", model.path},         {"revision", model.revision},
+                {"device", model.device},        {"dtype", model.dtype},        {"parts", parts},
+                {"chat", description.form.chat}, {"bos", description.form.bos}, {"cut", description.cut}}
+        .dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+LiveDescription descriptionOf(const std::string& text) {
+    const char* key = "live";
+    try {
+        const Json json = Json::parse(text);
+        LiveDescription description;
+        const auto take = [&](const char* name, auto& target) {
+            key = name;
+            json.at(name).get_to(target);
+        };
+        take("python", description.command);
+        take("model", description.model.path);
+        take("revision", description.model.revision);
+        take("device", description.model.device);
+        take("dtype", description.model.dtype);
+        take("chat", description.form.chat);
+        take("bos", description.form.bos);
+        take("cut", description.cut);
+        key = "parts";
+        for (const Json& part : json.at("parts"))
+            description.parts.push_back({kindOf(part.at("kind").get<std::string>()), part.at("text")});
+        return description;
+    } catch (const Json::exception&) {
+        throw Error({.sentence = fmt::format("the live context's '{}' is missing or of the wrong kind", key),
+                     .place = "live",
+                     .remedy = "Repair or delete the live context"});
+    }
+}
+
+std::string modelName(const LiveDescription& description) {
+    std::filesystem::path path = std::filesystem::path(description.model.path).lexically_normal();
+    if (!path.has_filename()) path = path.parent_path(); // "models/tiny/"
+    return path.has_filename() ? path.filename().string() : description.model.path;
+}
+
+std::string partText(const LiveDescription& description, SegmentKind kind) {
+    std::string text;
+    for (const TextPart& part : description.parts)
+        if (part.kind == kind) text += part.text;
+    return text;
+}
+
+std::string cutOf(const LiveDescription& description) {
+    return description.cut == "question" ? "segment:question" : description.cut;
+}
+
+Cut resolvedCut(const LiveDescription& description, const TokenTable& prompt) {
+    MemoryCapture tokens;
+    tokens.tokenTable = prompt;
+    tokens.captureInfo.numTokens = static_cast<std::int64_t>(prompt.ids.size());
+    const Cut cut = Cut::resolve(cutOf(description), tokens);
+    if (cut.evaluatedOnSeen)
+        throw Error({.sentence = "without a cut nothing is pruned before the answer",
+                     .place = "cut",
+                     .remedy = "Give question, last:N or a token number"});
+    return cut;
+}
+
+std::shared_ptr<const LiveCapture> openLive(const LiveDescription& description, const Checkpoint& checkpoint,
+                                            const StageReport& stage) {
+    const auto begin = [&](const std::string& what) {
+        if (stage) stage(what);
+    };
+    checkText(description);
+    begin("starting " + description.command);
+    WorkerOptions worker;
+    worker.command = description.command;
+    auto client = takeSpareWorker(description.command);
+    if (!client) client = std::make_shared<LiveClient>(worker, checkpoint.part(0, 0.2));
+    begin("loading " + modelName(description));
+    const LiveModel model(client, description.model, checkpoint.part(0.2, 0.4));
+    begin("counting tokens");
+    TokenTable prompt = model.tokenize(description.parts, description.form, checkpoint.silent());
+    const TokenIndex cut = resolvedCut(description, prompt).token;
+    begin(fmt::format("reading {} tokens", prompt.ids.size()));
+    return model.read(std::move(prompt), cut, description.captureTo, checkpoint.part(0.4, 1));
+}
+
+} // namespace kvscope::live

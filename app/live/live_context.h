@@ -1,0 +1,47 @@
+#pragma once
+
+#include "app/live/live_capture.h"
+#include "core/capture/cut.h"
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace kvscope::live {
+
+/// All that opening a live context takes, and all that a session keeps of it.
+struct LiveDescription {
+    std::string command = "python3"; ///< as WorkerOptions::command
+    ModelChoice model;
+    std::vector<TextPart> parts; ///< the context, then question and answer where there are any
+    PromptForm form;
+    std::string cut = "default"; ///< as Cut, or "question"
+    std::string captureTo;       ///< a file that the worker writes on its own disk; not part of the text below
+
+    bool operator==(const LiveDescription&) const = default;
+};
+
+/// The description as one JSON object, and back. Throws Error naming the key
+/// that lacks or has a wrong value.
+std::string textOf(const LiveDescription& description);
+LiveDescription descriptionOf(const std::string& text);
+
+/// "tinylm": the model's last name, for titles.
+std::string modelName(const LiveDescription& description);
+/// The text of all parts of a kind.
+std::string partText(const LiveDescription& description, SegmentKind kind);
+/// The cut as Cut::resolve takes it.
+std::string cutOf(const LiveDescription& description);
+
+/// Where the cut lies in the description's tokens. Throws Error for none: then nothing is pruned before the answer.
+Cut resolvedCut(const LiveDescription& description, const TokenTable& prompt);
+
+/// What opening does now, "loading tinylm"; on the thread that opens.
+using StageReport = std::function<void(const std::string& stage)>;
+
+/// Starts a worker, loads the model, makes tokens, resolves the cut and reads the context. Throws Error, Cancelled.
+std::shared_ptr<const LiveCapture> openLive(const LiveDescription& description, const Checkpoint& checkpoint,
+                                            const StageReport& stage = {});
+
+} // namespace kvscope::live
