@@ -2,13 +2,13 @@
 #include "app/lessons/lesson.h"
 
 #include "app/lessons/lesson_quantities.h"
+#include "app/live/live_context.h"
 #include "app/study/session_file.h"
 #include "core/base/error.h"
 
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <filesystem>
 #include <tuple>
 #include <utility>
 
@@ -45,6 +45,7 @@ void readQuestion(const Json& json, Lesson& lesson) {
     lesson.answer = json.at("answer").get<std::string>();
     lesson.withheld = json.value("withheld", lesson.withheld);
     lesson.answeredViews = json.value("views", lesson.answeredViews);
+    lesson.recorded = json.value("recorded", lesson.recorded);
     lesson.asked = settingFrom(json, lesson.start);
     for (const Json& choice : json.at("choices"))
         lesson.choices.push_back(
@@ -72,6 +73,7 @@ Lesson readLesson(const Json& json, const Session& session) {
     lesson.text = json.at("text").get<std::string>();
     lesson.views = json.value("views", std::vector<std::string>{});
     lesson.parameters = json.value("parameters", std::vector<std::string>{});
+    if (json.contains("live")) lesson.live = live::textOf(live::descriptionOf(json["live"].dump())); // checked
     lesson.start = session;
     if (json.contains("start")) {
         lesson.start.viewOptions.clear(); // a setting names options one by one
@@ -106,6 +108,7 @@ void applySetting(Session& session, const Session& setting) {
     Session shown = setting;
     keepInterface(shown, session);
     shown.capturePath = session.capturePath;
+    shown.live = session.live;
     shown.arithmetic = session.arithmetic;
     shown.layout = session.layout;
     shown.look.headMeasure = session.look.headMeasure;
@@ -130,20 +133,6 @@ bool hasCaseOf(const Session& session, const Session& setting) {
         return std::tuple(of.layer, of.kvHead, of.queryHead, of.cut, of.seed, std::move(panes));
     };
     return caseOf(session) == caseOf(setting);
-}
-
-std::vector<LessonFile> lessonsIn(const std::string& folder) {
-    std::vector<LessonFile> lessons;
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-        const std::string path = entry.path().string();
-        if (entry.path().extension() != ".kvscope" || !isSessionFile(path)) continue;
-        if (auto lesson = lessonOf(readSession(path))) lessons.push_back({path, std::move(*lesson)});
-    }
-    std::ranges::sort(lessons, [](const LessonFile& a, const LessonFile& b) {
-        return std::pair(a.lesson.number, a.path) < std::pair(b.lesson.number, b.path);
-    });
-    return lessons;
 }
 
 } // namespace kvscope

@@ -3,6 +3,7 @@
 #include "app/study/session.h"
 
 #include <limits>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -29,12 +30,14 @@ struct Lesson {
     std::string text;                    ///< Markdown
     std::vector<std::string> views;      ///< views to raise, see DockLayout
     std::vector<std::string> parameters; ///< of the active pane's policy, to play with beside the text; or "budget"
+    std::string live;                    ///< the context whose model may be asked, see LiveDescription; empty: none
     Session start;                       ///< what is shown to the text
     std::vector<LessonStop> stops;
-    std::string question;              ///< empty: none
-    std::vector<LessonChoice> choices; ///< ascending bounds, the last one has none
-    std::string quantity;              ///< the deciding quantity, see lesson_quantities.h
-    int pane = 0;                      ///< the pane of the quantity
+    std::string question;                   ///< empty: none
+    std::vector<LessonChoice> choices;      ///< ascending bounds, the last one has none
+    std::string quantity;                   ///< the deciding quantity, see lesson_quantities.h
+    int pane = 0;                           ///< the pane of the quantity
+    std::map<std::string, double> recorded; ///< numbers of the model, "quantity@pane", for those who do not run it
     int claim = 0;                     ///< the choice that `answer` explains; a test compares it with the computed one
     std::string answer;                ///< with {quantity} placeholders for numbers; {value} is the deciding one
     Session asked;                     ///< the setting that the question is about

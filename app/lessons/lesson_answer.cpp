@@ -2,6 +2,7 @@
 #include "app/lessons/lesson_answer.h"
 
 #include "app/lessons/lesson_quantities.h"
+#include "app/live/live_capture.h"
 
 #include <algorithm>
 #include <iterator>
@@ -12,8 +13,15 @@ LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const Vie
                       const Checkpoint& checkpoint) {
     const auto pane = static_cast<std::size_t>(lesson.pane);
     const LessonQuantity& deciding = lessonQuantityById(lesson.quantity);
+    const bool isRun = dynamic_cast<const live::LiveCapture*>(request.capture.get());
+    const auto valueOf = [&](const LessonQuantity& quantity, std::size_t whose) {
+        const auto recorded = lesson.recorded.find(quantity.id + "@" + std::to_string(whose));
+        return isRun || recorded == lesson.recorded.end() ? quantity.compute({runner, request, whose, checkpoint})
+                                                          : recorded->second;
+    };
     LessonAnswer answer;
-    answer.value = deciding.compute({runner, request, pane, checkpoint});
+    answer.isRecorded = !isRun && !lesson.recorded.empty();
+    answer.value = valueOf(deciding, pane);
     answer.valueText = quantityText(deciding, answer.value);
     const auto falls =
         std::ranges::find_if(lesson.choices, [&](const LessonChoice& c) { return answer.value < c.below; });
@@ -22,7 +30,7 @@ LessonAnswer answerOf(const Lesson& lesson, const LayerRunner& runner, const Vie
         if (name == "value") return answer.valueText;
         const auto [id, whose] = namedQuantity(name, pane);
         const LessonQuantity& other = lessonQuantityById(id);
-        return quantityText(other, other.compute({runner, request, whose, checkpoint}));
+        return quantityText(other, valueOf(other, whose));
     });
     return answer;
 }

@@ -9,9 +9,10 @@ namespace kvscope {
 
 struct LessonAnswer {
     double value = 0;
-    int choice = 0;        ///< that the value falls into
-    std::string valueText; ///< "59.7 %"
-    std::string text;      ///< the lesson's answer with its numbers filled in; with other settings only the number
+    int choice = 0;          ///< that the value falls into
+    bool isRecorded = false; ///< by the lesson, and not computed, since its model does not run
+    std::string valueText;   ///< "59.7 %"
+    std::string text;        ///< the lesson's answer with its numbers filled in; with other settings only the number
 };
 
 /// Computes the answer from the request's panes. Runs on a worker. Throws Error or Cancelled.

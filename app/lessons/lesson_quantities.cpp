@@ -3,6 +3,7 @@
 #include "app/lessons/lesson_quantities.h"
 
 #include "app/lessons/theorem_quantities.h"
+#include "app/study/live_rows.h"
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
 #include "core/engine/engine.h"
@@ -212,6 +213,24 @@ double panesBelowCoins(const LessonAsked& asked) {
     return count;
 }
 
+/// The smallest retention, in steps of 10 %, from which on the model writes the expected answer.
+double answeringRetention(const LessonAsked& asked) {
+    const auto live = std::dynamic_pointer_cast<const live::LiveCapture>(asked.request.capture);
+    if (!live)
+        throw Error({.sentence = "this number comes from a model that does not run", .remedy = "Start the model"});
+    const live::LiveAnswers answers(live, live::LiveAnswers::Rounds::None);
+    std::vector<LiveRow> rows;
+    for (int tenths = 1; tenths < 10; ++tenths) {
+        rows.push_back({.pane = asked.request.panes.at(asked.pane)});
+        rows.back().pane->run.budget = {Budget::Unit::Fraction, tenths / 10.0};
+        sendRow(rows.back(), asked.runner, answers, asked.checkpoint);
+    }
+    askRows(rows, answers, {.mostTokens = static_cast<int>(answers.answer().size())}, asked.checkpoint);
+    int needed = 10;
+    while (needed > 1 && rows[static_cast<std::size_t>(needed) - 2].greedy->ids == answers.answer()) --needed;
+    return needed / 10.0;
+}
+
 double clusterCount(const LessonAsked& asked) {
     const auto log = logOf<SubgenLog>(runOf(asked, true));
     return static_cast<double>(log->heads[headOf(asked)].representatives.size());
@@ -311,6 +330,9 @@ const std::vector<LessonQuantity>& lessonQuantities() {
          [](const LessonAsked& a) { return retentionNeededBy(a, "copy"); }},
         {"fit_residual", "root mean square distance of the fitted curves from their points", Form::Decimal,
          &fitResidual},
+        {"answering_retention",
+         "smallest retention, in steps of 10 %, from which on the model writes the expected answer", Form::Percent,
+         &answeringRetention},
         {"cluster_count", "clusters at the end of the stream", Form::Count, &clusterCount},
         {"late_clusters", "clusters that the second half of the stream opened", Form::Percent, &lateClusters},
     };

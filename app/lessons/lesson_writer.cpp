@@ -49,6 +49,7 @@ Json questionOf(const Lesson& lesson, const Json& start) {
         if (std::isfinite(choice.below)) json["choices"].back()["below"] = choice.below;
     }
     json["answer"] = lesson.answer;
+    if (!lesson.recorded.empty()) json["recorded"] = lesson.recorded;
     if (!lesson.withheld.empty()) json["withheld"] = lesson.withheld;
     if (!lesson.answeredViews.empty()) json["views"] = lesson.answeredViews;
     writeDifference(json, lesson.asked, start);

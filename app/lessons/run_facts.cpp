@@ -4,7 +4,7 @@
 #include "views/clustering/stream_state.h"
 #include "views/common/balance_words.h"
 #include "views/merge_tree/merge_tree_data.h"
-#include "views/merge_tree/tree_state.h"
+#include "views/merge_tree/tree_layout.h"
 #include "views/walk/walk_picture.h"
 
 #include <fmt/format.h>

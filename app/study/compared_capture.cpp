@@ -73,6 +73,7 @@ void stopComparing(Session& session) {
 Session comparedSession(const Session& session) {
     Session other = session;
     other.capturePath = session.compared.path;
+    other.live = {};
     other.selected = session.compared.selected;
     other.selectionName = session.compared.selectionName;
     other.look.ranges = session.look.comparedRanges;
@@ -85,6 +86,7 @@ Session comparedSession(const Session& session) {
 void adoptCompared(Session& session, const Session& edited) {
     Session next = edited;
     next.capturePath = session.capturePath;
+    next.live = session.live;
     next.selected = session.selected;
     next.selectionName = session.selectionName;
     next.lesson = session.lesson;

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -19,6 +20,24 @@ struct SessionPane {
     std::string recordedPath; ///< absolute; empty: the policy chooses
     std::string unknownKeys;  ///< JSON object of keys that a newer version wrote, kept on save
     friend bool operator==(const SessionPane&, const SessionPane&) = default;
+};
+
+/// A text that copies share, since sessions are copied often and this one may be long.
+class SharedText {
+public:
+    SharedText() = default;
+    explicit SharedText(std::string text)
+        : m_text(text.empty() ? nullptr : std::make_shared<const std::string>(std::move(text))) {}
+    const std::string& text() const {
+        static const std::string none;
+        return m_text ? *m_text : none;
+    }
+    friend bool operator==(const SharedText& a, const SharedText& b) {
+        return a.m_text == b.m_text || a.text() == b.text();
+    }
+
+private:
+    std::shared_ptr<const std::string> m_text;
 };
 
 /// A second capture beside the session's: another prompt of the same model. It has tokens of its own, and so a
@@ -51,7 +70,8 @@ struct LookState {
 
 /// Everything visible as one value, except hover.
 struct Session {
-    std::string capturePath; ///< absolute
+    std::string capturePath; ///< absolute; empty: a live context is shown
+    SharedText live;         ///< what it was opened with (live::textOf); empty: a capture's file is shown
     LayerIndex layer;
     KvHeadIndex kvHead;
     QueryHeadIndex queryHead;

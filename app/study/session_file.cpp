@@ -2,6 +2,7 @@
 // its place), unknown keys are kept and written back.
 #include "app/study/session_file.h"
 
+#include "app/live/live_context.h"
 #include "app/study/token_runs.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
@@ -82,7 +83,7 @@ template <class Enum, std::size_t N> Enum valueOf(const Word<Enum> (&words)[N], 
         if (word == entry.word) return entry.value;
         choices += (choices.empty() ? "" : ", ") + std::string(entry.word);
     }
-    throw Error({"\"" + word + "\" is not known", "", "choose one of " + choices});
+    throw Error({"\"" + word + "\" is not known", "", "Choose one of " + choices});
 }
 
 std::string relativeTo(const fs::path& folder, const std::string& path) {
@@ -254,8 +255,17 @@ void changePaths(Json& lesson, const std::function<std::string(const std::string
         for (Json& stop : lesson["stops"]) changeIn(stop);
 }
 
+/// The folder of a lesson's model; names in the Hub's cache stay.
+void changeModel(Json& lesson, const std::function<std::string(const std::string&)>& change) {
+    if (Json* model = lesson.contains("live") ? &lesson["live"].at("model") : nullptr)
+        *model = change(model->get<std::string>());
+}
+
 Json writeLesson(const std::string& text, const fs::path& folder) {
     Json lesson = Json::parse(text);
+    changeModel(lesson, [&](const std::string& path) {
+        return fs::path(path).is_absolute() ? relativeTo(folder, path) : path;
+    });
     changePaths(lesson, [&](const std::string& path) {
         const std::string relative = fs::path(path).is_absolute() ? relativeTo(folder, path) : path;
         return optionFrom(folder, relative) == path ? relative : path; // only what readLesson makes whole again
@@ -265,6 +275,10 @@ Json writeLesson(const std::string& text, const fs::path& folder) {
 
 std::string readLesson(Json lesson, const fs::path& folder) {
     changePaths(lesson, [&](const std::string& path) { return optionFrom(folder, path); });
+    changeModel(lesson, [&](const std::string& path) {
+        std::error_code none;
+        return fs::is_directory(folder / path, none) ? absoluteFrom(folder, path) : path;
+    });
     return lesson.dump();
 }
 
@@ -272,7 +286,10 @@ Json toJson(const Session& session, const fs::path& folder) {
     Json json = startFrom(session.unknownKeys);
     json["format"] = kFormat;
     json["version"] = kSessionFileVersion;
-    json["capture"] = relativeTo(folder, session.capturePath);
+    if (session.live.text().empty())
+        json["capture"] = relativeTo(folder, session.capturePath);
+    else
+        json["live"] = Json::parse(session.live.text());
     writeSetting(json, session, folder);
     json["arithmetic"] = wordOf(kArithmetics, session.arithmetic);
     if (!session.compared.path.empty()) json["compared"] = writeCompared(session, folder);
@@ -327,6 +344,10 @@ Session fromJson(Json json, const std::string& path) {
     Session session;
     reader.with("capture",
                 [&](const Json& v) { session.capturePath = absoluteFrom(folderOf(path), v.get<std::string>()); });
+    reader.with("live", [&](const Json& v) {
+        session.live = SharedText(live::textOf(live::descriptionOf(v.dump()))); // checked
+        session.capturePath.clear();
+    });
     readPlaceInCapture(reader, session);
     readPanes(reader, session, path);
     reader.with("layout", [&](const Json& v) { session.layout = valueOf(kLayouts, v.get<std::string>()); });

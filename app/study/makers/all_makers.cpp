@@ -21,7 +21,8 @@
     MAKER(phaseMapMaker)                                                                                               \
     MAKER(geometryMaker)                                                                                               \
     MAKER(mergeTreeMaker)                                                                                              \
-    MAKER(walkMaker)
+    MAKER(walkMaker)                                                                                                   \
+    MAKER(answerNeedsMaker)
 
 namespace kvscope {
 

@@ -5,7 +5,7 @@
 #include "core/base/error.h"
 #include "core/capture/calibration_rows.h"
 #include "core/policies/policy.h"
-#include "core/run/calibration_proxy.h"
+#include "core/run/calibrated_budget.h"
 #include "views/calibration/calibration_data.h"
 
 #include <algorithm>

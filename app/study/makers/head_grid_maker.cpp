@@ -1,6 +1,7 @@
 // Runs the active pane's policy layer by layer and gives one number per head of the whole model.
 #include "app/study/makers/view_data_maker.h"
 
+#include "app/study/answer_needs.h"
 #include "app/study/makers/measured_heads.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
@@ -100,6 +101,13 @@ Values survivalBudget(const Layer& layer) {
     return values;
 }
 
+/// Nobody knows it but a model: of a live context alone.
+Values answerRise(const Layer& layer) {
+    const AnswerNeeds needs(layer.runner, layer.request.capture);
+    const live::LayerSelection kept{layer.first().request.layer, &layer.first().selection};
+    return predictedRises(std::span(&kept, 1), *needs.tokenScores(kScoreSteps, layer.checkpoint.silent())).front();
+}
+
 /// cos(mean key, mean query) of each query head with its KV head (KeyDiff Fig. 14), over the tokens before the cut.
 Values meanCosine(const Layer& layer) {
     const Engine& engine = layer.runner.engine();
@@ -167,6 +175,13 @@ Quantity quantityOf(const std::string& id) {
            .perQueryHead = false,
            .neverIsNan = true},
           survivalBudget}},
+        {"answer_rise",
+         {{.what = "rise of the answer's loss by what {} evicts, first order",
+           .unit = "nat",
+           .perQueryHead = false,
+           .isSigned = true,
+           .higherIsBetter = false},
+          answerRise}},
         {"mean_cosine",
          {{.what = "cos(mean key, mean query)", .isSigned = true, .takesNoSide = true}, meanCosine, WholeCache}}};
     const auto found = own.find(id);

@@ -7,7 +7,6 @@
 #include "views/common/measure_options.h"
 #include "views/two_captures/two_captures_data.h"
 
-#include <cmath>
 #include <memory>
 #include <utility>
 

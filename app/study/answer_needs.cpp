@@ -1,0 +1,135 @@
+// Answers of the worker that no budget changes, kept in the runner's cache; and what lists of kept tokens make of them.
+#include "app/study/answer_needs.h"
+
+#include "core/base/error.h"
+#include "core/run/stage_cache.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace kvscope {
+
+namespace {
+
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
+std::shared_ptr<const live::LiveCapture> liveOf(const std::shared_ptr<const CaptureReader>& capture) {
+    auto live = std::dynamic_pointer_cast<const live::LiveCapture>(capture);
+    if (!live)
+        throw Error({.sentence = "what an answer needs is asked of a model, and there is none behind a capture",
+                     .remedy = "Open a live context with an expected answer"});
+    return live;
+}
+
+/// A value of the cache; asked for where it is not there.
+template <class Value, class Ask>
+std::shared_ptr<const Value> cached(const LayerRunner& runner, const std::string& key, std::size_t bytes,
+                                    const Checkpoint& checkpoint, const Ask& ask, bool* wasThere = nullptr) {
+    return runner.cache().get<Value>(
+        key, checkpoint,
+        [&] {
+            return StageCache::Made<Value>{ask(), bytes};
+        },
+        wasThere);
+}
+
+} // namespace
+
+AnswerNeeds::AnswerNeeds(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture)
+    : m_runner(runner), m_answers(liveOf(capture), live::LiveAnswers::Rounds::None),
+      m_key(runner.keyOf(capture) + "answer needs|") {
+    if (m_answers.answer().size() < (m_answers.question().empty() ? 2u : 1u))
+        throw Error({.sentence = "no answer is expected of this live context",
+                     .place = "answer",
+                     .remedy = "Give the answer that the model should write"});
+}
+
+double AnswerNeeds::fullLoss(const Checkpoint& checkpoint) const {
+    return *cached<double>(m_runner, m_key + "full", sizeof(double), checkpoint,
+                           [&] { return m_answers.score({std::nullopt}, checkpoint).front().nll; });
+}
+
+std::vector<double> AnswerNeeds::chunkRises(TokenIndex size, const Checkpoint& checkpoint,
+                                            const std::function<void(const std::vector<double>&)>& some) const {
+    const std::vector<live::TokenRange> chunks = live::chunksOf(m_answers.capture()->cut(), size);
+    const double full = fullLoss(checkpoint.silent());
+    std::vector<double> rises(chunks.size(), kUnknown);
+    for (std::size_t begin = 0; begin < chunks.size(); begin += live::kChunksAtOnce) {
+        const auto own = std::span(chunks).subspan(begin, std::min(live::kChunksAtOnce, chunks.size() - begin));
+        bool wasThere = false;
+        const auto losses = cached<std::vector<double>>(
+            m_runner, fmt::format("{}chunks|{}|{}", m_key, size, begin), own.size() * sizeof(double), checkpoint,
+            [&] { return live::lossesWithout(m_answers, own, checkpoint.silent()); }, &wasThere);
+        std::ranges::transform(*losses, rises.begin() + static_cast<std::ptrdiff_t>(begin),
+                               [&](double loss) { return loss - full; });
+        checkpoint.at(static_cast<double>(begin + own.size()), static_cast<double>(chunks.size()));
+        if (some && !wasThere) some(rises);
+    }
+    return rises;
+}
+
+std::shared_ptr<const HostTensor> AnswerNeeds::tokenScores(int steps, const Checkpoint& checkpoint) const {
+    const CaptureInfo& info = m_answers.capture()->info();
+    const auto count = static_cast<std::size_t>(info.numLayers) * static_cast<std::size_t>(info.numKvHeads) *
+                       static_cast<std::size_t>(m_answers.capture()->cut());
+    return cached<HostTensor>(m_runner, fmt::format("{}scores|{}", m_key, steps), count * sizeof(float), checkpoint,
+                              [&] { return live::tokenScores(m_answers, steps, checkpoint); });
+}
+
+std::vector<double> sumsOfTokens(const HostTensor& scores) {
+    const auto tokens = static_cast<std::size_t>(scores.shape[2]);
+    std::vector<double> sums(tokens, 0);
+    for (std::size_t i = 0; i < scores.data.size(); ++i) sums[i % tokens] += static_cast<double>(scores.data[i]);
+    return sums;
+}
+
+std::vector<double> keptShares(std::span<const live::LayerSelection> layers, std::span<const live::TokenRange> chunks) {
+    std::vector<double> shares(chunks.size(), 0);
+    double heads = 0;
+    for (const live::LayerSelection& layer : layers)
+        for (const HeadSelection& head : layer.selection->heads) {
+            const double sets = std::max<double>(1, static_cast<double>(head.queryHeads.size()));
+            const auto add = [&](const std::vector<TokenIndex>& kept) {
+                for (std::size_t i = 0; i < chunks.size(); ++i) {
+                    const auto [begin, end] = chunks[i];
+                    const auto count = std::ranges::lower_bound(kept, end) - std::ranges::lower_bound(kept, begin);
+                    shares[i] += static_cast<double>(count) / static_cast<double>(end - begin) / sets;
+                }
+            };
+            if (head.queryHeads.empty()) add(head.kept);
+            for (const QueryHeadSet& own : head.queryHeads) add(own.kept);
+            ++heads;
+        }
+    for (double& share : shares) share /= std::max(heads, 1.0);
+    return shares;
+}
+
+std::vector<std::vector<double>> predictedRises(std::span<const live::LayerSelection> layers,
+                                                const HostTensor& scores) {
+    const auto tokens = static_cast<std::size_t>(scores.shape[2]);
+    std::vector<std::vector<double>> rises;
+    for (const live::LayerSelection& layer : layers) {
+        std::vector<double>& own = rises.emplace_back();
+        for (const HeadSelection& head : layer.selection->heads) {
+            const std::size_t row =
+                static_cast<std::size_t>(layer.layer.value) * static_cast<std::size_t>(scores.shape[1]) + own.size();
+            const std::span values = std::span(scores.data).subspan(row * tokens, tokens);
+            double rise = 0;
+            auto kept = head.kept.begin();
+            for (std::size_t token = 0; token < tokens; ++token)
+                if (kept != head.kept.end() && static_cast<std::size_t>(*kept) == token)
+                    ++kept;
+                else
+                    rise += static_cast<double>(values[token]);
+            const bool isPlain =
+                head.queryHeads.empty() && head.numeratorWeights.empty() && head.denominatorWeights.empty();
+            own.push_back(isPlain ? rise : kUnknown);
+        }
+    }
+    return rises;
+}
+
+} // namespace kvscope

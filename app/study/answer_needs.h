@@ -1,0 +1,48 @@
+#pragma once
+
+#include "app/live/answer_needs.h"
+#include "core/run/run.h"
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace kvscope {
+
+/// What the expected answer of a live context needs, whatever policies keep. Each number is asked of the worker once
+/// and then lies in the runner's cache, beside the capture. Rises are in nat, of the answer's mean loss over the full
+/// cache's. Other requests of the same context neither end these nor are ended by them.
+class AnswerNeeds {
+public:
+    /// Throws Error for a capture without a model behind it, and without an expected answer.
+    AnswerNeeds(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture);
+
+    const live::LiveAnswers& answers() const { return m_answers; }
+    double fullLoss(const Checkpoint& checkpoint) const;
+    /// How much the loss rises when a chunk is hidden in all layers and heads; of all chunks of live::chunksOf. `some`
+    /// is told after each request to the worker, when the rest is still NaN.
+    std::vector<double> chunkRises(TokenIndex size, const Checkpoint& checkpoint,
+                                   const std::function<void(const std::vector<double>&)>& some = {}) const;
+    /// As live::tokenScores.
+    std::shared_ptr<const HostTensor> tokenScores(int steps, const Checkpoint& checkpoint) const;
+
+private:
+    const LayerRunner& m_runner;
+    live::LiveAnswers m_answers;
+    std::string m_key;
+};
+
+constexpr int kScoreSteps = 12; ///< of tokenScores, where nobody says
+
+/// Of each token: the sum of its scores over layers and KV heads.
+std::vector<double> sumsOfTokens(const HostTensor& scores);
+
+/// Share of each chunk's tokens that a query head attends to, mean over the heads of the layers.
+std::vector<double> keptShares(std::span<const live::LayerSelection> layers, std::span<const live::TokenRange> chunks);
+
+/// Sum of the scores of what each KV head evicts, by layer and KV head: the rise of the loss to first order. NaN where
+/// kept tokens are weighted or query heads keep sets of their own, which the scores do not describe.
+std::vector<std::vector<double>> predictedRises(std::span<const live::LayerSelection> layers, const HostTensor& scores);
+
+} // namespace kvscope

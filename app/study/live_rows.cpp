@@ -1,0 +1,76 @@
+// A policy on all layers of a live context, and the model's answers behind what it keeps.
+#include "app/study/live_rows.h"
+
+#include "core/base/error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+
+namespace kvscope {
+
+namespace {
+
+void checkCut(const RunRequest& run, const live::LiveCapture& capture) {
+    if (!run.cut.evaluatedOnSeen && run.cut.token == capture.cut()) return;
+    throw Error({.sentence = fmt::format(
+                     "the model read the context with its cut at {}, and these tokens are chosen {}", capture.cut(),
+                     run.cut.evaluatedOnSeen ? "without a cut" : fmt::format("at {}", run.cut.token)),
+                 .place = "cut",
+                 .remedy = fmt::format("Set the cut to {}", capture.cut())});
+}
+
+/// Of the rows' selections; nothing for the full cache.
+std::vector<std::optional<std::string>> idsOf(std::span<const LiveRow> rows) {
+    std::vector<std::optional<std::string>> ids;
+    for (const LiveRow& row : rows) ids.push_back(row.sent ? std::optional(row.sent->id) : std::nullopt);
+    return ids;
+}
+
+} // namespace
+
+LiveRow fullCacheRow(const live::LiveCapture& capture) { return {.kept = static_cast<double>(capture.cut())}; }
+
+void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& answers, const Checkpoint& checkpoint,
+             const Chosen& chosen) {
+    if (row.isFull()) return;
+    const auto start = std::chrono::steady_clock::now();
+    RunRequest request = resolvePane(*row.pane);
+    request.capture = answers.capture();
+    request.measure = false;
+    checkCut(request, *answers.capture());
+    const auto& layers = request.capture->info().layers;
+    std::vector<std::shared_ptr<const RunResult>> results;
+    std::vector<live::LayerSelection> selections;
+    double kept = 0;
+    for (const LayerInfo& layer : layers) {
+        request.layer = layer.layer;
+        results.push_back(runner.run(request, checkpoint.step(results.size(), layers.size())));
+        const RunResult& result = *results.back();
+        selections.push_back({layer.layer, &result.selection});
+        for (const HeadSelection& head : result.selection.heads) kept += head.attendedTokens();
+        row.simulated = row.simulated || result.simulated;
+        for (const std::string& note : result.notes)
+            if (std::ranges::find(row.notes, note) == row.notes.end()) row.notes.push_back(note);
+    }
+    row.kept = kept / static_cast<double>(layers.size()) / request.capture->info().numKvHeads;
+    if (chosen) chosen(selections);
+    row.sent = answers.send(resultKey(*row.pane), selections, checkpoint.silent());
+    row.selectMs = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+void askRows(std::span<LiveRow> rows, const live::LiveAnswers& answers, const live::Writing& writing,
+             const Checkpoint& checkpoint, const std::function<void()>& scored, const live::TokenWritten& written) {
+    const std::vector<std::optional<std::string>> ids = idsOf(rows);
+    if (!answers.answer().empty()) {
+        const auto expected = answers.score(ids, checkpoint.part(0, 0.5));
+        for (std::size_t i = 0; i < rows.size(); ++i) rows[i].expected = expected[i];
+        if (scored) scored();
+    }
+    if (writing.mostTokens == 0) return;
+    const auto greedy = answers.generate(ids, writing, checkpoint.part(0.5, 1), written);
+    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].greedy = greedy[i];
+}
+
+} // namespace kvscope

@@ -1,0 +1,42 @@
+#pragma once
+
+#include "app/live/live_answers.h"
+#include "app/study/pane_request.h"
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// What the model makes of the context that one policy, or one recorded list, leaves it.
+struct LiveRow {
+    std::optional<PaneRequest> pane = {}; ///< its layer does not count; empty: the full cache
+    double kept = 0; ///< tokens before the cut that a query head attends to, mean over all heads of all layers
+    bool simulated = false;
+    std::vector<std::string> notes = {};               ///< of the runs, each once
+    double selectMs = 0;                               ///< to choose the tokens in all layers and to send them
+    std::optional<live::SentSelection> sent = {};      ///< empty for the full cache
+    std::optional<live::ExpectedAnswer> expected = {}; ///< empty without an expected answer
+    std::optional<live::GreedyAnswer> greedy = {};     ///< empty where nothing was to be generated
+    bool isFull() const { return !pane; }
+};
+
+/// The row of the full cache.
+LiveRow fullCacheRow(const live::LiveCapture& capture);
+/// Chooses the row's tokens in every layer and sends them to the worker. The request's cut must be the one at which the
+/// worker read the context. Throws Error also for a recorded list that was chosen at another cut or that lacks a layer.
+/// `chosen` sees what all layers keep before it is sent.
+using Chosen = std::function<void(std::span<const live::LayerSelection>)>;
+void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& answers, const Checkpoint& checkpoint,
+             const Chosen& chosen = {});
+/// Loss of the expected answer and a text (none where it has no tokens) for rows that were sent, in one request each.
+/// Calls `scored` when the losses are there and the texts are not yet, then `written` for each token.
+void askRows(std::span<LiveRow> rows, const live::LiveAnswers& answers, const live::Writing& writing,
+             const Checkpoint& checkpoint, const std::function<void()>& scored = {},
+             const live::TokenWritten& written = {});
+
+} // namespace kvscope

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "app/study/live_rows.h"
+#include "views/curves/curves_data.h"
+
+#include <span>
+#include <string>
+#include <vector>
+
+namespace kvscope {
+
+/// One policy at several budgets. Rows without a loss count for nothing.
+struct LossSeries {
+    char letter = 'A';
+    PolicyIdentity identity;
+    std::vector<const LiveRow*> rows = {};
+    std::string error = {}; ///< why some are missing
+};
+
+/// The loss of the expected answer against the realised budget, one curve per series, and the full cache's as a level
+/// line. Null where no series has a point.
+std::shared_ptr<const CurvesData> lossCurves(std::span<const LossSeries> series, const LiveRow* full, TokenIndex cut);
+
+} // namespace kvscope

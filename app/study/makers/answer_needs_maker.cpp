@@ -1,0 +1,83 @@
+// What the answer of a live context needs is asked once; what the panes leave of it follows their budgets.
+#include "app/study/makers/view_data_maker.h"
+
+#include "app/study/answer_needs.h"
+#include "app/study/live_rows.h"
+#include "core/base/error.h"
+#include "views/answer_needs/answer_needs_data.h"
+
+#include <numeric>
+
+namespace kvscope {
+
+namespace {
+
+using Data = AnswerNeedsData;
+
+/// Runs the pane in all layers and asks for its loss.
+void fillPane(Data::Pane& pane, const Data& data, const PaneRequest& request, const AnswerNeeds& needs,
+              const HostTensor* scores, const ViewDataWork& work, const Checkpoint& checkpoint) {
+    try {
+        LiveRow row{.pane = request};
+        sendRow(row, work.runner, needs.answers(), checkpoint.part(0, 0.8), [&](const auto& layers) {
+            pane.kept = keptShares(layers, data.chunks);
+            if (!scores) return;
+            pane.predicted = 0;
+            for (const std::vector<double>& heads : predictedRises(layers, *scores))
+                pane.predicted = std::accumulate(heads.begin(), heads.end(), pane.predicted);
+        });
+        askRows(std::span(&row, 1), needs.answers(), {.mostTokens = 0}, checkpoint.part(0.8, 1));
+        pane.rise = row.expected->nll - data.fullLoss;
+    } catch (const Error& error) {
+        pane.error = error.what();
+    }
+}
+
+ViewDataMaker::Value make(const ViewDataWork& work) {
+    const ViewDataRequest& request = work.request;
+    const AnswerNeeds needs(work.runner, request.capture);
+    const auto chunk = static_cast<TokenIndex>(request.options.integer("chunk"));
+    Data data;
+    data.steps = static_cast<int>(request.options.integer("steps"));
+    data.chunks = live::chunksOf(needs.answers().capture()->cut(), chunk);
+    data.fullLoss = needs.fullLoss(work.checkpoint.silent());
+    for (std::size_t i = 0; i < request.panes.size(); ++i) {
+        const PolicyIdentity identity = policyIdentityOf(request.panes[i].run);
+        data.panes.push_back({.letter = static_cast<char>('A' + i),
+                              .policyId = identity.policyId,
+                              .policyName = identity.policyName,
+                              .error = {},
+                              .kept = {}});
+    }
+    bool isFirst = false; // later only the panes are new: their old numbers stay until all of them are there
+    data.rises = needs.chunkRises(chunk, work.checkpoint.part(0, 0.4), [&](const std::vector<double>& rises) {
+        isFirst = true;
+        data.rises = rises;
+        work.deliver(data);
+    });
+    std::shared_ptr<const HostTensor> scores;
+    if (data.steps > 0) {
+        scores = needs.tokenScores(data.steps, work.checkpoint.part(0.4, 0.8));
+        data.scores = sumsOfTokens(*scores);
+        if (isFirst) work.deliver(data);
+    }
+    for (std::size_t i = 0; i < data.panes.size(); ++i) {
+        fillPane(data.panes[i], data, request.panes[i], needs, scores.get(), work,
+                 work.checkpoint.part(0.8, 1).step(i, data.panes.size()));
+        if (isFirst) work.deliver(data);
+    }
+    return std::make_shared<const Data>(data);
+}
+
+/// Old numbers of the panes stay until those of the new budgets are there.
+std::string panesOf(const ViewDataRequest& request) {
+    std::string key;
+    for (const PaneRequest& pane : request.panes) key += resultKey(pane) + ";";
+    return key;
+}
+
+} // namespace
+
+ViewDataMaker answerNeedsMaker() { return {"answer_needs", {DataScope::Cut, DataScope::Seed}, make, panesOf}; }
+
+} // namespace kvscope
