@@ -45,6 +45,7 @@ CanvasArea::CanvasArea(Workbench& workbench, const TextService& text, QWidget* p
         connect(workbench, &Workbench::sessionChanged, this, &CanvasArea::follow);
         connect(workbench, &Workbench::captureChanged, this, &CanvasArea::follow);
     }
+    connect(&m_workbench, &Workbench::openingChanged, this, &CanvasArea::follow);
     follow();
 }
 
@@ -103,6 +104,8 @@ void CanvasArea::followPanes(Workbench& workbench, std::vector<PaneFrame*>& pane
         auto* frame = new PaneFrame(workbench, paneView(), static_cast<int>(panes.size()), m_text, this);
         frame->setMinimumSize(px(240), px(150));
         connectCanvas(frame->canvas());
+        connect(frame->canvas()->canvas(), &CanvasWidget::focused, this,
+                [this, isSecond = &panes == &m_secondPanes] { turnTo(isSecond); });
         connect(frame->header(), &PaneHeader::exportWanted, this,
                 [this, frame] { emit exportWanted(frame->canvas()); });
         connect(frame->header(), &PaneHeader::maximiseWanted, this, [this, frame] {
@@ -113,9 +116,16 @@ void CanvasArea::followPanes(Workbench& workbench, std::vector<PaneFrame*>& pane
     }
 }
 
+void CanvasArea::turnTo(bool second) {
+    m_isSecondInTurn = second;
+    for (PaneFrame* pane : m_panes) pane->setInTurn(!second);
+    for (PaneFrame* pane : m_secondPanes) pane->setInTurn(second);
+}
+
 void CanvasArea::follow() {
     followPanes(m_workbench, m_panes);
     followPanes(m_workbench.second(), m_secondPanes);
+    turnTo(m_isSecondInTurn && !m_secondPanes.empty());
     const auto active = static_cast<std::size_t>(m_workbench.session().activePane);
     setFocusProxy(active < m_panes.size() ? m_panes[active]->canvas() : nullptr);
     arrange();
@@ -135,12 +145,14 @@ void CanvasArea::setCovered(bool covered) {
 /// The layouts Teach and Whole model show no panes; an empty window always shows how to start.
 void CanvasArea::hideOrShow() {
     const WindowLayout layout = m_workbench.session().layout;
-    const bool hide =
-        m_covered || (m_workbench.capture() && (layout == WindowLayout::Teach || layout == WindowLayout::WholeModel));
+    const bool isEmpty = !m_workbench.capture() && m_workbench.opening().name.empty();
+    const bool hide = m_covered || (!isEmpty && (layout == WindowLayout::Teach || layout == WindowLayout::WholeModel));
     // Shows only what was hidden here: Qt hides an area replaced by another one, and showing that would corrupt the
     // dock layout.
     if (hide == m_hidden) return;
     m_hidden = hide;
+    const QWidget* focused = window()->focusWidget();
+    if (hide && (focused == this || isAncestorOf(focused))) window()->setFocus(); // else Qt frames the next tab stop
     setHidden(hide);
 }
 
@@ -177,9 +189,10 @@ void CanvasArea::arrange() {
     const int shown = alone ? std::min(1, count) : count;
     const int columns = columnsFor(shown);
     const bool two = !m_secondPanes.empty();
+    const std::string& opening = m_workbench.opening().name;
     const std::string arrangement = std::to_string(count) + (two ? "+2/" : "/") + std::to_string(columns) + "/" +
                                     (alone ? std::to_string(session.activePane) : "all") +
-                                    (m_workbench.capture() ? "c" : "");
+                                    (m_workbench.capture() ? "c" : opening);
     if (arrangement == m_arranged) return;
     m_arranged = arrangement;
     while (QLayoutItem* item = m_grid->takeAt(0)) delete item;
@@ -195,8 +208,12 @@ void CanvasArea::arrange() {
     if (count == 0) {
         const bool open = m_workbench.capture() != nullptr;
         m_empty->findChild<QLabel*>("emptySentence")
-            ->setText(open ? tr("No policy is shown.") : tr("No capture is open."));
-        m_empty->findChild<QPushButton*>("emptyButton")->setText(open ? tr("Add a policy") : tr("Open a capture…"));
+            ->setText(open              ? tr("No policy is shown.")
+                      : opening.empty() ? tr("No capture is open.")
+                                        : tr("Opening a capture…"));
+        auto* button = m_empty->findChild<QPushButton*>("emptyButton");
+        button->setText(open ? tr("Add a policy") : tr("Open a capture…"));
+        button->setVisible(open || opening.empty());
         m_grid->addWidget(m_empty, 0, 0);
     }
 }

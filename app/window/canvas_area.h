@@ -49,6 +49,7 @@ protected:
 private:
     std::vector<ViewCanvas*> canvases() const; ///< of panes and docks
     void follow();
+    void turnTo(bool second); ///< the frame of the active pane is that of one capture
     void followPanes(Workbench& workbench, std::vector<PaneFrame*>& panes);
     void arrange();
     void hideOrShow();
@@ -67,6 +68,7 @@ private:
     CaptureCaption *m_caption = nullptr, *m_secondCaption = nullptr; ///< shown while two captures are compared
     std::vector<ViewDock*> m_docks;
     bool m_hidden = false; ///< this layout has no panes, or a dock has the whole window
+    bool m_isSecondInTurn = false;
     bool m_alone = false, m_covered = false;
     std::string m_arranged; ///< what the grid shows
 };

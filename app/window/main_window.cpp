@@ -1,16 +1,20 @@
 // The main window arranges its parts; the parts read the workbench themselves.
 #include "app/window/main_window.h"
 
+#include "app/lessons/lesson_files.h"
 #include "app/study/resources.h"
 #include "app/window/actions/engine_controller.h"
 #include "app/window/actions/file_actions.h"
 #include "app/window/actions/layer_errors.h"
+#include "app/window/actions/live_actions.h"
 #include "app/window/actions/token_search.h"
+#include "app/window/actions/try_live.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/canvas_area.h"
 #include "app/window/dialogs/lesson_maker.h"
-#include "app/window/dialogs/view_gallery.h"
+#include "app/window/dialogs/thumbnail_sheet.h"
 #include "app/window/docks/dock_layout.h"
+#include "app/window/panels/answer_panel.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/panels/capture_panel.h"
 #include "app/window/panels/decision_block.h"
@@ -33,12 +37,12 @@
 #include "app/window/widgets/small_widgets.h"
 #include "app/workbench/second_workbench.h"
 #include "app/workbench/step_driver.h"
+#include "views/scene/axes.h"
 #include "views/two_captures/two_captures_data.h"
 
 #include <QCloseEvent>
 #include <QDesktopServices>
 #include <QFileInfo>
-#include <QMimeData>
 #include <QResizeEvent>
 #include <QScreen>
 #include <QSettings>
@@ -67,6 +71,9 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     m_notices = new NoticeStrip(this, m_workbench.clock());
     m_engines = new EngineController(m_workbench, *m_notices, this);
     m_files = new FileActions(m_workbench, *m_notices, this);
+    m_live = new LiveActions(m_workbench, *m_notices, this);
+    m_tryLive = new TryLive(*m_notices, this);
+    connect(m_files, &FileActions::changeWanted, this, &MainWindow::newFromText);
     new LayerErrors(m_workbench, *m_notices, this);
     recallInterface();
     addDocks();
@@ -86,13 +93,20 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     connect(&m_workbench, &Workbench::rangeChanged, this, &MainWindow::followTitle);
     connect(&m_workbench.second(), &Workbench::captureChanged, this, [this] {
         followTitle();
+        arrangeDocksSoon();
         QTimer::singleShot(0, this, [this] { // once the docks are arranged
             PanelDock* difference = m_docks->dock(kTwoCaptures);
             if (!m_workbench.second().isOpen())
                 difference->hide();
+            else if (!m_presenter && m_docks->isTight()) // the panes of both captures need the width
+                m_docks->bringToFront({kTwoCaptures});
             else if (!m_presenter)
                 m_docks->open(difference);
         });
+    });
+    connect(&LiveAnswerJobs::of(m_workbench), &LiveAnswerJobs::opened, this, [this] {
+        TryLive::remember(live::descriptionOf(m_workbench.session().live.text()).command);
+        QTimer::singleShot(0, this, [this] { m_docks->bringToFront({"answers"}); });
     });
     connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);
     connect(&systemTheme(), &SystemTheme::motionChanged, this, &MainWindow::followMotion);
@@ -114,6 +128,7 @@ void MainWindow::addDocks() {
     m_docks->add("fidelity", tr("Fidelity"));
     m_docks->add("why", tr("Why kept or evicted"));
     m_docks->add("metrics", tr("Metrics"));
+    m_docks->add("answers", tr("Answers"));
     m_docks->add("steps", tr("Steps"));
     m_docks->add("lessons", tr("Lessons"));
     m_docks->add("lesson", tr("Lesson"));
@@ -260,6 +275,8 @@ void MainWindow::fillDocks() {
     m_docks->dock("fidelity")->fillScrolled(new FidelityBlock(m_workbench));
     m_docks->dock("why")->fillScrolled(new DecisionBlock(m_workbench));
     m_docks->dock("metrics")->fillPlain(new MetricsTable(m_workbench));
+    auto* answers = new AnswerPanel(m_workbench, m_text);
+    m_docks->dock("answers")->fill(answers, answers->header());
     m_docks->dock("steps")->fillPlain(new StepPlayer(*m_steps));
     m_docks->dock("worst_heads")->fillPlain(new WorstHeads(m_workbench));
     fillLessons();
@@ -268,15 +285,16 @@ void MainWindow::fillDocks() {
 }
 
 void MainWindow::readLessons() {
-    try {
-        m_lessons = lessonsIn(findResource("resources/lessons"));
-        for (LessonFile& own : lessonsIn(LessonMaker::folder().toStdString())) {
-            own.lesson.number = static_cast<int>(m_lessons.size()) + 1;
-            m_lessons.push_back(std::move(own));
-        }
-    } catch (const std::exception& error) {
-        m_notices->show("lessons", NoticeStrip::Tone::Error, fromUtf8(error.what()));
+    std::vector<std::string> broken;
+    m_lessons = readableLessonsIn(findResource("resources/lessons"), broken);
+    for (LessonFile& own : readableLessonsIn(LessonMaker::folder().toStdString(), broken)) {
+        own.lesson.number = static_cast<int>(m_lessons.size()) + 1;
+        m_lessons.push_back(std::move(own));
     }
+    if (broken.empty()) return m_notices->dismiss("lessons");
+    if (broken.size() > 1)
+        broken.front() += " (" + formatCounted(std::ssize(broken) - 1, "more lesson") + " cannot be read)";
+    m_notices->show("lessons", NoticeStrip::Tone::Error, fromUtf8(broken.front()));
 }
 
 void MainWindow::fillLessons() {
@@ -293,6 +311,7 @@ void MainWindow::fillLessons() {
         m_wantedInFront = views;
         arrangeDocksSoon();
     });
+    connect(lesson, &LessonPanel::modelWanted, this, &MainWindow::startLessonModel);
     connect(lesson, &LessonPanel::lessonWanted, this, &MainWindow::openLesson);
     m_docks->dock("lessons")->fillScrolled(list);
     m_docks->dock("lesson")->fillScrolled(lesson);
@@ -318,7 +337,11 @@ void MainWindow::arrangeDocks() {
     fitWidth(); // the folded rail depends on the layout
     PanelDock* steps = m_docks->dock("steps");
     const bool wasHidden = steps->isHidden();
-    m_docks->arrange(m_workbench.session().layout, m_workbench.session().panes.size() > 3);
+    PanelDock* answers = m_docks->dock("answers");
+    const bool isAnswering = m_workbench.live() && !answers->isHidden();
+    m_docks->arrange(m_workbench.session().layout,
+                     m_workbench.session().panes.size() > 3 || m_workbench.second().isOpen());
+    if (isAnswering && answers->isHidden()) m_docks->bringToFront({"answers"}); // in other layouts, too
     if (wasHidden && m_hasSteps == false && m_workbench.session().layout == WindowLayout::Teach)
         steps->hide(); // another size has an arrangement of its own
     raiseLessonDocks();
@@ -390,24 +413,6 @@ void MainWindow::closeEvent(QCloseEvent* event) {
     QSettings().setValue(kGeometryKey, saveGeometry());
     rememberInterface();
     event->accept();
-}
-
-void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
-    if (event->mimeData()->hasUrls()) event->acceptProposedAction();
-}
-
-void MainWindow::dropEvent(QDropEvent* event) {
-    const bool compare = event->modifiers() & Qt::ControlModifier;
-    event->acceptProposedAction();
-    for (const QUrl& url : event->mimeData()->urls()) {
-        if (!url.isLocalFile())
-            m_notices->show("error", NoticeStrip::Tone::Error,
-                            tr("%1 is not a file on this computer: save it first.").arg(url.toString()));
-        else if (compare)
-            m_files->compareWith(url.toLocalFile());
-        else
-            m_files->open(url.toLocalFile());
-    }
 }
 
 } // namespace kvscope

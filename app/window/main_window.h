@@ -22,12 +22,14 @@ class HeadGallery;
 class ManualWindow;
 class NoticeStrip;
 class LessonList;
+class LiveActions;
 class LessonPanel;
 class PolicyPanel;
 class Presenter;
 class StatusLine;
 class StepDriver;
 class TopBar;
+class TryLive;
 class ViewGallery;
 class ViewCanvas;
 class WindowActions;
@@ -56,6 +58,9 @@ public:
     // Commands, see WindowCommands.
     ViewCanvas* currentCanvas() const override;
     void stepLesson(int by) override;
+    void newFromText() override;
+    void saveCapture() override;
+    void tryLive() override;
     void togglePresenter() override;
     Presenter* presenter() const { return m_presenter; } ///< null while none is shown
     void focusFind() override;
@@ -108,6 +113,7 @@ private:
     void present();
     void showPresenter();
     void endPresentation();
+    void startLessonModel(); ///< of the open lesson, with what is shown
     void openLesson(int by); ///< the lesson after the open one, or the one before; nothing without one
     void followTitle();
     void showData(ViewCanvas* canvas);
@@ -118,6 +124,8 @@ private:
     const TextService& m_text;
     WindowActions* m_actions = nullptr;
     FileActions* m_files = nullptr;
+    LiveActions* m_live = nullptr;
+    TryLive* m_tryLive = nullptr;
     QPointer<ManualWindow> m_manual; ///< null while it is closed
     QPointer<HeadGallery> m_heads;
     QPointer<ViewGallery> m_gallery; ///< null until it is asked for, and in another look

@@ -1,17 +1,23 @@
 // Commands that need more than the session: dialogs, focus, clipboard, screenshots.
+#include "app/lessons/lesson_files.h"
+#include "app/report/handout.h"
+#include "app/report/report.h"
+#include "app/study/live_example.h"
 #include "app/study/session_requests.h"
+#include "app/study/session_source.h"
 #include "app/window/actions/file_actions.h"
 #include "app/window/actions/key_sheet.h"
-#include "app/window/actions/report_export.h"
+#include "app/window/actions/live_actions.h"
 #include "app/window/actions/tour.h"
+#include "app/window/actions/try_live.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/canvas_area.h"
-#include "app/window/dialogs/data_dialog.h"
 #include "app/window/dialogs/export_dialog.h"
+#include "app/window/dialogs/from_text_dialog.h"
 #include "app/window/dialogs/go_to_dialog.h"
 #include "app/window/dialogs/lesson_maker.h"
 #include "app/window/dialogs/manual_window.h"
-#include "app/window/dialogs/view_gallery.h"
+#include "app/window/dialogs/thumbnail_sheet.h"
 #include "app/window/docks/dock_layout.h"
 #include "app/window/main_window.h"
 #include "app/window/panels/lesson_list.h"
@@ -20,13 +26,15 @@
 #include "app/window/presenter.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/write_aside.h"
+#include "app/window/widgets/writing_job.h"
 #include "app/workbench/second_workbench.h"
 #include "app/workbench/step_driver.h"
+#include "app/workbench/workbench.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
+#include "core/base/own_output.h"
 #include "core/engine/engine.h"
 #include "core/run/stage_cache.h"
 
@@ -37,12 +45,52 @@
 #include <QGuiApplication>
 #include <QKeyEvent>
 #include <QMenuBar>
+#include <QMimeData>
 #include <QStandardPaths>
 #include <QTimer>
 
 #include <algorithm>
 
 namespace kvscope {
+
+namespace {
+
+/// Asks for a file and writes the report of the session to it on a worker; progress, success and failure are notices.
+/// The report describes the session at the time of the call.
+void exportReport(QWidget& window, Workbench& workbench, NoticeStrip& notices) {
+    const QFileInfo capture(fromUtf8(workbench.session().capturePath));
+    const QString path =
+        fileToWrite(&window, QObject::tr("Export report"),
+                    capture.dir().filePath(capture.completeBaseName() + "-report.html"), QObject::tr("Pages (*.html)"));
+    if (path.isEmpty() || !workbench.capture()) return;
+    submitWriting(workbench, notices, path,
+                  [session = workbench.session(), capture = workbench.capture(), runner = workbench.sharedRunner(),
+                   path](const Checkpoint& checkpoint) {
+                      checkIsNoSource(path.toStdString(), filesReadBy(session));
+                      writeReport(path.toStdString(), reportPage(session, capture, *runner, {}, checkpoint));
+                      return std::function<void()>();
+                  });
+}
+
+/// Likewise the handout of the open lesson; nothing without one.
+void exportHandout(QWidget& window, Workbench& workbench, NoticeStrip& notices) {
+    const auto lesson = lessonOf(workbench.session());
+    if (!lesson || !workbench.capture()) return;
+    const QFileInfo capture(fromUtf8(workbench.session().capturePath));
+    const QString path =
+        fileToWrite(&window, QObject::tr("Handout of the lesson"),
+                    capture.dir().filePath(fromUtf8(lesson->title) + ".pdf"), QObject::tr("PDF (*.pdf)"));
+    if (path.isEmpty()) return;
+    submitWriting(workbench, notices, path,
+                  [of = HandoutLesson{*lesson, workbench.capture(), workbench.sharedRunner()},
+                   session = workbench.session(), path](const Checkpoint& checkpoint) {
+                      checkIsNoSource(path.toStdString(), filesReadBy(session));
+                      writeFileAtomically(path.toStdString(), handoutPdf({of}, checkpoint));
+                      return std::function<void()>();
+                  });
+}
+
+} // namespace
 
 ViewCanvas* MainWindow::currentCanvas() const { return m_canvases->currentCanvas(); }
 
@@ -53,6 +101,39 @@ void MainWindow::showData(ViewCanvas* canvas) { (new DataDialog(canvas->workbenc
 void MainWindow::focusFind() { m_topBar->focusFind(); }
 
 void MainWindow::findNext(int by) { m_topBar->findNext(by); }
+
+void MainWindow::newFromText() {
+    if (auto* shown = findChild<FromTextDialog*>()) return shown->raise();
+    auto* dialog = new FromTextDialog(m_workbench, FromTextDialog::remembered(TryLive::knownPython()), this);
+    connect(dialog, &FromTextDialog::chosen, m_files, &FileActions::openLive);
+    dialog->show();
+}
+
+void MainWindow::saveCapture() { m_live->saveCapture(); }
+
+void MainWindow::tryLive() {
+    const auto example = liveExample();
+    if (!example)
+        return m_notices->show("error", NoticeStrip::Tone::Error,
+                               tr("The example's model was not found: an installed program has it in "
+                                  "../share/kvscope, seen from its own folder."));
+    m_tryLive->start([this, example = *example](const std::string& command) mutable {
+        example.command = command;
+        m_files->openLive(example);
+    });
+}
+
+void MainWindow::startLessonModel() {
+    m_tryLive->start([this](const std::string& command) {
+        const auto lesson = lessonOf(m_workbench.session());
+        if (!lesson || lesson->live.empty()) return; // left meanwhile
+        live::LiveDescription described = live::descriptionOf(lesson->live);
+        described.command = command;
+        Session next = m_workbench.session();
+        nameSource(next, {{}, SharedText(live::textOf(described))});
+        m_workbench.openSession(std::move(next));
+    });
+}
 
 void MainWindow::showGoTo() {
     if (auto* shown = findChild<GoToDialog*>()) return shown->raise();
@@ -165,11 +246,9 @@ void MainWindow::stepLesson(int by) {
 }
 
 void MainWindow::openLesson(int by) {
-    const auto open = lessonOf(m_workbench.session());
-    const auto here = std::find_if(m_lessons.begin(), m_lessons.end(),
-                                   [&](const LessonFile& file) { return open && file.lesson.title == open->title; });
-    const auto next = here - m_lessons.begin() + by;
-    if (here == m_lessons.end() || next < 0 || next >= std::ssize(m_lessons)) return;
+    const LessonFile* here = fileOf(m_workbench.session(), m_lessons);
+    const auto next = by == 0 ? 0 : here ? here - m_lessons.data() + by : -1;
+    if (next < 0 || next >= std::ssize(m_lessons)) return;
     m_files->open(fromUtf8(m_lessons[static_cast<std::size_t>(next)].path));
 }
 
@@ -219,6 +298,24 @@ void MainWindow::showAbout() {
                  fromUtf8(m_workbench.runner().engine().arithmetic()),
                  bytesText(static_cast<double>(m_workbench.runner().cache().bytes())),
                  bytesText(static_cast<double>(m_workbench.runner().cache().maxBytes()))));
+}
+
+void MainWindow::dragEnterEvent(QDragEnterEvent* event) {
+    if (event->mimeData()->hasUrls()) event->acceptProposedAction();
+}
+
+void MainWindow::dropEvent(QDropEvent* event) {
+    const bool compare = event->modifiers() & Qt::ControlModifier;
+    event->acceptProposedAction();
+    for (const QUrl& url : event->mimeData()->urls()) {
+        if (!url.isLocalFile())
+            m_notices->show("error", NoticeStrip::Tone::Error,
+                            tr("%1 is not a file on this computer: save it first.").arg(url.toString()));
+        else if (compare)
+            m_files->compareWith(url.toLocalFile());
+        else
+            m_files->open(url.toLocalFile());
+    }
 }
 
 } // namespace kvscope

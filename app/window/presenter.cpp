@@ -10,8 +10,6 @@
 #include <QScrollArea>
 #include <QVBoxLayout>
 
-#include <algorithm>
-
 namespace kvscope {
 
 namespace {

@@ -25,6 +25,8 @@ public:
     virtual ~Clock() = default;
     virtual TimePoint now() const = 0;
     virtual std::unique_ptr<Timer> makeTimer(std::function<void()> expired) = 0;
+    /// Runs the task on this thread when the frames that are due have been drawn; where none are, at once.
+    virtual void afterFrame(std::function<void()> task) { task(); }
 };
 
 /// The system clock; its timers need an event loop.

@@ -30,7 +30,8 @@ void shortenErrors(ViewInput& input) {
 } // namespace
 
 bool namesFile(const std::string& error, const CaptureReader& capture) {
-    return error.find(capture.info().path) != std::string::npos;
+    const std::string& path = capture.info().path; // a live context has none
+    return !path.empty() && error.find(path) != std::string::npos;
 }
 
 DrawnView DrawnViews::update(const View& view, int pane, ViewInput now, ParameterValues options) {

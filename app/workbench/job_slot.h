@@ -27,7 +27,7 @@ template <class Value> struct JobSlot {
     JobState state = JobState::Idle;
     std::string key;     ///< of the request; empty: none
     Pointer value;       ///< of an older key until the first partial value of the new one arrives
-    std::string error;   ///< of the last failed job, until there is a value
+    std::string error;   ///< of the last failed job, until another is delivered
     double progress = 0; ///< 0..1 while Computing
 
     bool isAsked() const { return state == JobState::Waiting || state == JobState::Computing; }
@@ -52,7 +52,9 @@ template <class Value> struct JobSlot {
             progressed();
         };
         job.failed = [this, changed](std::exception_ptr failure) {
+            const Pointer older = isLostWorker(failure) ? value : nullptr; // what was there stays
             fail(messageOf(failure));
+            if (older) state = JobState::Idle, value = older;
             changed();
         };
         state = JobState::Computing;

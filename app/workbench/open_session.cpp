@@ -1,6 +1,7 @@
 // The capture and the cut decide whether anything can be computed at all, so requests are made in one place.
 #include "app/workbench/open_session.h"
 
+#include "app/live/live_client.h"
 #include "app/study/session_requests.h"
 #include "core/base/error.h"
 
@@ -28,6 +29,16 @@ std::optional<ViewDataRequest> OpenSession::dataRequest() const {
     ViewDataRequest request = dataRequestOf(session(), capture, *cut);
     request.compared = compared;
     return request;
+}
+
+bool isLostWorker(const std::exception_ptr& failure) {
+    try {
+        std::rethrow_exception(failure);
+    } catch (const live::WorkerLost&) {
+        return true;
+    } catch (...) {
+        return false;
+    }
 }
 
 std::string messageOf(const std::exception_ptr& failure) {

@@ -10,6 +10,13 @@
 
 namespace kvscope {
 
+/// What is being opened.
+struct Opening {
+    std::string name;    ///< a path, or the model of a live context; empty: nothing is being opened
+    std::string stage;   ///< of a live context: what its worker does
+    double progress = 0; ///< 0..1
+};
+
 /// The session, its open capture, and the runner that computes what it shows.
 struct OpenSession {
     SessionHistory history;
@@ -18,6 +25,7 @@ struct OpenSession {
     std::shared_ptr<const CaptureReader> compared; ///< the second one; null: none is open
     std::optional<Cut> cut;                        ///< the session's, resolved in the capture
     std::string cutError;                          ///< why the cut does not fit the capture
+    Opening opening;
 
     const Session& session() const { return history.current(); }
     void resolveCut();
@@ -25,6 +33,8 @@ struct OpenSession {
     std::optional<ViewDataRequest> dataRequest() const;     ///< without a view; nothing without a cut
 };
 
+/// Whether the process of a live context is gone; the workbench tells so once for all jobs that fail by it.
+bool isLostWorker(const std::exception_ptr& failure);
 /// The message of an exception: that of an Error, or "unexpected" for others.
 std::string messageOf(const std::exception_ptr& failure);
 

@@ -1,7 +1,10 @@
 // A key per request says everything that determines a result: while it stays the same, nothing is computed again.
 #include "app/workbench/pane_jobs.h"
 
+#include "core/run/choice.h"
+
 #include <utility>
+#include <vector>
 
 namespace kvscope {
 
@@ -19,75 +22,73 @@ PaneJobs::PaneJobs(const OpenSession& open, Scheduler& scheduler, Listener liste
     : m_open(open), m_scheduler(scheduler), m_listener(std::move(listener)) {}
 
 void PaneJobs::refresh() {
-    for (int index = 0; index < kMaxPanes; ++index) refresh(index);
+    std::vector<int> changed;
+    for (int index = 0; index < kMaxPanes; ++index)
+        if (refresh(index)) changed.push_back(index);
+    for (const int index : changed) m_listener.changed(index);
 }
 
-void PaneJobs::refresh(int index) {
+bool PaneJobs::refresh(int index) {
     Pane& pane = m_panes[index];
     const std::optional<PaneRequest> request = m_open.paneRequest(index);
     if (!request) {
         m_scheduler.cancel(slotOf(index));
         pane = {};
-        if (m_open.cutError.empty() || static_cast<std::size_t>(index) >= m_open.session().panes.size()) return;
+        if (m_open.cutError.empty() || static_cast<std::size_t>(index) >= m_open.session().panes.size()) return false;
         pane.fail(m_open.cutError);
     } else {
         std::string key = keyOf(*request);
-        if (key == pane.key) return;
+        if (key == pane.key) return false;
         pane.key = std::move(key);
         pane.isCurrent = false;
         if (auto known = m_recent.find(pane.key)) {
             m_scheduler.cancel(slotOf(index));
             pane.deliver(std::move(known), JobState::Ready);
             noteDelivered(pane);
+        } else if (auto chosen = request->recordedPath.empty() ? chooseAtOnce(*m_open.runner, request->run) : nullptr) {
+            pane.deliver(std::move(chosen), JobState::Computing);
+            noteDelivered(pane);
+            measureLater(index, *request);
         } else {
             submit(index, *request);
         }
     }
-    m_listener.changed(index);
+    return true;
+}
+
+/// Drawing what is kept and measuring it would take the same cores.
+void PaneJobs::measureLater(int index, const PaneRequest& request) {
+    m_scheduler.cancel(slotOf(index));
+    m_listener.afterFrame([this, index, request, key = m_panes[index].key] {
+        if (m_panes[index].key == key && m_panes[index].state == JobState::Computing) submit(index, request);
+    });
 }
 
 /// The choice is a job, its measuring the next one in the same slot: behind the choices of the other panes, so that a
 /// step of a drag shows what all panes keep before any is measured.
 void PaneJobs::submit(int index, const PaneRequest& request) {
     Pane& pane = m_panes[index];
-    const auto progressed = [this, index] { m_listener.progressed(index); };
-    const auto changed = [this, &pane, index] {
+    const bool isChosen = pane.isCurrent;
+    const auto made = [this, &pane, index, request, isChosen] {
+        if (pane.state == JobState::Idle) return m_listener.changed(index); // a lost worker: nothing was delivered
+        pane.isCurrent = true;
+        if (pane.state == JobState::Ready && isChosen) m_recent.insert(pane.key, pane.value);
+        if (pane.state == JobState::Ready && !isChosen) {
+            pane.state = JobState::Computing;
+            measureLater(index, request);
+        }
         noteDelivered(pane);
-        if (pane.state == JobState::Ready) m_recent.insert(pane.key, pane.value);
         m_listener.changed(index);
     };
-    const auto measure = [runner = m_open.runner](const RunResult& chosen, const RunRequest& wanted,
-                                                  const Checkpoint& checkpoint) {
-        auto measured = std::make_shared<RunResult>(*runner->run(wanted, checkpoint)); // its choice is in the cache
-        const double measureMs = measured->times.measureMs;
-        const bool fidelityFromCache = measured->times.fidelityFromCache;
-        measured->times = chosen.times;
-        measured->times.measureMs = measureMs;
-        measured->times.fidelityFromCache = fidelityFromCache;
-        return std::shared_ptr<const RunResult>(std::move(measured));
+    const auto make = [runner = m_open.runner, request,
+                       chosen = isChosen ? pane.value : nullptr](const Checkpoint& checkpoint, const auto&) {
+        if (chosen) return measureChoice(*runner, *chosen, checkpoint.part(0.5, 1));
+        RunRequest choice = resolvePane(request);
+        choice.measure = false;
+        return runner->run(choice, checkpoint.part(0, 0.5));
     };
-    const auto wanted = std::make_shared<RunRequest>(request.run);
-    pane.submit(
-        m_scheduler, slotOf(index),
-        [runner = m_open.runner, request, wanted](const Checkpoint& checkpoint, const auto&) {
-            *wanted = resolvePane(request);
-            RunRequest choice = *wanted;
-            choice.measure = false;
-            return runner->run(choice, checkpoint.part(0, 0.5));
-        },
-        [this, &pane, index, wanted, measure, changed, progressed] {
-            if (pane.state == JobState::Ready) {
-                pane.submit(
-                    m_scheduler, slotOf(index),
-                    [chosen = pane.value, wanted, measure](const Checkpoint& checkpoint, const auto&) {
-                        return measure(*chosen, *wanted, checkpoint.part(0.5, 1));
-                    },
-                    changed, progressed);
-                pane.progress = 0.5;
-            }
-            changed();
-        },
-        progressed);
+    pane.submit(m_scheduler, slotOf(index), make, made, [this, index] { m_listener.progressed(index); });
+    pane.progress = isChosen ? 0.5 : 0;
 }
 
 /// A selection comes before its numbers: until they are there, the older ones stay.

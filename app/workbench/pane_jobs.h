@@ -18,6 +18,7 @@ public:
     struct Listener {
         std::function<void(int pane)> changed;    ///< its state, result or error
         std::function<void(int pane)> progressed; ///< its progress alone
+        Scheduler::Deliver afterFrame;            ///< runs the task when what has changed is drawn
     };
 
     /// Both references must outlive it.
@@ -30,8 +31,9 @@ public:
     void clear();          ///< the capture changed; cancels all jobs
 
 private:
-    void refresh(int index);
+    bool refresh(int index); ///< whether its state has changed
     void submit(int index, const PaneRequest& request);
+    void measureLater(int index, const PaneRequest& request);
     static void noteDelivered(Pane& pane);
 
     const OpenSession& m_open;

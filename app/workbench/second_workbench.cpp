@@ -4,7 +4,6 @@
 #include "app/study/compared_capture.h"
 #include "core/base/error.h"
 
-#include <filesystem>
 #include <utility>
 
 namespace kvscope {
@@ -28,7 +27,7 @@ std::shared_ptr<SecondWorkbench> makeSecondWorkbench(Workbench& first, Scheduler
 }
 
 void SecondWorkbench::openChecked(const std::string& path, Use use) {
-    withCapture(path, [this, use = std::move(use)](std::shared_ptr<const CaptureReader> opened) {
+    withSource({path, {}}, [this, use = std::move(use)](std::shared_ptr<const CaptureReader> opened) {
         setOpening({});
         try {
             if (m_first.capture()) checkComparable(*m_first.capture(), *opened);
@@ -56,7 +55,7 @@ void SecondWorkbench::stopComparing() {
 void SecondWorkbench::follow() {
     const std::string path = m_first.capture() ? m_first.session().compared.path : std::string();
     const bool isReady = m_ready && m_ready->info().path == path;
-    if (isOpen() && !isReady && capture()->info().path == path && m_with == m_first.session().capturePath)
+    if (isOpen() && !isReady && capture()->info().path == path && m_with == sourceOf(m_first.session()))
         return show(comparedSession(m_first.session()));
     if (isReady || isOpen()) install(isReady ? std::exchange(m_ready, nullptr) : nullptr);
     if (path.empty()) m_tried.clear();
@@ -69,7 +68,7 @@ void SecondWorkbench::follow() {
 
 void SecondWorkbench::install(std::shared_ptr<const CaptureReader> opened) {
     m_tried.clear();
-    m_with = m_first.session().capturePath;
+    m_with = sourceOf(m_first.session());
     Session next;
     if (opened) {
         next = comparedSession(m_first.session());

@@ -35,7 +35,7 @@ private:
     Workbench& m_first;
     std::shared_ptr<const CaptureReader> m_ready; ///< opened, not shown yet
     std::string m_tried;                          ///< path that is being opened or cannot be opened
-    std::string m_with;                           ///< the first capture's path
+    SessionSource m_with;                         ///< the first capture's
 };
 
 } // namespace kvscope

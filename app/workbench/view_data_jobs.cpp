@@ -123,7 +123,7 @@ void ViewDataJobs::submit(const View& view, Data& data) {
             const Checkpoint& checkpoint, const auto& part) { return maker.make(*runner, request, checkpoint, part); },
         [this, &view, &data] {
             if (data.state == JobState::Ready) data.took = m_clock.now() - data.asked;
-            if (data.state == JobState::Failed) data.error = withFullStop(asSentence(data.error));
+            if (!data.error.empty()) data.fail(withFullStop(asSentence(data.error)));
             m_changed(view.card().id);
         },
         [this, &view] { m_changed(view.card().id); });

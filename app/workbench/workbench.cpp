@@ -3,10 +3,11 @@
 #include "app/workbench/workbench.h"
 
 #include "app/study/session_requests.h"
-#include "core/capture/open_capture.h"
 #include "core/engine/engine.h"
 #include "core/run/stage_cache.h"
 #include "views/common/colour_scale.h"
+
+#include <QPointer>
 
 #include <algorithm>
 #include <filesystem>
@@ -28,7 +29,12 @@ Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Execu
                    if (pane == session().activePane) m_layerScan.note(m_panes.at(pane));
                    emit paneChanged(pane);
                },
-               [this](int pane) { emit progressChanged(pane, progress(pane)); }}),
+               [this](int pane) { emit progressChanged(pane, progress(pane)); },
+               [this](Scheduler::Task task) {
+                   m_clock.afterFrame([guard = QPointer<Workbench>(this), task = std::move(task)] {
+                       if (guard) task();
+                   });
+               }}),
       m_views(m_open, m_scheduler, clock,
               [this](const std::string& viewId) { emit dataChanged(QString::fromStdString(viewId)); }),
       m_layerScan(m_open, m_scheduler, clock, [this] { emit layerScanChanged(); }),
@@ -105,22 +111,22 @@ void Workbench::leaveLesson() { moveTo(&SessionHistory::beforeLesson, &SessionHi
 void Workbench::moveTo(const Session* (SessionHistory::*target)() const, void (SessionHistory::*move)()) {
     const Session* to = (history().*target)();
     if (!to) return;
-    const std::string path = to->capturePath;
-    if (path == session().capturePath) {
+    const SessionSource source = sourceOf(*to);
+    if (source == sourceOf(session())) {
         (m_open.history.*move)();
         refresh();
         emit sessionChanged();
         return;
     }
-    const auto moved = [this, path, target, move](std::shared_ptr<const CaptureReader> capture) {
+    const auto moved = [this, source, target, move](std::shared_ptr<const CaptureReader> capture) {
         const Session* now = (history().*target)();
-        if (!now || now->capturePath != path) return setOpening({}); // changed while the capture was opened
+        if (!now || sourceOf(*now) != source) return setOpening({}); // changed while the capture was opened
         replaceCapture(std::move(capture), [&] { (m_open.history.*move)(); });
     };
-    if (path.empty())
+    if (source.isEmpty())
         moved(nullptr);
     else
-        withCapture(path, moved);
+        withSource(source, moved);
 }
 
 void Workbench::startWith(Session session) {
@@ -134,53 +140,105 @@ void Workbench::markSaved(const std::string& file) {
 }
 
 void Workbench::openCapture(const std::string& path, std::optional<Session> session, const std::string& file) {
-    withCapture(
-        path, [this, path, session = std::move(session), file](std::shared_ptr<const CaptureReader> capture) mutable {
-            const bool isReload = !session && this->capture() && capture->info().path == this->capture()->info().path;
-            if (isReload) {
-                Session same = this->session();
-                fitToCapture(same, *capture);
-                return replaceCapture(std::move(capture), [&] { m_open.history.change(std::move(same), "Reload"); });
-            }
-            if (session) {
-                const std::string label = session->lesson.empty() ? "Open " + nameOf(file) : "Open lesson";
-                return begin(std::move(capture), std::move(*session), file, label);
-            }
-            const bool isLesson = !this->session().lesson.empty();
-            const Session* before = isLesson ? history().beforeLesson() : &this->session();
-            CarriedSession carried = carriedTo(*capture, before ? *before : Session{});
-            const bool isCarried = before && !before->panes.empty();
-            begin(std::move(capture), std::move(carried.session), {}, "Open " + nameOf(path));
-            if (isCarried) emit carriedOver(carried.adapted);
-        });
+    if (!session) return open({path, {}});
+    session->capturePath = path;
+    openSession(std::move(*session), file);
 }
 
-void Workbench::openAfresh(const std::string& path) {
-    withCapture(path, [this, path](std::shared_ptr<const CaptureReader> capture) {
-        Session session = firstSession(*capture);
-        keepInterface(session, this->session());
-        begin(std::move(capture), std::move(session), {}, "Open " + nameOf(path));
+void Workbench::openLive(const live::LiveDescription& description) {
+    open({{}, SharedText(live::textOf(description))});
+}
+
+void Workbench::openSession(Session session, const std::string& file) {
+    const SessionSource source = sourceOf(session);
+    withSource(source,
+               [this, session = std::move(session), file](std::shared_ptr<const CaptureReader> capture) mutable {
+                   const std::string label = session.lesson.empty() ? "Open " + nameOf(file) : "Open lesson";
+                   begin(std::move(capture), std::move(session), file, label);
+               });
+}
+
+void Workbench::open(SessionSource source) {
+    withSource(source, [this, source](std::shared_ptr<const CaptureReader> capture) {
+        const bool isReload =
+            this->capture() && source.live == session().live && capture->info().path == this->capture()->info().path;
+        if (isReload) {
+            Session same = session();
+            fitToCapture(same, *capture);
+            return replaceCapture(std::move(capture), [&] { m_open.history.change(std::move(same), "Reload"); });
+        }
+        const bool isLesson = !session().lesson.empty();
+        const Session* before = isLesson ? history().beforeLesson() : &session();
+        CarriedSession carried = carriedTo(*capture, before ? *before : Session{});
+        nameSource(carried.session, {capture->info().path, source.live});
+        const bool isCarried = before && !before->panes.empty();
+        begin(std::move(capture), std::move(carried.session), {}, "Open " + source.name());
+        if (isCarried) emit carriedOver(carried.adapted);
     });
 }
 
-void Workbench::withCapture(const std::string& path,
-                            std::function<void(std::shared_ptr<const CaptureReader>)> install) {
+void Workbench::reload() {
+    if (capture()) open(sourceOf(session()));
+}
+
+void Workbench::openAfresh() {
+    if (!capture()) return;
+    const SessionSource source = sourceOf(session());
+    withSource(source, [this, source](std::shared_ptr<const CaptureReader> capture) {
+        Session next = firstSession(*capture);
+        keepInterface(next, session());
+        nameSource(next, {capture->info().path, source.live});
+        begin(std::move(capture), std::move(next), {}, "Open " + source.name());
+    });
+}
+
+void Workbench::withSource(const SessionSource& source,
+                           std::function<void(std::shared_ptr<const CaptureReader>)> install) {
     Scheduler::Job job;
-    job.work = [path, install = std::move(install)](const Checkpoint&, const auto& post) {
-        std::shared_ptr<const CaptureReader> capture = kvscope::openCapture(path);
+    job.work = [this, source, install = std::move(install)](const Checkpoint& checkpoint, const auto& post) {
+        auto capture = openSource(source, checkpoint, [&](const std::string& stage) {
+            post([this, stage] {
+                m_open.opening.stage = stage;
+                emit openingProgressed();
+            });
+        });
         post([capture, install]() mutable { install(capture); });
+    };
+    job.progress = [this](double fraction) {
+        m_open.opening.progress = fraction;
+        emit openingProgressed();
     };
     job.failed = [this](std::exception_ptr failure) {
         setOpening({});
         emit failed(QString::fromStdString(messageOf(failure)));
     };
     m_scheduler.submit("capture", std::move(job));
-    setOpening(path);
+    setOpening(source.live.text().empty() ? source.path : source.name());
 }
 
-void Workbench::setOpening(const std::string& path) {
-    if (path == m_opening) return;
-    m_opening = path;
+std::shared_ptr<const live::LiveCapture> Workbench::live() const {
+    return std::dynamic_pointer_cast<const live::LiveCapture>(capture());
+}
+
+/// A loss is told before somebody needs a tensor. The worker's call that is under way ends first, on a worker.
+void Workbench::watchWorker() {
+    m_workerEnd.reset();
+    const auto open = live();
+    if (!open || open->client().endNotice() < 0) return;
+    m_workerEnd = std::make_unique<QSocketNotifier>(open->client().endNotice(), QSocketNotifier::Read);
+    connect(m_workerEnd.get(), &QSocketNotifier::activated, this, [this, open] {
+        m_workerEnd->setEnabled(false);
+        Scheduler::Job job;
+        job.work = [this, open](const Checkpoint&, const auto& post) {
+            post([this, lost = QString::fromStdString(open->client().lost())] { emit workerLost(lost); });
+        };
+        m_scheduler.submit("worker", std::move(job));
+    });
+}
+
+void Workbench::setOpening(const std::string& name) {
+    if (name == m_open.opening.name) return;
+    m_open.opening = {name, {}, 0};
     emit openingChanged();
 }
 
@@ -200,7 +258,7 @@ void Workbench::begin(std::shared_ptr<const CaptureReader> capture, Session next
                       const std::string& label) {
     next.look.reducedMotion = next.look.reducedMotion || session().look.reducedMotion;
     if (capture) fitToCapture(next, *capture);
-    const bool isFirst = session().capturePath.empty() && !history().canUndo();
+    const bool isFirst = sourceOf(session()).isEmpty() && !history().canUndo();
     replaceCapture(std::move(capture), [&] {
         if (isFirst)
             m_open.history = SessionHistory(std::move(next), file);
@@ -211,6 +269,7 @@ void Workbench::begin(std::shared_ptr<const CaptureReader> capture, Session next
 
 void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, const std::function<void()>& moveHistory) {
     m_scheduler.cancelAll();
+    m_workerEnd.reset(); // before the worker, whose descriptor it waits for
     setOpening({});
     m_open.capture = std::move(capture);
     m_panes.clear();
@@ -223,6 +282,7 @@ void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, con
     refresh();
     emit captureChanged();
     emit sessionChanged();
+    watchWorker();
 }
 
 void Workbench::useEngine(std::function<std::unique_ptr<Engine>()> make) {
@@ -254,7 +314,7 @@ ViewInput Workbench::viewInput() const {
         data.measured = pane.measured;
         data.computing = pane.isAsked();
         data.outdated = pane.value && !pane.isCurrent;
-        data.error = pane.error;
+        if (!data.result) data.error = pane.error;
         input.panes.push_back(std::move(data));
     }
     input.focus.hovered = m_hovered;

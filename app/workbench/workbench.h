@@ -1,5 +1,6 @@
 #pragma once
 
+#include "app/study/session_source.h"
 #include "app/workbench/clock.h"
 #include "app/workbench/drawn_views.h"
 #include "app/workbench/layer_scan.h"
@@ -12,6 +13,7 @@
 #include "views/view.h"
 
 #include <QObject>
+#include <QSocketNotifier>
 #include <QString>
 
 #include <functional>
@@ -63,18 +65,21 @@ public:
     /// without one the current session on the new capture (emits carriedOver), and on a capture that is open already
     /// (reload) the current session as it is. All are steps that undo takes back.
     void openCapture(const std::string& path, std::optional<Session> session = {}, const std::string& file = {});
-    void openAfresh(const std::string& path); ///< with the capture's first session
+    void openLive(const live::LiveDescription& description);         ///< the same for a text that a worker reads
+    void openSession(Session session, const std::string& file = {}); ///< with the capture or the text that it names
+    void reload();     ///< the file anew, or the live context with another worker; the session stays
+    void openAfresh(); ///< the open capture with its first session
     void closeCapture();
-    const std::string& opening() const { return m_opening; } ///< path of the capture being opened, or empty
-    void cancelOpening();                                    ///< the open capture stays
+    const Opening& opening() const { return m_open.opening; }
+    void cancelOpening();                                  ///< the open capture stays
+    std::shared_ptr<const live::LiveCapture> live() const; ///< the open live context; null: a file, or nothing
     /// Runs `make` on a worker; the latest call wins. Emits engineChanged and recomputes what is shown, or engineFailed
     /// and keeps the old engine. Independent of the capture.
     void useEngine(std::function<std::unique_ptr<Engine>()> make);
 
     ViewInput viewInput() const;
     ViewInput viewInput(const View& view) const; ///< with the data of a shown view
-    /// What the window draws and says of a view, or of its `pane`: while it is computed, what was there before. Two
-    /// captures share a range of colours.
+    /// What the window draws and says of a view, or of its `pane`: while it is computed, what was there before.
     DrawnView drawn(const View& view, int pane = -1) const;
     DrawnView drawnPane(int pane) const; ///< of the view that panes show
     /// A view's data are computed while it is shown (calls are counted), for its frame's size in device pixels.
@@ -92,12 +97,10 @@ public:
     void cancel(const std::string& slot) { m_scheduler.cancel(slot); }
     SecondWorkbench& second(); ///< of the capture that the session is compared with; lives as long as this one
 
-    /// Hover and brushing are shared by all views and not part of the session.
-    void setHovered(TokenIndex token);
+    void setHovered(TokenIndex token); ///< hover and brushing are shared by all views and not part of the session
     void setBrushing(bool brushing);
     bool brushing() const { return m_brushing; }
-    /// ViewInput::opened, of the open capture.
-    const OpenedHeads& opened() const { return m_opened; }
+    const OpenedHeads& opened() const { return m_opened; } ///< ViewInput::opened, of the open capture
     void markOpened(bool perQueryHead, int layer, int head);
     /// Views whose findings give a lesson's answer away and are not shown. Not part of the session either.
     void withhold(const std::vector<std::string>& views);
@@ -106,6 +109,7 @@ public:
 
 signals:
     void openingChanged();
+    void openingProgressed();                                  ///< its stage or progress
     void captureChanged();                                     ///< also reloaded or closed
     void carriedOver(const std::vector<std::string>& adapted); ///< a sentence for each thing that could not be kept
     void sessionChanged();                                     ///< any member of the session
@@ -117,9 +121,10 @@ signals:
     void rangeChanged(const QString& viewId);  ///< another shown part
     void besideChanged(const QString& viewId); ///< its data of the other capture; empty: the result of a pane there
     void shownViewsChanged();
-    void layerScanChanged();             ///< a layer was computed, or the measure changed
-    void failed(const QString& message); ///< shown as a notice
-    void engineChanged();                ///< runner() has changed; old references to it are invalid
+    void layerScanChanged();                 ///< a layer was computed, or the measure changed
+    void failed(const QString& message);     ///< shown as a notice
+    void workerLost(const QString& message); ///< of the live context; what is shown stays, reload() starts another one
+    void engineChanged();                    ///< runner() has changed; old references to it are invalid
     void engineFailed(const QString& message);
 
 private:
@@ -127,9 +132,11 @@ private:
     DrawnView drawnAlone(const View& view, int pane) const;
     void setCompared(std::shared_ptr<const CaptureReader> other); ///< open; null: no longer
     void keepLook(const std::function<void(Session&)>& edit);     ///< of what only the second workbench shows
-    void setOpening(const std::string& path);
+    void setOpening(const std::string& name);
     /// Opens a capture on a worker and gives it to `install` on the owner's thread.
-    void withCapture(const std::string& path, std::function<void(std::shared_ptr<const CaptureReader>)> install);
+    void withSource(const SessionSource& source, std::function<void(std::shared_ptr<const CaptureReader>)> install);
+    void open(SessionSource source); ///< with the current session, carried to it
+    void watchWorker();
     void replaceCapture(std::shared_ptr<const CaptureReader> capture, const std::function<void()>& moveHistory);
     /// Shows a session of its own, as a step of the history; null: no capture.
     void begin(std::shared_ptr<const CaptureReader> capture, Session next, const std::string& file,
@@ -140,7 +147,7 @@ private:
 
     Clock& m_clock;
     OpenSession m_open;
-    std::string m_opening;
+    std::unique_ptr<QSocketNotifier> m_workerEnd; ///< of a live context's worker
     TokenIndex m_hovered = -1;
     bool m_brushing = false;
     OpenedHeads m_opened;

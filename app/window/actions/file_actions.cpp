@@ -5,12 +5,13 @@
 #include "app/study/resources.h"
 #include "app/study/session_file.h"
 #include "app/window/style/number_text.h"
-#include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/write_aside.h"
 #include "app/workbench/second_workbench.h"
 #include "core/base/error.h"
+#include "core/base/one_line.h"
 #include "core/lists/selection_file.h"
+#include "views/common/view_facts.h"
 
 #include <QDir>
 #include <QFile>
@@ -20,11 +21,16 @@
 #include <QPushButton>
 #include <QSettings>
 
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
 namespace kvscope {
 
 namespace {
 
 constexpr int kRecentFiles = 10;
+constexpr std::size_t kLongestRecent = 64 << 10; // of a live context's description, text and all
 constexpr const char* kRecentKey = "recentFiles";
 constexpr const char* kCaptureFilter = "Captures and tensors (*.h5 *.hdf5 *.safetensors *.npz);;All files (*)";
 constexpr std::chrono::milliseconds kSlowOpening{500};
@@ -55,6 +61,7 @@ FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* pa
     connect(&m_workbench, &Workbench::failed, this, &FileActions::report);
     connect(&m_workbench, &Workbench::carriedOver, this, &FileActions::sayCarried);
     connect(&m_workbench, &Workbench::openingChanged, this, &FileActions::followOpening);
+    connect(&m_workbench, &Workbench::openingProgressed, this, &FileActions::followProgress);
     connect(&m_watcher, &QFileSystemWatcher::fileChanged, this, [this](const QString& path) {
         m_notices.show("changed", NoticeStrip::Tone::Warning,
                        tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()), tr("Reload"),
@@ -66,22 +73,61 @@ FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* pa
     });
 }
 
-void FileActions::report(const QString& message) { m_notices.show("error", NoticeStrip::Tone::Error, message); }
+void FileActions::report(const QString& message) {
+    if (std::exchange(m_isAskedLive, false))
+        return m_notices.show("error", NoticeStrip::Tone::Error,
+                              fromUtf8(withFullStop(asSentence(message.toStdString()))), tr("Change…"),
+                              [this] { emit changeWanted(); });
+    m_notices.show("error", NoticeStrip::Tone::Error, message);
+}
 
 void FileActions::followOpening() {
     m_notices.dismiss("opening");
-    if (m_workbench.opening().empty())
+    m_stage.clear();
+    if (m_workbench.opening().name.empty())
         m_openingSoon->stop();
     else
         m_openingSoon->start(kSlowOpening);
 }
 
 void FileActions::showOpening() {
-    m_notices.show("opening", NoticeStrip::Tone::Progress, tr("Opening %1…").arg(fromUtf8(m_workbench.opening())),
-                   tr("Cancel"), [this] { m_workbench.cancelOpening(); });
+    m_notices.show("opening", NoticeStrip::Tone::Progress, openingText(), tr("Cancel"), [this] {
+        m_isAskedLive = false;
+        m_workbench.cancelOpening();
+    });
+}
+
+/// Of a live context the last stage, reading, takes the time and says how far it is.
+QString FileActions::openingText() {
+    QString text = tr("Opening %1").arg(fromUtf8(m_workbench.opening().name));
+    if (m_stage.isEmpty()) return text + "…";
+    text += ": " + m_stage;
+    const double done = m_workbench.opening().progress - m_stageFrom, left = 1 - m_workbench.opening().progress;
+    const std::chrono::duration<double> took = m_workbench.clock().now() - m_stageBegan;
+    if (done > 0.02 && m_stage.startsWith("reading") && took.count() > 0.5)
+        text += tr(", %1 left").arg(durationText(std::max(1.0, took.count() * left / done)));
+    return text + "…";
+}
+
+void FileActions::followProgress() {
+    if (const QString stage = fromUtf8(m_workbench.opening().stage); stage != m_stage) {
+        m_stage = stage;
+        m_stageBegan = m_workbench.clock().now();
+        m_stageFrom = m_workbench.opening().progress;
+    }
+    m_notices.retell("opening", openingText());
+}
+
+void FileActions::openLive(const live::LiveDescription& description) {
+    m_notices.dismiss("error");
+    m_notices.dismiss("carried");
+    m_notices.dismiss("worker");
+    m_isAskedLive = true;
+    m_workbench.openLive(description);
 }
 
 void FileActions::open(const QString& path) {
+    if (path.startsWith('{')) return openLive(live::descriptionOf(path.toStdString())); // of the recent ones
     const QString absolute = QFileInfo(path).absoluteFilePath();
     m_notices.dismiss("error");
     const bool isSession = isSessionFile(absolute.toStdString());
@@ -118,7 +164,7 @@ void FileActions::closeCapture() {
 
 void FileActions::startAfresh() {
     m_notices.dismiss("carried");
-    if (m_workbench.capture()) m_workbench.openAfresh(m_workbench.session().capturePath);
+    m_workbench.openAfresh();
 }
 
 void FileActions::sayCarried(const std::vector<std::string>& adapted) {
@@ -148,10 +194,14 @@ void FileActions::openSession(const QString& path) {
         } else {
             remember(path);
         }
-        const std::string capture = session.capturePath;
-        if (!QFile::exists(fromUtf8(capture))) return offerToLocate(path, std::move(session));
+        const bool isFile = session.live.text().empty();
+        if (isFile && !QFile::exists(fromUtf8(session.capturePath))) return offerToLocate(path, std::move(session));
+        if (!isFile) { // Change… leads to what could not be opened
+            QSettings().setValue("live/last", fromUtf8(session.live.text()));
+            m_isAskedLive = true;
+        }
         // A lesson is saved under another name.
-        m_workbench.openCapture(capture, std::move(session), isLesson ? std::string() : path.toStdString());
+        m_workbench.openSession(std::move(session), isLesson ? std::string() : path.toStdString());
     } catch (const Error& error) {
         report(fromUtf8(error.what()));
     }
@@ -213,7 +263,7 @@ void FileActions::addRecordedWithDialog() {
 
 void FileActions::reload() {
     m_notices.dismiss("changed");
-    if (m_workbench.capture()) m_workbench.openCapture(m_workbench.session().capturePath);
+    m_workbench.reload();
 }
 
 bool FileActions::save() { return sessionPath().isEmpty() ? saveAs() : saveTo(sessionPath()); }
@@ -254,6 +304,11 @@ void FileActions::watchCapture() {
     if (!m_watcher.directories().isEmpty()) m_watcher.removePaths(m_watcher.directories());
     m_notices.dismiss("changed");
     if (!m_workbench.capture()) return;
+    m_isAskedLive = false;
+    if (const std::string& live = m_workbench.session().live.text(); !live.empty()) {
+        if (sessionPath().isEmpty() && live.size() < kLongestRecent) remember(fromUtf8(live));
+        return;
+    }
     const QString path = fromUtf8(m_workbench.capture()->info().path);
     m_watcher.addPaths({path, QFileInfo(path).path()});
     if (sessionPath().isEmpty()) remember(path);
@@ -268,6 +323,17 @@ void FileActions::remember(const QString& path) {
 }
 
 QStringList FileActions::recent() const { return QSettings().value(kRecentKey).toStringList(); }
+
+QString FileActions::recentName(const QString& entry) {
+    if (!entry.startsWith('{')) return QFileInfo(entry).fileName();
+    try {
+        const live::LiveDescription description = live::descriptionOf(entry.toStdString());
+        const std::string text = partText(description, SegmentKind::Context);
+        return tr("%1 (live): %2").arg(fromUtf8(modelName(description)), fromUtf8(shortened(oneLine(text), 40)));
+    } catch (const Error&) { // of another version
+        return {};
+    }
+}
 
 void FileActions::clearRecent() {
     QSettings().remove(kRecentKey);

@@ -28,6 +28,7 @@ public:
     void open(const QString& path);
     /// Compares the open capture with this one; without an open one, and for any other file, opens it.
     void compareWith(const QString& path);
+    void openLive(const live::LiveDescription& description); ///< starts its worker
     void openWithDialog();
     void compareWithDialog();
     void addRecordedWithDialog();
@@ -40,11 +41,13 @@ public:
     void startAfresh();          ///< the open capture with its first session
     QString sessionPath() const; ///< empty: never saved
 
-    QStringList recent() const; ///< newest first, at most ten
+    QStringList recent() const; ///< newest first, at most ten: paths, and live contexts as live::textOf
+    static QString recentName(const QString& entry);
     void clearRecent();
 
 signals:
     void recentChanged();
+    void changeWanted(); ///< of the description of a live context that could not be opened
 
 private:
     void openSession(const QString& path);
@@ -57,6 +60,8 @@ private:
     void watchCapture();
     void followOpening();
     void showOpening();
+    void followProgress();
+    QString openingText();
     QString askForFile(); ///< empty when cancelled
     void report(const QString& message);
 
@@ -64,6 +69,10 @@ private:
     NoticeStrip& m_notices;
     QWidget* m_window;
     QFileSystemWatcher m_watcher;
+    bool m_isAskedLive = false;    ///< a live context was asked for, and nothing opened or failed since
+    QString m_stage;               ///< of a live context that is being opened
+    Clock::TimePoint m_stageBegan; ///< and when and where it began
+    double m_stageFrom = 0;
     std::unique_ptr<Clock::Timer> m_openingSoon; ///< delays the "opening" notice, which fast opening does not need
 };
 

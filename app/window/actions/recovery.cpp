@@ -35,7 +35,7 @@ bool isRunning(qint64 process) {
 
 QString captureOf(const QString& session) {
     try {
-        return QFileInfo(fromUtf8(readSession(session.toStdString()).capturePath)).fileName();
+        return fromUtf8(sourceOf(readSession(session.toStdString())).name());
     } catch (const Error&) { // restoring says what is wrong
         return QFileInfo(session).fileName();
     }
@@ -121,8 +121,7 @@ void Recovery::restore(const QString& path) {
     m_notices.dismiss("recovery");
     try {
         Session session = readSession(path.toStdString());
-        const std::string capture = session.capturePath;
-        m_workbench.openCapture(capture, std::move(session)); // without its file: Save asks for a name
+        m_workbench.openSession(std::move(session)); // without its file: Save asks for a name
     } catch (const Error& error) {
         m_notices.show("error", NoticeStrip::Tone::Error, fromUtf8(error.what()));
     }

@@ -79,11 +79,13 @@ template <class Command> std::function<void()> WindowActions::onCanvas(Command c
 
 void WindowActions::addFileActions() {
     add("open", tr("&Open…"), {QKeySequence("Ctrl+O")}, [this] { m_files.openWithDialog(); });
+    add("newFromText", tr("&New from text…"), {QKeySequence("Ctrl+N")}, [this] { m_commands.newFromText(); });
     add("compareWith", tr("Compare &with…"), {QKeySequence("Ctrl+Shift+O")}, [this] { m_files.compareWithDialog(); });
     add("reload", tr("&Reload"), {QKeySequence("F5")}, [this] { m_files.reload(); });
     add("afresh", tr("Start a&fresh"), {}, [this] { m_files.startAfresh(); });
     add("save", tr("&Save session"), {QKeySequence("Ctrl+S")}, [this] { m_files.save(); });
     add("saveAs", tr("Save session &as…"), {QKeySequence("Ctrl+Shift+S")}, [this] { m_files.saveAs(); });
+    add("saveCapture", tr("Save as cap&ture…"), {}, [this] { m_commands.saveCapture(); });
     add("addRecorded", tr("Add a recorded &list…"), {}, [this] { m_files.addRecordedWithDialog(); });
     add("export", tr("&Export…"), {QKeySequence("Ctrl+E")}, onCanvas(&ViewCanvas::exportWanted));
     add("report", tr("Export re&port…"), {}, [this] { m_commands.exportReport(); });
@@ -152,6 +154,7 @@ void WindowActions::addViewActions() {
     add("manual", tr("&Manual"), {}, [this] { m_commands.showManual(); });
     add("keys", tr("&Keys"), {QKeySequence("F1"), QKeySequence("?")}, [this] { m_commands.showKeys(); });
     add("tour", tr("&Tour again"), {}, [this] { m_commands.startTour(); });
+    add("tryLive", tr("Tr&y it live…"), {}, [this] { m_commands.tryLive(); });
     add("about", tr("&About KVScope"), {}, [this] { m_commands.showAbout(); });
 }
 
@@ -215,9 +218,9 @@ void WindowActions::fillMenus(QMenuBar* bar) {
         for (const char* name : names) *name == '-' ? (void)menu->addSeparator() : menu->addAction(byName(name));
         return menu;
     };
-    QMenu* file = fill(bar->addMenu(tr("&File")), {"open", "compareWith"});
+    QMenu* file = fill(bar->addMenu(tr("&File")), {"newFromText", "open", "compareWith"});
     m_recent = file->addMenu(tr("Open &recent"));
-    fill(file, {"reload", "afresh", "-", "save", "saveAs", "-", "addRecorded", "export", "report", "-", "makeLesson",
+    fill(file, {"reload", "afresh", "-", "save", "saveAs", "saveCapture", "-", "export", "report", "makeLesson",
                 "handout", "-", "close", "quit"});
     fill(bar->addMenu(tr("&Edit")),
          {"undo", "redo", "-", "copyImage", "copyData", "-", "find", "findNext", "findPrevious", "selectNeedle",
@@ -246,7 +249,7 @@ void WindowActions::fillMenus(QMenuBar* bar) {
     };
     fillLessons();
     connect(lessons, &QMenu::aboutToShow, this, fillLessons); // readers make lessons
-    fill(help, {"explain", "manual", "tour", "keys", "about"});
+    fill(help, {"tryLive", "-", "explain", "manual", "tour", "keys", "about"});
     fillRecent();
     follow();
 }
@@ -263,9 +266,12 @@ void WindowActions::fillRecent() {
     if (!m_recent) return;
     m_recent->clear();
     for (const QString& path : m_files.recent()) {
-        QAction* action = m_recent->addAction(QFileInfo(path).fileName());
-        action->setToolTip(path);
-        action->setEnabled(QFileInfo::exists(path));
+        const bool isLive = path.startsWith('{');
+        const QString name = FileActions::recentName(path);
+        if (name.isEmpty()) continue;
+        QAction* action = m_recent->addAction(QString(name).replace('&', "&&"));
+        action->setToolTip(isLive ? tr("Starts its model again and reads the text") : path);
+        action->setEnabled(isLive || QFileInfo::exists(path));
         connect(action, &QAction::triggered, this, [this, path] { m_files.open(path); });
     }
     m_recent->addSeparator();
@@ -292,6 +298,7 @@ void WindowActions::follow() {
           "removePane", "explore",      "compare",   "teach",         "wholeModel"})
         byName(name)->setEnabled(open);
     byName("compareWith")->setEnabled(open);
+    byName("saveCapture")->setEnabled(m_workbench.live() != nullptr);
     byName("close")->setText(session.compared.path.empty() ? tr("&Close") : tr("&Close the second capture"));
     byName("frame")->setEnabled(open && !session.selected.empty());
     followSelection();

@@ -17,6 +17,9 @@ public:
     virtual const std::vector<LessonFile>& lessons() const = 0;
     virtual ViewCanvas* currentCanvas() const = 0; ///< that commands apply to; may be null
     virtual void stepLesson(int by) = 0; ///< to the next stop or the one before, over the ends to other lessons
+    virtual void newFromText() = 0;
+    virtual void saveCapture() = 0; ///< of the live context that is open
+    virtual void tryLive() = 0;
     virtual void togglePresenter() = 0;
     virtual void focusFind() = 0;
     virtual void findNext(int by) = 0; ///< -1: the place before

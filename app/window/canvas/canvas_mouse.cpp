@@ -43,6 +43,7 @@ CanvasWidget::Gesture CanvasWidget::gestureFor(Qt::KeyboardModifiers modifiers) 
 
 void CanvasWidget::mousePressEvent(QMouseEvent* event) {
     setFocus(Qt::MouseFocusReason);
+    if (std::exchange(m_focusByKeyboard, false)) redraw(); // it had the focus already
     if (event->button() != Qt::LeftButton) return;
     m_pressed = m_last = toScene(event->position());
     m_pressedPick = pickAt(scene(), m_pressed, kPickTolerance);
@@ -96,7 +97,7 @@ void CanvasWidget::continueGesture(Point at) {
         emit handleDragged(m_pressedPick, {at.x, at.y}, false);
     else if (m_gesture == Gesture::Read)
         emit readTo({at.x, at.y}, false);
-    update();
+    redraw();
 }
 
 void CanvasWidget::outline(Point at, bool finished) {
@@ -117,7 +118,7 @@ bool CanvasWidget::abandonLasso() {
     if (!drawing) return true;
     m_gesture = Gesture::None;
     emit lassoAbandoned();
-    update();
+    redraw();
     return true;
 }
 
@@ -131,7 +132,7 @@ void CanvasWidget::mouseReleaseEvent(QMouseEvent* event) {
     const bool panned = m_gesture == Gesture::Pan;
     m_gesture = Gesture::None;
     if (panned) hoverAt(event->position());
-    update();
+    redraw();
 }
 
 void CanvasWidget::finishGesture(Point at) {
@@ -187,7 +188,7 @@ void CanvasWidget::wheelEvent(QWheelEvent* event) {
 void CanvasWidget::contextMenuEvent(QContextMenuEvent* event) { emit menuWanted(event->globalPos()); }
 
 void CanvasWidget::leaveEvent(QEvent* event) {
-    QOpenGLWidget::leaveEvent(event);
+    QWidget::leaveEvent(event);
     emit pointerLeft();
 }
 

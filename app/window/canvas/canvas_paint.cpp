@@ -1,58 +1,123 @@
 // The GL half of the canvas. Dear ImGui serves as a batching renderer of triangles: each frame is one draw list, filled
-// by the scene painter. A context of its own per canvas keeps canvases independent of each other.
+// by the scene painter, drawn off the screen and read back. The window itself has no OpenGL: with it, Qt would compose
+// the whole window anew for every frame of a canvas and every button under the pointer (40 ms in software OpenGL).
 #include "app/window/canvas/canvas_widget.h"
 
 #include "app/window/style/appearance.h"
 #include "views/imgui/imgui_scene_painter.h"
 
+#include <QOffscreenSurface>
 #include <QOpenGLContext>
+#include <QOpenGLFramebufferObject>
 #include <QOpenGLFunctions>
+#include <QPainter>
 #include <QResizeEvent>
 
 #include <backends/imgui_impl_opengl3.h>
 #include <imgui.h>
 
-#include <array>
-
 namespace kvscope {
 
-struct CanvasWidget::Renderer {
-    explicit Renderer(const TextService& text) : imgui(ImGui::CreateContext()), painter(text) {
-        ImGui::SetCurrentContext(imgui);
+namespace {
+
+/// What all canvases draw with; it lives as long as one of them.
+class SharedContext {
+public:
+    static std::shared_ptr<SharedContext> get() {
+        static std::weak_ptr<SharedContext> latest;
+        std::shared_ptr<SharedContext> context = latest.lock();
+        if (!context) latest = context = std::make_shared<SharedContext>();
+        return context;
+    }
+
+    SharedContext() {
+        m_surface.create();
+        m_context.create();
+        makeCurrent();
+        m_imgui = ImGui::CreateContext();
         ImGui::GetIO().IniFilename = nullptr; // no window layout file beside the user's captures
         ImGui_ImplOpenGL3_Init("#version 130");
     }
-    ~Renderer() {
-        ImGui::SetCurrentContext(imgui);
+    ~SharedContext() {
+        makeCurrent();
         ImGui_ImplOpenGL3_Shutdown();
-        ImGui::DestroyContext(imgui);
+        ImGui::DestroyContext(m_imgui);
+        m_context.doneCurrent();
+    }
+    SharedContext(const SharedContext&) = delete;
+    SharedContext& operator=(const SharedContext&) = delete;
+
+    void makeCurrent() { m_context.makeCurrent(&m_surface); }
+    QOpenGLFunctions& gl() { return *m_context.functions(); }
+
+private:
+    QOffscreenSurface m_surface;
+    QOpenGLContext m_context;
+    ImGuiContext* m_imgui = nullptr;
+};
+
+} // namespace
+
+struct CanvasWidget::Renderer {
+    explicit Renderer(const TextService& text) : painter(std::make_unique<ImGuiScenePainter>(text)) {}
+    ~Renderer() {
+        shared->makeCurrent();
+        painter.reset(); // its textures are of this context
+        target.reset();
+    }
+    Renderer(const Renderer&) = delete;
+    Renderer& operator=(const Renderer&) = delete;
+
+    QImage draw(const Scene& scene, QSize pixels) {
+        shared->makeCurrent();
+        QOpenGLFunctions& gl = shared->gl();
+        if (!target || target->size() != pixels) target = std::make_unique<QOpenGLFramebufferObject>(pixels);
+        target->bind();
+        gl.glViewport(0, 0, pixels.width(), pixels.height());
+        const Colour ground = scene.background.a > 0 ? scene.background : chrome().canvas;
+        gl.glClearColor(ground.r / 255.F, ground.g / 255.F, ground.b / 255.F, 1);
+        gl.glClear(GL_COLOR_BUFFER_BIT);
+        if (scene.width > 0 && scene.height > 0) drawItems(scene, pixels);
+        QImage image(pixels, QImage::Format_RGB32);
+        gl.glPixelStorei(GL_PACK_ALIGNMENT, 4);
+        gl.glReadPixels(0, 0, pixels.width(), pixels.height(), GL_BGRA, GL_UNSIGNED_BYTE, image.bits());
+        image.mirror(); // OpenGL's first row is the lowest
+        return image;
+    }
+    void drawItems(const Scene& scene, QSize pixels) {
+        ImGuiIO& io = ImGui::GetIO();
+        io.DisplaySize = {static_cast<float>(scene.width), static_cast<float>(scene.height)};
+        io.DisplayFramebufferScale = {static_cast<float>(pixels.width()) / io.DisplaySize.x,
+                                      static_cast<float>(pixels.height()) / io.DisplaySize.y};
+        io.DeltaTime = 1.F / 60;
+        ImGui_ImplOpenGL3_NewFrame();
+        ImGui::NewFrame();
+        painter->paint(scene, *ImGui::GetBackgroundDrawList(), static_cast<double>(io.DisplayFramebufferScale.x));
+        ImGui::Render();
+        ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
     }
 
-    ImGuiContext* imgui;
-    ImGuiScenePainter painter;
+    std::shared_ptr<SharedContext> shared = SharedContext::get();
+    std::unique_ptr<ImGuiScenePainter> painter;
+    std::unique_ptr<QOpenGLFramebufferObject> target;
 };
 
 CanvasWidget::CanvasWidget(const TextService& text, Builder builder, QWidget* parent)
-    : QOpenGLWidget(parent), m_text(text), m_builder(std::move(builder)) {
+    : QWidget(parent), m_text(text), m_builder(std::move(builder)) {
     setMouseTracking(true);
+    setAttribute(Qt::WA_OpaquePaintEvent);
 }
 
-CanvasWidget::~CanvasWidget() {
-    // Released here, because the base class destroys the context only after this object.
-    if (context()) context()->disconnect(this);
-    releaseRenderer();
-}
+CanvasWidget::~CanvasWidget() = default;
 
-void CanvasWidget::releaseRenderer() {
-    if (!m_renderer) return;
-    makeCurrent();
-    m_renderer.reset();
-    doneCurrent();
+void CanvasWidget::redraw() {
+    m_redraw = true;
+    update();
 }
 
 void CanvasWidget::invalidate() {
     m_dirty = true;
-    update();
+    redraw();
 }
 
 const Scene& CanvasWidget::scene() {
@@ -66,47 +131,33 @@ const Scene& CanvasWidget::scene() {
 void CanvasWidget::setFaded(bool faded) {
     if (faded == m_faded) return;
     m_faded = faded;
-    update();
+    redraw();
 }
 
 void CanvasWidget::resizeEvent(QResizeEvent* event) {
-    m_dirty = true;
-    QOpenGLWidget::resizeEvent(event);
+    m_dirty = m_redraw = true;
+    QWidget::resizeEvent(event);
 }
 
-void CanvasWidget::initializeGL() {
-    // Qt calls this again with a new context when the widget moves to another window: release the old context's
-    // objects.
-    connect(context(), &QOpenGLContext::aboutToBeDestroyed, this, &CanvasWidget::releaseRenderer, Qt::UniqueConnection);
-    m_renderer = std::make_unique<Renderer>(m_text);
-}
-
-void CanvasWidget::paintGL() {
-    const Scene& picture = scene();
-    QOpenGLFunctions* gl = context()->functions();
-    // The framebuffer's true size: size() times devicePixelRatio() is off by one at fractional scales.
-    std::array<GLint, 4> viewport{};
-    gl->glGetIntegerv(GL_VIEWPORT, viewport.data());
-    const Colour ground = picture.background.a > 0 ? picture.background : chrome().canvas;
-    gl->glClearColor(ground.r / 255.F, ground.g / 255.F, ground.b / 255.F, 1);
-    gl->glClear(GL_COLOR_BUFFER_BIT);
-    if (picture.width <= 0 || picture.height <= 0) return;
-
-    ImGui::SetCurrentContext(m_renderer->imgui);
-    ImGuiIO& io = ImGui::GetIO();
-    io.DisplaySize = {static_cast<float>(picture.width), static_cast<float>(picture.height)};
-    io.DisplayFramebufferScale = {viewport[2] / io.DisplaySize.x, viewport[3] / io.DisplaySize.y};
-    io.DeltaTime = 1.F / 60;
-    ImGui_ImplOpenGL3_NewFrame();
-    ImGui::NewFrame();
-    ImDrawList& list = *ImGui::GetBackgroundDrawList();
-    m_renderer->painter.paint(withOverlays(picture), list, io.DisplayFramebufferScale.x);
-    ImGui::Render();
-    ImGui_ImplOpenGL3_RenderDrawData(ImGui::GetDrawData());
+const QImage& CanvasWidget::picture() {
+    const QSize pixels = (QSizeF(size()) * devicePixelRatioF()).toSize();
+    const bool isNew = std::exchange(m_redraw, false) || m_picture.size() != pixels;
+    if (!isNew || pixels.isEmpty()) return m_picture;
+    if (!m_renderer) m_renderer = std::make_unique<Renderer>(m_text);
+    const auto own = static_cast<std::ptrdiff_t>(scene().items.size());
+    addOverlays(m_scene);
+    m_picture = m_renderer->draw(m_scene, pixels);
+    m_scene.items.erase(m_scene.items.begin() + own, m_scene.items.end());
     ++m_frames;
+    return m_picture;
 }
 
-Scene CanvasWidget::withOverlays(Scene picture) const {
+void CanvasWidget::paintEvent(QPaintEvent*) {
+    QPainter(this).drawImage(rect(), picture());
+    emit painted();
+}
+
+void CanvasWidget::addOverlays(Scene& picture) const {
     const Theme& theme = chrome();
     if (m_faded)
         picture.items.push_back(
@@ -118,19 +169,18 @@ Scene CanvasWidget::withOverlays(Scene picture) const {
     if (hasFocus() && m_focusByKeyboard)
         picture.items.push_back(
             RectangleItem{{1, 1, picture.width - 2, picture.height - 2}, kTransparent, {theme.ink, 2, {}}, 0, {}});
-    return picture;
 }
 
 void CanvasWidget::focusInEvent(QFocusEvent* event) {
     m_focusByKeyboard = event->reason() == Qt::TabFocusReason || event->reason() == Qt::BacktabFocusReason;
-    QOpenGLWidget::focusInEvent(event);
-    update();
+    QWidget::focusInEvent(event);
+    redraw();
     emit focused();
 }
 
 void CanvasWidget::focusOutEvent(QFocusEvent* event) {
-    QOpenGLWidget::focusOutEvent(event);
-    update();
+    QWidget::focusOutEvent(event);
+    redraw();
 }
 
 } // namespace kvscope

@@ -4,7 +4,8 @@
 #include "app/window/canvas/range_math.h"
 #include "views/scene/text_service.h"
 
-#include <QOpenGLWidget>
+#include <QImage>
+#include <QWidget>
 
 #include <functional>
 #include <memory>
@@ -12,10 +13,10 @@
 
 namespace kvscope {
 
-/// Shows a scene in an OpenGL widget with its own context, painted through Dear ImGui draw lists. Scene coordinates are
-/// widget pixels divided by the interface scale. Repaints only after a change. Reports gestures in scene coordinates
-/// without interpreting them. All GL objects are created in initializeGL, which may run again.
-class CanvasWidget : public QOpenGLWidget {
+/// Shows a scene, drawn off the screen through Dear ImGui draw lists in the OpenGL context that all canvases share.
+/// Scene coordinates are widget pixels divided by the interface scale. Draws only after a change. Reports gestures in
+/// scene coordinates without interpreting them.
+class CanvasWidget : public QWidget {
     Q_OBJECT
 
 public:
@@ -26,7 +27,8 @@ public:
 
     /// The scene is rebuilt before the next frame.
     void invalidate();
-    const Scene& scene(); ///< up to date
+    const Scene& scene();    ///< up to date
+    const QImage& picture(); ///< of the scene in device pixels, as shown
     PickId pickUnder(const QPointF& widgetPosition);
     void setFaded(bool faded); ///< the old picture at 35 % while a new one is computed
     /// The scene is a text: a drag selects in reading order, a double click the word, a third click the sentence.
@@ -36,6 +38,7 @@ public:
     int framesDrawn() const { return m_frames; }
 
 signals:
+    void painted(); ///< on the window's ground, which shows it with the widgets painted in the same event
     void hovered(const PickId& pick, const QPointF& widgetPosition);
     void pointerLeft();
     void focused(); ///< emitted when it gets the keyboard focus
@@ -56,8 +59,7 @@ signals:
     void menuWanted(const QPoint& globalPosition);
 
 protected:
-    void initializeGL() override;
-    void paintGL() override;
+    void paintEvent(QPaintEvent* event) override;
     void resizeEvent(QResizeEvent* event) override;
     void mousePressEvent(QMouseEvent* event) override;
     void mouseMoveEvent(QMouseEvent* event) override;
@@ -71,7 +73,7 @@ protected:
 
 private:
     enum class Gesture { None, Press, Pan, BoxZoom, Brush, Outline, Handle, Read };
-    struct Renderer; ///< ImGui context and painter
+    struct Renderer; ///< painter and OpenGL objects
 
     Point toScene(const QPointF& widgetPosition) const;
     void hoverAt(const QPointF& widgetPosition);
@@ -80,14 +82,15 @@ private:
     void finishGesture(Point at);
     void outline(Point at, bool finished);
     void finishOutline(Point at);
-    void releaseRenderer();
+    void redraw(); ///< the same scene, with other overlays
     std::optional<Box> bandToDraw() const;
-    Scene withOverlays(Scene picture) const; ///< rubber band, focus ring, fading
+    void addOverlays(Scene& picture) const; ///< rubber band, focus ring, fading
 
     const TextService& m_text;
     Builder m_builder;
     Scene m_scene;
-    bool m_dirty = true, m_faded = false, m_focusByKeyboard = false, m_readsText = false;
+    QImage m_picture;
+    bool m_dirty = true, m_redraw = true, m_faded = false, m_focusByKeyboard = false, m_readsText = false;
     int m_frames = 0;
     std::unique_ptr<Renderer> m_renderer;
 

@@ -5,13 +5,11 @@
 
 #include <QFrame>
 
-class QLabel;
-
 namespace kvscope {
 
 class PaneHeader;
 
-/// One policy pane: header, canvas, and over the canvas why there is no picture.
+/// One policy pane: header and canvas.
 class PaneFrame : public QFrame {
     Q_OBJECT
 
@@ -21,20 +19,18 @@ public:
     PaneHeader* header() const { return m_header; }
     ViewCanvas* canvas() const { return m_canvas; }
     int pane() const { return m_pane; }
+    /// Of two captures side by side only one has the frame of the active pane.
+    void setInTurn(bool isInTurn);
 
 protected:
     void paintEvent(QPaintEvent* event) override;
-    void resizeEvent(QResizeEvent* event) override;
 
 private:
-    void refresh();
-    void placeError();
-
     Workbench& m_workbench;
     int m_pane;
+    bool m_isInTurn = true;
     PaneHeader* m_header;
     ViewCanvas* m_canvas;
-    QLabel* m_error;
 };
 
 } // namespace kvscope

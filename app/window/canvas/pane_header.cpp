@@ -42,9 +42,9 @@ PaneHeader::PaneHeader(Workbench& workbench, int pane, QWidget* parent)
 }
 
 void PaneHeader::build() {
-    auto* column = makeLayout<QVBoxLayout>(this, {10, 5, 6, 4}, 2);
-    auto* title = new QHBoxLayout;
-    title->setSpacing(px(6));
+    auto* column = makeLayout<QVBoxLayout>(this, {10, 5, 4, 4}, 2);
+    QHBoxLayout* title = m_title = new QHBoxLayout;
+    title->setSpacing(px(4));
     m_badge = new LetterBadge(18, this);
     title->addWidget(m_badge);
     m_name = new ElidedLabel("title", Qt::ElideRight, this);
@@ -60,10 +60,10 @@ void PaneHeader::build() {
     title->addStretch();
     m_export = iconButton("export", tr("Export this pane"), this);
     auto* more = iconButton("more", tr("Settings, data and help of this view"), this);
-    auto* maximise = iconButton("maximise", tr("Give this pane the whole window, or all places back (M)"), this);
-    maximise->setObjectName("maximisePane");
+    m_maximise = iconButton("maximise", tr("Give this pane the whole window, or all places back (M)"), this);
+    m_maximise->setObjectName("maximisePane");
     auto* close = iconButton("close", tr("Remove this pane"), this);
-    for (QToolButton* button : {m_export, more, maximise, close}) title->addWidget(button);
+    for (QToolButton* button : {m_export, more, m_maximise, close}) title->addWidget(button);
     connect(more, &QToolButton::clicked, this,
             [this, more] { emit menuWanted(more->mapToGlobal(QPoint(0, more->height()))); });
     column->addLayout(title);
@@ -89,7 +89,7 @@ void PaneHeader::build() {
     metrics->addStretch();
     column->addLayout(metrics);
     connect(m_export, &QToolButton::clicked, this, &PaneHeader::exportWanted);
-    connect(maximise, &QToolButton::clicked, this, &PaneHeader::maximiseWanted);
+    connect(m_maximise, &QToolButton::clicked, this, &PaneHeader::maximiseWanted);
     connect(close, &QToolButton::clicked, this, [this] {
         m_workbench.change([this](Session& s) { removePane(s, static_cast<std::size_t>(m_pane)); }, tr("Remove pane"));
     });
@@ -104,7 +104,8 @@ void PaneHeader::refresh() {
     m_badge->show(pane.letter, pane.policyId);
     m_name->setFullText(fromUtf8(pane.policyName));
     m_variant->setVisible(!pane.variant.empty());
-    m_variant->setText(fromUtf8(pane.variant) + (spec.recordedPath.empty() ? " ▾" : ""));
+    m_variantText = fromUtf8(pane.variant) + (spec.recordedPath.empty() ? " ▾" : "");
+    m_variant->setToolTip(fromUtf8(pane.variant));
     refreshMetrics();
     update();
 }
@@ -136,7 +137,7 @@ void PaneHeader::refreshMetrics() {
     if (!there) {
         m_realised->setVisible(false);
         m_kept->show("–");
-        return fitMetrics();
+        return fit();
     }
     const HeadSelection& chosen = pane.result->selection.heads[head];
     m_kept->reserve(countText(pane.result->visible));
@@ -146,8 +147,8 @@ void PaneHeader::refreshMetrics() {
     m_hitsName->setText(input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
     m_hits->reserve(QString("%1/%1").arg(of));
     m_hits->show(QString("%1/%2").arg(hit).arg(of), isOutdated);
-    fitMetrics();
     showRealised(*pane.result, chosen);
+    fit();
 }
 
 /// The chip of a head that keeps another number of tokens than it was asked for.
@@ -184,8 +185,31 @@ QString PaneHeader::metricsText() const {
 
 void PaneHeader::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
+    fit();
+}
+
+void PaneHeader::fit() {
+    fitTitle();
     fitMetrics();
-    m_export->setVisible(width() >= px(340)); // it is in the menu, too
+}
+
+/// The policy's name comes first: export is in the menu, too, M and a double click maximise, and the list of policies
+/// has the variant.
+void PaneHeader::fitTitle() {
+    m_variant->setText(m_variantText);
+    int needed = px(14);
+    const auto add = [&](const QWidget* part, int sign) {
+        needed += sign * (part->sizeHint().width() + m_title->spacing());
+    };
+    for (int i = 0; i < m_title->count(); ++i)
+        if (const QWidget* part = m_title->itemAt(i)->widget())
+            if (part == m_export || part == m_maximise || !part->isHidden()) add(part, 1);
+    for (QToolButton* button : {m_export, m_maximise}) {
+        const bool fits = needed <= width() && (button != m_export || width() >= px(340));
+        button->setVisible(fits);
+        if (!fits) add(button, -1);
+    }
+    if (needed > width() && m_variantText.endsWith("▾")) m_variant->setText("▾");
 }
 
 void PaneHeader::fitMetrics() {
@@ -213,6 +237,7 @@ void PaneHeader::paintEvent(QPaintEvent* event) {
 
 void PaneHeader::mousePressEvent(QMouseEvent*) {
     m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
+    emit pressed();
 }
 
 void PaneHeader::mouseDoubleClickEvent(QMouseEvent*) { emit maximiseWanted(); }

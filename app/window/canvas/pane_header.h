@@ -4,6 +4,7 @@
 
 #include <QWidget>
 
+class QHBoxLayout;
 class QLabel;
 class QPushButton;
 class QToolButton;
@@ -27,6 +28,7 @@ public:
 signals:
     void exportWanted();
     void maximiseWanted();
+    void pressed();
     void menuWanted(const QPoint& globalPosition);
 
 protected:
@@ -41,6 +43,8 @@ private:
     void fillVariants();
     void refreshMetrics();
     void showRealised(const RunResult& result, const HeadSelection& head);
+    void fit();
+    void fitTitle();
     void fitMetrics(); ///< a narrow pane shows fewer numbers, never a part of one
 
     Workbench& m_workbench;
@@ -50,7 +54,9 @@ private:
     ElidedLabel* m_name = nullptr;
     QPushButton *m_variant = nullptr, *m_realised = nullptr;
     LiveNumber *m_error = nullptr, *m_mass = nullptr, *m_kept = nullptr, *m_hits = nullptr;
-    QToolButton* m_export = nullptr;
+    QToolButton *m_export = nullptr, *m_maximise = nullptr;
+    QHBoxLayout* m_title = nullptr;
+    QString m_variantText;
     QLabel *m_errorName = nullptr, *m_massName = nullptr, *m_keptName = nullptr, *m_hitsName = nullptr;
     bool m_hasHits = false;
 };

@@ -21,6 +21,20 @@ namespace kvscope {
 namespace {
 constexpr std::chrono::milliseconds kOld{
     150}; ///< an older picture is not faded before, so that a drag does not flicker
+
+/// Whether what a pane's picture shows of another pane is unchanged: what it is in the common legend, and what it keeps
+/// where that is shown.
+bool isSameBeside(const PaneData& a, const PaneData& b, KvHeadIndex head, bool isKeptShown) {
+    if (a.policyId != b.policyId || a.letter != b.letter) return false;
+    if (a.result == b.result) return true;
+    if (!a.result || !b.result || a.result->request.policy != b.result->request.policy) return false;
+    const auto index = static_cast<std::size_t>(head.value);
+    const auto &of = a.result->selection.heads, &other = b.result->selection.heads;
+    if (index >= of.size() || index >= other.size()) return false;
+    return of[index].protectedTokens.empty() == other[index].protectedTokens.empty() &&
+           (!isKeptShown || of[index].kept == other[index].kept);
+}
+
 } // namespace
 
 /// What a scene is a function of, but for size and look, whose changes rebuild it anyway. No scene shows that a result
@@ -31,8 +45,8 @@ struct ViewCanvas::Pictured {
     std::optional<Viewport::Range> range;
     double scroll = 0;
 
-    bool isOf(const ViewInput& now, const ParameterValues& nowOptions, const std::optional<Viewport::Range>& nowRange,
-              double nowScroll) const {
+    bool isOf(const View& view, const ViewInput& now, const ParameterValues& nowOptions,
+              const std::optional<Viewport::Range>& nowRange, double nowScroll) const {
         const auto what = [](const ViewInput& of) {
             return std::tie(of.capture, of.layer, of.kvHead, of.queryHead, of.cut.text, of.cut.token, of.activePane,
                             of.focus.selected, of.focus.selectionName, of.focus.hovered, of.focus.brushing, of.cursor,
@@ -44,9 +58,13 @@ struct ViewCanvas::Pictured {
         const auto where = [](const std::optional<Viewport::Range>& of) {
             return of ? std::array{of->xMin, of->xMax, of->yMin, of->yMax} : std::array<double, 4>{};
         };
+        const auto isSame = [&](const PaneData& a, const PaneData& b) {
+            const bool isOwn = !view.card().perPane || &a == now.panes.data() + now.activePane;
+            return isOwn ? whose(a) == whose(b) : isSameBeside(a, b, now.kvHead, view.showsOtherPanes(nowOptions));
+        };
         return what(now) == what(input) && nowOptions == options && nowRange.has_value() == range.has_value() &&
                where(nowRange) == where(range) && nowScroll == scroll &&
-               std::ranges::equal(now.panes, input.panes, {}, whose, whose);
+               std::ranges::equal(now.panes, input.panes, isSame);
     }
 };
 
@@ -86,9 +104,7 @@ void ViewCanvas::connectWorkbench() {
         // A view without a step sequence does not depend on the step cursor.
         if (isVisible() && !m_view.stepSequence(input(), options()).events.empty()) invalidate();
     });
-    connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
-        if (!m_view.card().perPane || changed == m_pane) invalidateChanged();
-    });
+    connect(&m_workbench, &Workbench::paneChanged, this, &ViewCanvas::invalidateChanged);
     connect(&m_workbench, &Workbench::progressChanged, this, [this](int changed) {
         if (changed == m_pane && m_note->isVisible()) showAge(drawn());
     });
@@ -214,7 +230,7 @@ void ViewCanvas::invalidateChanged() {
     if (!isVisible() || !m_pictured) return invalidate();
     const DrawnView now = drawn();
     const double scroll = m_peek.value_or(m_workbench.session().look.stripScroll);
-    if (!m_pictured->isOf(now.input, now.options, shownRange(m_workbench.session(), m_view), scroll)) {
+    if (!m_pictured->isOf(m_view, now.input, now.options, shownRange(m_workbench.session(), m_view), scroll)) {
         m_canvas->invalidate();
         emit drawnChanged(); // a frame that is already due draws the new picture before the queued refresh
     }

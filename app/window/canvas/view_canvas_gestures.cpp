@@ -358,7 +358,7 @@ void ViewCanvas::copySelectedPositions() {
 void ViewCanvas::copyImage() {
     auto* content = new QMimeData;
     content->setText(finding());
-    content->setImageData(m_canvas->grabFramebuffer());
+    content->setImageData(m_canvas->picture());
     QGuiApplication::clipboard()->setMimeData(content);
 }
 

@@ -8,7 +8,6 @@
 #include "app/window/canvas/view_canvas.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/write_aside.h"
 #include "app/window/widgets/writing_job.h"
@@ -19,13 +18,23 @@
 #include "views/common/value_range.h"
 
 #include <QCheckBox>
+#include <QClipboard>
 #include <QComboBox>
 #include <QDialog>
 #include <QDialogButtonBox>
 #include <QDir>
 #include <QFileInfo>
 #include <QFormLayout>
+#include <QGuiApplication>
+#include <QHeaderView>
+#include <QPointer>
+#include <QPushButton>
 #include <QSpinBox>
+#include <QTableView>
+#include <QVBoxLayout>
+
+#include <memory>
+#include <utility>
 
 namespace kvscope {
 
@@ -176,6 +185,48 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
     } catch (const Error& error) {
         notices.show("export", NoticeStrip::Tone::Error, fromUtf8(error.what()));
     }
+}
+
+DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent) : QDialog(parent) {
+    setAttribute(Qt::WA_DeleteOnClose);
+    setWindowTitle(tr("Data: %1").arg(fromUtf8(canvas.view().card().name)));
+    resize(px(760), px(520));
+    auto* column = new QVBoxLayout(this);
+    auto* table = new QTableView(this);
+    table->setAccessibleName(windowTitle());
+    table->setAlternatingRowColors(true);
+    table->setModel(&m_model);
+    table->setFont(numberFont(12));
+    table->verticalHeader()->setVisible(false);
+    table->verticalHeader()->setDefaultSectionSize(px(22));
+    column->addWidget(table);
+    auto* buttons = new QDialogButtonBox(this);
+    QPushButton* copy = buttons->addButton(tr("Copy all as TSV"), QDialogButtonBox::ActionRole);
+    buttons->addButton(QDialogButtonBox::Close);
+    column->addWidget(buttons);
+    connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
+
+    const QPointer<ViewCanvas> source(&canvas);
+    const auto follow = [this, source] {
+        if (source) m_model.show(source->table());
+    };
+    connect(copy, &QPushButton::clicked, this, [source] {
+        if (source) QGuiApplication::clipboard()->setText(tableAsTsv(source->table()));
+    });
+    connect(&canvas, &QObject::destroyed, this, &QDialog::reject);
+    connect(&workbench, &Workbench::paneChanged, this, follow);
+    connect(&workbench, &Workbench::sessionChanged, this, follow);
+    // Progress alone is ignored: a new table would drop the selection many times a second.
+    connect(&workbench, &Workbench::dataChanged, this,
+            [follow, &workbench, &view = canvas.view(),
+             seen = std::shared_ptr<const ViewData>()](const QString& viewId) mutable {
+                if (viewId != fromUtf8(view.card().id)) return;
+                const auto now = workbench.viewInput(view).data.value;
+                if (std::exchange(seen, now) == now) return;
+                follow();
+            });
+    follow();
+    table->resizeColumnsToContents();
 }
 
 } // namespace kvscope

@@ -1,6 +1,10 @@
 #pragma once
 
+#include "app/window/canvas/view_canvas.h"
+#include "app/window/canvas/view_table_model.h"
 #include "app/workbench/workbench.h"
+
+#include <QDialog>
 
 class QWidget;
 
@@ -12,5 +16,16 @@ class ViewCanvas;
 /// Asks for size, theme and file, and writes the figure (PNG, SVG, PDF) or the kept list (JSON, CSV, HDF5) with its
 /// regenerating command. Success and failure are notices.
 void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices);
+
+/// The table behind a canvas, kept up to date while it is open.
+class DataDialog : public QDialog {
+    Q_OBJECT
+
+public:
+    DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent = nullptr);
+
+private:
+    ViewTableModel m_model;
+};
 
 } // namespace kvscope

@@ -1,7 +1,6 @@
 // All fields are checked before anything moves, so that a typing error changes nothing.
 #include "app/window/dialogs/go_to_dialog.h"
 
-#include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "views/view.h"

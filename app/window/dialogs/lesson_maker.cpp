@@ -7,7 +7,6 @@
 #include "app/window/dialogs/question_maker.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/widgets/file_to_write.h"
 #include "app/window/widgets/segmented_switch.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/widgets/write_aside.h"

@@ -47,7 +47,8 @@ public:
     void open(PanelDock* dock);
     /// Gives the whole window to one dock, or to the panes (null); a second time gives all places back.
     void maximise(PanelDock* dock);
-    bool giveBack(); ///< every place as it was before `maximise`; false: nothing was maximised
+    bool isTight() const; ///< one row below the panes
+    bool giveBack();      ///< every place as it was before `maximise`; false: nothing was maximised
     const std::optional<PanelDock*>& maximised() const { return m_maximised; }
     PanelDock* dockOf(const QWidget* inside) const; ///< null: it is in none
     /// Gives the focus to the next place (1) or the one before (-1): docks and panes from left to right, those above

@@ -125,8 +125,11 @@ void BudgetBar::refresh() {
     showNumber(m_kvHead, session.kvHead.value);
     showNumber(m_queryHead, session.queryHead.value);
     m_link->setChecked(session.panesLinked);
-    m_link->setIcon(themedIcon(session.panesLinked ? "link" : "unlink"));
-    m_link->setText(session.panesLinked ? tr("all panes") : tr("pane %1 only").arg(QChar('A' + session.activePane)));
+    const QString moves =
+        session.panesLinked ? tr("all panes") : tr("pane %1 only").arg(QChar('A' + session.activePane));
+    if (m_link->icon().isNull() || m_link->text() != moves) // the icon is made from an SVG
+        m_link->setIcon(themedIcon(session.panesLinked ? "link" : "unlink"));
+    m_link->setText(moves);
     refreshBudget();
 }
 

@@ -105,7 +105,7 @@ void CapturePanel::refreshFacts() {
                                                  : QString("%1 (v %2)").arg(info.headDim).arg(info.valueDim));
     m_stored->setText(info.layers.empty() ? QString()
                                           : QString::fromUtf8(storedTypeName(info.layers.front().storedType).data()));
-    m_size->setText(bytesText(info.fileBytes));
+    m_size->setText(info.path.empty() ? tr("none: live") : bytesText(info.fileBytes));
     QStringList checks;
     for (const CaptureCheck& check : info.checks) checks += fromUtf8(checkText(check));
     m_check->setText(checks.isEmpty() ? tr("none") : info.checkWarning().empty() ? tr("passed") : tr("FAILED"));

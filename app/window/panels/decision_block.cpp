@@ -145,8 +145,7 @@ void DecisionBlock::refresh() {
                                    : tr("by %1, rank %2").arg(scoreText(std::abs(own.margin)), countText(own.rank)));
     offerFlip(decision.flipBudget, decision.kept);
     if (decision.flipBudget > 0)
-        facts.emplace_back(tr("Kept from a budget of"),
-                           fromUtf8(formatBudget(decision.flipBudget, pane->result->visible)));
+        facts.emplace_back(tr("Kept from"), fromUtf8(formatBudget(decision.flipBudget, pane->result->visible)));
     else if (const std::string why = whyNoFlipBudget(*pane->result); decision.scored && !why.empty())
         facts.emplace_back(tr("Budget that keeps it: unknown, %1").arg(fromUtf8(why)), QString());
     m_facts->show(facts, isOutdated);

@@ -5,34 +5,31 @@
 #include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
 
-#include <QGridLayout>
+#include <QHBoxLayout>
 
 namespace kvscope {
 
-FactGrid::FactGrid(QWidget* parent, Clock& clock) : QWidget(parent), m_clock(clock), m_grid(new QGridLayout(this)) {
-    m_grid->setContentsMargins(0, 0, 0, 0);
-    m_grid->setVerticalSpacing(px(3));
-    m_grid->setColumnStretch(0, 1);
+FactGrid::FactGrid(QWidget* parent, Clock& clock) : QWidget(parent), m_clock(clock), m_column(new QVBoxLayout(this)) {
+    m_column->setContentsMargins(0, 0, 0, 0);
+    m_column->setSpacing(px(3));
 }
 
 void FactGrid::show(const Facts& facts, bool areOutdated) {
-    for (int i = 0; i < std::max(m_grid->count() / 2, static_cast<int>(facts.size())); ++i) {
-        if (2 * i >= m_grid->count()) {
-            const int row = i;
-            QLabel* label = wrappedLabel({}, "fact", this); // beside a long value in a narrow panel
-            m_grid->addWidget(label, row, 0);
-            m_grid->addWidget(new LiveNumber(12, QFont::Normal, this, m_clock), row, 1,
-                              Qt::AlignRight | Qt::AlignVCenter);
-        }
-        auto* name = static_cast<QLabel*>(m_grid->itemAt(2 * i)->widget());
-        auto* value = static_cast<LiveNumber*>(m_grid->itemAt(2 * i + 1)->widget());
-        const bool used = static_cast<std::size_t>(i) < facts.size();
-        name->setVisible(used);
-        value->setVisible(used);
-        if (used) {
-            name->setText(facts[i].first);
-            value->show(facts[i].second, areOutdated);
-        }
+    while (m_rows.size() < facts.size()) {
+        const Row row{wrappedLabel({}, "fact", this), new LiveNumber(12, QFont::Normal, this, m_clock)};
+        auto* line = new QHBoxLayout; // of its own: a long value elsewhere takes no room from the name
+        line->addWidget(row.name, 1);
+        line->addWidget(row.value, 0, Qt::AlignRight | Qt::AlignVCenter);
+        m_column->addLayout(line);
+        m_rows.push_back(row);
+    }
+    for (std::size_t i = 0; i < m_rows.size(); ++i) {
+        const bool used = i < facts.size();
+        m_rows[i].name->setVisible(used);
+        m_rows[i].value->setVisible(used);
+        if (!used) continue;
+        m_rows[i].name->setText(facts[i].first);
+        m_rows[i].value->show(facts[i].second, areOutdated);
     }
 }
 

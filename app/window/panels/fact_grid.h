@@ -8,9 +8,12 @@
 #include <utility>
 #include <vector>
 
-class QGridLayout;
+class QLabel;
+class QVBoxLayout;
 
 namespace kvscope {
+
+class LiveNumber;
 
 /// Facts as name left and value right. Labels are reused, so that a drag does not flicker.
 class FactGrid : public QWidget {
@@ -21,8 +24,13 @@ public:
     void show(const Facts& facts, bool areOutdated = false);
 
 private:
+    struct Row {
+        QLabel* name;
+        LiveNumber* value;
+    };
     Clock& m_clock;
-    QGridLayout* m_grid;
+    QVBoxLayout* m_column;
+    std::vector<Row> m_rows;
 };
 
 } // namespace kvscope

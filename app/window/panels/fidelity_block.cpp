@@ -105,9 +105,8 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
                                        : tr("no evaluation query"));
     if (head < result.selection.heads.size()) {
         const HeadSelection& chosen = result.selection.heads[head];
-        facts.emplace_back(tr("Budget, requested"), fromUtf8(formatBudget(result.requested, result.visible)));
-        facts.emplace_back(tr("Kept, realised"),
-                           fromUtf8(formatBudget(std::llround(chosen.attendedTokens()), result.visible)));
+        facts.emplace_back(tr("Budget"), fromUtf8(formatBudget(result.requested, result.visible)));
+        facts.emplace_back(tr("Kept"), fromUtf8(formatBudget(std::llround(chosen.attendedTokens()), result.visible)));
         if (!chosen.queryHeads.empty())
             facts.emplace_back(tr("Union of %1 query heads").arg(chosen.queryHeads.size()),
                                countText(std::ssize(chosen.kept)));

@@ -1,6 +1,7 @@
 // Rows are buttons, for keyboard and screen readers.
 #include "app/window/panels/lesson_list.h"
 
+#include "app/lessons/lesson_files.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
@@ -38,13 +39,8 @@ LessonList::LessonList(Workbench& workbench, const std::vector<LessonFile>& less
 }
 
 void LessonList::refresh() {
-    std::string open;
-    try {
-        if (const auto lesson = lessonOf(m_workbench.session())) open = lesson->title;
-    } catch (const std::exception&) {
-        // The lesson panel shows the error; here the file is just not among the known lessons.
-    }
-    std::string shown = open;
+    const LessonFile* open = fileOf(m_workbench.session(), m_lessons);
+    std::string shown = open ? open->path : "";
     for (const LessonFile& file : m_lessons) shown += (isAnswered(file.lesson) ? '+' : '-') + file.lesson.title;
     if (shown == m_shown && m_rows->count() > 0) return;
     m_shown = shown;
@@ -64,7 +60,7 @@ void LessonList::refresh() {
             head->setContentsMargins(px(8), px(10), 0, px(4));
             m_rows->addWidget(head);
         }
-        m_rows->addWidget(rowOf(file, file.lesson.title == open));
+        m_rows->addWidget(rowOf(file, &file == open));
     }
     if (m_lessons.empty()) {
         QLabel* none = wrappedLabel(tr("The lessons were not found: an installed program has them in ../share/kvscope, "

@@ -1,6 +1,7 @@
 // A lesson is read from the session whenever its source changes; the reader's progress lives beside the panel.
 #include "app/window/panels/lesson_panel.h"
 
+#include "app/lessons/lesson_files.h"
 #include "app/window/panels/lesson_parameters.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
@@ -80,6 +81,7 @@ void LessonPanel::clear() {
     m_part = std::min(m_part, 0);
     m_question = nullptr;
     m_place = nullptr;
+    m_model = nullptr;
     m_try = nullptr;
     if (m_body) {
         m_body->hide();
@@ -87,7 +89,7 @@ void LessonPanel::clear() {
     }
     m_body = new QWidget(this);
     m_column->addWidget(m_body);
-    makeLayout<QVBoxLayout>(m_body, {16, 12, 14, 16}, 6);
+    makeLayout<QVBoxLayout>(m_body, {16, 8, 14, 16}, 6);
 }
 
 void LessonPanel::build() {
@@ -96,17 +98,27 @@ void LessonPanel::build() {
         m_workbench.withhold({});
         column->addWidget(wrappedLabel(
             tr("No lesson is open. Choose one in the list of lessons, or in Help > Lessons."), "fact", m_body));
+        if (!m_lessons.empty()) {
+            auto* first = new QPushButton(tr("Begin with “%1”").arg(fromUtf8(m_lessons.front().lesson.title)), m_body);
+            first->setObjectName("firstLesson");
+            first->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+            column->addWidget(first);
+            connect(first, &QPushButton::clicked, this, [this] { emit lessonWanted(0); });
+        }
         column->addStretch();
         return;
     }
     column->addWidget(wrappedLabel(fromUtf8(m_lesson->title), "policyTitle", m_body));
-    auto* paper = wrappedLabel(fromUtf8(m_lesson->paper), "quiet", m_body);
-    auto* text = wrappedLabel(fromUtf8(m_lesson->text), "fact", m_body);
-    text->setObjectName("lessonText");
-    text->setTextFormat(Qt::MarkdownText);
-    text->setTextInteractionFlags(Qt::TextSelectableByMouse);
-    m_introduction = {paper, text};
+    m_introduction = {wrappedLabel(fromUtf8(m_lesson->paper), "quiet", m_body)};
+    for (const QString& paragraph : fromUtf8(m_lesson->text).split("\n\n", Qt::SkipEmptyParts)) {
+        auto* text = wrappedLabel(paragraph, "fact", m_body);
+        text->setObjectName("lessonText");
+        text->setTextFormat(Qt::MarkdownText);
+        text->setTextInteractionFlags(Qt::TextSelectableByMouse);
+        m_introduction.push_back(text);
+    }
     for (QWidget* part : m_introduction) column->addWidget(part);
+    buildModel();
     if (!m_lesson->stops.empty()) buildStops();
     buildQuestion();
     m_try = new QWidget(m_body);
@@ -118,11 +130,26 @@ void LessonPanel::build() {
     followPart();
 }
 
+/// Everything but the model's own words is there without it.
+void LessonPanel::buildModel() {
+    if (m_lesson->live.empty()) return;
+    m_model = new QWidget(m_body);
+    auto* row = makeLayout<QHBoxLayout>(m_model, {0, 6, 0, 0}, 8);
+    row->addWidget(wrappedLabel(tr("Its model does not run."), "quiet", m_model), 1);
+    auto* start = new QPushButton(tr("Start the model"), m_model);
+    start->setObjectName("startModel");
+    start->setToolTip(tr("Needs a Python with torch: one is looked for, or made after a question. Until then the "
+                         "answer is a recorded one."));
+    connect(start, &QPushButton::clicked, this, &LessonPanel::modelWanted);
+    row->addWidget(start);
+    m_body->layout()->addWidget(m_model);
+}
+
 void LessonPanel::buildStops() {
     auto* column = static_cast<QVBoxLayout*>(m_body->layout());
     m_place = roleLabel({}, "section", m_body);
     m_place->setObjectName("lessonPlace");
-    m_place->setContentsMargins(0, px(6), 0, 0);
+    m_place->setContentsMargins(0, px(4), 0, 0);
     column->addWidget(m_place);
     for (std::size_t i = 0; i < m_lesson->stops.size(); ++i) {
         QPushButton* button = stopButton(m_lesson->stops[i], m_body);
@@ -137,7 +164,7 @@ void LessonPanel::buildStops() {
 void LessonPanel::buildQuestion() {
     if (m_lesson->question.empty()) return m_workbench.withhold({});
     m_question = new LessonQuestion(m_workbench, *m_lesson, m_progress, m_body);
-    m_question->setContentsMargins(0, px(6), 0, 0);
+    m_question->setContentsMargins(0, px(4), 0, 0);
     m_body->layout()->addWidget(m_question);
     connect(m_question, &LessonQuestion::answered, this, [this] {
         want(m_lesson->answeredViews);
@@ -162,11 +189,10 @@ void LessonPanel::buildWays() {
     row->setContentsMargins(0, px(10), 0, 0);
     row->setSpacing(px(6));
     column->addLayout(row);
-    const auto here = std::ranges::find_if(
-        m_lessons, [this](const LessonFile& file) { return file.lesson.title == m_lesson->title; });
+    const LessonFile* here = fileOf(m_workbench.session(), m_lessons);
     for (const int by : {-1, 1}) {
-        const auto to = here - m_lessons.begin() + by;
-        if (here == m_lessons.end() || to < 0 || to >= std::ssize(m_lessons)) continue;
+        const auto to = here ? here - m_lessons.data() + by : -1;
+        if (to < 0 || to >= std::ssize(m_lessons)) continue;
         auto* way = button(by < 0 ? tr("Previous lesson") : tr("Next lesson"),
                            fromUtf8(m_lessons[static_cast<std::size_t>(to)].lesson.title),
                            by < 0 ? "previousLesson" : "nextLesson");
@@ -245,6 +271,7 @@ void LessonPanel::followPart() {
     const bool all = m_part < 0;
     for (QWidget* one : m_introduction) one->setVisible(all || m_part == 0);
     for (QWidget* way : m_ways) way->setVisible(all);
+    if (m_model) m_model->setVisible((all || m_part == 0) && !m_workbench.live());
     if (m_place) m_place->setVisible(all);
     if (m_try) m_try->setVisible(all || (m_part > 0 && m_part <= stops)); // with what a stop shows, one plays
     for (int stop = 0; stop < stops; ++stop)

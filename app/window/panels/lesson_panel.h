@@ -39,12 +39,14 @@ signals:
     void answered();
     void opened(const Lesson& lesson); ///< another lesson was opened, or the same one again
     void viewsWanted(const std::vector<std::string>& views);
-    void lessonWanted(int by); ///< the next lesson, or the one before
+    void modelWanted();        ///< the lesson's
+    void lessonWanted(int by); ///< the next lesson, or the one before; 0: the first
 
 private:
     void refresh();
     void clear();
     void build();
+    void buildModel();
     void buildStops();
     void buildQuestion();
     void buildWays();
@@ -66,6 +68,7 @@ private:
     std::size_t m_stop = 0; ///< the marked one; past the last: none
     int m_part = -1;
     LessonQuestion* m_question = nullptr; ///< null without one
+    QWidget* m_model = nullptr;           ///< how to start it; null in a lesson without one
     QWidget* m_try = nullptr;             ///< the parameters to play with
     QLabel* m_place = nullptr;            ///< "stop 2 of 5"
 };

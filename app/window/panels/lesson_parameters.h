@@ -3,7 +3,7 @@
 #include <QWidget>
 
 #include "app/lessons/lesson.h"
-#include "app/window/panels/parameter_row.h"
+#include "app/window/panels/parameter_panel.h"
 #include "app/workbench/workbench.h"
 
 #include <string>

@@ -138,17 +138,20 @@ void LessonQuestion::show(const LessonAnswer& answer) {
     const QString right = fromUtf8(m_lesson.choices[static_cast<std::size_t>(answer.choice)].text);
     const QString value = fromUtf8(answer.valueText);
     const int predicted = m_choices->checkedId();
-    QString verdict = tr("Computed: %1. That is: %2").arg(value, right);
+    const QString how = answer.isRecorded ? tr("recorded from the model") : tr("computed");
+    QString verdict = tr("%1: %2. That is: %3").arg(how.left(1).toUpper() + how.mid(1), value, right);
     if (predicted == answer.choice)
-        verdict = tr("As you predicted: %1 (computed: %2)").arg(right, value);
+        verdict = tr("As you predicted: %1 (%2: %3)").arg(right, how, value);
     else if (predicted >= 0)
         verdict += tr(". You predicted: %1").arg(fromUtf8(m_lesson.choices[static_cast<std::size_t>(predicted)].text));
-    m_verdict->setText(verdict);
     // The lesson's text explains the question's own case; other settings show only the number.
     const bool own = isOwnCase();
-    m_answer->setText(own && answer.choice == m_lesson.claim ? fromUtf8(answer.text)
-                      : m_atStop                             ? tr("This is the number at this stop.")
-                                                             : tr("This is the number of what you have set yourself."));
+    if (answer.isRecorded && !own) verdict = tr("For the number of other settings start the model.");
+    m_verdict->setText(verdict);
+    m_answer->setText(answer.isRecorded && !own                ? QString()
+                      : own && answer.choice == m_lesson.claim ? fromUtf8(answer.text)
+                      : m_atStop                               ? tr("This is the number at this stop.")
+                                 : tr("This is the number of what you have set yourself."));
     m_show->setText(tr("Back to the question’s own setting"));
     m_show->setEnabled(true);
     m_show->setVisible(!own);

@@ -100,6 +100,7 @@ QWidget* PaneList::buildRow(int pane, const PaneData& data) {
     layout->addWidget(name);
     auto* variant = new ElidedLabel("quiet", Qt::ElideRight, row);
     variant->setFullText(fromUtf8(data.variant));
+    variant->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed); // what the name leaves
     layout->addWidget(variant, 1);
     auto* remove = iconButton("close", tr("Remove pane %1").arg(QChar(data.letter)), row);
     layout->addWidget(remove);

@@ -1,14 +1,22 @@
 // Values are checked against the table here; an invalid one stays in its row with the reason.
 #include "app/window/panels/parameter_panel.h"
 
+#include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/widgets/choice_box.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
 
+#include <QCheckBox>
+#include <QComboBox>
+#include <QGridLayout>
+#include <QHBoxLayout>
+#include <QLineEdit>
 #include <QRegularExpression>
 #include <QVBoxLayout>
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvscope {
 
@@ -27,6 +35,16 @@ StageWords wordsOf(Stage stage) {
     case Stage::Select: break;
     }
     return {QObject::tr("Selection"), QObject::tr("Which tokens are kept by their scores")};
+}
+
+QString shortNumber(double value, ParameterKind kind) {
+    return kind == ParameterKind::Integer ? QString::number(static_cast<qint64>(std::llround(value)))
+                                          : QString::number(value, 'g', 4);
+}
+
+QString unitText(const ParameterSpec& spec) {
+    const std::string unit = unitBeside(spec);
+    return unit == "tokens" ? QString("tok") : fromUtf8(unit);
 }
 
 } // namespace
@@ -156,5 +174,181 @@ ParameterRow* ParameterPanel::row(const std::string& id) const {
     const auto found = std::ranges::find_if(m_rows, [&](ParameterRow* row) { return row->id() == id; });
     return found == m_rows.end() ? nullptr : *found;
 }
+
+ParameterRow::ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidget* parent)
+    : QWidget(parent), m_spec(spec) {
+    auto* grid = makeLayout<QGridLayout>(this, {0, 0, 0, appearance().compact ? 2 : 6});
+    grid->setHorizontalSpacing(px(6));
+    grid->setVerticalSpacing(0);
+    grid->setColumnStretch(1, 1);
+    m_changedBar = new QFrame(this);
+    m_changedBar->setFixedSize(px(3), px(16));
+    grid->addWidget(m_changedBar, 0, 0);
+    m_reset = iconButton("reset", tr("Reset %1 to the variant's value").arg(fromUtf8(spec.label)), this);
+    connect(m_reset, &QToolButton::clicked, this, [this] {
+        emit edited(m_reset->property("variant").toString(), false);
+        emit editingEnded();
+    });
+    grid->addWidget(m_reset, 0, 3);
+    if (spec.kind == ParameterKind::Choice)
+        buildChoice();
+    else if (spec.kind == ParameterKind::Flag)
+        buildFlag();
+    else if (spec.kind == ParameterKind::Text)
+        buildText();
+    else
+        buildNumber();
+    m_message = wrappedLabel({}, "error", this);
+    m_message->setVisible(false);
+    grid->addWidget(m_message, 2, 1, 1, 3);
+    setToolTip(helpText());
+    setTokens(tokens);
+}
+
+QString ParameterRow::helpText() const {
+    QString text = "<p style='white-space:pre-wrap'><b>" + fromUtf8(m_spec.label).toHtmlEscaped() + "</b> <code>" +
+                   fromUtf8(m_spec.id).toHtmlEscaped() + "</code><br>" + fromUtf8(m_spec.help).toHtmlEscaped();
+    if (m_spec.kind == ParameterKind::Real || m_spec.kind == ParameterKind::Integer)
+        text += "<br>" + tr("Range %1 to %2, default %3.")
+                             .arg(shortNumber(m_spec.min, m_spec.kind), shortNumber(m_spec.max, m_spec.kind),
+                                  shortNumber(m_spec.defaultValue, m_spec.kind));
+    for (const ParameterChoice& choice : m_spec.choices)
+        if (!choice.help.empty())
+            text +=
+                "<br><b>" + fromUtf8(choice.label).toHtmlEscaped() + "</b>: " + fromUtf8(choice.help).toHtmlEscaped();
+    if (!m_spec.source.empty()) text += "<br><i>" + fromUtf8(m_spec.source).toHtmlEscaped() + "</i>";
+    return text + "</p>";
+}
+
+/// Label and symbol; long ones wrap in a narrow panel.
+QLabel* ParameterRow::nameLabel() {
+    QString name = fromUtf8(m_spec.label).toHtmlEscaped();
+    if (!m_spec.symbol.empty() && m_spec.symbol != m_spec.label)
+        name += QString("&nbsp;<i style='color:%1; font-weight:400'>%2</i>") // never alone on a line
+                    .arg(qColor(chrome().text3).name(), fromUtf8(m_spec.symbol).toHtmlEscaped())
+                    .replace(QRegularExpression("_(\\w+)"), "<sub>\\1</sub>");
+    QLabel* label = wrappedLabel(name, "label", this);
+    label->setTextFormat(Qt::RichText);
+    return label;
+}
+
+void ParameterRow::buildNumber() {
+    auto* grid = static_cast<QGridLayout*>(layout());
+    grid->addWidget(nameLabel(), 0, 1);
+
+    auto* fieldBox = new QHBoxLayout;
+    fieldBox->setSpacing(px(4));
+    m_field = numberField(74, fromUtf8(m_spec.label), this);
+    fieldBox->addWidget(m_field);
+    if (const QString unit = unitText(m_spec); !unit.isEmpty()) fieldBox->addWidget(roleLabel(unit, "quiet", this));
+    grid->addLayout(fieldBox, 0, 2);
+    connect(m_field, &QLineEdit::editingFinished, this,
+            [this] { proposeTyped(m_field->text().trimmed().replace(",", "")); });
+
+    m_slider = new ValueSlider(this);
+    m_slider->setAccessibleName(fromUtf8(m_spec.label));
+    grid->addWidget(m_slider, 1, 1, 1, 2);
+    connect(m_slider, &ValueSlider::edited, this, &ParameterRow::proposeFromSlider);
+    connect(m_slider, &ValueSlider::released, this, &ParameterRow::editingEnded);
+    connect(m_slider, &ValueSlider::resetRequested, m_reset, &QToolButton::click);
+}
+
+// A text field takes the whole width below its name, because formulas and paths are long.
+void ParameterRow::buildText() {
+    auto* grid = static_cast<QGridLayout*>(layout());
+    grid->addWidget(roleLabel(fromUtf8(m_spec.label), "label", this), 0, 1, 1, 2);
+    m_field = new ValueField(this);
+    m_field->setAccessibleName(fromUtf8(m_spec.label));
+    grid->addWidget(m_field, 1, 1, 1, 3);
+    connect(m_field, &QLineEdit::editingFinished, this, [this] { proposeTyped(m_field->text().trimmed()); });
+}
+
+void ParameterRow::proposeTyped(const QString& text) {
+    if (!m_field->isModified()) return;
+    m_field->setModified(false);
+    emit edited(text, false);
+    emit editingEnded();
+}
+
+void ParameterRow::buildChoice() {
+    auto* grid = static_cast<QGridLayout*>(layout());
+    auto* line = new QHBoxLayout;
+    line->setSpacing(px(8));
+    line->addWidget(nameLabel(), 1);
+    m_choices = new ChoiceBox(this);
+    m_choices->setAccessibleName(fromUtf8(m_spec.label));
+    m_choices->setSizeAdjustPolicy(QComboBox::AdjustToContents);
+    m_choices->setMinimumWidth(px(84));
+    m_choices->setMaximumWidth(px(150));
+    m_choices->setSizePolicy(QSizePolicy::Preferred, QSizePolicy::Fixed);
+    for (const ParameterChoice& choice : m_spec.choices) {
+        m_choices->addItem(fromUtf8(choice.label), fromUtf8(choice.id));
+        m_choices->setItemData(m_choices->count() - 1, fromUtf8(choice.help), Qt::ToolTipRole);
+    }
+    line->addWidget(m_choices);
+    grid->addLayout(line, 0, 1, 1, 2);
+    connect(m_choices, &QComboBox::activated, this, [this](int index) {
+        emit edited(m_choices->itemData(index).toString(), false);
+        emit editingEnded();
+    });
+}
+
+void ParameterRow::buildFlag() {
+    auto* grid = static_cast<QGridLayout*>(layout());
+    m_flag = new QCheckBox(fromUtf8(m_spec.label), this);
+    grid->addWidget(m_flag, 0, 1, 1, 2);
+    connect(m_flag, &QCheckBox::clicked, this, [this](bool on) {
+        emit edited(on ? "true" : "false", false);
+        emit editingEnded();
+    });
+}
+
+void ParameterRow::setTokens(std::int64_t tokens) {
+    if (m_slider) m_slider->setScale(SliderScale::of(m_spec, tokens));
+}
+
+void ParameterRow::proposeFromSlider(double value) {
+    emit edited(m_spec.kind == ParameterKind::Integer ? QString::number(static_cast<qint64>(std::llround(value)))
+                                                      : QString::number(value, 'g', 4),
+                m_slider->isSliderDown());
+}
+
+bool ParameterRow::differs() const { return m_reset->isEnabled(); }
+
+bool ParameterRow::isAbout(const QString& text) const {
+    const auto has = [&](const std::string& words) { return fromUtf8(words).contains(text, Qt::CaseInsensitive); };
+    return has(m_spec.label) || has(m_spec.id) || (!m_spec.symbol.empty() && has(m_spec.symbol)) ||
+           std::ranges::any_of(m_spec.choices, has, &ParameterChoice::label);
+}
+
+void ParameterRow::showValue(const ParameterValues& values, const ParameterValues& variant) {
+    const QString text = fromUtf8(values.text(m_spec.id)), reset = fromUtf8(variant.text(m_spec.id));
+    m_reset->setProperty("variant", reset);
+    const bool changed = text != reset;
+    m_reset->setEnabled(changed);
+    if (m_slider) m_slider->setDefault(variant.real(m_spec.id));
+    m_changedBar->setStyleSheet(changed
+                                    ? QString("background: %1; border-radius: 1px;").arg(qColor(chrome().ink).name())
+                                    : QString("background: transparent;"));
+    if (m_field && !(m_field->hasFocus() && m_field->isModified())) {
+        m_field->setText(text);
+        setWrong(m_field, false);
+    }
+    if (m_slider && !m_slider->isSliderDown()) m_slider->showValue(values.real(m_spec.id));
+    if (m_choices) {
+        m_choices->setCurrentIndex(m_choices->findData(text));
+        m_choices->setToolTip(m_choices->currentText());
+    }
+    if (m_flag) m_flag->setChecked(values.flag(m_spec.id));
+    m_message->setVisible(false);
+}
+
+void ParameterRow::showError(const QString& message) {
+    if (m_field) setWrong(m_field, true);
+    m_message->setText(message);
+    m_message->setVisible(true);
+}
+
+QString ParameterRow::errorMessage() const { return m_message->isVisibleTo(this) ? m_message->text() : QString(); }
 
 } // namespace kvscope

@@ -1,6 +1,7 @@
 #pragma once
 
-#include "app/window/panels/parameter_row.h"
+#include "app/window/widgets/value_slider.h"
+#include "core/parameters/parameters.h"
 
 #include <QWidget>
 
@@ -8,11 +9,62 @@
 #include <functional>
 #include <vector>
 
+class QCheckBox;
+class QComboBox;
+class QFrame;
+class QLabel;
 class QLineEdit;
 class QPushButton;
+class QToolButton;
 class QVBoxLayout;
 
 namespace kvscope {
+
+/// A row of a parameter table as a control: name, symbol, typed field with unit, reset, slider with a tick at the
+/// variant's value; a drop-down for a choice, a box for a flag, a field for a text. Shows values and emits edits, but
+/// changes nothing.
+class ParameterRow : public QWidget {
+    Q_OBJECT
+
+public:
+    /// `tokens`: number of tokens before the cut, for sliders that end there.
+    ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidget* parent = nullptr);
+
+    const ParameterSpec& spec() const { return m_spec; }
+    const std::string& id() const { return m_spec.id; }
+    void setTokens(std::int64_t tokens);
+    /// `variant`: what reset gives back, where the slider has its tick, and from which a changed value differs.
+    void showValue(const ParameterValues& values, const ParameterValues& variant);
+    bool differs() const; ///< from the variant
+    /// Whether label, symbol, id or a choice has the text in it.
+    bool isAbout(const QString& text) const;
+    /// An invalid text stays in the field, red, with the reason below, until the next valid value.
+    void showError(const QString& message);
+    QString errorMessage() const;
+
+signals:
+    void edited(const QString& text, bool dragging); ///< as ParameterValues::setText takes it
+    void editingEnded();
+
+private:
+    QLabel* nameLabel();
+    void buildNumber();
+    void buildChoice();
+    void buildFlag();
+    void buildText();
+    void proposeTyped(const QString& text);
+    void proposeFromSlider(double value);
+    QString helpText() const;
+
+    ParameterSpec m_spec;
+    QFrame* m_changedBar = nullptr;
+    QToolButton* m_reset = nullptr;
+    QLabel* m_message = nullptr;
+    QLineEdit* m_field = nullptr;
+    ValueSlider* m_slider = nullptr;
+    QComboBox* m_choices = nullptr;
+    QCheckBox* m_flag = nullptr;
+};
 
 /// The rows of a parameter table: those that the paper is about first, the others folded by stage under a line that
 /// says how many of them differ from the variant. A search shows rows wherever they are. Rows are rebuilt only when the

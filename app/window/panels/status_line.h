@@ -1,7 +1,9 @@
 #pragma once
 
+#include "app/window/actions/engine_controller.h"
 #include "app/workbench/workbench.h"
 
+#include <QToolButton>
 #include <QWidget>
 
 namespace kvscope {
@@ -27,6 +29,27 @@ private:
     ElidedLabel* m_left;
     EngineChooser* m_engine;
     LiveNumber* m_right;
+};
+
+/// Engine and arithmetic in the status bar; a click offers the others, with what is missing for those that do not work
+/// here.
+class EngineChooser : public QToolButton {
+    Q_OBJECT
+
+public:
+    EngineChooser(Workbench& workbench, EngineController& controller, QWidget* parent);
+
+    /// Updates the tool tip, which counts the calls that ran on the CPU.
+    void showCounts();
+
+private:
+    void refresh();
+    void fillMenu();
+    void addEngines();
+    void addArithmetics();
+
+    Workbench& m_workbench;
+    EngineController& m_controller;
 };
 
 } // namespace kvscope

@@ -8,6 +8,8 @@
 #include "app/window/widgets/step_scrubber.h"
 
 #include <QHBoxLayout>
+#include <QLabel>
+#include <QPainter>
 #include <QVBoxLayout>
 
 #include <array>
@@ -16,6 +18,27 @@ namespace kvscope {
 
 namespace {
 constexpr std::array kSpeeds = {0.5, 1.0, 2.0};
+
+/// In a place too low for its text a caption is set smaller.
+class Caption final : public QLabel {
+public:
+    using QLabel::QLabel;
+
+protected:
+    void paintEvent(QPaintEvent*) override {
+        const QRect place = contentsRect();
+        const int flags = Qt::TextWordWrap | Qt::AlignLeft | Qt::AlignTop;
+        QFont fitting = font();
+        const auto fits = [&] {
+            return QFontMetrics(fitting).boundingRect(place, flags, text()).height() <= place.height();
+        };
+        while (fitting.pixelSize() > px(11) && !fits()) fitting.setPixelSize(fitting.pixelSize() - 1);
+        QPainter painter(this);
+        painter.setFont(fitting);
+        painter.setPen(palette().color(foregroundRole()));
+        painter.drawText(place, flags, text());
+    }
+};
 } // namespace
 
 StepPlayer::StepPlayer(StepDriver& driver, QWidget* parent) : QWidget(parent), m_driver(driver) {
@@ -25,9 +48,11 @@ StepPlayer::StepPlayer(StepDriver& driver, QWidget* parent) : QWidget(parent), m
     m_title = roleLabel({}, "section", this);
     m_title->setObjectName("stepTitle");
     column->addWidget(m_title);
-    m_caption = wrappedLabel({}, "caption", this);
+    m_caption = new Caption(this);
+    m_caption->setProperty("role", "caption");
+    m_caption->setTextFormat(Qt::PlainText);
+    m_caption->setWordWrap(true);
     m_caption->setObjectName("stepCaption");
-    m_caption->setAlignment(Qt::AlignLeft | Qt::AlignTop);
     m_caption->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Expanding);
     m_caption->setMinimumHeight(px(42)); // two lines, so that a short caption does not move the buttons
     column->addWidget(m_caption, 1);
@@ -49,7 +74,7 @@ QWidget* StepPlayer::buildTransport() {
     auto* row = makeLayout<QHBoxLayout>(bar, {0, 0, 0, 0}, 4);
     m_first = button("step_first", tr("To the start"), "stepFirst");
     m_back = button("step_back", tr("One step back (Left)"), "stepBack");
-    m_play = button("play", tr("Play (Space)"), "stepPlay");
+    m_play = button("play", tr("Play"), "stepPlay");
     m_play->setProperty("look", "play");
     m_play->setFixedWidth(px(44));
     m_forward = button("step_forward", tr("One step on (Right)"), "stepForward");
@@ -105,10 +130,13 @@ void StepPlayer::refreshButtons() {
     m_back->setEnabled(step > 0);
     m_forward->setEnabled(step < steps);
     m_last->setEnabled(step < steps);
+    const QString does = playing ? tr("Pause (Space)") : tr("Play (Space)");
+    const bool isOld = m_play->isEnabled() != (steps > 0) || m_play->toolTip() != does;
     m_play->setEnabled(steps > 0);
     m_scrubber->setEnabled(steps > 0);
-    m_play->setIcon(themedIcon(playing ? "pause" : "play", m_play->isEnabled() ? chrome().paper : chrome().off));
-    m_play->setToolTip(playing ? tr("Pause (Space)") : tr("Play (Space)"));
+    if (isOld) // the icon is made from an SVG
+        m_play->setIcon(themedIcon(playing ? "pause" : "play", m_play->isEnabled() ? chrome().paper : chrome().off));
+    m_play->setToolTip(does);
     m_play->setAccessibleName(m_play->toolTip());
     const double speed = m_driver.speed();
     for (std::size_t i = 0; i < kSpeeds.size(); ++i)

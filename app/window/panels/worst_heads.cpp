@@ -100,9 +100,6 @@ std::optional<double> valueIn(const HeadGridData& data, const RankedHead& head,
     return std::nullopt;
 }
 
-/// "A KeyDiff".
-std::string titleOf(const PaneData& pane) { return std::string(1, pane.letter) + " " + pane.policyName; }
-
 } // namespace
 
 std::vector<RankedHead> worstHeads(const HeadGridData& data) {
@@ -158,7 +155,6 @@ void WorstHeads::buildTable() {
     header->setStretchLastSection(true);
     header->setDefaultAlignment(Qt::AlignRight | Qt::AlignVCenter); // as the numbers below
     header->setSectionsClickable(true);
-    header->setSortIndicatorShown(true);
     header->setHighlightSections(false);
     header->setToolTip(tr("A click sorts by this column, another one the other way round"));
     connect(header, &QHeaderView::sectionClicked, this, &WorstHeads::sortBy);
@@ -278,19 +274,18 @@ std::vector<std::string> WorstHeads::titles(const ViewInput& input) const {
         titles[kValueColumn] = m_data->first;
         titles[kOtherColumn] = m_data->second;
     } else {
-        if (m_data && m_data->ofPane && pane) titles[kValueColumn] = titleOf(*pane);
-        if (other) titles[kOtherColumn] = titleOf(*other);
+        if (m_data && m_data->ofPane && pane) titles[kValueColumn] = letteredName(*pane);
+        if (other) titles[kOtherColumn] = letteredName(*other);
     }
+    const bool isSorted = m_sortColumn >= 0;
+    const int sorted = isSorted ? m_sortColumn : m_rows.ofDifference ? kDifferenceColumn : kValueColumn;
+    titles[static_cast<std::size_t>(sorted)] += isSorted && !m_descending ? " ↑" : " ↓";
     return titles;
 }
 
 /// Rows that are the same stay as they are, so that nothing jumps while one goes from head to head.
 void WorstHeads::showTable(const ViewInput& input, bool changed) {
-    const bool ofTwo = m_rows.ofDifference, compares = ofTwo || otherPane(input), sorted = m_sortColumn >= 0;
-    m_table->horizontalHeader()->setSortIndicator(sorted  ? m_sortColumn
-                                                  : ofTwo ? kDifferenceColumn
-                                                          : kValueColumn,
-                                                  sorted && !m_descending ? Qt::AscendingOrder : Qt::DescendingOrder);
+    const bool compares = m_rows.ofDifference || otherPane(input);
     if (!changed && titles(input) == m_titles) return;
     const bool another = titles(input) != m_titles;
     m_titles = titles(input);

@@ -59,7 +59,15 @@ QString bytesText(double bytes) {
     return QString::number(bytes, 'f', unit == 0 ? 0 : 1) + " " + kUnits[unit];
 }
 
+QString durationText(double seconds) {
+    const std::int64_t whole = std::llround(seconds), minutes = whole / 60;
+    if (minutes == 0) return QString("%1 s").arg(whole);
+    return minutes < 60 ? QString("%1 min %2 s").arg(minutes).arg(whole % 60)
+                        : QString("%1 h %2 min").arg(minutes / 60).arg(minutes % 60);
+}
+
 QString milliText(double milliseconds) {
+    if (milliseconds >= 10'000) return durationText(milliseconds / 1000);
     return QString::number(milliseconds, 'f', milliseconds < 100 ? 1 : 0) + " ms";
 }
 

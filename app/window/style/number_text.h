@@ -13,7 +13,8 @@ QString percentText(double fraction);    ///< "25.0 %"
 QString errorText(double relativeError); ///< "0.116", "3.1e−6" below 0.001, "n/a" for NaN
 QString scoreText(double score);         ///< four significant digits
 QString bytesText(double bytes);         ///< "128.0 MiB"
-QString milliText(double milliseconds);  ///< "0.4 ms"
+QString durationText(double seconds);    ///< whole: "12 s", "7 min 12 s", "2 h 5 min"
+QString milliText(double milliseconds);  ///< "0.4 ms", from 10 s on as durationText
 
 /// Format of one column: equal decimals, so that numbers align on the right; enough to show the largest with four
 /// digits.

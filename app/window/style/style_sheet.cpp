@@ -122,7 +122,7 @@ QToolButton[look="play"] { background: {ink}; border: 1px solid {ink}; }
 QToolButton[look="play"]:hover { background: {text2}; }
 QToolButton[look="play"]:focus { border: 2px solid {control}; }
 QToolButton[look="play"]:disabled { background: {border}; border-color: {border}; }
-QLineEdit, QAbstractSpinBox { background: {canvas}; border: 1px solid {control}; border-radius: {4px};
+QLineEdit, QAbstractSpinBox, QPlainTextEdit { background: {canvas}; border: 1px solid {control}; border-radius: {4px};
   padding: 0 {6px}; min-height: {22px}; font-size: {12px}; selection-background-color: {ink};
   selection-color: {paper}; }
 QAbstractSpinBox QLineEdit, QAbstractSpinBox QLineEdit:focus { background: transparent; border: none; padding: 0;
@@ -131,7 +131,7 @@ QAbstractSpinBox::up-button, QAbstractSpinBox::down-button { border: none; width
 QAbstractSpinBox::up-arrow { image: url(:/icons/{chevronUp}.svg); width: {10px}; height: {10px}; }
 QAbstractSpinBox::down-arrow { image: url(:/icons/{chevron}.svg); width: {10px}; height: {10px}; }
 QLineEdit[number="true"] { font-family: "Noto Sans Mono", "DejaVu Sans Mono"; }
-QLineEdit:focus, QAbstractSpinBox:focus { border: 2px solid {ink}; padding: 0 {5px}; }
+QLineEdit:focus, QAbstractSpinBox:focus, QPlainTextEdit:focus { border: 2px solid {ink}; padding: 0 {5px}; }
 QLineEdit[wrong="true"] { color: {error}; border-color: {errorLine}; }
 QLineEdit:disabled, QAbstractSpinBox:disabled { background: {panel}; color: {off}; border-color: {border}; }
 QComboBox { background: {raised}; color: {text1}; border: 1px solid {control}; border-radius: {4px}; padding: 0 {8px};
@@ -172,11 +172,6 @@ QTableView, QTableWidget { background: {canvas}; alternate-background-color: {pa
 QLabel[role="menuHeading"] { color: {text2}; font-size: {10px}; font-weight: 600; padding: {6px} {20px} {2px} {20px}; }
 QMenu[long="true"]::item { padding: {2px} {24px} {2px} {20px}; }
 QLineEdit#menuSearch { margin: {2px} {6px}; }
-QTableView#worstHeads QHeaderView::section { padding: {3px} {6px} {3px} {14px}; }
-QHeaderView::down-arrow, QHeaderView::up-arrow { width: {10px}; height: {10px}; subcontrol-position: center left;
-    left: {3px}; }
-QHeaderView::down-arrow { image: url(:/icons/{chevron}.svg); }
-QHeaderView::up-arrow { image: url(:/icons/{chevronUp}.svg); }
 QTableView#worstHeads::item:selected { background: {hover}; color: {text1}; }
 QHeaderView::section { background: {panel}; color: {text2}; border: none; border-bottom: 1px solid {border};
     padding: {3px} {6px}; font-size: {11px}; font-weight: 600; }

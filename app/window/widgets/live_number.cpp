@@ -6,7 +6,7 @@
 #include <QFontMetrics>
 #include <QPainter>
 
-#include <algorithm>
+#include <cmath>
 #include <utility>
 
 namespace kvscope {
@@ -23,7 +23,10 @@ LiveNumber::LiveNumber(double designSize, int weight, QWidget* parent, Clock& cl
 }
 
 void LiveNumber::reserve(const QString& widest) {
-    const int width = QFontMetrics(m_font).horizontalAdvance(widest) + 1;
+    const QFontMetricsF metrics(m_font);
+    double advance = 0; // sign by sign: no layout of a monospaced text
+    for (const QChar sign : widest) advance += metrics.horizontalAdvance(sign);
+    const int width = static_cast<int>(std::ceil(advance)) + 1;
     if (width <= m_width) return;
     m_width = width;
     updateGeometry();

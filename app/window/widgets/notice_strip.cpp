@@ -105,6 +105,15 @@ void NoticeStrip::build(Notice& notice) {
     row->show(); // a hidden row has no height in the layout
 }
 
+void NoticeStrip::retell(const QString& id, const QString& message) {
+    for (const auto& notice : m_notices)
+        if (notice->id == id && notice->message != message) {
+            notice->message = message;
+            notice->row->findChild<QLabel*>("message")->setText(message);
+            place();
+        }
+}
+
 void NoticeStrip::dismiss(const QString& id) {
     const auto found = std::ranges::find(m_notices, id, [](const auto& notice) { return notice->id; });
     if (found == m_notices.end()) return;

@@ -33,6 +33,7 @@ public:
     void show(const QString& id, Tone tone, const QString& message, std::vector<Action> actions = {});
     void show(const QString& id, Tone tone, const QString& message, const QString& actionText,
               std::function<void()> action);
+    void retell(const QString& id, const QString& message); ///< of a row that is there; its actions stay
     void dismiss(const QString& id);
     void dismissAll();
     QStringList messages() const; ///< from the top, for tests and screen readers

@@ -4,6 +4,7 @@
 #include "app/window/style/appearance.h"
 #include "views/common/policy_style.h"
 
+#include <QHash>
 #include <QKeyEvent>
 #include <QPainter>
 #include <QStyle>
@@ -18,6 +19,15 @@ void repolish(QWidget* widget) {
     widget->style()->unpolish(widget);
     widget->style()->polish(widget);
     widget->update();
+}
+
+/// Of a line in the label's font. Measuring takes a tenth of a millisecond, and layouts ask for the same texts again.
+int widthOf(const QString& text, const QLabel& label) {
+    static QHash<std::pair<QString, QString>, int> known;
+    if (known.size() > 2000) known.clear();
+    int& width = known[{label.font().key(), text}];
+    if (width == 0) width = label.fontMetrics().horizontalAdvance(text);
+    return width;
 }
 
 } // namespace
@@ -137,11 +147,15 @@ void ElidedLabel::setFullText(const QString& text, const QStringList& shorter) {
     elide();
 }
 
-QSize ElidedLabel::minimumSizeHint() const { return {px(40), QLabel::minimumSizeHint().height()}; }
+QSize ElidedLabel::minimumSizeHint() const {
+    ensurePolished();
+    const QMargins around = contentsMargins();
+    return {px(40), around.top() + fontMetrics().height() + around.bottom()};
+}
 
 QSize ElidedLabel::sizeHint() const {
     ensurePolished();
-    return {fontMetrics().horizontalAdvance(m_full) + 2, fontMetrics().height()};
+    return {widthOf(m_full, *this) + 2, fontMetrics().height()};
 }
 
 void ElidedLabel::resizeEvent(QResizeEvent* event) {
@@ -153,8 +167,7 @@ void ElidedLabel::elide() {
     ensurePolished();
     const QStringList texts = QStringList(m_full) + m_shorter;
     const int room = contentsRect().width();
-    const auto fits = [&](const QString& text) { return fontMetrics().horizontalAdvance(text) <= room; };
-    const auto whole = std::ranges::find_if(texts, fits);
+    const auto whole = std::ranges::find_if(texts, [&](const QString& text) { return widthOf(text, *this) <= room; });
     setText(whole != texts.end() ? *whole : fontMetrics().elidedText(texts.last(), m_mode, room));
 }
 

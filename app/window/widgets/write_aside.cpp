@@ -4,12 +4,12 @@
 
 #include "core/base/error.h"
 
+#include <QFileDialog>
 #include <QProgressDialog>
 #include <QTimer>
 
 #include <chrono>
 #include <future>
-#include <memory>
 #include <thread>
 #include <utility>
 
@@ -41,6 +41,15 @@ void writeAside(QWidget* window, const QString& path, std::function<void()> writ
                          .path = path.toStdString()});
     }
     written.get();
+}
+
+QString fileToWrite(QWidget* parent, const QString& title, const QString& proposed, const QString& filter) {
+    const QFileInfo file(proposed);
+    QFileDialog dialog(parent, title, file.path(), filter);
+    dialog.setAcceptMode(QFileDialog::AcceptSave);
+    dialog.setDefaultSuffix(file.suffix());
+    dialog.selectFile(file.fileName());
+    return dialog.exec() == QDialog::Accepted ? dialog.selectedFiles().value(0) : QString();
 }
 
 } // namespace kvscope

@@ -1,0 +1,49 @@
+// A live context's worker is another program, perhaps on another machine: it may go at any time.
+#include "app/window/actions/live_actions.h"
+
+#include "app/live/worker_niceness.h"
+#include "app/window/style/number_text.h"
+#include "app/window/widgets/notice_strip.h"
+#include "app/window/widgets/write_aside.h"
+#include "app/window/widgets/writing_job.h"
+#include "core/base/error.h"
+#include "core/base/own_output.h"
+#include "views/common/view_facts.h"
+
+#include <QDir>
+#include <QFileInfo>
+
+namespace kvscope {
+
+LiveActions::LiveActions(Workbench& workbench, NoticeStrip& notices, QWidget* window)
+    : QObject(window), m_workbench(workbench), m_notices(notices), m_window(window) {
+    live::keepNiceness(); // of this thread: jobs that start workers run on slower ones
+    connect(&m_workbench, &Workbench::workerLost, this, [this](const QString& message) {
+        m_notices.show("worker", NoticeStrip::Tone::Error,
+                       tr("%1 What was computed stays.").arg(fromUtf8(withFullStop(asSentence(message.toStdString())))),
+                       tr("Start again"), [this] { m_workbench.reload(); });
+    });
+    connect(&m_workbench, &Workbench::captureChanged, this, [this] { m_notices.dismiss("worker"); });
+}
+
+void LiveActions::saveCapture() {
+    const auto live = m_workbench.live();
+    if (!live) return;
+    const std::string name = live::modelName(live::descriptionOf(m_workbench.session().live.text()));
+    const QString path = fileToWrite(m_window, tr("Save as capture, on the machine of the model"),
+                                     QDir::home().filePath(fromUtf8(name) + ".h5"), tr("Captures (*.h5)"));
+    if (path.isEmpty()) return;
+    submitWriting(m_workbench, m_notices, path,
+                  [this, live, path, read = filesReadBy(m_workbench.session())](const Checkpoint& checkpoint) {
+                      checkIsNoSource(path.toStdString(), read);
+                      live->writeCapture(path.toStdString(), checkpoint);
+                      return std::function<void()>([path] {
+                          if (!QFileInfo::exists(path))
+                              throw Error({.sentence = "the model's worker has written the capture on its own machine",
+                                           .remedy = "Copy it from there",
+                                           .path = path.toStdString()});
+                      });
+                  });
+}
+
+} // namespace kvscope

@@ -1,0 +1,419 @@
+// Checks run on a worker, the newest one wins; what was asked for earlier is dropped by the scheduler.
+#include "app/window/dialogs/from_text_dialog.h"
+
+#include "app/live/spare_worker.h"
+#include "app/study/live_example.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
+#include "app/window/widgets/choice_box.h"
+#include "app/window/widgets/small_widgets.h"
+#include "core/base/atomic_file.h"
+#include "core/base/error.h"
+#include "core/base/one_line.h"
+#include "views/common/view_facts.h"
+
+#include <QCheckBox>
+#include <QDialogButtonBox>
+#include <QDir>
+#include <QFileDialog>
+#include <QGridLayout>
+#include <QPlainTextEdit>
+#include <QSettings>
+#include <QSpinBox>
+#include <QStyle>
+
+#include <algorithm>
+#include <utility>
+
+namespace kvscope {
+
+namespace {
+
+constexpr const char *kLastKey = "live/last", *kSlot = "live check";
+constexpr int kMostRemembered = 1 << 20;
+constexpr std::chrono::milliseconds kPause{500}; // of typing
+
+QString contextText(const std::vector<live::TextPart>& parts) {
+    std::string text;
+    for (const live::TextPart& part : parts) text += part.text;
+    return fromUtf8(text);
+}
+
+QString sentence(const std::string& message) {
+    return message.empty() ? QString() : fromUtf8(withFullStop(asSentence(message)));
+}
+
+} // namespace
+
+struct FromTextDialog::Worker {
+    std::string command;
+    std::shared_ptr<live::LiveClient> client;
+
+    live::LiveClient& runFor(const std::string& wanted, const Checkpoint& checkpoint) {
+        if (!client || command != wanted || !client->lost().empty()) {
+            client.reset();
+            command = wanted;
+            live::WorkerOptions options;
+            options.command = wanted;
+            client = std::make_shared<live::LiveClient>(options, checkpoint);
+        }
+        return *client;
+    }
+};
+
+struct FromTextDialog::Found {
+    std::optional<live::Json> versions;
+    std::vector<live::Device> devices;
+    std::optional<live::ModelFacts> model;
+    std::optional<TokenTable> tokens;
+    std::optional<TokenIndex> cut;
+    std::string pythonError, modelError, textError, cutError;
+};
+
+FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription& first, QWidget* parent)
+    : QDialog(parent), m_workbench(workbench), m_worker(std::make_shared<Worker>()),
+      m_soon(workbench.clock().makeTimer([this] { check(); })) {
+    setObjectName("fromText");
+    setAttribute(Qt::WA_DeleteOnClose);
+    setWindowTitle(tr("New from text"));
+    m_grid = makeLayout<QGridLayout>(this, {16, 12, 16, 12}, 6);
+    m_grid->setColumnStretch(1, 1);
+    m_model = new QComboBox(this);
+    m_model->setEditable(true);
+    m_model->setInsertPolicy(QComboBox::NoInsert);
+    m_model->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed);
+    if (const std::string shipped = shippedModel(); !shipped.empty()) m_model->addItem(fromUtf8(shipped));
+    for (const std::string& model : cachedModels()) m_model->addItem(fromUtf8(model));
+    auto* folder = new QPushButton(tr("Folder…"), this);
+    connect(folder, &QPushButton::clicked, this, &FromTextDialog::browse);
+    m_modelSays = addRow(tr("Model"), m_model, folder, "modelSays");
+    m_model->setToolTip(tr("A folder, or the name of a model in the Hub's cache; nothing is downloaded."));
+    m_python = new QLineEdit(this);
+    auto* again = new QPushButton(tr("Check"), this);
+    again->setObjectName("checkPython");
+    connect(again, &QPushButton::clicked, this, &FromTextDialog::check);
+    m_pythonSays = addRow(tr("Python"), m_python, again, "pythonSays");
+    m_python->setToolTip(tr("A Python that has kvscope-tools, or a command that runs one: ssh -T gpu7 python3"));
+    addRow({}, buildRun());
+    m_textSays = addRow(tr("Text"), buildText(), nullptr, "textSays");
+    m_grid->setRowStretch(m_grid->rowCount() - 2, 1);
+    addRow(tr("Question"), m_question = new QLineEdit(this));
+    addRow(tr("Expected answer"), m_answer = new QLineEdit(this));
+    m_answer->setToolTip(tr("Its loss behind every pane's context is measured; may be empty."));
+    m_cutSays = addRow(tr("Cut"), buildCut(), nullptr, "cutSays");
+    m_cutSays->setTextFormat(Qt::RichText);
+    m_cutSays->setTextInteractionFlags(Qt::LinksAccessibleByMouse | Qt::LinksAccessibleByKeyboard);
+    auto* buttons = new QDialogButtonBox(QDialogButtonBox::Open | QDialogButtonBox::Cancel, this);
+    buttons->setObjectName("fromTextButtons");
+    m_grid->addWidget(buttons, m_grid->rowCount(), 0, 1, 3);
+    connect(buttons, &QDialogButtonBox::accepted, this, &FromTextDialog::open);
+    connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
+    for (const auto& [field, name] : {std::pair<QWidget*, const char*>{m_model, "liveModel"},
+                                      {m_python, "livePython"},
+                                      {m_device, "liveDevice"},
+                                      {m_dtype, "liveDtype"},
+                                      {m_text, "liveText"},
+                                      {m_question, "liveQuestion"},
+                                      {m_answer, "liveAnswer"},
+                                      {m_chat, "liveChat"},
+                                      {m_bos, "liveBos"},
+                                      {m_cut, "liveCut"},
+                                      {m_cutNumber, "liveCutNumber"}})
+        field->setObjectName(name);
+    fill(first);
+    connect(m_model, &QComboBox::currentTextChanged, this, [this](const QString& model) {
+        if (model.toStdString() == shippedModel()) m_bos->setChecked(true); // as it was trained
+    });
+    connect(m_cutSays, &QLabel::linkActivated, this, [this] { m_cut->setCurrentIndex(0); });
+    for (QComboBox* box : {m_model, m_device, m_dtype, m_cut})
+        connect(box, &QComboBox::currentTextChanged, this, &FromTextDialog::checkSoon);
+    for (QLineEdit* line : {m_python, m_question, m_answer})
+        connect(line, &QLineEdit::textChanged, this, &FromTextDialog::checkSoon);
+    for (QCheckBox* box : {m_chat, m_bos}) connect(box, &QCheckBox::toggled, this, &FromTextDialog::checkSoon);
+    connect(m_text, &QPlainTextEdit::textChanged, this, &FromTextDialog::checkSoon);
+    connect(m_cutNumber, &QSpinBox::valueChanged, this, &FromTextDialog::checkSoon);
+    resize(px(680), px(500));
+    check();
+}
+
+/// The worker may take a moment to end, which a job waits for.
+FromTextDialog::~FromTextDialog() {
+    Scheduler::Job job;
+    job.work = [worker = m_worker](const Checkpoint&, const auto&) { worker->client.reset(); };
+    m_workbench.submit(kSlot, std::move(job));
+}
+
+QLabel* FromTextDialog::addRow(const QString& label, QWidget* field, QWidget* beside, const char* said) {
+    const int row = m_grid->rowCount();
+    field->setAccessibleName(label);
+    m_grid->addWidget(roleLabel(label, "fact", this), row, 0, label == tr("Text") ? Qt::AlignTop : Qt::Alignment());
+    m_grid->addWidget(field, row, 1, 1, beside ? 1 : 2);
+    if (beside) m_grid->addWidget(beside, row, 2);
+    if (auto* button = qobject_cast<QPushButton*>(beside)) button->setAutoDefault(false);
+    if (!said) return nullptr;
+    QLabel* says = wrappedLabel({}, "quiet", this);
+    says->setObjectName(said);
+    m_grid->addWidget(says, row + 1, 1, 1, 2);
+    return says;
+}
+
+QWidget* FromTextDialog::buildRun() {
+    auto* box = new QWidget(this);
+    auto* row = makeLayout<QHBoxLayout>(box, {0, 0, 0, 0}, 8);
+    m_device = new QComboBox(box);
+    m_device->setEditable(true);
+    m_device->addItem("cpu");
+    m_device->setAccessibleName(tr("Device"));
+    m_dtype = new ChoiceBox(box);
+    m_dtype->setAccessibleName(tr("Type"));
+    for (const auto& [text, data] :
+         {std::pair{tr("fp32"), "f32"}, {tr("bf16"), "bf16"}, {tr("fp16"), "f16"}, {tr("as stored"), "auto"}})
+        m_dtype->addItem(text, data);
+    m_chat = new QCheckBox(tr("Chat template"), box);
+    m_bos = new QCheckBox(tr("Begin with BOS"), box);
+    m_bos->setToolTip(tr("Though the tokenizer writes none; the chat template has its own."));
+    row->addWidget(roleLabel(tr("on"), "fact", box));
+    row->addWidget(m_device, 1);
+    row->addWidget(roleLabel(tr("in"), "fact", box));
+    row->addWidget(m_dtype, 1);
+    row->addWidget(m_chat);
+    row->addWidget(m_bos);
+    connect(m_chat, &QCheckBox::toggled, m_bos, &QWidget::setDisabled);
+    return box;
+}
+
+QWidget* FromTextDialog::buildText() {
+    auto* box = new QWidget(this);
+    auto* row = makeLayout<QHBoxLayout>(box, {0, 0, 0, 0}, 6);
+    m_text = new QPlainTextEdit(box);
+    m_text->setTabChangesFocus(true);
+    m_text->setMinimumHeight(px(64));
+    m_text->setAccessibleName(tr("Text"));
+    m_text->setPlaceholderText(tr("The context whose cache is compressed: type or paste it"));
+    auto* file = new QPushButton(tr("From a file…"), box);
+    file->setObjectName("textFile");
+    file->setAutoDefault(false);
+    connect(file, &QPushButton::clicked, this, &FromTextDialog::readTextFile);
+    row->addWidget(m_text, 1);
+    row->addWidget(file, 0, Qt::AlignTop);
+    return box;
+}
+
+QWidget* FromTextDialog::buildCut() {
+    auto* box = new QWidget(this);
+    auto* row = makeLayout<QHBoxLayout>(box, {0, 0, 0, 0}, 8);
+    m_cut = new ChoiceBox(box);
+    m_cut->setAccessibleName(tr("Cut"));
+    for (const auto& [text, data] : {std::pair{tr("behind the text: policies do not see the question"), "default"},
+                                     {tr("behind the question: policies see it"), "question"},
+                                     {tr("before the last tokens:"), "last:"},
+                                     {tr("at token:"), ""}})
+        m_cut->addItem(text, data);
+    m_cutNumber = new QSpinBox(box);
+    m_cutNumber->setRange(1, 1'000'000);
+    m_cutNumber->setValue(64);
+    m_cutNumber->setAccessibleName(tr("Tokens"));
+    const auto follow = [this] { m_cutNumber->setVisible(m_cut->currentIndex() > 1); };
+    connect(m_cut, &QComboBox::currentIndexChanged, this, follow);
+    follow();
+    row->addWidget(m_cut, 1);
+    row->addWidget(m_cutNumber);
+    return box;
+}
+
+live::LiveDescription FromTextDialog::remembered(const std::string& python) {
+    try {
+        return live::descriptionOf(QSettings().value(kLastKey).toString().toStdString());
+    } catch (const Error&) { // nothing yet
+        live::LiveDescription first = liveExample().value_or(live::LiveDescription());
+        first.command = python.empty() ? "python3" : python;
+        return first;
+    }
+}
+
+void FromTextDialog::fill(const live::LiveDescription& description) {
+    m_model->setEditText(fromUtf8(description.model.path));
+    m_python->setText(fromUtf8(description.command));
+    m_device->setEditText(fromUtf8(description.model.device));
+    m_dtype->setCurrentIndex(std::max(0, m_dtype->findData(fromUtf8(description.model.dtype))));
+    m_parts.clear();
+    for (const live::TextPart& part : description.parts)
+        if (part.kind == SegmentKind::Context || part.kind == SegmentKind::Needle) m_parts.push_back(part);
+    m_text->setPlainText(contextText(m_parts));
+    m_question->setText(fromUtf8(partText(description, SegmentKind::Question)));
+    m_answer->setText(fromUtf8(partText(description, SegmentKind::Answer)));
+    m_chat->setChecked(description.form.chat);
+    m_bos->setChecked(description.form.bos);
+    const QString cut = fromUtf8(description.cut);
+    const int number = cut.section(':', -1).toInt();
+    m_cut->setCurrentIndex(number > 0 ? (cut.startsWith("last:") ? 2 : 3) : std::max(0, m_cut->findData(cut)));
+    if (number > 0) m_cutNumber->setValue(number);
+}
+
+live::LiveDescription FromTextDialog::description() const {
+    live::LiveDescription made;
+    made.command = m_python->text().trimmed().toStdString();
+    made.model = {.path = m_model->currentText().trimmed().toStdString(),
+                  .revision = {},
+                  .device = m_device->currentText().trimmed().toStdString(),
+                  .dtype = m_dtype->currentData().toString().toStdString()};
+    const QString text = m_text->toPlainText();
+    made.parts = m_parts;
+    if (text != contextText(m_parts)) made.parts = {{SegmentKind::Context, text.toStdString()}};
+    for (const auto& [field, kind] : {std::pair{m_question, SegmentKind::Question}, {m_answer, SegmentKind::Answer}})
+        if (!field->text().isEmpty()) made.parts.push_back({kind, field->text().toStdString()});
+    made.form = {.chat = m_chat->isChecked(), .bos = m_bos->isChecked() && !m_chat->isChecked()};
+    made.cut = m_cut->currentData().toString().toStdString();
+    if (m_cut->currentIndex() > 1) made.cut += std::to_string(m_cutNumber->value());
+    return made;
+}
+
+void FromTextDialog::browse() {
+    const QString folder = QFileDialog::getExistingDirectory(this, tr("Folder of a model"), m_model->currentText());
+    if (!folder.isEmpty()) m_model->setEditText(folder);
+}
+
+void FromTextDialog::readTextFile() {
+    const QString path = QFileDialog::getOpenFileName(this, tr("Text"), {}, tr("Texts (*.txt *.md);;All files (*)"));
+    if (path.isEmpty()) return;
+    const bool wasRefused = m_isRefused;
+    try {
+        const std::string text = readWholeFile(path.toStdString(), std::size_t{1} << 24);
+        if (isUtf8(text)) return m_text->setPlainText(fromUtf8(text));
+        say(m_textSays, tr("%1 is not UTF-8: convert it.").arg(path), true);
+    } catch (const Error& error) {
+        say(m_textSays, fromUtf8(error.what()), true);
+    }
+    m_isRefused = wasRefused; // the text is still the one before
+}
+
+void FromTextDialog::checkSoon() { m_soon->start(kPause); }
+
+void FromTextDialog::check() {
+    m_soon->stop();
+    say(m_pythonSays, tr("Starting…"));
+    for (QLabel* line : {m_modelSays, m_cutSays, m_textSays}) say(line, {});
+    m_isRefused = false;
+    m_isChecking = true;
+    Scheduler::Job job;
+    job.work = [this, worker = m_worker, wanted = description()](const Checkpoint& checkpoint, const auto& post) {
+        Found found;
+        std::string* failed = &found.pythonError;
+        try {
+            live::LiveClient& client = worker->runFor(wanted.command, checkpoint);
+            found.versions = client.worker().value("worker", live::Json::object());
+            found.devices = devicesOf(client);
+            post([this, found] { tell(found); });
+            failed = &found.modelError;
+            found.model = inspectModel(client, wanted.model, checkpoint);
+            post([this, found] { tell(found); });
+            failed = &found.textError;
+            if (found.model->isSupported && !partText(wanted, SegmentKind::Context).empty()) {
+                found.tokens = tokensOf(client, wanted, checkpoint);
+                failed = &found.cutError;
+                found.cut = resolvedCut(wanted, *found.tokens).token;
+            }
+        } catch (const Error& error) {
+            *failed = error.what();
+        }
+        post([this, found] { tell(found); });
+    };
+    job.finished = [this] { m_isChecking = false; };
+    job.failed = [this](std::exception_ptr failure) { say(m_pythonSays, fromUtf8(messageOf(failure)), true); };
+    m_workbench.submit(kSlot, std::move(job));
+}
+
+void FromTextDialog::say(QLabel* label, const QString& text, bool isWrong) {
+    label->setText(text);
+    label->setVisible(!text.isEmpty());
+    label->setProperty("role", isWrong ? "error" : "quiet");
+    label->style()->unpolish(label);
+    label->style()->polish(label);
+    m_isRefused = m_isRefused || isWrong;
+    if (height() < sizeHint().height()) resize(width(), sizeHint().height());
+}
+
+void FromTextDialog::tell(const Found& found) {
+    m_isRefused = false;
+    if (!found.pythonError.empty()) {
+        const bool isBare = found.pythonError.find("no module") != std::string::npos;
+        say(m_pythonSays,
+            sentence(found.pythonError) + (isBare ? tr(" Or let Help, Try it live make one.") : QString()), true);
+    } else {
+        QStringList versions;
+        for (const char* name : {"torch", "transformers", "kvscope"})
+            if (const live::Json version = found.versions->value(name, live::Json()); version.is_string())
+                versions += QString("%1 %2").arg(name, fromUtf8(version.get<std::string>()));
+        say(m_pythonSays, versions.isEmpty() ? tr("It answers.") : versions.join(", "));
+        for (const live::Device& device : found.devices)
+            if (m_device->findText(fromUtf8(device.name)) < 0) m_device->addItem(fromUtf8(device.name));
+    }
+    const bool isUnfit = found.model && !found.model->isSupported;
+    if (!found.modelError.empty() || isUnfit)
+        say(m_modelSays, sentence(isUnfit ? "This model cannot be read: " + found.model->why : found.modelError), true);
+    else if (found.model)
+        say(m_modelSays, needs(found));
+    const bool isCounting = found.model && !isUnfit && found.textError.empty() && !m_text->toPlainText().isEmpty();
+    say(m_textSays, sentence(found.textError), !found.textError.empty());
+    if (!found.cutError.empty())
+        say(m_cutSays, tr("%1 <a href='repair'>Cut behind the text</a>").arg(sentence(found.cutError).toHtmlEscaped()),
+            true);
+    else
+        say(m_cutSays, found.cut ? cutText(found) : isCounting ? tr("Counting the tokens…") : QString());
+}
+
+/// What the model is, and the memory for weights and context beside what is free.
+QString FromTextDialog::needs(const Found& found) const {
+    const live::ModelFacts& facts = *found.model;
+    const live::LiveDescription wanted = description();
+    const std::int64_t tokens = found.tokens ? static_cast<std::int64_t>(found.tokens->ids.size()) : 1000;
+    QString text = tr("%1: %2 layers, %3 query heads, %4 KV heads of %5. Needs %6 for the weights and %7 for %8 tokens")
+                       .arg(fromUtf8(facts.architecture))
+                       .arg(facts.layers)
+                       .arg(facts.queryHeads)
+                       .arg(facts.kvHeads)
+                       .arg(facts.headDim)
+                       .arg(bytesText(bytesToLoad(facts, wanted.model.dtype)),
+                            bytesText(bytesOfContext(facts, wanted.model.dtype, tokens)),
+                            (found.tokens ? QString("%1") : tr("each %1")).arg(countText(tokens)));
+    for (const live::Device& device : found.devices)
+        if (device.name.starts_with(wanted.model.device) && device.free > 0) {
+            text += tr("; %1 are free on %2").arg(bytesText(device.free), fromUtf8(device.name));
+            break;
+        }
+    if (found.tokens && facts.mostTokens > 0 && tokens > facts.mostTokens)
+        text += tr(". It was made for %1 tokens, fewer than the text has").arg(countText(facts.mostTokens));
+    return text + "." + (facts.why.empty() ? QString() : " " + fromUtf8(facts.why) + ".");
+}
+
+QString FromTextDialog::cutText(const Found& found) const {
+    std::int64_t answer = 0;
+    for (const Segment& segment : found.tokens->segments)
+        if (segment.kind == SegmentKind::Answer) answer += segment.end - segment.begin;
+    QString text = tr("<b>%1 tokens</b> before the cut are compressed, %2 behind it stay whole")
+                       .arg(countText(*found.cut), countText(std::ssize(found.tokens->ids) - *found.cut));
+    if (answer > 0) text += tr("; the answer has %1").arg(countText(answer));
+    return text + ".";
+}
+
+void FromTextDialog::open() {
+    const live::LiveDescription made = description();
+    const auto lacks = [&](bool isMissing, QLabel* label, QWidget* field, const QString& text) {
+        if (!isMissing) return false;
+        say(label, text, true);
+        field->setFocus();
+        return true;
+    };
+    if (lacks(made.model.path.empty(), m_modelSays, m_model, tr("Name a model.")) ||
+        lacks(made.command.empty(), m_pythonSays, m_python, tr("Name a Python that has kvscope-tools.")) ||
+        lacks(m_text->toPlainText().trimmed().isEmpty(), m_textSays, m_text, tr("Type or paste a text.")) ||
+        m_isRefused)
+        return;
+    if (const QString text = fromUtf8(textOf(made)); text.size() < kMostRemembered)
+        QSettings().setValue(kLastKey, text);
+    if (!m_isChecking) live::leaveSpareWorker(std::move(m_worker->client));
+    emit chosen(made);
+    accept();
+}
+
+} // namespace kvscope

@@ -1,0 +1,52 @@
+#pragma once
+
+#include "app/study/answer_attention.h"
+#include "app/workbench/live_answer_jobs.h"
+
+#include <QWidget>
+
+#include <memory>
+#include <optional>
+
+class QLabel;
+
+namespace kvscope {
+
+class HeadCells;
+
+/// What a token of the expected answer attends to behind what a row keeps: per layer and head the attention on evicted
+/// tokens, and the tokens with most of it. A click on a cell opens the head, a click on a token selects it everywhere.
+class AnswerAttentionBlock : public QWidget {
+    Q_OBJECT
+
+public:
+    AnswerAttentionBlock(Workbench& workbench, LiveAnswerJobs& jobs, QWidget* parent = nullptr);
+    ~AnswerAttentionBlock() override;
+
+    /// Row 0: the full cache; token: index in the expected answer, -1: none.
+    void choose(int row, int token);
+    int token() const { return m_token; }
+
+signals:
+    void appeared(); ///< what a newly chosen token attends to is there
+    void closed();   ///< by its button: who hears it chooses no token
+
+private:
+    void refresh();
+    void submit(const std::optional<PaneRequest>& pane, TokenIndex query);
+    void show();
+    const AnswerAttention::Head& shownHead() const;
+    void openHead(int index);
+
+    Workbench& m_workbench;
+    LiveAnswerJobs& m_jobs;
+    int m_row = 0, m_token = -1;
+    std::string m_key, m_error;
+    std::shared_ptr<const AnswerAttention> m_found;
+    bool m_isOutdated = false, m_isNew = false;
+    int m_head = -1; ///< in m_found; -1: the mean over all
+    QLabel *m_title, *m_tokens, *m_note;
+    HeadCells* m_cells;
+};
+
+} // namespace kvscope

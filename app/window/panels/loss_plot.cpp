@@ -1,0 +1,99 @@
+// The curves view's own picture, painted with QPainter: these data are no view data of the session.
+#include "app/window/panels/loss_plot.h"
+
+#include "app/export/painter_scene.h"
+#include "app/study/loss_curves.h"
+#include "app/window/style/appearance.h"
+#include "app/window/style/number_text.h"
+#include "app/window/widgets/small_widgets.h"
+#include "views/view.h"
+
+#include <QHelpEvent>
+#include <QMouseEvent>
+#include <QPainter>
+#include <QToolTip>
+
+namespace kvscope {
+
+namespace {
+
+const View& curves() { return viewById("curves"); }
+
+PointFacts factsAt(const Workbench& workbench, std::shared_ptr<const CurvesData> data, const Scene& scene, QPointF at) {
+    if (!data) return {};
+    ViewInput input = workbench.viewInput();
+    input.data.value = std::move(data);
+    return curves().factsAt(input, ParameterValues(curves().card().options), scene, {at.x(), at.y()});
+}
+
+} // namespace
+
+LossPlot::LossPlot(Workbench& workbench, LiveAnswerJobs& jobs, const TextService& text, QWidget* parent)
+    : QWidget(parent), m_workbench(workbench), m_jobs(jobs), m_text(text) {
+    setMinimumSize(px(220), px(120));
+    setObjectName("lossPlot");
+    setAccessibleName(tr("Loss of the expected answer against the budget"));
+    connect(&m_jobs, &LiveAnswerJobs::changed, this, qOverload<>(&QWidget::update));
+    connect(&m_workbench, &Workbench::paneChanged, this, qOverload<>(&QWidget::update)); // its budget now
+}
+
+void LossPlot::paintEvent(QPaintEvent*) {
+    ViewInput input = m_workbench.viewInput();
+    std::vector<LossSeries> series;
+    for (std::size_t i = 0; i < std::min(m_jobs.curves().size(), input.panes.size()); ++i) {
+        const LiveAnswerJobs::LossCurve& curve = m_jobs.curves()[i];
+        const PaneData& pane = input.panes[i];
+        LossSeries& one = series.emplace_back();
+        one = {.letter = pane.letter, .identity = {pane.policyId, pane.policyName, pane.variant}, .error = curve.error};
+        for (const auto& [budget, row] : curve.rows) one.rows.push_back(&row);
+        const LiveAnswerJobs::Row& now = m_jobs.rows()[i + 1]; // of a recorded list the only point
+        if (curve.key.empty() && !now.isOutdated) one.rows.push_back(&now.live);
+    }
+    const LiveRow* full = m_jobs.rows().empty() ? nullptr : &m_jobs.rows().front().live;
+    m_data = m_jobs.live() ? lossCurves(series, full, m_jobs.live()->cut()) : nullptr;
+    QPainter painter(this);
+    painter.fillRect(rect(), qColor(chrome().canvas));
+    if (!m_data) {
+        painter.setPen(qColor(chrome().text3));
+        painter.setFont(interfaceFont(12));
+        QString why = tr("Computing the first points…");
+        if (m_jobs.answerTokens().empty()) why = tr("A loss needs an expected answer: open the context with one.");
+        for (const LiveAnswerJobs::LossCurve& curve : m_jobs.curves())
+            if (!curve.error.empty()) why = fromUtf8(curve.error);
+        painter.drawText(rect().adjusted(px(12), 0, -px(12), 0), Qt::AlignCenter | Qt::TextWordWrap, why);
+        m_scene = {};
+        return;
+    }
+    input.data.value = m_data;
+    Viewport viewport;
+    viewport.width = width();
+    viewport.height = height();
+    viewport.pixelScale = devicePixelRatioF();
+    viewport.theme = appearance().theme;
+    viewport.text = &m_text;
+    m_scene = curves().buildScene(input, ParameterValues(curves().card().options), viewport);
+    paintScene(painter, m_scene);
+}
+
+void LossPlot::mousePressEvent(QMouseEvent* event) {
+    const PointFacts facts = factsAt(m_workbench, m_data, m_scene, event->position());
+    if (event->button() != Qt::LeftButton || !facts.settingChange || !facts.settingChange->budget) return;
+    m_workbench.change(
+        [&](Session& session) {
+            session.activePane = facts.settingChange->pane;
+            setBudget(session, *facts.settingChange->budget);
+        },
+        tr("Budget"));
+}
+
+bool LossPlot::event(QEvent* event) {
+    if (event->type() != QEvent::ToolTip) return QWidget::event(event);
+    const auto& help = *static_cast<QHelpEvent*>(event);
+    QStringList lines;
+    for (const auto& [name, value] : factsAt(m_workbench, m_data, m_scene, help.pos()).rows)
+        lines << fromUtf8(name) + ": " + fromUtf8(value);
+    QToolTip::showText(help.globalPos(), lines.join('\n'), this);
+    return true;
+}
+
+} // namespace kvscope
