@@ -104,7 +104,7 @@ private slots:
                 QVERIFY2(ratio >= 4.5 || isInverse, say(ratio));
             }
             static const QRegularExpression control(
-                "^(QPushButton|QLineEdit, QAbstractSpinBox|QComboBox|QRadioButton::indicator|"
+                "^(QPushButton|QLineEdit, QAbstractSpinBox, QPlainTextEdit|QComboBox|QRadioButton::indicator|"
                 "QCheckBox::indicator)$");
             if (!control.match(rule.selector).hasMatch()) continue;
             ++controls;

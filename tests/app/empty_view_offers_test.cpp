@@ -6,7 +6,6 @@
 #include "views/view.h"
 
 #include <QPushButton>
-#include <QSettings>
 #include <QTest>
 
 using namespace kvscope;
@@ -44,12 +43,6 @@ class EmptyViewOffersTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope offer test");
-        QCoreApplication::setOrganizationName("KVScope test");
-        QSettings().clear();
-    }
-
     void onePressFillsTheView_data() {
         QTest::addColumn<QString>("view");
         QTest::addColumn<Panes>("panes");

@@ -3,7 +3,6 @@
 #include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
 #include "app/window/actions/engine_controller.h"
-#include "app/window/panels/engine_chooser.h"
 #include "app/window/panels/status_line.h"
 #include "core/base/error.h"
 #include "core/engine/forwarding_engine.h"
@@ -101,10 +100,6 @@ class EngineChoiceTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope engine test");
-        QCoreApplication::setOrganizationName("KVScope test");
-    }
     void init() { QSettings().clear(); }
 
     void everythingShownIsComputedAgain() {

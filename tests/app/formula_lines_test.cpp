@@ -1,6 +1,6 @@
 // Formulas in a narrow panel: nothing is lost, lines end where a reader would end them, short formulas stay whole.
 #include "app/report/html.h"
-#include "app/window/panels/formula_lines.h"
+#include "app/window/panels/explanation_panel.h"
 #include "core/policies/policy.h"
 #include "tests/support/test_program.h"
 #include "views/view.h"

@@ -8,7 +8,6 @@
 #include "views/view.h"
 
 #include <QMenu>
-#include <QSettings>
 
 using namespace kvscope;
 using kvscope::testing::answerFileDialog;
@@ -40,12 +39,6 @@ class FurtherCapturesTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope further captures test");
-        QCoreApplication::setOrganizationName("KVScope test");
-        QSettings().clear();
-    }
-
     void capturesAreChosenAndTakenAway() {
         OneView one(viewById("curves"), {"keydiff@0.25"}, {{"seeds", "1"}});
         QVERIFY(one.ready());

@@ -1,7 +1,7 @@
 // The colours of the head picker and the numbers under them, without a window.
 #include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
-#include "app/window/panels/head_colours.h"
+#include "app/window/panels/head_picker.h"
 #include "tests/support/test_program.h"
 #include "views/common/measure_options.h"
 

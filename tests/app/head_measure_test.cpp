@@ -10,7 +10,6 @@
 #include <QAbstractItemView>
 #include <QHelpEvent>
 #include <QScrollArea>
-#include <QSettings>
 #include <QTemporaryDir>
 #include <QToolButton>
 #include <QToolTip>
@@ -60,9 +59,6 @@ class HeadMeasureTest : public QObject {
 
 private slots:
     void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope head measure test");
-        QCoreApplication::setOrganizationName("KVScope test");
-        QSettings().clear();
         QApplication::setDoubleClickInterval(0); // so long an open list takes no click for a choice
     }
 

@@ -1,8 +1,9 @@
 // Options that wait for others, in the window: grey and with a reason while they change nothing, back as soon as they
-// do.
+// do. A colour that shows what other panes keep follows them, however late they come.
 #include "app/window/canvas/view_options.h"
 #include "tests/app/one_view.h"
 #include "tests/support/test_program.h"
+#include "views/scene/theme.h"
 
 #include <QHBoxLayout>
 #include <QLabel>
@@ -11,10 +12,31 @@
 #include <QPushButton>
 #include <QTimer>
 
+#include <algorithm>
+
 using namespace kvscope;
 using kvscope::testing::OneView;
 
 namespace {
+
+/// Evicted marks of the first of two panes without the colour of the number of panes that keep the token; -1: no mark.
+int wronglyColoured(const OneView& one) {
+    const ViewInput now = one.bench.viewInput();
+    const auto isKept = [&](std::size_t pane, std::int64_t token) {
+        const auto& kept = now.panes[pane].result->selection.heads[now.kvHead.value].kept;
+        return std::ranges::binary_search(kept, static_cast<TokenIndex>(token));
+    };
+    int wrong = 0;
+    bool isMarked = false;
+    for (const Drawable& item : one.view->canvas()->scene().items)
+        if (const auto* cloud = std::get_if<PointCloudItem>(&item); cloud && cloud->name == "evicted")
+            for (const std::int64_t token : *cloud->ids) {
+                const int step = isKept(1, token) ? 12 : 0; // of 24, half of the panes or none
+                wrong += isKept(0, token) || !(cloud->stroke.colour == colourMap("viridis", (step + 0.5) / 24)) ? 1 : 0;
+                isMarked = true;
+            }
+    return isMarked ? wrong : -1;
+}
 
 QAction* entryOf(const QMenu& menu, const QString& start) {
     for (QAction* action : menu.actions())
@@ -62,9 +84,16 @@ class IdleOptionsTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope idle options test");
-        QCoreApplication::setOrganizationName("KVScope test");
+    void coloursByPanesFollowASlowerPane() {
+        OneView one(viewById("key_projection"), {"keydiff@0.25", "balancekv@0.25"}, {{"colour_by", "panes"}});
+        QVERIFY(one.ready());
+        QCOMPARE(wronglyColoured(one), 0);
+        one.bench.change([](Session& s) { s.panes[1].policy = PolicySpec::parse("uniform@0.5"); }, "Policy");
+        one.arrange(); // drawn while that pane's choice is on its way
+        QVERIFY(one.bench.viewInput().panes[1].computing);
+        one.finish();
+        QVERIFY(one.ready());
+        QCOMPARE(wronglyColoured(one), 0);
     }
 
     void aGreyEntryDoesNothingAndSaysWhy() {

@@ -35,11 +35,7 @@ class LessonMakerTest : public QObject {
     }
 
 private slots:
-    void initTestCase() {
-        QStandardPaths::setTestModeEnabled(true);
-        QCoreApplication::setApplicationName("KVScope lesson maker test");
-        QCoreApplication::setOrganizationName("KVScope test");
-    }
+    void initTestCase() { QStandardPaths::setTestModeEnabled(true); }
     void init() {
         QSettings().clear();
         QDir(LessonMaker::folder()).removeRecursively();
@@ -107,7 +103,7 @@ private slots:
         QCOMPARE(open.window.lessons().size(), static_cast<std::size_t>(kvscope::testing::kLessons) + 1);
         // Teach lists it, and it is led through as the others are.
         QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
-        const auto row = [&] { return open.find<QPushButton>("lesson16"); };
+        const auto row = [&] { return open.find<QPushButton>("lesson17"); };
         QTRY_VERIFY_WITH_TIMEOUT(row() && row()->isVisible(), 20'000); // when the docks are arranged
         QTest::mouseClick(row(), Qt::LeftButton);
         QTRY_VERIFY2(lessonOf(open.bench.session()), qPrintable(open.window.notices().messages().join(" | ")));

@@ -1,6 +1,6 @@
 // The panel of an open lesson, with real events sent to the whole window.
 #include "app/window/panels/lesson_panel.h"
-#include "app/window/panels/parameter_row.h"
+#include "app/window/panels/parameter_panel.h"
 #include "tests/app/classroom.h"
 #include "tests/support/test_program.h"
 #include "views/view.h"
@@ -45,11 +45,29 @@ class LessonWindowTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope lesson test");
-        QCoreApplication::setOrganizationName("KVScope test");
-    }
     void init() { QSettings().clear(); }
+
+    void aCaptionFitsALowPlace() {
+        Lectern open({1280, 800});
+        QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
+        auto* caption = open.find<QLabel>("stepCaption");
+        QTRY_VERIFY(caption->text().contains("nothing merges further")); // four lines
+        open.settle();
+        const QImage image = caption->grab().toImage();
+        for (int x = 0; x < image.width(); ++x) // no line is cut
+            QCOMPARE(image.pixelColor(x, image.height() - 1), image.pixelColor(0, image.height() - 1));
+    }
+
+    void withoutALessonThePanelLeadsToTheFirst() {
+        Lectern open({1280, 800}); // the list of lessons is folded
+        QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
+        open.arrange();
+        QVERIFY(open.find<QPushButton>("firstLesson")->text().contains("What a KV cache holds"));
+        open.click("firstLesson");
+        QTRY_VERIFY(lessonOf(open.bench.session()));
+        QCOMPARE(open.number(), 1);
+        QTRY_VERIFY(open.find<QLabel>("lessonText") && open.find<QLabel>("lessonText")->isVisible());
+    }
 
     void theOpenLessonOpensAfresh() {
         Lectern open;

@@ -1,14 +1,17 @@
 // Every lesson is opened and its answer computed: what the text explains must be what comes out. The numbers themselves
 // are counted again from the policies' results.
+#include <QDir>
 #include <QFile>
 #include <QFileInfo>
 #include <QTemporaryDir>
 #include <QTest>
 
 #include "app/lessons/lesson_answer.h"
+#include "app/lessons/lesson_files.h"
 #include "app/lessons/lesson_quantities.h"
 #include "app/study/resources.h"
 #include "app/study/session_file.h"
+#include "app/study/session_source.h"
 #include "core/policies/balance/balance_log.h"
 #include "core/policies/subgen/subgen_log.h"
 #include "tests/app/open_lesson.h"
@@ -33,7 +36,7 @@ class LessonsTest : public QObject {
 private slots:
     void theProgramFindsThemInOrder() {
         const auto lessons = lessonsIn(kFolder);
-        QCOMPARE(lessons.size(), std::size_t{15});
+        QCOMPARE(lessons.size(), std::size_t{16});
         for (std::size_t i = 0; i < lessons.size(); ++i) QCOMPARE(lessons[i].lesson.number, static_cast<int>(i) + 1);
         QCOMPARE(lessonsIn(findResource("resources/lessons")).size(), lessons.size());
         QVERIFY(lessonsIn("/nowhere").empty());
@@ -233,6 +236,68 @@ private slots:
         broken.close();
         const auto message = QString::fromStdString(errorMessage([&] { lessonsIn(folder.path().toStdString()); }));
         QVERIFY2(message.contains(expected), qPrintable(message));
+    }
+
+    void oneBrokenLessonHidesNoOtherAndACopyIsNotItsOriginal() {
+        QTemporaryDir folder;
+        const auto write = [&](const char* name, const char* from, const char* to) {
+            QFile file(QString::fromStdString(kFolder + "/blocks.kvscope")), made(folder.filePath(name));
+            QVERIFY(file.open(QIODevice::ReadOnly) && made.open(QIODevice::WriteOnly));
+            QByteArray text = file.readAll();
+            QVERIFY(text.contains(from));
+            made.write(text.replace(from, to));
+        };
+        write("broken.kvscope", "\"same_block_evictions\"", "\"same_blok\"");
+        write("copy.kvscope", "\"claim\": 2", "\"claim\": 1");
+        std::vector<std::string> broken;
+        std::vector<LessonFile> files = lessonsIn(kFolder);
+        const auto shipped =
+            std::ranges::find_if(files, [](const LessonFile& file) { return file.path.ends_with("/blocks.kvscope"); });
+        const Session original = readSession(shipped->path);
+        Session copy = readSession(folder.filePath("copy.kvscope").toStdString());
+        for (const LessonFile& own : readableLessonsIn(folder.path().toStdString(), broken)) files.push_back(own);
+        QCOMPARE(files.size(), std::size_t{17});
+        QCOMPARE(broken.size(), std::size_t{1});
+        QVERIFY2(broken[0].find("broken.kvscope") != std::string::npos, broken[0].c_str());
+        noteStart(copy); // as opening does
+        QCOMPARE(fileOf(copy, files), &files.back());
+        QCOMPARE(fileOf(original, files)->path, kFolder + "/blocks.kvscope");
+        copy.lesson = std::string("{\"title\": \"").append(files[3].lesson.title).append("\", \"text\": \"older\"}");
+        QCOMPARE(fileOf(copy, files), &files[3]);
+        QCOMPARE(fileOf(Session{}, files), nullptr);
+    }
+
+    // Where the project's Python environment is (resources/dev/python_tests.sh makes it), the shipped model is asked.
+    void theModelAnswersAsRecorded() {
+        const QDir cache(QDir::homePath() + "/.cache/kvscope");
+        QString python;
+        for (const QString& made : cache.entryList({"python-*"}, QDir::Dirs))
+            if (const QString one = cache.filePath(made); QFileInfo::exists(one + "/whole"))
+                python = one + "/venv/bin/python";
+        if (python.isEmpty()) QSKIP("no Python environment");
+        OpenLesson open("answer");
+        auto described = live::descriptionOf(open.lesson.live);
+        QVERIFY2(QFileInfo::exists(QString::fromStdString(described.model.path) + "/config.json"),
+                 described.model.path.c_str());
+        described.command =
+            "env PYTHONPATH='" + kvscope::testing::sourceDir() + "/resources/python' '" + python.toStdString() + "'";
+        const auto file = open.bench->capture();
+        QCOMPARE(open.answer().valueText, std::string("100.0 %"));
+        QVERIFY(open.answer().isRecorded);
+        Session session = open.bench->session();
+        nameSource(session, {{}, SharedText(live::textOf(described))});
+        open.bench->openSession(session);
+        open.executor.runAll();
+        QVERIFY(open.bench->live());
+        // The same prompt as the capture's, but for the end of the answer.
+        const auto& ids = open.bench->live()->tokens().ids;
+        QVERIFY(std::equal(ids.begin(), ids.end(), file->tokens().ids.begin()));
+        QCOMPARE(ids.size() + 1, file->tokens().ids.size());
+        for (std::size_t pane = 0; pane < 3; ++pane)
+            QCOMPARE(open.quantity("answering_retention", pane),
+                     open.lesson.recorded.at("answering_retention@" + std::to_string(pane)));
+        QVERIFY(!open.answer().isRecorded);
+        QCOMPARE(open.answer().choice, open.lesson.claim);
     }
 
     void aSavedLessonIsStillALesson() {

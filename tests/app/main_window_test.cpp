@@ -24,7 +24,7 @@
 #include <QLabel>
 #include <QLineEdit>
 #include <QMenu>
-#include <QSettings>
+#include <QPushButton>
 #include <QTest>
 #include <QTimer>
 
@@ -51,12 +51,6 @@ class MainWindowTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope test");
-        QCoreApplication::setOrganizationName("KVScope test");
-        QSettings().clear();
-    }
-
     void threePanesStandSideBySideWithTheNeedle() {
         OpenWindow open;
         QCOMPARE(open.window.canvases()->panes().size(), std::size_t{3});
@@ -225,7 +219,7 @@ private slots:
             open.bench.change([&](Session& s) { s.look.theme = choice; }, "Theme");
             open.arrange();
             CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
-            const QImage image = canvas->grabFramebuffer();
+            const QImage image = canvas->picture();
             const Theme& theme = chrome();
             QVERIFY(hasColour(image, theme.kept));
             QVERIFY(hasColour(image, theme.evicted));
@@ -383,6 +377,17 @@ private slots:
         OpenWindow open;
         open.window.actions()->byName("close")->trigger();
         QVERIFY(open.visibleTexts().contains("No capture is open."));
+    }
+
+    void whileACaptureOpensTheWindowSaysSo() {
+        kvscope::testing::WindowParts parts(2);
+        parts.window.show();
+        parts.jobs->isHeld = true;
+        parts.window.openPath(QString::fromStdString(kvscope::testing::kSample));
+        QCOMPARE(parts.window.findChild<QLabel*>("emptySentence")->text(), QString("Opening a capture…"));
+        QVERIFY(!parts.window.findChild<QPushButton*>("emptyButton")->isVisible());
+        parts.arrange(); // tells what was held
+        QVERIFY(parts.until([&] { return parts.bench.capture() != nullptr; }));
     }
 
     void aMissingFileIsAStripAndLosesNothing() {

@@ -32,10 +32,6 @@ class ManualWindowTest : public QObject {
     }
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope manual test");
-        QCoreApplication::setOrganizationName("KVScope test");
-    }
     void init() { QSettings().clear(); }
 
     void opensOnTheContents() {

@@ -1,6 +1,6 @@
 // Triangles must cover exactly the polygon, whatever its shape; dashes must add up to the pattern's share of the line.
 #include "tests/support/test_program.h"
-#include "views/imgui/polygon_fill.h"
+#include "views/imgui/imgui_scene_painter.h"
 
 #include <QTest>
 

@@ -83,10 +83,6 @@ class PresenterTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope presenter test");
-        QCoreApplication::setOrganizationName("KVScope test");
-    }
     void init() { QSettings().clear(); }
 
     void oneKeyTurnsItOnAndOff() {

@@ -43,10 +43,6 @@ class RecoveryTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope recovery test");
-        QCoreApplication::setOrganizationName("KVScope test");
-    }
     void init() {
         QSettings().clear();
         QSettings().setValue("tourTaken", true);

@@ -1,6 +1,7 @@
 // A session file says everything the session says, survives what it does not understand, and never half-exists.
 #include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
+#include "app/live/live_context.h"
 #include "app/study/session_file.h"
 #include "core/base/error.h"
 #include "tests/app/session_fixture.h"
@@ -81,7 +82,12 @@ private slots:
             QFile file(name);
             return file.open(QIODevice::ReadOnly) ? QJsonDocument::fromJson(file.readAll()).object() : QJsonObject();
         };
-        const QJsonObject written = read(m_folder.filePath("all.kvscope"));
+        QJsonObject written = read(m_folder.filePath("all.kvscope"));
+        live::LiveDescription text;
+        text.parts = {{SegmentKind::Context, "Once"}};
+        session.live = SharedText(live::textOf(text)); // in place of the capture
+        writeSession(path("live.kvscope"), session);
+        written["live"] = read(m_folder.filePath("live.kvscope"))["live"];
         const QJsonObject named = read(QString::fromStdString(kvscope::testing::sourceDir()) +
                                        "/resources/schemas/session.schema.json")["properties"]
                                       .toObject();
@@ -89,6 +95,7 @@ private slots:
         QCOMPARE(written.keys(), named.keys()); // both sorted
         QCOMPARE(written["look"].toObject().keys(), named["look"].toObject()["properties"].toObject().keys());
         QCOMPARE(written["compared"].toObject().keys(), named["compared"].toObject()["properties"].toObject().keys());
+        QCOMPARE(written["live"].toObject().keys(), named["live"].toObject()["properties"].toObject().keys());
         const QJsonArray panes = written["panes"].toArray();
         QCOMPARE(panes[0].toObject().keys() + panes[1].toObject().keys(),
                  named["panes"].toObject()["items"].toObject()["properties"].toObject().keys());
@@ -161,7 +168,7 @@ private slots:
         QTest::newRow("budget") << head + json("'budget': '0'}") << "udget";
         QTest::newRow("layout") << head + json("'layout': 'spiral'}") << "explore_head";
         QTest::newRow("arithmetic") << head + json("'arithmetic': 'sloppy'}")
-                                    << "(arithmetic). choose one of exact, fast";
+                                    << "(arithmetic). Choose one of exact, fast";
         QTest::newRow("cursor") << head + json("'look': {'cursor': -3}}") << "look/cursor";
         QTest::newRow("head measure") << head + json("'look': {'head_measure': 3}}") << "look/head_measure";
         QTest::newRow("scale") << head + json("'look': {'scale': 40}}") << "look/scale";

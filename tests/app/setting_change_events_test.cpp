@@ -5,7 +5,6 @@
 #include "tests/support/test_program.h"
 #include "views/view.h"
 
-#include <QSettings>
 #include <QTest>
 
 #include <map>
@@ -31,12 +30,6 @@ class SettingChangeEventsTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope setting change test");
-        QCoreApplication::setOrganizationName("KVScope test");
-        QSettings().clear();
-    }
-
     void aMarkOfACurveGivesItsParameter_data() {
         QTest::addColumn<QString>("policy");
         QTest::addColumn<QString>("other");

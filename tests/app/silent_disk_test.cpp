@@ -108,11 +108,7 @@ class SilentDiskTest : public QObject {
     }
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope silent disk test");
-        QCoreApplication::setOrganizationName("KVScope test");
-        QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs);
-    }
+    void initTestCase() { QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs); }
     void init() {
         QSettings().clear();
         QSettings().setValue("tourTaken", true);

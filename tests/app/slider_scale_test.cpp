@@ -1,5 +1,5 @@
 // A slider's line: ends are exact, steps are hit, positions and values go back and forth.
-#include "app/window/widgets/slider_scale.h"
+#include "app/window/widgets/value_slider.h"
 #include "tests/support/test_program.h"
 
 #include <QTest>

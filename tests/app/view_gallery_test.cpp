@@ -1,7 +1,7 @@
 // The gallery: every view has a picture of this session or says why not, is found by typing and opened by Enter or a
 // click; the menus that it replaces are short.
 #include "app/window/actions/window_actions.h"
-#include "app/window/dialogs/view_gallery.h"
+#include "app/window/dialogs/thumbnail_sheet.h"
 #include "app/window/docks/dock_layout.h"
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
@@ -38,8 +38,6 @@ class ViewGalleryTest : public QObject {
 
 private slots:
     void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope gallery test");
-        QCoreApplication::setOrganizationName("KVScope test");
         QApplication::setStyle(makeChromeStyle()); // as the program does
     }
     void init() { QSettings().clear(); }

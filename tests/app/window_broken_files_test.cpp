@@ -4,14 +4,16 @@
 #include "core/capture/h5_writer.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/app/window_fixture.h"
+#include "tests/support/scene_checks.h"
+#include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
 #include <QAction>
 #include <QFileInfo>
 #include <QPushButton>
-#include <QSettings>
 #include <QTemporaryDir>
 
+#include <algorithm>
 #include <fstream>
 #include <functional>
 #include <limits>
@@ -100,10 +102,16 @@ class WindowBrokenFilesTest : public QObject {
     }
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope broken files test");
-        QCoreApplication::setOrganizationName("KVScope test");
-        QSettings().clear();
+    void whatAPaneCannotShowIsSaidOnceInIt() {
+        OpenWindow open;
+        open.window.openPath(QString::fromStdString(kvscope::testing::sourceDir() + "/sample_data/story-2k.h5"));
+        open.finish(); // SnapKV: no query before the cut was captured
+        QVERIFY(!open.bench.viewInput().panes.at(1).error.empty());
+        const auto texts = kvscope::scene_checks::textsOf(open.pane(1)->canvas()->canvas()->scene());
+        const auto says = [](const std::string& text) { return text.starts_with("SnapKV needs queries"); };
+        QCOMPARE(std::ranges::count_if(texts, says), std::ptrdiff_t{1});
+        for (const QLabel* label : open.pane(1)->findChildren<QLabel*>())
+            QVERIFY(!label->text().contains("needs queries"));
     }
 
     void eachKindIsAStripAndLosesNothing() {

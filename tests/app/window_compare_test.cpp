@@ -3,10 +3,13 @@
 
 #include "app/window/actions/window_actions.h"
 #include "app/window/canvas/pane_header.h"
+#include "app/window/canvas/range_dialog.h"
 #include "app/window/canvas/view_dock.h"
+#include "app/window/docks/dock_layout.h"
 #include "app/window/panels/fact_grid.h"
 #include "app/window/panels/metrics_table.h"
 #include "app/window/panels/policy_panel.h"
+#include "app/window/style/appearance.h"
 #include "app/workbench/second_workbench.h"
 #include "core/lists/selection_file.h"
 #include "core/run/record_results.h"
@@ -20,6 +23,7 @@
 #include <QDockWidget>
 #include <QLabel>
 #include <QPushButton>
+#include <QRegularExpression>
 #include <QSettings>
 #include <QTableView>
 #include <QTemporaryDir>
@@ -56,17 +60,18 @@ struct ComparedWindow : OpenWindow {
     }
 };
 
+/// Whether a pane has the frame of the active one.
+bool isFramed(PaneFrame* pane) {
+    return pane->grab(QRect(0, 20, 1, 1)).toImage().pixelColor(0, 0) == qColor(chrome().ink);
+}
+
 } // namespace
 
 class WindowCompareTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope compare test");
-        QCoreApplication::setOrganizationName("KVScope test");
-        QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs);
-    }
+    void initTestCase() { QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs); }
     void init() {
         QSettings().clear();
         QSettings().setValue("tourTaken", true);
@@ -95,11 +100,15 @@ private slots:
         }
         QVERIFY(open.window.windowTitle().contains("needle-1k.h5 and records-2k.h5"));
         // A click on a pane of the second capture turns both to that policy.
-        QTest::mouseClick(second[2]->header(), Qt::LeftButton, {}, QPoint(60, 40));
-        QCOMPARE(open.bench.session().activePane, 2);
-        // Ctrl+W closes the second capture alone.
+        QVERIFY(isFramed(open.pane(0)) && !isFramed(second[0]));
         open.window.activateWindow(); // the dialog was the active one
         QTRY_VERIFY(open.window.isActiveWindow());
+        QTest::mouseClick(second[2]->header(), Qt::LeftButton, {}, QPoint(60, 40));
+        QCOMPARE(open.bench.session().activePane, 2);
+        QVERIFY(isFramed(second[2]) && !isFramed(open.pane(2)) && !isFramed(open.pane(0)));
+        QTest::mouseClick(open.pane(1)->header(), Qt::LeftButton, {}, QPoint(60, 40));
+        QVERIFY(isFramed(open.pane(1)) && !isFramed(second[1]) && !isFramed(second[2]));
+        // Ctrl+W closes the second capture alone.
         QTest::keyClick(&open.window, Qt::Key_W, Qt::ControlModifier);
         open.settle();
         QVERIFY(open.bench.capture());
@@ -162,9 +171,35 @@ private slots:
         QCOMPARE(model->rowCount(), 3);
     }
 
+    void panesOfBothCapturesHaveRoom() {
+        ComparedWindow open;
+        QVERIFY(open.compares);
+        open.arrange();
+        QVERIFY(!open.window.docks()->dock("two_captures")->visibleRegion().isEmpty());
+        for (const auto* row : {&open.window.canvases()->panes(), &open.window.canvases()->secondPanes()})
+            for (const PaneFrame* pane : *row) {
+                QCOMPARE(pane->y(), row->front()->y()); // side by side
+                QVERIFY2(pane->width() >= 272 && pane->height() >= 200,
+                         qPrintable(QString("%1 x %2").arg(pane->width()).arg(pane->height())));
+            }
+    }
+
+    void aClickTakesTheFrameOfTheKeyboard() {
+        OpenWindow open;
+        CanvasWidget* canvas = open.pane(0)->canvas()->canvas();
+        const auto edge = [&] { return canvas->grab(QRect(1, 40, 1, 1)).toImage().pixelColor(0, 0); };
+        open.strip()->canvas()->setFocus();
+        canvas->setFocus(Qt::TabFocusReason);
+        QCOMPARE(edge(), qColor(chrome().ink));
+        QTest::mouseClick(canvas, Qt::LeftButton, {}, canvas->rect().center());
+        QVERIFY(canvas->hasFocus() && edge() != qColor(chrome().ink));
+    }
+
     void bothPicturesShareTheirColours() {
         ComparedWindow open;
         QVERIFY(open.compares);
+        for (const QLabel* caption : open.window.findChildren<QLabel*>(QRegularExpression("captureCaption.")))
+            if (caption->isVisible()) QVERIFY(caption->contentsRect().height() >= caption->fontMetrics().height());
         const View& map = viewById("attention_map");
         open.bench.showView(map);
         open.bench.second().showView(map);
@@ -190,7 +225,16 @@ private slots:
             QVERIFY(std::abs(low / std::min(one.first, other.first) - 1) < 1e-6);
             QVERIFY(std::abs(high / std::max(one.second, other.second) - 1) < 1e-6);
         }
-        open.bench.change([&](Session& s) { setViewOption(s, map.card().id, "range", "each"); }, "Range");
+        open.window.docks()->open(open.window.docks()->dock("attention_map"));
+        open.settle();
+        QTRY_VERIFY_WITH_TIMEOUT(isDone(open.bench) && isDone(open.bench.second()), 60000);
+        for (ViewDock* dock : open.window.canvases()->docks())
+            if (&dock->canvas()->view() == &map) dock->canvas()->showRange();
+        const auto* dialog = open.window.findChild<RangeDialog*>();
+        QVERIFY(dialog);
+        QTest::mouseClick(dialog->findChild<QPushButton*>("coloursEach"), Qt::LeftButton);
+        QCOMPARE(viewOptions(open.bench.session(), map).text("range"), std::string("each"));
+        QVERIFY(ownOf(open.bench) != ownOf(open.bench.second()));
         QCOMPARE(rangeOf(open.bench), ownOf(open.bench));
         QCOMPARE(rangeOf(open.bench.second()), ownOf(open.bench.second()));
     }

@@ -13,10 +13,6 @@ class WindowDecisionTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope decision test");
-        QCoreApplication::setOrganizationName("KVScope test");
-    }
     void init() { QSettings().clear(); }
 
     // An evicted token: how many rank before it, how many are kept, and a click that keeps it and one that evicts it.

@@ -64,11 +64,7 @@ class WindowEventsTest : public QObject {
     }
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope events test");
-        QCoreApplication::setOrganizationName("KVScope test");
-        QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs);
-    }
+    void initTestCase() { QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs); }
     void init() { QSettings().clear(); }
 
     void aDroppedFileOpens() {

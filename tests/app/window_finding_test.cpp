@@ -26,8 +26,6 @@ class WindowFindingTest : public QObject {
 
 private slots:
     void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope finding test");
-        QCoreApplication::setOrganizationName("KVScope test");
         QApplication::setStyle(makeChromeStyle()); // as the program does
     }
     void init() { QSettings().clear(); }

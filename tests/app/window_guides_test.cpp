@@ -52,11 +52,7 @@ class WindowGuidesTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope guides test");
-        QCoreApplication::setOrganizationName("KVScope test");
-        QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs);
-    }
+    void initTestCase() { QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs); }
     void init() { QSettings().clear(); }
 
     void ctrlGGoesToLayerHeadQueryAndKey() {

@@ -66,10 +66,6 @@ class WindowImportTest : public QObject {
     }
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope import test");
-        QCoreApplication::setOrganizationName("KVScope test");
-    }
     void init() { QSettings().clear(); }
 
     void droppedTensorsOpen_data() {

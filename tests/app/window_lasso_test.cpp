@@ -11,10 +11,6 @@ class WindowLassoTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope lasso test");
-        QCoreApplication::setOrganizationName("KVScope test");
-    }
     void init() { QSettings().clear(); }
 
     // Alt draws a line round what is to be selected, Shift adds, Ctrl takes away; each line is one step of undo.

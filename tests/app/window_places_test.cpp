@@ -54,8 +54,6 @@ class WindowPlacesTest : public QObject {
 
 private slots:
     void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope places test");
-        QCoreApplication::setOrganizationName("KVScope test");
         QApplication::setStyle(makeChromeStyle()); // as the program does
     }
     void init() { QSettings().clear(); }
@@ -236,6 +234,22 @@ private slots:
         }
     }
 
+    void aPolicysNameIsWhole() {
+        OpenWindow open({1440, 900});
+        const auto* list = dock(open, "panes")->widget();
+        QStringList listed;
+        for (const QLabel* label : list->findChildren<QLabel*>())
+            if (label->isVisible()) listed += label->text();
+        QVERIFY2(listed.contains("StreamingLLM") && listed.contains("gaps"), qPrintable(listed.join("; ")));
+        for (std::size_t pane = 0; pane < 3; ++pane) {
+            const QString name = QString::fromStdString(open.bench.viewInput().panes[pane].policyName);
+            bool isShown = false;
+            for (const QLabel* label : open.pane(pane)->header()->findChildren<QLabel*>())
+                isShown |= label->isVisible() && label->text() == name;
+            QVERIFY2(isShown, qPrintable(name));
+        }
+    }
+
     void aSeparatorMovesItsTwoNeighbours() {
         OpenWindow open({1440, 900});
         setLayout(open, WindowLayout::ExploreHead);
@@ -274,6 +288,14 @@ private slots:
         QTest::mouseClick(button, Qt::LeftButton);
         open.arrange();
         QVERIFY(!overlap->isFloating());
+    }
+
+    void noTabStopIsFramedWhereThePanesGo() {
+        OpenWindow open({1440, 900});
+        open.pane(0)->canvas()->canvas()->setFocus();
+        setLayout(open, WindowLayout::Teach);
+        QVERIFY(!open.window.canvases()->isVisible());
+        QCOMPARE(QApplication::focusWidget(), static_cast<QWidget*>(&open.window));
     }
 
     void aKeyGoesFromPlaceToPlace() {

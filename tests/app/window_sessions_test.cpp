@@ -78,11 +78,7 @@ class WindowSessionsTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope sessions test");
-        QCoreApplication::setOrganizationName("KVScope test");
-        QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs);
-    }
+    void initTestCase() { QCoreApplication::setAttribute(Qt::AA_DontUseNativeDialogs); }
     void init() {
         QSettings().clear();
         QSettings().setValue("tourTaken", true);

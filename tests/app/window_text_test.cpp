@@ -69,10 +69,6 @@ class WindowTextTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope text test");
-        QCoreApplication::setOrganizationName("KVScope test");
-    }
     void init() { QSettings().clear(); }
 
     // Over the ends of lines, forwards and backwards: what lies between in the text, one step of undo, no scrolling.

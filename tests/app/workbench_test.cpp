@@ -1,7 +1,6 @@
 // Races, stepped through by hand: tasks wait in a list until the test runs them, deliveries in another.
 #include "tests/app/manual_workbench.h"
 #include "tests/support/test_program.h"
-#include "views/attention_map/attention_map_data.h"
 #include "views/view.h"
 
 #include <QSignalSpy>
@@ -14,8 +13,6 @@ using kvscope::testing::ManualExecutor;
 
 namespace {
 
-constexpr Viewport::Range kPart{200, 400, 500, 700};
-
 std::unique_ptr<Workbench> makeWorkbench(ManualExecutor& executor) {
     auto bench = kvscope::testing::manualWorkbench(executor);
     bench->showView(viewById("key_projection"));
@@ -24,6 +21,16 @@ std::unique_ptr<Workbench> makeWorkbench(ManualExecutor& executor) {
 
 void setFraction(Workbench& bench, double fraction) {
     bench.change([&](Session& s) { setBudget(s, {Budget::Unit::Fraction, fraction}); }, "Budget");
+}
+
+/// With other scores, so that no choice is made at once.
+void setFractionAndCut(Workbench& bench, double fraction, const std::string& cut) {
+    bench.change(
+        [&](Session& s) {
+            setBudget(s, {Budget::Unit::Fraction, fraction});
+            s.cut = cut;
+        },
+        "Budget and cut");
 }
 
 double shownFraction(const Workbench& bench, std::size_t pane) {
@@ -72,12 +79,54 @@ private slots:
         const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
         executor.runAll();
-        setFraction(*bench, 0.5);
-        setFraction(*bench, 0.1);
+        setFractionAndCut(*bench, 0.5, "last:100");
+        setFractionAndCut(*bench, 0.1, "last:50");
         QVERIFY(bench->viewInput().panes[0].computing);
         QCOMPARE(shownFraction(*bench, 0), 0.25); // the old picture stays
         executor.runAll();
         for (std::size_t pane = 0; pane < 3; ++pane) QCOMPARE(shownFraction(*bench, pane), 0.1);
+    }
+
+    void aBudgetOfKnownScoresIsShownAtOnceAndMeasuredOnAWorker() {
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
+        bench->openCapture(kSample);
+        executor.runAll();
+        setFraction(*bench, 0.5);
+        std::vector<Selection> kept;
+        for (const PaneData& pane : bench->viewInput().panes) {
+            QCOMPARE(pane.result->request.budget.value, 0.5);
+            QVERIFY(!pane.result->fidelity && pane.computing && !pane.outdated && pane.measured->fidelity);
+            kept.push_back(pane.result->selection);
+        }
+        executor.runAll();
+        for (std::size_t i = 0; i < kept.size(); ++i) {
+            const PaneData pane = bench->viewInput().panes[i];
+            QVERIFY(pane.result->fidelity && !pane.computing && pane.result->selection.sameLists(kept[i]));
+            const LayerRunner alone(kvscope::testing::cpuRunner(1));
+            const auto again = alone.run(pane.result->request, {});
+            QVERIFY(again->selection.sameLists(kept[i]));
+            QCOMPARE(again->fidelity->meanOutputError, pane.result->fidelity->meanOutputError);
+            QCOMPARE(again->notes, pane.result->notes);
+        }
+    }
+
+    void aChoiceThatIsNoRankingWaitsForAWorker() {
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
+        bench->openCapture(kSample);
+        executor.runAll();
+        bench->change(
+            [](Session& s) {
+                s.panes = {{PolicySpec::parse("subgen_kcenter"), {}, {}},
+                           {PolicySpec::parse("keydiff,prompt_block=512"), {}, {}}};
+            },
+            "Panes");
+        executor.runAll();
+        setFraction(*bench, 0.5);
+        for (std::size_t pane = 0; pane < 2; ++pane) QCOMPARE(shownFraction(*bench, pane), 0.25);
+        executor.runAll();
+        for (std::size_t pane = 0; pane < 2; ++pane) QCOMPARE(shownFraction(*bench, pane), 0.5);
     }
 
     void whatAllPanesKeepComesBeforeAnyIsMeasured() {
@@ -85,7 +134,7 @@ private slots:
         const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
         executor.runAll();
-        setFraction(*bench, 0.5);
+        setFractionAndCut(*bench, 0.5, "last:100");
         const auto isShown = [&] {
             return shownFraction(*bench, 0) == 0.5 && shownFraction(*bench, 1) == 0.5 &&
                    shownFraction(*bench, 2) == 0.5;
@@ -109,7 +158,7 @@ private slots:
         const auto bench = makeWorkbench(executor);
         bench->openCapture(kSample);
         executor.runAll();
-        setFraction(*bench, 0.5);
+        setFractionAndCut(*bench, 0.5, "last:100");
         while (executor.runTask()) { // all three have computed 0.5 and posted it
         }
         setFraction(*bench, 0.1);
@@ -247,7 +296,7 @@ private slots:
         QVERIFY(!bench->viewInput().panes[0].result && !bench->viewInput().panes[0].computing);
         QVERIFY(bench->viewInput().panes[0].error.starts_with("Cancelled"));
         QCOMPARE(shownFraction(*bench, 1), 0.25);
-        setFraction(*bench, 0.5);
+        setFractionAndCut(*bench, 0.5, "last:100");
         bench->cancelPane(1);
         QVERIFY(bench->viewInput().panes[1].error.empty() && !bench->viewInput().panes[1].computing);
         executor.runAll();
@@ -278,113 +327,6 @@ private slots:
         }
         executor.runAll();
         QVERIFY(executor.tasks.empty() && executor.deliveries.empty());
-    }
-
-    // The part that a view shows is nobody else's business.
-    void anotherPartAsksForNothingElse() {
-        ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->showView(viewById("attention_map"));
-        bench->openCapture(kSample);
-        executor.runAll();
-        const QSignalSpy session(bench.get(), &Workbench::sessionChanged), range(bench.get(), &Workbench::rangeChanged);
-        const QSignalSpy data(bench.get(), &Workbench::dataChanged);
-        bench->setRange(viewById("key_projection"), Viewport::Range{0, 1, 0, 1}); // has the same data in every part
-        QVERIFY(executor.tasks.empty() && data.empty());
-        bench->setRange(viewById("attention_map"), kPart);
-        bench->setRange(viewById("attention_map"), kPart);
-        QCOMPARE(range.count(), 2);
-        QCOMPARE(range.at(1).at(0).toString(), QString("attention_map"));
-        QVERIFY(session.empty() && !bench->history().canUndo());
-        QVERIFY(bench->session().look.ranges.at("attention_map").xMin == kPart.xMin && !bench->history().isSaved());
-        bench->setRange(viewById("attention_map"), std::nullopt);
-        QVERIFY(!bench->session().look.ranges.contains("attention_map"));
-        QCOMPARE(range.count(), 3);
-    }
-
-    // What takes long is not begun at every step of a movement, and then once, for where it ended.
-    void slowDataWaitForTheHandToRest() {
-        ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->showView(viewById("attention_map"));
-        bench->openCapture(kSample);
-        executor.runTask();
-        while (executor.deliver()) {
-        }
-        executor.clock.advance(40ms); // the whole map takes so long
-        executor.runAll();
-        const auto keys = [&] {
-            return dataAs<AttentionMapData>(bench->viewInput(viewById("attention_map")))->keyBegin;
-        };
-        for (double moved = 0; moved < 4; ++moved) {
-            bench->setRange(viewById("attention_map"), Viewport::Range{100 + moved, 300 + moved, 100, 300});
-            QVERIFY(executor.tasks.empty());
-            QVERIFY(bench->viewInput(viewById("attention_map")).data.computing);
-            QCOMPARE(keys(), 0); // the old picture stays
-        }
-        executor.clock.advance(79ms);
-        QVERIFY(executor.tasks.empty());
-        executor.clock.advance(1ms);
-        QCOMPARE(executor.tasks.size(), std::size_t{1});
-        executor.runAll();
-        QCOMPARE(keys(), 103);
-        QVERIFY(!bench->viewInput(viewById("attention_map")).data.computing);
-        // That part was there at once, and so is the next one asked for.
-        bench->setRange(viewById("attention_map"), Viewport::Range{700, 710, 800, 810});
-        QCOMPARE(executor.tasks.size(), std::size_t{1});
-    }
-
-    // A part that is there at once (from the cache, say) does not make the next one quick: what is taken back again and
-    // again is seen to be slow.
-    void whatIsNeverDoneIsSlow() {
-        ManualExecutor executor;
-        const auto bench = makeWorkbench(executor);
-        bench->showView(viewById("attention_map"));
-        bench->openCapture(kSample);
-        executor.runAll();
-        bench->change([&](Session& s) { s.look.ranges["attention_map"] = {500, 510, 600, 610}; }, "Range");
-        executor.runAll();
-        for (double moved = 0; moved < 6; ++moved) {
-            bench->setRange(viewById("attention_map"), Viewport::Range{100 + moved, 300 + moved, 100, 300});
-            executor.clock.advance(10ms);
-        }
-        const std::size_t begun = executor.tasks.size();
-        while (executor.runTask()) {
-        }
-        QVERIFY(begun <= 4);
-        bench->setRange(viewById("attention_map"), Viewport::Range{110, 310, 100, 300});
-        QVERIFY(executor.tasks.empty()); // it waits
-        executor.clock.advance(80ms);
-        QCOMPARE(executor.tasks.size(), std::size_t{1});
-    }
-
-    // Hidden, closed or asked for something else meanwhile: nothing is begun for what nobody wants any more.
-    void whatWaitsIsForgottenWithItsView() {
-        for (const int how : {0, 1, 2}) {
-            ManualExecutor executor;
-            const auto bench = makeWorkbench(executor);
-            bench->showView(viewById("attention_map"));
-            bench->openCapture(kSample);
-            executor.runTask();
-            while (executor.deliver()) {
-            }
-            executor.clock.advance(40ms);
-            executor.runAll();
-            bench->setRange(viewById("attention_map"), kPart);
-            QVERIFY(executor.tasks.empty());
-            if (how == 0)
-                bench->hideView(viewById("attention_map"));
-            else if (how == 1)
-                bench->closeCapture();
-            else
-                bench->change([](Session& s) { setViewOption(s, "attention_map", "map", "non_causal"); }, "Map");
-            executor.runAll();
-            const auto shown = bench->viewInput(viewById("attention_map")).data.value;
-            executor.clock.advance(80ms);
-            QVERIFY(executor.tasks.empty());
-            QVERIFY(bench->viewInput(viewById("attention_map")).data.value == shown);
-            QVERIFY(how != 2 || !bench->viewInput(viewById("attention_map")).data.computing);
-        }
     }
 
     void reloadKeepsTheSession() {

@@ -9,7 +9,6 @@
 #include "views/view.h"
 
 #include <QHeaderView>
-#include <QSettings>
 #include <QTableView>
 
 #include <cmath>
@@ -31,7 +30,8 @@ struct WholeModel : OpenWindow {
         return dataAs<HeadGridData>(bench.viewInput(viewById("head_grid")));
     }
     bool gridIsThere() const { return grid() && !bench.viewInput(viewById("head_grid")).data.computing; }
-    QString title(int column) const { return table->model()->headerData(column, Qt::Horizontal).toString(); }
+    QString heading(int column) const { return table->model()->headerData(column, Qt::Horizontal).toString(); }
+    QString title(int column) const { return heading(column).remove(" ↑").remove(" ↓"); }
     QString cell(int row, int column) const { return table->model()->index(row, column).data().toString(); }
     double number(int row, int column) const { return cell(row, column).replace("−", "-").remove('+').toDouble(); }
     bool compares() const { return !table->isColumnHidden(kOther); }
@@ -59,12 +59,6 @@ class WorstHeadsTest : public QObject {
     Q_OBJECT
 
 private slots:
-    void initTestCase() {
-        QCoreApplication::setApplicationName("KVScope worst heads test");
-        QCoreApplication::setOrganizationName("KVScope test");
-        QSettings().clear();
-    }
-
     void numbersOfAColumnHaveTheSameDecimals() {
         const auto texts = [](const std::vector<double>& values) {
             QStringList all;
@@ -171,6 +165,8 @@ private slots:
                 QTest::mouseClick(header->viewport(), Qt::LeftButton, {}, at);
                 open.arrange();
                 const bool ascending = (column == 0) == first;
+                QVERIFY2(open.heading(column).endsWith(ascending ? " ↑" : " ↓"), qPrintable(open.heading(column)));
+                QVERIFY(open.heading(kValue) == open.title(kValue)); // sorted by another column
                 for (int row = 1; row < open.table->model()->rowCount(); ++row) {
                     const double above = open.number(row - 1, column), here = open.number(row, column);
                     QVERIFY(ascending ? above <= here : above >= here);

@@ -19,9 +19,9 @@ struct Arrow {
 
 /// What the window stands on.
 QStringList belowWindow() {
-    return {"core/base",  "core/parameters", "core/capture", "core/engine", "core/policies", "core/metrics",
-            "core/lists", "core/run",        "gpu",          "views",       "app/text",      "app/export",
-            "app/study",  "app/workbench",   "app/lessons",  "app/report"};
+    return {"core/base",  "core/parameters", "core/capture",  "core/engine", "core/policies", "core/metrics",
+            "core/lists", "core/run",        "gpu",           "views",       "app/text",      "app/export",
+            "app/live",   "app/study",       "app/workbench", "app/lessons", "app/report"};
 }
 
 QStringList windowFolders(const QStringList& names) {
@@ -59,13 +59,13 @@ const std::vector<Arrow>& arrows() {
         {"app/live", {"core/base", "core/capture", "core/policies", "core/parameters"}},
         {"app/study",
          {"core/base", "core/parameters", "core/capture", "core/engine", "core/policies", "core/metrics", "core/lists",
-          "core/calibration", "core/run", "core/studies", "views"}},
+          "core/calibration", "core/run", "core/studies", "views", "app/live"}},
         {"app/workbench",
          {"core/base", "core/capture", "core/engine", "core/policies", "core/metrics", "core/jobs", "core/run", "views",
-          "app/study"}},
+          "app/live", "app/study"}},
         {"app/lessons",
          {"core/base", "core/engine", "core/metrics", "core/policies", "core/run", "core/calibration", "core/studies",
-          "views", "app/study"}},
+          "views", "app/live", "app/study"}},
         {"app/report",
          {"core/base", "core/capture", "core/policies", "core/run", "views", "app/text", "app/export", "app/study",
           "app/lessons"}},

@@ -1,0 +1,258 @@
+// The answers of a live context beside its panes, stepped through by hand, with a worker that has no model: its losses
+// are checksums of the kept lists that arrive.
+#include "app/live/live_context.h"
+#include "app/study/answer_attention.h"
+#include "app/workbench/live_answer_jobs.h"
+#include "core/run/head_means.h"
+#include "tests/app/manual_workbench.h"
+#include "tests/live/fake_worker.h"
+#include "tests/support/random_capture.h"
+#include "tests/support/test_program.h"
+
+#include <QtTest>
+
+#include <csignal>
+
+using namespace kvscope;
+using testing::FakeWorker;
+using testing::ManualExecutor;
+
+namespace {
+
+/// A workbench with a live context of 83 tokens, an expected answer of 8, and two panes.
+struct LiveBench {
+    FakeWorker fake;
+    ManualExecutor executor;
+    std::unique_ptr<Workbench> bench = testing::manualWorkbench(executor);
+    LiveAnswerJobs& jobs = LiveAnswerJobs::of(*bench);
+
+    explicit LiveBench(bool hasAnswer = true) : fake(capture(hasAnswer).get()) {
+        live::LiveDescription description;
+        description.command = fake.command("right");
+        description.model.path = "tiny";
+        description.parts = {{SegmentKind::Context, "ignored"}};
+        bench->openLive(description);
+        executor.settle();
+        change([](Session& session) {
+            session.panes = {{specOfVariant("keydiff", {}), {}, {}}, {specOfVariant("snapkv", {}), {}, {}}};
+            setBudget(session, {Budget::Unit::Tokens, 20});
+        });
+        executor.settle();
+    }
+    static std::shared_ptr<MemoryCapture> capture(bool hasAnswer) {
+        auto made = makeRandomCapture(7, 83, 2, 4, 2, 16);
+        made->tokenTable.segments = {{0, 61, SegmentKind::Context}, {61, hasAnswer ? 75 : 83, SegmentKind::Question}};
+        if (hasAnswer) made->tokenTable.segments.push_back({75, 83, SegmentKind::Answer});
+        return made;
+    }
+    void change(const std::function<void(Session&)>& edit) { bench->change(edit, "Test"); }
+    void setTokens(int tokens) {
+        change([&](Session& session) { setBudget(session, {Budget::Unit::Tokens, static_cast<double>(tokens)}); });
+    }
+    const LiveAnswerJobs::Row& row(std::size_t index) const { return jobs.rows().at(index); }
+    double nll(std::size_t index) const { return row(index).live.expected ? row(index).live.expected->nll : -1; }
+    bool areCurrent() const {
+        return std::ranges::none_of(jobs.rows(), [](const auto& one) { return one.isOutdated || one.isTextOutdated; });
+    }
+    /// What a pane keeps, by itself: the same requests, one after the other.
+    double lossOf(std::size_t pane) const {
+        live::LiveAnswers answers(bench->live());
+        LiveRow row{.pane = bench->request()->panes.at(pane)};
+        sendRow(row, bench->runner(), answers, {});
+        askRows(std::span(&row, 1), answers, {.mostTokens = 0}, {});
+        return row.expected->nll;
+    }
+};
+
+} // namespace
+
+class LiveAnswersTest : public QObject {
+    Q_OBJECT
+
+private slots:
+    void nothingIsAskedWhileNobodyWantsIt() {
+        LiveBench live;
+        QVERIFY(live.jobs.live());
+        QCOMPARE(live.jobs.rows().size(), std::size_t{3});
+        QVERIFY(!live.row(0).live.expected && live.row(0).isOutdated && !live.jobs.isRunning());
+        live.jobs.setWanted(true, false);
+        live.jobs.setWanted(false, false); // before the round has begun
+        live.executor.settle();
+        QVERIFY(!live.row(0).live.expected && !live.jobs.isRunning());
+    }
+
+    void rowsAreThoseOfThePanes() {
+        LiveBench live;
+        live.jobs.setWanted(true, false);
+        QVERIFY(live.jobs.isRunning());
+        live.executor.settle();
+        QVERIFY(live.areCurrent() && !live.jobs.isRunning() && live.jobs.error().empty());
+        QCOMPARE(live.nll(0), 0.5);
+        for (const std::size_t pane : {0u, 1u}) QCOMPARE(live.nll(pane + 1), live.lossOf(pane));
+        QVERIFY(live.nll(1) != live.nll(2));
+        QCOMPARE(live.row(0).live.kept, 61.0);
+        QCOMPARE(live.row(1).live.kept, 20.0);
+        QCOMPARE(live.row(2).live.greedy->pieces, (std::vector<std::string>{"forty", " two"}));
+        QCOMPARE(live.jobs.answerTokens().front(), 75);
+        QCOMPARE(live.jobs.answerTokens().size(), std::size_t{8});
+    }
+
+    void aBudgetStepKeepsTheOldNumbersUntilTheNewOnesAreThere() {
+        LiveBench live;
+        live.jobs.setWanted(true, false);
+        live.executor.settle();
+        const double before = live.nll(1);
+        live.change([](Session& session) {
+            linkPanes(session, false);
+            session.activePane = 0;
+            setBudget(session, {Budget::Unit::Tokens, 9});
+        });
+        QVERIFY(live.row(1).isOutdated && live.row(1).isTextOutdated);
+        QVERIFY(!live.row(0).isOutdated && !live.row(2).isOutdated); // they are not asked for again
+        QCOMPARE(live.nll(1), before);
+        live.executor.settle();
+        QVERIFY(live.areCurrent());
+        QCOMPARE(live.row(1).live.kept, 9.0);
+        QCOMPARE(live.nll(1), live.lossOf(0));
+        QVERIFY(live.nll(1) != before);
+    }
+
+    void lossesComeBeforeTheTexts() {
+        LiveBench live;
+        live.jobs.setWanted(true, false);
+        bool isBetween = false;
+        connect(&live.jobs, &LiveAnswerJobs::changed, this, [&] {
+            const auto& row = live.row(1);
+            isBetween = isBetween || (row.live.expected && !row.isOutdated && row.isTextOutdated);
+        });
+        live.executor.settle();
+        QVERIFY(isBetween && live.areCurrent());
+    }
+
+    void aDragShowsWhatItPassesAndEndsWithTheNewest() {
+        LiveBench live;
+        live.jobs.setWanted(true, false);
+        live.executor.settle();
+        live.setTokens(30);
+        while (live.executor.runTask()) { // the round of 30 has run and has not told it
+        }
+        live.setTokens(31);
+        QVERIFY(live.jobs.isRunning());
+        live.executor.runAll();
+        QVERIFY(live.areCurrent());
+        QCOMPARE(live.row(1).live.kept, 31.0);
+        QCOMPARE(live.nll(1), live.lossOf(0));
+    }
+
+    void aRoundIsStoppedOnceTheSessionRests() {
+        LiveBench live;
+        live.jobs.setWanted(true, false);
+        live.executor.settle();
+        live.setTokens(30); // nothing runs it
+        live.setTokens(31);
+        double passed = 0;
+        connect(&live.jobs, &LiveAnswerJobs::changed, this, [&] {
+            if (live.row(1).live.kept == 30) passed = 30;
+        });
+        live.executor.passPauses();
+        live.executor.settle();
+        QCOMPARE(passed, 0.0);
+        QVERIFY(live.areCurrent());
+        QCOMPARE(live.row(1).live.kept, 31.0);
+    }
+
+    void anotherCutIsRefusedInEachRow() {
+        LiveBench live;
+        live.jobs.setWanted(true, false);
+        live.change([](Session& session) { session.cut = "50"; });
+        live.executor.settle();
+        QVERIFY2(QByteArray::fromStdString(live.row(1).error)
+                     .contains("the model read the context with its cut at 61, and these tokens are chosen at 50"),
+                 live.row(1).error.c_str());
+        QVERIFY(live.row(0).error.empty() && live.nll(0) == 0.5);
+        live.change([](Session& session) { session.cut = "61"; });
+        live.executor.settle();
+        QVERIFY(live.row(1).error.empty() && live.areCurrent());
+    }
+
+    void aDeadWorkerIsSaidAndAskedOnce() {
+        LiveBench live;
+        live.jobs.setWanted(true, false);
+        live.executor.settle();
+        QFile pid(live.fake.path() + "/pid");
+        QVERIFY(pid.open(QIODevice::ReadOnly));
+        ::kill(pid.readAll().toInt(), SIGKILL);
+        live.jobs.setWriting({.mostTokens = 3}); // asks for all rows
+        live.executor.settle();
+        QVERIFY2(QByteArray::fromStdString(live.jobs.error() + live.row(1).error).contains("was killed by signal 9"),
+                 live.jobs.error().c_str());
+        QVERIFY(!live.jobs.isRunning());
+        QCOMPARE(live.nll(0), 0.5); // what was there stays
+    }
+
+    void curvesAreThoseOfTheRows() {
+        LiveBench live;
+        live.change([](Session& session) { setBudget(session, {Budget::Unit::Fraction, 0.25}); });
+        live.jobs.setWanted(true, true);
+        live.executor.settle();
+        QCOMPARE(live.jobs.curves().size(), std::size_t{2});
+        for (const std::size_t pane : {0u, 1u}) {
+            const auto& curve = live.jobs.curves()[pane];
+            QVERIFY2(curve.error.empty(), curve.error.c_str());
+            QCOMPARE(curve.rows.size(), std::size_t{11});
+            QCOMPARE(curve.rows.at(0.25).expected->nll, live.nll(pane + 1));
+            QCOMPARE(curve.rows.at(0.5).kept, 31.0);
+        }
+        live.jobs.setWanted(true, false);
+        QVERIFY(live.jobs.curves().empty());
+    }
+
+    void withoutAnAnswerThereAreTextsAndNoCurves() {
+        LiveBench live(false);
+        live.jobs.setWanted(true, true);
+        live.executor.settle();
+        QVERIFY(live.areCurrent() && live.jobs.curves().empty() && live.jobs.answerTokens().empty());
+        QVERIFY(!live.row(1).live.expected && live.row(1).live.greedy->text == "forty two");
+    }
+
+    void aFileHasNoModel() {
+        LiveBench live;
+        live.jobs.setWanted(true, true);
+        live.executor.settle();
+        live.bench->openCapture(testing::kSample);
+        live.executor.settle();
+        QVERIFY(!live.jobs.live() && live.jobs.rows().empty() && live.jobs.curves().empty());
+        QVERIFY(!live.fake.isAlive());
+    }
+
+    /// Attention on evicted tokens against the measure of fidelity, which other code computes: the rest of the mass.
+    void evictedAttentionIsWhatFidelityDoesNotRetain() {
+        LiveBench live;
+        const PaneRequest pane = live.bench->request()->panes[0];
+        const auto found =
+            answerAttention(live.bench->runner(), live.bench->capture(), *live.bench->cut(), pane, 76, {});
+        QCOMPARE(found.heads.size(), std::size_t{2 * 4});
+        double sum = 0;
+        for (const AnswerAttention::Head& head : found.heads) {
+            RunRequest request = pane.run;
+            request.layer = head.layer;
+            const auto result = live.bench->runner().run(request, {});
+            const HostTensor& mass = result->fidelity->retainedMass; // [Hq, w]
+            const auto at = head.head.value * mass.shape[1] + 76 - result->fidelity->firstQuery;
+            QVERIFY(std::abs(1 - head.evicted - mass.data[static_cast<std::size_t>(at)]) < 1e-5);
+            QVERIFY(head.evicted > 0.05);
+            QVERIFY(std::ranges::is_sorted(head.largest, std::greater<>(), &AnswerAttention::Token::weight));
+            const auto& kept = result->selection.heads[static_cast<std::size_t>(head.head.value / 2)].kept;
+            for (const AnswerAttention::Token& token : head.largest)
+                QCOMPARE(token.keptIn, std::ranges::binary_search(kept, token.token) ? 1.0 : 0.0);
+            sum += head.evicted;
+        }
+        QVERIFY(std::abs(found.mean.evicted - sum / 8) < 1e-9);
+        QCOMPARE(
+            answerAttention(live.bench->runner(), live.bench->capture(), *live.bench->cut(), {}, 76, {}).mean.evicted,
+            0.0);
+    }
+};
+
+KVSCOPE_CORE_TEST(LiveAnswersTest)
+#include "live_answers_test.moc"
