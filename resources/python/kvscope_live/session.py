@@ -10,10 +10,11 @@ import platform
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from kvscope_capture.prompt import Frame, Prompt, SegmentKind, TokenBytes, append, chat_frame, default_cut
+from kvscope_capture.prompt import SegmentKind, TokenBytes, default_cut
 from kvscope_capture.version import VERSION
 from kvscope_live.channel import Channel
-from kvscope_live.errors import GONE, TEMPLATE_MISSING, LiveError
+from kvscope_live.errors import GONE, LiveError
+from kvscope_live.prompting import build_prompt
 from kvscope_live.requests import Request, bad
 
 if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the banner is not kept waiting
@@ -351,47 +352,6 @@ class Session:
         self.contexts.clear()
         self.models.clear()
         return {}
-
-
-def build_prompt(tokenizer: Any, texts: list[tuple[SegmentKind, str]], chat: bool, bos: bool) -> Prompt:
-    """Pieces in the order system, context and needles, question, answer, in the chat template if `chat`.
-
-    Errors (LiveError): no usable template, pieces in another order.
-    """
-    inside = (SegmentKind.CONTEXT, SegmentKind.NEEDLE)
-    order = [0 if kind == SegmentKind.SYSTEM else 1 if kind in inside else int(kind) for kind, _ in texts]
-    if order != sorted(order) or 1 not in order:
-        raise bad("segments", "stand in another order than system, context and needle, question, answer")
-    system, question, answer = (
-        "".join(text for kind, text in texts if kind == wanted)
-        for wanted in (SegmentKind.SYSTEM, SegmentKind.QUESTION, SegmentKind.ANSWER)
-    )
-    pieces = [(text, kind) for kind, text in texts if kind in inside]
-    frame = Frame()
-    if chat:
-        pieces, question = _stripped(pieces, question)
-        try:
-            frame = chat_frame(tokenizer, system, "".join(text for text, _ in pieces), question)
-        except Exception as error:
-            raise LiveError(TEMPLATE_MISSING, getattr(error, "sentence", str(error)), "chat", "Leave it out") from error
-    elif system:
-        raise bad("segments", "have a system's message, which needs the chat template")
-    prompt, tail = Prompt(tokenizer, bos and not chat), Prompt(tokenizer)
-    prompt.ids, tail.ids = [] if frame.complete else prompt.ids, []
-    for piece, kind in frame.before:
-        prompt.add(piece, kind)
-    prompt.add_context([(text, kind if kind == SegmentKind.NEEDLE else None) for text, kind in pieces])
-    tail.add(question, SegmentKind.QUESTION).add(frame.behind).add(answer, SegmentKind.ANSWER)
-    return append(prompt, tail)
-
-
-def _stripped(pieces: list[tuple[str, SegmentKind]], question: str) -> tuple[list[tuple[str, SegmentKind]], str]:
-    """Without the spaces at both ends of the message, which templates take away."""
-    own = [*pieces]
-    own[0] = (own[0][0].lstrip(), own[0][1])
-    if not question.strip():
-        own[-1] = (own[-1][0].rstrip(), own[-1][1])
-    return own, question.rstrip()
 
 
 def _range(name: str, entry: Any, tokens: int) -> tuple[int, int]:
