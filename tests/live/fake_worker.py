@@ -113,6 +113,10 @@ def answer(message: dict, blobs: list[bytes]) -> dict:
                 file.write(b"a capture")
         COUNTS["cut"] = params["cut"]
         return {"context_id": "c", "info": info, "tokens": tokens, "capture_hash": context["hash"]}
+    if method == "context/save":
+        with open(params["capture_to"], "wb") as file:
+            file.write(b"a saved capture")
+        return {"capture_hash": context["hash"]}
     if method == "tensors/get":
         return tensor(message["id"], params["layer"], params["role"], info, len(tokens["ids"]))
     if method == "selection/set":

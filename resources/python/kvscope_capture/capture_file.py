@@ -186,11 +186,11 @@ class CaptureFile:
             return {"chunks": chunks}
         return {"chunks": chunks, "compression": "gzip", "compression_opts": 6, "shuffle": True}
 
-    def finish(self, progress: Callable[[str], None]) -> str:
-        """Writes the hash and gives the file its name; returns the hash."""
+    def finish(self, progress: Callable[[str], None], checkpoint: Callable[[], None] = lambda: None) -> str:
+        """Writes the hash and gives the file its name; returns the hash. `checkpoint` may raise until that is done."""
         progress("hashing")
         with self._open("a") as file:
-            digest = hash_of_capture(file)
+            digest = hash_of_capture(file, checkpoint)
             file.attrs["capture_hash"] = digest
             del file.attrs["partial_state"]
         os.replace(self.path, self.out)
@@ -205,14 +205,18 @@ def _datasets(node: h5py.Group) -> Iterator[h5py.Dataset]:
             yield from _datasets(child)
 
 
-def hash_of_capture(file: h5py.File) -> str:
-    """SHA-256 over the data sets of /tokens, /rope and /layers, as the format defines it; head by head."""
+def hash_of_capture(file: h5py.File, checkpoint: Callable[[], None] = lambda: None) -> str:
+    """SHA-256 over the data sets of /tokens, /rope and /layers, as the format defines it; head by head.
+
+    `checkpoint` is called before each head and may raise.
+    """
     found = [d for root in ("tokens", "rope", "layers") if root in file for d in _datasets(file[root])]
     digest = hashlib.sha256()
     for data in sorted(found, key=lambda d: d.name.encode()):
         shape = ",".join(map(str, data.shape))
         digest.update(data.name.lstrip("/").encode() + b"\0" + shape.encode() + b"\0")
         for begin in range(data.shape[0] if data.ndim == 3 else 1):
+            checkpoint()
             block = data[begin] if data.ndim == 3 else data[()]
             digest.update(np.ascontiguousarray(block).astype(data.dtype.newbyteorder("<"), copy=False).tobytes())
     return digest.hexdigest()

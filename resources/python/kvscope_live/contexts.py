@@ -166,16 +166,17 @@ class LiveContext:
         prompt.ids, prompt.segments = self.ids, self.segments
         options = CaptureOptions(dtype=STORED[DTYPE_NAMES[model.dtype]])
         file = CaptureFile(path, options, "live")
+        steps = len(self.calls) + 1  # the last one is the hash
         try:
             for call, given in zip(self.calls, self.attributes, strict=True):
-                channel.progress("saving", call.layer, len(self.calls))
+                channel.progress("saving", call.layer, steps)
                 tensors = {role: self.tensor(call.layer, role) for role in "qkv"}
                 tensors |= {} if call.sinks is None else {"sinks": call.sinks}
                 check = {"self_check": json_text(self.check.of_layer(call.layer))}
                 file.write_layer(LayerRecord(call.layer, tensors, given | check))
             root, rope = self._root(options)
             file.write_root(root, token_arrays(prompt, self.nll) | rope_arrays(rope))
-            return file.finish(lambda step: channel.progress(step, 0, 1))
+            return file.finish(lambda step: channel.progress(step, steps - 1, steps), channel.checkpoint)
         except BaseException:
             file.remove()
             raise

@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the bann
     from kvscope_live.models import OpenModel
     from kvscope_live.selections import Parts, Selection
 
-PROTOCOL = [1, 1]
+PROTOCOL = [1, 2]  # 1.2 adds context/save
 MOST_TOKENS = 400_000  # whose ids, losses and texts fit one message
 MOST_GENERATED, MOST_ROWS, MOST_STEPS = 4096, 64, 1024
 SELECTION_BYTES = 512 << 20  # of all selections of a context; the one that was used longest ago goes
@@ -83,6 +83,7 @@ class Session:
             "model/close": self._close_model,
             "text/tokenize": self._tokenize,
             "context/read": self._read,
+            "context/save": self._save_context,
             "context/close": self._close_context,
             "tensors/get": self._tensor,
             "selection/set": self._select,
@@ -213,6 +214,11 @@ class Session:
         if name not in self.contexts:
             raise LiveError(GONE, f"there is no context {name}", "context_id", "Read it again")
         return self.contexts[name]
+
+    def _save_context(self, request: Request) -> dict[str, Any]:
+        """Writes a capture from what the context holds; the model does not run."""
+        path = pathlib.Path(request.parameters.text("capture_to"))
+        return {"capture_hash": self._context(request).context.save(path, self.channel)}
 
     def _close_context(self, request: Request) -> dict[str, Any]:
         self.contexts.pop(request.parameters.text("context_id"), None)
