@@ -182,6 +182,31 @@ private slots:
         QVERIFY(live.bench.live());
     }
 
+    /// The field shows some characters as others; tokens are made of those that the file has.
+    void aTextIsReadAsItIsGiven() {
+        LiveWindow live;
+        FromTextDialog* dialog = live.dialog();
+        fill(dialog, live.fake.command("right"), "/models/tiny");
+        for (const char* line : {"liveQuestion", "liveAnswer"})
+            field<QLineEdit>(dialog, line)->clear(); // the example's
+        const std::string given = "Qui va là\u00a0?\r\nPersonne\u2028ne r\u00e9pond.\u2029Rien.\r\n";
+        live.fake.write("given.txt", QByteArray::fromStdString(given));
+        answerFileDialog(live.fake.path() + "/given.txt");
+        QTest::mouseClick(field<QPushButton>(dialog, "textFile"), Qt::LeftButton);
+        const auto expect = [](const FromTextDialog& of, const std::vector<live::TextPart>& parts) {
+            QCOMPARE(of.description().parts, parts);
+        };
+        expect(*dialog, {{SegmentKind::Context, given}});
+        auto* text = field<QPlainTextEdit>(dialog, "liveText");
+        text->moveCursor(QTextCursor::End);
+        QTest::keyClicks(text, "!");
+        expect(*dialog, {{SegmentKind::Context, "Qui va là ?\nPersonne\nne r\u00e9pond.\nRien.\n!"}});
+        live::LiveDescription first = live.description();
+        first.parts = {{SegmentKind::Context, given}, {SegmentKind::Needle, "48\u00a0151\r\n"}};
+        const FromTextDialog again(live.bench, first, &live.window); // as one that was opened last
+        expect(again, first.parts);
+    }
+
     void aTextLongerThanTheModelWasMadeForIsSaid() {
         LiveWindow live;
         FromTextDialog* dialog = live.dialog();

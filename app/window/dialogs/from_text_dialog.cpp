@@ -5,7 +5,6 @@
 #include "app/study/live_example.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/widgets/choice_box.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
@@ -143,84 +142,6 @@ FromTextDialog::~FromTextDialog() {
     m_workbench.submit(kSlot, std::move(job));
 }
 
-QLabel* FromTextDialog::addRow(const QString& label, QWidget* field, QWidget* beside, const char* said) {
-    const int row = m_grid->rowCount();
-    field->setAccessibleName(label);
-    m_grid->addWidget(roleLabel(label, "fact", this), row, 0, label == tr("Text") ? Qt::AlignTop : Qt::Alignment());
-    m_grid->addWidget(field, row, 1, 1, beside ? 1 : 2);
-    if (beside) m_grid->addWidget(beside, row, 2);
-    if (auto* button = qobject_cast<QPushButton*>(beside)) button->setAutoDefault(false);
-    if (!said) return nullptr;
-    QLabel* says = wrappedLabel({}, "quiet", this);
-    says->setObjectName(said);
-    m_grid->addWidget(says, row + 1, 1, 1, 2);
-    return says;
-}
-
-QWidget* FromTextDialog::buildRun() {
-    auto* box = new QWidget(this);
-    auto* row = makeLayout<QHBoxLayout>(box, {0, 0, 0, 0}, 8);
-    m_device = new QComboBox(box);
-    m_device->setEditable(true);
-    m_device->addItem("cpu");
-    m_device->setAccessibleName(tr("Device"));
-    m_dtype = new ChoiceBox(box);
-    m_dtype->setAccessibleName(tr("Type"));
-    for (const auto& [text, data] :
-         {std::pair{tr("fp32"), "f32"}, {tr("bf16"), "bf16"}, {tr("fp16"), "f16"}, {tr("as stored"), "auto"}})
-        m_dtype->addItem(text, data);
-    m_chat = new QCheckBox(tr("Chat template"), box);
-    m_bos = new QCheckBox(tr("Begin with BOS"), box);
-    m_bos->setToolTip(tr("Though the tokenizer writes none; the chat template has its own."));
-    row->addWidget(roleLabel(tr("on"), "fact", box));
-    row->addWidget(m_device, 1);
-    row->addWidget(roleLabel(tr("in"), "fact", box));
-    row->addWidget(m_dtype, 1);
-    row->addWidget(m_chat);
-    row->addWidget(m_bos);
-    connect(m_chat, &QCheckBox::toggled, m_bos, &QWidget::setDisabled);
-    return box;
-}
-
-QWidget* FromTextDialog::buildText() {
-    auto* box = new QWidget(this);
-    auto* row = makeLayout<QHBoxLayout>(box, {0, 0, 0, 0}, 6);
-    m_text = new QPlainTextEdit(box);
-    m_text->setTabChangesFocus(true);
-    m_text->setMinimumHeight(px(64));
-    m_text->setAccessibleName(tr("Text"));
-    m_text->setPlaceholderText(tr("The context whose cache is compressed: type or paste it"));
-    auto* file = new QPushButton(tr("From a file…"), box);
-    file->setObjectName("textFile");
-    file->setAutoDefault(false);
-    connect(file, &QPushButton::clicked, this, &FromTextDialog::readTextFile);
-    row->addWidget(m_text, 1);
-    row->addWidget(file, 0, Qt::AlignTop);
-    return box;
-}
-
-QWidget* FromTextDialog::buildCut() {
-    auto* box = new QWidget(this);
-    auto* row = makeLayout<QHBoxLayout>(box, {0, 0, 0, 0}, 8);
-    m_cut = new ChoiceBox(box);
-    m_cut->setAccessibleName(tr("Cut"));
-    for (const auto& [text, data] : {std::pair{tr("behind the text: policies do not see the question"), "default"},
-                                     {tr("behind the question: policies see it"), "question"},
-                                     {tr("before the last tokens:"), "last:"},
-                                     {tr("at token:"), ""}})
-        m_cut->addItem(text, data);
-    m_cutNumber = new QSpinBox(box);
-    m_cutNumber->setRange(1, 1'000'000);
-    m_cutNumber->setValue(64);
-    m_cutNumber->setAccessibleName(tr("Tokens"));
-    const auto follow = [this] { m_cutNumber->setVisible(m_cut->currentIndex() > 1); };
-    connect(m_cut, &QComboBox::currentIndexChanged, this, follow);
-    follow();
-    row->addWidget(m_cut, 1);
-    row->addWidget(m_cutNumber);
-    return box;
-}
-
 live::LiveDescription FromTextDialog::remembered(const std::string& python) {
     try {
         return live::descriptionOf(QSettings().value(kLastKey).toString().toStdString());
@@ -239,7 +160,7 @@ void FromTextDialog::fill(const live::LiveDescription& description) {
     m_parts.clear();
     for (const live::TextPart& part : description.parts)
         if (part.kind == SegmentKind::Context || part.kind == SegmentKind::Needle) m_parts.push_back(part);
-    m_text->setPlainText(contextText(m_parts));
+    showText();
     m_question->setText(fromUtf8(partText(description, SegmentKind::Question)));
     m_answer->setText(fromUtf8(partText(description, SegmentKind::Answer)));
     m_chat->setChecked(description.form.chat);
@@ -248,6 +169,13 @@ void FromTextDialog::fill(const live::LiveDescription& description) {
     const int number = cut.section(':', -1).toInt();
     m_cut->setCurrentIndex(number > 0 ? (cut.startsWith("last:") ? 2 : 3) : std::max(0, m_cut->findData(cut)));
     if (number > 0) m_cutNumber->setValue(number);
+}
+
+/// The field changes some characters: line breaks of Windows, no-break spaces, line separators. Tokens are made of the
+/// text as it was given, so it is kept beside the field.
+void FromTextDialog::showText() {
+    m_text->setPlainText(contextText(m_parts));
+    m_shownText = m_text->toPlainText();
 }
 
 live::LiveDescription FromTextDialog::description() const {
@@ -259,7 +187,7 @@ live::LiveDescription FromTextDialog::description() const {
                   .dtype = m_dtype->currentData().toString().toStdString()};
     const QString text = m_text->toPlainText();
     made.parts = m_parts;
-    if (text != contextText(m_parts)) made.parts = {{SegmentKind::Context, text.toStdString()}};
+    if (text != m_shownText) made.parts = {{SegmentKind::Context, text.toStdString()}};
     for (const auto& [field, kind] : {std::pair{m_question, SegmentKind::Question}, {m_answer, SegmentKind::Answer}})
         if (!field->text().isEmpty()) made.parts.push_back({kind, field->text().toStdString()});
     made.form = {.chat = m_chat->isChecked(), .bos = m_bos->isChecked() && !m_chat->isChecked()};
@@ -279,7 +207,10 @@ void FromTextDialog::readTextFile() {
     const bool wasRefused = m_isRefused;
     try {
         const std::string text = readWholeFile(path.toStdString(), std::size_t{1} << 24);
-        if (isUtf8(text)) return m_text->setPlainText(fromUtf8(text));
+        if (isUtf8(text)) {
+            m_parts = {{SegmentKind::Context, text}};
+            return showText();
+        }
         say(m_textSays, tr("%1 is not UTF-8: convert it.").arg(path), true);
     } catch (const Error& error) {
         say(m_textSays, fromUtf8(error.what()), true);

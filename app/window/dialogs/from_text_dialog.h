@@ -44,6 +44,7 @@ private:
     void fill(const live::LiveDescription& description);
     void browse();
     void readTextFile();
+    void showText();
     void checkSoon();
     void check();
     void tell(const Found& found);
@@ -57,7 +58,8 @@ private:
     std::unique_ptr<Clock::Timer> m_soon;
     bool m_isChecking = false;           ///< a job uses m_worker
     bool m_isRefused = false;            ///< something is known to be wrong
-    std::vector<live::TextPart> m_parts; ///< of a description with needles, while its text is not edited
+    std::vector<live::TextPart> m_parts; ///< of the context as given, which holds while its text is not edited
+    QString m_shownText;                 ///< what the text field makes of m_parts
     QGridLayout* m_grid;
     QComboBox *m_model, *m_device, *m_dtype, *m_cut;
     QLineEdit *m_python, *m_question, *m_answer;
