@@ -18,10 +18,12 @@
 #include <QAction>
 #include <QClipboard>
 #include <QLineEdit>
+#include <QRegularExpression>
 #include <QToolButton>
 
 #include <csignal>
 #include <map>
+#include <set>
 
 using namespace kvscope;
 using kvscope::testing::FakeWorker;
@@ -42,9 +44,10 @@ struct LiveWindow : OpenWindow {
     LiveAnswerJobs& jobs = LiveAnswerJobs::of(bench);
 
     explicit LiveWindow(QSize size = {1440, 900}) : OpenWindow(size) {}
-    void openLive() {
+    void openLive() { openLive(fake); }
+    void openLive(const FakeWorker& worker) {
         live::LiveDescription description;
-        description.command = fake.command("right");
+        description.command = worker.command("right");
         description.model.path = "tiny";
         description.parts = {{SegmentKind::Context, "ignored"}};
         bench.openLive(description);
@@ -56,6 +59,13 @@ struct LiveWindow : OpenWindow {
         QTextDocument text;
         text.setHtml(part(QString("answer%1").arg(row))->text());
         return text.toPlainText().trimmed();
+    }
+    /// Those that a token of the answer attends to most.
+    std::set<TokenIndex> attended() const {
+        std::set<TokenIndex> tokens;
+        auto links = QRegularExpression("href='(\\d+)'").globalMatch(part("answerAttended")->text());
+        while (links.hasNext()) tokens.insert(links.next().captured(1).toInt());
+        return tokens;
     }
     bool isEveryRowCurrent() const {
         return std::ranges::none_of(jobs.rows(), [](const auto& row) { return row.isOutdated || row.isTextOutdated; });
@@ -301,6 +311,35 @@ private slots:
         QVERIFY(!error->isVisible());
     }
 
+    /// The token that was looked at is one of the old context's, as its numbers are.
+    void whatATokenAttendsToGoesWithItsContext() {
+        LiveWindow open;
+        open.openLive();
+        const auto look = [&] { // at the full cache's row, which no budget and no policy tells from another context's
+            auto* bars = open.part<TokenBars>("answerBars0");
+            QTest::mouseClick(bars, Qt::LeftButton, {}, QPoint(bars->width() / 2 + 2, bars->height() / 2));
+        };
+        look();
+        open.settle();
+        QVERIFY(open.part("answerAttention")->isVisible());
+        auto shorter = makeRandomCapture(7, 19, 2, 4, 2, 16);
+        shorter->tokenTable.segments = {
+            {0, 11, SegmentKind::Context}, {11, 14, SegmentKind::Question}, {14, 19, SegmentKind::Answer}};
+        const FakeWorker other(shorter.get());
+        open.openLive(other);
+        QVERIFY(!open.part("answerAttention")->isVisible());
+        look();
+        open.settle();
+        QVERIFY(open.part("answerAttention")->isVisible());
+        QVERIFY(!open.attended().empty() && *open.attended().rbegin() < 11);
+        open.bench.undo();
+        open.settle();
+        QVERIFY(!open.part("answerAttention")->isVisible());
+        look();
+        open.settle();
+        QVERIFY(!open.attended().empty() && *open.attended().rbegin() > 11);
+    }
+
     /// The panes of another context are told before its answers: those on show are of tokens that it does not have.
     void aShorterContextTakesItsPlaceAndGivesItBack() {
         LiveWindow open;
@@ -309,17 +348,12 @@ private slots:
         shorter->tokenTable.segments = {
             {0, 11, SegmentKind::Context}, {11, 14, SegmentKind::Question}, {14, 19, SegmentKind::Answer}};
         const FakeWorker other(shorter.get());
-        live::LiveDescription description;
-        description.command = other.command("right");
-        description.model.path = "tiny";
-        description.parts = {{SegmentKind::Context, "ignored"}};
         bool isMixed = false;
         connect(&open.bench, &Workbench::paneChanged, this, [&] {
             const auto live = open.bench.live();
             isMixed = isMixed || open.jobs.live() != live;
         });
-        open.bench.openLive(description);
-        open.settle();
+        open.openLive(other);
         QVERIFY(isMixed && open.isEveryRowCurrent());
         QCOMPARE(open.jobs.answerTokens().front(), 14);
         open.bench.undo();

@@ -6,6 +6,8 @@
 #include "app/window/widgets/small_widgets.h"
 #include "views/common/view_facts.h"
 
+#include <fmt/format.h>
+
 #include <QHBoxLayout>
 #include <QHelpEvent>
 #include <QKeyEvent>
@@ -147,6 +149,7 @@ AnswerAttentionBlock::AnswerAttentionBlock(Workbench& workbench, LiveAnswerJobs&
     column->addLayout(row);
     m_note = wrappedLabel({}, "quiet", this);
     column->addWidget(m_note);
+    connect(&m_jobs, &LiveAnswerJobs::opened, this, &AnswerAttentionBlock::closed); // the rows are another text's
     connect(&m_jobs, &LiveAnswerJobs::changed, this, &AnswerAttentionBlock::refresh);
     setVisible(false);
 }
@@ -175,7 +178,7 @@ void AnswerAttentionBlock::refresh() {
     } else {
         std::optional<PaneRequest> wanted;
         if (pane > 0) wanted = request->panes[pane - 1];
-        std::string key = std::to_string(m_token) + "|" + (wanted ? resultKey(*wanted) : "full");
+        std::string key = fmt::format("{}|{}|{}", m_token, request->cut.token, wanted ? resultKey(*wanted) : "full");
         if (key != m_key) {
             m_key = std::move(key);
             m_isOutdated = m_found != nullptr;

@@ -29,7 +29,7 @@ public:
 
 signals:
     void appeared(); ///< what a newly chosen token attends to is there
-    void closed();   ///< by its button: who hears it chooses no token
+    void closed();   ///< by its button or by another context: who hears it chooses no token
 
 private:
     void refresh();
