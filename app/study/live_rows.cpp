@@ -12,15 +12,6 @@ namespace kvscope {
 
 namespace {
 
-void checkCut(const RunRequest& run, const live::LiveCapture& capture) {
-    if (!run.cut.evaluatedOnSeen && run.cut.token == capture.cut()) return;
-    throw Error({.sentence = fmt::format(
-                     "the model read the context with its cut at {}, and these tokens are chosen {}", capture.cut(),
-                     run.cut.evaluatedOnSeen ? "without a cut" : fmt::format("at {}", run.cut.token)),
-                 .place = "cut",
-                 .remedy = fmt::format("Set the cut to {}", capture.cut())});
-}
-
 /// Of the rows' selections; nothing for the full cache.
 std::vector<std::optional<std::string>> idsOf(std::span<const LiveRow> rows) {
     std::vector<std::optional<std::string>> ids;
@@ -29,6 +20,15 @@ std::vector<std::optional<std::string>> idsOf(std::span<const LiveRow> rows) {
 }
 
 } // namespace
+
+void checkCut(const RunRequest& run, const live::LiveCapture& capture) {
+    if (!run.cut.evaluatedOnSeen && run.cut.token == capture.cut()) return;
+    throw Error({.sentence = fmt::format(
+                     "the model read the context with its cut at {}, and these tokens are chosen {}", capture.cut(),
+                     run.cut.evaluatedOnSeen ? "without a cut" : fmt::format("at {}", run.cut.token)),
+                 .place = "cut",
+                 .remedy = fmt::format("Set the cut to {}", capture.cut())});
+}
 
 LiveRow fullCacheRow(const live::LiveCapture& capture) { return {.kept = static_cast<double>(capture.cut())}; }
 

@@ -25,6 +25,9 @@ struct LiveRow {
     bool isFull() const { return !pane; }
 };
 
+/// Throws Error where a resolved request chooses tokens at another cut than the worker read the context with: what the
+/// model says of the context then does not fit what is kept.
+void checkCut(const RunRequest& run, const live::LiveCapture& capture);
 /// The row of the full cache.
 LiveRow fullCacheRow(const live::LiveCapture& capture);
 /// Chooses the row's tokens in every layer and sends them to the worker. The request's cut must be the one at which the

@@ -179,6 +179,38 @@ private slots:
         QVERIFY(next->panes.at(0).rise != pane.rise);
     }
 
+    /// The scores are of the tokens before the cut at which the model read the context.
+    void risesOfAnotherCutAreRefused() {
+        const FakeWorker fake(contextWith(true).get());
+        const LayerRunner runner = testing::cpuRunner(1);
+        const auto capture = opened(fake);
+        const View& view = viewById("head_grid");
+        const auto risesAt = [&](const char* cut) {
+            ViewDataRequest request;
+            request.capture = capture;
+            request.layer = LayerIndex(0);
+            request.cut = Cut::resolve(cut, *capture);
+            request.options = ParameterValues(view.card().options);
+            request.options.setText("quantity", "answer_rise");
+            RunRequest run;
+            run.capture = capture;
+            run.policy = PolicySpec::parse("keydiff@20t");
+            run.budget = *run.policy.budget;
+            run.cut = request.cut;
+            request.panes = {PaneRequest{run, {}}};
+            try {
+                makerFor(view)->make(runner, request, {}, [](const auto&) {});
+            } catch (const Error& error) {
+                return QString::fromStdString(error.what());
+            }
+            return QString();
+        };
+        QCOMPARE(risesAt("61"), QString());
+        for (const auto& [cut, said] :
+             {std::pair{"50", "chosen at 50"}, {"70", "chosen at 70"}, {"none", "without a cut"}})
+            QVERIFY2(risesAt(cut).contains(said), cut);
+    }
+
     void whereNothingCanBeAsked() {
         const LayerRunner runner = testing::cpuRunner(1);
         const auto why = [&](const std::shared_ptr<const CaptureReader>& capture) {

@@ -2,6 +2,7 @@
 #include "app/study/makers/view_data_maker.h"
 
 #include "app/study/answer_needs.h"
+#include "app/study/live_rows.h"
 #include "app/study/makers/measured_heads.h"
 #include "core/base/error.h"
 #include "core/engine/engine.h"
@@ -104,6 +105,7 @@ Values survivalBudget(const Layer& layer) {
 /// Nobody knows it but a model: of a live context alone.
 Values answerRise(const Layer& layer) {
     const AnswerNeeds needs(layer.runner, layer.request.capture);
+    checkCut(layer.first().request, *needs.answers().capture());
     const live::LayerSelection kept{layer.first().request.layer, &layer.first().selection};
     return predictedRises(std::span(&kept, 1), *needs.tokenScores(kScoreSteps, layer.checkpoint.silent())).front();
 }
