@@ -116,8 +116,14 @@ class Channel:
         error: LiveError | None,
         blobs: Sequence[bytes] = (),
     ) -> None:
-        body = {"error": error.as_json()} if error else {"result": result or {}}
-        self._send({"jsonrpc": "2.0", "id": number} | body, blobs)
+        """Sends an answer, or an error that says why there is none: whoever asked waits for one of both."""
+        about = {"jsonrpc": "2.0", "id": number}
+        try:
+            self._send(about | ({"error": error.as_json()} if error else {"result": result or {}}), blobs)
+        except Exception as failure:  # NaN, or more than a frame takes
+            print(f"kvscope_live: the answer to {number} cannot be sent ({failure})", file=sys.stderr, flush=True)
+            why = LiveError(errors.FAILED, f"the answer cannot be sent ({failure})")
+            self._send(about | {"error": why.as_json()})
 
     def _write(self) -> None:
         try:

@@ -27,7 +27,7 @@ from kvscope_capture.streaming import (
     token_nll,
 )
 from kvscope_live.channel import Channel
-from kvscope_live.errors import UNSUPPORTED_MODEL, LiveError
+from kvscope_live.errors import UNSUPPORTED_MODEL, LiveError, not_finite
 from kvscope_live.frames import BLOB_BYTES
 from kvscope_live.models import OpenModel
 from kvscope_live.requests import bad
@@ -46,7 +46,8 @@ class LiveContext:
     def __init__(self, opened: OpenModel, ids: list[int], segments: list[Segment], cut: int, channel: Channel) -> None:
         """Runs the prompt through the model: the first `cut` tokens, then those behind them.
 
-        Errors (LiveError): a model whose attention cannot be watched or is another than a capture could hold.
+        Errors (LiveError): a model whose attention cannot be watched or is another than a capture could hold, or whose
+        losses are not finite.
         """
         self.opened, self.ids, self.segments, self.cut = opened, ids, segments, cut
         self.attributes: list[dict[str, Any]] = []
@@ -66,6 +67,8 @@ class LiveContext:
         self.calls, self.last_logits = read.calls, read.last_logits
         self.layers = {call.layer: PrunedLayer.whole(call) for call in read.calls}
         self.nll = np.concatenate([read.nll, self._read_tail()])
+        if (bad_losses := np.flatnonzero(~np.isfinite(self.nll[1:]))).size:
+            raise not_finite(f"the model's loss of token {bad_losses[0] + 1}", opened.name)
         self.check.compare_loss(self.nll)
         if failure := self.check.failure():
             raise LiveError(UNSUPPORTED_MODEL, failure, opened.name, "", architecture=type(opened.model).__name__)

@@ -24,6 +24,12 @@ class LiveError(Exception):
         return {"code": self.code, "message": self.sentence, "data": {k: v for k, v in self.data.items() if v != ""}}
 
 
+def not_finite(what: str, place: str = "") -> LiveError:
+    """`what` is NaN or infinite; in models that were trained in bf16, fp16 is why."""
+    remedy = "Load the model in bf16 or fp32: fp16 overflows where they do not"
+    return LiveError(FAILED, f"{what} is NaN or infinite", place, remedy)
+
+
 class Stopped(BaseException):
     """The running request was cancelled or is outdated; raised where work asks (`Channel.checkpoint`).
 

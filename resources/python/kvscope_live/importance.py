@@ -7,6 +7,7 @@ each chunk; `TokenScores` shares the loss out among the tokens of every head, fr
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -17,6 +18,7 @@ from transformers.masking_utils import AttentionMaskInterface
 
 from kvscope_capture.attention import AttentionCall, attention_implementation, logits_of
 from kvscope_live.contexts import LiveContext
+from kvscope_live.errors import not_finite
 from kvscope_press.attend_behind import PrunedLayer
 from kvscope_press.pruned_context import decode
 
@@ -46,7 +48,10 @@ class Expected:
 
 
 def chunk_losses(context: LiveContext, expected: Expected, chunks: Sequence[tuple[int, int]]) -> list[float]:
-    """The loss with one chunk, tokens begin .. end - 1, hidden in all layers and heads; of each chunk, in one pass."""
+    """The loss with one chunk, tokens begin .. end - 1, hidden in all layers and heads; of each chunk, in one pass.
+
+    Errors (LiveError): a loss that is not finite.
+    """
     model = context.opened.model
     hidden = torch.zeros((len(chunks), context.cut), dtype=torch.bool)
     for row, (begin, end) in zip(hidden, chunks, strict=True):
@@ -54,7 +59,11 @@ def chunk_losses(context: LiveContext, expected: Expected, chunks: Sequence[tupl
     layers = {call.layer: _hiding(call, hidden) for call in context.calls}
     states = context.cache(layers).extend_rows([expected.tokens()] * len(chunks))
     with torch.no_grad():
-        return [float(expected.loss(model, row)) for row in states]
+        losses = [float(expected.loss(model, row)) for row in states]
+    for (begin, end), loss in zip(chunks, losses, strict=True):
+        if not math.isfinite(loss):
+            raise not_finite(f"the answer's loss without the tokens {begin} to {end - 1}")
+    return losses
 
 
 def _hiding(call: AttentionCall, hidden: torch.Tensor) -> PrunedLayer:

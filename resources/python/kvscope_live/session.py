@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from kvscope_capture.prompt import SegmentKind, TokenBytes, default_cut
 from kvscope_capture.version import VERSION
 from kvscope_live.channel import Channel
-from kvscope_live.errors import GONE, LiveError
+from kvscope_live.errors import BAD_PARAMETERS, GONE, LiveError
 from kvscope_live.prompting import build_prompt
 from kvscope_live.requests import Request, bad
 
@@ -165,6 +165,7 @@ class Session:
                 raise bad("segments", f"are not of a text and a kind among {', '.join(KINDS)}")
             texts.append((KINDS[kind], text))
         prompt = build_prompt(tokenizer, texts, given.flag("chat"), given.flag("bos"))
+        _require_room(len(prompt.ids), "segments")
         token_bytes = TokenBytes(tokenizer)
         return {
             "ids": prompt.ids,
@@ -191,8 +192,9 @@ class Session:
         given = request.parameters
         model, opened = self._model(request)
         ids = given.integers("ids", opened.model.get_input_embeddings().weight.shape[0])
-        if not 2 <= len(ids) <= MOST_TOKENS:
+        if len(ids) < 2:
             raise bad("ids", f"are {len(ids)} tokens, not 2 to {MOST_TOKENS}")
+        _require_room(len(ids), "ids")
         config = opened.model.config.get_text_config(decoder=True)
         most = getattr(config, "max_position_embeddings", None)
         if not hasattr(opened.model.get_decoder(), "rotary_emb") and len(ids) > (most or len(ids)):
@@ -358,6 +360,13 @@ class Session:
         self.contexts.clear()
         self.models.clear()
         return {}
+
+
+def _require_room(tokens: int, place: str) -> None:
+    """Errors (LiveError): more tokens than one message takes."""
+    if tokens > MOST_TOKENS:
+        sentence = f"the text has {tokens} tokens, more than the {MOST_TOKENS} that a live model takes"
+        raise LiveError(BAD_PARAMETERS, sentence, place, "Shorten the text")
 
 
 def _range(name: str, entry: Any, tokens: int) -> tuple[int, int]:

@@ -134,6 +134,29 @@ def test_a_library_that_prints_does_not_reach_the_frames() -> None:
     assert worker.close() == 0
 
 
+@pytest.mark.parametrize(
+    ("result", "why"), [("{'a': float('nan')}", "JSON compliant"), ("{'a': 'x' * 2**24}", "limits")]
+)
+def test_an_answer_that_cannot_be_sent_is_answered_with_an_error(result: str, why: str) -> None:
+    """Also one of a size that no reader takes; the requests behind it are answered as ever."""
+    code = (
+        "from kvscope_live import session, __main__;"
+        f"session.Session._shutdown = lambda self, request: {result};"
+        "__main__.main(['--stdio'])"
+    )
+    worker = Worker([sys.executable, "-c", code])
+    assert "error" in worker.ask("initialize", {"protocol": [0]})
+    worker.send("shutdown", {}, 7)
+    worker.send("context/close", {"context_id": "c1"}, 8)
+    assert worker.answer(8)["result"] == {}
+    (answer,) = (note for note in worker.notes if note.get("id") == 7)
+    worker.stdin.close()
+    assert "the answer to 7 cannot be sent" in worker.stderr.read().decode()
+    assert worker.close() == 0
+    assert answer["error"]["code"] == -32000 and answer["error"]["message"].startswith("the answer cannot be sent (")
+    assert why in answer["error"]["message"]
+
+
 def test_threads_that_wait_spin_briefly() -> None:
     """PyTorch reads how its threads wait when it is imported: behind the setting, and never for the banner."""
     code = (
