@@ -97,7 +97,10 @@ bool WalkIntervals::boundErrors(const BalancingWalk& walk, const std::vector<con
         m_sizes[i] = static_cast<float>(perValue * m_valueNorms[i] + least);
         m_reaches[i] = static_cast<float>(m_keyNorms[i]) * m_sizes[i];
     }
-    return scale * reach * reach + shift < kMostExponent && reach < kMostLength && size < kMostLength &&
+    // A float holds these with 24 bits; 2^-150 would become 0.
+    const auto fits = [](double x) { return x == 0 || (std::abs(x) > 1e-30 && std::abs(x) < 1e30); };
+    return fits(walk.logScale) && fits(walk.valueScale) && fits(walk.logShift) && fits(walk.valueConstant) &&
+           scale * reach * reach + shift < kMostExponent && reach < kMostLength && size < kMostLength &&
            m_perReach * reach * reach + m_perSize < kMostError;
 }
 

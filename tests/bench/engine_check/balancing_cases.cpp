@@ -250,13 +250,13 @@ naive::Numbers expectedSigns(const naive::Balancing& data, const BalancingWalks&
 
 /// What an engine may find with less than the exact sums.
 EngineCase signsCase(const std::string& name, const BalancingWalk& like, std::int64_t size, RowType type, bool close,
-                     bool centres = false) {
+                     bool centres = false, double weight = 1) {
     const naive::Balancing data = dataOf(true, centres, 1, type.stored);
     BalancingWalks walks = walksOf(like, size, 2, kRows);
     walks.signsOnly = true;
     for (BalancingWalk& walk : walks.walks) {
         for (std::size_t i = 0; i < walk.rows.size(); ++i) {
-            walk.weights.push_back(double(1 << (i % 3)));
+            walk.weights.push_back(weight * double(1 << (i % 3)));
             walk.silent.push_back(i % 11 == 5 ? 1 : 0);
         }
         if (close) drawCloseToTheLine(data, walk);
@@ -323,6 +323,8 @@ std::vector<EngineCase> balancingCases() {
     failing.failAbove = 0.05;
     BalancingWalk huge = theory;
     huge.logScale = 1e4;
+    BalancingWalk far = theory; // of values times 2^75: a float of this scale is 0
+    far.valueScale = 0.1 * 0x1p-150;
     std::vector<EngineCase> cases;
     for (const RowType type : kRowTypes)
         cases.insert(cases.end(), {walkCase("blocked", type, blocked, 70), walkCase("theory", type, theory, 150),
@@ -336,7 +338,8 @@ std::vector<EngineCase> balancingCases() {
         cases.insert(cases.end(),
                      {signsCase("signs", blocked, 70, type, false), signsCase("signs-close", blocked, 150, type, true),
                       signsCase("signs-theory", theory, 64, type, true, true),
-                      signsCase("signs-fail", often, 33, type, false)});
+                      signsCase("signs-fail", often, 33, type, false),
+                      signsCase("signs-far-values", far, 64, type, true, false, 0x1p75)});
     addSharesCases(cases, "blocked-shares", blocked, 150, true, false);
     addSharesCases(cases, "theory-shares", theory, 70, true, true);
     addSharesCases(cases, "denominator-shares", denominator, 64, false, false);
