@@ -186,6 +186,44 @@ private slots:
         QVERIFY(sameBits(layer.numbers(after, recent), layer.fromNothing(after)));
     }
 
+    /// The last token's, which only the last query sees: the quantum is that of the largest value of a head.
+    void anOutlierAmongTheValues() {
+        const auto engine = makeCpuEngine(1);
+        std::mt19937 generator(9);
+        for (const float outlier : {1e4F, 1e6F, 1e9F, 1e12F, 1e16F}) {
+            naive::Weighted in = cacheOf(0.3);
+            for (std::int64_t head = 0; head < 2; ++head)
+                in.values.numbers[static_cast<std::size_t>((head * 540 + 539) * 24 + 5)] = outlier;
+            in.kept = randomSets(2, 60, generator);
+            const Layer layer{in, *engine};
+            const std::vector<float> got = layer.fromNothing(in.kept);
+            const naive::Numbers expected = naive::weightedAttention(in);
+            for (std::int64_t query = 0; query < 4 * 40; ++query) {
+                const auto partOf = [query](const auto& of) {
+                    return std::vector(of.begin() + query * 24, of.begin() + (query + 1) * 24);
+                };
+                const double error = errorOf(partOf(got), partOf(expected));
+                QVERIFY2(error <= kOneRounding,
+                         qPrintable(QString("%1, query %2: %3").arg(outlier).arg(query).arg(error)));
+            }
+        }
+    }
+
+    /// A float as large as that is rounded by more than a logit may be.
+    void largeLogSumExpsAreNotUsed() {
+        const auto engine = makeCpuEngine(1);
+        std::mt19937 generator(10);
+        const Layer layer{cacheOf(1), *engine};
+        const auto kept = randomSets(2, 50, generator);
+        for (const float far : {-2.5e8F, 2.5e8F, -70'000.0F, 70'000.0F}) {
+            HostTensor logSumExps = layer.logSumExps;
+            logSumExps.data.back() = far;
+            RecentSums recent(logSumExps);
+            (void)layer.numbers(kept, recent);
+            QVERIFY2(!recent.nearest(kept, 1), qPrintable(QString::number(far)));
+        }
+    }
+
     /// Values that are no numbers have no quantum; huge ones have a large one.
     void unusualValues() {
         const auto engine = makeCpuEngine(1);

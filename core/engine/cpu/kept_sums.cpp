@@ -20,6 +20,8 @@ constexpr std::int64_t kShareRows = 5;       // of addShares, below the values
 constexpr double kQuantaOfAnchor = 0x1.8p52; // an anchor's last bit is the quantum
 constexpr double kLargestShift = 1 << 16;    // a float log-sum-exp this large still has 7 bits after the point
 constexpr double kSmallestMass = 1.0 / 64;
+constexpr double kFloatUnit = 0x1p-24;
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr std::int64_t kPanelsPerStep = 128; // some milliseconds between checkpoints
 
 /// The rounding mode of this thread, for as long as this lives.
@@ -90,7 +92,8 @@ bool KeptSumsPass::fits(const WeightedAttentionInput& input) {
     if (!input.recent || input.kept.empty() || input.keys.storage()->isOnDemand() ||
         input.values.storage()->isOnDemand())
         return false;
-    const auto tooLarge = [](float x) { return !(x < kLargestShift); }; // -infinity: a query that sees nothing
+    // -infinity: a query that sees nothing.
+    const auto tooLarge = [](float x) { return !(std::abs(x) < kLargestShift) && x != -kInfinity; };
     return std::ranges::all_of(input.kept, isPlain) &&
            std::cmp_less_equal(stateSize(input) * 8, RecentSums::kMostBytes) &&
            std::ranges::none_of(input.recent->logSumExps().data, tooLarge);
@@ -175,8 +178,14 @@ std::optional<LaneSums> KeptSumsPass::compute(const QueryBlock& queries, const H
         if (!(result.denominators[lane] >= kSmallestMass)) return {}; // written so that NaN is refused
         if (std::isfinite(sink)) result.denominators[lane] += portableExp(sink - result.shifts[lane]);
         result.squares[lane] = of[2 * lanes] + of[3 * lanes];
-        for (std::int64_t c = 0; c < dv; ++c)
-            result.values[c * lanes + lane] = sums[c * lanes + lane] - anchor + of[4 * lanes] * 0.5 * quantum;
+        const double halfQuanta = of[4 * lanes] * 0.5 * quantum; // one for each term
+        double square = 0;
+        for (std::int64_t c = 0; c < dv; ++c) {
+            const double value = sums[c * lanes + lane] - anchor + halfQuanta;
+            result.values[c * lanes + lane] = value;
+            square += value * value;
+        }
+        if (!(halfQuanta * std::sqrt(static_cast<double>(dv)) <= kFloatUnit * std::sqrt(square))) return {};
     }
     return result;
 }

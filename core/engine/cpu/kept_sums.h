@@ -38,7 +38,7 @@ std::vector<QueryLane> queryLanesOf(const WeightedAttentionInput& input, const Q
 /// query is its log-sum-exp over everything, so no sum exceeds the largest value, and multiples of 2^-49 of that (the
 /// quantum) add without rounding. A term p v is rounded down to a multiple by the processor's rounding mode while it is
 /// added; taken away, -p v is rounded up, which is the same multiple. Half a quantum for each term is given back at the
-/// end, so the error of a sum over n tokens is about sqrt(n) / 3 quanta.
+/// end, so the error of a sum over n tokens is about sqrt(n) / 3 quanta, and at most n / 2.
 class KeptSumsPass {
 public:
     /// Whether the input asks for sums and its sets have no weights, ascend and fit into memory.
@@ -49,8 +49,9 @@ public:
     bool runs() const { return m_sums != nullptr; }
     /// Logits that will be computed.
     double work() const;
-    /// Every block once; different threads may compute different blocks. Nothing where the kept tokens have so small a
-    /// share of a query's attention that quanta would show in float results.
+    /// Every block once; different threads may compute different blocks. Nothing where quanta could show in float
+    /// results: the kept tokens have a tiny share of a query's attention, or one value of the head is so much larger
+    /// than a query's sum that its quantum is no small number.
     std::optional<LaneSums> compute(const QueryBlock& queries, const HeadCache& cache, Progress& progress) const;
     /// Gives the sums to the calls that come.
     void remember() const;
