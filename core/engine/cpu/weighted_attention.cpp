@@ -12,6 +12,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <mutex>
 
 namespace kvscope::cpu {
 
@@ -67,17 +68,27 @@ float relativeError(const float* z, const float* a, std::int64_t dv) {
 
 class WeightedBlocks {
 public:
-    WeightedBlocks(const Kernels& kernels, const WeightedAttentionInput& input, const std::vector<TermList>& terms,
-                   const Checkpoint& checkpoint, Progress& progress)
-        : m_kernels(kernels), m_input(input), m_terms(terms), m_checkpoint(checkpoint), m_progress(progress) {}
+    WeightedBlocks(const Kernels& kernels, const WeightedAttentionInput& input, const Checkpoint& checkpoint)
+        : m_kernels(kernels), m_input(input), m_checkpoint(checkpoint) {}
 
-    LaneSums compute(const QueryBlock& queries, const HeadCache& cache, LogitScratch& scratch) const {
-        const TermList& terms = m_terms[m_input.setOf(queries.head)];
+    /// Made for the first call: a step of the budget needs no list.
+    const TermList& termsOfHead(std::int64_t head) const {
+        std::call_once(m_once, [this] {
+            const std::int64_t end = m_input.firstQuery + m_input.queries.size(1);
+            const std::size_t sets = std::max(m_input.kept.size(), static_cast<std::size_t>(m_input.keys.size(0)));
+            for (std::size_t set = 0; set < sets; ++set) m_terms.push_back(termsOf(m_input, set, end));
+        });
+        return m_terms[m_input.setOf(head)];
+    }
+
+    LaneSums compute(const QueryBlock& queries, const HeadCache& cache, LogitScratch& scratch,
+                     Progress& progress) const {
+        const TermList& terms = termsOfHead(queries.head);
         const auto count = static_cast<std::int64_t>(terms.tokens.size());
         const HeadRows own(m_input.queries, queries.head, queries.begin, queries.end);
         const std::vector<QueryLane> lanes = queryLanesOf(m_input, queries, own);
         LogitBlock block(m_kernels, m_input.rule, lanes, m_input.queries.size(2), scratch, count);
-        block.append({cache.keys.data(), 0, count, terms.tokens.data()}, m_progress);
+        block.append({cache.keys.data(), 0, count, terms.tokens.data()}, progress);
         const auto denominators = block.exponentiate(terms.denominator.data());
         const auto squares = block.weigh(terms.numerator.data());
         LaneSums sums{block.lanes(), weightedValues(block, terms, cache.values.data()), denominators, squares, {}};
@@ -111,9 +122,9 @@ private:
 
     const Kernels& m_kernels;
     const WeightedAttentionInput& m_input;
-    const std::vector<TermList>& m_terms;
     const Checkpoint& m_checkpoint;
-    Progress& m_progress;
+    mutable std::once_flag m_once;
+    mutable std::vector<TermList> m_terms; ///< of each set
 };
 
 /// Output or error, and logarithms, of the queries of a block.
@@ -156,15 +167,13 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     const std::int64_t heads = input.queries.size(0), w = input.queries.size(1), dv = input.values.size(2);
     assert(static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads);
     assert(input.firstQuery + w <= input.keys.size(1));
-    std::vector<TermList> terms;
-    const std::size_t sets = std::max(input.kept.size(), static_cast<std::size_t>(input.keys.size(0)));
-    for (std::size_t set = 0; set < sets; ++set) terms.push_back(termsOf(input, set, input.firstQuery + w));
+    const WeightedBlocks blocks(m_kernels, input, checkpoint);
     const std::unique_ptr<KeptSumsPass> pass =
         KeptSumsPass::fits(input) ? std::make_unique<KeptSumsPass>(m_kernels, input, m_workers) : nullptr;
     const KeptSumsPass* kept = pass && pass->runs() ? pass.get() : nullptr;
     double work = kept ? kept->work() : 0;
     for (std::int64_t head = 0; !kept && head < heads; ++head)
-        work += static_cast<double>(w) * static_cast<double>(terms[input.setOf(head)].tokens.size());
+        work += static_cast<double>(w) * static_cast<double>(blocks.termsOfHead(head).tokens.size());
 
     const HostTensor table{Shape{heads, w}, std::vector<float>(static_cast<std::size_t>(heads * w))};
     WeightedAttention result{{}, table, table, {}};
@@ -173,7 +182,6 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
     else
         result.outputError = table;
     Progress progress(checkpoint, work);
-    const WeightedBlocks blocks(m_kernels, input, terms, checkpoint, progress);
     const std::int64_t perHead = (w + kMaxLanes - 1) / kMaxLanes;
     tbb::enumerable_thread_specific<LogitScratch> scratch;
     // Of a cache that stays in its file, one KV head is in memory at a time.
@@ -191,7 +199,7 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
             const HeadCache& cache = caches.at(input.rule.gqaGroupOf[head]);
             std::optional<LaneSums> sums;
             if (kept) sums = kept->compute(queries, cache, progress);
-            if (!sums) sums = blocks.compute(queries, cache, scratch.local());
+            if (!sums) sums = blocks.compute(queries, cache, scratch.local(), progress);
             write(input, queries, *sums, result);
         });
     }
