@@ -73,15 +73,17 @@ struct LayerRunner::Caches {
 
     StageCache stages;
 
-    /// Key prefix of a reader ("7|"), never reused for another. Drops the cache entries of closed captures.
+    /// Key prefix of a reader ("7|"), never reused for another. Drops the cache entries of closed captures, but not in
+    /// a call that must be answered at once: freeing gigabytes takes a quarter of a second.
     std::string prefixOf(const std::shared_ptr<const CaptureReader>& capture) {
         std::vector<std::string> closed;
         std::string prefix;
         {
             const std::lock_guard lock(mutex);
             for (auto at = readers.begin(); at != readers.end();) {
-                if (at->first.expired()) closed.push_back(at->second);
-                at = at->first.expired() ? readers.erase(at) : std::next(at);
+                const bool goes = at->first.expired() && !StageCache::AtOnce::isAsked();
+                if (goes) closed.push_back(at->second);
+                at = goes ? readers.erase(at) : std::next(at);
             }
             std::string& known = readers[capture];
             if (known.empty()) known = std::to_string(++count) + "|";
@@ -193,9 +195,9 @@ std::vector<MeasureValues> LayerRunner::measure(const RunResult& result, std::sp
 }
 
 std::shared_ptr<const RunResult> chooseAtOnce(const LayerRunner& runner, const RunRequest& request) {
-    constexpr std::int64_t kMostRows = std::int64_t{1} << 19;
     const std::int64_t heads = request.capture->info().numKvHeads;
-    if (request.recorded || heads * request.cut.token > kMostRows || policyNeeds(request.policy, Need::ImportedScores))
+    if (request.recorded || std::cmp_greater(heads * request.cut.token, kMostRowsAtOnce) ||
+        policyNeeds(request.policy, Need::ImportedScores))
         return nullptr;
     RunRequest choice = request;
     choice.measure = false;
@@ -267,13 +269,23 @@ FidelityInput LayerWork::fidelityInput(RunResult& result, const Checkpoint& chec
     return input;
 }
 
+namespace {
+/// Numerators and a few shares in double for blocks of 32 queries, and the kept tokens of each head.
+std::size_t mostBytesOfRecentSums(const FidelityInput& input) {
+    const auto heads = static_cast<std::size_t>(input.queries.size(0)),
+               queries = static_cast<std::size_t>((input.queries.size(1) + 31) / 32 * 32),
+               numbers = static_cast<std::size_t>(input.values.size(2)) + 5;
+    return RecentSums::kMost * (std::min(heads * queries * numbers * sizeof(double), RecentSums::kMostBytes) +
+                                heads * static_cast<std::size_t>(input.cut) * sizeof(TokenIndex));
+}
+} // namespace
+
 std::shared_ptr<const ExactAttention> LayerWork::exact(const FidelityInput& input, const Checkpoint& checkpoint) const {
     const std::string key = fmt::format("{}exact|{}|{}", m_prefix, input.cut, input.seenQueries);
     return m_cache.get<ExactAttention>(key, checkpoint, [&] {
         ExactAttention all = exactAttention(m_engine, input, checkpoint);
         const std::size_t output = bytesOf(all.output.shape());
-        const std::size_t sums = RecentSums::kMost * std::min(2 * output, RecentSums::kMostBytes); // in double
-        const std::size_t bytes = output + 2 * bytesOf(all.logDenominator.shape) + sums;
+        const std::size_t bytes = output + 2 * bytesOf(all.logDenominator.shape) + mostBytesOfRecentSums(input);
         return StageCache::Made<ExactAttention>{std::move(all), bytes};
     });
 }

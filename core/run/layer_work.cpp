@@ -7,6 +7,7 @@
 #include "core/policies/policy_run.h"
 #include "core/run/attention_rule.h"
 #include "core/run/cache_positions.h"
+#include "core/run/choice.h"
 
 #include <fmt/format.h>
 
@@ -257,8 +258,9 @@ std::shared_ptr<const LayerWork::Chosen> LayerWork::decide(RunResult& result, co
         const std::size_t bytes = made.bytes();
         return StageCache::Made<Chosen>{std::move(made), bytes};
     };
-    // Ranking scores is linear in the tokens.
-    const bool ranks = scored && !scored->scores.total.empty() && !request.recordSteps;
+    // Ranking scores is linear in the tokens; SnapKV ranks a row for each query head.
+    const bool ranks = scored && !scored->scores.total.empty() && !request.recordSteps &&
+                       scored->scores.perQueryHead.data.size() <= kMostRowsAtOnce;
     return m_cache.get<Chosen>(keyOf("choice", request, Stage::Select), input.checkpoint, make,
                                &result.times.selectionFromCache,
                                ranks ? StageCache::Cost::Quick : StageCache::Cost::Long);

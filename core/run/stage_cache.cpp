@@ -60,6 +60,8 @@ StageCache::AtOnce::AtOnce() { t_atOnce = true; }
 
 StageCache::AtOnce::~AtOnce() { t_atOnce = false; }
 
+bool StageCache::AtOnce::isAsked() { return t_atOnce; }
+
 StageCache::Erased StageCache::find(const std::string& key, const Checkpoint& checkpoint, bool* wasThere, Cost cost,
                                     const std::function<std::pair<Erased, std::size_t>()>& make) {
     State& state = *m_state;

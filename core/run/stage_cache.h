@@ -30,6 +30,7 @@ public:
     public:
         AtOnce();
         ~AtOnce();
+        static bool isAsked(); ///< one lives on this thread
         AtOnce(const AtOnce&) = delete;
         AtOnce& operator=(const AtOnce&) = delete;
     };
