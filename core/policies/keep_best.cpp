@@ -31,13 +31,15 @@ struct Entry {
     std::int32_t row, head;
 
     bool isProtected() const { return score == kInfinity; }
-    bool before(const Entry& other) const {
-        if (score != other.score) return score > other.score;
-        return row != other.row ? row < other.row : head < other.head;
-    }
 };
 
-std::vector<Entry> rankedEntries(const JointRequest& request) {
+/// No two entries are equal.
+bool ranksBefore(const Entry& a, const Entry& b) {
+    if (a.score != b.score) return a.score > b.score;
+    return a.row != b.row ? a.row < b.row : a.head < b.head;
+}
+
+std::vector<Entry> entriesOf(const JointRequest& request) {
     const std::int64_t heads = request.total.shape[0], m = request.total.shape[1];
     std::vector<Entry> entries;
     entries.reserve(request.total.data.size());
@@ -50,22 +52,25 @@ std::vector<Entry> rankedEntries(const JointRequest& request) {
             const bool kept = i < request.protection.first || i >= m - request.protection.last;
             entries.push_back({kept ? kInfinity : score, static_cast<std::int32_t>(i), static_cast<std::int32_t>(h)});
         }
-    std::ranges::sort(entries, [](const Entry& a, const Entry& b) { return a.before(b); });
     return entries;
 }
 
-/// The distance between the last entry taken and the first left out.
-float gapAt(const std::vector<Entry>& ranked, std::size_t taken) {
-    const bool chosen = taken > 0 && taken < ranked.size() && !ranked[taken - 1].isProtected();
-    return chosen ? ranked[taken - 1].score - ranked[taken].score : kInfinity;
+/// Brings the `taken` best entries to the front, in no order. Returns the distance between the last entry taken and the
+/// first left out.
+float takeBest(std::vector<Entry>& entries, std::size_t taken) {
+    if (taken == 0 || taken >= entries.size()) return kInfinity;
+    const auto leftOut = entries.begin() + static_cast<std::ptrdiff_t>(taken);
+    std::ranges::nth_element(entries, leftOut, ranksBefore);
+    const Entry& last = *std::max_element(entries.begin(), leftOut, ranksBefore);
+    return last.isProtected() ? kInfinity : last.score - leftOut->score;
 }
 
-void fillPage(TopKHead& head, const std::vector<Entry>& leftOut, std::int64_t page) {
+void fillPage(TopKHead& head, std::vector<Entry>& leftOut, std::int64_t page) {
     const auto open = static_cast<std::int64_t>(head.kept.size()) % page;
     const auto wanted = open == 0 ? std::size_t{0} : static_cast<std::size_t>(page - open);
     const std::size_t taken = std::min(wanted, leftOut.size());
+    head.margin = std::min(head.margin, takeBest(leftOut, taken));
     for (std::size_t i = 0; i < taken; ++i) head.kept.push_back(leftOut[i].row);
-    head.margin = std::min(head.margin, gapAt(leftOut, taken));
 }
 
 /// The number of protected rows at both ends, which is the same in every head.
@@ -117,18 +122,18 @@ RowSelection keepBestPerQueryHead(const PolicyInput& input, const HostTensor& sc
 }
 
 RowSelection keepBestJointly(const JointRequest& request) {
-    const std::vector<Entry> ranked = rankedEntries(request);
-    const auto entries = static_cast<std::size_t>(
-        std::clamp<std::int64_t>(request.entries, 0, static_cast<std::int64_t>(ranked.size())));
+    std::vector<Entry> entries = entriesOf(request);
+    const auto taken = static_cast<std::size_t>(
+        std::clamp<std::int64_t>(request.entries, 0, static_cast<std::int64_t>(entries.size())));
     RowSelection out;
-    out.heads.assign(static_cast<std::size_t>(request.total.shape[0]), {{}, gapAt(ranked, entries)});
+    out.heads.assign(static_cast<std::size_t>(request.total.shape[0]), {{}, takeBest(entries, taken)});
     std::vector<std::vector<Entry>> leftOut(out.heads.size());
-    for (std::size_t i = 0; i < ranked.size(); ++i) {
-        const auto head = static_cast<std::size_t>(ranked[i].head);
-        if (i < entries)
-            out.heads[head].kept.push_back(ranked[i].row);
+    for (std::size_t i = 0; i < entries.size(); ++i) {
+        const auto head = static_cast<std::size_t>(entries[i].head);
+        if (i < taken)
+            out.heads[head].kept.push_back(entries[i].row);
         else
-            leftOut[head].push_back(ranked[i]);
+            leftOut[head].push_back(entries[i]);
     }
     for (std::size_t h = 0; h < out.heads.size(); ++h) {
         fillPage(out.heads[h], leftOut[h], request.page);
