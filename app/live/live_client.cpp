@@ -16,8 +16,10 @@ namespace kvscope::live {
 
 namespace {
 
-constexpr WorkerProcess::Milliseconds kTick(50);     // until a stop is noticed
-constexpr WorkerProcess::Milliseconds kLeaving(300); // for a worker that nobody needs any more
+constexpr WorkerProcess::Milliseconds kTick(20); // until a stop is noticed
+// To the answer to a cancelled request, for a worker that nobody needs any more. One that opens has nothing to tidy up;
+// at the end of the program another one may have to remove a file that it has begun.
+constexpr WorkerProcess::Milliseconds kOpening(50), kLeaving(300);
 std::atomic<bool> g_isLeaving = false;
 constexpr int kCancelled = -32800, kOutdated = -32801, kNotInitialised = -32002;
 
@@ -227,9 +229,10 @@ void LiveClient::checkPatience(Waiting& waiting) {
 bool LiveClient::isGivenUp(const Waiting& waiting) const {
     if (!waiting.cancelled) return false;
     if (!m_reader.isGreeted()) return true;
-    const bool isNeeded = !g_isLeaving && !waiting.isOpening;
-    if (isNeeded && m_hasContext) return false;
-    return Clock::now() - *waiting.cancelled > (isNeeded ? m_options.cancel : std::min(m_options.cancel, kLeaving));
+    const auto since = Clock::now() - *waiting.cancelled;
+    if (waiting.isOpening) return since > std::min(m_options.cancel, kOpening);
+    if (g_isLeaving) return since > std::min(m_options.cancel, kLeaving);
+    return !m_hasContext && since > m_options.cancel;
 }
 
 void LiveClient::fail(Error::Parts parts) {

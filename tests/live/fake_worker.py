@@ -175,9 +175,9 @@ def misbehave(message: dict) -> None:
         cancel = receive()[0]
         assert cancel["method"] == "$/cancel" and cancel["params"]["id"] == message["id"]
         send({"id": message["id"], "error": {"code": -32800, "message": "cancelled"}})
-    if MODE in ("deaf", "late", "stuck"):
+    if MODE in ("deaf", "late", "late_reader", "stuck"):
         send({"method": "$/progress", "params": {"id": message["id"], "stage": "layer", "done": 1, "total": 4}})
-        time.sleep(0.4) if MODE == "late" else signal.pause()
+        time.sleep(0.4) if MODE.startswith("late") else signal.pause()
 
 
 def main() -> None:

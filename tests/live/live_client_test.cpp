@@ -210,6 +210,18 @@ private slots:
         QVERIFY_THROWS_EXCEPTION(Error, client.call("model/open", {{"path", "x"}}, {}, {})); // and stays dead
     }
 
+    /// It removes the file that it has begun; one that only opens is not waited for.
+    void aCancelledReadingThatWritesIsWaitedFor() {
+        const FakeWorker fake;
+        fake.write("context.json", R"({"tokens": {}, "info": {}, "hash": ""})");
+        std::stop_source stop;
+        const Checkpoint checkpoint(stop.get_token(), [&](double, double) { stop.request_stop(); });
+        LiveClient client(fake.options("late_reader"), {});
+        const live::Json writing = {{"capture_to", fake.path().toStdString() + "/out.h5"}, {"cut", 1}};
+        QVERIFY_THROWS_EXCEPTION(Cancelled, client.call("context/read", writing, {}, checkpoint));
+        QCOMPARE(client.lost(), std::string());
+    }
+
     /// Reading the context again takes longer than any answer: while it gives signs of life it stays. Once the program
     /// ends, nothing is waited for.
     void aWorkerWithAContextIsWaitedForUntilTheProgramEnds() {
