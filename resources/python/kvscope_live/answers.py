@@ -13,6 +13,7 @@ import numpy.typing as npt
 import torch
 
 from kvscope_live.contexts import LiveContext
+from kvscope_live.errors import not_finite
 from kvscope_live.selections import Selection, kept_bytes, pruned_layer
 from kvscope_live.writing import Sampling, Told, Writer, decoder, logits_at
 from kvscope_press.pruned_context import CachedContext
@@ -28,6 +29,10 @@ class Scored:
     losses: Numbers
     kl: Numbers
     flips: npt.NDArray[np.bool_]
+
+    def is_finite(self, skip: int) -> bool:
+        """Whether all numbers behind the first `skip` are: NaN there would be taken for predicted before pruning."""
+        return bool(np.isfinite(self.losses[skip:]).all() and np.isfinite(self.kl[skip:]).all())
 
     def as_json(self) -> dict[str, Any]:
         """As `answer/score` answers; means over the tokens behind the first one behind the cut."""
@@ -106,10 +111,13 @@ class Answers:
 
         Teacher forcing: the answer's own tokens are given. The first token behind the cut is predicted from the
         unpruned context, because pruning happens after the context was read, and counts nowhere.
+        Errors (LiveError): a row whose numbers are not finite; the other rows are remembered.
         """
         full = self._full(question, answer)
         skip = 0 if question else 1
         own = self._scored(full[None], full, answer, skip)[0]
+        if not own.is_finite(skip):
+            raise not_finite("the loss of the expected answer behind the full cache")
         key = _key(question, answer)
         missing = {s.id: s for s in selections if s and not s.is_whole and not self._scores.has(key + s.id)}
         if missing and len(answer) > skip:
@@ -118,9 +126,13 @@ class Answers:
             hidden = cache.extend_rows([question + answer[:-1]] * len(missing))[:, max(0, len(question) - 1) :]
             logits = logits_at(self.model, hidden)
             for name, row in zip(missing, self._scored(logits, full, answer, skip), strict=True):
-                self._scores.put(key + name, row)
+                if row.is_finite(skip):
+                    self._scores.put(key + name, row)
             if question:
                 self._asked = Asked(_key(question, list(missing)), cache, logits[:, 0].clone())
+            for place, selection in enumerate(selections):
+                if selection and selection.id in missing and key + selection.id not in self._scores:
+                    raise not_finite(f"the loss of the expected answer in row {place + 1} of {len(selections)}")
         counts = len(answer) > skip
         rows = [own if s is None or s.is_whole or not counts else self._scores[key + s.id] for s in selections]
         return rows, own
@@ -146,7 +158,8 @@ class Answers:
             target = torch.tensor(answer[skip:], device=logits.device)
             p, s = torch.log_softmax(full, -1), torch.log_softmax(logits, -1)
             losses[:, skip:] = -s[:, torch.arange(len(target)), target].cpu().numpy()
-            rises = (p.exp() * (p - s)).nan_to_num_(0.0).sum(-1, dtype=torch.float64)
+            chances = p.exp()
+            rises = (chances * (p - s)).masked_fill_(chances == 0, 0.0).sum(-1, dtype=torch.float64)  # 0 log 0 is 0
             kl[:, skip:] = rises.clamp_min(0).cpu().numpy()
             flips[:, skip:] = (logits.argmax(-1) != full.argmax(-1)).cpu().numpy()
         return [Scored(*row) for row in zip(losses, kl, flips, strict=True)]

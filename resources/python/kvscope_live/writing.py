@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -12,6 +13,7 @@ import torch
 
 from kvscope_capture.attention import logits_of
 from kvscope_live.contexts import LiveContext
+from kvscope_live.errors import not_finite
 from kvscope_press.pruned_context import CachedContext
 
 Told = Callable[[int, int, int, str], None]  # row, index, token, text
@@ -34,9 +36,15 @@ class Sampling:
         return numbers
 
     def choose(self, logits: torch.Tensor, draw: float) -> int:
-        """The token at which the cumulative probability passes `draw`."""
+        """The token at which the cumulative probability passes `draw`.
+
+        Errors (LiveError): logits that are not finite, of which any choice would be the vocabulary's first token.
+        """
+        best = int(logits.argmax())
+        if not math.isfinite(logits[best]):
+            raise not_finite("a logit of the model")
         if self.temperature <= 0:
-            return int(logits.argmax())
+            return best
         chances = torch.softmax(logits.double().cpu() / self.temperature, -1).cumsum(-1)
         return min(int((chances <= draw * float(chances[-1])).sum()), len(chances) - 1)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from live_client import Local
@@ -12,7 +13,7 @@ from test_live import ANSWER, IDS, QUESTION, opened, read
 from test_press import CUT
 from test_prompt import byte_level_tokenizer
 
-from kvscope_live import importance, session
+from kvscope_live import answers, importance, session
 from kvscope_live.errors import FAILED, LiveError
 
 REMEDY = "Load the model in bf16 or fp32"
@@ -68,3 +69,90 @@ def test_a_hidden_chunk_whose_loss_is_not_finite_is_named(number: float, monkeyp
         error = not_finite(local, "chunks/importance", given | chunks)
     assert "without the tokens 4 to 7" in error.sentence
     assert local.ask("chunks/importance", given | chunks) == before
+
+
+def rows_of(local: Local, context: str, weights: list[float]) -> list[str]:
+    """Selections of half of the tokens; in the sum above, each weighs as given."""
+    rows = [[layer, head] for layer in range(3) for head in range(2)]
+    kept = np.arange(6 * CUT).reshape(6, CUT) % 2 == 0
+    ones = np.ones(int(kept.sum()), np.float32)
+    return [local.select(context, rows, kept, (ones * w, ones))["selection_id"] for w in weights]
+
+
+def poisoned(monkeypatch: pytest.MonkeyPatch, number: float, begin: int, row: int) -> pytest.MonkeyPatch:
+    """Logits of one row of several are `number` from one token on, as after an overflow in fp16."""
+    logits_at = answers.logits_at
+
+    def poison(model: Any, hidden: torch.Tensor) -> torch.Tensor:
+        logits = logits_at(model, hidden).clone()
+        logits[row : row + 1, begin:] = number
+        return logits
+
+    monkeypatch.setattr(answers, "logits_at", poison)
+    return monkeypatch
+
+
+@pytest.mark.parametrize("number", [torch.nan, torch.inf])
+@pytest.mark.parametrize("asked", [QUESTION, []])
+def test_a_row_that_overflows_is_no_mean_of_the_tokens_before(
+    number: float, asked: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And the rows beside it are computed once."""
+    local = opened("llama")
+    context = read(local, IDS, CUT)["context_id"]
+    chosen = rows_of(local, context, [1.0, 0.5, 0.75])
+    given = {"context_id": context, "question_ids": asked, "answer_ids": IDS[CUT + len(asked) :]}
+    local.ask("answer/score", given | {"selection_ids": [None]})
+    with monkeypatch.context() as patch:
+        poisoned(patch, number, 2, row=1)
+        error = not_finite(local, "answer/score", given | {"selection_ids": [None, *chosen]})
+        assert "in row 3 of 4" in error.sentence
+        patch.setattr(answers, "logits_at", None)
+        rows = local.ask("answer/score", given | {"selection_ids": [None, chosen[0], chosen[2]]})["rows"]
+    again = local.ask("answer/score", given | {"selection_ids": [None, *chosen]})["rows"]
+    assert [again[0], again[1], again[3]] == rows and again[2]["nll"] > 0
+
+
+def test_weights_that_overflow_are_no_answer() -> None:
+    """A row whose numbers are beyond fp32 from its first token on."""
+    local = opened("llama")
+    context = read(local, IDS, CUT)["context_id"]
+    good, bad = rows_of(local, context, [1.0, 3e38])
+    given = {"context_id": context, "question_ids": QUESTION}
+    not_finite(local, "answer/score", given | {"answer_ids": ANSWER, "selection_ids": [good, bad]})
+    for temperature in (0.0, 1.0):
+        more = {"max_new": 4, "temperature": temperature}
+        not_finite(local, "answer/generate", given | more | {"selection_ids": [bad]})
+        assert local.ask("answer/generate", given | more | {"selection_ids": [good]})["rows"][0]["ids"]
+
+
+def test_a_full_cache_that_overflows_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    local = opened("llama")
+    context = read(local, IDS, CUT)["context_id"]
+    given = {"context_id": context, "question_ids": QUESTION, "answer_ids": ANSWER}
+    poisoned(monkeypatch, torch.nan, 2, row=0)
+    error = not_finite(local, "answer/score", given | {"selection_ids": [None]})
+    assert "full cache" in error.sentence
+
+
+def test_tokens_that_cannot_be_are_no_part_of_the_divergence(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model may give tokens that it never says the logit -inf: they are impossible in both."""
+    local = opened("llama")
+    context = read(local, IDS, CUT)["context_id"]
+    never = next(token for token in range(97) if token not in ANSWER)
+    given = {"context_id": context, "question_ids": QUESTION, "answer_ids": ANSWER}
+    given["selection_ids"] = rows_of(local, context, [1.0])
+    logits_at = answers.logits_at
+    found = []
+    for number in (-1e4, -torch.inf):
+
+        def changed(model: Any, hidden: torch.Tensor, number: float = number) -> torch.Tensor:
+            logits = logits_at(model, hidden).clone()
+            logits[..., never] = number
+            return logits
+
+        monkeypatch.setattr(answers, "logits_at", changed)
+        state = local.session.contexts[context].answers
+        state._full_logits.clear(), state._scores.clear()
+        found.append(local.ask("answer/score", given)["rows"][0])
+    assert found[0] == found[1] and found[1]["kl_mean"] > 0
