@@ -114,8 +114,7 @@ void LiveClient::send(const Json& message, std::vector<std::string> blobs) {
 
 Json LiveClient::call(const std::string& method, Json params, std::vector<std::string> blobs,
                       const Checkpoint& checkpoint, const Notified& notified) {
-    const std::lock_guard lock(m_mutex);
-    checkpoint.stopPoint();
+    const Turns::Turn turn(m_turns, checkpoint);
     if (m_failure) throw WorkerLost(*m_failure);
     const bool isReading = method == "context/read", isWriting = params.value("capture_to", Json()).is_string();
     Waiting waiting{.id = ++m_lastId,
@@ -129,7 +128,7 @@ Json LiveClient::call(const std::string& method, Json params, std::vector<std::s
 }
 
 std::string LiveClient::lost() {
-    const std::lock_guard lock(m_mutex);
+    const Turns::Turn turn(m_turns, {});
     try {
         if (!m_failure && m_process.hasEnded()) failAsDead();
     } catch (const WorkerLost&) { // it is in m_failure

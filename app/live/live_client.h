@@ -1,13 +1,13 @@
 #pragma once
 
 #include "app/live/frame.h"
+#include "app/live/turns.h"
 #include "app/live/worker_process.h"
 #include "core/base/checkpoint.h"
 #include "core/base/error.h"
 
 #include <chrono>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <string>
 
@@ -32,10 +32,11 @@ public:
     using Error::Error;
 };
 
-/// A running worker and the requests to it. A call blocks; several threads may call, one after the other, and the one
-/// that waits is cancelled by its checkpoint: so the newest request never waits for an older result that nobody wants.
-/// The worker is read while a call waits and at no other time. It ends with the object, and with the thread that made
-/// the object. After a failure of the process every call throws that failure: make another client and repeat.
+/// A running worker and the requests to it. A call blocks. Several threads may call: they take turns in the order in
+/// which they came. A call is cancelled by its checkpoint, before its turn as well as in it: so the newest request
+/// never waits for an older result that nobody wants. The worker is read while a call waits and at no other time. It
+/// ends with the object, and with the thread that made the object. After a failure of the process every call throws
+/// that failure: make another client and repeat.
 class LiveClient {
 public:
     /// A notification that belongs to a call: tensors/data, answer/token.
@@ -75,7 +76,7 @@ private:
     [[noreturn]] void failAsDead();
 
     WorkerOptions m_options;
-    std::mutex m_mutex;
+    Turns m_turns; ///< of the calls
     WorkerProcess m_process;
     FrameReader m_reader;
     std::string m_pending; ///< bytes that the worker has not taken yet

@@ -6,8 +6,11 @@
 #include "app/live/worker_niceness.h"
 #include "tests/live/fake_worker.h"
 #include "tests/support/test_program.h"
+#include "tests/support/thread_state.h"
 
 #include <algorithm>
+#include <atomic>
+#include <future>
 #include <thread>
 
 #include <sys/resource.h>
@@ -196,6 +199,34 @@ private slots:
         QCOMPARE(reached, 0.25);
         QCOMPARE(client.call("model/open", {{"path", "x"}}, {}, {})["model_id"], "m");
         QVERIFY_THROWS_EXCEPTION(Cancelled, client.call("model/open", {{"path", "x"}}, {}, checkpoint));
+    }
+
+    /// While another one is under way, which ends after it.
+    void aRequestThatWaitsForItsTurnIsCancelled() {
+        const FakeWorker fake;
+        std::stop_source first, second;
+        std::promise<void> ended;
+        std::thread waiting;
+        std::atomic<pid_t> id = 0; // of that thread
+        bool hasEnded = false;
+        LiveClient client(fake.options("slow"), {});
+        const Checkpoint checkpoint(first.get_token(), [&](double, double) {
+            waiting = std::thread([&] {
+                id = ::gettid();
+                try {
+                    client.call("model/open", {{"path", "x"}}, {}, Checkpoint(second.get_token()));
+                } catch (const Cancelled&) {
+                    ended.set_value();
+                }
+            });
+            while (id == 0 || !testing::isAsleep(id)) std::this_thread::yield();
+            second.request_stop();
+            hasEnded = ended.get_future().wait_for(std::chrono::seconds(20)) == std::future_status::ready;
+            first.request_stop();
+        });
+        QVERIFY_THROWS_EXCEPTION(Cancelled, client.call("context/read", Json::object(), {}, checkpoint));
+        waiting.join();
+        QVERIFY(hasEnded);
     }
 
     void aWorkerThatIgnoresACancelIsKilled() {
