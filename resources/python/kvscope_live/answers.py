@@ -14,6 +14,7 @@ import torch
 
 from kvscope_live.contexts import LiveContext
 from kvscope_live.errors import not_finite
+from kvscope_live.remembered import Remembered
 from kvscope_live.selections import Selection, kept_bytes, pruned_layer
 from kvscope_live.writing import Sampling, Told, Writer, decoder, logits_at
 from kvscope_press.pruned_context import CachedContext
@@ -53,27 +54,6 @@ def _mean(values: Numbers) -> float | None:
 
 def _listed(values: Numbers) -> list[float | None]:
     return [None if np.isnan(value) else float(value) for value in values]
-
-
-class Remembered(collections.OrderedDict[str, Any]):
-    """Results by the digest of what was asked; those used longest ago go."""
-
-    def __init__(self, most: int) -> None:
-        """Holds `most`."""
-        super().__init__()
-        self.most = most
-
-    def put(self, key: str, value: Any) -> None:
-        """A new result."""
-        self[key] = value
-        while len(self) > self.most:
-            self.popitem(last=False)
-
-    def has(self, key: str) -> bool:
-        """Whether it is there; counts as a use."""
-        if key in self:
-            self.move_to_end(key)
-        return key in self
 
 
 @dataclasses.dataclass

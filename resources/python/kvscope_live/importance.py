@@ -90,13 +90,18 @@ class TokenScores:
         self.values = torch.zeros((len(context.calls), context.calls[0].key.shape[0], context.cut))
 
     def step(self) -> None:
-        """One pass forwards and one backwards. No more than one layer's attention weights are there at a time."""
+        """One pass forwards and one backwards. No more than one layer's attention weights are there at a time.
+
+        A step that is stopped or fails leaves the sum as it was.
+        """
+        added = torch.zeros_like(self.values)
         width = LOG_SPAN / self.steps if self.steps > 1 else 1.0
         log_weight = -width * (self.done + 0.5) if self.steps > 1 else 0.0
         for call, output, gradient in self._gradients(log_weight):
-            self.values[call.layer] += (
+            added[call.layer] = (
                 width * _falling(call, self.context.calls[call.layer], output, gradient, log_weight)
             ).cpu()
+        self.values += added
         self.done += 1
 
     def _gradients(self, log_weight: float) -> Iterator[tuple[AttentionCall, torch.Tensor, torch.Tensor]]:

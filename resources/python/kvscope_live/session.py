@@ -15,6 +15,7 @@ from kvscope_capture.version import VERSION
 from kvscope_live.channel import Channel
 from kvscope_live.errors import BAD_PARAMETERS, GONE, LiveError
 from kvscope_live.prompting import build_prompt
+from kvscope_live.remembered import Remembered
 from kvscope_live.requests import Request, bad
 
 if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the banner is not kept waiting
@@ -22,14 +23,15 @@ if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the bann
 
     from kvscope_live.answers import Answers
     from kvscope_live.contexts import LiveContext
-    from kvscope_live.importance import Expected, TokenScores
+    from kvscope_live.importance import Expected
     from kvscope_live.models import OpenModel
-    from kvscope_live.selections import Parts, Selection
+    from kvscope_live.selections import Selection
 
 PROTOCOL = [1, 2]  # 1.2 adds context/save
 MOST_TOKENS = 400_000  # whose ids, losses and texts fit one message
 MOST_GENERATED, MOST_ROWS, MOST_STEPS = 4096, 64, 1024
 SELECTION_BYTES = 512 << 20  # of all selections of a context; the one that was used longest ago goes
+NEWEST = 4  # of the uploads that are not whole, and of the sums of gradients, of a context
 KINDS = {kind.name.lower(): kind for kind in SegmentKind}
 
 
@@ -41,8 +43,8 @@ class ContextState:
         self.model, self.context, self.answers = model, context, answers
         self.selections: collections.OrderedDict[str, Selection] = collections.OrderedDict()
         self.bytes = 0  # of the selections
-        self.parts: dict[str, tuple[int, Parts]] = {}
-        self.scores: TokenScores | None = None  # whose steps are not all done
+        self.parts = Remembered(NEWEST)  # (generation, Parts) by name; an upload that was given up leaves its own
+        self.scores = Remembered(NEWEST)  # TokenScores by question, answer and number of steps
 
     def add(self, selection: Selection) -> None:
         """Makes it the one used last."""
@@ -256,12 +258,14 @@ class Session:
         given, state = request.parameters, self._context(request)
         name, parts = given.text("name"), given.integer("parts", 1, 1 << 16, 1)
         part, generation = given.integer("part", 0, parts - 1, 0), request.generation or 0
-        begun = (generation, Parts(state.context.shape())) if part == 0 else state.parts.pop(name, (-1, None))
+        begun = state.parts.pop(name, (-1, None))
+        if part == 0:
+            begun = (generation, Parts(state.context.shape()))
         if begun[1] is None or begun[0] != generation or begun[1].next != part:
             raise bad("part", f"{part} came without those before it")
         begun[1].add(given, request.blobs)
         if part + 1 < parts:
-            state.parts[name] = begun
+            state.parts.put(name, begun)
             return {"selection_id": None, "kept": 0, "bytes": 0}
         selection = begun[1].finish()
         state.add(selection)
@@ -345,16 +349,20 @@ class Session:
         state, expected, given = self._context(request), self._expected(request), request.parameters
         steps = given.integer("steps", 1, MOST_STEPS, 1)
         step = given.integer("step", 0, steps - 1, 0)
-        scores = TokenScores(state.context, expected, steps) if step == 0 else state.scores
-        if scores is None or (scores.expected, scores.steps, scores.done) != (expected, steps, step):
+        key = (*expected.question, -1, *expected.answer, -1, steps)
+        if not state.scores.has(key) and step == 0:
+            state.scores.put(key, TokenScores(state.context, expected, steps))
+        scores = state.scores.get(key)
+        if scores is None or step > scores.done:
             raise bad("step", f"{step} came without those before it")
         self.channel.checkpoint(stage="gradient")
-        state.scores = None
-        scores.step()
-        if scores.done < steps:
-            state.scores = scores
-            return {"bytes": 0, "generation": request.generation}
-        return {"bytes": self._stream(request, scores.values, "scores"), "generation": request.generation}
+        if step == scores.done:  # else another one has asked for the same
+            scores.step()
+        last = step + 1 == steps
+        return {
+            "bytes": self._stream(request, scores.values, "scores") if last else 0,
+            "generation": request.generation,
+        }
 
     def _shutdown(self, _: Request) -> dict[str, Any]:
         self.contexts.clear()

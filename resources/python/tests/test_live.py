@@ -328,8 +328,18 @@ def test_selections_come_in_parts_and_stay_within_bounds(monkeypatch: pytest.Mon
     assert answer["kept"] == rows_of(selection)
     losses = [row["losses"] for row in score(local, context, [whole, answer["selection_id"]])["rows"]]
     assert losses[0] == pytest.approx(losses[1], abs=1e-6)
-    monkeypatch.setattr(session, "SELECTION_BYTES", 100)
     state = local.session.contexts[context]
+    assert not state.parts
+    kept = np.packbits(np.ones((1, CUT), bool), axis=1, bitorder="little").tobytes()
+    given = {"context_id": context, "rows": [[0, 0]], "generation": 4, "parts": 2, "blobs": about[:1]}
+    for count in range(40):  # uploads that were given up, each of a budget of its own
+        local.ask("selection/set", given | {"name": f"n{count}", "part": 0}, (kept,))
+    assert list(state.parts) == ["n36", "n37", "n38", "n39"]
+    assert local.refused("selection/set", given | {"name": "n0", "part": 1, "rows": [[0, 1]]}, (kept,)).code == -32602
+    for name in ("n39", "n36", "n38", "n37"):
+        last = given | {"name": name, "part": 1, "rows": [[0, 1]]}
+        assert local.ask("selection/set", last, (kept,))["selection_id"]
+    monkeypatch.setattr(session, "SELECTION_BYTES", 100)
     for count in range(300):
         send(local, context, random_selection(2, "plain"), str(count))
         kept_rows = np.random.default_rng(count).random((6, CUT)) < 0.5

@@ -12,6 +12,7 @@ from test_live import ANSWER, IDS, QUESTION, opened, read, score
 from test_live_program import ROOT, TINYLM
 from test_press import CUT, MODELS, heads_of
 
+from kvscope_live import importance
 from kvscope_live.errors import Stopped
 
 STEPS = 400
@@ -123,6 +124,53 @@ def test_what_makes_no_sense_is_refused() -> None:
         local.refused("gradient/read", given | {"steps": 3, "step": 1, "answer_ids": ANSWER[1:]}).data["place"]
         == "step"
     )
+
+
+def test_gradients_of_two_askers_take_turns() -> None:
+    """With other numbers of steps, another answer, or the same; each gets what it gets alone."""
+    local, alone = opened("llama"), opened("llama")
+    context, other = (read(one, IDS, CUT)["context_id"] for one in (local, alone))
+    asked = [(3, ANSWER), (4, ANSWER), (3, ANSWER[1:]), (3, ANSWER)]
+    found: list[Any] = []
+    for step in range(4):
+        for steps, answer in asked:
+            given = {"context_id": context, "question_ids": QUESTION, "answer_ids": answer, "steps": steps}
+            if step < steps:
+                local.channel.sent.clear()
+                count = local.ask("gradient/read", given | {"step": step})["bytes"]
+                assert (count > 0) == (step + 1 == steps)
+            if step + 1 == steps:
+                data = b"".join(blob for _, blobs in local.channel.sent for blob in blobs)
+                found.append(((steps, answer), np.frombuffer(data, "<f4")))
+    assert len(found) == len(asked)
+    for (steps, answer), values in found:
+        wanted = scores(alone, other, steps, answer_ids=answer)
+        assert np.array_equal(values, wanted.ravel()) and np.abs(wanted).max() > 0
+    for count in range(9):
+        given = {"context_id": context, "question_ids": QUESTION, "answer_ids": ANSWER[: 2 + count % 3]}
+        local.ask("gradient/read", given | {"steps": 20 + count, "step": 0})
+    assert len(local.session.contexts[context].scores) <= 4
+    late = {"context_id": context, "question_ids": QUESTION, "answer_ids": ANSWER, "steps": 4, "step": 3}
+    assert local.refused("gradient/read", late).data["place"] == "step"
+
+
+def test_a_gradient_that_was_stopped_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    local, alone = opened("llama"), opened("llama")
+    context, other = (read(one, IDS, CUT)["context_id"] for one in (local, alone))
+    given = {"context_id": context, "question_ids": QUESTION, "answer_ids": ANSWER, "steps": 3}
+    local.ask("gradient/read", given | {"step": 0})
+    falling, calls = importance._falling, iter(range(9))
+
+    def stopping(*of: Any) -> torch.Tensor:
+        if next(calls) == 2:  # behind two of three layers
+            raise Stopped
+        return falling(*of)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(importance, "_falling", stopping)
+        with pytest.raises(Stopped):
+            local.ask("gradient/read", given | {"step": 1})
+    assert np.array_equal(scores(local, context, 3), scores(alone, other, 3))
 
 
 def test_a_stopped_gradient_leaves_the_model_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,28 @@
+"""What may be computed or sent again, and is kept as long as there is room."""
+
+from __future__ import annotations
+
+import collections
+from typing import Any
+
+
+class Remembered(collections.OrderedDict[Any, Any]):
+    """Results by what was asked; those used longest ago go."""
+
+    def __init__(self, most: int) -> None:
+        """Holds `most`."""
+        super().__init__()
+        self.most = most
+
+    def put(self, key: Any, value: Any) -> None:
+        """The result used last."""
+        self[key] = value
+        self.move_to_end(key)
+        while len(self) > self.most:
+            self.popitem(last=False)
+
+    def has(self, key: Any) -> bool:
+        """Whether it is there; counts as a use."""
+        if key in self:
+            self.move_to_end(key)
+        return key in self
