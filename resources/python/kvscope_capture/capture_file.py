@@ -51,12 +51,11 @@ class LayerRecord:
     attributes: Mapping[str, Any]
 
 
-def not_written(path: pathlib.Path, error: Exception) -> CaptureError:
-    """A full disk, above all: what is finished stays."""
+def not_written(path: pathlib.Path, error: Exception, stays: bool = True) -> CaptureError:
+    """A full disk, above all; `stays` says that what is finished can be continued."""
     what = (str(error).splitlines() or [type(error).__name__])[0]
-    return CaptureError(
-        f"cannot be written ({what})", str(path), "Make room there; the same command with --resume then goes on"
-    )
+    remedy = "Make room there; the same command with --resume then goes on" if stays else "Make room there"
+    return CaptureError(f"cannot be written ({what})", str(path), remedy)
 
 
 def encode(tensor: torch.Tensor, dtype: str, place: str) -> Array:
@@ -83,10 +82,19 @@ class CaptureFile:
     """
 
     def __init__(
-        self, out: pathlib.Path, options: CaptureOptions, state: str, last: int = -1, resume: bool = False
+        self,
+        out: pathlib.Path,
+        options: CaptureOptions,
+        state: str,
+        last: int = -1,
+        resume: bool = False,
+        stays: bool = True,
     ) -> None:
-        """Errors: the folder is missing or cannot be written; with `resume`, a rest that cannot be continued."""
-        self.out, self.options = out, options
+        """Errors: the folder is missing or cannot be written; with `resume`, a rest that cannot be continued.
+
+        `stays`: what was written when an error ends the run is left for the next one.
+        """
+        self.out, self.options, self.stays = out, options, stays
         self.path = out.with_name(out.name + ".partial")
         check_output(out)
         there = self._state_there()
@@ -110,7 +118,7 @@ class CaptureFile:
         except BlockingIOError as error:
             raise CaptureError("is being written by another run", str(self.path), "Wait for it") from error
         except (OSError, RuntimeError) as error:
-            raise not_written(self.path, error) from error
+            raise not_written(self.path, error, self.stays) from error
 
     def _state_there(self) -> str | None:
         """Whose rest OUT.partial is: None where there is none, "" where it cannot be read."""

@@ -168,7 +168,7 @@ class LiveContext:
         model, prompt = self.opened.model, Prompt(self.opened.tokenizer)
         prompt.ids, prompt.segments = self.ids, self.segments
         options = CaptureOptions(dtype=STORED[DTYPE_NAMES[model.dtype]])
-        file = CaptureFile(path, options, "live")
+        file = CaptureFile(path, options, "live", stays=False)
         steps = len(self.calls) + 1  # the last one is the hash
         try:
             for call, given in zip(self.calls, self.attributes, strict=True):

@@ -88,3 +88,18 @@ def test_what_cannot_be_saved(tmp_path: pathlib.Path) -> None:
     with pytest.raises(CaptureError, match="NaN or infinite"):
         save(local, context, tmp_path / "c.h5")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_told_without_an_option_that_is_not_there(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    local = opened("llama")
+    context = read(local, IDS, CUT)["context_id"]
+
+    def full_disk(*_: Any, **__: Any) -> None:
+        raise OSError("No space left on device")
+
+    monkeypatch.setattr(h5py.Group, "create_dataset", full_disk)
+    with pytest.raises(CaptureError, match="No space left") as caught:
+        save(local, context, tmp_path / "c.h5")
+    assert caught.value.remedy == "Make room there" and list(tmp_path.iterdir()) == []
