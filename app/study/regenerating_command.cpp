@@ -2,6 +2,7 @@
 #include "app/study/regenerating_command.h"
 
 #include "app/study/makers/view_data_maker.h"
+#include "app/study/session_source.h"
 #include "core/base/one_line.h"
 #include "views/view.h"
 
@@ -20,9 +21,22 @@ std::string specOf(const Session& session, std::size_t pane) {
     return spec.text();
 }
 
-void addWhere(std::vector<std::string>& words, const Session& session) {
+bool isLive(const Session& session) { return !session.live.text().empty(); }
+
+void addPanes(std::vector<std::string>& words, const Session& session) {
+    for (std::size_t pane = 0; pane < session.panes.size(); ++pane) {
+        const std::string& recorded = session.panes[pane].recordedPath;
+        words.insert(words.end(), {recorded.empty() ? "--policy" : "--selection",
+                                   recorded.empty() ? specOf(session, pane) : recorded});
+    }
+}
+
+void addCutAndSeed(std::vector<std::string>& words, const Session& session) {
     if (session.cut != "default") words.insert(words.end(), {"--cut", session.cut});
     if (session.seed != 0) words.insert(words.end(), {"--seed", std::to_string(session.seed)});
+}
+
+void addArithmetic(std::vector<std::string>& words, const Session& session) {
     if (session.arithmetic == Arithmetic::Fast) // the engine is left out: every machine must be able to run it
         words.insert(words.end(), {"--arithmetic", "fast"});
 }
@@ -84,23 +98,23 @@ std::string shellLine(const std::vector<std::string>& words) {
 }
 
 std::string plotCommand(const Session& session, const FigureRequest& figure) {
-    std::vector<std::string> words = {"kvscope",     "plot",
-                                      figure.viewId, session.capturePath,
-                                      "--layer",     std::to_string(session.layer.value),
-                                      "--kv-head",   std::to_string(session.kvHead.value),
-                                      "--q-head",    std::to_string(session.queryHead.value)};
-    for (std::size_t pane = 0; pane < session.panes.size(); ++pane) {
-        const std::string& recorded = session.panes[pane].recordedPath;
-        words.insert(words.end(), {recorded.empty() ? "--policy" : "--selection",
-                                   recorded.empty() ? specOf(session, pane) : recorded});
-    }
+    std::vector<std::string> words = {"kvscope", "plot", figure.viewId};
+    if (isLive(session)) // no line holds the text: the saved session does, with panes, cut and seed
+        words.insert(words.end(), {"--session", stemOf(session) + ".kvscope"});
+    else
+        words.push_back(session.capturePath);
+    words.insert(words.end(), {"--layer", std::to_string(session.layer.value), "--kv-head",
+                               std::to_string(session.kvHead.value), "--q-head",
+                               std::to_string(session.queryHead.value)});
+    if (!isLive(session)) addPanes(words, session);
     const View& view = viewById(figure.viewId);
     if (const ViewDataMaker* maker = makerFor(view);
         maker && maker->dependsOn(DataScope::Compared) && !session.compared.path.empty())
         words.insert(words.end(), {"--compare-with", session.compared.path}); // other pictures show one capture
     if (session.activePane > 0) words.insert(words.end(), {"--active", std::to_string(session.activePane)});
     if (figure.pane) words.insert(words.end(), {"--pane", std::to_string(*figure.pane)});
-    addWhere(words, session);
+    if (!isLive(session)) addCutAndSeed(words, session);
+    addArithmetic(words, session);
     addLook(words, session, view);
     words.insert(words.end(), {"--size", fmt::format("{}x{}", figure.width, figure.height)});
     if (figure.scale != 1) words.insert(words.end(), {"--scale", fmt::format("{}", figure.scale)});
@@ -112,12 +126,13 @@ std::string plotCommand(const Session& session, const FigureRequest& figure) {
 std::string evictCommand(const Session& session, std::size_t pane, const std::string& outPath) {
     std::vector<std::string> words = {"kvscope",
                                       "evict",
-                                      session.capturePath,
+                                      isLive(session) ? stemOf(session) + ".h5" : session.capturePath,
                                       "--policy",
                                       specOf(session, pane),
                                       "--layers",
                                       std::to_string(session.layer.value)};
-    addWhere(words, session);
+    addCutAndSeed(words, session);
+    addArithmetic(words, session);
     words.insert(words.end(), {"--out", outPath});
     return shellLine(words);
 }

@@ -12,6 +12,11 @@ std::string SessionSource::name() const {
     return live::modelName(live::descriptionOf(live.text())) + " (live)";
 }
 
+std::string stemOf(const Session& session) {
+    if (session.live.text().empty()) return std::filesystem::path(session.capturePath).stem().string();
+    return live::modelName(live::descriptionOf(session.live.text())) + "-live";
+}
+
 SessionSource sourceOf(const Session& session) { return {session.capturePath, session.live}; }
 
 void nameSource(Session& session, const SessionSource& source) {

@@ -18,6 +18,8 @@ struct SessionSource {
     friend bool operator==(const SessionSource&, const SessionSource&) = default;
 };
 
+/// What files made from a session are called by default, without an ending: "needle-1k", "tinylm-live".
+std::string stemOf(const Session& session);
 SessionSource sourceOf(const Session& session);
 /// Names the source in a session that was made for its capture; a live context brings its cut.
 void nameSource(Session& session, const SessionSource& source);

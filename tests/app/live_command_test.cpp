@@ -2,6 +2,9 @@
 // sentence, and that no worker outlives the program.
 #include <QtTest>
 
+#include "app/study/regenerating_command.h"
+#include "app/study/session_file.h"
+#include "app/study/session_source.h"
 #include "tests/app/command_test.h"
 #include "tests/live/fake_worker.h"
 #include "tests/support/random_capture.h"
@@ -10,6 +13,7 @@
 #include <QJsonArray>
 #include <QJsonDocument>
 #include <QJsonObject>
+#include <QProcess>
 
 #include <csignal>
 
@@ -90,6 +94,31 @@ private slots:
         const QByteArray svg = m_program.content("t.svg");
         for (const char* word : {"Loss of the expected answer, nat", "KeyDiff", "SnapKV", "full cache", "kvscope live"})
             QVERIFY2(svg.contains(word), word);
+    }
+
+    /// A figure's command names the saved session, which holds what no line of a shell does: the text.
+    void aWindowsFigureIsDrawnAgain() {
+        live::LiveDescription description;
+        description.command = m_fake.command("right");
+        description.model.path = "/models/tiny";
+        description.parts = {{SegmentKind::Context, "In the beginning"}};
+        Session session;
+        nameSource(session, {{}, SharedText(live::textOf(description))});
+        session.panes = {{PolicySpec::parse("keydiff@0.25"), {}, {}}, {PolicySpec::parse("snapkv@0.1"), {}, {}}};
+        session.panesLinked = false;
+        session.layer = LayerIndex(1);
+        session.seed = 3;
+        FigureRequest figure;
+        figure.viewId = "token_profile";
+        figure.width = 600, figure.height = 400;
+        figure.outPath = "again.svg";
+        writeSession(m_program.at("tiny-live.kvscope").toStdString(), session);
+        QStringList words = QProcess::splitCommand(QString::fromStdString(plotCommand(session, figure)));
+        QCOMPARE(words.takeFirst(), "kvscope");
+        expectDone(words);
+        QVERIFY2(m_program.content("again.svg").contains("KeyDiff"), "the picture");
+        const std::string list = evictCommand(session, 0, "list.json"); // of the capture, saved by the window
+        QVERIFY2(list.starts_with("kvscope evict tiny-live.h5 --policy keydiff"), list.c_str());
     }
 
     void whatDecidesAsAFigure() {

@@ -4,6 +4,7 @@
 #include "app/lessons/lesson.h"
 #include "app/study/resources.h"
 #include "app/study/session_file.h"
+#include "app/study/session_source.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/write_aside.h"
@@ -293,7 +294,7 @@ bool FileActions::saveTo(const QString& path) {
 bool FileActions::saveAs() {
     const QFileInfo capture(fromUtf8(m_workbench.session().capturePath));
     const QString path =
-        fileToWrite(m_window, tr("Save session"), capture.dir().filePath(capture.completeBaseName() + ".kvscope"),
+        fileToWrite(m_window, tr("Save session"), capture.dir().filePath(fromUtf8(stemOf(m_workbench.session())) + ".kvscope"),
                     tr("Sessions (*.kvscope *.json)"));
     if (path.isEmpty()) return false;
     return saveTo(path);

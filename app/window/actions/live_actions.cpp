@@ -2,6 +2,7 @@
 #include "app/window/actions/live_actions.h"
 
 #include "app/live/worker_niceness.h"
+#include "app/study/session_source.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/write_aside.h"
@@ -29,9 +30,8 @@ LiveActions::LiveActions(Workbench& workbench, NoticeStrip& notices, QWidget* wi
 void LiveActions::saveCapture() {
     const auto live = m_workbench.live();
     if (!live) return;
-    const std::string name = live::modelName(live::descriptionOf(m_workbench.session().live.text()));
     const QString path = fileToWrite(m_window, tr("Save as capture, on the machine of the model"),
-                                     QDir::home().filePath(fromUtf8(name) + ".h5"), tr("Captures (*.h5)"));
+                                     QDir::home().filePath(fromUtf8(stemOf(m_workbench.session())) + ".h5"), tr("Captures (*.h5)"));
     if (path.isEmpty()) return;
     submitWriting(m_workbench, m_notices, path,
                   [this, live, path, read = filesReadBy(m_workbench.session())](const Checkpoint& checkpoint) {

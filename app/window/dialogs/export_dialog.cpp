@@ -4,6 +4,7 @@
 
 #include "app/export/scene_export.h"
 #include "app/report/headless.h"
+#include "app/study/session_source.h"
 #include "app/text/qt_text_service.h"
 #include "app/window/canvas/view_canvas.h"
 #include "app/window/style/appearance.h"
@@ -171,7 +172,7 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
     const bool list = choices.what->currentIndex() == 1;
     const QFileInfo capture(fromUtf8(workbench.session().capturePath));
     const QString proposed = capture.dir().filePath(
-        capture.completeBaseName() + (list ? "-kept.json" : "-" + fromUtf8(canvas.view().card().id) + ".png"));
+        fromUtf8(stemOf(workbench.session())) + (list ? "-kept.json" : "-" + fromUtf8(canvas.view().card().id) + ".png"));
     const QString path =
         fileToWrite(&window, QObject::tr("Export"), proposed,
                     list ? QObject::tr("Lists (*.json *.csv *.h5)") : QObject::tr("Figures (*.png *.svg *.pdf)"));
