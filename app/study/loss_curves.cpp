@@ -1,6 +1,8 @@
 // Rows of a live context as the data of the curves view.
 #include "app/study/loss_curves.h"
 
+#include "views/scene/axes.h"
+
 #include <algorithm>
 #include <cmath>
 
@@ -24,10 +26,12 @@ bool hasLoss(const LiveRow& row) { return row.expected && std::isfinite(row.expe
 
 } // namespace
 
-std::shared_ptr<const CurvesData> lossCurves(std::span<const LossSeries> series, const LiveRow* full, TokenIndex cut) {
+std::shared_ptr<const CurvesData> lossCurves(std::span<const LossSeries> series, const LiveRow* full, TokenIndex cut,
+                                             std::optional<double> retention) {
     auto data = std::make_shared<CurvesData>();
     data->valueTitle = "Loss of the expected answer, nat";
     data->where = "all layers";
+    if (retention) data->present = {*retention, formatBudget(std::llround(*retention * cut), cut)};
     bool isEmpty = true;
     if (full && hasLoss(*full)) data->level = {full->expected->nll, "full cache"};
     for (const LossSeries& one : series) {

@@ -3,6 +3,7 @@
 #include "app/study/live_rows.h"
 #include "views/curves/curves_data.h"
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,7 +19,8 @@ struct LossSeries {
 };
 
 /// The loss of the expected answer against the realised budget, one curve per series, and the full cache's as a level
-/// line. Null where no series has a point.
-std::shared_ptr<const CurvesData> lossCurves(std::span<const LossSeries> series, const LiveRow* full, TokenIndex cut);
+/// line; the present budget is marked at `retention`. Null where no series has a point.
+std::shared_ptr<const CurvesData> lossCurves(std::span<const LossSeries> series, const LiveRow* full, TokenIndex cut,
+                                             std::optional<double> retention = {});
 
 } // namespace kvscope

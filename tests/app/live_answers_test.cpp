@@ -2,12 +2,16 @@
 // are checksums of the kept lists that arrive.
 #include "app/live/live_context.h"
 #include "app/study/answer_attention.h"
+#include "app/study/loss_curves.h"
 #include "app/workbench/live_answer_jobs.h"
 #include "core/run/head_means.h"
 #include "tests/app/manual_workbench.h"
 #include "tests/live/fake_worker.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
+#include "views/common/view_facts.h"
+#include "views/curves/curves_painter.h"
+#include "views/view.h"
 
 #include <QtTest>
 
@@ -205,6 +209,27 @@ private slots:
         }
         live.jobs.setWanted(true, false);
         QVERIFY(live.jobs.curves().empty());
+    }
+
+    /// PyramidKV keeps more in the lower layer, which is the one that the panes show.
+    void theBudgetInACurveIsThatOfAllLayers() {
+        LiveBench live;
+        live.change([](Session& session) {
+            session.panes = {{specOfVariant("pyramidkv", {}), {}, {}}};
+            session.layer = LayerIndex(0);
+            setBudget(session, {Budget::Unit::Fraction, 0.5});
+        });
+        live.jobs.setWanted(true, true);
+        live.executor.settle();
+        const LiveRow& row = live.row(1).live;
+        const LossSeries series{.letter = 'A', .identity = policyIdentityOf(row.pane->run), .rows = {&row}};
+        const auto data = lossCurves(std::span(&series, 1), nullptr, 61, row.kept / 61);
+        const ViewInput input = live.bench->viewInput();
+        const auto place = presentPlace(*data, input, ParameterValues(viewById("curves").card().options));
+        QVERIFY(place);
+        QCOMPARE(place->value, 100 * row.kept / 61);
+        QVERIFY(std::abs(place->value - 100 * keptShareOf(*input.panes.at(0).result, input.kvHead)) > 5);
+        QCOMPARE(place->value, 100 * data->curves.at(0).points.at(0).retention);
     }
 
     void withoutAnAnswerThereAreTextsAndNoCurves() {

@@ -45,6 +45,8 @@ struct CurvesData : ViewData {
     std::string title;                    ///< of that parameter: "Window W, tokens"
     std::string where;                    ///< "KV head 1", "all heads of the layer"
     std::string valueTitle = {};          ///< of values of the whole model, which are no measure; else empty
+    std::pair<double, std::string> present = {NAN,
+                                              ""}; ///< of such values: the active pane's retention, in words; NaN: none
     std::pair<double, std::string> level = {NAN, ""}; ///< a line across the plot and its name; NaN: none
     std::size_t captures = 1;                         ///< that the means are over
     std::size_t models = 1;                           ///< that these were taken from

@@ -271,6 +271,10 @@ const View& curvesView() { return onlyOne<CurvesView>(); }
 
 std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput& input,
                                          const ParameterValues& options) {
+    if (!data.valueTitle.empty()) { // the pane's result is of one layer
+        if (std::isnan(data.present.first) || options.choice("against") == "bytes") return {};
+        return PresentPlace{100 * data.present.first, "now " + data.present.second};
+    }
     const PaneData* pane = activePane(input);
     if (!pane || !pane->result) return {};
     const RunResult& result = *pane->result;

@@ -26,6 +26,19 @@ PointFacts factsAt(const Workbench& workbench, std::shared_ptr<const CurvesData>
     return curves().factsAt(input, ParameterValues(curves().card().options), scene, {at.x(), at.y()});
 }
 
+/// The share of the context that the active pane keeps, mean over all heads of all layers; until the model has
+/// answered for the present budget the share that is asked for, which a quality does not say.
+std::optional<double> presentRetention(const Workbench& workbench, const LiveAnswerJobs& jobs) {
+    const auto pane = static_cast<std::size_t>(workbench.session().activePane);
+    const TokenIndex cut = jobs.live()->cut();
+    if (pane + 1 >= jobs.rows().size()) return {};
+    const LiveAnswerJobs::Row& row = jobs.rows()[pane + 1];
+    if (!row.isOutdated) return row.live.sent ? std::optional(row.live.kept / cut) : std::nullopt;
+    const Budget budget = effectiveBudget(workbench.session(), pane);
+    if (budget.unit == Budget::Unit::Quality) return {};
+    return retentionOf(budget, cut);
+}
+
 } // namespace
 
 LossPlot::LossPlot(Workbench& workbench, LiveAnswerJobs& jobs, const TextService& text, QWidget* parent)
@@ -50,7 +63,8 @@ void LossPlot::paintEvent(QPaintEvent*) {
         if (curve.key.empty() && !now.isOutdated) one.rows.push_back(&now.live);
     }
     const LiveRow* full = m_jobs.rows().empty() ? nullptr : &m_jobs.rows().front().live;
-    m_data = m_jobs.live() ? lossCurves(series, full, m_jobs.live()->cut()) : nullptr;
+    m_data =
+        m_jobs.live() ? lossCurves(series, full, m_jobs.live()->cut(), presentRetention(m_workbench, m_jobs)) : nullptr;
     QPainter painter(this);
     painter.fillRect(rect(), qColor(chrome().canvas));
     if (!m_data) {
