@@ -11,6 +11,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/one_line.h"
+#include "core/base/own_output.h"
 #include "core/calibration/calibration.h"
 #include "views/view.h"
 
@@ -21,6 +22,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <filesystem>
 #include <map>
 #include <set>
 #include <span>
@@ -119,6 +121,21 @@ std::string checkedUtf8(std::string text, const std::string& option, const std::
     return text;
 }
 
+/// Throws Error where an output would replace a file of the model. The folder may lie on the worker's machine: then
+/// nothing here is found, and nothing is refused.
+void checkIsNotOfModel(const std::string& path, const std::string& model, const std::string& option) {
+    namespace fs = std::filesystem;
+    std::error_code none;
+    if (!fs::is_regular_file(path, none)) return;
+    const fs::path linked = fs::canonical(path, none);
+    for (const fs::path& folder : {fs::absolute(path, none).parent_path(), linked.parent_path()})
+        if (fs::equivalent(folder, model, none))
+            throw Error({.sentence = "this file lies in the model's folder and may be one of the model's",
+                         .place = option,
+                         .remedy = "Choose another name for the output",
+                         .path = path});
+}
+
 class LiveCommand final : public Command {
 public:
     void addTo(CLI::App& app) override {
@@ -145,13 +162,15 @@ public:
         m_command->add_option("--device", m_live.model.device, "torch device; cpu by default");
         m_command->add_option("--dtype", m_dtype, "type the model runs in; fp32 by default, auto: as it is stored")
             ->check(CLI::IsMember({"auto", "bf16", "fp16", "fp32"}));
-        m_command->add_option("--capture-to", m_live.captureTo, "also write the capture, on the worker's machine");
+        m_command->add_option("--capture-to", m_live.captureTo,
+                              "also write the capture, FILE.h5 on the worker's machine");
         m_command->add_option(
             "--out", m_out,
             "FILE.json, FILE.csv, or FILE.svg, FILE.pdf, FILE.png: the losses, with --importance what decides");
     }
 
     void run(const CommandContext& context) override {
+        checkReplacesNoSource();
         if (m_answer.empty() && m_generate == 0)
             throw Error({.sentence = "nothing is asked of the model",
                          .place = "--answer, --generate",
@@ -197,6 +216,21 @@ public:
     }
 
 private:
+    /// Whether the capture can be written is for the worker to say, on its own disk.
+    void checkReplacesNoSource() const {
+        const std::string& capture = m_live.captureTo;
+        if (!capture.empty() && !capture.ends_with(".h5") && !capture.ends_with(".hdf5"))
+            throw Error({.sentence = "a capture has the extension .h5 or .hdf5",
+                         .place = "--capture-to",
+                         .remedy = "Choose another name for the output",
+                         .path = capture});
+        if (!capture.empty()) {
+            checkIsNoSource(capture, {m_text}, "--capture-to");
+            checkIsNotOfModel(capture, m_live.model.path, "--capture-to");
+        }
+        if (!m_out.empty()) checkIsNotOfModel(m_out, m_live.model.path, "--out");
+    }
+
     std::vector<live::TextPart> textParts() const {
         std::vector<live::TextPart> parts = {
             {SegmentKind::Context, checkedUtf8(readWholeFile(m_text, std::size_t{1} << 24), "--text", m_text)}};

@@ -168,6 +168,50 @@ private slots:
         QVERIFY(!m_fake.isAlive());
     }
 
+    /// Text and model are inputs, and stay as they are.
+    void nothingReadIsReplaced_data() {
+        QTest::addColumn<QStringList>("more");
+        QTest::addColumn<QByteArray>("words");
+        const auto row = [](const char* name, const QStringList& more, const char* words) {
+            QTest::newRow(name) << more << QByteArray(words);
+        };
+        row("a capture over the text", {"--text", "text.h5", "--capture-to", "./text.h5"}, "(--capture-to)");
+        row("a capture over the weights", {"--capture-to", "model/weights.safetensors"}, "extension .h5 or .hdf5");
+        row("a capture over weights in HDF5", {"--capture-to", "model/weights.h5"}, "in the model's folder");
+        row("a table over the config", {"--out", "model/config.json"}, "in the model's folder");
+        row("a table over a linked config", {"--out", "linked.json"}, "in the model's folder");
+        row("a table over a config of the Hub's cache", {"--out", "model/blob.json"}, "in the model's folder");
+    }
+    void nothingReadIsReplaced() {
+        QFETCH(QStringList, more);
+        QFETCH(QByteArray, words);
+        QStringList line = live("right", {"--answer", "42", "--policy", "keydiff@0.5"});
+        line[1] = "model";
+        if (more.contains("--text")) line.remove(line.indexOf("--text"), 2);
+        QDir(m_program.at(".")).mkdir("model");
+        const QStringList files = {"text.h5", "model/weights.safetensors", "model/weights.h5", "model/config.json",
+                                   "blob.json"};
+        for (const QString& name : files) {
+            QFile file(m_program.at(name));
+            QVERIFY(file.open(QIODevice::WriteOnly) && file.write("an input") > 0);
+        }
+        QFile::link(m_program.at("model/config.json"), m_program.at("linked.json"));
+        QFile::link(m_program.at("blob.json"), m_program.at("model/blob.json"));
+        expectRefused(line + more, words.constData());
+        for (const QString& name : files) QCOMPARE(m_program.content(name), "an input");
+    }
+
+    /// A new name in the model's folder replaces nothing.
+    void aTableBesideTheModel() {
+        QStringList line = live("right", {"--answer", "42", "--policy", "keydiff@0.5", "--out", "beside/t.json",
+                                          "--capture-to", m_program.at("beside/c.h5")});
+        line[1] = "beside";
+        QDir(m_program.at(".")).mkdir("beside");
+        expectDone(line);
+        QVERIFY(!m_program.content("beside/t.json").isEmpty());
+        QCOMPARE(m_program.content("beside/c.h5"), "a capture");
+    }
+
     void aSignalEndsTheWorkerToo_data() {
         QTest::addColumn<int>("number");
         QTest::newRow("SIGINT") << SIGINT;
