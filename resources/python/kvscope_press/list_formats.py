@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import csv
-import io
+import itertools
 import json
 import pathlib
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import h5py
@@ -22,9 +23,9 @@ def read_fields(path: pathlib.Path) -> Any:
         if h5py.is_hdf5(path):
             with h5py.File(path, "r") as file:
                 return _hdf5_fields(file)
-        text = path.read_text(encoding="utf-8-sig")
+        text = path.read_bytes().decode("utf-8-sig")  # with its line ends: a token's text may hold one of its own
         return _csv_fields(text) if text.startswith("#") else json.loads(text)
-    except (OSError, KeyError, ValueError, TypeError, IndexError) as error:
+    except (OSError, KeyError, ValueError, TypeError, IndexError, csv.Error) as error:
         raise CaptureError(
             f"cannot be read ({error})", str(path), "Write it with kvscope evict --out FILE.json, .csv or .h5"
         ) from error
@@ -63,10 +64,24 @@ def _hdf5_fields(file: h5py.File) -> Fields:
     return _nested(dict(file.attrs), json.loads(file.attrs.get("parameters", "{}")), heads)
 
 
+def _records(text: str, comments: list[str]) -> Iterator[list[str]]:
+    """Rows of the table; `comments` takes the lines between them that begin with #.
+
+    A line ends at \\n alone, as the program writes it: str.splitlines would also end one inside a token's text, at
+    U+2028 for example. A line inside a quoted field begins no record, whatever its first character is.
+    """
+    lines = iter(re.split(r"(?<=\n)", text))
+    for line in lines:
+        if line.startswith("#"):
+            comments.append(line)
+        elif line.strip("\r\n"):
+            yield next(csv.reader(itertools.chain([line], lines)))
+
+
 def _csv_fields(text: str) -> Fields:
-    lines = text.splitlines(keepends=True)
-    comments = [line for line in lines if line.startswith("# ")]
-    flat = dict(line[2:].rstrip("\r\n").partition(": ")[::2] for line in comments)
+    comments: list[str] = []
+    header, *records = list(_records(text, comments)) or [[]]
+    flat = dict(line[2:].rstrip("\r\n").partition(": ")[::2] for line in comments if line.startswith("# "))
     flat = {key: re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], v) for key, v in flat.items()}
     heads: dict[tuple[int, int], Fields] = {}
 
@@ -77,7 +92,8 @@ def _csv_fields(text: str) -> Fields:
     for key in flat:  # margin.LAYER.HEAD stands for every head, also for one that keeps nothing
         if key.startswith("margin."):
             head_of(*key.split(".")[1:])
-    for row in csv.DictReader(io.StringIO("".join(line for line in lines if not line.startswith("#")))):
+    for record in records:
+        row = dict(zip(header, record, strict=True))
         head = head_of(row["layer"], row["kv_head"])
         head["kept"].append(int(row["position"]))
         head["numerator"].append(float(row.get("weight") or 1))

@@ -289,11 +289,24 @@ def test_every_form_of_a_list_is_read_alike(policy: str, tmp_path: pathlib.Path)
             }
 
 
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0c", "\r", "\n"])
+def test_texts_of_tokens_end_no_line(separator: str, tmp_path: pathlib.Path) -> None:
+    """The program writes the text of a kept token as it is, in quotes where it holds \\r or \\n."""
+    quote = '"' if separator in "\r\n" else ""
+    comments = "# format: kvscope-selection\n# version: 1\n# cut_token: 6\n# policy: p\n"
+    rows = f"0,1,2,{quote}a{separator}# b{quote}\n# a comment between rows\n0,1,3,#\n0,1,4,c\n"
+    table = f"{comments}layer,kv_head,position,text\n{rows}"
+    for name, whole in (("unix.csv", table), ("dos.csv", table.replace("\n", "\r\n"))):
+        (tmp_path / name).write_bytes(whole.encode())
+        assert read_selection(tmp_path / name).heads[0, 1].kept.tolist() == [2, 3, 4]
+
+
 def test_files_that_are_no_list(tmp_path: pathlib.Path) -> None:
     h5py.File(tmp_path / "empty.h5", "w").close()
     (tmp_path / "bytes.json").write_bytes(b"\xff\x00")
     (tmp_path / "half.csv").write_text("# format: kvscope-selection\n# cut_token: 6\nlayer,kv_head\n0,1\n")
-    for name in ("empty.h5", "bytes.json", "half.csv"):
+    (tmp_path / "short.csv").write_text("# cut_token: 6\nlayer,kv_head,position\n0,1,2\n0,1\n")
+    for name in ("empty.h5", "bytes.json", "half.csv", "short.csv"):
         with pytest.raises(CaptureError, match=f"{name}: cannot be read .* --out FILE.json, .csv or .h5"):
             read_selection(tmp_path / name)
 
