@@ -203,8 +203,12 @@ private slots:
         expect(*dialog, {{SegmentKind::Context, "Qui va là ?\nPersonne\nne r\u00e9pond.\nRien.\n!"}});
         live::LiveDescription first = live.description();
         first.parts = {{SegmentKind::Context, given}, {SegmentKind::Needle, "48\u00a0151\r\n"}};
+        first.model.revision = "v1.5";
         const FromTextDialog again(live.bench, first, &live.window); // as one that was opened last
         expect(again, first.parts);
+        QCOMPARE(again.description().model.revision, std::string("v1.5"));
+        again.findChild<QComboBox*>("liveModel")->setEditText("/models/other");
+        QVERIFY(again.description().model.revision.empty());
     }
 
     void aTextLongerThanTheModelWasMadeForIsSaid() {

@@ -153,6 +153,7 @@ live::LiveDescription FromTextDialog::remembered(const std::string& python) {
 }
 
 void FromTextDialog::fill(const live::LiveDescription& description) {
+    m_givenModel = description.model;
     m_model->setEditText(fromUtf8(description.model.path));
     m_python->setText(fromUtf8(description.command));
     m_device->setEditText(fromUtf8(description.model.device));
@@ -185,6 +186,7 @@ live::LiveDescription FromTextDialog::description() const {
                   .revision = {},
                   .device = m_device->currentText().trimmed().toStdString(),
                   .dtype = m_dtype->currentData().toString().toStdString()};
+    if (made.model.path == m_givenModel.path) made.model.revision = m_givenModel.revision;
     const QString text = m_text->toPlainText();
     made.parts = m_parts;
     if (text != m_shownText) made.parts = {{SegmentKind::Context, text.toStdString()}};

@@ -59,6 +59,7 @@ private:
     bool m_isChecking = false;           ///< a job uses m_worker
     bool m_isRefused = false;            ///< something is known to be wrong
     std::vector<live::TextPart> m_parts; ///< of the context as given, which holds while its text is not edited
+    live::ModelChoice m_givenModel;      ///< with its revision, which holds while the model is not edited
     QString m_shownText;                 ///< what the text field makes of m_parts
     QGridLayout* m_grid;
     QComboBox *m_model, *m_device, *m_dtype, *m_cut;
