@@ -33,6 +33,25 @@ double retentionNow(const PaneRequest& pane) {
                                                 : retentionOf(budget, std::max<TokenIndex>(1, pane.run.cut.token));
 }
 
+/// Rows follow their panes to other places; what fits no pane stays in its place, as the older one of that pane.
+std::vector<LiveAnswerJobs::Row> moved(std::vector<LiveAnswerJobs::Row> before,
+                                       const std::vector<std::string>& wanted) {
+    std::vector<LiveAnswerJobs::Row> rows(wanted.size());
+    std::vector<bool> isTaken(before.size()), isFilled(wanted.size());
+    const auto take = [&](std::size_t to, std::size_t from) {
+        if (to >= rows.size() || from >= before.size() || isFilled[to] || isTaken[from]) return;
+        rows[to] = std::move(before[from]);
+        isFilled[to] = isTaken[from] = true;
+    };
+    for (std::size_t i = 0; i < before.size(); ++i)
+        if (i < wanted.size() && before[i].key == wanted[i]) take(i, i);
+    for (std::size_t to = 0; to < wanted.size(); ++to)
+        for (std::size_t from = 0; from < before.size(); ++from)
+            if (!isTaken[from] && before[from].key == wanted[to]) take(to, from);
+    for (std::size_t i = 0; i < before.size(); ++i) take(i, i);
+    return rows;
+}
+
 } // namespace
 
 LiveAnswerJobs& LiveAnswerJobs::of(Workbench& workbench) {
@@ -115,7 +134,7 @@ void LiveAnswerJobs::refresh() {
         if (live) emit opened();
     }
     const Keys wanted = wantedKeys();
-    m_rows.resize(wanted.size());
+    m_rows = moved(std::move(m_rows), wanted);
     for (std::size_t i = 0; i < wanted.size(); ++i) {
         m_rows[i].isOutdated = m_rows[i].key != wanted[i];
         m_rows[i].isTextOutdated = m_rows[i].isTextOutdated || m_rows[i].isOutdated;
@@ -189,8 +208,11 @@ void LiveAnswerJobs::submitRound(Part part) {
 /// Losses come before the texts: until these are there, older ones stay.
 void LiveAnswerJobs::deliver(const Part& part, bool isWhole) {
     const Keys wanted = wantedKeys();
-    for (const auto& [place, made] : part) {
-        if (place >= m_rows.size()) continue;
+    for (auto [place, made] : part) {
+        const auto isOf = [&](std::size_t at) { return at < wanted.size() && wanted[at] == made.key; };
+        if (const auto at = std::ranges::find(wanted, made.key); !isOf(place) && at != wanted.end())
+            place = static_cast<std::size_t>(at - wanted.begin()); // the pane has moved
+        if (place >= m_rows.size() || (!isOf(place) && !m_rows[place].isOutdated)) continue;
         Row& row = m_rows[place];
         std::optional<live::GreedyAnswer> before = std::move(row.live.greedy);
         row = made;
@@ -204,7 +226,7 @@ void LiveAnswerJobs::deliver(const Part& part, bool isWhole) {
 
 /// A slow text is shown as it grows, in place of the older one; a fast one comes whole, so that nothing flickers.
 void LiveAnswerJobs::deliverToken(std::size_t place, std::size_t index, const std::string& text) {
-    if (place >= m_rows.size()) return;
+    if (place >= m_rows.size() || !m_rows[place].isTextOutdated) return; // else another pane has moved there
     if (index == 0) m_written[place].clear();
     m_written[place] += text;
     if (m_workbench.clock().now() - m_start < kSlow) return;

@@ -121,6 +121,23 @@ private slots:
         QVERIFY(live.nll(1) != before);
     }
 
+    void aRowMovesWithItsPane() {
+        LiveBench live;
+        live.jobs.setWanted(true, false);
+        live.executor.settle();
+        const double second = live.nll(2);
+        live.change([](Session& session) { session.panes.erase(session.panes.begin()); });
+        QVERIFY(!live.row(1).isOutdated && !live.row(1).isTextOutdated && !live.jobs.isRunning());
+        QCOMPARE(live.nll(1), second);
+        live.change([](Session& session) { session.panes.push_back({specOfVariant("keydiff", {}), {}, {}}); });
+        live.change([](Session& session) { std::swap(session.panes[0], session.panes[1]); }); // while it is asked
+        QVERIFY(!live.row(2).isOutdated);
+        live.executor.settle();
+        QVERIFY(live.areCurrent());
+        QCOMPARE(live.nll(2), second);
+        QCOMPARE(live.nll(1), live.lossOf(0));
+    }
+
     void lossesComeBeforeTheTexts() {
         LiveBench live;
         live.jobs.setWanted(true, false);
