@@ -240,6 +240,19 @@ private slots:
         QVERIFY2(lines[1].contains("full cache") && lines[1].contains("0.5"), qPrintable(lines[1]));
     }
 
+    /// It keeps no number of tokens, not even none.
+    void aRefusedRowIsCopiedWithoutNumbers() {
+        LiveWindow open;
+        open.openLive();
+        open.bench.change([](Session& session) { session.cut = "50"; }, "Cut");
+        open.settle();
+        open.part<TokenBars>("answerBars1")->actions().at(1)->trigger();
+        const QStringList lines = QGuiApplication::clipboard()->text().trimmed().split('\n');
+        const qsizetype kept = lines[0].split('\t').indexOf("kept");
+        QCOMPARE(lines[1].split('\t').at(kept), QString("61"));
+        QCOMPARE(lines[2].split('\t').at(kept), QString());
+    }
+
     /// A bar, then a token of the list below: it is selected everywhere.
     void aTokenLeadsToWhatItAttendedTo() {
         LiveWindow open;

@@ -93,7 +93,9 @@ ViewTable answerTable(const LiveAnswerJobs& jobs, const ViewInput& input) {
         };
         const auto& at = row.greedy ? row.greedy->firstDivergence : std::nullopt;
         cells.push_back({isPane ? std::string(1, input.panes[i - 1].letter) : "",
-                         isPane ? paneTitle(input.panes[i - 1]) : "full cache", tableNumber(row.kept),
+                         isPane ? paneTitle(input.panes[i - 1]) : "full cache",
+                         row.sent || i == 0 ? tableNumber(row.kept) : "", // none where the policy refuses
+
                          number(&live::ExpectedAnswer::nll), number(&live::ExpectedAnswer::klMean),
                          number(&live::ExpectedAnswer::flipRate), at ? std::to_string(*at) : "",
                          tableNumber(row.sent       ? row.sent->bytes
