@@ -3,6 +3,7 @@
 #include "core/capture/calibration_rows.h"
 
 #include "core/base/error.h"
+#include "core/base/json_text.h"
 #include "core/capture/h5.h"
 
 #include <fmt/format.h>
@@ -38,6 +39,7 @@ CalibrationRows readRows(const h5::File& file, const std::string& policy, const 
         read.rows.push_back(rowFrom(numbers.data() + row * kColumns, read.place(), row, file.path()));
     read.cut = file.integerAttribute(read.place(), "cut");
     read.parameters = file.stringAttribute(read.place(), "parameters").value_or("");
+    checkNesting(read.parameters, file.path());
     read.tool = file.stringAttribute(read.place(), "tool").value_or("");
     return read;
 }

@@ -2,7 +2,9 @@
 // with changed bytes or an odd object; every one is refused, or read as if the odd object were not there. The bytes
 // were found by tests/fuzz/mutate.py; without the child process each of these rows ends the test program.
 #include "core/base/error.h"
+#include "core/capture/calibration_rows.h"
 #include "core/capture/capture.h"
+#include "core/capture/h5_writer.h"
 #include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/support/error_message.h"
@@ -194,6 +196,21 @@ private slots:
         });
         const QString text = errorText([&] { openCapture(path); });
         QVERIFY2(text.contains("none that a file can hold (tokens/ids)"), qPrintable(text));
+    }
+
+    /// What parses and writes JSON does it recursively: the stack would end.
+    void parametersOfACalibrationAreNotNestedTooDeep() {
+        const std::string path = m_folder.filePath("deep.h5").toStdString();
+        const auto reading = [&](std::size_t depth) {
+            h5::Writer writer(path);
+            writer.put("/calibration/snapkv/paper", std::vector<double>{0.5, 2, 1, 2, 0}, {1, 5});
+            writer.attribute("/calibration/snapkv/paper", "parameters",
+                             "{\"window\": " + std::string(depth, '[') + std::string(depth, ']') + "}");
+            writer.close();
+            return errorText([&] { readCalibration(path); });
+        };
+        QCOMPARE(reading(90), QString());
+        QVERIFY(reading(300).startsWith("the JSON is nested too deep"));
     }
 
     void aFileThatWasRepairedIsReadAgain() {
