@@ -301,11 +301,10 @@ TokenTable readTokenTable(const h5::File& file, const CaptureInfo& info) {
     if (text.size() != 1 || text[0] > n * kMostBytesPerToken)
         fail(file, fmt::format("the text must be a list of at most {} bytes a token", kMostBytesPerToken),
              "tokens/text");
+    if (tokens.offsets.front() != 0 || !std::ranges::is_sorted(tokens.offsets) || tokens.offsets.back() != text[0])
+        fail(file, "offsets must rise from 0 to the number of text bytes", "tokens/offsets");
     const auto bytes = file.read<unsigned char>("tokens/text");
     tokens.bytes.assign(bytes.begin(), bytes.end());
-    if (tokens.offsets.front() != 0 || !std::ranges::is_sorted(tokens.offsets) ||
-        tokens.offsets.back() != static_cast<std::int64_t>(tokens.bytes.size()))
-        fail(file, "offsets must rise from 0 to the number of text bytes", "tokens/offsets");
     if (file.exists("tokens/nll")) {
         requireShape(file, "tokens/nll", {n});
         tokens.nll = file.read<float>("tokens/nll");

@@ -68,6 +68,18 @@ std::vector<std::int64_t> shapeOf(hid_t set, const File& file, const std::string
     return shape;
 }
 
+/// Refuses numbers that were declared and never written: they take no room in the file and all of it in memory.
+void checkIsStored(hid_t set, std::int64_t count, const File& file, const std::string& name) {
+    constexpr double kFree = 1 << 24, kMostDeflated = 1100; // bytes; deflate makes at most 1032 of one
+    const Handle type(H5Dget_type(set), H5Tclose);
+    const double declared = static_cast<double>(count) * static_cast<double>(H5Tget_size(type));
+    if (declared > kFree + kMostDeflated * static_cast<double>(H5Dget_storage_size(set)))
+        throw Error({.sentence = "the data set declares more numbers than the file holds",
+                     .place = name,
+                     .remedy = "Write the file again",
+                     .path = file.path()});
+}
+
 /// Reads a block, or everything, as the given memory type.
 void readInto(hid_t set, hid_t memoryType, const Block* block, void* out, const File& file, const std::string& name) {
     const Handle fileSpace(H5Dget_space(set), H5Sclose);
@@ -253,7 +265,9 @@ DatasetInfo File::info(const std::string& dataset) const {
 template <class T> std::vector<T> File::read(const std::string& name) const {
     const Guard guard;
     const Handle set = m_state->openDataset(name);
-    std::vector<T> data(static_cast<std::size_t>(countOf(shapeOf(set, *this, name))));
+    const std::int64_t count = countOf(shapeOf(set, *this, name));
+    checkIsStored(set, count, *this, name);
+    std::vector<T> data(static_cast<std::size_t>(count));
     if (!data.empty()) readInto(set, memoryType<T>(), nullptr, data.data(), *this, name);
     return data;
 }

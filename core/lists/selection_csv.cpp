@@ -131,6 +131,7 @@ public:
         if (!m_sawFormat || m_columns.empty())
             throw Error({"the file is not a " + std::string(kSelectionFormat) + " in CSV", "",
                          "Its first line reads \"# format: " + std::string(kSelectionFormat) + "\"", m_path});
+        checkScores(text.size());
         for (auto& [place, entry] : m_heads) m_selection.heads.push_back(finished(entry));
         tidyHeads(m_selection, m_path);
         return std::move(m_selection);
@@ -290,13 +291,31 @@ private:
         if (std::ranges::all_of(ranks, [](std::int64_t rank) { return rank < 0; })) ranks.clear();
     }
 
+    /// Every scored set takes a number for each token of the capture, of which the file declares any number.
+    void checkScores(std::size_t textBytes) const {
+        constexpr std::size_t kFree = std::size_t{1} << 28, kMostPerByte = 32;
+        std::size_t count = 0;
+        for (const auto& [place, entry] : m_heads) {
+            count += spreadSize(entry.head.kept, entry.keptScores);
+            for (const RecordedQueryHead& own : entry.head.queryHeads) count += spreadSize(own.kept, own.scores);
+        }
+        if (count > std::max(kFree, kMostPerByte * textBytes))
+            throw Error({fmt::format("the scores of the list take {} numbers in memory", count), "capture_tokens",
+                         "Write the list as HDF5 (.h5)", m_path});
+    }
+
+    /// 0: there are no scores.
+    std::size_t spreadSize(const std::vector<TokenIndex>& kept, const std::vector<float>& keptScores) const {
+        const bool scored = std::ranges::any_of(keptScores, [](float score) { return !std::isnan(score); });
+        if (!scored) return 0;
+        const auto last = std::max<std::int64_t>(0, *std::ranges::max_element(kept));
+        return static_cast<std::size_t>(std::max(m_selection.captureTokens, last + 1));
+    }
+
     /// Scores of kept tokens at the places of the tokens, [n]; empty where there are none.
     std::vector<float> spread(const std::vector<TokenIndex>& kept, const std::vector<float>& keptScores) const {
-        const bool scored = std::ranges::any_of(keptScores, [](float score) { return !std::isnan(score); });
-        if (!scored) return {};
-        const auto last = std::max<std::int64_t>(0, *std::ranges::max_element(kept));
-        std::vector<float> scores(static_cast<std::size_t>(std::max(m_selection.captureTokens, last + 1)),
-                                  std::numeric_limits<float>::quiet_NaN());
+        std::vector<float> scores(spreadSize(kept, keptScores), std::numeric_limits<float>::quiet_NaN());
+        if (scores.empty()) return scores;
         for (std::size_t i = 0; i < kept.size(); ++i)
             if (kept[i] >= 0) scores[kept[i]] = keptScores[i];
         return scores;

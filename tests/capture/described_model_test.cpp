@@ -174,6 +174,29 @@ private slots:
                 std::string::npos);
     }
 
+    // Every layer has frequencies of its own in memory, which a file of a few bytes can ask for.
+    void refusesMoreFrequenciesThanAModelHas() {
+        ImportOptions options;
+        options.configPath = m_folder.fresh(".json");
+        const std::string path = m_folder.safetensors(twoLayers());
+        writeFile(options.configPath, R"({"model_type": "llama", "num_attention_heads": 4, "num_key_value_heads": 2,
+                                          "head_dim": 65536, "num_hidden_layers": 1024})");
+        const std::string sentence =
+            "the layers have more than 16777216 frequencies of rotation together, which no model has";
+        QCOMPARE(refusal(path, options).sentence, sentence);
+        std::string ropes, layers;
+        for (int i = 0; i < 32768; ++i) ropes += i == 0 ? "1" : ",1";
+        for (int i = 0; i < 1024; ++i)
+            layers += std::string(i == 0 ? "" : ",") + R"({"attn_type": "full_attention", "scaling": 0.5,
+                "softcap": 0.0, "sliding_window": 0, "sinks": false, "rope": "r"})";
+        writeFile(options.configPath, R"({"format": "kvscope-described-model", "version": 1, "model_id": "some/model",
+            "config_class": "XConfig", "transformers_version": "5.23.0", "num_layers": 1024, "num_q_heads": 4,
+            "num_kv_heads": 2, "head_dim": 65536, "value_dim": 4, "ropes": {"r": {"type": "default", "theta": 100.0,
+            "attention_scaling": 2.0, "rotary_dim": 65536, "rotary_begin": 0, "layout": "half", "inv_freq": [)" +
+                                          ropes + R"(]}}, "layers": [)" + layers + "]}");
+        QCOMPARE(refusal(path, options).sentence, sentence);
+    }
+
     // Conventions that are not known here are left to kvscope-describe; a missing theta is not "no RoPE".
     void readsHubFilesOfKnownTypesOnly() {
         ImportOptions options;

@@ -198,6 +198,34 @@ private slots:
         QVERIFY2(text.contains("none that a file can hold (tokens/ids)"), qPrintable(text));
     }
 
+    /// A data set that was never written takes no room in the file, whatever it declares.
+    void aTextThatIsNotInTheFileIsNotAllocated() {
+        const std::string path = m_folder.filePath("text.h5").toStdString();
+        SyntheticSpec spec;
+        spec.tokens = 1 << 14;
+        spec.layers = 1;
+        spec.queryHeads = spec.kvHeads = 1;
+        spec.headDim = 4;
+        writeSyntheticCapture(spec, path, 0, false, {});
+        std::vector<std::int64_t> offsets = openCapture(path)->tokens().offsets;
+        const auto declare = [&] {
+            edit(path, [](hid_t file) {
+                H5Ldelete(file, "tokens/text", H5P_DEFAULT);
+                H5Ldelete(file, "tokens/offsets", H5P_DEFAULT);
+            });
+            h5::Writer writer(path, h5::Writer::Mode::Append);
+            writer.createDataset("tokens/text", h5::ElementType::Uint8, {std::int64_t{1} << 26});
+            writer.put("tokens/offsets", offsets);
+            writer.close();
+            return errorText([&] { openCapture(path); });
+        };
+        QVERIFY(declare().startsWith("offsets must rise from 0 to the number of text bytes"));
+        offsets.back() = std::int64_t{1} << 26;
+        const QString text = declare();
+        QVERIFY2(text.startsWith("the data set declares more numbers than the file holds (tokens/text)"),
+                 qPrintable(text));
+    }
+
     /// What parses and writes JSON does it recursively: the stack would end.
     void parametersOfACalibrationAreNotNestedTooDeep() {
         const std::string path = m_folder.filePath("deep.h5").toStdString();

@@ -52,12 +52,21 @@ namespace {
 
 constexpr std::size_t kLargestFile = 1 << 24;
 constexpr double kLargestFrequency = 1e6;
+constexpr std::size_t kMostFrequencies = 1 << 24; // of all layers
 constexpr std::int64_t kLargestSize = 65536, kLargestWhole = std::numeric_limits<std::int32_t>::max();
 
 struct Rope {
     RopeInfo info;
     std::vector<float> inverseFrequencies;
 };
+
+/// Every layer has its frequencies in memory, whatever few bytes of the file say so.
+void checkFrequencies(const ModelJson& json, std::size_t count, const char* place) {
+    if (count > kMostFrequencies)
+        json.fail(fmt::format("the layers have more than {} frequencies of rotation together, which no model has",
+                              kMostFrequencies),
+                  place);
+}
 
 Rope readRope(const ModelJson& json, int headDim) {
     Rope rope;
@@ -133,8 +142,12 @@ DescribedModel readDescription(const ModelJson& json) {
     const auto& layers = json.list("layers");
     if (static_cast<int>(layers.size()) != json.size("num_layers"))
         json.fail(fmt::format("{} layers are described", layers.size()), "num_layers");
-    for (std::size_t i = 0; i < layers.size(); ++i)
+    std::size_t frequencies = 0;
+    for (std::size_t i = 0; i < layers.size(); ++i) {
         model.layers.push_back(readLayer({layers[i], json.path(), fmt::format("layers[{}].", i)}, ropes));
+        frequencies += model.layers.back().inverseFrequencies.size();
+        checkFrequencies(json, frequencies, "layers");
+    }
     return model;
 }
 
@@ -302,7 +315,9 @@ DescribedModel readHubConfig(const ModelJson& config) {
     layer.slidingWindow = windowOf(config, type);
     layer.attentionType = layer.slidingWindow > 0 ? "sliding_attention" : "full_attention";
     layer.inverseFrequencies = readRope(config, model.rope, model.headDim);
-    model.layers.assign(static_cast<std::size_t>(config.size("num_hidden_layers")), layer);
+    const auto layers = static_cast<std::size_t>(config.size("num_hidden_layers"));
+    checkFrequencies(config, layers * layer.inverseFrequencies.size(), "num_hidden_layers");
+    model.layers.assign(layers, layer);
     if (config.has("layer_types"))
         for (const auto& entry : config.list("layer_types"))
             if (entry != layer.attentionType)

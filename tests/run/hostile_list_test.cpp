@@ -1,0 +1,58 @@
+// Retained-index lists that declare far more than they hold: none of them takes the memory or the time that it asks
+// for.
+#include "core/capture/h5_writer.h"
+#include "core/lists/selection_file.h"
+#include "tests/support/error_message.h"
+#include "tests/support/test_program.h"
+
+#include <QTemporaryDir>
+#include <QtTest>
+
+#include <fstream>
+#include <numeric>
+
+using namespace kvscope;
+
+class HostileListTest : public QObject {
+    Q_OBJECT
+
+    QTemporaryDir m_folder;
+
+    std::string path(const char* name) const { return m_folder.filePath(name).toStdString(); }
+
+    /// One head a layer.
+    static void beginList(h5::Writer& writer, std::int64_t heads) {
+        writer.attribute("/", "format", std::string("kvscope-selection"));
+        writer.attribute("/", "version", std::int64_t{1});
+        std::vector<std::int32_t> layers(static_cast<std::size_t>(heads));
+        std::iota(layers.begin(), layers.end(), 0);
+        writer.put("/heads/layer", layers);
+        writer.put("/heads/kv_head", std::vector<std::int32_t>(layers.size()));
+    }
+
+private slots:
+    /// Every scored head has a number for each token of the capture in memory.
+    void scoresOfATableAreNotSpreadOverAnyNumberOfTokens() {
+        std::string text = "# format: kvscope-selection\n# version: 1\n# capture_tokens: 16777216\n"
+                           "layer,kv_head,position,rank,score,query_heads,query_head_scores\n";
+        for (int layer = 0; layer < 9; ++layer) text += std::to_string(layer) + ",0,5,0,1.5,0,2.5\n";
+        std::ofstream(path("scores.csv")) << text;
+        const QString error = errorText([&] { readSelection(path("scores.csv")); });
+        QVERIFY2(error.startsWith("the scores of the list take 301989888 numbers in memory (capture_tokens)"),
+                 qPrintable(error));
+    }
+
+    void positionsThatAreNotInTheFileAreNotAllocated() {
+        h5::Writer writer(path("declared.h5"));
+        beginList(writer, 1);
+        writer.put("/heads/offsets", std::vector<std::int64_t>{0, 1});
+        writer.createDataset("/kept/position", h5::ElementType::Int32, {std::int64_t{1} << 26});
+        writer.close();
+        const QString error = errorText([&] { readSelection(path("declared.h5")); });
+        QVERIFY2(error.startsWith("the data set declares more numbers than the file holds (/kept/position)"),
+                 qPrintable(error));
+    }
+};
+
+KVSCOPE_TEST(HostileListTest)
+#include "hostile_list_test.moc"
