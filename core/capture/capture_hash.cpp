@@ -15,6 +15,7 @@ namespace kvscope {
 namespace {
 
 constexpr std::ptrdiff_t kDeepestPath = 8;
+constexpr std::int64_t kMostPaths = 1 << 17; // of groups and data sets
 constexpr std::int64_t kBytesPerRead = std::int64_t{8} << 20;
 
 class Sha256 {
@@ -36,15 +37,24 @@ private:
     std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> m_context;
 };
 
-/// Depth first; the final order is by path.
-void collect(const h5::File& file, const std::string& name, std::vector<std::string>& paths) {
+/// Depth first; the final order is by path. `visited` counts the groups too: links can lead to a few of them by more
+/// paths than anybody can walk.
+void collect(const h5::File& file, const std::string& name, std::vector<std::string>& paths, std::int64_t& visited,
+             const Checkpoint& checkpoint) {
+    checkpoint.stopPoint();
+    if (++visited > kMostPaths)
+        throw Error({.sentence = fmt::format("more than {} paths lead to the groups and data sets", kMostPaths),
+                     .place = name.substr(0, 80),
+                     .remedy = "Write the capture again with kvscope-capture",
+                     .path = file.path()});
     if (std::ranges::count(name, '/') > kDeepestPath) // a link to a parent group would never end
         throw Error({.sentence = "groups are nested too deeply",
                      .place = name.substr(0, 80),
                      .remedy = "Write the capture again with kvscope-capture",
                      .path = file.path()});
     if (file.isGroup(name))
-        for (const std::string& child : file.children(name)) collect(file, name + "/" + child, paths);
+        for (const std::string& child : file.children(name))
+            collect(file, name + "/" + child, paths, visited, checkpoint);
     else
         paths.push_back(name);
 }
@@ -84,8 +94,9 @@ void addData(const h5::File& file, const std::string& name, const h5::DatasetInf
 
 std::string hashOfCapture(const h5::File& file, const Checkpoint& checkpoint) {
     std::vector<std::string> paths;
+    std::int64_t visited = 0;
     for (const char* root : {"tokens", "rope", "layers"})
-        if (file.exists(root)) collect(file, root, paths);
+        if (file.exists(root)) collect(file, root, paths, visited, checkpoint);
     std::ranges::sort(paths);
     Sha256 hash;
     for (const std::string& path : paths) {

@@ -196,6 +196,7 @@ RecordedQueryHead queryHeadAt(const Columns& columns, std::size_t i) {
     return own;
 }
 
+/// Without the sets of its query heads.
 RecordedHead headAt(const Columns& columns, std::size_t i) {
     const auto begin = columns.offsets[i], end = columns.offsets[i + 1];
     const auto part = [&](auto& target, const auto& column) {
@@ -212,8 +213,6 @@ RecordedHead headAt(const Columns& columns, std::size_t i) {
     part(head.denominatorWeights, columns.denominatorWeight);
     head.scores = scoresAt(columns.scores, columns.layer.size(), i);
     if (!head.scores.empty()) part(head.ranks, columns.rank);
-    for (std::size_t own = 0; own < columns.ownHead.size(); ++own)
-        if (std::cmp_equal(columns.ownHead[own], i)) head.queryHeads.push_back(queryHeadAt(columns, own));
     return head;
 }
 
@@ -273,6 +272,8 @@ RecordedSelection readSelectionHdf5(const std::string& path) {
     });
     checkColumns(columns, path);
     for (std::size_t i = 0; i < columns.layer.size(); ++i) selection.heads.push_back(headAt(columns, i));
+    for (std::size_t own = 0; own < columns.ownHead.size(); ++own)
+        selection.heads[static_cast<std::size_t>(columns.ownHead[own])].queryHeads.push_back(queryHeadAt(columns, own));
     tidyHeads(selection, path);
     return selection;
 }

@@ -226,6 +226,27 @@ private slots:
                  qPrintable(text));
     }
 
+    /// Five groups, each of which is 50 times in the one before: 50^5 paths lead to the last.
+    void aGroupToWhichEndlessPathsLeadIsNotHashed() {
+        const std::string path = copy("paths.h5");
+        edit(path, [](hid_t file) {
+            std::string inner = "/tokens/ids";
+            for (int depth = 0; depth < 5; ++depth) {
+                const std::string group = depth == 4 ? "/tokens/paths" : "/group" + std::to_string(depth);
+                H5Gclose(H5Gcreate2(file, group.c_str(), H5P_DEFAULT, H5P_DEFAULT, H5P_DEFAULT));
+                for (int link = 0; link < 50; ++link)
+                    H5Lcreate_hard(file, inner.c_str(), file, (group + "/" + std::to_string(link)).c_str(), H5P_DEFAULT,
+                                   H5P_DEFAULT);
+                inner = group;
+            }
+        });
+        const auto capture = openCapture(path);
+        QVERIFY(errorText([&] { capture->computeHash({}); }).startsWith("more than 131072 paths lead to"));
+        std::stop_source stop;
+        stop.request_stop();
+        QVERIFY_EXCEPTION_THROWN(capture->computeHash(Checkpoint(stop.get_token())), Cancelled);
+    }
+
     /// What parses and writes JSON does it recursively: the stack would end.
     void parametersOfACalibrationAreNotNestedTooDeep() {
         const std::string path = m_folder.filePath("deep.h5").toStdString();

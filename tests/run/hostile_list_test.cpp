@@ -52,6 +52,29 @@ private slots:
         QVERIFY2(error.startsWith("the data set declares more numbers than the file holds (/kept/position)"),
                  qPrintable(error));
     }
+
+    /// Hundreds of thousands of heads with a set each: looking for the sets of every head among all would not end.
+    void setsFindTheirHeads() {
+        constexpr std::int64_t kHeads = 400000;
+        h5::Writer writer(path("many.h5"));
+        beginList(writer, kHeads);
+        std::vector<std::int64_t> offsets(kHeads + 1);
+        std::iota(offsets.begin(), offsets.end(), 0);
+        std::vector<std::int32_t> position(kHeads, 3), head(kHeads);
+        for (std::int32_t i = 0; i < kHeads; ++i) head[static_cast<std::size_t>(i)] = kHeads - 1 - i;
+        writer.put("/heads/offsets", offsets);
+        writer.put("/kept/position", position);
+        writer.put("/query_heads/head", head);
+        writer.put("/query_heads/query_head", std::vector<std::int32_t>(kHeads, 7));
+        writer.put("/query_heads/margin", std::vector<double>(kHeads, 0.5));
+        writer.put("/query_heads/offsets", offsets);
+        writer.put("/query_heads/position", position);
+        writer.close();
+        const RecordedSelection list = readSelection(path("many.h5"));
+        QCOMPARE(std::ssize(list.heads), kHeads);
+        for (const RecordedHead& one : list.heads) QCOMPARE(one.queryHeads.size(), std::size_t{1});
+        QCOMPARE(list.heads.front().queryHeads.front().queryHead, 7);
+    }
 };
 
 KVSCOPE_TEST(HostileListTest)
