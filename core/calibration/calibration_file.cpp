@@ -45,7 +45,7 @@ Json jsonOf(const Calibration& c) {
     json["fit"] = {{"alpha", c.fit.alpha},
                    {"beta", c.fit.beta},
                    {"weight", c.fit.weight},
-                   {"loss", c.fit.loss},
+                   {"loss", numberOrNull(c.fit.loss)},
                    {"triples", c.fit.triples},
                    {"contexts", c.fit.contexts},
                    {"slope_known", c.fit.slopeKnown},
@@ -112,7 +112,7 @@ void readFit(const Json& json, CalibrationFit& fit) {
     fit.alpha = json.at("alpha").get<double>();
     fit.beta = json.at("beta").get<double>();
     fit.weight = json.at("weight").get<double>();
-    fit.loss = json.at("loss").get<double>();
+    fit.loss = numberAt(json, "loss");
     fit.triples = json.at("triples").get<std::int64_t>();
     fit.contexts = json.at("contexts").get<std::int64_t>();
     fit.slopeKnown = json.at("slope_known").get<bool>();
@@ -206,6 +206,7 @@ CalibrationMisfit misfitOf(const Calibration& calibration) {
 }
 
 Calibration calibrationOfK(const PolicySpec& policy, double k, double tau) {
+    if (!std::isfinite(k)) throw Error({fmt::format("k = {} is no curvature", k), "--k", "Give -5, say", ""});
     Calibration c = begin(policy, tau);
     c.given = true;
     c.data.origin = "given by hand";

@@ -391,6 +391,13 @@ private slots:
         QVERIFY(read("{\"format\":\"kvscope-calibration\",\"version\":1}").contains("contradicts"));
     }
 
+    void numbersBeyondAllAreWrittenAndReadBack() {
+        QVERIFY(errorText([] { calibrationOfK(PolicySpec::parse("snapkv"), INFINITY, 0.9); }).startsWith("k = inf is"));
+        const CalibrationData data{{{"a", 0.3, 2, 1e308}, {"a", 0.6, 2, 1e-308}}, false, "by hand", {}};
+        writeCalibration(path("far.json"), calibrate(PolicySpec::parse("snapkv"), data, 0.9, 5, 0));
+        QVERIFY(std::isnan(readCalibrationFile(path("far.json")).fit.loss));
+    }
+
     void aChangedFileIsReadAgain() {
         const auto capture = captureWithLosses(8, 2);
         const std::string spec = "snapkv@tau=0.9:" + path("changing.csv");
