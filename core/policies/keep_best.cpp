@@ -48,7 +48,7 @@ std::vector<Entry> entriesOf(const JointRequest& request) {
             const float score = request.total.data[h * m + i];
             if (std::isnan(score))
                 throw Error({"the score of token " + std::to_string(i) + " in head " + std::to_string(h) + " is NaN",
-                             "", "Look at the capture with kvscope doctor"});
+                             "", "Look at the capture with kvscope inspect --verify"});
             const bool kept = i < request.protection.first || i >= m - request.protection.last;
             entries.push_back({kept ? kInfinity : score, static_cast<std::int32_t>(i), static_cast<std::int32_t>(h)});
         }
