@@ -58,6 +58,14 @@ private slots:
             QCOMPARE(image.pixelColor(x, image.height() - 1), image.pixelColor(0, image.height() - 1));
     }
 
+    /// A narrow row cuts it.
+    void aRowNamesItsWholeTitle() {
+        Lectern open({1280, 800});
+        QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
+        const QString tip = open.find<QPushButton>("lesson9")->toolTip();
+        QVERIFY2(tip.startsWith("Two scores, and a budget by error\n"), qPrintable(tip));
+    }
+
     void withoutALessonThePanelLeadsToTheFirst() {
         Lectern open({1280, 800}); // the list of lessons is folded
         QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);

@@ -77,7 +77,9 @@ QWidget* LessonList::rowOf(const LessonFile& file, bool open) {
     row->setProperty("look", "row");
     row->setProperty("chosen", open);
     row->setFixedHeight(px(28));
-    row->setToolTip(fromUtf8(file.lesson.paper));
+    const QString whole = fromUtf8(file.lesson.title),
+                  paper = fromUtf8(file.lesson.paper); // a narrow row cuts the title
+    row->setToolTip(paper.isEmpty() ? whole : whole + "\n" + paper);
     row->setFocusPolicy(Qt::TabFocus); // after a click, Space and arrows belong to the steps of the lesson
     const bool answered = isAnswered(file.lesson);
     row->setAccessibleName(answered
