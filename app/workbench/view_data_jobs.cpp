@@ -68,7 +68,13 @@ ViewDataRequest ViewDataJobs::requestFor(const View& view, const Data& data) con
 }
 
 void ViewDataJobs::refresh() {
-    for (const View* view : shown()) refresh(*view, false);
+    for (auto& [id, data] : m_data) {
+        const View& view = viewById(id);
+        if (data.shownBy > 0)
+            refresh(view, false);
+        else if (data.value && (!m_open.cut || makerFor(view)->identity(requestFor(view, data)) != data.identity))
+            data.clear(); // the window reads what a hidden view found, too
+    }
 }
 
 void ViewDataJobs::refreshMoved(const View& view) {

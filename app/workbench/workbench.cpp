@@ -49,8 +49,8 @@ Workbench::~Workbench() {
 
 void Workbench::refresh() {
     m_open.resolveCut();
+    m_views.refresh(); // before the panes, whose results may be there at once: no picture mixes them with older data
     m_panes.refresh();
-    m_views.refresh();
     m_layerScan.refresh(m_panes.at(session().activePane));
 }
 

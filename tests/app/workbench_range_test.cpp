@@ -7,6 +7,8 @@
 #include <QSignalSpy>
 #include <QTest>
 
+#include <algorithm>
+
 using namespace kvscope;
 using namespace std::chrono_literals;
 using kvscope::testing::kSample;
@@ -48,6 +50,51 @@ private slots:
         bench->setRange(viewById("attention_map"), std::nullopt);
         QVERIFY(!bench->session().look.ranges.contains("attention_map"));
         QCOMPARE(range.count(), 3);
+    }
+
+    // Another layer's lists, known already, arrive before its map.
+    void noPictureMixesTwoLayers() {
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
+        const View& map = viewById("attention_map");
+        bench->openCapture(kSample);
+        const auto show = [&](int layer) { bench->change([&](Session& s) { s.layer = LayerIndex(layer); }, "Layer"); };
+        for (const int layer : {0, 1, 0}) {
+            show(layer);
+            executor.settle();
+        }
+        ViewInput before;
+        int looks = 0;
+        const auto look = [&] {
+            ++looks;
+            const ViewInput input = bench->drawn(map).input;
+            QCOMPARE(input.data.value == before.data.value, input.panes[0].result == before.panes[0].result);
+        };
+        QObject looking; // until it goes
+        connect(bench.get(), &Workbench::paneChanged, &looking, look);
+        connect(bench.get(), &Workbench::dataChanged, &looking, look);
+        for (const int layer : {1, 2}) { // of 2 nothing is known
+            before = bench->drawn(map).input;
+            QVERIFY(before.data.value);
+            looks = 0;
+            show(layer);
+            QVERIFY(looks > 0 && bench->drawn(map).isOutdated);
+            std::ranges::reverse(executor.tasks); // the map is there before the lists
+            executor.settle();
+            QVERIFY(!bench->drawn(map).isOutdated && bench->drawn(map).input.data.value != before.data.value);
+        }
+    }
+
+    // Headlines are read where no canvas shows them.
+    void aHiddenViewForgetsAnotherLayersData() {
+        ManualExecutor executor;
+        const auto bench = makeWorkbench(executor);
+        bench->openCapture(kSample);
+        executor.settle();
+        bench->hideView(viewById("attention_map"));
+        QVERIFY(bench->viewInput(viewById("attention_map")).data.value);
+        bench->change([](Session& s) { s.layer = LayerIndex(0); }, "Layer");
+        QVERIFY(!bench->viewInput(viewById("attention_map")).data.value);
     }
 
     // What takes long is not begun at every step of a movement, and then once, for where it ended.
