@@ -215,6 +215,24 @@ private slots:
         }
     }
 
+    void aHeldKeyIsOneStepToUndo() {
+        Picker picker;
+        picker.widget.setFocus();
+        const auto before = picker.place();
+        QTest::keyClick(&picker.widget, Qt::Key_Down);
+        QTest::mouseClick(&picker.widget, Qt::LeftButton, {}, picker.cell(1, 0));
+        QTest::mouseClick(&picker.widget, Qt::LeftButton, {}, picker.cell(2, 0));
+        for (int repeat = 0; repeat < 3; ++repeat) QTest::keyPress(&picker.widget, Qt::Key_Down);
+        QTest::keyRelease(&picker.widget, Qt::Key_Down);
+        QTest::keyClick(&picker.widget, Qt::Key_Right);
+        QCOMPARE(picker.place(), std::pair(5, 1));
+        for (const auto& place :
+             {std::pair(5, 0), std::pair(2, 0), std::pair(1, 0), std::pair(before.first + 1, before.second), before}) {
+            picker.bench->undo();
+            QCOMPARE(picker.place(), place);
+        }
+    }
+
     void theToolTipNamesMeasureValueAndUnit() {
         Picker picker;
         picker.show("entropy");

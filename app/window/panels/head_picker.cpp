@@ -205,7 +205,7 @@ void HeadPicker::paintEvent(QPaintEvent*) {
     if (hasFocus()) painter.drawRect(QRectF(rect()).adjusted(1, 1, -1, -1));
 }
 
-void HeadPicker::choose(Cell cell) {
+void HeadPicker::choose(Cell cell, const QString& mergeKey) {
     const auto capture = m_workbench.capture();
     if (cell.row < 0 || cell.row >= rowCount() || cell.column < 0 || cell.column >= columnCount()) return;
     const LayerIndex layer = layerOf(cell);
@@ -214,7 +214,7 @@ void HeadPicker::choose(Cell cell) {
             s.layer = layer;
             chooseKvHead(s, KvHeadIndex(cell.column), *capture);
         },
-        tr("Head"), hasFocus() ? "head" : QString());
+        tr("Head"), mergeKey);
 }
 
 void HeadPicker::mousePressEvent(QMouseEvent* event) { choose(cellAt(event->position())); }
@@ -233,7 +233,13 @@ void HeadPicker::keyPressEvent(QKeyEvent* event) {
     case Qt::Key_Down: ++cell.row; break;
     default: QWidget::keyPressEvent(event); return;
     }
-    choose(cell);
+    choose(cell, "head");
+}
+
+// A key that is held is one step to undo.
+void HeadPicker::keyReleaseEvent(QKeyEvent* event) {
+    if (!event->isAutoRepeat()) m_workbench.endMerge();
+    QWidget::keyReleaseEvent(event);
 }
 
 bool HeadPicker::event(QEvent* event) {

@@ -66,6 +66,7 @@ protected:
     void mousePressEvent(QMouseEvent* event) override;
     void mouseMoveEvent(QMouseEvent* event) override;
     void keyPressEvent(QKeyEvent* event) override;
+    void keyReleaseEvent(QKeyEvent* event) override;
     bool event(QEvent* event) override;
 
 private:
@@ -85,7 +86,7 @@ private:
     HeadColours colours() const;
     void refresh();
     void drawScale(QPainter& painter, const HeadColours& colours) const;
-    void choose(Cell cell);
+    void choose(Cell cell, const QString& mergeKey = {});
 
     Workbench& m_workbench;
     Cell m_hovered;
