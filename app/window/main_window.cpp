@@ -106,7 +106,9 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     });
     connect(&LiveAnswerJobs::of(m_workbench), &LiveAnswerJobs::opened, this, [this] {
         TryLive::remember(live::descriptionOf(m_workbench.session().live.text()).command);
-        QTimer::singleShot(0, this, [this] { m_docks->bringToFront({"answers"}); });
+        QTimer::singleShot(0, this, [this] {
+            if (!m_presenter) m_docks->bringToFront({"answers"});
+        });
     });
     connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);
     connect(&systemTheme(), &SystemTheme::motionChanged, this, &MainWindow::followMotion);

@@ -57,6 +57,7 @@ void MainWindow::showPresenter() {
     m_presenter = new Presenter(m_workbench, *m_steps, m_text, m_lessons, m_progress, m_before->current, this);
     m_lessonPanel = m_presenter->lesson();
     connect(m_presenter, &Presenter::lessonWanted, this, &MainWindow::openLesson);
+    connect(m_lessonPanel, &LessonPanel::modelWanted, this, &MainWindow::startLessonModel);
     m_presenter->setGeometry(rect());
     m_presenter->show();
     m_presenter->raise();
