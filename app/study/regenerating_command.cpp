@@ -103,9 +103,9 @@ std::string plotCommand(const Session& session, const FigureRequest& figure) {
         words.insert(words.end(), {"--session", stemOf(session) + ".kvscope"});
     else
         words.push_back(session.capturePath);
-    words.insert(words.end(), {"--layer", std::to_string(session.layer.value), "--kv-head",
-                               std::to_string(session.kvHead.value), "--q-head",
-                               std::to_string(session.queryHead.value)});
+    words.insert(words.end(),
+                 {"--layer", std::to_string(session.layer.value), "--kv-head", std::to_string(session.kvHead.value),
+                  "--q-head", std::to_string(session.queryHead.value)});
     if (!isLive(session)) addPanes(words, session);
     const View& view = viewById(figure.viewId);
     if (const ViewDataMaker* maker = makerFor(view);
