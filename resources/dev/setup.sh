@@ -21,15 +21,20 @@ done < <(cat "$root/resources/dev/packages.txt" "$root/resources/dev/packages_$p
 
 as_root=()
 [ "$(id -u)" -eq 0 ] || as_root=(sudo -n)
-[ ${#missing[@]} -eq 0 ] || "${as_root[@]}" apt-get update -qq ||
-    { echo "Not root and no sudo, or no network. Install these packages first: ${missing[*]}" >&2; exit 1; }
-for name in "${optional[@]}"; do
-    if [ -n "$(apt-cache madison "$name")" ]; then missing+=("$name"); else echo "Left out: $name, which apt does not know"; fi
-done
+install() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "$@" >/dev/null; }
 if [ ${#missing[@]} -gt 0 ]; then
     echo "Installing: ${missing[*]}"
-    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+    { "${as_root[@]}" apt-get update -qq && install "${missing[@]}"; } ||
+        { echo "Not root and no sudo, or no network. Install these packages first: ${missing[*]}" >&2; exit 1; }
 fi
+# Each for itself: nothing stops over a package that the build can do without.
+for name in "${optional[@]}"; do
+    if [ -z "$(apt-cache madison "$name" || true)" ]; then
+        echo "Left out: $name, which apt does not know"
+    else
+        install "$name" || echo "Left out: $name, which could not be installed"
+    fi
+done
 
 "$root/resources/dev/nanobind.sh" || [ $? -eq 77 ]
 # What cannot be fetched switches its engine off; everything else builds.
