@@ -126,9 +126,21 @@ void checkIsOwn(const CLI::Option& output, const std::string& path, const CLI::O
     }
 }
 
-[[noreturn]] void refuseOutput(int error) {
-    throw Error({.sentence = "cannot write standard output: " + std::generic_category().message(error),
-                 .remedy = "Give a file to --out"});
+[[noreturn]] void refuseOutput(int error, const char* remedy = "Give a file to --out") {
+    throw Error(
+        {.sentence = "cannot write standard output: " + std::generic_category().message(error), .remedy = remedy});
+}
+
+/// A command that prints runs, and what it printed has arrived. Throws Error where it has not.
+void runPrinting(const std::function<void()>& run) {
+    constexpr const char* kRemedy = "Send it to another place with > or |";
+    try {
+        run();
+    } catch (const std::system_error& failure) { // fmt::print's, or a file's, which is not of standard output
+        if (std::ferror(stdout) == 0) throw;
+        refuseOutput(failure.code().value(), kRemedy);
+    }
+    if (std::fflush(stdout) != 0) refuseOutput(errno, kRemedy);
 }
 
 /// Before any work: throws Error, naming the option, when an output of the parsed subcommand has another extension than
@@ -343,7 +355,7 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
                 CLI::App& subcommand = *app.get_subcommands().front();
                 StandardOutput standardOutput(subcommand);
                 checkOutputs(subcommand);
-                command->run(context);
+                runPrinting([&] { command->run(context); });
                 context.clearProgress();
                 standardOutput.send();
             });

@@ -102,6 +102,16 @@ private slots:
         QVERIFY2(full == 2 && sentence.contains("cannot write standard output"), sentence);
     }
 
+    void whatCannotBePrintedIsAnError_data() {
+        QTest::addColumn<QString>("words");
+        for (const char* words : {"inspect $SAMPLE", "policies", "man"}) QTest::newRow(words) << words;
+    }
+    void whatCannotBePrintedIsAnError() {
+        QFETCH(QString, words);
+        const auto [code, sentence] = shell("$KVSCOPE " + words + " >/dev/full");
+        QVERIFY2(code == 2 && sentence.contains("cannot write standard output: No space left on device"), sentence);
+    }
+
     // A reader that has enough ends the program; its temporary file is gone by then.
     void aClosedPipe() {
         const auto [code, head] = shell("$KVSCOPE evict $SAMPLE --policy exact --scores --out - | head -c 1");
