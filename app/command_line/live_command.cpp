@@ -191,6 +191,7 @@ public:
         noteVersions(m_capture->client());
         const Cut cut = Cut::resolve(cutOf(m_live), *m_capture);
         live::LiveAnswers answers(m_capture);
+        checkIsAnswered(answers, cut);
         m_needs.ask(*runner, m_capture, progress.part(0.5, 0.6));
 
         std::vector<LiveRow> rows = {fullCacheRow(*m_capture)};
@@ -239,6 +240,21 @@ private:
         if (!m_question.empty()) parts.push_back({SegmentKind::Question, checkedUtf8(m_question, "--question")});
         if (!m_answer.empty()) parts.push_back({SegmentKind::Answer, checkedUtf8(m_answer, "--answer")});
         return parts;
+    }
+
+    /// Behind a cut inside the answer there is no loss to measure.
+    void checkIsAnswered(const live::LiveAnswers& answers, const Cut& cut) const {
+        if (m_answer.empty() || !answers.answer().empty()) return;
+        const std::vector<Segment>& segments = m_capture->tokens().segments;
+        const auto answer = std::ranges::find(segments, SegmentKind::Answer, &Segment::kind);
+        if (answer == segments.end()) // nothing of it is left
+            throw Error({.sentence = "the tokenizer makes no token of the answer",
+                         .place = "--answer",
+                         .remedy = "Give another text"});
+        throw Error({.sentence = fmt::format("the cut at {} lies behind token {}, where the answer begins", cut.token,
+                                             answer->begin),
+                     .place = "--cut",
+                     .remedy = "Cut there or earlier"});
     }
 
     static void noteVersions(const live::LiveClient& client) {

@@ -144,6 +144,8 @@ private slots:
         row("no budget", "right", {"--answer", "42", "--policy", "keydiff", "--out", "t.json"}, "has no budget");
         row("no such policy", "right", {"--answer", "42", "--policy", "keydif@0.5"}, "keydif");
         row("no cut", "right", asked + QStringList{"--cut", "none"}, "without a cut nothing is pruned");
+        row("a cut in the answer", "right", asked + QStringList{"--cut", "76"},
+            "the cut at 76 lies behind token 75, where the answer begins");
         row("a cut outside", "right", asked + QStringList{"--cut", "83"}, "leaves no evaluation queries");
         row("no text", "right", asked + QStringList{"--text", "missing.txt"}, "missing.txt");
         row("another form", "right", {"--answer", "42", "--policy", "keydiff@0.5", "--out", "t.txt"},
