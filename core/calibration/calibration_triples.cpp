@@ -192,6 +192,7 @@ CalibrationData readTriplesCsv(const std::string& path, const std::string& polic
     CsvRecords records(std::string_view(text).substr(text.starts_with("\xEF\xBB\xBF") ? 3 : 0));
     CalibrationData data;
     std::optional<CsvTable> table;
+    int unmeasured = 0;
     for (std::string comment; !records.atEnd();) {
         if (records.takeComment(comment)) continue;
         const std::int64_t line = records.line() + 1;
@@ -203,12 +204,20 @@ CalibrationData readTriplesCsv(const std::string& path, const std::string& polic
         }
         if (isOther(*table, fields, "policy", policy, line) || isOther(*table, fields, "variant", variant, line))
             continue;
+        if (table->has("quality") && table->text(fields, "quality", line).empty()) { // its loss was not finite
+            ++unmeasured;
+            continue;
+        }
         data.triples.push_back(tripleIn(*table, fields, line));
         data.proxy |= table->has("proxy") && table->text(fields, "proxy", line) == "true";
     }
+    if (data.triples.empty() && unmeasured > 0)
+        throw Error({fmt::format("the table has no triples of {}:{} with a quality", policy, variant), "column quality",
+                     "Measure an answer whose losses are finite", path});
     if (data.triples.empty())
         throw Error({fmt::format("the table has no triples of {}:{}", policy, variant), "",
                      "Check its columns policy and variant, or leave them out", path});
+    if (unmeasured > 0) data.notes.push_back(fmt::format("rows without a quality are left out: {}", unmeasured));
     data.origin = (data.proxy ? "proxy triples of " : "triples of ") + std::filesystem::path(path).filename().string();
     return data;
 }

@@ -29,6 +29,18 @@ class CalibrationCommandTest : public testing::CommandTest {
     QJsonObject json(const QString& name) const { return QJsonDocument::fromJson(m_program.content(name)).object(); }
 
 private slots:
+    // `kvscope live` writes such rows where a loss is not finite.
+    void rowsWithoutAQualityAreLeftOut() {
+        const QByteArray header = "policy,variant,retention,quality\n";
+        QVERIFY(write("gaps.csv", header + "snapkv,paper,0.1,0.5\nsnapkv,paper,0.25,\nsnapkv,paper,0.5,0.9\n"
+                                           "tova,original,0.25,\n"));
+        const auto fit = m_program.run({"calibrate", "--triples", "gaps.csv", "--policy", "snapkv", "--out", "g.json"});
+        QVERIFY2(fit.code == 0 && fit.out.contains("2 triples, "), fit.error);
+        QVERIFY2(fit.out.contains("rows without a quality are left out: 1\n"), fit.out);
+        expectRefused({"calibrate", "--triples", "gaps.csv", "--policy", "tova", "--out", "none.json"},
+                      "the table has no triples of tova:original with a quality");
+    }
+
     // The fitted k says nothing about whether the curve passes its points: the command does.
     void aPoorFitAndFewRowsAreSaid() {
         const auto poor = m_program.run({"calibrate", kSample, "--policy", "compactor:kvpress", "--out", "poor.json"});
