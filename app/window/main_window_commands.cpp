@@ -59,9 +59,9 @@ namespace {
 /// The report describes the session at the time of the call.
 void exportReport(QWidget& window, Workbench& workbench, NoticeStrip& notices) {
     const QFileInfo capture(fromUtf8(workbench.session().capturePath));
-    const QString path =
-        fileToWrite(&window, QObject::tr("Export report"),
-                    capture.dir().filePath(fromUtf8(stemOf(workbench.session())) + "-report.html"), QObject::tr("Pages (*.html)"));
+    const QString path = fileToWrite(&window, QObject::tr("Export report"),
+                                     capture.dir().filePath(fromUtf8(stemOf(workbench.session())) + "-report.html"),
+                                     QObject::tr("Pages (*.html)"));
     if (path.isEmpty() || !workbench.capture()) return;
     submitWriting(workbench, notices, path,
                   [session = workbench.session(), capture = workbench.capture(), runner = workbench.sharedRunner(),

@@ -293,9 +293,9 @@ bool FileActions::saveTo(const QString& path) {
 
 bool FileActions::saveAs() {
     const QFileInfo capture(fromUtf8(m_workbench.session().capturePath));
-    const QString path =
-        fileToWrite(m_window, tr("Save session"), capture.dir().filePath(fromUtf8(stemOf(m_workbench.session())) + ".kvscope"),
-                    tr("Sessions (*.kvscope *.json)"));
+    const QString path = fileToWrite(m_window, tr("Save session"),
+                                     capture.dir().filePath(fromUtf8(stemOf(m_workbench.session())) + ".kvscope"),
+                                     tr("Sessions (*.kvscope *.json)"));
     if (path.isEmpty()) return false;
     return saveTo(path);
 }

@@ -30,8 +30,9 @@ LiveActions::LiveActions(Workbench& workbench, NoticeStrip& notices, QWidget* wi
 void LiveActions::saveCapture() {
     const auto live = m_workbench.live();
     if (!live) return;
-    const QString path = fileToWrite(m_window, tr("Save as capture, on the machine of the model"),
-                                     QDir::home().filePath(fromUtf8(stemOf(m_workbench.session())) + ".h5"), tr("Captures (*.h5)"));
+    const QString path =
+        fileToWrite(m_window, tr("Save as capture, on the machine of the model"),
+                    QDir::home().filePath(fromUtf8(stemOf(m_workbench.session())) + ".h5"), tr("Captures (*.h5)"));
     if (path.isEmpty()) return;
     submitWriting(m_workbench, m_notices, path,
                   [this, live, path, read = filesReadBy(m_workbench.session())](const Checkpoint& checkpoint) {

@@ -171,8 +171,9 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
     if (dialog.exec() != QDialog::Accepted) return;
     const bool list = choices.what->currentIndex() == 1;
     const QFileInfo capture(fromUtf8(workbench.session().capturePath));
-    const QString proposed = capture.dir().filePath(
-        fromUtf8(stemOf(workbench.session())) + (list ? "-kept.json" : "-" + fromUtf8(canvas.view().card().id) + ".png"));
+    const QString proposed =
+        capture.dir().filePath(fromUtf8(stemOf(workbench.session())) +
+                               (list ? "-kept.json" : "-" + fromUtf8(canvas.view().card().id) + ".png"));
     const QString path =
         fileToWrite(&window, QObject::tr("Export"), proposed,
                     list ? QObject::tr("Lists (*.json *.csv *.h5)") : QObject::tr("Figures (*.png *.svg *.pdf)"));
