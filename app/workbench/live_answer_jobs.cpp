@@ -182,6 +182,8 @@ void LiveAnswerJobs::submitRound(Part part) {
                 sendRow(made[i].second.live, *runner, *answers, checkpoint.silent());
                 rows.push_back(made[i].second.live);
                 places.push_back(i);
+            } catch (const live::WorkerLost&) {
+                throw; // of the round, not of a policy: all rows stay as they are
             } catch (const Error& error) {
                 made[i].second.error = error.what();
             }
@@ -286,6 +288,8 @@ void LiveAnswerJobs::submitPoint(double budget, std::map<std::size_t, LiveRow> r
                 sent.push_back(row);
                 sendRow(sent.back(), *runner, *answers, checkpoint.silent());
                 places.push_back(pane);
+            } catch (const live::WorkerLost&) {
+                throw;
             } catch (const Error& error) {
                 sent.pop_back();
                 refused[pane] = error.what();

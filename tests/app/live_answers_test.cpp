@@ -53,6 +53,11 @@ struct LiveBench {
     void setTokens(int tokens) {
         change([&](Session& session) { setBudget(session, {Budget::Unit::Tokens, static_cast<double>(tokens)}); });
     }
+    void killWorker() const {
+        QFile pid(fake.path() + "/pid");
+        QVERIFY(pid.open(QIODevice::ReadOnly));
+        ::kill(pid.readAll().toInt(), SIGKILL);
+    }
     const LiveAnswerJobs::Row& row(std::size_t index) const { return jobs.rows().at(index); }
     double nll(std::size_t index) const { return row(index).live.expected ? row(index).live.expected->nll : -1; }
     bool areCurrent() const {
@@ -200,15 +205,29 @@ private slots:
         LiveBench live;
         live.jobs.setWanted(true, false);
         live.executor.settle();
-        QFile pid(live.fake.path() + "/pid");
-        QVERIFY(pid.open(QIODevice::ReadOnly));
-        ::kill(pid.readAll().toInt(), SIGKILL);
+        live.killWorker();
         live.jobs.setWriting({.mostTokens = 3}); // asks for all rows
         live.executor.settle();
         QVERIFY2(QByteArray::fromStdString(live.jobs.error() + live.row(1).error).contains("was killed by signal 9"),
                  live.jobs.error().c_str());
         QVERIFY(!live.jobs.isRunning());
         QCOMPARE(live.nll(0), 0.5); // what was there stays
+    }
+
+    void aDeadWorkerLeavesWhatIsThere() {
+        LiveBench live;
+        live.change([](Session& session) { setBudget(session, {Budget::Unit::Fraction, 0.25}); });
+        live.jobs.setWanted(true, true);
+        live.executor.settle();
+        const double before = live.nll(1);
+        live.killWorker();
+        live.setTokens(9);
+        live.executor.settle();
+        QVERIFY2(live.jobs.error().find("was killed by signal 9") != std::string::npos, live.jobs.error().c_str());
+        for (const std::size_t row : {0u, 1u, 2u}) QCOMPARE(live.row(row).error, std::string());
+        QVERIFY(live.nll(1) == before && live.row(1).isOutdated && !live.row(0).isOutdated);
+        QCOMPARE(live.row(1).live.greedy->text, std::string("forty two"));
+        QVERIFY(live.jobs.curves()[0].error.empty() && live.jobs.curves()[0].rows.size() == 11);
     }
 
     void curvesAreThoseOfTheRows() {
