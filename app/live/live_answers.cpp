@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 
 namespace kvscope::live {
@@ -115,6 +116,10 @@ SentSelection LiveAnswers::send(const std::string& name, std::span<const LayerSe
         std::ranges::any_of(rows, [](const Row& row) { return !row.numerator.empty() || !row.denominator.empty(); });
     const std::size_t rowBytes = (static_cast<std::size_t>(m_capture->cut()) + 7) / 8;
     std::vector<Part> parts = partsOf(rows, rowBytes, isWeighted);
+    // Two jobs may send the same selection at a time, and their parts come one between the other. The worker knows a
+    // selection that came earlier by its bits, not by this name.
+    static std::atomic<std::uint64_t> uploads = 0;
+    const std::string upload = fmt::format("{} #{}", name, ++uploads);
     Json answer;
     for (std::size_t i = 0; i < parts.size(); ++i) {
         Part& part = parts[i];
@@ -130,7 +135,7 @@ SentSelection LiveAnswers::send(const std::string& name, std::span<const LayerSe
         if (isWeighted) attach("denominator", "f32", weights, part.denominator);
         answer = m_capture->client().call("selection/set",
                                           {{"context_id", m_capture->contextId()},
-                                           {"name", name},
+                                           {"name", upload},
                                            {"rows", std::move(part.rows)},
                                            {"generation", generation()},
                                            {"part", i},

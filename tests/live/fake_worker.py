@@ -120,7 +120,7 @@ def answer(message: dict, blobs: list[bytes]) -> dict:
     if method == "tensors/get":
         return tensor(message["id"], params["layer"], params["role"], info, len(tokens["ids"]))
     if method == "selection/set":
-        name = params["name"] + str(params["generation"])
+        name = f"{params['name']}/{params['generation']}"
         words = json.dumps(params["rows"]).replace(" ", "").encode() + b"".join(blobs)
         SELECTIONS[name] = 0
         for byte in words:

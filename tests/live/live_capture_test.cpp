@@ -130,7 +130,7 @@ private slots:
         QCOMPARE(rows[1].nll, checksumOf(selections));
         QVERIFY(std::isnan(rows[1].losses[0]) && rows[1].losses[1] == rows[1].nll);
         answers.beginRound();
-        QCOMPARE(answers.send("a", layers, {}).id, std::string("a2"));
+        QVERIFY(answers.send("a", layers, {}).id.ends_with("/2"));
         std::string told;
         const auto texts = answers.generate({std::nullopt, sent.id}, {.mostTokens = 2}, {},
                                             [&](std::size_t row, std::size_t index, const std::string& text) {
@@ -139,6 +139,14 @@ private slots:
         QVERIFY(texts[1].text == "forty two" && texts[1].firstDivergence == 1 && !texts[0].firstDivergence);
         QCOMPARE(told, std::string("00forty;01 two;10forty;11 two;"));
         QCOMPARE(texts[1].pieces, (std::vector<std::string>{"forty", " two"}));
+    }
+
+    /// The parts of one would come between those of the other.
+    void uploadsOfOneNameAreKeptApart() {
+        const FakeWorker fake(m_memory.get());
+        const auto capture = readFrom(fake);
+        const LiveAnswers answers(capture), beside(capture);
+        QVERIFY(answers.send("a", {}, {}).id != beside.send("a", {}, {}).id); // the names that arrive
     }
 
     /// A slider that moves for hours: nothing is kept of a round that is over.
