@@ -9,6 +9,8 @@
 
 #include <QPointer>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -268,6 +270,7 @@ void Workbench::begin(std::shared_ptr<const CaptureReader> capture, Session next
 }
 
 void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, const std::function<void()>& moveHistory) {
+    auto closed = live();
     m_scheduler.cancelAll();
     m_workerEnd.reset(); // before the worker, whose descriptor it waits for
     setOpening({});
@@ -283,6 +286,13 @@ void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, con
     emit captureChanged();
     emit sessionChanged();
     watchWorker();
+    if (!closed) return;
+    // A worker takes its time to end: for a connection, or to free its memory. Each has a slot of its own, which no
+    // other capture cancels.
+    const std::string slot = fmt::format("close {}", static_cast<const void*>(closed.get()));
+    Scheduler::Job job;
+    job.work = [closed = std::move(closed)](const Checkpoint&, const auto&) {};
+    m_engineScheduler.submit(slot, std::move(job));
 }
 
 void Workbench::useEngine(std::function<std::unique_ptr<Engine>()> make) {

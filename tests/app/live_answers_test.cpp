@@ -286,6 +286,18 @@ private slots:
         QVERIFY(!live.fake.isAlive());
     }
 
+    /// It takes its time: the thread of the window does not wait for it.
+    void theWorkerOfAClosedContextIsEndedByAJob() {
+        LiveBench live;
+        live.jobs.setWanted(true, false);
+        live.executor.settle();
+        live.bench->closeCapture();
+        QVERIFY(!live.bench->live() && !live.jobs.live());
+        QVERIFY(live.fake.isAlive());
+        live.executor.settle();
+        QVERIFY(!live.fake.isAlive());
+    }
+
     /// Attention on evicted tokens against the measure of fidelity, which other code computes: the rest of the mass.
     void evictedAttentionIsWhatFidelityDoesNotRetain() {
         LiveBench live;
