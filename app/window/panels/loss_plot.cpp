@@ -21,6 +21,7 @@ const View& curves() { return viewById("curves"); }
 
 PointFacts factsAt(const Workbench& workbench, std::shared_ptr<const CurvesData> data, const Scene& scene, QPointF at) {
     if (!data) return {};
+    at /= appearance().scale;
     ViewInput input = workbench.viewInput();
     input.data.value = std::move(data);
     return curves().factsAt(input, ParameterValues(curves().card().options), scene, {at.x(), at.y()});
@@ -80,12 +81,14 @@ void LossPlot::paintEvent(QPaintEvent*) {
     }
     input.data.value = m_data;
     Viewport viewport;
-    viewport.width = width();
-    viewport.height = height();
-    viewport.pixelScale = devicePixelRatioF();
+    const double scale = appearance().scale; // scenes have the sizes of scale 1
+    viewport.width = width() / scale;
+    viewport.height = height() / scale;
+    viewport.pixelScale = scale * devicePixelRatioF();
     viewport.theme = appearance().theme;
     viewport.text = &m_text;
     m_scene = curves().buildScene(input, ParameterValues(curves().card().options), viewport);
+    painter.scale(scale, scale);
     paintScene(painter, m_scene);
 }
 
