@@ -371,29 +371,30 @@ void ViewCanvas::showRange() {
 }
 
 void ViewCanvas::showMenu(const QPoint& at) {
-    QMenu menu(this);
-    menu.addAction(tr("Copy image"), this, &ViewCanvas::copyImage);
-    menu.addAction(tr("Copy data"), this, &ViewCanvas::copyData);
+    auto* menu = new QMenu(window()); // a source that opens meanwhile may remove this canvas
+    menu->setAttribute(Qt::WA_DeleteOnClose);
+    menu->addAction(tr("Copy image"), this, &ViewCanvas::copyImage);
+    menu->addAction(tr("Copy data"), this, &ViewCanvas::copyData);
     const bool chosen = !m_workbench.session().selected.empty();
-    menu.addAction(tr("Copy the selected text"), this, &ViewCanvas::copySelectedText)->setEnabled(chosen);
-    menu.addAction(tr("Copy the selected positions"), this, &ViewCanvas::copySelectedPositions)->setEnabled(chosen);
+    menu->addAction(tr("Copy the selected text"), this, &ViewCanvas::copySelectedText)->setEnabled(chosen);
+    menu->addAction(tr("Copy the selected positions"), this, &ViewCanvas::copySelectedPositions)->setEnabled(chosen);
     const bool isAnswered = isSignalConnected(QMetaMethod::fromSignal(&ViewCanvas::dataWanted)); // not while presented
     if (isAnswered) {
-        menu.addAction(tr("Show data…"), this, &ViewCanvas::dataWanted);
-        menu.addAction(tr("Save as…"), this, &ViewCanvas::exportWanted);
+        menu->addAction(tr("Show data…"), this, &ViewCanvas::dataWanted);
+        menu->addAction(tr("Save as…"), this, &ViewCanvas::exportWanted);
     }
-    menu.addSeparator();
-    menu.addAction(tr("Reset view"), this, &ViewCanvas::resetView);
-    menu.addAction(tr("Range…"), this, &ViewCanvas::showRange)->setEnabled(ShownPlot::of(m_canvas->scene()).valid);
-    menu.addAction(tr("Select with a lasso"), m_canvas, &CanvasWidget::armLasso);
-    if (isAnswered) menu.addAction(tr("All heads of this layer…"), this, &ViewCanvas::headsWanted);
+    menu->addSeparator();
+    menu->addAction(tr("Reset view"), this, &ViewCanvas::resetView);
+    menu->addAction(tr("Range…"), this, &ViewCanvas::showRange)->setEnabled(ShownPlot::of(m_canvas->scene()).valid);
+    menu->addAction(tr("Select with a lasso"), m_canvas, &CanvasWidget::armLasso);
+    if (isAnswered) menu->addAction(tr("All heads of this layer…"), this, &ViewCanvas::headsWanted);
     if (!m_view.card().options->empty()) {
-        menu.addSeparator();
-        addOptionEntries(&menu, m_workbench, m_view);
+        menu->addSeparator();
+        addOptionEntries(menu, m_workbench, m_view);
     }
-    menu.addSeparator();
-    menu.addAction(tr("How to read this view…"), this, &ViewCanvas::explain);
-    menu.exec(at);
+    menu->addSeparator();
+    menu->addAction(tr("How to read this view…"), this, &ViewCanvas::explain);
+    menu->popup(at);
 }
 
 } // namespace kvscope

@@ -168,7 +168,8 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
     QDialog dialog(&window);
     dialog.setWindowTitle(QObject::tr("Export %1").arg(fromUtf8(canvas.view().card().name)));
     const Choices choices = buildForm(dialog, canvas);
-    if (dialog.exec() != QDialog::Accepted) return;
+    const QPointer<ViewCanvas> there(&canvas); // a source that opens meanwhile may have fewer panes
+    if (dialog.exec() != QDialog::Accepted || !there) return;
     const bool list = choices.what->currentIndex() == 1;
     const QFileInfo capture(fromUtf8(workbench.session().capturePath));
     const QString proposed =
@@ -177,7 +178,7 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
     const QString path =
         fileToWrite(&window, QObject::tr("Export"), proposed,
                     list ? QObject::tr("Lists (*.json *.csv *.h5)") : QObject::tr("Figures (*.png *.svg *.pdf)"));
-    if (path.isEmpty()) return;
+    if (path.isEmpty() || !there) return;
     if (!list)
         return writeFigure(window, workbench, figureOf(canvas, choices, path.toStdString()),
                            choices.footer->isChecked(), notices);

@@ -14,6 +14,7 @@
 #include <QHBoxLayout>
 #include <QInputDialog>
 #include <QMenu>
+#include <QPointer>
 
 #include <cmath>
 
@@ -260,10 +261,11 @@ void BudgetBar::buildCutMenu() {
     menu->addSeparator();
     menu->addAction(tr("At a token…"), this, [this, n = capture->info().numTokens] {
         bool ok = false;
+        const QPointer<BudgetBar> there(this); // another theme makes another bar
         const int at = QInputDialog::getInt(
-            this, tr("Cut"), tr("Tokens before the cut (0-based position of the first unseen token)"),
+            window(), tr("Cut"), tr("Tokens before the cut (0-based position of the first unseen token)"),
             m_workbench.cut() ? m_workbench.cut()->token : 1, 1, static_cast<int>(n), 1, &ok);
-        if (ok) applyCut(std::to_string(at));
+        if (ok && there) applyCut(std::to_string(at));
     });
 }
 
