@@ -337,9 +337,8 @@ void MainWindow::arrangeDocks() {
     m_arrangesSoon = false;
     if (m_presenter) return;
     fitWidth(); // the folded rail depends on the layout
-    PanelDock* steps = m_docks->dock("steps");
+    PanelDock *steps = m_docks->dock("steps"), *answers = m_docks->dock("answers");
     const bool wasHidden = steps->isHidden();
-    PanelDock* answers = m_docks->dock("answers");
     const bool isAnswering = m_workbench.live() && !answers->isHidden();
     m_docks->arrange(m_workbench.session().layout,
                      m_workbench.session().panes.size() > 3 || m_workbench.second().isOpen());
