@@ -168,10 +168,7 @@ HostTensor LiveCapture::read(LayerIndex layer, TensorRole role, const Checkpoint
 }
 
 void LiveCapture::writeCapture(const std::string& path, const Checkpoint& checkpoint) const {
-    const Json answer =
-        m_client->call("context/read", readParameters(m_modelId, m_tokens, m_cut, path), {}, checkpoint);
-    const Json id = understand("context/read", [&] { return answer.at("context_id"); });
-    m_client->call("context/close", {{"context_id", id}}, {}, {}); // the one that is open stays
+    m_client->call("context/save", {{"context_id", m_contextId}, {"capture_to", path}}, {}, checkpoint);
 }
 
 std::vector<std::int64_t> LiveCapture::shapeOf(const LayerInfo& layer, TensorRole role) const {

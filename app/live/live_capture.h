@@ -43,7 +43,7 @@ public:
     LiveClient& client() const { return *m_client; }
     const std::string& contextId() const { return m_contextId; }
     TokenIndex cut() const { return m_cut; } ///< policies may prune the tokens before it
-    /// The worker reads the prompt once more and writes the capture, on its own machine. Throws Error, Cancelled.
+    /// The worker writes the capture from what it holds, on its own machine. Throws Error, Cancelled.
     void writeCapture(const std::string& path, const Checkpoint& checkpoint) const;
 
 private:

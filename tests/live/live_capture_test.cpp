@@ -149,6 +149,15 @@ private slots:
         QVERIFY(answers.send("a", {}, {}).id != beside.send("a", {}, {}).id); // the names that arrive
     }
 
+    /// Without reading the context again, which takes time and its memory once more.
+    void theCaptureIsWrittenFromWhatTheWorkerHolds() {
+        const FakeWorker fake(m_memory.get());
+        readFrom(fake)->writeCapture(fake.path().toStdString() + "/out.h5", {});
+        QFile written(fake.path() + "/out.h5");
+        QVERIFY(written.open(QIODevice::ReadOnly));
+        QCOMPARE(written.readAll(), QByteArray("a saved capture"));
+    }
+
     /// A slider that moves for hours: nothing is kept of a round that is over.
     void manyRoundsLeaveNothingBehind() {
         const FakeWorker fake(m_memory.get());
