@@ -187,8 +187,7 @@ public:
         m_live.cut = m_options.cut;
         m_live.model.dtype = m_dtype == "fp32" ? "f32" : m_dtype == "fp16" ? "f16" : m_dtype;
 
-        m_capture = openLive(m_live, progress.part(0, 0.5));
-        noteVersions(m_capture->client());
+        m_capture = openLive(m_live, progress.part(0, 0.5), {}, noteVersions); // opening may fail for the version
         const Cut cut = Cut::resolve(cutOf(m_live), *m_capture);
         live::LiveAnswers answers(m_capture);
         checkIsAnswered(answers, cut);

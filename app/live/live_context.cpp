@@ -103,7 +103,7 @@ Cut resolvedCut(const LiveDescription& description, const TokenTable& prompt) {
 }
 
 std::shared_ptr<const LiveCapture> openLive(const LiveDescription& description, const Checkpoint& checkpoint,
-                                            const StageReport& stage) {
+                                            const StageReport& stage, const WorkerReport& started) {
     const auto begin = [&](const std::string& what) {
         if (stage) stage(what);
     };
@@ -113,6 +113,7 @@ std::shared_ptr<const LiveCapture> openLive(const LiveDescription& description, 
     worker.command = description.command;
     auto client = takeSpareWorker(description.command);
     if (!client) client = std::make_shared<LiveClient>(worker, checkpoint.part(0, 0.2));
+    if (started) started(*client);
     begin("loading " + modelName(description));
     const LiveModel model(client, description.model, checkpoint.part(0.2, 0.4));
     begin("counting tokens");

@@ -40,8 +40,11 @@ Cut resolvedCut(const LiveDescription& description, const TokenTable& prompt);
 /// What opening does now, "loading tinylm"; on the thread that opens.
 using StageReport = std::function<void(const std::string& stage)>;
 
+/// What the worker says of itself, before it loads anything; on the thread that opens.
+using WorkerReport = std::function<void(const LiveClient& client)>;
+
 /// Starts a worker, loads the model, makes tokens, resolves the cut and reads the context. Throws Error, Cancelled.
 std::shared_ptr<const LiveCapture> openLive(const LiveDescription& description, const Checkpoint& checkpoint,
-                                            const StageReport& stage = {});
+                                            const StageReport& stage = {}, const WorkerReport& started = {});
 
 } // namespace kvscope::live

@@ -170,6 +170,15 @@ private slots:
         QVERIFY(!m_fake.isAlive());
     }
 
+    /// The version of the tools may be why opening fails.
+    void anotherVersionIsSaidBeforeAFailure() {
+        const auto outcome = m_program.run(live("older", {"--answer", "42", "--policy", "keydiff@0.5"}));
+        QCOMPARE(outcome.code, 2);
+        const qsizetype note = outcome.error.indexOf("the worker's kvscope-tools are version 0.0.1, the program is "),
+                        failure = outcome.error.indexOf("the worker ended with exit code 3");
+        QVERIFY2(note >= 0 && note < failure, outcome.error);
+    }
+
     /// Text and model are inputs, and stay as they are.
     void nothingReadIsReplaced_data() {
         QTest::addColumn<QStringList>("more");

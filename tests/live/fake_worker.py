@@ -88,7 +88,8 @@ def answer(message: dict, blobs: list[bytes]) -> dict:
     method, params = message["method"], message["params"]
     if method == "initialize":
         protocol, devices = [2 if MODE == "newer" else 1, 0], [{"name": "cpu", "free": 8e9}]
-        return {"protocol": protocol, "worker": {"python": "fake"}, "devices": devices}
+        worker = {"python": "fake"} | ({"kvscope": "0.0.1"} if MODE == "older" else {})
+        return {"protocol": protocol, "worker": worker, "devices": devices}
     if method == "model/inspect":
         sizes = {"f32": 4e6, "bf16": 2e6, "f16": 2e6}
         heads = {"query_heads": 4, "kv_heads": 2, "head_dim": 16}
@@ -143,7 +144,7 @@ def answer(message: dict, blobs: list[bytes]) -> dict:
 
 def misbehave(message: dict) -> None:
     """What a worker must not do, at the request `message`."""
-    if MODE == "dies":
+    if MODE in ("dies", "older"):
         print("Traceback (most recent call last):\n  boom\nRuntimeError: the weights are gone", file=sys.stderr)
         sys.exit(3)
     if MODE == "killed":
@@ -193,7 +194,7 @@ def main() -> None:
         message, blobs = receive()
         if "id" not in message:
             continue
-        at = {"dies": "model/open", "late": "answer/score", "stuck": "answer/score"}.get(MODE, "context/read")
+        at = {"dies": "model/open", "older": "model/open", "late": "answer/score", "stuck": "answer/score"}.get(MODE, "context/read")
         if message["method"] == at:
             misbehave(message)
             if MODE in ("refuses", "outdated", "empty", "slow", "deaf"):
