@@ -21,7 +21,7 @@ constexpr WorkerProcess::Milliseconds kTick(20); // until a stop is noticed
 // at the end of the program another one may have to remove a file that it has begun.
 constexpr WorkerProcess::Milliseconds kOpening(50), kLeaving(300);
 std::atomic<bool> g_isLeaving = false;
-constexpr int kCancelled = -32800, kOutdated = -32801, kNotInitialised = -32002;
+constexpr int kCancelled = -32800, kOutdated = -32801, kNotInitialised = -32002, kOutOfMemory = -32050;
 
 std::vector<std::string> startWords(const std::string& command) {
     std::vector<std::string> words = commandWords(command);
@@ -148,6 +148,7 @@ Json LiveClient::ask(Waiting& waiting) {
         const double code = numberOf(*error, "code");
         if (code == kCancelled || code == kOutdated) throw Cancelled{};
         if (code == kNotInitialised) fail(errorParts(*error));
+        if (code == kOutOfMemory) throw OutOfMemory(errorParts(*error));
         throw Error(errorParts(*error));
     }
     if (!message.contains("result")) fail({.sentence = "the worker's answer has neither a result nor an error"});

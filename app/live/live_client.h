@@ -32,6 +32,12 @@ public:
     using Error::Error;
 };
 
+/// The worker's machine is short of memory for what was asked.
+class OutOfMemory : public Error {
+public:
+    using Error::Error;
+};
+
 /// A running worker and the requests to it. A call blocks. Several threads may call: they take turns in the order in
 /// which they came. A call is cancelled by its checkpoint, before its turn as well as in it: so the newest request
 /// never waits for an older result that nobody wants. The worker is read while a call waits and at no other time. It

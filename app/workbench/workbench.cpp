@@ -21,11 +21,26 @@ namespace {
 
 std::string nameOf(const std::string& path) { return std::filesystem::path(path).filename().string(); }
 
+/// The model of a live context that is open holds memory that the next one may need.
+std::string openingMessage(std::exception_ptr failure, bool hasLiveContext) {
+    try {
+        if (hasLiveContext) std::rethrow_exception(failure);
+    } catch (const live::OutOfMemory& error) {
+        Error::Parts parts = error.parts();
+        parts.remedy += parts.remedy.empty() ? "Close" : ", or close";
+        parts.remedy += " the live context that is open";
+        return Error(std::move(parts)).what();
+    } catch (...) { // below
+    }
+    return messageOf(failure);
+}
+
 } // namespace
 
 Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Executor executor,
                      Scheduler::Deliver deliver, Clock& clock)
-    : m_clock(clock), m_scheduler(executor, deliver), m_engineScheduler(executor, deliver),
+    : m_clock(clock), m_scheduler(executor, deliver), m_writers(executor, deliver),
+      m_engineScheduler(executor, deliver),
       m_panes(m_open, m_scheduler,
               {[this](int pane) {
                    if (pane == session().activePane) m_layerScan.note(m_panes.at(pane));
@@ -45,8 +60,7 @@ Workbench::Workbench(std::shared_ptr<const LayerRunner> runner, Scheduler::Execu
 }
 
 Workbench::~Workbench() {
-    m_scheduler.cancelAll();
-    m_engineScheduler.cancelAll();
+    for (Scheduler* jobs : {&m_scheduler, &m_writers, &m_engineScheduler}) jobs->cancelAll();
 }
 
 void Workbench::refresh() {
@@ -212,7 +226,7 @@ void Workbench::withSource(const SessionSource& source,
     };
     job.failed = [this](std::exception_ptr failure) {
         setOpening({});
-        emit failed(QString::fromStdString(messageOf(failure)));
+        emit failed(QString::fromStdString(openingMessage(failure, m_workerEnd && m_workerEnd->isEnabled())));
     };
     m_scheduler.submit("capture", std::move(job));
     setOpening(source.live.text().empty() ? source.path : source.name());
@@ -292,7 +306,7 @@ void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, con
     const std::string slot = fmt::format("close {}", static_cast<const void*>(closed.get()));
     Scheduler::Job job;
     job.work = [closed = std::move(closed)](const Checkpoint&, const auto&) {};
-    m_engineScheduler.submit(slot, std::move(job));
+    m_writers.submit(slot, std::move(job));
 }
 
 void Workbench::useEngine(std::function<std::unique_ptr<Engine>()> make) {

@@ -95,6 +95,7 @@ public:
     /// Runs such a job in its own slot: the newest of a slot wins. A new capture cancels it.
     void submit(const std::string& slot, Scheduler::Job job) { m_scheduler.submit(slot, std::move(job)); }
     void cancel(const std::string& slot) { m_scheduler.cancel(slot); }
+    Scheduler& writers() { return m_writers; } ///< of files; they go on with the capture they have when another is open
     SecondWorkbench& second(); ///< of the capture that the session is compared with; lives as long as this one
 
     void setHovered(TokenIndex token); ///< hover and brushing are shared by all views and not part of the session
@@ -152,7 +153,7 @@ private:
     bool m_brushing = false;
     OpenedHeads m_opened;
     std::vector<std::string> m_withheld;
-    Scheduler m_scheduler, m_engineScheduler; ///< jobs on the open capture; the job that opens an engine
+    Scheduler m_scheduler, m_writers, m_engineScheduler; ///< jobs on the open capture; on any; that opens an engine
     PaneJobs m_panes;
     ViewDataJobs m_views;
     mutable DrawnViews m_drawn;
@@ -163,7 +164,6 @@ private:
 };
 
 /// The workbench of a second capture. Defined beside SecondWorkbench, which this file does not know.
-std::shared_ptr<SecondWorkbench> makeSecondWorkbench(Workbench& first, Scheduler::Executor executor,
-                                                     Scheduler::Deliver deliver);
+std::shared_ptr<SecondWorkbench> makeSecondWorkbench(Workbench& first, Scheduler::Executor, Scheduler::Deliver);
 
 } // namespace kvscope

@@ -298,6 +298,37 @@ private slots:
         QVERIFY(!live.fake.isAlive());
     }
 
+    void whatIsWrittenGoesOnWhenAnotherCaptureIsOpen() {
+        LiveBench live;
+        int written = 0, finished = 0;
+        Scheduler::Job job;
+        job.work = [&](const Checkpoint& checkpoint, const auto& post) {
+            checkpoint.stopPoint();
+            post([&] { ++written; });
+        };
+        job.finished = [&] { ++finished; };
+        live.bench->writers().submit("write a file", std::move(job));
+        live.bench->closeCapture();
+        live.executor.settle();
+        QCOMPARE(written, 1);
+        QCOMPARE(finished, 1);
+    }
+
+    void aContextThatHasNoRoomBesideTheOpenOneSaysSo() {
+        LiveBench live;
+        live::LiveDescription description = live::descriptionOf(live.bench->session().live.text());
+        description.command = live.fake.command("refuses");
+        QSignalSpy failed(live.bench.get(), &Workbench::failed);
+        live.bench->openLive(description);
+        live.executor.settle();
+        QCOMPARE(failed.takeFirst().front().toString(),
+                 QString("needs 14.2 GiB, 11.8 GiB are free. Choose bf16, or close the live context that is open"));
+        live.bench->closeCapture();
+        live.bench->openLive(description);
+        live.executor.settle();
+        QCOMPARE(failed.takeFirst().front().toString(), QString("needs 14.2 GiB, 11.8 GiB are free. Choose bf16"));
+    }
+
     /// Attention on evicted tokens against the measure of fidelity, which other code computes: the rest of the mass.
     void evictedAttentionIsWhatFidelityDoesNotRetain() {
         LiveBench live;

@@ -39,12 +39,12 @@ void submitWriting(Workbench& workbench, NoticeStrip& notices, const QString& pa
         if (percent == std::exchange(*shown, percent)) return;
         show(NoticeStrip::Tone::Progress, QObject::tr("Writing %1: %2 %").arg(path).arg(percent), QObject::tr("Cancel"),
              std::function<void()>([bench, strip, slot, path] {
-                 if (bench) bench->cancel(slot);
+                 if (bench) bench->writers().cancel(slot);
                  if (strip) strip->dismiss("write " + path);
              }));
     };
     job.progress(0);
-    workbench.submit(slot, std::move(job));
+    workbench.writers().submit(slot, std::move(job));
 }
 
 } // namespace kvscope
