@@ -104,6 +104,13 @@ std::string optionFrom(const fs::path& folder, const std::string& text) {
     return fs::path(text).has_extension() && fs::is_regular_file(file, none) ? file.string() : text;
 }
 
+/// The text of a view's option as a file in `folder` says it: relative where optionFrom makes the same of it again.
+std::string optionTo(const fs::path& folder, const std::string& text) {
+    if (!fs::path(text).is_absolute()) return text;
+    const std::string relative = relativeTo(folder, text);
+    return optionFrom(folder, relative) == text ? relative : text;
+}
+
 fs::path folderOf(const std::string& path) {
     return path.empty() ? fs::path() : fs::absolute(path).lexically_normal().parent_path();
 }
@@ -235,6 +242,8 @@ void writeSetting(Json& json, const Session& session, const fs::path& folder) {
     json["selected"] = toRuns(session.selected);
     json["selection_name"] = session.selectionName;
     json["view_options"] = session.viewOptions;
+    for (Json& options : json["view_options"])
+        for (Json& text : options) text = optionTo(folder, text.get<std::string>());
 }
 
 /// Changes the paths in the settings of a lesson's stops with `change`.
@@ -266,10 +275,7 @@ Json writeLesson(const std::string& text, const fs::path& folder) {
     changeModel(lesson, [&](const std::string& path) {
         return fs::path(path).is_absolute() ? relativeTo(folder, path) : path;
     });
-    changePaths(lesson, [&](const std::string& path) {
-        const std::string relative = fs::path(path).is_absolute() ? relativeTo(folder, path) : path;
-        return optionFrom(folder, relative) == path ? relative : path; // only what readLesson makes whole again
-    });
+    changePaths(lesson, [&](const std::string& path) { return optionTo(folder, path); });
     return lesson;
 }
 

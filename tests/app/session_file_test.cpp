@@ -126,6 +126,14 @@ private slots:
         QCOMPARE(session.viewOptions.at("calibration").at("source"), std::string("tables"));
         QCOMPARE(session.viewOptions.at("calibration").at("tau"), std::string("0.9"));
         QCOMPARE(session.viewOptions.at("curves").at("captures"), std::string("tables/none.h5"));
+        QVERIFY(QDir(m_folder.path()).mkpath("project"));
+        write("project/t.csv", "retention,quality\n");
+        Session saved = session;
+        saved.viewOptions["calibration"]["table"] = path("project/t.csv");
+        writeSession(path("project/b.json"), saved);
+        QVERIFY(QFile::rename(m_folder.filePath("project"), m_folder.filePath("elsewhere")));
+        QCOMPARE(readSession(path("elsewhere/b.json")).viewOptions.at("calibration").at("table"),
+                 path("elsewhere/t.csv"));
     }
 
     void unknownKeysAreKept() {
