@@ -4,7 +4,7 @@
 #include "app/window/panels/explanation_panel.h"
 #include "app/workbench/step_driver.h"
 #include "core/policies/policy.h"
-#include "tests/app/manual_workbench.h"
+#include "tests/app/open_lesson.h"
 #include "tests/support/test_program.h"
 
 #include <QApplication>
@@ -60,6 +60,40 @@ private slots:
             }
             QVERIFY2(formulas > 0, id.c_str());
         }
+    }
+
+    /// The picture stays until the one of another cut is there, and so does what is said of it.
+    void factsAreOfThePictureThatIsDrawn() {
+        OpenLesson lesson("quotient");
+        const View& view = viewById("merge_tree");
+        lesson.bench->showView(view);
+        lesson.executor.settle();
+        StepDriver steps(*lesson.bench);
+        steps.prefer(view);
+        lesson.bench->change([](Session& s) { s.look.cursor = {}; }, "Read all");
+        lesson.executor.settle();
+        ExplanationPanel panel(*lesson.bench, steps);
+        panel.resize(400, 2000);
+        panel.setVisible(true);
+        lesson.executor.settle();
+        QCoreApplication::processEvents();
+        const auto said = [&] { return panel.findChild<QWidget*>("runFacts")->findChildren<QLabel*>(); };
+        const auto texts = [&] {
+            QStringList all;
+            for (const QLabel* label : said()) all += label->text();
+            return all;
+        };
+        const QStringList before = texts();
+        QVERIFY(lesson.bench->drawn(view).input.data.value != nullptr);
+        QVERIFY(!before.isEmpty());
+        lesson.bench->change([](Session& s) { s.cut = "last:200"; }, "Cut");
+        QCoreApplication::processEvents();
+        QVERIFY(lesson.bench->drawn(view).isOutdated);
+        QCOMPARE(texts(), before);
+        lesson.executor.settle();
+        QCoreApplication::processEvents();
+        QVERIFY(!lesson.bench->drawn(view).isOutdated);
+        QVERIFY(texts() != before);
     }
 };
 

@@ -218,7 +218,7 @@ void ExplanationPanel::resizeEvent(QResizeEvent* event) {
 
 void ExplanationPanel::followRun() {
     const View* played = m_workbench.session().layout == WindowLayout::Teach ? m_steps.view() : nullptr;
-    const RunFacts facts = played ? runFacts(m_workbench.viewInput(*played)) : RunFacts();
+    const RunFacts facts = played ? runFacts(m_workbench.drawn(*played).input) : RunFacts();
     m_facts->setVisible(!facts.now.empty());
     FactGrid::Facts rows;
     for (const auto& [name, value] : facts.now) rows.emplace_back(fromUtf8(name), fromUtf8(value));
