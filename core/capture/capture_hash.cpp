@@ -17,6 +17,7 @@ namespace {
 constexpr std::ptrdiff_t kDeepestPath = 8;
 constexpr std::int64_t kMostPaths = 1 << 17; // of groups and data sets
 constexpr std::int64_t kBytesPerRead = std::int64_t{8} << 20;
+constexpr std::int64_t kMostRowBytes = std::int64_t{64} << 20; // a row is read whole
 
 class Sha256 {
 public:
@@ -71,6 +72,12 @@ void addData(const h5::File& file, const std::string& name, const h5::DatasetInf
     const std::size_t axis = set.shape.size() < 2 ? 0 : set.shape.size() - 2;
     std::int64_t rowBytes = set.bytes;
     for (std::size_t i = axis + 1; i < set.shape.size(); ++i) rowBytes *= set.shape[i];
+    if (rowBytes > kMostRowBytes)
+        throw Error(
+            {.sentence = fmt::format("a row of the data set has {} bytes, more than {}", rowBytes, kMostRowBytes),
+             .place = name,
+             .remedy = "Write the capture again with kvscope-capture",
+             .path = file.path()});
     const std::int64_t rows = std::max<std::int64_t>(1, kBytesPerRead / rowBytes);
     const std::int64_t heads = set.count() / (set.shape[axis] * rowBytes / set.bytes);
     std::vector<unsigned char> buffer;

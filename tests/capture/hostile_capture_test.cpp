@@ -247,6 +247,17 @@ private slots:
         QVERIFY_EXCEPTION_THROWN(capture->computeHash(Checkpoint(stop.get_token())), Cancelled);
     }
 
+    /// Rows are read whole, and what was never written takes no room in the file.
+    void aRowThatIsNotInTheFileIsNotAllocated() {
+        const std::string path = copy("row.h5");
+        h5::Writer writer(path, h5::Writer::Mode::Append);
+        writer.createDataset("tokens/notes", h5::ElementType::Uint8, {1, std::int64_t{1} << 36});
+        writer.close();
+        const auto capture = openCapture(path);
+        const QString text = errorText([&] { capture->computeHash({}); });
+        QVERIFY2(text.startsWith("a row of the data set has 68719476736 bytes"), qPrintable(text));
+    }
+
     /// What parses and writes JSON does it recursively: the stack would end.
     void parametersOfACalibrationAreNotNestedTooDeep() {
         const std::string path = m_folder.filePath("deep.h5").toStdString();
