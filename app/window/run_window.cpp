@@ -16,8 +16,6 @@
 
 #include <QApplication>
 #include <QCoreApplication>
-#include <QOffscreenSurface>
-#include <QOpenGLContext>
 #include <QSurfaceFormat>
 
 #include <algorithm>
@@ -109,20 +107,6 @@ void heedQt(QtMsgType type, const QMessageLogContext& context, const QString& te
     ::_exit(2);
 }
 
-/// What the display lacks for the window; empty: nothing. A canvas without OpenGL would crash when it is first painted.
-std::string lackOf() {
-    const std::string platform = QGuiApplication::platformName().toStdString();
-    for (const char* none : {"offscreen", "minimal", "vnc", "linuxfb"})
-        if (platform == none) return "the platform '" + platform + "' shows no OpenGL";
-    QOpenGLContext probe;
-    QOffscreenSurface surface;
-    surface.create();
-    if (!probe.create() || !probe.makeCurrent(&surface)) return "the display has no OpenGL";
-    const auto [major, minor] = probe.format().version();
-    if (major >= 3) return {};
-    return "the display has OpenGL " + std::to_string(major) + "." + std::to_string(minor) + ", older than 3.0";
-}
-
 /// The bound of the runner's cache. The results of panes have one of their own (RecentResults), and every shown view
 /// keeps its latest data.
 std::size_t cacheBytes(double gibibytes) {
@@ -142,8 +126,8 @@ int runWindow(int& argc, char** argv, std::string path, int threads, const std::
     QSurfaceFormat::setDefaultFormat(format);
     qInstallMessageHandler(heedQt);
     QApplication application(argc, argv);
-    if (const std::string lack = lackOf(); !lack.empty()) {
-        std::fprintf(stderr, "kvscope: %s, which the window needs; %s\n", lack.c_str(), kInstead);
+    if (const QString platform = QGuiApplication::platformName(); platform == "offscreen" || platform == "minimal") {
+        std::fprintf(stderr, "kvscope: the platform '%s' shows no window; %s\n", qPrintable(platform), kInstead);
         return 2;
     }
     g_windowIsUp = true;

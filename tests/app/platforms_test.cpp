@@ -74,8 +74,7 @@ private slots:
         const auto row = [](const char* variable, const char* value, const char* words) {
             QTest::addRow("%s=%s", variable, value) << variable << value << words;
         };
-        for (const char* platform : {"offscreen", "minimal", "vnc", "linuxfb"})
-            row("QT_QPA_PLATFORM", platform, "the window");
+        for (const char* platform : {"offscreen", "minimal"}) row("QT_QPA_PLATFORM", platform, "shows no window");
         row("QT_QPA_PLATFORM", "nonsense", "cannot be opened");
         row("DISPLAY", ":9999", "cannot be opened on the display ':9999'");
         row("WAYLAND_DISPLAY", "nowhere", "cannot be opened");
@@ -91,27 +90,30 @@ private slots:
     }
 
     void displaysWithoutEnoughOpenGl_data() {
-        QTest::addColumn<QStringList>("server");
         QTest::addColumn<QString>("variable");
         QTest::addColumn<QString>("value");
-        QTest::newRow("none") << QStringList{"+extension", "GLX"} << "QT_XCB_GL_INTEGRATION"
+        QTest::newRow("none") << "QT_XCB_GL_INTEGRATION"
                               << "none";
-        QTest::newRow("2.1") << QStringList{"+extension", "GLX"} << "MESA_GL_VERSION_OVERRIDE"
+        QTest::newRow("2.1") << "MESA_GL_VERSION_OVERRIDE"
                              << "2.1";
+        QTest::newRow("vnc") << "QT_QPA_PLATFORM"
+                             << "vnc:port=0";
     }
 
+    /// QPainter paints there: the window comes up, shows something, and ends when it is asked to.
     void displaysWithoutEnoughOpenGl() {
         if (QStandardPaths::findExecutable("Xvfb").isEmpty()) QSKIP("needs Xvfb");
-        QFETCH(QStringList, server);
         QFETCH(QString, variable);
         QFETCH(QString, value);
-        const OwnDisplay display(server);
+        const OwnDisplay display({"+extension", "GLX"});
         QVERIFY(display.isUp());
-        for (const char* platform : {"xcb", "offscreen"}) {
-            QProcess process;
-            start(process, {{"DISPLAY", display.name()}, {"QT_QPA_PLATFORM", platform}, {variable, value}});
-            expectSentence(process, "OpenGL");
-        }
+        QProcess process;
+        start(process, {{"DISPLAY", display.name()}, {variable, value}});
+        QTRY_VERIFY_WITH_TIMEOUT(QFile::exists(sessionOf(process)), 120'000);
+        process.terminate();
+        QVERIFY(process.waitForFinished(120'000));
+        QCOMPARE(process.exitStatus(), QProcess::NormalExit);
+        QVERIFY(process.readAllStandardError().contains("kvscope: stopped"));
     }
 
     void aDisplayThatGoesAway() {

@@ -1,8 +1,10 @@
-// The GL half of the canvas. Dear ImGui serves as a batching renderer of triangles: each frame is one draw list, filled
-// by the scene painter, drawn off the screen and read back. The window itself has no OpenGL: with it, Qt would compose
-// the whole window anew for every frame of a canvas and every button under the pointer (40 ms in software OpenGL).
+// The half of the canvas that paints. Dear ImGui serves as a batching renderer of triangles: each frame is one draw
+// list, filled by the scene painter, drawn by OpenGL off the screen and read back. The window itself has no OpenGL:
+// with it, Qt would compose the whole window anew for every frame of a canvas and every button under the pointer (40 ms
+// in software OpenGL). Where OpenGL is missing, too old or lost, QPainter paints, as it paints figures.
 #include "app/window/canvas/canvas_widget.h"
 
+#include "app/export/painter_scene.h"
 #include "app/window/style/appearance.h"
 #include "views/imgui/imgui_scene_painter.h"
 
@@ -32,13 +34,13 @@ public:
 
     SharedContext() {
         m_surface.create();
-        m_context.create();
-        makeCurrent();
+        if (!m_context.create() || m_context.format().version() < std::pair(3, 0) || !makeCurrent()) return;
         m_imgui = ImGui::CreateContext();
         ImGui::GetIO().IniFilename = nullptr; // no window layout file beside the user's captures
         ImGui_ImplOpenGL3_Init("#version 130");
     }
     ~SharedContext() {
+        if (!isUsable()) return;
         makeCurrent();
         ImGui_ImplOpenGL3_Shutdown();
         ImGui::DestroyContext(m_imgui);
@@ -47,7 +49,8 @@ public:
     SharedContext(const SharedContext&) = delete;
     SharedContext& operator=(const SharedContext&) = delete;
 
-    void makeCurrent() { m_context.makeCurrent(&m_surface); }
+    bool isUsable() const { return m_imgui; }
+    bool makeCurrent() { return m_context.makeCurrent(&m_surface); } ///< false: the context is lost
     QOpenGLFunctions& gl() { return *m_context.functions(); }
 
 private:
@@ -55,6 +58,16 @@ private:
     QOpenGLContext m_context;
     ImGuiContext* m_imgui = nullptr;
 };
+
+QImage paintedByQt(const Scene& scene, QSize pixels, Colour ground) {
+    QImage image(pixels, QImage::Format_RGB32);
+    image.fill(QColor(ground.r, ground.g, ground.b));
+    if (scene.width <= 0 || scene.height <= 0) return image;
+    QPainter painter(&image);
+    painter.scale(pixels.width() / scene.width, pixels.height() / scene.height);
+    paintScene(painter, scene);
+    return image;
+}
 
 } // namespace
 
@@ -69,12 +82,12 @@ struct CanvasWidget::Renderer {
     Renderer& operator=(const Renderer&) = delete;
 
     QImage draw(const Scene& scene, QSize pixels) {
-        shared->makeCurrent();
+        const Colour ground = scene.background.a > 0 ? scene.background : chrome().canvas;
+        if (!shared->isUsable() || !shared->makeCurrent()) return paintedByQt(scene, pixels, ground);
         QOpenGLFunctions& gl = shared->gl();
         if (!target || target->size() != pixels) target = std::make_unique<QOpenGLFramebufferObject>(pixels);
         target->bind();
         gl.glViewport(0, 0, pixels.width(), pixels.height());
-        const Colour ground = scene.background.a > 0 ? scene.background : chrome().canvas;
         gl.glClearColor(ground.r / 255.F, ground.g / 255.F, ground.b / 255.F, 1);
         gl.glClear(GL_COLOR_BUFFER_BIT);
         if (scene.width > 0 && scene.height > 0) drawItems(scene, pixels);
