@@ -53,7 +53,7 @@ std::vector<int> choose(const Vector& score, int count, int first, int last, dou
     for (std::size_t i = 0; i < score.size(); ++i) {
         if (kept[i])
             rows.push_back(static_cast<int>(i));
-        else if (std::isfinite(worstKept))
+        else if (std::isfinite(worstKept) && score[i] < worstKept) // equal scores are decided by their place
             closest = std::min(closest, (worstKept - score[i]) / std::max(1e-30, std::abs(worstKept)));
     }
     return rows;

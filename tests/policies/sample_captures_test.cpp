@@ -198,25 +198,6 @@ private slots:
         }
     }
 
-    // K2 on real keys: where the two rankings differ, the scores are equal to rounding.
-    void pairwiseIsNormalisedMean_data() { addLayers({kSamples[0]}); } // n^2 d work: the shortest one
-
-    void pairwiseIsNormalisedMean() {
-        const TestLayer layer = fetchLayer();
-        const PolicyOutcome pairwise = m_bench.run("keydiff:pairwise@0.1", layer);
-        const PolicyOutcome unit = m_bench.run("keydiff,anchor=normalised_mean@0.1", layer);
-        const auto scores = unit.scores.total;
-        for (std::size_t h = 0; h < pairwise.selection.heads.size(); ++h) {
-            const float* row = scores.data.data() + static_cast<std::int64_t>(h) * scores.shape[1];
-            const auto worst = [row](const HeadSelection& head) {
-                float least = 2;
-                for (const TokenIndex token : head.kept) least = std::min(least, row[token]);
-                return least;
-            };
-            QVERIFY(std::abs(worst(pairwise.selection.heads[h]) - worst(unit.selection.heads[h])) < 1e-6f);
-        }
-    }
-
 private:
     // Every second layer: enough kinds of heads, half the time.
     static void addLayers(const std::vector<Sample>& samples) {
