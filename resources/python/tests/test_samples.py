@@ -16,9 +16,11 @@ from tiny_models import LetterTokenizer
 from kvscope_capture import Prompt, SegmentKind
 from kvscope_capture.command import load_model
 
-TINYLM = os.environ.get("KVSCOPE_TINYLM", "")
 SAMPLES = pathlib.Path(__file__).resolve().parents[3] / "sample_data"
-needs_weights = pytest.mark.skipif(not TINYLM, reason="KVSCOPE_TINYLM does not name the folder of TinyLM's weights")
+TINYLM = os.environ.get("KVSCOPE_TINYLM", str(SAMPLES / "tinylm"))
+needs_weights = pytest.mark.skipif(
+    not pathlib.Path(TINYLM, "model.safetensors").is_file(), reason="the weights of TinyLM are not there"
+)
 
 
 def load_script() -> Any:
