@@ -102,7 +102,7 @@ private slots:
             start(process, program, arguments);
             waitFor(nextMoment(usual), program, [&] { return !process.waitForFinished(0); });
             process.kill();
-            QVERIFY(process.waitForFinished());
+            QVERIFY(process.state() == QProcess::NotRunning || process.waitForFinished());
             const QByteArray left = program.content(name);
             QVERIFY2(left == "old" || withoutTimes(left, name) == expected,
                      qPrintable(QString("kill %1 left %2 bytes").arg(i).arg(left.size())));

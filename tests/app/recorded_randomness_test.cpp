@@ -5,6 +5,8 @@
 #include <QJsonObject>
 #include <QTest>
 
+#include "core/capture/h5.h"
+#include "core/capture/h5_writer.h"
 #include "tests/app/program.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
@@ -80,14 +82,28 @@ private slots:
 
     void importedScoresDecide() {
         // The uniforms of the uniform policy, imported, keep what it kept.
-        const QJsonObject drawn =
-            evictJson({"--policy", "uniform@50t", "--cut", "300", "--seed", "3", "--record", "u.h5"}, "a.json");
+        const QJsonValue drawn =
+            evictJson({"--policy", "uniform@50t", "--cut", "300", "--seed", "3", "--record", "u.h5"}, "a.json")
+                .value("heads");
         const Outcome wrong =
             run({"evict", kSample, "--policy", "imported,file=u.h5:/uniforms@50t", "--cut", "300", "--out", "b.json"});
         QVERIFY(wrong.code == 2 && wrong.error.contains("[layers, KV heads, n]"));
         QVERIFY(run({"evict", kSample, "--policy", "imported@50t", "--out", "b.json"})
                     .error.contains("no scores are given"));
-        QVERIFY(!drawn.isEmpty());
+        const kvscope::h5::File recorded = kvscope::h5::File::openForReading(m_program.at("u.h5").toStdString());
+        const std::vector<std::int64_t> shape = recorded.info("uniforms").shape;
+        QVERIFY(shape == (std::vector<std::int64_t>{6, 2, 1, 300, 1}));
+        kvscope::h5::Writer writer(m_program.at("scores.h5").toStdString());
+        writer.put("scores", recorded.read<float>("uniforms"), {6, 2, 300});
+        writer.close();
+        const auto keptOf = [](const QJsonValue& heads) {
+            QVector<QJsonValue> kept;
+            for (const auto& head : heads.toArray()) kept.push_back(head.toObject()["kept"]);
+            return kept;
+        };
+        const auto imported = evictJson({"--policy", "imported,file=scores.h5:/scores@50t", "--cut", "300"}, "b.json");
+        QCOMPARE(keptOf(drawn).size(), 12);
+        QCOMPARE(keptOf(imported.value("heads")), keptOf(drawn));
     }
 };
 

@@ -94,7 +94,7 @@ void compare(const RecordedSelection& a, const RecordedSelection& b, bool keptSc
     QVERIFY(a.parameters == b.parameters);
     QCOMPARE(a.budgetRequested, b.budgetRequested);
     QCOMPARE(a.budgetTokens, b.budgetTokens);
-    QCOMPARE(a.budgetKept, b.budgetKept);
+    QVERIFY(a.budgetKept == b.budgetKept); // QCOMPARE forgives the last digits
     QCOMPARE(a.seed, b.seed);
     QCOMPARE(a.engine, b.engine);
     QCOMPARE(a.arithmetic, b.arithmetic);
@@ -109,7 +109,7 @@ void compare(const RecordedSelection& a, const RecordedSelection& b, bool keptSc
         QVERIFY(x.kept == y.kept);
         QVERIFY(sameBits(x.numeratorWeights, y.numeratorWeights));
         QVERIFY(sameBits(x.denominatorWeights, y.denominatorWeights));
-        QCOMPARE(x.margin, y.margin);
+        QVERIFY(x.margin == y.margin || (std::isnan(x.margin) && std::isnan(y.margin)));
         QCOMPARE(x.storedKeys, y.storedKeys);
         QCOMPARE(x.storedValues, y.storedValues);
         if (!keptScoresOnly) {

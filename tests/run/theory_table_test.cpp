@@ -242,6 +242,7 @@ private slots:
         HostTensor& keys = capture->tensors.at({LayerIndex(0), TensorRole::Keys});
         std::fill(keys.data.begin(), keys.data.end(), 0.25F);
         const TheoryRow row = lemmaOf(theoryRows(m_runner, requestOf(capture, "keydiff"), {}, {}), 0);
+        QCOMPARE(row.theorem, std::string("KeyDiff Thm C.1"));
         QVERIFY(std::isnan(row.measured) || row.demanded > 179); // rounding of the float weight may leave a trace
     }
 };
