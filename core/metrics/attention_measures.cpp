@@ -173,13 +173,12 @@ MeasureValues largestLoss(MeasureWork& work) {
 }
 
 MeasureValues sinkMass(MeasureWork& work) {
-    WeightedSet first;
-    for (TokenIndex i = 0; i < std::min(kSinks, work.input().attention.firstQuery + 1); ++i)
-        first.numerator.push_back(i);
-    const std::vector<WeightedSet> sinks(static_cast<std::size_t>(work.kvHeads()), first);
     FidelityInput only = work.input().attention;
-    only.cut = static_cast<TokenIndex>(only.keys.size(1)); // only these tokens are seen
-    only.rule.sinks.clear();                               // a learned sink is no token
+    only.cut = static_cast<TokenIndex>(only.keys.size(1)); // only these tokens are seen, each by the queries after it
+    WeightedSet first;
+    for (TokenIndex i = 0; i < std::min(kSinks, only.cut); ++i) first.numerator.push_back(i);
+    const std::vector<WeightedSet> sinks(static_cast<std::size_t>(work.kvHeads()), first);
+    only.rule.sinks.clear(); // a learned sink is no token
     const WeightedAttention seen = keptAttention(work.engine(), only, sinks, work.checkpoint());
     HostTensor mass = seen.logDenominator;
     for (std::size_t i = 0; i < mass.data.size(); ++i)
@@ -204,16 +203,16 @@ MeasureValues layerError(MeasureWork& work) {
     const HostTensor& projection = work.input().outputProjection;
     const std::int64_t dv = work.input().exact.output.shape[2], w = work.queryCount();
     std::vector<Projected> queries(static_cast<std::size_t>(w), nothingYet(projection));
-    std::vector<bool> blind(static_cast<std::size_t>(w), true);
+    std::vector<std::int64_t> seeing(static_cast<std::size_t>(w)); // heads that see a kept token
     overPairs(work, [&](const Pair& pair) {
         work.checkpoint().stopPoint();
         queries[pair.query].add(projection, pair, dv);
-        blind[pair.query] = false;
+        ++seeing[pair.query];
         return 0;
     });
     HostTensor table{{1, w}, {}};
     for (std::size_t j = 0; j < queries.size(); ++j)
-        table.data.push_back(static_cast<float>(blind[j] ? kNaN : queries[j].relative()));
+        table.data.push_back(static_cast<float>(seeing[j] < work.queryHeads() ? kNaN : queries[j].relative()));
     return perQueryValues(std::move(table));
 }
 
@@ -239,8 +238,9 @@ std::vector<MeasureEntry> attentionMeasures() {
           OutputProjection},
          projectedError},
         {{"layer_error_wo", "Layer output error after W_o", OutputError, "",
-          "‖Σ_h W_o^h (z_j − a_j)‖ / ‖Σ_h W_o^h a_j‖: what the residual stream sees.", PerLayerQuery, SmallerIsBetter,
-          OutputProjection},
+          "‖Σ_h W_o^h (z_j − a_j)‖ / ‖Σ_h W_o^h a_j‖: what the residual stream sees. Queries to which some head leaves "
+          "no token are skipped.",
+          PerLayerQuery, SmallerIsBetter, OutputProjection},
          layerError},
         {{"eps_f", "ε of BalanceKV (Frobenius norm)", OutputError, "",
           "‖z_j − a_j‖ / (‖p_j‖₂ ‖V_j‖_F) with the first j values (BalanceKV (2)).", PerQuery},

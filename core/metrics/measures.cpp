@@ -48,11 +48,19 @@ void checkNeed(const MeasureCard& card, const MeasureInput& input) {
                      .remedy = "Capture them, or what the rotation needs (positions and inverse frequencies)"});
 }
 
-/// Entropy in nat; NaN (a key that the query does not see) counts as 0. `sink`: the weight of the attention sink.
+/// Entropy in nat; NaN (a key that the query does not see) counts as 0. `sink`: the weight of the attention sink. The
+/// weights are divided by their sum first: a float log-sum-exp of large logits leaves them all too large or too small.
 double entropyOf(std::span<const float> weights, double sink) {
-    double entropy = sink > 0 ? -sink * std::log(sink) : 0;
-    for (const double p : weights) entropy -= p > 0 ? p * std::log(p) : 0;
-    return entropy;
+    double sum = sink;
+    for (const double weight : weights) sum += weight > 0 ? weight : 0;
+    double entropy = 0;
+    const auto add = [&](double weight) {
+        const double p = weight > 0 ? weight / sum : 0;
+        entropy -= p > 0 ? p * std::log(p) : 0;
+    };
+    add(sink);
+    for (const double weight : weights) add(weight);
+    return entropy > 0 ? entropy : 0; // not the -0 of a single token
 }
 
 HostTensor table(std::int64_t rows, std::int64_t columns) {

@@ -46,12 +46,12 @@ struct Fixture {
         layer.rule = {info.scaling, 0, 0, info.gqaGroupOf};
     }
 
-    void run(const std::string& policy) {
+    void run(const std::string& policy, const std::string& cut = std::to_string(kCut)) {
         RunRequest request;
         request.capture = capture;
         request.policy = PolicySpec::parse(policy);
         request.budget = request.policy.budget.value_or(Budget{});
-        request.cut = Cut::resolve(std::to_string(kCut), *capture);
+        request.cut = Cut::resolve(cut, *capture);
         result = LayerRunner(std::shared_ptr<const Engine>(makeCpuEngine(2))).run(request, {});
     }
     MeasureValues get(const std::string& id) const {

@@ -151,6 +151,52 @@ private slots:
         }
     }
 
+    // The float log-sum-exp of logits near 10,000 is off by half a thousandth, so the weights do not add up to 1.
+    void entropyHoldsAtLargeLogits() {
+        Fixture fixture;
+        HostTensor& keys = fixture.capture->tensors[{LayerIndex(0), TensorRole::Keys}];
+        for (float& x : keys.data) x *= 3000;
+        fixture.layer.keys = keys;
+        fixture.run("keydiff@0.3");
+        const auto entropies = fixture.get("entropy").perQuery.data,
+                   tokens = fixture.get("effective_tokens").perQuery.data;
+        for (int h = 0; h < kHeads; ++h)
+            for (int j = 0; j < kEvaluationQueries; ++j) {
+                std::vector<double> logits;
+                for (int i = 0; i <= kCut + j; ++i) logits.push_back(fixture.layer.logit(h, j, i));
+                const double top = std::ranges::max(logits);
+                double all = 0, expected = 0;
+                for (const double logit : logits) all += std::exp(logit - top);
+                for (const double logit : logits)
+                    if (const double p = std::exp(logit - top) / all; p > 0) expected -= p * std::log(p);
+                const auto at = std::size_t(h * kEvaluationQueries + j);
+                QVERIFY2(near(entropies[at], expected),
+                         qPrintable(QString("%1, not %2").arg(double{entropies[at]}).arg(expected)));
+                QVERIFY(entropies[at] >= 0 && tokens[at] >= 1);
+            }
+    }
+
+    // With cut none the first query is token 0, which sees one of the four sinks; later queries see all of them.
+    void everyQueryCountsTheSinksThatItSees() {
+        Fixture fixture;
+        fixture.layer.firstQuery = 0;
+        fixture.layer.queries = fixture.capture->read(LayerIndex(0), TensorRole::Queries, {});
+        fixture.run("keydiff@0.3", "none");
+        const HostTensor mass = fixture.get("sink_mass").perQuery;
+        QCOMPARE(mass.shape, (Shape{kHeads, kTokens}));
+        for (int h = 0; h < kHeads; ++h)
+            for (int j = 0; j < kTokens; ++j) {
+                double sinks = 0, all = 0;
+                for (int i = 0; i <= j; ++i) {
+                    all += std::exp(fixture.layer.logit(h, j, i));
+                    sinks += i < 4 ? std::exp(fixture.layer.logit(h, j, i)) : 0;
+                }
+                const double got = mass.data[std::size_t(h * kTokens + j)];
+                QVERIFY2(near(got, sinks / all),
+                         qPrintable(QString("query %1: %2, not %3").arg(j).arg(got).arg(sinks / all)));
+            }
+    }
+
     // 1/sqrt j <= ||p_j|| <= 1 and eps_F <= eps_op <= sqrt(rank V) eps_F.
     void inequalities() {
         const Fixture fixture("uniform@0.2");
@@ -177,6 +223,18 @@ private slots:
             }
             QVERIFY(near(values.perQuery.data[std::size_t(j)], naive::norm(error) / naive::norm(exact)));
         }
+    }
+
+    // With cut none an early query may see a kept token in one head and none in another: the sum has a summand less.
+    void layerErrorNeedsEveryHead() {
+        Fixture fixture;
+        fixture.run("keydiff@0.1", "none");
+        const int first = fixture.kept(0).front(), second = fixture.kept(1).front();
+        QVERIFY(first != second);
+        const MeasureValues values = fixture.get("layer_error_wo");
+        QCOMPARE(values.perQuery.shape, (Shape{1, kTokens}));
+        for (int j = 0; j < kTokens; ++j)
+            QCOMPARE(std::isnan(values.perQuery.data[std::size_t(j)]), j < std::max(first, second));
     }
 
     void aggregateErrorIsARatioOfNorms() {
