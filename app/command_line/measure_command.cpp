@@ -65,7 +65,15 @@ template <class Value> Summary overSeeds(const Row& row, Value value) {
     return summary;
 }
 
-double keptOf(const RunResult& result, int kvHead) { return result.selection.heads[kvHead].attendedTokens(); }
+/// NaN of a head that a recorded list leaves out.
+double keptOf(const RunResult& result, int kvHead) {
+    const auto isHere = [&](const RecordedHead& head) {
+        return head.layer == result.request.layer.value && head.kvHead == kvHead;
+    };
+    if (result.request.recorded && std::ranges::none_of(result.request.recorded->heads, isHere))
+        return std::numeric_limits<double>::quiet_NaN();
+    return result.selection.heads[kvHead].attendedTokens();
+}
 
 std::string seedText(const Row& row) {
     const std::uint64_t first = row.group.results.front()->request.seed, last = row.group.results.back()->request.seed;

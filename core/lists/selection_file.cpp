@@ -35,8 +35,11 @@ std::string extensionOf(const std::string& path) {
 /// A capture without a hash is identified by size and modification time, which do not identify a copy.
 bool isContentHash(const std::string& hash) { return !hash.empty() && hash.find(':') == std::string::npos; }
 
-void checkScores(const std::vector<float>& scores, const CaptureInfo& info, const std::string& place) {
-    if (!scores.empty() && std::cmp_not_equal(scores.size(), info.numTokens))
+/// A list that knows the number of tokens has a score for each; another one may end with its last kept token.
+void checkScores(const std::vector<float>& scores, const RecordedSelection& list, const CaptureInfo& info,
+                 const std::string& place) {
+    const bool isShort = list.captureTokens == 0 && std::cmp_less(scores.size(), info.numTokens);
+    if (!scores.empty() && !isShort && std::cmp_not_equal(scores.size(), info.numTokens))
         misfit("it has " + std::to_string(scores.size()) + " scores for " + std::to_string(info.numTokens) + " tokens",
                place, {});
 }
@@ -55,7 +58,7 @@ void checkQueryHeads(const RecordedHead& head, const CaptureInfo& info, const st
                place, "Give a set for each of them, or for none");
 }
 
-void checkHead(const RecordedHead& head, const CaptureInfo& info, TokenIndex cut) {
+void checkHead(const RecordedHead& head, const RecordedSelection& list, const CaptureInfo& info, TokenIndex cut) {
     const std::string place = "layer " + std::to_string(head.layer) + ", KV head " + std::to_string(head.kvHead);
     static_cast<void>(info.layerInfo(LayerIndex(head.layer)));
     if (head.kvHead >= info.numKvHeads)
@@ -64,9 +67,9 @@ void checkHead(const RecordedHead& head, const CaptureInfo& info, TokenIndex cut
         misfit("token " + std::to_string(head.kept.back()) + " is kept, but the cut is " + std::to_string(cut), place,
                "Kept tokens lie before the cut");
     checkQueryHeads(head, info, place);
-    checkScores(head.scores, info, place);
+    checkScores(head.scores, list, info, place);
     for (const RecordedQueryHead& own : head.queryHeads)
-        checkScores(own.scores, info, place + ", query head " + std::to_string(own.queryHead));
+        checkScores(own.scores, list, info, place + ", query head " + std::to_string(own.queryHead));
 }
 
 } // namespace
@@ -119,7 +122,7 @@ void checkAgainst(const RecordedSelection& selection, const CaptureReader& captu
                    std::to_string(info.numTokens),
                "capture.tokens", {});
     const TokenIndex cut = cutOf(selection, capture).token;
-    for (const RecordedHead& head : selection.heads) checkHead(head, info, cut);
+    for (const RecordedHead& head : selection.heads) checkHead(head, selection, info, cut);
 }
 
 } // namespace kvscope

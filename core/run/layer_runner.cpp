@@ -62,6 +62,22 @@ void leaveOutHeads(Fidelity& fidelity, const std::vector<std::int32_t>& missing,
     }
 }
 
+/// The same for any measure of kept tokens; one of the whole layer has no number as soon as one head is missing.
+void leaveOutHeads(MeasureValues& values, const std::vector<std::int32_t>& missing,
+                   const std::vector<std::int32_t>& gqaGroupOf) {
+    const MeasureCard& card = measureById(values.id);
+    if (missing.empty() || card.subject == MeasureSubject::Layer) return;
+    for (std::size_t row = 0; row < values.perHead.size(); ++row) {
+        const std::int32_t kvHead =
+            card.shape == MeasureShape::PerKvHead ? static_cast<std::int32_t>(row) : gqaGroupOf[row];
+        if (card.isPerHead() && !std::ranges::binary_search(missing, kvHead)) continue;
+        if (values.perQuery.empty())
+            values.perHead[row] = std::numeric_limits<double>::quiet_NaN();
+        else
+            blank(values.perQuery, values.perHead, row);
+    }
+}
+
 } // namespace
 
 namespace {
@@ -307,10 +323,13 @@ std::vector<MeasureValues> LayerWork::measures(const RunResult& result, std::spa
         projection = m_capture.read(m_layer.layer, TensorRole::OutputProjection, checkpoint.silent());
     Tensor preRopeKeys;
     if (anyNeeds(MeasureNeed::PreRopeKeys)) preRopeKeys = tensor(TensorRole::KeysPreRope, checkpoint.silent());
-    return measureLayer({m_engine, input, all, fidelity, kept,
-                         result.queryHeadScores.empty() ? result.scores : result.queryHeadScores, projection,
-                         preRopeKeys, tensor(TensorRole::Queries, checkpoint.silent())},
-                        ids, checkpoint.part(0.3, 1));
+    std::vector<MeasureValues> values = measureLayer(
+        {m_engine, input, all, fidelity, kept, result.queryHeadScores.empty() ? result.scores : result.queryHeadScores,
+         projection, preRopeKeys, tensor(TensorRole::Queries, checkpoint.silent())},
+        ids, checkpoint.part(0.3, 1));
+    const std::vector<std::int32_t> missing = headsNotRecorded(result);
+    for (MeasureValues& one : values) leaveOutHeads(one, missing, m_layer.gqaGroupOf);
+    return values;
 }
 
 void LayerWork::measure(RunResult& result, const Checkpoint& checkpoint) const {

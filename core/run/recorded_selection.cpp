@@ -32,14 +32,16 @@ std::string layersOf(const RecordedSelection& list) {
     return layers.empty() ? "none" : fmt::format("{}", fmt::join(layers, ", "));
 }
 
-/// Writes the scores of all tokens to row `row` of [rows, cut]; a table without rows starts as NaN.
+/// Writes the scores of all tokens to row `row` of [rows, cut]; a table without rows starts as NaN. A list that does
+/// not know the number of tokens may end with its last kept one; the tokens behind that have no score.
 void takeScores(HostTensor& table, std::int64_t rows, std::int64_t row, std::int64_t visible,
                 const std::vector<float>& scores) {
     if (scores.empty()) return;
     if (table.empty())
         table = {{rows, visible},
                  std::vector<float>(static_cast<std::size_t>(rows * visible), std::numeric_limits<float>::quiet_NaN())};
-    std::copy_n(scores.begin(), visible, table.data.begin() + row * visible);
+    const std::int64_t known = std::min(visible, std::ssize(scores));
+    std::copy_n(scores.begin(), known, table.data.begin() + row * visible);
 }
 
 /// Of a list's heads: [Hkv, cut] and [Hq, cut], or empty.
@@ -154,6 +156,15 @@ std::vector<int> chosenHeads(const RecordFilter& filter, int count) {
     return heads;
 }
 
+/// What the list says about its making, which a result without it would lose.
+void noteMarksOf(const RecordedSelection& list, RunResult& result) {
+    if (!list.arithmetic.empty() && !list.arithmetic.starts_with("exact"))
+        result.notes.push_back("the list was chosen with " + list.arithmetic);
+    if (!list.budgetOrigin.empty()) result.notes.push_back("budget of the list: " + list.budgetOrigin);
+    if (!list.captureWarning.empty() && list.captureWarning != result.request.capture->info().checkWarning())
+        result.notes.push_back("when the list was made: " + list.captureWarning);
+}
+
 } // namespace
 
 void takeRecorded(RunResult& result) {
@@ -178,6 +189,7 @@ void takeRecorded(RunResult& result) {
     result.queryHeadScores = std::make_shared<const HostTensor>(std::move(scores.ofQueryHeads));
     result.requested = list.budgetTokens > 0 ? list.budgetTokens : std::llround(list.budgetKept);
     result.simulated = list.simulated;
+    noteMarksOf(list, result);
     if (keptScoresOnly(result))
         result.notes.push_back("the list holds scores of kept tokens alone: rank correlations are over those");
     const std::vector<std::int32_t> missing = headsNotRecorded(result);

@@ -1,5 +1,8 @@
 // A list out of results, and a list in the place of a policy: the same kept tokens, the same measures.
 #include "core/engine/engine.h"
+#include "core/lists/selection_formats.h"
+#include "core/metrics/measure_values.h"
+#include "core/metrics/measures.h"
 #include "core/policies/policy.h"
 #include "core/run/record_results.h"
 #include "tests/support/error_message.h"
@@ -210,6 +213,65 @@ private slots:
         QCOMPARE(fidelity.meanOutputError[2], results[0]->fidelity->meanOutputError[2]);
         QVERIFY(std::isnan(fidelity.outputError.data[0]));
         QCOMPARE(again->notes, std::vector<std::string>({"the list leaves out KV heads 0 of this layer"}));
+    }
+
+    // The other measures too, whatever a number of theirs belongs to; measures of the layer do not read the list.
+    void noMeasureSpeaksOfHeadsThatAreLeftOut() {
+        const auto capture = makeRandomCapture(1, 100, 1, 4, 2, 8);
+        capture->captureInfo.layers.front().hasOutputProjection = true;
+        capture->tensors[{LayerIndex(0), TensorRole::OutputProjection}] =
+            gaussianTensor(2, LayerIndex(0), TensorRole::OutputProjection, 20, 4, 8);
+        RunRequest request;
+        request.capture = capture;
+        request.policy = PolicySpec::parse("keydiff@0.2");
+        request.budget = *request.policy.budget;
+        request.cut = Cut::resolve("75", *capture);
+        const auto whole = m_runner.run(request, {});
+        request.recorded =
+            std::make_shared<const RecordedSelection>(recordSelection(std::vector{whole}, {{1}, true, {}}));
+        const auto part = m_runner.run(request, {});
+        for (const MeasureCard& card : allMeasures()) {
+            if (card.need == MeasureNeed::PreRopeKeys) continue;
+            const std::vector<std::string> ids = {card.id};
+            const MeasureValues all = m_runner.measure(*whole, ids, {}).front(),
+                                some = m_runner.measure(*part, ids, {}).front();
+            QCOMPARE(all.perHead.size(), some.perHead.size());
+            for (std::size_t i = 0; i < all.perHead.size(); ++i) {
+                const bool missing =
+                    card.subject == MeasureSubject::KeptTokens && (!card.isPerHead() || i < all.perHead.size() / 2);
+                QVERIFY2(missing ? std::isnan(some.perHead[i]) : some.perHead[i] == all.perHead[i],
+                         qPrintable(QString("%1 of head %2: %3").arg(card.id.c_str()).arg(i).arg(some.perHead[i])));
+                const auto width = all.perQuery.empty() ? 0 : std::size_t(all.perQuery.shape[1]);
+                for (std::size_t j = i * width; missing && j < (i + 1) * width; ++j)
+                    QVERIFY2(std::isnan(some.perQuery.data[j]), card.id.c_str());
+            }
+        }
+    }
+
+    // Whoever measures the list has exact arithmetic, no quality for a budget and a checked capture.
+    void marksOfTheListReachItsResult() {
+        RecordedSelection list = recordSelection(run("keydiff", {0}), {});
+        QVERIFY(m_runner.run(replay(list, 0), {})->notes.empty());
+        list.arithmetic = "fast float, outside the index contract";
+        list.budgetOrigin = "retention 0.2 for tau = 0.9, by proxy: k = -5";
+        list.captureWarning = "the capture failed its self-check";
+        QCOMPARE(m_runner.run(replay(list, 0), {})->notes,
+                 std::vector<std::string>({"the list was chosen with fast float, outside the index contract",
+                                           "budget of the list: retention 0.2 for tau = 0.9, by proxy: k = -5",
+                                           "when the list was made: the capture failed its self-check"}));
+    }
+
+    // Another tool writes scores of its kept tokens and need not know how many tokens the capture has.
+    void scoresWithoutTheNumberOfTokens() {
+        const std::string head = "# format: kvscope-selection\n# cut: 75\nlayer,kv_head,position,score\n";
+        const RecordedSelection list = parseSelectionCsv(head + "0,0,3,0.5\n0,0,40,0.25\n0,1,7,1\n", "list.csv");
+        const auto result = m_runner.run(replay(list, 0, "75"), {});
+        QCOMPARE(result->scores.shape, (Shape{2, 75}));
+        QCOMPARE(result->scores.data[3], 0.5F);
+        QCOMPARE(result->scores.data[40], 0.25F);
+        QCOMPARE(result->scores.data[75 + 7], 1.0F);
+        QVERIFY(std::isnan(result->scores.data[41]) && std::isnan(result->scores.data[74]));
+        QVERIFY(std::isnan(result->scores.data[75 + 8]));
     }
 
     void misfitsAreRefused() {
