@@ -62,7 +62,11 @@ public:
 
 private:
     CalibrationData dataFor(const PolicySpec& policy, const CommandContext& context) const {
-        if (!m_triples.empty()) return readTriplesCsv(m_triples, policy.policy, policy.variant);
+        if (!m_triples.empty()) {
+            CalibrationData data = readTriplesCsv(m_triples, policy.policy, policy.variant);
+            noteParametersOfTable(data, policy);
+            return data;
+        }
         if (m_captures.empty())
             throw Error({.sentence = "there is nothing to calibrate from",
                          .remedy = "Name captures, or give --triples or --k"});
@@ -72,8 +76,11 @@ private:
             return proxyTriples(*m_options.makeRunner(), {captures, policy, m_options.cut, m_options.seed, {}},
                                 context.checkpoint("calibrate"));
         CalibrationData all;
-        for (const auto& capture : captures) {
-            CalibrationData one = measuredTriples(*capture, policy, Cut::resolve(m_options.cut, *capture).token);
+        const std::vector<std::string> names = contextNamesOf(captures);
+        for (std::size_t i = 0; i < captures.size(); ++i) {
+            const TokenIndex cut = Cut::resolve(m_options.cut, *captures[i]).token;
+            CalibrationData one = measuredTriples(*captures[i], policy, cut, names[i]);
+            all.cuts.merge(one.cuts);
             all.origin += (all.origin.empty() ? "" : ", ") + one.origin;
             std::move(one.triples.begin(), one.triples.end(), std::back_inserter(all.triples));
             std::move(one.notes.begin(), one.notes.end(), std::back_inserter(all.notes));

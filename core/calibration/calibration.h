@@ -5,8 +5,10 @@
 #include "core/policies/policy_spec.h"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -21,25 +23,39 @@ struct CalibrationData {
     bool proxy = false;
     std::string origin;             ///< "calibration/snapkv/kvpress of needle-1k.h5"; contains "proxy" for a proxy
     std::vector<std::string> notes; ///< notes for the reader
+    std::map<std::string, TokenIndex> cuts = {}; ///< of the contexts whose cut is known
+    std::vector<std::string> specs = {};         ///< policies with parameters that a table names for its rows
+    bool seenQueries = false, simulated = false; ///< of the runs of a proxy
+    std::string arithmetic = {};                 ///< of these runs; empty: unknown
 };
 
 /// Names the parameters of `mine` whose values differed when `origin` was measured: "...: measured with window=64, this
 /// run has window=16". `theirs` gives the text of a parameter by id, or nothing where unknown. Empty: none differs.
 std::string otherParameters(const std::string& origin, const ParameterValues& mine,
                             const std::function<std::optional<std::string>(const std::string& id)>& theirs);
+/// Notes where the run of `policy` differs from how `data` was measured: its cut on the capture that has a context's
+/// name, and its parameters, if the rows come from a table.
+void noteOtherCut(CalibrationData& data, const CaptureReader& capture, TokenIndex cut);
+void noteParametersOfTable(CalibrationData& data, const PolicySpec& policy);
 /// For a source without parameters: a sentence if the policy's values are not those of its variant.
 std::string unstatedParameters(const std::string& origin, const PolicySpec& policy);
 
 /// NLL(c): mean NLL of the tokens before the cut under the full cache, in nats; NaN where the capture has none.
 double contextNllOf(const CaptureReader& capture, TokenIndex cut);
 
-/// The capture's rows for the policy and variant. A context is named by the file, with "#id" where it has several
-/// contexts. Throws Error that lists the existing rows when these are missing.
-CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& policy, TokenIndex cut);
+/// Names of the contexts of some captures: the file's name, or its path where another capture has the same name.
+std::vector<std::string> contextNamesOf(std::span<const std::shared_ptr<const CaptureReader>> captures);
+bool isContextOf(const std::string& context, const CaptureInfo& info);
+
+/// The capture's rows for the policy and variant. A context has the given name, by default the file's, with "#id" where
+/// it has several contexts. Throws Error that lists the existing rows when these are missing.
+CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& policy, TokenIndex cut,
+                                std::string name = {});
 
 /// A CSV with a header line. Columns, in any order: `retention`; `quality`, or `nll_full` and `nll_compressed`; and as
 /// far as there are any `nll_context`, `context` (default "0"), `policy` and `variant` (rows of others are left out),
-/// `proxy` (true or false). Lines that start with # and other columns are ignored, and rows with an empty quality are
+/// `proxy` (true or false), `cut_token`, `spec` (the policy with its parameters) and `notes`. Lines that start with #
+/// and other columns are ignored, and rows with an empty quality are
 /// left out with a note. Throws Error with line and column.
 CalibrationData readTriplesCsv(const std::string& path, const std::string& policy, const std::string& variant);
 

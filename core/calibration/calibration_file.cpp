@@ -38,10 +38,15 @@ Json jsonOf(const Calibration& c) {
                  {"policy", c.policy},
                  {"variant", c.variant},
                  {"spec", c.spec},
-                 {"kind", c.given ? "given" : c.data.proxy ? "proxy" : "measured"},
+                 {"kind", c.given        ? "given"
+                          : c.data.proxy ? "proxy"
+                                         : "measured"},
                  {"origin", c.data.origin},
                  {"notes", c.data.notes},
-                 {"tau", c.tau}};
+                 {"tau", c.tau},
+                 {"seen_queries", c.data.seenQueries},
+                 {"simulated", c.data.simulated},
+                 {"arithmetic", c.data.arithmetic}};
     json["fit"] = {{"alpha", c.fit.alpha},
                    {"beta", c.fit.beta},
                    {"weight", c.fit.weight},
@@ -51,13 +56,16 @@ Json jsonOf(const Calibration& c) {
                    {"slope_known", c.fit.slopeKnown},
                    {"at_edge", c.fit.atEdge}};
     json["contexts"] = Json::array();
-    for (const CalibratedContext& context : c.contexts)
+    for (const CalibratedContext& context : c.contexts) {
+        const auto cut = c.data.cuts.find(context.name);
         json["contexts"].push_back({{"name", context.name},
+                                    {"cut_token", cut == c.data.cuts.end() ? Json(nullptr) : Json(cut->second)},
                                     {"nll", numberOrNull(context.nll)},
                                     {"k", context.k},
                                     {"retention", context.retention},
                                     {"retention_low", numberOrNull(context.band.low)},
                                     {"retention_high", numberOrNull(context.band.high)}});
+    }
     json["triples"] = Json::array();
     for (const CalibrationTriple& triple : c.data.triples)
         json["triples"].push_back({{"context", triple.context},
@@ -79,10 +87,11 @@ std::string csvOf(const Calibration& c) {
     std::string text =
         csvLine({"policy", "variant",  "spec",   "context", "nll_context",      "retention",  "quality",     "proxy",
                  "fitted", "residual", "k",      "tau",     "retention_needed", "needed_low", "needed_high", "alpha",
-                 "beta",   "weight",   "origin", "notes",   "command"});
+                 "beta",   "weight",   "origin", "notes",   "cut_token",        "command"});
     for (const CalibrationTriple& triple : c.data.triples) {
         const CalibratedContext& context = *contextOf(c, triple.context);
         const double fitted = calibrationCurve(context.k, triple.retention);
+        const auto cut = c.data.cuts.find(triple.context);
         text += csvLine({c.policy,
                          c.variant,
                          c.spec,
@@ -103,6 +112,7 @@ std::string csvOf(const Calibration& c) {
                          field(c.fit.weight),
                          c.data.origin,
                          fmt::format("{}", fmt::join(c.data.notes, "; ")),
+                         cut == c.data.cuts.end() ? "" : std::to_string(cut->second),
                          c.command});
     }
     return text;
@@ -129,13 +139,19 @@ Calibration calibrationFrom(const Json& json) {
     c.data.origin = json.at("origin").get<std::string>();
     c.data.notes = json.at("notes").get<std::vector<std::string>>();
     c.tau = json.at("tau").get<double>();
+    c.data.seenQueries = json.value("seen_queries", false); // older files say nothing of the runs
+    c.data.simulated = json.value("simulated", false);
+    c.data.arithmetic = json.value("arithmetic", std::string());
     readFit(json.at("fit"), c.fit);
-    for (const Json& context : json.at("contexts"))
+    for (const Json& context : json.at("contexts")) {
+        if (const auto cut = context.find("cut_token"); cut != context.end() && !cut->is_null())
+            c.data.cuts[context.at("name").get<std::string>()] = cut->get<TokenIndex>();
         c.contexts.push_back({context.at("name").get<std::string>(),
                               numberAt(context, "nll"),
                               context.at("k").get<double>(),
                               context.at("retention").get<double>(),
                               {numberAt(context, "retention_low"), numberAt(context, "retention_high")}});
+    }
     for (const Json& triple : json.at("triples"))
         c.data.triples.push_back({triple.at("context").get<std::string>(), triple.at("retention").get<double>(),
                                   numberAt(triple, "nll_context"), triple.at("quality").get<double>()});
@@ -164,9 +180,11 @@ void noteFewRows(const CalibrationFit& fit, CalibrationData& data) {
     for (const CalibrationTriple& triple : data.triples)
         if (triple.retention > 0 && triple.retention < 1) ++rows[triple.context];
     const bool single = std::any_of(rows.begin(), rows.end(), [](const auto& one) { return one.second == 1; });
-    data.notes.push_back(fmt::format(
+    const std::string note = fmt::format(
         "few rows: {} between 0 and 1 for {} context{}; another row may move the retention far{}", fit.triples,
-        fit.contexts, fit.contexts == 1 ? "" : "s", single ? ", and there is no interval" : ""));
+        fit.contexts, fit.contexts == 1 ? "" : "s", single ? ", and there is no interval" : "");
+    const auto says = [&](const std::string& other) { return other.find(note) != std::string::npos; };
+    if (std::ranges::none_of(data.notes, says)) data.notes.push_back(note); // a table's notes may hold it already
 }
 
 void checkTau(double tau) {

@@ -105,6 +105,30 @@ bool isOther(const CsvTable& table, const std::vector<std::string>& fields, cons
     return table.has(column) && table.text(fields, column, line) != wanted;
 }
 
+/// What a table that this program wrote says about its rows beside the triple.
+void takeMarks(const CsvTable& table, const std::vector<std::string>& fields, std::int64_t line,
+               const CalibrationTriple& triple, CalibrationData& data) {
+    const auto textIn = [&](const char* column) {
+        return table.has(column) ? table.text(fields, column, line) : std::string();
+    };
+    const auto addNew = [](std::vector<std::string>& texts, const std::string& text) {
+        if (!text.empty() && std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
+    };
+    addNew(data.specs, textIn("spec"));
+    addNew(data.notes, textIn("notes"));
+    if (const auto cut = parseNumber<TokenIndex>(textIn("cut_token"))) data.cuts[triple.context] = *cut;
+    data.proxy |= textIn("proxy") == "true";
+}
+
+/// Nothing where the text is no policy of this program.
+std::optional<PolicySpec> specIn(const std::string& text) {
+    try {
+        return PolicySpec::parse(text);
+    } catch (const Error&) {
+        return {};
+    }
+}
+
 /// The policy's parameters as the capture states them: a JSON object of texts.
 std::function<std::optional<std::string>(const std::string&)> statedIn(const std::string& text) {
     const auto json = std::make_shared<const nlohmann::json>(nlohmann::json::parse(text, nullptr, false));
@@ -116,6 +140,28 @@ std::function<std::optional<std::string>(const std::string&)> statedIn(const std
 }
 
 } // namespace
+
+void noteOtherCut(CalibrationData& data, const CaptureReader& capture, TokenIndex cut) {
+    for (const auto& [context, measured] : data.cuts)
+        if (isContextOf(context, capture.info()) && measured != cut)
+            data.notes.push_back(fmt::format("{}: {} was measured with the cut {}, this cut is {}", data.origin,
+                                             context, measured, cut));
+}
+
+void noteParametersOfTable(CalibrationData& data, const PolicySpec& policy) {
+    std::set<std::string> notes;
+    for (const std::string& spec : data.specs) {
+        const std::optional<PolicySpec> measured = specIn(spec);
+        const auto theirs = [&](const std::string& id) {
+            return std::optional<std::string>(measured->values.text(id));
+        };
+        notes.insert(measured && measured->policy == policy.policy ? otherParameters(data.origin, policy.values, theirs)
+                                                                   : unstatedParameters(data.origin, policy));
+    }
+    if (data.specs.empty()) notes.insert(unstatedParameters(data.origin, policy));
+    notes.erase("");
+    data.notes.insert(data.notes.end(), notes.begin(), notes.end());
+}
 
 double contextNllOf(const CaptureReader& capture, TokenIndex cut) {
     const std::vector<float>& nll = capture.tokens().nll;
@@ -152,8 +198,25 @@ std::string unstatedParameters(const std::string& origin, const PolicySpec& poli
                    : std::string();
 }
 
-CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& policy, TokenIndex cut) {
+std::vector<std::string> contextNamesOf(std::span<const std::shared_ptr<const CaptureReader>> captures) {
+    std::vector<std::string> names;
+    for (const auto& capture : captures) {
+        const CaptureInfo& info = capture->info();
+        const auto shared =
+            std::ranges::count_if(captures, [&](const auto& other) { return other->info().fileName == info.fileName; });
+        names.push_back(shared > 1 ? info.path : info.fileName);
+    }
+    return names;
+}
+
+bool isContextOf(const std::string& context, const CaptureInfo& info) {
+    return context == info.fileName || context == info.path;
+}
+
+CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& policy, TokenIndex cut,
+                                std::string name) {
     const CaptureInfo& info = capture.info();
+    if (name.empty()) name = info.fileName;
     const auto all = readCalibration(info.path);
     const auto at = std::ranges::find_if(all, [&](const CalibrationRows& rows) {
         return rows.policy == policy.policy && rows.variant == policy.variant;
@@ -165,12 +228,13 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
     std::set<std::int64_t> contexts;
     for (const CalibrationRow& row : at->rows) contexts.insert(row.context);
     CalibrationData data;
-    data.origin = at->place() + " of " + info.fileName;
-    for (const CalibrationRow& row : at->rows)
-        data.triples.push_back({contexts.size() > 1 ? fmt::format("{}#{}", info.fileName, row.context) : info.fileName,
-                                row.retention, row.contextNll, row.fullNll / row.compressedNll});
-    if (const std::string warning = info.checkWarning(); !warning.empty())
-        data.notes.push_back(info.fileName + ": " + warning);
+    data.origin = at->place() + " of " + name;
+    for (const CalibrationRow& row : at->rows) {
+        data.triples.push_back({contexts.size() > 1 ? fmt::format("{}#{}", name, row.context) : name, row.retention,
+                                row.contextNll, row.fullNll / row.compressedNll});
+        if (at->cut) data.cuts[data.triples.back().context] = static_cast<TokenIndex>(*at->cut);
+    }
+    if (const std::string warning = info.checkWarning(); !warning.empty()) data.notes.push_back(name + ": " + warning);
     if (at->cut && *at->cut != cut)
         data.notes.push_back(
             fmt::format("{} was measured with the cut {}, this cut is {}", data.origin, *at->cut, cut));
@@ -209,7 +273,7 @@ CalibrationData readTriplesCsv(const std::string& path, const std::string& polic
             continue;
         }
         data.triples.push_back(tripleIn(*table, fields, line));
-        data.proxy |= table->has("proxy") && table->text(fields, "proxy", line) == "true";
+        takeMarks(*table, fields, line, data.triples.back(), data);
     }
     if (data.triples.empty() && unmeasured > 0)
         throw Error({fmt::format("the table has no triples of {}:{} with a quality", policy, variant), "column quality",

@@ -51,10 +51,10 @@ void checkPolicy(const Calibration& calibration, const RunRequest& request, cons
                      "budget", "Calibrate this policy: kvscope calibrate", path});
 }
 
-CalibrationData triplesOf(const std::string& table, const PolicySpec& policy) {
-    CalibrationData data = readTriplesCsv(table, policy.policy, policy.variant);
-    if (std::string note = unstatedParameters(data.origin, policy); !note.empty())
-        data.notes.push_back(std::move(note));
+CalibrationData triplesOf(const std::string& table, const RunRequest& request) {
+    CalibrationData data = readTriplesCsv(table, request.policy.policy, request.policy.variant);
+    noteParametersOfTable(data, request.policy);
+    noteOtherCut(data, *request.capture, request.cut.token);
     return data;
 }
 
@@ -77,22 +77,24 @@ Calibration curveOf(const LayerRunner& runner, const RunRequest& request, const 
         return fitted(proxyTriples(
             runner, {{request.capture}, request.policy, request.cut.text, request.seed, request.random}, checkpoint));
     if (curve.starts_with(kGivenPrefix)) return calibrationOfK(request.policy, givenCurvature(request.budget), tau);
-    if (curve.ends_with(".csv")) return fitted(triplesOf(curve, request.policy));
+    if (curve.ends_with(".csv")) return fitted(triplesOf(curve, request));
     if (!curve.ends_with(".json"))
         throw Error({"budget '" + request.budget.text() + "' names no curve", "budget",
                      "After tau=T: write proxy, k=NUMBER, FILE.json of kvscope calibrate or FILE.csv of triples"});
     Calibration read = readCalibrationFile(curve);
     checkPolicy(read, request, curve);
     noteOtherParameters(read, request.policy);
+    noteOtherCut(read.data, *request.capture, request.cut.token);
     return read;
 }
 
-/// Curvature k for the run's context: the fit's own if it has a single context, otherwise from the capture's losses.
+/// Curvature k for the run's context: the fit's own if it has a single context, otherwise from the capture's losses
+/// before the cut. A capture without losses takes those of the context that has its name.
 double curvatureFor(const Calibration& calibration, const RunRequest& request, double& nll) {
     const CalibrationFit& fit = calibration.fit;
-    const auto own = std::ranges::find_if(
-        calibration.contexts, [&](const auto& context) { return context.name == request.capture->info().fileName; });
-    nll = own != calibration.contexts.end() ? own->nll : contextNllOf(*request.capture, request.cut.token);
+    nll = contextNllOf(*request.capture, request.cut.token);
+    for (const CalibratedContext& context : calibration.contexts)
+        if (std::isnan(nll) && isContextOf(context.name, request.capture->info())) nll = context.nll;
     if (fit.slopeKnown && std::isnan(nll))
         throw Error({"the capture has no losses of its tokens, and the curve needs NLL(c)", "tokens/nll",
                      "Capture the prompt with losses, or give k: tau=...:k=-5", request.capture->info().path});
@@ -102,7 +104,8 @@ double curvatureFor(const Calibration& calibration, const RunRequest& request, d
 constexpr double kLeastQuality = 1e-6; // a relative error above 1 has no quality, and y must be positive
 
 /// The triples of one capture: every retention on every layer, then the mean over the layers.
-void addTriples(const LayerRunner& runner, RunRequest run, const Checkpoint& checkpoint, CalibrationData& data) {
+void addTriples(const LayerRunner& runner, RunRequest run, const std::string& context, const Checkpoint& checkpoint,
+                CalibrationData& data) {
     const CaptureInfo& info = run.capture->info();
     const std::vector<double>& grid = proxyBudgetGrid();
     std::vector<GridPoint> points;
@@ -120,18 +123,21 @@ void addTriples(const LayerRunner& runner, RunRequest run, const Checkpoint& che
         retentions[at].push_back(Sample::of(SampleLevel::Layers, layer, keptShareOf(*result)));
         errors[at].push_back(
             Sample::of(SampleLevel::Layers, layer, meanOfNumbers(requireFidelity(*result).meanOutputError)));
+        data.simulated |= result->simulated;
+        data.arithmetic = result->arithmetic;
         if (balancedNothing(*result)) nothing = std::max(nothing, grid[at]);
     };
     runGrid(runner, points, checkpoint, {addLayer});
+    data.cuts[context] = run.cut.token;
+    data.seenQueries |= run.cut.evaluatedOnSeen;
     const auto mean = [](const std::vector<Sample>& samples) { return meanByLevels(samples).summary.mean; };
     for (std::size_t i = 0; i < grid.size(); ++i)
         if (const double error = mean(errors[i]); !std::isnan(error)) // no triple without an error
-            data.triples.push_back({info.fileName, mean(retentions[i]), contextNllOf(*run.capture, run.cut.token),
+            data.triples.push_back({context, mean(retentions[i]), contextNllOf(*run.capture, run.cut.token),
                                     std::max(kLeastQuality, 1 - error)});
     if (const std::string warning = info.checkWarning(); !warning.empty())
-        data.notes.push_back(info.fileName + ": " + warning);
-    if (nothing > 0)
-        data.notes.push_back(fmt::format("{} up to retention {}: {}", info.fileName, nothing, kNothingBalanced));
+        data.notes.push_back(context + ": " + warning);
+    if (nothing > 0) data.notes.push_back(fmt::format("{} up to retention {}: {}", context, nothing, kNothingBalanced));
 }
 
 } // namespace
@@ -168,18 +174,23 @@ CalibrationData proxyTriples(const LayerRunner& runner, const ProxyRequest& requ
                      "Choose a policy with a budget"});
     CalibrationData data;
     data.proxy = true;
-    data.origin = fmt::format("proxy: 1 - relative output error at {} retentions, by the queries after the cut",
-                              proxyBudgetGrid().size());
     RunRequest run;
     run.policy = request.policy;
     run.policy.budget.reset();
     run.seed = request.seed;
     run.random = request.random;
+    const std::vector<std::string> names = contextNamesOf(request.captures);
     for (std::size_t i = 0; i < request.captures.size(); ++i) {
         run.capture = request.captures[i];
         run.cut = Cut::resolve(request.cut, *run.capture);
-        addTriples(runner, run, checkpoint.step(i, request.captures.size()), data);
+        addTriples(runner, run, names[i], checkpoint.step(i, request.captures.size()), data);
     }
+    data.origin =
+        fmt::format("proxy: 1 - relative output error at {} retentions, {}", proxyBudgetGrid().size(),
+                    data.seenQueries ? "by queries that the policy saw (cut none)" : "by the queries after the cut");
+    if (data.simulated) data.notes.emplace_back("simulated on full-attention tensors");
+    if (!data.arithmetic.empty() && !data.arithmetic.starts_with("exact"))
+        data.notes.push_back("measured with " + data.arithmetic);
     return data;
 }
 

@@ -96,6 +96,20 @@ private slots:
         QVERIFY(std::abs(budget["kept"].toInt() - needed * 995) <= 1); // kvpress rounds down
     }
 
+    // A table without parameters may have been measured with others than the policy's; one with its spec says which.
+    void parametersOfATableAreCompared() {
+        QVERIFY(write("plain.csv", "retention,quality\n0.1,0.1\n0.3,0.3\n0.5,0.5\n"));
+        const auto plain = m_program.run(
+            {"calibrate", "--triples", "plain.csv", "--policy", "snapkv,window=8", "--out", "plain.json"});
+        QVERIFY2(plain.code == 0 && plain.out.contains("does not say with which parameters"), plain.out);
+        QVERIFY(json("plain.json")["notes"].toArray()[0].toString().contains("does not say with which parameters"));
+        QVERIFY(write("spec.csv", "spec,retention,quality\n\"snapkv,window=16\",0.1,0.1\n\"snapkv,window=16\",0.3,0.3\n"
+                                  "\"snapkv,window=16\",0.5,0.5\n"));
+        const auto named =
+            m_program.run({"calibrate", "--triples", "spec.csv", "--policy", "snapkv,window=8", "--out", "spec.json"});
+        QVERIFY2(named.out.contains("measured with window=16, this run has window=8"), named.out);
+    }
+
     void proxyIsCalledAProxyInEveryFile() {
         const auto outcome = m_program.run({"calibrate", kSample, "--policy", "snapkv", "--proxy", "--out", "p.json"});
         QVERIFY2(outcome.code == 0, outcome.error);
