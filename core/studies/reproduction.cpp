@@ -61,9 +61,9 @@ SweepRequest sweepOf(const Reproduction& reproduction,
     return request;
 }
 
-/// The request for one capture, with budgets converted to tokens of its own length.
+/// The request for one capture, with budgets converted to tokens of its own length, each number of tokens once.
 SweepRequest besideExactTokens(SweepRequest request, const Reproduction& reproduction,
-                               const std::shared_ptr<const CaptureReader>& capture) {
+                               const std::shared_ptr<const CaptureReader>& capture, std::vector<std::string>& notes) {
     const std::int64_t visible = Cut::resolve(request.cut, *capture).token;
     if (visible <= reproduction.exactFirst)
         throw Error(
@@ -74,8 +74,14 @@ SweepRequest besideExactTokens(SweepRequest request, const Reproduction& reprodu
              .path = capture->info().path});
     request.captures = {capture};
     request.budgets.clear();
-    for (const std::string& budget : reproduction.budgets)
-        request.budgets.push_back(budgetOf(reproduction, budget, visible));
+    for (const std::string& budget : reproduction.budgets) {
+        const Budget tokens = budgetOf(reproduction, budget, visible);
+        const std::vector<std::string> same = budgetsLike(reproduction, tokens, visible);
+        if (same.size() > 1 && same.back() == budget)
+            notes.push_back(fmt::format("{} are the same {:.0f} tokens in {}: one run stands at each of them",
+                                        fmt::join(same, " and "), tokens.value, capture->info().fileName));
+        if (same.front() == budget) request.budgets.push_back(tokens);
+    }
     return request;
 }
 
@@ -182,12 +188,14 @@ ReproductionResult sweepResult(const LayerRunner& runner, const Reproduction& re
         const auto part = [&](std::size_t at) {
             return static_cast<double>(at) / static_cast<double>(captures.size());
         };
-        runSweep(runner, besideExactTokens(request, reproduction, captures[i]), checkpoint.part(part(i), part(i + 1)),
-                 take);
+        runSweep(runner, besideExactTokens(request, reproduction, captures[i], result.notes),
+                 checkpoint.part(part(i), part(i + 1)), take);
     }
     result.series = gathered.series();
     result.xTitle = xTitleOf(reproduction);
     describe(result, reproduction, request);
+    result.notes.push_back(
+        fmt::format("engine: {}; arithmetic: {}", runner.engine().name(), runner.engine().arithmetic()));
     return result;
 }
 

@@ -107,6 +107,13 @@ Budget budgetOf(const Reproduction& reproduction, const std::string& text, std::
     return {Budget::Unit::Tokens, static_cast<double>(reproduction.exactFirst) + std::max(1.0, others)};
 }
 
+std::vector<std::string> budgetsLike(const Reproduction& reproduction, const Budget& budget, std::int64_t visible) {
+    std::vector<std::string> alike;
+    for (const std::string& text : reproduction.budgets)
+        if (budgetOf(reproduction, text, visible) == budget) alike.push_back(text);
+    return alike;
+}
+
 void GatheredSeries::add(const SweepRow& row) {
     for (const std::string& measure : m_reproduction.measures)
         if (const std::vector<double> numbers = numbersOf(*row.result, measure); !numbers.empty())
@@ -171,10 +178,15 @@ void GatheredSeries::addNumbers(const SweepRow& row, const std::string& measure,
     const Key key{run.policy.policy, labelOf(run, measure)};
     m_measureOf[key] = measure;
     m_titleOf[key] = titleOf(run, measure, key.second);
-    std::vector<PointSamples>& points = m_points[key];
-    const std::string text = placeOf(run);
-    auto at = std::ranges::find(points, text, &PointSamples::text);
-    if (at == points.end()) at = points.insert(points.end(), PointSamples{0, 0, text});
+    for (const std::string& place : placesOf(run)) addAt(place, row, measure, numbers);
+}
+
+void GatheredSeries::addAt(const std::string& place, const SweepRow& row, const std::string& measure,
+                           const std::vector<double>& numbers) {
+    const RunRequest& run = row.result->request;
+    std::vector<PointSamples>& points = m_points[{run.policy.policy, labelOf(run, measure)}];
+    auto at = std::ranges::find(points, place, &PointSamples::text);
+    if (at == points.end()) at = points.insert(points.end(), PointSamples{0, 0, place});
     // x is the mean realised budget of the point.
     at->x = (at->x * static_cast<double>(at->rows) + xOf(row, measure)) / static_cast<double>(at->rows + 1);
     at->rows += 1;
@@ -219,19 +231,19 @@ std::string GatheredSeries::titleOf(const RunRequest& run, const std::string& me
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-std::string GatheredSeries::placeOf(const RunRequest& run) const {
+std::vector<std::string> GatheredSeries::placesOf(const RunRequest& run) const {
     const std::string& varied = m_reproduction.varied.id;
     switch (m_reproduction.axis) {
-    case ReproductionAxis::Layer: return std::to_string(run.layer.value);
-    case ReproductionAxis::Tokens: return std::to_string(run.capture->info().numTokens);
-    case ReproductionAxis::Parameter: return run.policy.values.text(varied);
+    case ReproductionAxis::Layer: return {std::to_string(run.layer.value)};
+    case ReproductionAxis::Tokens: return {std::to_string(run.capture->info().numTokens)};
+    case ReproductionAxis::Parameter: return {run.policy.values.text(varied)};
     case ReproductionAxis::Memory:
-        return run.policy.values.has(varied) ? varied + "=" + run.policy.values.text(varied) : run.budget.text();
+        return {run.policy.values.has(varied) ? varied + "=" + run.policy.values.text(varied) : run.budget.text()};
     case ReproductionAxis::Retention: break;
     }
-    for (const std::string& budget : m_reproduction.budgets)
-        if (budgetOf(m_reproduction, budget, run.cut.token) == run.budget) return budget;
-    return run.budget.text();
+    std::vector<std::string> places = budgetsLike(m_reproduction, run.budget, run.cut.token);
+    if (places.empty()) places.push_back(run.budget.text());
+    return places;
 }
 
 double GatheredSeries::xOf(const SweepRow& row, const std::string& measure) const {
@@ -243,7 +255,8 @@ double GatheredSeries::xOf(const SweepRow& row, const std::string& measure) cons
     case ReproductionAxis::Tokens: return static_cast<double>(run.capture->info().numTokens);
     case ReproductionAxis::Parameter: {
         const auto& values = m_reproduction.varied.values;
-        return static_cast<double>(std::ranges::find(values, placeOf(run)) - values.begin());
+        return static_cast<double>(std::ranges::find(values, run.policy.values.text(m_reproduction.varied.id)) -
+                                   values.begin());
     }
     case ReproductionAxis::Memory: return memoryInTokens(row);
     case ReproductionAxis::Retention: break;

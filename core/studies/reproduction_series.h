@@ -25,6 +25,8 @@ std::string wordsOf(std::string note);
 /// A budget of the row where so many tokens lie before the cut: in tokens where some are exact, then of the others as
 /// many as halving leaves, rounded down and at least one.
 Budget budgetOf(const Reproduction& reproduction, const std::string& budget, std::int64_t visible);
+/// The row's budgets that are this one where so many tokens lie before the cut: several where they round alike.
+std::vector<std::string> budgetsLike(const Reproduction& reproduction, const Budget& budget, std::int64_t visible);
 
 /// Averages rows of a sweep into points.
 class GatheredSeries {
@@ -46,7 +48,10 @@ private:
     bool overVectors() const { return m_reproduction.over == "vectors"; }
     std::string labelOf(const RunRequest& run, const std::string& measure) const;
     std::string titleOf(const RunRequest& run, const std::string& measure, const std::string& label) const;
-    std::string placeOf(const RunRequest& run) const;
+    void addAt(const std::string& place, const SweepRow& row, const std::string& measure,
+               const std::vector<double>& numbers);
+    /// Texts of the points that the run stands at.
+    std::vector<std::string> placesOf(const RunRequest& run) const;
     double xOf(const SweepRow& row, const std::string& measure) const;
 
     const LayerRunner& m_runner;

@@ -155,6 +155,33 @@ private slots:
         }
     }
 
+    // Of 12 other tokens a sixteenth and an eighth both are one: two points, each with every capture once.
+    void sharesThatRoundToTheSameTokensStayTwoPoints() {
+        const LayerRunner runner = makeRunner();
+        Reproduction row = reproductionById("balancekv-fig1");
+        row.cut = "268";
+        row.seeds = 1;
+        row.over = {};
+        row.budgets = {"0.0625", "0.125", "0.5"};
+        std::vector<std::shared_ptr<const CaptureReader>> all = captures(1, 357), longer = captures(1, 500);
+        const ReproductionResult alone = reproduce(runner, row, all, {0}, {});
+        for (const ReproducedSeries& series : alone.series) {
+            QCOMPARE(series.points.size(), 3U);
+            for (std::size_t i = 0; i < 2; ++i) QVERIFY(near(series.points[i].x, 1.0 / 12));
+            QVERIFY(near(series.points[0].summary.mean, series.points[1].summary.mean));
+            QVERIFY(near(series.points[2].x, 6.0 / 12));
+        }
+        QVERIFY(std::ranges::any_of(alone.notes, [](const std::string& note) {
+            return note.find("0.0625 and 0.125 are the same 257 tokens") != std::string::npos;
+        }));
+        row.cut = "last:89"; // 12 others in the one, 155 in the other
+        all.push_back(longer.front());
+        const ReproductionResult both = reproduce(runner, row, all, {0}, {});
+        QCOMPARE(both.series[0].points.size(), 3U);
+        QVERIFY(near(both.series[0].points[0].x, (1.0 / 12 + 9.0 / 155) / 2));
+        QVERIFY(near(both.series[0].points[1].x, (1.0 / 12 + 19.0 / 155) / 2));
+    }
+
     // Captures of different lengths meet in the same point; one that is too short is named.
     void sharesOfCapturesOfDifferentLengths() {
         const LayerRunner runner = makeRunner();
@@ -242,6 +269,10 @@ private slots:
         QVERIFY(lines.front().startsWith("# KeyDiff Table 13"));
         QVERIFY(!lines.filter("# data of the paper:").isEmpty() && !lines.filter("# cut: default").isEmpty());
         QCOMPARE(lines.filter("keydiff,keydiff,output_error,").size(), 4);
+        QVERIFY(lines.contains("# engine: cpu; arithmetic: exact index contract"));
+        const LayerRunner fast(std::shared_ptr<const Engine>(makeCpuEngine(2, {}, Arithmetic::Fast)));
+        const QString quick = QString::fromStdString(reproductionCsv(row, reproduce(fast, row, captures(1), {0}, {})));
+        QVERIFY2(quick.contains("; arithmetic: fast float, outside the index contract\n"), qPrintable(quick));
         for (const QString& line : lines.filter("keydiff,keydiff,output_error,")) // one layer of one capture: no spread
             QVERIFY2(line.endsWith(",,,1,,"), qPrintable(line));
     }
