@@ -3,10 +3,12 @@
 #include "app/command_line/command.h"
 #include "app/command_line/table_rows.h"
 #include "core/capture/open_capture.h"
+#include "core/run/calibrated_budget.h"
 #include "core/studies/theory_table.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
@@ -24,44 +26,65 @@ Json numberJson(double value) {
     return std::isinf(value) ? Json("inf") : Json(value);
 }
 
-TableRow columnsOf(const RunRequest& request, const TheoryRow& row, const TheoryAsked& asked) {
+/// How the numbers were made, in the columns of `kvscope measure`. `run` is the measured run that the rows are about.
+TableRow marksOf(const RunResult& run, int kvHead) {
+    const Fidelity& fidelity = requireFidelity(run);
+    const double kept = run.selection.heads[kvHead].attendedTokens();
+    return {{"budget", askedBudget(run).text()},
+            {"budget_requested_tokens", run.requested},
+            {"kept", kept == std::floor(kept) ? Json(static_cast<std::int64_t>(kept)) : Json(kept)},
+            {"retention", kept / static_cast<double>(run.visible)},
+            {"seed", run.request.seed},
+            {"queries", fidelity.queryCount},
+            {"first_query", fidelity.firstQuery},
+            {"seen_queries", fidelity.seenQueries},
+            {"simulated", run.simulated},
+            {"engine", run.engine},
+            {"arithmetic", run.arithmetic},
+            {"notes", fmt::format("{}", fmt::join(run.notes, "; "))}};
+}
+
+TableRow columnsOf(const RunResult& run, const TheoryRow& row, const TheoryAsked& asked) {
+    const RunRequest& request = run.request;
     const bool bound = row.kind == TheoryRow::Kind::Bound, demand = row.kind == TheoryRow::Kind::AtLeast;
     const double limit = row.demanded;
     const auto ratio = [&](double value) {
         return bound && row.hasMargin() && !row.isSigned ? numberJson(value / limit) : Json(nullptr);
     };
-    return {{"capture", request.capture->info().fileName},
-            {"layer", request.layer.value},
-            {"kv_head", row.kvHead},
-            {"policy", request.policy.policy},
-            {"variant", request.policy.variant},
-            {"spec", request.policy.text()},
-            {"cut", request.cut.text},
-            {"cut_token", request.cut.token},
-            {"theorem", row.theorem},
-            {"quantity", row.quantity},
-            {"kind", bound    ? "bound"
-                     : demand ? "demand"
-                              : "describes"},
-            {"demanded", bound ? Json(nullptr) : numberJson(limit)},
-            {"set", numberJson(row.set)},
-            {"met", demand && row.hasMargin() ? Json(row.set >= row.demanded) : Json(nullptr)},
-            {"bound", bound ? numberJson(limit) : Json(nullptr)},
-            {"measured", numberJson(row.measured)},
-            {"worst", numberJson(row.worst)},
-            {"measured_over_bound", ratio(row.measured)},
-            {"worst_over_bound", ratio(row.worst)},
-            {"measurements", bound ? Json(std::max<std::int64_t>(1, row.count)) : Json(nullptr)},
-            {"share_beyond", numberJson(row.beyond)},
-            {"may_fail", numberJson(row.mayFail)},
-            {"epsilon", asked.epsilon},
-            {"delta", asked.delta},
-            {"formula", row.formula},
-            {"unit", row.unit},
-            {"caveat", row.caveat},
-            {"violation_means", row.ifBroken},
-            {"paper", row.paper()},
-            {"notes", request.capture->info().checkWarning()}};
+    TableRow columns = {{"capture", request.capture->info().fileName},
+                        {"layer", request.layer.value},
+                        {"kv_head", row.kvHead},
+                        {"policy", request.policy.policy},
+                        {"variant", request.policy.variant},
+                        {"spec", request.policy.text()},
+                        {"cut", request.cut.text},
+                        {"cut_token", request.cut.token},
+                        {"theorem", row.theorem},
+                        {"quantity", row.quantity},
+                        {"kind", bound    ? "bound"
+                                 : demand ? "demand"
+                                          : "describes"},
+                        {"demanded", bound ? Json(nullptr) : numberJson(limit)},
+                        {"set", numberJson(row.set)},
+                        {"met", demand && row.hasMargin() ? Json(row.set >= row.demanded) : Json(nullptr)},
+                        {"bound", bound ? numberJson(limit) : Json(nullptr)},
+                        {"measured", numberJson(row.measured)},
+                        {"worst", numberJson(row.worst)},
+                        {"measured_over_bound", ratio(row.measured)},
+                        {"worst_over_bound", ratio(row.worst)},
+                        {"measurements", bound ? Json(std::max<std::int64_t>(1, row.count)) : Json(nullptr)},
+                        {"share_beyond", numberJson(row.beyond)},
+                        {"may_fail", numberJson(row.mayFail)},
+                        {"epsilon", asked.epsilon},
+                        {"delta", asked.delta},
+                        {"formula", row.formula},
+                        {"unit", row.unit},
+                        {"caveat", row.caveat},
+                        {"violation_means", row.ifBroken},
+                        {"paper", row.paper()}};
+    const TableRow marks = marksOf(run, row.kvHead);
+    columns.insert(columns.end(), marks.begin(), marks.end());
+    return columns;
 }
 
 class TheoryCommand final : public Command {
@@ -92,9 +115,11 @@ public:
             for (const LayerIndex layer : layers) {
                 const RunRequest request = makeRequest(capture, layer, spec, cut, m_options.seed, true);
                 const Checkpoint part = progress.step(done++, specs.size() * layers.size());
-                for (const TheoryRow& row : theoryRows(*runner, request, m_asked, part))
+                const std::vector<TheoryRow> statements = theoryRows(*runner, request, m_asked, part.part(0, 0.9));
+                const auto result = runner->run(request, part.part(0.9, 1)); // the same run, without steps
+                for (const TheoryRow& row : statements)
                     if (heads.empty() || std::ranges::binary_search(heads, row.kvHead))
-                        rows.push_back(columnsOf(request, row, m_asked));
+                        rows.push_back(columnsOf(*result, row, m_asked));
             }
         writeRows(m_out, "kvscope-theory", rows, context.commandLine());
     }

@@ -113,10 +113,12 @@ std::vector<TheoremPoint> theoremPoints(const Engine& engine, const TheoremInput
         point.cosKey = cosine(k, q, d);
         point.cosMean = cosine(kbar, q, d);
         point.cosMeanKey = cosine(kbar, k, d);
-        const auto longest =
-            static_cast<double>(*std::max_element(lengths, lengths + point.query + 1)); // of those seen
+        const std::int64_t reach = input.rule.slidingWindow > 0 ? input.rule.slidingWindow : n;
+        const std::int64_t others = std::min<std::int64_t>(point.query, reach - 1); // seen beside the query's own key
+        const float* own = lengths + point.query;
+        const auto longest = static_cast<double>(*std::max_element(own - others, own + 1)); // of those seen
         point.squaredNorm = std::pow(input.rule.scaling * longest, 2) * dot(q, q, d);
-        point.leastCosKey = leastCosineOfWeight(point.weight, point.query, point.squaredNorm);
+        point.leastCosKey = leastCosineOfWeight(point.weight, others, point.squaredNorm);
         point.mostCosMeanKey = largestCosineToMean(point.cosMean, point.cosKey);
         points.push_back(point);
     }

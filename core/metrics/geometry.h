@@ -43,11 +43,12 @@ HostTensor distancesToMean(const Engine& engine, const Tensor& rows, const Check
 /// and 3.2.
 struct TheoremPoint {
     TokenIndex query = 0, key = 0;
-    double weight = 0;         ///< attention weight of k*
-    double cosKey = 0;         ///< b = cos(k*, q)
-    double cosMean = 0;        ///< a = cos(mean key, q)
-    double cosMeanKey = 0;     ///< cos(mean key, k*)
-    double squaredNorm = 0;    ///< M: the largest ||k||^2 for a unit query, with norm and scaling moved into the keys
+    double weight = 0;     ///< attention weight of k*
+    double cosKey = 0;     ///< b = cos(k*, q)
+    double cosMean = 0;    ///< a = cos(mean key, q)
+    double cosMeanKey = 0; ///< cos(mean key, k*)
+    /// M: the largest ||k||^2 of the keys that the query sees, for a unit query: norm and scaling moved into the keys.
+    double squaredNorm = 0;
     double leastCosKey = 0;    ///< KeyDiff Theorem C.1's bound on b
     double mostCosMeanKey = 0; ///< KeyDiff Theorem 3.2's bound on cos(mean key, k*)
 

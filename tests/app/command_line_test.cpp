@@ -134,6 +134,20 @@ private slots:
             QCOMPARE(one["measured_over_bound"].isNull(), !angle);
             QVERIFY(one["paper"].toString().contains("KeyDiff"));
         }
+        expectDone({"theory", kSample, "--policy", "compactor,prompt_block=256@0.25", "--layers", "3", "--cut", "none",
+                    "--arithmetic", "fast", "--seed", "3", "--out", "marks.json"});
+        const auto marks = QJsonDocument::fromJson(contentOf(at("marks.json"))).object()["rows"].toArray();
+        QVERIFY(!marks.isEmpty());
+        for (const auto& row : marks) { // what the run says about itself
+            const QJsonObject one = row.toObject();
+            QVERIFY(one["seen_queries"].toBool() && one["simulated"].toBool());
+            QCOMPARE(one["queries"].toInt(), one["cut_token"].toInt() - one["first_query"].toInt());
+            QCOMPARE(one["seed"].toInt(), 3);
+            QCOMPARE(one["budget"].toString(), QString("0.25"));
+            QVERIFY(std::abs(one["retention"].toDouble() - 0.25) < 0.05);
+            QVERIFY(one["arithmetic"].toString().startsWith("fast float"));
+            QVERIFY(!one["engine"].toString().isEmpty() && one["notes"].isString());
+        }
         const Outcome refused = run({"theory", kSample, "--policy", "snapkv@0.25", "--out", "no.csv"});
         QVERIFY(refused.code == 2 && refused.error.contains("no theorem of the papers speaks about policy snapkv") &&
                 !written().contains("no.csv"));
