@@ -114,7 +114,6 @@ std::shared_ptr<const LiveCapture> LiveModel::read(TokenTable prompt, TokenIndex
     return understand("context/read", [&] {
         std::shared_ptr<LiveCapture> capture(new LiveCapture);
         capture->m_client = m_client;
-        capture->m_modelId = m_modelId;
         capture->m_contextId = answer.at("context_id").get<std::string>();
         capture->m_cut = cut;
         capture->m_info = captureInfoOf(answer.at("info"), static_cast<std::int64_t>(prompt.ids.size()));

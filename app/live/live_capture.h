@@ -53,7 +53,7 @@ private:
     std::vector<std::int64_t> shapeOf(const LayerInfo& layer, TensorRole role) const;
 
     std::shared_ptr<LiveClient> m_client;
-    std::string m_modelId, m_contextId;
+    std::string m_contextId;
     TokenIndex m_cut = 0;
     CaptureInfo m_info;
     TokenTable m_tokens;
