@@ -44,11 +44,14 @@ class Setting:
     cut: int
     target_tokens: int
     parameters: str
+    model: str = ""
+    model_revision: str = ""
+    compute_dtype: str = ""
 
     @classmethod
-    def of(cls, selection: RecordedSelection, target_tokens: int) -> Setting:
-        """The selection's cut and resolved parameters, as sorted JSON."""
-        return cls(selection.cut, target_tokens, json_text(dict(selection.parameters)))
+    def of(cls, selection: RecordedSelection, target_tokens: int, *model: str) -> Setting:
+        """The selection's cut and resolved parameters, as sorted JSON; `model`: its name, revision and type."""
+        return cls(selection.cut, target_tokens, json_text(dict(selection.parameters)), *model)
 
     def attributes(self) -> Mapping[str, str | int]:
         """As they are stored beside the rows."""
@@ -74,8 +77,8 @@ def _editable(capture: pathlib.Path) -> Iterator[h5py.File]:
 
 
 def check_settings(capture: pathlib.Path, wanted: list[tuple[RecordedSelection, Setting]], replace: bool) -> None:
-    """Errors (CaptureError): rows of another cut, target, parameters or tool are there already, unless `replace`, or
-    would be among `wanted` itself."""
+    """Errors (CaptureError): rows of another cut, target, parameters, model or tool are there already, unless
+    `replace`, or would be among `wanted` itself."""
     first: dict[str, Setting] = {}
     with h5py.File(capture, "r") as file:
         for selection, setting in wanted:
@@ -83,7 +86,7 @@ def check_settings(capture: pathlib.Path, wanted: list[tuple[RecordedSelection, 
             clash = first.setdefault(name, setting) != setting
             if clash or (name in file and not replace and not _fits(file[name], setting)):
                 raise CaptureError(
-                    "rows with another cut, target, parameters or tool are there already",
+                    "rows with another cut, target, parameters, model or tool are there already",
                     f"{capture}: /{name}",
                     "Add --replace, or evaluate lists of one setting",
                 )

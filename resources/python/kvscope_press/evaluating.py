@@ -6,6 +6,7 @@ import argparse
 import csv
 import dataclasses
 import itertools
+import json
 import math
 import os
 import pathlib
@@ -15,28 +16,36 @@ from typing import Any
 import h5py
 import numpy as np
 
+from kvscope_capture.attention import AttentionCall
 from kvscope_capture.command import check_device, load_model, read_config
 from kvscope_capture.console import TimeLeft, check_output, clear, show
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import SegmentKind
-from kvscope_capture.self_check import SelfCheck
+from kvscope_capture.self_check import TOLERANCES, SelfCheck
 from kvscope_press.calibration import Row, Setting, add_rows, check_settings
 from kvscope_press.measuring import Losses, answer_loss, full_nll, generate
 from kvscope_press.pruned_context import PrunedContext, ReadContext, model_heads, without_queries
 from kvscope_press.recorded_selection import RecordedSelection, read_selection
+from kvscope_press.scores import CaptureHead, model_name
 
 FIELDS = ["policy", "variant", "retention", "nll_full", "nll_compressed", "right_tokens", "right_answers", "answers"]
 FEW_TOKENS = 20  # of answers
+MOST_LOSS = (0.01, TOLERANCES["loss"][1])  # nat a token, mean, from the captured losses: 32 bits, 16 bits
 FEW_ROWS = 5  # of a calibration, as in kvscope calibrate
 
 
 @dataclasses.dataclass(frozen=True)
 class CapturedTokens:
-    """Tokens of a capture, its hash and its answers as half-open ranges."""
+    """Tokens of a capture, its hash, its answers as half-open ranges, and the losses of the model that was captured.
+
+    `nll` [n] is None where the capture holds no loss; `model_dtype` is the type that the model ran in, "" if unknown.
+    """
 
     ids: list[int]
     capture_hash: str
     answers: list[tuple[int, int]]
+    nll: Losses | None = None
+    model_dtype: str = ""
 
     def target(self, cut: int) -> list[tuple[int, int]]:
         """Answers behind the cut, else everything behind it; token `cut` is predicted before pruning and left out."""
@@ -54,8 +63,15 @@ def read_tokens(path: pathlib.Path) -> CapturedTokens:
                 raise CaptureError("is not whole", str(path), "Go on with kvscope-capture --resume")
             segments = file["tokens/segments"][()].tolist() if "tokens/segments" in file else []
             answers = [(b, e) for b, e, kind in segments if kind == SegmentKind.ANSWER]
-            return CapturedTokens(file["tokens/ids"][()].tolist(), str(file.attrs.get("capture_hash", "")), answers)
-    except (OSError, KeyError) as error:
+            nll = np.asarray(file["tokens/nll"][()], np.float64) if "tokens/nll" in file else None
+            return CapturedTokens(
+                file["tokens/ids"][()].tolist(),
+                str(file.attrs.get("capture_hash", "")),
+                answers,
+                nll if nll is not None and np.isfinite(nll[1:]).any() else None,
+                json.loads(file.attrs.get("self_check", "{}")).get("model_dtype", ""),
+            )
+    except (OSError, KeyError, ValueError) as error:
         raise CaptureError(f"cannot be read ({error})", str(path), "Name a capture") from error
 
 
@@ -74,6 +90,24 @@ def check(selection: RecordedSelection, tokens: CapturedTokens, layers: int, kv_
         raise CaptureError("nothing behind the cut can be measured", selection.path, "Cut earlier")
 
 
+def require_losses(full: Losses, tokens: CapturedTokens, compute_dtype: str, path: pathlib.Path) -> None:
+    """Errors (CaptureError): the losses are those of another model than the one that was captured.
+
+    Two runs in 32 bits agree to some 1e-5 nat; the captured model may have run in 16 bits, or it is unknown.
+    """
+    if tokens.nll is None:
+        return
+    most = MOST_LOSS[0 if compute_dtype == "fp32" and tokens.model_dtype == "float32" else 1]
+    difference = float(np.nanmean(np.abs(full[1:] - tokens.nll[1:])))
+    if difference > most:
+        raise CaptureError(
+            f"the model's losses are not those of the capture: they differ by {difference:.2g} nat per token, "
+            f"at most {most:g} are allowed",
+            str(path),
+            "Name the model and revision that were captured",
+        )
+
+
 def measure(
     model: Any,
     tokens: CapturedTokens,
@@ -81,7 +115,7 @@ def measure(
     full: Losses,
     context_id: int,
     read: ReadContext | None = None,
-) -> tuple[Setting, Row, dict[str, Any]]:
+) -> tuple[Row, dict[str, Any]]:
     """The calibration row of one list and its line in the table."""
     ranges = tokens.target(selection.cut)
     wanted = wanted_of(tokens, selection)
@@ -99,7 +133,7 @@ def measure(
     if tokens.answers:
         whole = sum(all(right[token] for token in range(begin, end)) for begin, end in ranges)
         line |= {"right_tokens": float(loss.right.mean()), "right_answers": whole}
-    return Setting.of(selection, len(wanted)), row, line
+    return row, line
 
 
 def wanted_of(tokens: CapturedTokens, selection: RecordedSelection) -> list[int]:
@@ -152,8 +186,10 @@ def write_table(path: pathlib.Path, lines: list[dict[str, Any]]) -> None:
         raise CaptureError(f"cannot be written ({error})", str(path), "Name another file") from error
 
 
-def check_all(arguments: argparse.Namespace, tokens: CapturedTokens, selections: list[RecordedSelection]) -> None:
-    """Errors (CaptureError): whatever can be known to fail before the model is loaded."""
+def check_all(
+    arguments: argparse.Namespace, tokens: CapturedTokens, selections: list[RecordedSelection]
+) -> list[Setting]:
+    """The setting of each list. Errors (CaptureError): whatever can be known to fail before the model is loaded."""
     if arguments.generate < 0:
         raise CaptureError("must not be negative", "--generate")
     config = read_config(arguments.model, arguments.revision)
@@ -166,33 +202,45 @@ def check_all(arguments: argparse.Namespace, tokens: CapturedTokens, selections:
         if arguments.out.resolve() in {path.resolve() for path in (arguments.capture, *arguments.selections)}:
             raise CaptureError("would replace what is read", str(arguments.out), "Name another file")
         check_output(arguments.out)
-    stored = [s for s in selections if len(s.heads) == config.num_hidden_layers * kv_heads]
+    revision = arguments.revision or getattr(config, "_commit_hash", None) or ""
+    model = (model_name(arguments.model), revision, arguments.compute_dtype)
+    settings = [Setting.of(s, len(wanted_of(tokens, s)), *model) for s in selections]
+    whole = config.num_hidden_layers * kv_heads
+    stored = [(s, setting) for s, setting in zip(selections, settings, strict=True) if len(s.heads) == whole]
     if stored and not arguments.dry_run:
         check_output(arguments.capture)
-        settings = [(s, Setting.of(s, len(wanted_of(tokens, s)))) for s in stored]
-        check_settings(arguments.capture, settings, arguments.replace)
+        check_settings(arguments.capture, stored, arguments.replace)
     check_device(arguments.device)
+    return settings
 
 
 def run(arguments: argparse.Namespace) -> None:
     """Everything that can be wrong with the lists is found before the model is loaded."""
     tokens = read_tokens(arguments.capture)
     selections = [read_selection(path, arguments.cut) for path in arguments.selections]
-    check_all(arguments, tokens, selections)
+    settings = dict(zip(map(id, selections), check_all(arguments, tokens, selections), strict=True))
+    captured = CaptureHead(arguments.capture, None) if tokens.nll is None else None
     show("loading the model")
     model, tokenizer = load_model(arguments.model, arguments.revision, arguments.compute_dtype, arguments.device)
     show("the full cache")
     model_check = SelfCheck(model, tokens.ids)
-    full = full_nll(model, tokens.ids)
+
+    def observe(call: AttentionCall) -> None:
+        if captured and call.layer in captured.layers:
+            captured.require_keys_of(call.layer, call.key)
+
+    full = full_nll(model, tokens.ids, observe)
     model_check.compare_loss(full)
     if failure := model_check.failure():
         raise CaptureError(failure, arguments.model, "Lists cannot be measured on this architecture")
+    require_losses(full, tokens, arguments.compute_dtype, arguments.capture)
     measured: list[tuple[RecordedSelection, Setting, Row]] = []
     lines: list[dict[str, Any]] = []
     time = TimeLeft(len(selections))
     for selection, read in with_contexts(model, tokens.ids, selections, bool(arguments.generate)):
         show(f"list {len(lines) + 1} of {len(selections)}{time.after(len(lines))}")
-        setting, row, line = measure(model, tokens, selection, full, arguments.context_id, read)
+        setting = settings[id(selection)]
+        row, line = measure(model, tokens, selection, full, arguments.context_id, read)
         whole = math.prod(model_heads(model)) - len(selection.heads)
         if not whole:
             measured.append((selection, setting, row))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from kvscope_capture.attention import decoder_of, observed_attention
+from kvscope_capture.attention import AttentionCall, decoder_of, observed_attention
 from kvscope_capture.streaming import token_nll
 from kvscope_press.pruned_context import PrunedContext, ReadContext
 from kvscope_press.recorded_selection import RecordedSelection
@@ -30,9 +31,9 @@ class AnswerLoss:
         return float(self.nll.mean())
 
 
-def full_nll(model: Any, ids: list[int]) -> Losses:
-    """-log p of every token under the unpruned model, [n], the first NaN."""
-    with torch.no_grad(), observed_attention(model, lambda _: None):
+def full_nll(model: Any, ids: list[int], observe: Callable[[AttentionCall], None] = lambda _: None) -> Losses:
+    """-log p of every token under the unpruned model, [n], the first NaN; `observe` sees every layer's attention."""
+    with torch.no_grad(), observed_attention(model, observe):
         tensor = torch.tensor([ids], device=model.device)
         hidden = decoder_of(model)(input_ids=tensor, use_cache=False).last_hidden_state[0]
         return np.asarray(token_nll(model, hidden, tensor[0]), np.float64)

@@ -80,14 +80,17 @@ class CaptureHead:
     def require_keys(self, cache: Any) -> None:
         """Errors (CaptureError): a cache whose keys are not the captured ones."""
         for layer in self.layers:
-            own, captured = cache.layers[layer].keys[0, :, : self.cut].float().cpu(), self.keys(layer)
-            far = own.shape != captured.shape or (own - captured).norm() > MOST_DIFFERENCE * captured.norm()
-            if far:
-                raise CaptureError(
-                    f"the model's keys in layer {layer} are not those of the capture",
-                    str(self.path),
-                    "Name the model and revision that were captured",
-                )
+            self.require_keys_of(layer, cache.layers[layer].keys[0])
+
+    def require_keys_of(self, layer: int, keys: torch.Tensor) -> None:
+        """Errors (CaptureError): `keys` [Hkv, n, d] of a layer that are not the captured ones."""
+        own, captured = keys[:, : self.cut].float().cpu(), self.keys(layer)
+        if own.shape != captured.shape or (own - captured).norm() > MOST_DIFFERENCE * captured.norm():
+            raise CaptureError(
+                f"the model's keys in layer {layer} are not those of the capture",
+                str(self.path),
+                "Name the model and revision that were captured",
+            )
 
 
 def all_layers(found: dict[int, torch.Tensor], capture: CaptureHead, name: str) -> Scores:
@@ -144,6 +147,11 @@ def write_scores(
         temporary.unlink(missing_ok=True)
 
 
+def model_name(given: str) -> str:
+    """A folder by its own name: where it lies is nobody else's business."""
+    return pathlib.Path(given).resolve().name if pathlib.Path(given).is_dir() else given
+
+
 def origin_of(named: NamedPress, model: str, revision: str, capture: CaptureHead, seed: int) -> dict[str, Any]:
     """Where scores come from, as attributes of their data set."""
     tokens = np.asarray(capture.ids[: capture.cut], "<i4").tobytes()
@@ -152,7 +160,7 @@ def origin_of(named: NamedPress, model: str, revision: str, capture: CaptureHead
         "parameters": parameters_json(named),
         "kvpress_version": kvpress_version(),
         "transformers_version": transformers.__version__,
-        "model": pathlib.Path(model).name if pathlib.Path(model).is_dir() else model,
+        "model": model_name(model),
         "model_revision": revision,
         "seed": seed,
         "prompt_hash": hashlib.sha256(tokens).hexdigest(),

@@ -8,12 +8,15 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 from typing import Any
 
 import h5py
 import numpy as np
 import pytest
+import torch
+import transformers
 from test_prompt import byte_level_tokenizer
 from tiny_models import tiny_model
 
@@ -104,7 +107,7 @@ def test_rows_are_merged_by_retention_and_context(tmp_path: pathlib.Path) -> Non
     assert rows_of(path, "p/v") == [[0.1, 1, 2, 9, 0], [0.5, 1, 2, 4, 0], [0.1, 1, 2, 8, 1]]
     other = Setting.of(dataclasses.replace(selection, cut=5), 3)
     before = path.read_bytes()
-    with pytest.raises(CaptureError, match="another cut, target, parameters or tool"):
+    with pytest.raises(CaptureError, match="another cut, target, parameters, model or tool"):
         add_rows(path, [(selection, setting, Row(0.7, 1, 2, 4)), (selection, other, Row(0.2, 1, 2, 4))])
     assert path.read_bytes() == before
     add_rows(path, [(selection, other, Row(0.2, 1, 2, 4)), (selection, other, Row(0.3, 1, 2, 4))], replace=True)
@@ -182,6 +185,44 @@ def test_layers_that_a_list_leaves_out_keep_everything(
     assert float(found["retention"]) == pytest.approx(float(expected["retention"]), abs=1e-9)
 
 
+def changed_model(captured: pathlib.Path, folder: pathlib.Path, share: float) -> pathlib.Path:
+    """The captured model with noise on its weights, of this share of their spread: another checkpoint of it."""
+    shutil.copytree(captured / "model", folder)
+    model = transformers.AutoModelForCausalLM.from_pretrained(folder)
+    torch.manual_seed(3)
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.dim() >= 2:
+                weight.add_(torch.randn_like(weight) * weight.std() * share)
+    model.save_pretrained(folder)
+    return folder
+
+
+@pytest.mark.parametrize("losses", [True, False], ids=["losses", "keys"])
+def test_another_model_than_the_captured_one_is_refused(
+    losses: bool, captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    """By its losses, or by its keys where the capture holds no loss; the good row stays."""
+    out, other = tmp_path / "c.h5", changed_model(captured, tmp_path / "other", 0.3)
+    out.write_bytes((captured / "c.h5").read_bytes())
+    if not losses:
+        with h5py.File(out, "a") as file:
+            del file["tokens/nll"]
+    arguments = ["--selections", *lists_of(captured, tmp_path, [0.3])]
+    assert main([str(out), str(captured / "model"), *arguments]) == 0
+    before = out.read_bytes()
+    capsys.readouterr()
+    assert main([str(out), str(other), *arguments, "--replace"]) == 2
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert f"the model's {'losses' if losses else 'keys in layer 0'} are not those of the capture" in said
+    assert out.read_bytes() == before
+    with h5py.File(out) as file:
+        found = dict(file["calibration/p/v"].attrs)
+    assert (found["model"], found["model_revision"], found["compute_dtype"]) == ("model", "", "fp32")
+    assert main([str(out), str(captured / "model"), *arguments, "--compute-dtype", "bf16"]) == 2
+    assert "another cut, target, parameters, model or tool" in capsys.readouterr().err.splitlines()[-1]
+
+
 def many_lists(captured: pathlib.Path, tmp_path: pathlib.Path) -> list[str]:
     """Arguments for three lists of one cut and one of another."""
     lists = lists_of(captured, tmp_path, [0.8, 0.5, 0.3])
@@ -253,7 +294,7 @@ def test_what_is_wrong_is_said_before_the_model_loads(
         "would replace what is read": ["--out", str(out)],
         "--generate: must not be negative": ["--generate", "-1"],
         "--device: nowhere cannot be used": ["--device", "nowhere"],
-        "rows with another cut, target, parameters or tool are there already": ["--selections", str(other)],
+        "rows with another cut, target, parameters, model or tool are there already": ["--selections", str(other)],
     }
     for message, change in cases.items():
         assert main([*arguments, *change]) == 2
