@@ -124,6 +124,34 @@ def test_what_cannot_be_scored_is_refused(
         CaptureHead(tmp_path / "no.h5", None)
 
 
+@pytest.mark.parametrize(
+    ("noise", "key_type", "captured_in", "fits"),
+    [
+        (0.005, torch.float32, None, True),  # 16-bit keys of the same model
+        (0.12, torch.float32, None, False),  # a fine-tune of it
+        (0.045, torch.bfloat16, "float32", True),
+        (0.045, torch.float32, "bfloat16", True),
+        (0.045, torch.float32, "float32", False),
+        (float("nan"), torch.float32, None, False),
+    ],
+)
+def test_a_model_is_recognised_by_its_keys(
+    capture: pathlib.Path, noise: float, key_type: torch.dtype, captured_in: str | None, fits: bool
+) -> None:
+    with h5py.File(capture, "a") as file:
+        file.attrs["self_check"] = json.dumps({"model_dtype": captured_in} if captured_in else {})
+    head = CaptureHead(capture, None)
+    torch.manual_seed(0)
+    keys = head.keys(2)
+    random = torch.randn_like(keys)
+    given = (keys + random * noise * keys.norm() / random.norm()).to(key_type)
+    if fits:
+        head.require_keys_of(2, given)
+        return
+    with pytest.raises(CaptureError, match="keys in layer 2 are not those of the capture"):
+        head.require_keys_of(2, given)
+
+
 def test_names_in_a_file_hold_no_separator() -> None:
     assert NamedPress("P", {"stats_folder": "/a/b", "x": "1,2"}, None).dataset() == "P-stats_folder-_a_b-x-1_2"
 
