@@ -38,7 +38,7 @@ def read_rope(decoder: Any, rotation: Rotation) -> RopeFacts | None:
     suffix = "_inv_freq"
     buffers = {name: b for name, b in rotary.named_buffers() if name.endswith("inv_freq") and "original" not in name}
     names = sorted("" if name == "inv_freq" else name.removesuffix(suffix) for name in buffers)
-    frequencies = {n: buffers[n + suffix if n else "inv_freq"].float().cpu().numpy() for n in names}
+    frequencies = {n: buffers[n + suffix if n else "inv_freq"].float().cpu().numpy().copy() for n in names}
     scalings = {float(getattr(rotary, f"{n}_attention_scaling" if n else "attention_scaling", 1.0)) for n in names}
     if len(scalings) != 1 or len({f.size for f in frequencies.values()}) != 1:
         raise CaptureError("layer types differ in rotary dim or attention scaling", "rope")

@@ -16,7 +16,7 @@ from kvscope_capture.attention import AttentionCall, decoder_of, layers_of
 from kvscope_capture.capture_file import CaptureFile, CaptureOptions, LayerRecord, json_text
 from kvscope_capture.console import TimeLeft
 from kvscope_capture.prompt import Prompt, Segment
-from kvscope_capture.rope import RopeFacts, read_rope
+from kvscope_capture.rope import read_rope
 from kvscope_capture.self_check import Rotation, SelfCheck
 from kvscope_capture.streaming import (
     layer_attributes,
@@ -72,6 +72,8 @@ class LiveContext:
         self.check.compare_loss(self.nll)
         if failure := self.check.failure():
             raise LiveError(UNSUPPORTED_MODEL, failure, opened.name, "", architecture=type(opened.model).__name__)
+        # LongRoPE and dynamic RoPE choose their frequencies by the length: the next text may change the model's.
+        self._rope = read_rope(decoder_of(opened.model), self.check.rotation or Rotation())
         channel.progress("reading", layers, layers)
 
     def shape(self) -> Shape:
@@ -116,19 +118,22 @@ class LiveContext:
 
     def info(self) -> dict[str, Any]:
         """Root and layers by the names of the capture format; JSON attributes as objects."""
-        root, rope = self._root(CaptureOptions())
+        root = self._root(CaptureOptions())
         decoded = {key: json.loads(root[key]) for key in ("rope", "config_json", "self_check")}
         frequencies = {
             key.removeprefix("rope/").removesuffix("inv_freq").rstrip("/"): array.tolist()
-            for key, array in rope_arrays(rope).items()
+            for key, array in rope_arrays(self._rope).items()
         }
         layers = [self._layer(call, given) for call, given in zip(self.calls, self.attributes, strict=True)]
-        return root | decoded | {"rope": decoded["rope"] if rope else None, "inv_freq": frequencies, "layers": layers}
+        return (
+            root
+            | decoded
+            | {"rope": decoded["rope"] if self._rope else None, "inv_freq": frequencies, "layers": layers}
+        )
 
-    def _root(self, options: CaptureOptions) -> tuple[dict[str, Any], RopeFacts | None]:
-        model = self.opened.model
-        rope = read_rope(decoder_of(model), self.check.rotation or Rotation())
-        return root_attributes(model, self.check, rope, options, self.opened.name, self.opened.revision), rope
+    def _root(self, options: CaptureOptions) -> dict[str, Any]:
+        opened = self.opened
+        return root_attributes(opened.model, self.check, self._rope, options, opened.name, opened.revision)
 
     def _layer(self, call: AttentionCall, given: dict[str, Any]) -> dict[str, Any]:
         facts = {
@@ -177,8 +182,7 @@ class LiveContext:
                 tensors |= {} if call.sinks is None else {"sinks": call.sinks}
                 check = {"self_check": json_text(self.check.of_layer(call.layer))}
                 file.write_layer(LayerRecord(call.layer, tensors, given | check))
-            root, rope = self._root(options)
-            file.write_root(root, token_arrays(prompt, self.nll) | rope_arrays(rope))
+            file.write_root(self._root(options), token_arrays(prompt, self.nll) | rope_arrays(self._rope))
             return file.finish(lambda step: channel.progress(step, steps - 1, steps), channel.checkpoint)
         except BaseException:
             file.remove()

@@ -8,13 +8,16 @@ from typing import Any
 import h5py
 import pytest
 import torch
+import transformers
 from live_client import Local
 from test_live import ANSWER, BEGIN, IDS, QUESTION, opened, read
 from test_press import CUT, MODELS, TOKENS
+from tiny_models import COMMON, LetterTokenizer, random_ids, random_model
 
 from kvscope_capture import hash_of_capture
 from kvscope_capture.errors import CaptureError
 from kvscope_live.errors import Stopped
+from kvscope_live.models import OpenModel
 
 SEGMENTS = [[0, CUT, "context"], [CUT, BEGIN, "question"], [BEGIN, TOKENS, "answer"]]
 
@@ -49,6 +52,30 @@ def test_it_is_the_capture_that_reading_writes(
     with h5py.File(tmp_path / "saved.h5") as file:
         assert answer["capture_hash"] == digest == file.attrs["capture_hash"] == hash_of_capture(file)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["read.h5", "saved.h5"]
+
+
+def dynamic_rope() -> Any:
+    common = COMMON | {"max_position_embeddings": 24}
+    rope = {"rope_type": "dynamic", "rope_theta": 1000.0, "factor": 4.0}
+    return random_model(transformers.LlamaConfig(**common, rope_parameters=rope), 0)
+
+
+@pytest.mark.parametrize("name", ["phi3-long", "dynamic"])
+def test_a_longer_context_changes_no_frequencies(name: str, tmp_path: pathlib.Path) -> None:
+    """LongRoPE and dynamic RoPE rotate a long text otherwise; the first context keeps what it was rotated with."""
+    local = opened("phi3-long")
+    if name == "dynamic":
+        local.session.models["m1"] = OpenModel(dynamic_rope(), LetterTokenizer(), name, "")
+    first = read(local, random_ids(20, 1), 16)["context_id"]
+    save(local, first, tmp_path / "before.h5")
+    longer = read(local, random_ids(90, 2), 80)["context_id"]
+    save(local, longer, tmp_path / "longer.h5")
+    save(local, first, tmp_path / "after.h5")
+    with h5py.File(tmp_path / "before.h5") as before, h5py.File(tmp_path / "after.h5") as after:
+        assert after["rope/inv_freq"][()].tolist() == before["rope/inv_freq"][()].tolist()
+        assert after.attrs["capture_hash"] == before.attrs["capture_hash"]
+        with h5py.File(tmp_path / "longer.h5") as other:
+            assert other["rope/inv_freq"][()].tolist() != before["rope/inv_freq"][()].tolist()
 
 
 def test_a_stopped_one_leaves_no_file_and_the_context(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
