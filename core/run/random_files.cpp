@@ -32,8 +32,10 @@ std::vector<int> layersOf(const CaptureInfo& capture) {
     return layers;
 }
 
+/// A sketch that all layers share is drawn for layer 0. Where the capture lacks that layer, its place is the first.
 std::int64_t placeOf(const std::vector<int>& layers, std::uint32_t layer) {
-    return std::ranges::find(layers, static_cast<int>(layer)) - layers.begin();
+    const auto at = std::ranges::find(layers, static_cast<int>(layer));
+    return at == layers.end() ? 0 : at - layers.begin();
 }
 
 class ReplayedRandom final : public RandomSource {
@@ -188,7 +190,15 @@ double RecordingRandom::uniform(const RandomKey& key) const {
 std::vector<double> RecordingRandom::sketch(const RandomKey& key, std::int64_t rows, std::int64_t columns) const {
     std::vector<double> entries = m_source->sketch(key, rows, columns);
     const std::lock_guard lock(m_mutex);
-    m_sketches[{key.layer, key.kvHead}] = {rows, columns, entries};
+    const auto fail = [](const char* sentence, const char* remedy) { throw Error({sentence, "--record", remedy}); };
+    if (!m_sketches.empty() &&
+        (m_sketches.begin()->second.rows != rows || m_sketches.begin()->second.columns != columns))
+        fail("the run drew sketches of several sizes", "Record one policy with one sketch size at a time");
+    const auto [at, isNew] =
+        m_sketches.try_emplace({placeOf(m_layers, key.layer), key.kvHead}, Sketch{rows, columns, entries});
+    if (!isNew && at->second.entries != entries)
+        fail("the run drew two different sketches for one place of the table",
+             "Record a sketch of its own for each KV head, or one for all, but not both");
     return entries;
 }
 
@@ -231,9 +241,7 @@ void RecordingRandom::writeSketches(h5::Writer& writer, const std::string& path)
     const std::vector<std::int64_t> shape = {std::ssize(m_layers), m_kvHeads, first.rows, first.columns};
     std::vector<double> table = emptyTable(shape, path);
     for (const auto& [place, sketch] : m_sketches) {
-        if (sketch.rows != first.rows || sketch.columns != first.columns)
-            throw Error({"the run drew sketches of several sizes", "--record", "Record one policy at a time", path});
-        const std::int64_t at = placeOf(m_layers, place.first) * m_kvHeads + place.second;
+        const std::int64_t at = place.first * m_kvHeads + place.second;
         std::ranges::copy(sketch.entries, table.begin() + at * first.rows * first.columns);
     }
     put(writer, "/sketch", shape, table);

@@ -21,14 +21,16 @@ class Writer;
 /// Uniforms have the shape [layers, KV heads, n] (one number per token) or [layers, KV heads, rounds, n, slots] (rounds
 /// and slots as the policy's explanation says), all in [0, 1). An attribute "slots" of the data set, ascending, names
 /// the slots of its last axis where these are not 0, 1, 2 ... A sketch has the shape [layers, KV heads, d, k] or, one
-/// for all, [d, k]. Layers are those of the capture, in its order. Shapes are checked here; a number is checked when it
-/// is asked for, so that what is never drawn may be NaN. Throws Error.
+/// for all, [d, k]. Layers are those of the capture, in its order; what layer 0 draws for all layers has the first
+/// place where the capture lacks layer 0. Shapes are checked here; a number is checked when it is asked for, so that
+/// what is never drawn may be NaN. Throws Error.
 std::shared_ptr<const RandomSource> replayRandom(const std::string& uniforms, const std::string& sketch,
                                                  const CaptureInfo& capture);
 
 /// Forwards the numbers of another source and records them as data sets /uniforms [layers, KV heads, rounds, n, slots]
 /// (NaN where nothing was drawn; only drawn slots, named by the attribute "slots") and /sketch [layers, KV heads, d,
-/// k], float64, as replayRandom reads them.
+/// k], float64, as replayRandom reads them. `sketch` throws Error where that table cannot hold the sketch beside those
+/// drawn before: all have one size, and a place holds one sketch.
 class RecordingRandom final : public RandomSource {
 public:
     RecordingRandom(std::shared_ptr<const RandomSource> source, const CaptureInfo& capture);
@@ -61,7 +63,7 @@ private:
     std::int64_t m_kvHeads;
     mutable std::mutex m_mutex;
     mutable std::vector<Drawn> m_drawn;
-    mutable std::map<std::pair<std::uint32_t, std::uint32_t>, Sketch> m_sketches; ///< by layer and KV head
+    mutable std::map<std::pair<std::int64_t, std::uint32_t>, Sketch> m_sketches; ///< by the layer's place and KV head
 };
 
 } // namespace kvscope

@@ -25,16 +25,33 @@ class RandomFilesTest : public QObject {
     }
 
     Selection run(const std::string& spec, std::uint64_t seed, std::shared_ptr<const RandomSource> random) {
+        return runOn(m_capture, spec, seed, std::move(random));
+    }
+
+    Selection runOn(const std::shared_ptr<const CaptureReader>& capture, const std::string& spec, std::uint64_t seed,
+                    std::shared_ptr<const RandomSource> random) {
         RunRequest request;
-        request.capture = m_capture;
+        request.capture = capture;
         request.layer = LayerIndex(1);
         request.policy = PolicySpec::parse(spec);
         request.budget = *request.policy.budget;
-        request.cut = Cut::resolve("250", *m_capture);
+        request.cut = Cut::resolve("250", *capture);
         request.seed = seed;
         request.random = std::move(random);
         request.measure = false;
         return m_runner.run(request, {})->selection;
+    }
+
+    static std::shared_ptr<RecordingRandom> recordingOf(const CaptureReader& capture) {
+        return std::make_shared<RecordingRandom>(std::make_shared<const RandomSource>(), capture.info());
+    }
+
+    /// Two layers of a model of four, without its layer 0.
+    static std::shared_ptr<const CaptureReader> captureOfLayersOneAndThree() {
+        const auto capture = makeRandomCapture(8, 300, 4, 4, 2, 16);
+        std::erase_if(capture->captureInfo.layers, [](const LayerInfo& info) { return info.layer.value % 2 == 0; });
+        capture->captureInfo.hash += ":odd";
+        return capture;
     }
 
 private slots:
@@ -78,6 +95,50 @@ private slots:
         const h5::File file = h5::File::openForReading(path("partial.h5"));
         QCOMPARE(file.info("/uniforms").shape.back(), 2);
         QCOMPARE(file.integerListAttribute("/uniforms", "slots"), (std::vector<std::int32_t>{0, 65536}));
+    }
+
+    // The sketch that all layers share is that of layer 0. A capture without layer 0 has it in its first place, and a
+    // sketch for each layer and head replays from there.
+    void sharedSketchOfACaptureWithoutLayerZero() {
+        const auto capture = captureOfLayersOneAndThree();
+        const std::string gaussian = "compactor:compactor_vllm,sketch_size=8@0.6";
+        const auto recording = recordingOf(*capture);
+        const Selection drawn = runOn(capture, gaussian, 5, recording);
+        recording->write(path("shared.h5"));
+        QCOMPARE(h5::File::openForReading(path("shared.h5")).info("/sketch").shape,
+                 (std::vector<std::int64_t>{2, 2, 16, 8}));
+        const auto replayed = replayRandom({}, path("shared.h5") + ":/sketch", capture->info());
+        QCOMPARE(replayed->sketch({.seed = 99}, 16, 8), RandomSource().sketch({.seed = 5}, 16, 8));
+        for (const RandomKey& other :
+             {RandomKey{.kvHead = 1}, RandomKey{.layer = 3}, RandomKey{.layer = 3, .kvHead = 1}})
+            QVERIFY(errorText([&] { (void)replayed->sketch(other, 16, 8); }).contains("is not finite"));
+        QVERIFY(runOn(capture, gaussian, 99, replayed).sameLists(drawn));
+        QVERIFY(!runOn(capture, gaussian, 99, {}).sameLists(drawn));
+
+        const std::string signs = "compactor:compactor_vllm,sketch_size=8,sketch=srht@0.6";
+        const auto uniforms = recordingOf(*capture);
+        const Selection bySigns = runOn(capture, signs, 5, uniforms);
+        uniforms->write(path("signs.h5"));
+        const auto replayedSigns = replayRandom(path("signs.h5") + ":/uniforms", {}, capture->info());
+        QVERIFY(runOn(capture, signs, 99, replayedSigns).sameLists(bySigns));
+        QVERIFY(!runOn(capture, signs, 99, {}).sameLists(bySigns));
+    }
+
+    // A file has one table of sketches. What does not fit into it is refused, not lost.
+    void sketchesThatOneTableCannotHoldAreRefused() {
+        const auto refusal = [&](const std::shared_ptr<const CaptureReader>& capture, const std::string& spec) {
+            return errorText([&] { (void)runOn(capture, spec, 5, recordingOf(*capture)); });
+        };
+        const std::string sizes =
+            refusal(m_capture, "score:leverage[sketch_size=4] + leverage[sketch_size=8]@0.3").toStdString();
+        QVERIFY2(sizes.find("sketches of several sizes") != std::string::npos, sizes.c_str());
+        QCOMPARE(refusal(m_capture, "score:leverage[sketch_size=4] + leverage[sketch_size=4,centred=true]@0.3"),
+                 QString());
+        // Without layer 0 its shared sketch has the place of the first layer's own.
+        const std::string both = "score:leverage[sketch_size=4] + leverage[sketch_size=4,sketch_scope=all]@0.3";
+        QCOMPARE(refusal(m_capture, both), QString());
+        const QString place = refusal(captureOfLayersOneAndThree(), both);
+        QVERIFY2(place.contains("two different sketches"), qPrintable(place));
     }
 };
 
