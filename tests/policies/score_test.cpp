@@ -145,6 +145,20 @@ private slots:
         QVERIFY(refusalOf(std::string(5000, '(') + "snapkv").contains("nested too deeply"));
     }
 
+    // A formula takes scores alone. What decides which tokens are kept, or when, belongs behind the whole formula.
+    void settingsOfTheChoiceAreRefusedInBrackets() {
+        for (const char* setting : {"prompt_block=32", "prompt_alignment=kvpress", "decode_tokens=4", "decode_block=2",
+                                    "protect_first=8", "protect_last=0", "rounding=floor", "whole_layers=sliding"}) {
+            const QString refusal = refusalOf("1 + snapkv[window=16," + std::string(setting) + "]");
+            QVERIFY2(refusal.contains("has no effect inside a formula") && refusal.contains("character 5"),
+                     qPrintable(refusal));
+            QVERIFY2(refusal.contains("behind the formula: " + QString(setting)), qPrintable(refusal));
+            QCOMPARE(errorText([&] { (void)PolicySpec::parse("score:1 + snapkv[window=16]," + std::string(setting)); }),
+                     QString());
+        }
+        QCOMPARE(refusalOf("1 + snapkv:kvpress[window=16]"), QString()); // the variant rounds down
+    }
+
     void whatIsNotFiniteNamesItsPlaceAndToken() {
         const auto fail = [](const std::string& formula) { return errorText([&] { valuesOf(formula, kB, kA); }); };
         QVERIFY2(fail("1 + log(vnorm)").contains("'log(vnorm)' is -inf at head 0, row 2 (character 5)"),

@@ -1,6 +1,8 @@
 // The names that a formula may use: basic features of every row, and the scores of other policies.
 #include "core/policies/score/score_feature.h"
 
+#include "core/base/error.h"
+#include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
 
 #include <algorithm>
@@ -31,6 +33,18 @@ PolicySpec scoreFeatureSpec(const ScoreFeature& feature) {
     std::string text = feature.name;
     if (!feature.variant.empty()) text += ":" + feature.variant;
     return PolicySpec::parse(feature.settings.empty() ? text : text + "," + feature.settings);
+}
+
+void requireScoreSettings(const ScoreFeature& feature) {
+    const std::string settings = "," + feature.settings;
+    const auto common = withCommonParameters({}, CommonParameters::All, {});
+    for (const ParameterSpec& row : *common) {
+        const std::size_t at = settings.find("," + row.id + "=");
+        if (at == std::string::npos) continue;
+        const std::string setting = settings.substr(at + 1, settings.find(',', at + 1) - at - 1);
+        throw Error({setting + " has no effect inside a formula, which takes only the scores of " + feature.name, "",
+                     "Write it behind the formula: " + setting});
+    }
 }
 
 } // namespace kvscope

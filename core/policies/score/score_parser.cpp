@@ -235,6 +235,7 @@ private:
     /// A formula is computed once for all budgets, so scores that depend on the budget are refused.
     static void checkScoreOf(const ScoreFeature& feature) {
         const PolicySpec spec = scoreFeatureSpec(feature);
+        requireScoreSettings(feature);
         const std::string name = feature.variant.empty() ? feature.name : feature.name + ":" + feature.variant;
         if (feature.part.empty() && choiceKindOf(spec.values) == ChoiceKind::ScoreOfBudget)
             throw Error({name + " has a score that changes with the budget (λ = fraction removed)", "",
