@@ -1,5 +1,6 @@
 // The uniform baseline is fair: inclusion frequencies, independence of layers, heads and seeds, nested budgets.
 #include "tests/policies/policy_bench.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -148,6 +149,18 @@ private slots:
         QVERIFY2(std::abs(first / draws - 0.58) < 5 * std::sqrt(0.25 / draws),
                  qPrintable(QString::number(first / draws)));
         QVERIFY2(leaders / draws / 7 < 0.01, qPrintable(QString::number(leaders / draws / 7)));
+    }
+
+    // A block would start again with the coins and the weights of the first one: the tokens that earlier blocks evicted
+    // would count for nothing.
+    void theSignSortIsRefusedInBlocks() {
+        const TestLayer layer = TestLayer::random(3, {2, 2, 97, 8});
+        for (const char* blocks : {"prompt_block=16", "decode_tokens=5"}) {
+            const std::string rest = std::string(",") + blocks + "@32t";
+            const QString refusal = errorText([&] { (void)m_bench.run("uniform:sign_sort" + rest, layer); });
+            QVERIFY2(refusal.contains("sign sort") && refusal.contains("draw=fair"), qPrintable(refusal));
+            QCOMPARE(errorText([&] { (void)m_bench.run("uniform" + rest, layer); }), QString());
+        }
     }
 
     // Every drawn token stands for n_mid / k others; protected ones for themselves. Weights add up to what was seen.

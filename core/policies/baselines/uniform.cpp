@@ -1,9 +1,11 @@
 // The random baseline: every subset of the budget's size is equally likely. A useful policy must beat it.
+#include "core/base/error.h"
 #include "core/base/random.h"
 #include "core/engine/engine.h"
 #include "core/parameters/parameter_rows.h"
 #include "core/policies/balance/balance_rounds.h"
 #include "core/policies/common_parameters.h"
+#include "core/policies/policy_run.h"
 
 #include <algorithm>
 #include <cmath>
@@ -59,7 +61,11 @@ class Uniform : public Policy {
 public:
     Uniform() : Policy(makeCard()) {}
 
-    Features features(const PolicyInput& input, const ParameterValues&) const override {
+    Features features(const PolicyInput& input, const ParameterValues& values) const override {
+        if (!isFair(values) && !isOneShot(values))
+            throw Error({"the sign sort cannot run in blocks: every block would toss the coins of the first one and "
+                         "forget the weights of earlier rounds",
+                         "parameter draw", "Choose draw=fair, or prompt_block=0 and decode_tokens=0"});
         HostTensor draw{{input.keys.size(0), input.rowCount()}, {}};
         draw.data.reserve(static_cast<std::size_t>(draw.shape.count()));
         for (std::int64_t head = 0; head < draw.shape[0]; ++head)
