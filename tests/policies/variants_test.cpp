@@ -78,6 +78,19 @@ private slots:
         QVERIFY(vllm.choice("selection") == "joint" && paper.choice("selection") == "head");
     }
 
+    // kvpress's BlockPress cuts the prompt into blocks after the cache is full, whatever policy it runs (K3).
+    void kvpressCutsBlocksAfterTheCacheIsFull() {
+        int variants = 0;
+        for (const Policy* policy : allPolicies())
+            for (const PolicyVariant& variant : policy->card().variants) {
+                const ParameterValues values = variantValues(policy->card(), variant.id);
+                if (!variant.id.starts_with("kvpress") || !values.has("prompt_alignment")) continue;
+                QVERIFY2(values.choice("prompt_alignment") == "kvpress", policy->card().id.c_str());
+                ++variants;
+            }
+        QVERIFY(variants >= 8);
+    }
+
     // 6.3: one set per layer in the original and in kvpress, one per KV head in KeyDiff's runs (L2). 6.6: sinks,
     // positions (L6).
     void scopesSinksAndPositions() {

@@ -39,7 +39,7 @@ PolicyCard makeCard() {
             .paper = "Baseline of BalanceKV (section 4) and kvpress RandomPress; drawn by sorting independent uniforms",
             .variants =
                 {{"paper", "Fair draw", "every subset equally likely", {}},
-                 {"kvpress", "kvpress", "the same draw, rounded down", {{"rounding", "floor"}}},
+                 kvpressVariant("the same draw, rounded down"),
                  {"sign_sort", "BalanceKV's code", "coins, sorted by sign (B13)", {{"draw", "sign_sort"}}},
                  {"reweighted", "Unbiased sums", "the fair draw, each token weighted n / N", {{"reweight", "true"}}}},
             .parameters = withCommonParameters(drawParameters(), CommonParameters::All, {"draw", "reweight"}),
