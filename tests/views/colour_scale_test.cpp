@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
@@ -80,6 +81,17 @@ private slots:
         const ColourColumnSpec column = scale.column();
         QCOMPARE(column.lowLabel, std::string("1")); // nothing lies beyond
         QCOMPARE(std::count(column.histogram.begin(), column.histogram.end(), 1.0), std::ptrdiff_t{4});
+    }
+
+    // To 1e18 no double is nearer than 128: an end 1 above would be the same end.
+    void hugeEqualValuesHaveARangeToo() {
+        for (const double value : {1e16, -1e16, 1e18, 3e38}) {
+            const ValueScale scale = scaleOf({value, value});
+            QVERIFY(*scale.range().low < *scale.range().high);
+            QVERIFY(std::isfinite(scale.place(value)));
+            const ColourColumnSpec column = scale.column();
+            QCOMPARE(std::accumulate(column.histogram.begin(), column.histogram.end(), 0.0), 2.0);
+        }
     }
 
     void signedValuesKeepZeroInTheMiddle() {

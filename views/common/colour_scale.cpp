@@ -142,7 +142,8 @@ ColourColumnSpec ColourScale::column() const {
         for (const double level : piece) {
             below += level < m_low;
             above += level > m_high;
-            ++counts[static_cast<std::size_t>(std::clamp((level - m_columnLow) * perLevel, 0.0, kBins - 1.0))];
+            const double bin = (level - m_columnLow) * perLevel;
+            ++counts[bin > 0 ? static_cast<std::size_t>(std::min(bin, kBins - 1.0)) : 0]; // 0 also for NaN
         }
     });
     std::ranges::copy(counts, spec.histogram.begin());
@@ -172,7 +173,7 @@ ValueScale::ValueScale(std::vector<double> values, bool isSigned, std::string qu
             high = std::max({std::abs(low), std::abs(high), 1e-12});
             low = -high;
         } else if (high - low < 1e-12 * std::max(1.0, std::abs(high))) {
-            high = low + 1; // all alike
+            high = low + std::max(1.0, std::abs(low)); // all alike; beyond 2^53 a 1 more changes nothing
         }
         setEnds(low, high);
     }
