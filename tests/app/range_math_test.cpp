@@ -48,6 +48,19 @@ private slots:
         }
     }
 
+    // However often the wheel turns, a range stays wide enough for its marks and finite.
+    void zoomEndsBeforeDoublesDo() {
+        for (const double factor : {1.5, 1 / 1.5}) {
+            ShownPlot shown = ShownPlot::of(sceneWithPlot());
+            for (int notch = 0; notch < 2000; ++notch) shown.range = zoomAt(shown, {120, 90}, factor, ZoomAxes::Both);
+            QVERIFY(shown.range.yMax - shown.range.yMin > 1e-9 * shown.range.yMin);
+            QVERIFY(shown.range.xMax < 1e16 && shown.range.xMin > -1e16 && shown.range.yMax < 1e16);
+        }
+        ShownPlot shown = ShownPlot::of(sceneWithPlot());
+        for (int i = 0; i < 100; ++i) shown.range = zoomToBox(shown, {100, 80}, {150, 120});
+        QVERIFY(shown.range.yMax - shown.range.yMin > 1e-9 * shown.range.yMin);
+    }
+
     // A map counts its rows downwards: the same three gestures, with yMin at the top.
     void gesturesFollowAPlotWhoseYRunsDown() {
         Scene map = sceneWithPlot();

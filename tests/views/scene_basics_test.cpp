@@ -56,6 +56,18 @@ private slots:
         QVERIFY(linearTicks(NAN, 1).empty());
     }
 
+    // A step of a few units in the last place: k + 1 times the step is no other number.
+    void rangesOfAFewUnitsInTheLastPlaceHaveNoTicks() {
+        for (const double low : {1e7, 8.0, 0.3, -0.3, 1e300, 1e-300}) {
+            QVERIFY(linearTicks(low, std::nextafter(low, INFINITY)).empty());
+            QVERIFY(logarithmicTicks(std::abs(low), std::nextafter(std::abs(low), INFINITY)).empty());
+        }
+        QVERIFY(linearTicks(8, 8.0000000000000018).empty());
+        QVERIFY(linearTicks(0, 5e-324).empty() && linearTicks(-1.7e308, 1.7e308).empty());
+        const auto narrow = linearTicks(1e7, 1e7 + 1e-2, 4); // far more units: enough for ticks
+        QVERIFY(narrow.size() >= 2 && narrow.size() <= 4 && narrow[0].value < narrow[1].value);
+    }
+
     void ticksOfVeryLargeAndVerySmallNumbersAreShort() {
         const auto labels = [](double low, double high) {
             std::string all;

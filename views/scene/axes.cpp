@@ -34,9 +34,10 @@ std::vector<Tick> ticksOf(AxisSpec axis, double length, double pitch) {
     const int most = std::clamp(static_cast<int>(length / pitch), 2, 9);
     switch (axis.scale) {
     case AxisScale::Logarithmic: return logarithmicTicks(axis.low, axis.high, most);
-    case AxisScale::Position:
-        return positionTicks(static_cast<std::int64_t>(std::ceil(axis.low)), static_cast<std::int64_t>(axis.high),
-                             most);
+    case AxisScale::Position: {
+        const auto whole = [](double end) { return static_cast<std::int64_t>(std::clamp(end, -1e15, 1e15)); };
+        return positionTicks(whole(std::ceil(axis.low)), whole(axis.high), most);
+    }
     case AxisScale::Linear: break;
     }
     return linearTicks(axis.low, axis.high, std::min(most, 7));
@@ -224,9 +225,13 @@ std::string formatShort(double value) {
 
 std::vector<Tick> linearTicks(double low, double high, int most) {
     std::vector<Tick> ticks;
-    if (!(high > low)) return ticks;
+    // Below this share of its ends a range is few units in the last place wide: the next tick may equal the last.
+    constexpr double kLeastShare = 1e-12, kLeastSpan = 1e-300;
+    const double span = high - low;
+    if (!(span > std::max(kLeastSpan, kLeastShare * std::max(std::fabs(low), std::fabs(high)))) || std::isinf(span))
+        return ticks;
     const auto count = [&](double step) { return std::floor(high / step + 1e-9) - std::ceil(low / step - 1e-9) + 1; };
-    double step = roundStep((high - low) / (std::max(1, most) + 1)); // a finer one has too many wherever it begins
+    double step = roundStep(span / (std::max(1, most) + 1)); // a finer one has too many wherever it begins
     while (count(step) > most) step = roundStep(step * 1.5);
     // A single tick does not show the scale. Around 0 one finer step may not suffice.
     for (int finer = 0; finer < 3 && count(step) < 2; ++finer) step = roundStep(step * 0.3);
@@ -239,8 +244,8 @@ std::vector<Tick> linearTicks(double low, double high, int most) {
                                     withMinus("e" + std::to_string(first));
         return last >= 0 ? formatCount(std::llround(value)) : formatFixed(value, -last);
     };
-    for (double k = std::ceil(low / step - 1e-9); k * step <= high + step * 1e-9; ++k)
-        ticks.push_back({k * step, label(k * step)});
+    const double lowest = std::ceil(low / step - 1e-9);
+    for (int i = 0; i < count(step); ++i) ticks.push_back({(lowest + i) * step, label((lowest + i) * step)});
     return ticks;
 }
 

@@ -22,7 +22,8 @@ struct Tick {
     std::string label;
 };
 
-/// 4 to 7 ticks of step 1, 2 or 5 times a power of ten, inside [low, high].
+/// 4 to 7 ticks of step 1, 2 or 5 times a power of ten, inside [low, high]; none in a range so narrow that doubles
+/// hardly tell its ends apart.
 std::vector<Tick> linearTicks(double low, double high, int most = 7);
 /// Decades, then 1-3, then 1-2-5 as room allows; low > 0.
 std::vector<Tick> logarithmicTicks(double low, double high, int most = 7);

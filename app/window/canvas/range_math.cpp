@@ -59,6 +59,19 @@ template <class Predicate> std::vector<TokenIndex> tokensWhere(const Scene& scen
     return tokens;
 }
 
+/// Narrower than this share of its ends a range loses the places of its marks to rounding; there, and where an end is
+/// no number, it stays as it was.
+Viewport::Range limited(Viewport::Range range, const Viewport::Range& before) {
+    constexpr double kLeastShare = 1e-9, kFarthest = 1e15;
+    const auto holds = [](double low, double high) {
+        const double farthest = std::max(std::abs(low), std::abs(high));
+        return high - low > kLeastShare * farthest && farthest < kFarthest;
+    };
+    if (!holds(range.xMin, range.xMax)) range.xMin = before.xMin, range.xMax = before.xMax;
+    if (!holds(range.yMin, range.yMax)) range.yMin = before.yMin, range.yMax = before.yMax;
+    return range;
+}
+
 } // namespace
 
 ShownPlot ShownPlot::of(const Scene& scene) {
@@ -78,7 +91,7 @@ Viewport::Range zoomAt(const ShownPlot& shown, Point at, double factor, ZoomAxes
         range.yMin = y - (y - range.yMin) / factor;
         range.yMax = y + (range.yMax - y) / factor;
     }
-    return range;
+    return limited(range, shown.range);
 }
 
 Viewport::Range panBy(const ShownPlot& shown, double dx, double dy) {
@@ -90,7 +103,8 @@ Viewport::Range panBy(const ShownPlot& shown, double dx, double dy) {
 Viewport::Range zoomToBox(const ShownPlot& shown, Point a, Point b) {
     const Box box = boxBetween(a, b);
     const double top = yData(shown, box.y), bottom = yData(shown, box.bottom());
-    return {xData(shown, box.x), xData(shown, box.right()), std::min(top, bottom), std::max(top, bottom)};
+    return limited({xData(shown, box.x), xData(shown, box.right()), std::min(top, bottom), std::max(top, bottom)},
+                   shown.range);
 }
 
 std::vector<TokenIndex> tokensInBox(const Scene& scene, Point a, Point b) {

@@ -21,11 +21,12 @@ struct ShownPlot {
 
 enum class ZoomAxes { Both, X, Y };
 
-/// Zooms around the data under `at`; factor > 1 shows less.
+/// Zooms around the data under `at`; factor > 1 shows less. An axis that would get too narrow for doubles, or too
+/// wide, stays as it is.
 Viewport::Range zoomAt(const ShownPlot& shown, Point at, double factor, ZoomAxes axes);
 /// Pans the data by (dx, dy) pixels.
 Viewport::Range panBy(const ShownPlot& shown, double dx, double dy);
-/// The data range inside a pixel box, dragged in any direction.
+/// The data range inside a pixel box, dragged in any direction; limited as `zoomAt` is.
 Viewport::Range zoomToBox(const ShownPlot& shown, Point a, Point b);
 
 /// Tokens whose marks (points, rectangles, texts, circles) lie in the pixel box; ascending, each once.
