@@ -37,6 +37,17 @@ ViewInput handInput() {
     return input;
 }
 
+/// As a file of recorded numbers: what it gives does not depend on the seed.
+class SeedlessRandom final : public RandomSource {
+public:
+    double uniform(const RandomKey& key) const override {
+        RandomKey seedless = key;
+        seedless.seed = 0;
+        return RandomSource::uniform(seedless);
+    }
+    std::string id() const override { return "seedless"; }
+};
+
 } // namespace
 
 class KeepProbabilityViewTest : public ViewTest {
@@ -93,6 +104,35 @@ private slots:
         QCOMPARE(cloudNamed(scene, "never kept")->points->size(), std::size_t{746});
         QVERIFY(cloudNamed(scene, "sometimes kept")->points->empty());
         QVERIFY(paintSceneAsText(scene).find("the same for every seed") != std::string::npos);
+    }
+
+    // A file gives every seed the same numbers: 20 runs would be one drawing, with the certainty of 20.
+    void replayedNumbersAreOneDrawing() {
+        const ParameterValues options = optionsOf(m_view);
+        const auto dataOf = [&](ViewInput& input, const std::shared_ptr<const RandomSource>& random) {
+            RunRequest run = input.panes[0].result->request;
+            run.random = random;
+            input.panes[0].result = runner().run(run, {});
+            fillData(input, m_view, options);
+            return dataAs<KeepProbabilityData>(input);
+        };
+        ViewInput input = needleInput({"uniform@0.25"});
+        const auto replayed = dataOf(input, std::make_shared<const SeedlessRandom>());
+        QVERIFY(replayed->replayed && !replayed->drawsRandomNumbers);
+        QCOMPARE(replayed->seeds(), 1);
+        const std::string sentence = m_view.finding(input, options);
+        QVERIFY2(sentence.starts_with("Uniform random replays recorded random numbers: one drawing, and its ") &&
+                     sentence.ends_with(" tokens, for every seed"),
+                 sentence.c_str());
+        const Scene scene = m_view.buildScene(input, options, viewport(640, 400, m_text));
+        QVERIFY(paintSceneAsText(scene).find("replayed: one drawing") != std::string::npos);
+        const ViewTable table = m_view.table(input, options);
+        QCOMPARE(table.cell(0, 5), table.cell(0, 4)); // no interval
+        QCOMPARE(m_view.factsAt(input, options, scene, cloudNamed(scene, "always kept")->points->front()).rows[0],
+                 (std::pair<std::string, std::string>("in the one drawing", "kept")));
+        // The generator beside such a file still depends on the seed.
+        const auto drawn = dataOf(input, std::make_shared<const RandomSource>());
+        QVERIFY(!drawn->replayed && drawn->drawsRandomNumbers && drawn->seeds() == 20);
     }
 
     void certainTokensStandApartAtTheirHeights() {

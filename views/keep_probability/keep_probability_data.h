@@ -14,7 +14,8 @@ namespace kvscope {
 struct KeepProbabilityData : ViewData {
     char letter = 'A';
     std::string policyId, policyName;
-    bool drawsRandomNumbers = false; ///< otherwise one list stands for every seed
+    bool drawsRandomNumbers = false; ///< that depend on the seed; otherwise one list stands for every seed
+    bool replayed = false;           ///< its random numbers all come from files: one drawing, whatever the seed
     bool sketchIsExact = false;      ///< as wide as a key: its random numbers change nothing
     std::int64_t visible = 0;        ///< tokens before the cut
     std::uint64_t firstSeed = 0;

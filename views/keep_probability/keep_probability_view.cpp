@@ -128,7 +128,8 @@ std::vector<LegendEntry> legendOf(const KeepProbabilityData& data, std::int64_t 
         {"sometimes " + formatCount(counts.sometimes), Marker::Circle, theme.text3, {}, 3},
         ringEntry("never " + formatCount(counts.never), {theme.evicted, 1.2, {}})};
     if (!data.drawsRandomNumbers)
-        legend.front().label = letteredName(data) + ", the same for every seed";
+        legend.front().label =
+            letteredName(data) + (data.replayed ? ", replayed: one drawing" : ", the same for every seed");
     else
         legend.push_back({fmt::format("mean of {} neighbours", width), Marker::Square, identity, {}, 3, true});
     const double share = expectedCount(data) / static_cast<double>(data.visible);
@@ -190,6 +191,9 @@ public:
     std::string conclude(const ViewInput& input, const ParameterValues&) const override {
         const auto data = dataAs<KeepProbabilityData>(input);
         const std::string kept = formatFixed(expectedCount(*data), data->drawsRandomNumbers ? 1 : 0);
+        if (data->replayed)
+            return fmt::format("{} replays recorded random numbers: one drawing, and its {} tokens, for every seed",
+                               data->policyName, kept);
         if (!data->drawsRandomNumbers)
             return fmt::format("{} draws no random numbers: the same list of {} tokens for every seed",
                                data->policyName, kept);
@@ -233,7 +237,8 @@ public:
         PointFacts facts;
         facts.token = static_cast<TokenIndex>(pick.index);
         if (!data->drawsRandomNumbers) {
-            facts.rows = {{"over seeds", times > 0 ? "always kept" : "never kept"}};
+            facts.rows = {data->replayed ? std::pair("in the one drawing", times > 0 ? "kept" : "not kept")
+                                         : std::pair("over seeds", times > 0 ? "always kept" : "never kept")};
             return facts;
         }
         const ShareInterval interval = wilsonInterval(times, data->seeds());

@@ -6,11 +6,56 @@
 #include "core/run/run_grid.h"
 #include "views/keep_probability/keep_probability_data.h"
 
+#include <atomic>
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace kvscope {
 
 namespace {
+
+/// Forwards the numbers of another source and notes whether another seed would have given another one. A file gives the
+/// same numbers to every seed, but it may hold only one of the two kinds that a policy draws.
+class SeedWatch final : public RandomSource {
+public:
+    explicit SeedWatch(std::shared_ptr<const RandomSource> source) : m_source(std::move(source)) {
+        static std::atomic<int> watches = 0;
+        m_id = "watched " + std::to_string(++watches) + "|" + m_source->id(); // no cached result hides a draw
+    }
+
+    double uniform(const RandomKey& key) const override {
+        const double value = m_source->uniform(key);
+        if (!m_usesSeed && m_source->uniform(otherSeed(key)) != value) m_usesSeed = true;
+        return value;
+    }
+    std::vector<double> sketch(const RandomKey& key, std::int64_t rows, std::int64_t columns) const override {
+        std::vector<double> entries = m_source->sketch(key, rows, columns);
+        if (!m_usesSeed && m_source->sketch(otherSeed(key), rows, columns) != entries) m_usesSeed = true;
+        return entries;
+    }
+    std::string id() const override { return m_id; }
+
+    bool usesSeed() const { return m_usesSeed; }
+
+private:
+    static RandomKey otherSeed(RandomKey key) {
+        ++key.seed;
+        return key;
+    }
+
+    std::shared_ptr<const RandomSource> m_source;
+    std::string m_id;
+    mutable std::atomic<bool> m_usesSeed = false;
+};
+
+/// Whether the files that the run replays hold every random number that it draws.
+bool isReplayed(const LayerRunner& runner, RunRequest run, const Checkpoint& checkpoint) {
+    const auto watch = std::make_shared<const SeedWatch>(run.random);
+    run.random = watch;
+    runner.run(run, checkpoint);
+    return !watch->usesSeed();
+}
 
 void addList(KeepProbabilityData& data, const RunResult& result, KvHeadIndex head) {
     const std::vector<TokenIndex>& kept = result.selection.heads[head.value].kept;
@@ -30,6 +75,10 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
     data.policyId = identity.policyId;
     data.policyName = identity.policyName;
     data.drawsRandomNumbers = !run.recorded && policyById(data.policyId).card().usesSeed;
+    if (data.drawsRandomNumbers && run.random) {
+        data.replayed = isReplayed(work.runner, run, work.checkpoint);
+        data.drawsRandomNumbers = !data.replayed;
+    }
     const ParameterValues& values = run.policy.values;
     data.sketchIsExact = !run.recorded && values.has("sketch_size") && values.choice("sketch") != "none" &&
                          values.integer("sketch_size") >= request.capture->info().headDim;
