@@ -101,6 +101,41 @@ private slots:
         QCOMPARE(mass.winner({true, {NAN, NAN}, {}, {}}), -1);
     }
 
+    // Two anchors that rank the tokens alike keep the same ones everywhere: neither wins.
+    void equalValuesAreATie() {
+        PhaseMapData three;
+        QCOMPARE(three.winner({true, {0.2, NAN, 0.2}, {}, {}}), PhaseMapData::kTie);
+        QCOMPARE(three.winner({true, {0.3, 0.3, 0.2}, {}, {}}), 2); // a tie for the second place is none
+        QCOMPARE(three.winner({true, {0.2, 0.3, 0.3}, {}, {}}), 0);
+        const ParameterValues options =
+            optionsOf(m_view, {{"colour", "winner"}, {"x", "budget=0.1,0.5"}, {"y", "window_share=0,0.3"}});
+        const ViewInput input =
+            inputFor(m_view, {"keydiff,anchor=normalised_mean@0.25", "keydiff,anchor=pairwise@0.25"}, options);
+        const std::string text = m_view.finding(input, options);
+        QVERIFY2(text.find("wins 0, B KeyDiff") < text.size() && text.ends_with("wins 0, tied 4 of 4 settings"),
+                 text.c_str());
+        const ViewTable table = m_view.table(input, options);
+        for (std::int64_t row = 0; row < table.rowCount; ++row) QCOMPARE(table.cell(row, 6), std::string());
+        const Scene scene = m_view.buildScene(input, options, viewport(600, 400, m_text));
+        QCOMPARE(cellOf(scene, 0)->fill, themeOf(ThemeId::Light).sunken);
+        const auto texts = scene_checks::textsOf(scene);
+        QVERIFY(std::ranges::count(texts, "=") == 4 && std::ranges::count(texts, "= tie") == 1);
+    }
+
+    // 0.5 lies between the numbers 0.1 and 100, and yet not between a tenth and 100 tokens.
+    void theRingStandsAmongBudgetsOfItsUnit() {
+        const auto placeOf = [&](const char* x, const char* pane) {
+            const ParameterValues options = optionsOf(m_view, {{"x", x}, {"y", "window=8,64"}});
+            const ViewInput input = inputFor(m_view, {pane}, options);
+            const Scene scene = m_view.buildScene(input, options, viewport(600, 400, m_text));
+            const bool hasRing = std::ranges::count(scene_checks::textsOf(scene), "now") == 1;
+            return hasRing ? phasePresentPlace(*dataAs<PhaseMapData>(input), input)->x : -1.0;
+        };
+        QCOMPARE(placeOf("budget=0.1,100t,0.9", "snapkv@0.5"), -1.0);
+        QCOMPARE(placeOf("budget=0.1,0.9,100t", "snapkv@0.5"), 0.5);
+        QCOMPARE(placeOf("budget=0.1,100t,300t", "snapkv@200t"), 1.5);
+    }
+
     void axesComeFromTheParameterTable() {
         QCOMPARE(axisOf("anchor", "keydiff").texts,
                  (std::vector<std::string>{"mean", "normalised_mean", "median", "pairwise"}));

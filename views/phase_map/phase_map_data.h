@@ -42,14 +42,21 @@ struct PhaseMapData : ViewData {
     std::vector<PhasePane> panes;
     std::vector<PhaseCell> cells; ///< [y][x]
 
-    /// Index into `panes` of the best value; -1 where none has one.
+    static constexpr int kNoWinner = -1, kTie = -2;
+
+    /// Index into `panes` of the best value; kTie where several panes have it, kNoWinner where none has a value.
     int winner(const PhaseCell& cell) const {
-        int best = -1;
-        for (std::size_t i = 0; i < cell.values.size(); ++i)
-            if (cell.values[i] == cell.values[i] && (best < 0 || (higherIsBetter ? cell.values[i] > cell.values[best]
-                                                                                 : cell.values[i] < cell.values[best])))
-                best = static_cast<int>(i);
-        return best;
+        int best = kNoWinner;
+        bool tied = false;
+        for (std::size_t i = 0; i < cell.values.size(); ++i) {
+            const double value = cell.values[i], most = best < 0 ? value : cell.values[best];
+            if (value != value) continue;
+            if (best >= 0 && value == most) tied = true;
+            if (best >= 0 && !(higherIsBetter ? value > most : value < most)) continue;
+            best = static_cast<int>(i);
+            tied = false;
+        }
+        return tied ? kTie : best;
     }
 };
 

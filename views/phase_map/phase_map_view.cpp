@@ -55,6 +55,11 @@ std::string valueText(const PhaseMapData& data, double value) {
 /// "budget", "sliding window w": as the axis is called within a sentence, without its unit.
 std::string nameOf(const PhaseAxis& axis) { return uncapitalised(axis.title.substr(0, axis.title.find(','))); }
 
+std::int64_t tiesOf(const PhaseMapData& data) {
+    return std::ranges::count_if(
+        data.cells, [&](const PhaseCell& cell) { return cell.computed && data.winner(cell) == PhaseMapData::kTie; });
+}
+
 /// Of winners the panes with their colours; of a measure its pane in words, because a cell has the colour of its value.
 std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& input, const Theme& theme) {
     std::vector<LegendEntry> legend;
@@ -62,6 +67,7 @@ std::vector<LegendEntry> legendOf(const PhaseMapData& data, const ViewInput& inp
     if (data.winners) {
         for (const PhasePane& pane : data.panes)
             legend.push_back(identityOf(input, pane.letter, pane.policyId, theme.id).legend(letteredName(pane)));
+        if (tiesOf(data) > 0) legend.push_back({"= tie", Marker::Square, theme.sunken, {theme.axis, 1, {}}, 5});
         add(fmt::format("best pane by {}, {}", measureWords(data), data.where));
     } else {
         add(fmt::format("{}, {}, {}", letteredName(data.panes.front()), measureWords(data), data.where));
@@ -92,7 +98,8 @@ std::string settingOf(const PhaseMapData& data, std::size_t cell) {
 
 std::string winnersText(const PhaseMapData& data) {
     std::vector<std::size_t> wins(data.panes.size(), 0);
-    std::size_t counted = 0;
+    const std::int64_t ties = tiesOf(data);
+    auto counted = static_cast<std::size_t>(ties);
     for (const PhaseCell& cell : data.cells)
         if (const int winner = cell.computed ? data.winner(cell) : -1; winner >= 0) {
             ++wins[winner];
@@ -101,6 +108,7 @@ std::string winnersText(const PhaseMapData& data) {
     std::string text;
     for (std::size_t i = 0; i < wins.size(); ++i)
         text += fmt::format("{}{} wins {}", text.empty() ? "" : ", ", letteredName(data.panes[i]), wins[i]);
+    if (ties > 0) text += fmt::format(", tied {}", ties);
     return fmt::format("{} of {} settings", text, counted);
 }
 

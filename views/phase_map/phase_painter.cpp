@@ -16,13 +16,20 @@ namespace {
 
 void drawWinner(SceneBuilder& builder, const ViewInput& input, const PhaseMapData& data, const PhaseCell& cell,
                 const Box& box, PickId pick, ThemeId themeId) {
-    const PhasePane& pane = data.panes[data.winner(cell)];
+    const auto mark = [&](const std::string& text, Colour colour) {
+        if (box.width >= 14 && box.height >= 14)
+            builder.label(box.centre(), text, {FontFace::Interface, 11, FontWeight::SemiBold}, colour,
+                          HorizontalAlign::Centre);
+    };
+    const int winner = data.winner(cell);
+    if (winner == PhaseMapData::kTie) {
+        builder.rectangle(box, themeOf(themeId).sunken, {}, 0, pick);
+        return mark("=", themeOf(themeId).text2);
+    }
+    const PhasePane& pane = data.panes[winner];
     const PaneIdentity identity = identityOf(input, pane.letter, pane.policyId, themeId);
     identity.drawArea(builder, box, pick);
-    const Colour letter = textOn(blend(identity.areaFill(), themeOf(themeId).canvas));
-    if (box.width >= 14 && box.height >= 14)
-        builder.label(box.centre(), std::string(1, pane.letter), {FontFace::Interface, 11, FontWeight::SemiBold},
-                      letter, HorizontalAlign::Centre);
+    mark(std::string(1, pane.letter), textOn(blend(identity.areaFill(), themeOf(themeId).canvas)));
 }
 
 /// Stride at which labels fit.
@@ -70,11 +77,21 @@ std::string PhaseAxis::label(std::size_t i) const {
 std::optional<double> placeOnAxis(const PhaseAxis& axis, const std::string& text) {
     for (std::size_t i = 0; i < axis.texts.size(); ++i)
         if (axis.texts[i] == text) return static_cast<double>(i);
-    double value = 0;
-    if (!axis.isNumeric || std::from_chars(text.data(), text.data() + text.size(), value).ec != std::errc{})
+    const bool isBudget = axis.id == "budget";
+    Budget present;
+    if (isBudget && !text.empty()) present = Budget::parse(text);
+    double value = present.value;
+    const char* end = text.data() + text.size();
+    if (!axis.isNumeric || text.empty() ||
+        (!isBudget && std::from_chars(text.data(), end, value) != std::from_chars_result{end, std::errc{}}))
         return std::nullopt;
+    // Of budgets in other units no order is known: 0.1 and 100t, and 0.5 between them or not.
+    const auto hasUnit = [&](const std::string& other) {
+        return !isBudget || (Budget::parse(other).unit == present.unit && Budget::parse(other).curve == present.curve);
+    };
     for (std::size_t i = 0; i + 1 < axis.numbers.size(); ++i)
-        if (axis.numbers[i] <= value && value <= axis.numbers[i + 1])
+        if (axis.numbers[i] <= value && value <= axis.numbers[i + 1] && hasUnit(axis.texts[i]) &&
+            hasUnit(axis.texts[i + 1]))
             return static_cast<double>(i) + (value - axis.numbers[i]) / (axis.numbers[i + 1] - axis.numbers[i]);
     return std::nullopt;
 }
@@ -101,7 +118,7 @@ void drawPhaseCells(SceneBuilder& builder, const ViewInput& input, const PhaseLa
         const PickId pick{PickId::Kind::Cell, static_cast<std::int64_t>(i)};
         if (!cell.computed)
             builder.rectangle(box, kTransparent, {theme.border, 1, {}}, 0, pick);
-        else if (data.winner(cell) < 0)
+        else if (data.winner(cell) == PhaseMapData::kNoWinner)
             builder.rectangle(box, theme.notANumber, {}, 0, pick);
         else if (data.winners)
             drawWinner(builder, input, data, cell, box, pick, viewport.theme);
