@@ -344,7 +344,7 @@ private slots:
         const auto lowest =
             std::max_element(kept->points->begin(), kept->points->end(), [](Point a, Point b) { return a.y < b.y; });
         for (const Point& p : *evicted->points) QVERIFY(p.y >= lowest->y); // screens count down
-        QVERIFY(paintSceneAsText(scene).find("rank 249: score ≥") != std::string::npos);
+        QVERIFY(paintSceneAsText(scene).find("rank 248: score ≥") != std::string::npos);
         QVERIFY(viewById("token_profile")
                     .finding(inputFor(viewById("token_profile"), {"exact"}, options), options)
                     .find("no score") != std::string::npos);

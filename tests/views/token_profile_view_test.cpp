@@ -1,10 +1,13 @@
 // The token profile: where scores spread over powers of ten they are told apart, and protected tokens have their lane.
 #include "tests/support/scene_checks.h"
+#include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
 #include "tests/views/view_test.h"
 #include "views/view.h"
 
 #include <QtTest>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
@@ -75,6 +78,42 @@ private slots:
             QVERIFY2(kept.back() > 0.75, axis);
             QCOMPARE(scene_checks::overlappingTexts(scene, m_text), QStringList());
         }
+    }
+
+    // Query heads that choose for themselves evict tokens whose mean score is above the smallest kept one.
+    void theLineIsNoRuleWhereQueryHeadsChoose() {
+        const ParameterValues options = optionsOf(m_view);
+        const auto sentence = [&](const char* policy) { return m_view.finding(needleInput({policy}), options); };
+        const std::string group = sentence("keydiff@0.25"), heads = sentence("snapkv:minference@100t");
+        QVERIFY2(group.starts_with("Tokens with a score of "), group.c_str());
+        QVERIFY2(group.ends_with("lie in the first half of the tokens before the cut"), group.c_str());
+        QVERIFY2(heads.starts_with("The smallest kept score is ") && heads.find(" at or above it;") < heads.size(),
+                 heads.c_str());
+        const std::string text = paintSceneAsText(sceneOf("snapkv:minference@100t", {}));
+        QVERIFY(text.find(": smallest kept score ") != std::string::npos && text.find("stays") == std::string::npos);
+    }
+
+    // Ranks count the protected tokens too: the legend names the rank at which the line stands.
+    void theLegendTellsTheRankOfTheLine() {
+        const Scene scene = sceneOf("snapkv:paper@0.25", {{"axis", "rank"}});
+        const auto kept = heightsOf(scene, "kept");
+        const double rank = scene.yMax - kept.front() * (scene.yMax - scene.yMin); // the axis runs down
+        QVERIFY2(paintSceneAsText(scene).find(fmt::format("rank {}: score ≥", std::llround(rank))) != std::string::npos,
+                 qPrintable(QString::number(rank)));
+    }
+
+    // Keys of equal norm, far from 0: the axis is as wide as doubles need there.
+    void equalLargeScoresHaveAnAxis() {
+        ViewInput input = needleInput({"key_norm@0.25"});
+        RunResult equal = *input.panes[0].result;
+        HostTensor scores = equal.scores;
+        std::ranges::fill(scores.data, 1e7F);
+        equal.scores = std::make_shared<const HostTensor>(std::move(scores));
+        input.panes[0].result = std::make_shared<const RunResult>(std::move(equal));
+        const Scene scene = build(input, optionsOf(m_view));
+        QVERIFY(scene.yMax - scene.yMin > 1e-3);
+        const auto kept = heightsOf(scene, "kept");
+        QVERIFY(!kept.empty() && kept.front() > 0 && kept.back() < 0.5);
     }
 
     // A zoom on one axis is none on another.

@@ -26,7 +26,8 @@ struct Profile {
     std::vector<double> heights;     ///< on the axis, of tokens with a score
     double low = 0, high = 1;        ///< of the heights of tokens without protection
     double cutOff = NAN, line = NAN; ///< smallest score that was kept without protection, and its height
-    std::int64_t choices = 0;        ///< tokens kept by score
+    double cutRank = NAN;            ///< of that token: of equal scores the last one
+    std::int64_t evictedAbove = 0;   ///< evicted tokens at or above it, as where query heads choose for themselves
     std::int64_t atFoot = 0;         ///< scores that have no logarithm
 
     bool isFree(std::size_t token) const { return states[token] != TokenState::Protected; }
@@ -109,14 +110,17 @@ Profile profileOf(const ViewInput& input, const PaneData& pane, const ParameterV
         low = std::min(low, profile.heights[i]);
         high = std::max(high, profile.heights[i]);
         if (profile.states[i] != TokenState::Kept) continue;
-        ++profile.choices;
         if (score >= profile.cutOff) continue; // false while there is none
         profile.cutOff = score;
     }
-    for (std::size_t i = 0; i < profile.scores.size(); ++i)
-        if (profile.states[i] == TokenState::Kept && static_cast<double>(profile.scores[i]) == profile.cutOff)
-            profile.line = profile.heights[i]; // of equal scores the last one
-    if (low <= high) profile.low = low, profile.high = std::max(high, low + 1e-9);
+    const std::vector<double> ranks = ranksOf(profile.scores);
+    for (std::size_t i = 0; i < profile.scores.size(); ++i) {
+        const auto score = static_cast<double>(profile.scores[i]);
+        if (profile.states[i] == TokenState::Kept && score == profile.cutOff)
+            profile.line = profile.heights[i], profile.cutRank = ranks[i];
+        profile.evictedAbove += profile.states[i] == TokenState::Evicted && score >= profile.cutOff;
+    }
+    if (low <= high) profile.low = low, profile.high = std::max(high, low + 1e-9 * std::max(1.0, std::abs(low)));
     return profile;
 }
 
@@ -191,10 +195,13 @@ std::vector<LegendEntry> legendOf(const PaneData& pane, const Profile& profile, 
         ringEntry("evicted " + count(TokenState::Evicted) + gone + sampled, {theme.evicted, 1.2, {}})};
     if (std::ranges::find(profile.states, TokenState::Protected) != profile.states.end())
         legend.push_back({"protected " + count(TokenState::Protected), Marker::Square, theme.protectedToken, {}, 3});
-    if (!std::isnan(profile.cutOff)) // not in the plot: marks lie on both sides of the line
-        legend.push_back(lineEntry(
-            fmt::format("rank {}: score ≥ {} stays", formatCount(profile.choices), formatShort(profile.cutOff)),
-            {theme.ink, 1, {5, 3}}));
+    if (!std::isnan(profile.cutOff)) { // not in the plot: marks lie on both sides of the line
+        const std::string rank = formatCount(std::llround(profile.cutRank)), score = formatShort(profile.cutOff);
+        legend.push_back(lineEntry(profile.evictedAbove == 0
+                                       ? fmt::format("rank {}: score ≥ {} stays", rank, score)
+                                       : fmt::format("rank {}: smallest kept score {}", rank, score),
+                                   {theme.ink, 1, {5, 3}}));
+    }
     if (profile.atFoot > 0)
         legend.push_back(wordsEntry(fmt::format("{} at or below the foot of the axis", formatCount(profile.atFoot))));
     return legend;
@@ -274,7 +281,7 @@ public:
     std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
         const Profile profile = profileOf(input, *activePane(input), options);
         if (std::isnan(profile.cutOff)) return "No token is kept for its score: protection fills the budget";
-        // How much of the prompt's first half is among the kept: policies that follow recency show it here.
+        // How much of the first half is among the kept: policies that follow recency show it here.
         const std::size_t half = profile.scores.size() / 2;
         const auto keptUntil = [&](auto end) {
             return std::count_if(profile.states.begin(), end,
@@ -282,9 +289,13 @@ public:
         };
         const auto early = keptUntil(profile.states.begin() + static_cast<std::ptrdiff_t>(half)),
                    all = keptUntil(profile.states.end());
-        return fmt::format(
-            "Tokens with a score of {} or more are kept; {} of {} kept tokens lie in the first half of the prompt",
-            formatShort(profile.cutOff), formatCount(early), formatCount(all));
+        const std::string score = formatShort(profile.cutOff);
+        return fmt::format("{}; {} of {} kept tokens lie in the first half of the tokens before the cut",
+                           profile.evictedAbove == 0
+                               ? fmt::format("Tokens with a score of {} or more are kept", score)
+                               : fmt::format("The smallest kept score is {}, with {} at or above it", score,
+                                             formatCounted(profile.evictedAbove, "evicted token")),
+                           formatCount(early), formatCount(all));
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
