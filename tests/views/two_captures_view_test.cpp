@@ -8,6 +8,7 @@
 #include "views/view.h"
 
 #include <algorithm>
+#include <filesystem>
 
 using namespace kvscope;
 using namespace kvscope::view_fixture;
@@ -96,6 +97,41 @@ private slots:
             }
         }
         QCOMPARE(marks, std::size_t{16});
+    }
+
+    // At 0.3 BalanceKV's sinks and recents are the whole budget of the short prompt, and not of the long one.
+    void whatBalancedNothingOnTheSecondSaysSo() {
+        ViewInput input =
+            makeInput(openCapture(kvscope::testing::sourceDir() + "/sample_data/story-2k.h5"), {"balancekv@0.3"}, 3, 0);
+        ViewDataRequest request = dataRequest(input, m_options);
+        request.panes[0].run.measure = true;
+        request.compared = needleCapture();
+        input.data.value = makerFor(m_view)->make(runner(), request, {}, [](const auto&) {});
+        const std::string finding = m_view.finding(input, m_options);
+        QVERIFY2(
+            finding.ends_with(" · nothing was balanced for A on needle-1k.h5: sinks and recents take the whole budget"),
+            finding.c_str());
+        const ViewTable table = m_view.table(input, m_options);
+        QCOMPARE(table.columns.back(), std::string("notes"));
+        QCOMPARE(table.cell(0, 8), std::string("second: nothing balanced"));
+        const std::string text = paintSceneAsText(build(input, m_options, 900, 400));
+        QVERIFY2(text.find("A: nothing balanced on 2") != std::string::npos, text.c_str());
+    }
+
+    // A budget in quality is another retention on another prompt.
+    void theRetentionOfAQualityIsSaidOfBoth() {
+        ViewInput input = needleInput({"keydiff@tau=0.9:proxy"});
+        ViewDataRequest request = dataRequest(input, m_options);
+        request.panes[0].run.budget = Budget::parse("tau=0.9:proxy");
+        request.panes[0].run.measure = true;
+        request.compared = openCapture(kvscope::testing::sourceDir() + "/sample_data/story-2k.h5");
+        input.data.value = makerFor(m_view)->make(runner(), request, {}, [](const auto&) {});
+        const std::string finding = m_view.finding(input, m_options);
+        QVERIFY2(finding.find(" kept on story-2k.h5 for tau = 0.9 by proxy") != std::string::npos, finding.c_str());
+        const std::string notes = m_view.table(input, m_options).cell(0, 8);
+        QVERIFY2(notes.find("first: retention ") != std::string::npos &&
+                     notes.find("; second: retention ") != std::string::npos,
+                 notes.c_str());
     }
 
     void theSentenceNamesTheBestOfEachAndTheLargestDifference() {

@@ -68,6 +68,43 @@ private slots:
         QVERIFY(std::abs(listOf(*data, "kvpress").outputError - sum) < 1e-12);
     }
 
+    // At 0.25 the paper's sinks and recents are the whole budget: the reference is a list that nothing was balanced
+    // for.
+    void aListThatBalancedNothingSaysSo() {
+        const ParameterValues options = optionsOf(m_view);
+        const ViewInput input = inputFor(m_view, {"balancekv:longbench@0.25"}, options);
+        const std::string finding = m_view.finding(input, options);
+        QVERIFY2(finding.find(" · nothing was balanced by “") != std::string::npos, finding.c_str());
+        const std::string text = paintSceneAsText(build(input, options, 900, 700));
+        QVERIFY2(text.find("kept, nothing balanced") != std::string::npos, text.c_str());
+        const ViewTable table = m_view.table(input, options);
+        QCOMPARE(table.columns.back(), std::string("notes"));
+        QVERIFY(table.cell(0, 6).find("the reference balanced nothing") != std::string::npos);
+    }
+
+    // What was refused, or did not run yet, is not among those that keep the same tokens.
+    void allVariantsAreThoseThatRan() {
+        VariantDiffData data;
+        data.policyName = "KeyDiff", data.budget = "0.25", data.visible = 4, data.variants = 3;
+        for (const char* id : {"a", "b", "c"}) {
+            VariantList& list = data.lists.emplace_back();
+            list.id = list.label = id;
+            list.kept = {0, 2};
+        }
+        const auto sentenceOf = [&](const VariantDiffData& of) {
+            ViewInput input = needleInput({"keydiff@0.25"});
+            input.data.value = std::make_shared<const VariantDiffData>(of);
+            return m_view.finding(input, optionsOf(m_view));
+        };
+        QCOMPARE(sentenceOf(data), std::string("All variants of KeyDiff keep the same tokens at 0.25"));
+        data.lists[2].error = "the window is too long";
+        QCOMPARE(sentenceOf(data), std::string("2 of 3 variants of KeyDiff keep the same tokens at 0.25; the others "
+                                               "have no list"));
+        data.lists.pop_back();
+        QCOMPARE(sentenceOf(data),
+                 std::string("2 of 3 variants of KeyDiff keep the same tokens at 0.25; the others have no list"));
+    }
+
     // kvpress differs from the paper in anchor (K1, K2), rounding (X2) and block alignment (K3). Moved alone, each must
     // do what the policy does with this one value; the alignment does nothing without blocks.
     void causesAreMovedOneByOne() {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include "core/run/run.h"
 #include "views/view_data.h"
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -26,7 +28,9 @@ struct TwoCapturesData : ViewData {
         std::string refusal;                  ///< why there are no numbers; empty: there are
         double keptFirst = 0, keptSecond = 0; ///< tokens a query head attends to before the cut, of the shown KV head
         double first = 0, second = 0;         ///< the measure of the shown KV head
-        std::vector<Head> heads;              ///< of the shown layer, or of all
+        bool nothingFirst = false, nothingSecond = false;            ///< balanced nothing, see core/run/head_means.h
+        std::shared_ptr<const CalibratedBudget> tauFirst, tauSecond; ///< null unless the budget is a quality
+        std::vector<Head> heads;                                     ///< of the shown layer, or of all
     };
     Side first, second;
     std::string what, unit; ///< "Attention-output error", "nat"

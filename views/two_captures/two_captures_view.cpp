@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
+#include <utility>
 
 namespace kvscope {
 
@@ -47,6 +49,36 @@ bool isShown(const ViewInput& input, const TwoCapturesData& data, const Head& he
     if (head.layer != input.layer.value) return false;
     if (!data.perQueryHead) return head.head == input.kvHead.value;
     return input.capture->info().layerInfo(input.layer).gqaGroupOf.at(head.head) == input.kvHead.value;
+}
+
+/// What a reader of the numbers has to know about the pane's runs, for the end of the sentence.
+std::string remarksOf(const TwoCapturesData& data) {
+    std::string text;
+    for (const Pane& pane : data.panes) {
+        if (pane.nothingFirst || pane.nothingSecond)
+            text += fmt::format(" · nothing was balanced for {} on {}: sinks and recents take the whole budget",
+                                pane.letter,
+                                pane.nothingFirst && pane.nothingSecond ? "both captures"
+                                : pane.nothingFirst                     ? data.first.name
+                                                                        : data.second.name);
+        for (const auto& [tau, name] :
+             {std::pair(pane.tauFirst.get(), &data.first.name), {pane.tauSecond.get(), &data.second.name}})
+            if (tau)
+                text += fmt::format(" · {}: {} kept on {} for tau = {}{}", pane.letter, formatPercent(tau->retention),
+                                    *name, tau->asked.value, tau->proxy ? " by proxy" : "");
+    }
+    return text;
+}
+
+/// The same for the pane's row of the table.
+std::string notesOf(const Pane& pane) {
+    std::string text;
+    for (const auto& [side, nothing, tau] : {std::tuple("first", pane.nothingFirst, pane.tauFirst.get()),
+                                             {"second", pane.nothingSecond, pane.tauSecond.get()}}) {
+        if (nothing) text += fmt::format("{}{}: nothing balanced", text.empty() ? "" : "; ", side);
+        if (tau) text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", side, tau->text());
+    }
+    return text;
 }
 
 /// The table: panes in rows, the measure and the kept tokens of both captures in columns.
@@ -155,8 +187,16 @@ std::vector<LegendEntry> legendOf(const TwoCapturesData& data, const Theme& them
     const auto side = [](const char* number, const TwoCapturesData::Side& of) {
         return wordsEntry(fmt::format("{}  {}, {} tokens seen", number, of.name, formatCount(of.visible)));
     };
-    return {side("1", data.first), side("2", data.second), markEntry("KV head shown", Marker::Circle, theme.text2, 3.5),
-            ringEntry(data.perQueryHead ? "other query heads" : "other KV heads", {theme.text2, 1.2, {}})};
+    std::vector<LegendEntry> legend = {
+        side("1", data.first), side("2", data.second), markEntry("KV head shown", Marker::Circle, theme.text2, 3.5),
+        ringEntry(data.perQueryHead ? "other query heads" : "other KV heads", {theme.text2, 1.2, {}})};
+    for (const Pane& pane : data.panes)
+        if (pane.nothingFirst || pane.nothingSecond)
+            legend.push_back(wordsEntry(fmt::format("{}: nothing balanced on {}", pane.letter,
+                                                    pane.nothingFirst && pane.nothingSecond ? "1 and 2"
+                                                    : pane.nothingFirst                     ? "1"
+                                                                                            : "2")));
+    return legend;
 }
 
 class TwoCapturesView final : public View {
@@ -212,21 +252,21 @@ public:
             if (!bestSecond || better(pane.second, bestSecond->second)) bestSecond = &pane;
             if (!most || std::abs(differenceOf(pane)) > std::abs(differenceOf(*most))) most = &pane;
         }
-        if (!most) return "No policy has a number on both captures";
+        if (!most) return "No policy has a number on both captures" + remarksOf(*data);
         std::string words;
         if (!data->takesNoSide && data->panes.size() > 1)
             words = best == bestSecond ? fmt::format("{} is best on both captures; ", letteredName(*best))
                                        : fmt::format("{} is best on {}, {} on {}; ", letteredName(*best),
                                                      data->first.name, letteredName(*bestSecond), data->second.name);
-        return fmt::format("{}{} differs most: {} {}{} on {}, {} on {} ({})", words, letteredName(*most),
+        return fmt::format("{}{} differs most: {} {}{} on {}, {} on {} ({}){}", words, letteredName(*most),
                            uncapitalised(data->what), formatShort(most->first), unitBehind(data->unit),
                            data->first.name, formatShort(most->second), data->second.name,
-                           signedText(differenceOf(*most)));
+                           signedText(differenceOf(*most)), remarksOf(*data));
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
-        const std::vector<std::string> columns = {"pane",   "policy",     "heads",      "first",
-                                                  "second", "difference", "kept_first", "kept_second"};
+        const std::vector<std::string> columns = {"pane",       "policy",     "heads",       "first", "second",
+                                                  "difference", "kept_first", "kept_second", "notes"};
         std::vector<std::vector<std::string>> rows;
         if (whyNoPicture(input, options).empty()) {
             const auto data = dataAs<TwoCapturesData>(input);
@@ -234,16 +274,16 @@ public:
             for (const Pane& pane : data->panes) {
                 const std::string name = pane.policyName + (pane.variant.empty() ? "" : ", " + pane.variant);
                 if (!pane.refusal.empty()) {
-                    rows.push_back(tableRow(pane.letter, name, pane.refusal, "", "", "", "", ""));
+                    rows.push_back(tableRow(pane.letter, name, pane.refusal, "", "", "", "", "", ""));
                     continue;
                 }
-                rows.push_back(tableRow(pane.letter, name,
-                                        fmt::format("layer {}, KV head {}", input.layer.value, input.kvHead.value),
-                                        pane.first, pane.second, differenceOf(pane), pane.keptFirst, pane.keptSecond));
+                rows.push_back(tableRow(
+                    pane.letter, name, fmt::format("layer {}, KV head {}", input.layer.value, input.kvHead.value),
+                    pane.first, pane.second, differenceOf(pane), pane.keptFirst, pane.keptSecond, notesOf(pane)));
                 for (const Head& head : pane.heads)
                     rows.push_back(tableRow(pane.letter, name,
                                             fmt::format("layer {}, {} {}", head.layer, kind, head.head), head.first,
-                                            head.second, head.second - head.first, "", ""));
+                                            head.second, head.second - head.first, "", "", ""));
             }
         }
         return tableOf(columns, std::move(rows));

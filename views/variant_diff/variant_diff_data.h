@@ -33,6 +33,7 @@ struct VariantList {
     std::vector<VariantCause> causes;
     std::vector<std::string> traps; ///< of all causes and of the variant's own words, sorted
     std::string error;              ///< why there is no list
+    bool balancedNothing = false;   ///< see core/run/head_means.h
 };
 
 /// Paper against authors' code against libraries: all variants of the active pane's policy at the pane's budget. The

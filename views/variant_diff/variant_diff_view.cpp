@@ -58,6 +58,23 @@ const RectangleItem* railAt(const VariantDiffData& data, const Scene& scene, Poi
     return nullptr;
 }
 
+/// Lists of sinks and recents alone, for the end of the sentence.
+std::string nothingWords(const VariantDiffData& data) {
+    std::vector<std::string> labels;
+    for (const VariantList& list : data.lists)
+        if (list.balancedNothing) labels.push_back("“" + list.label + "”");
+    return labels.empty() ? ""
+                          : fmt::format(" · nothing was balanced by {}: sinks and recents take the whole budget",
+                                        fmt::join(labels, ", "));
+}
+
+std::string notesOf(const VariantDiffData& data, const VariantList& list) {
+    const bool reference = data.lists.front().balancedNothing;
+    return fmt::format("{}{}{}", reference ? "the reference balanced nothing" : "",
+                       reference && list.balancedNothing ? "; " : "",
+                       list.balancedNothing ? "the variant balanced nothing" : "");
+}
+
 class VariantDiffView final : public View {
 public:
     VariantDiffView()
@@ -95,21 +112,26 @@ public:
         const auto data = dataAs<VariantDiffData>(input);
         if (data->variants == 1)
             return fmt::format("{} has one variant only: there is nothing to compare", data->policyName);
-        std::size_t most = 0;
+        std::size_t most = 0, listed = 1;
         std::int64_t changed = -1;
         for (std::size_t i = 1; i < data->lists.size(); ++i)
-            if (data->lists[i].error.empty() && changeOf(*data, i).count() > changed)
+            if (data->lists[i].error.empty() && ++listed > 0 && changeOf(*data, i).count() > changed)
                 most = i, changed = changeOf(*data, i).count();
-        if (most == 0) return fmt::format("{} of {} variants so far", data->lists.size(), data->variants);
+        const std::string nothing = nothingWords(*data);
+        if (most == 0) return fmt::format("{} of {} variants so far{}", data->lists.size(), data->variants, nothing);
+        if (changed == 0 && listed < data->variants)
+            return fmt::format("{} of {} variants of {} keep the same tokens at {}; the others have no list{}", listed,
+                               data->variants, data->policyName, data->budget, nothing);
         if (changed == 0)
-            return fmt::format("All variants of {} keep the same tokens at {}", data->policyName, data->budget);
+            return fmt::format("All variants of {} keep the same tokens at {}{}", data->policyName, data->budget,
+                               nothing);
         const VariantList& list = data->lists[most];
         const ListChange change = changeOf(*data, most);
         const std::string why =
             list.traps.empty() ? "" : fmt::format("; disagreements {}", fmt::join(list.traps, ", "));
-        return fmt::format("“{}” differs most from “{}”: {} in, {} out, Jaccard {}{}", list.label,
+        return fmt::format("“{}” differs most from “{}”: {} in, {} out, Jaccard {}{}{}", list.label,
                            data->lists.front().label, formatCounted(std::ssize(change.gained), "token"),
-                           formatCount(std::ssize(change.lost)), formatFixed(change.jaccard, 2), why);
+                           formatCount(std::ssize(change.lost)), formatFixed(change.jaccard, 2), why, nothing);
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {
@@ -122,12 +144,12 @@ public:
             const auto add = [&](const std::vector<TokenIndex>& tokens, const char* side) {
                 for (const TokenIndex token : tokens)
                     rows.push_back({list.label, side, std::to_string(token), tokenText(input, token), causesText(list),
-                                    fmt::format("{}", fmt::join(list.traps, " "))});
+                                    fmt::format("{}", fmt::join(list.traps, " ")), notesOf(*data, list)});
             };
             add(change.gained, "kept here only");
             add(change.lost, "kept by the reference only");
         }
-        return tableOf({"variant", "change", "token", "text", "parameters that differ", "disagreements"},
+        return tableOf({"variant", "change", "token", "text", "parameters that differ", "disagreements", "notes"},
                        std::move(rows));
     }
 

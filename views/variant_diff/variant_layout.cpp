@@ -162,6 +162,7 @@ void drawTokens(SceneBuilder& builder, const Box& rail, const std::vector<TokenI
 std::string headingOf(const VariantList& list, const ListChange& change, bool isReference) {
     if (!list.error.empty()) return list.error;
     std::string text = formatCount(std::ssize(list.kept)) + " kept";
+    if (list.balancedNothing) text += ", nothing balanced";
     if (!std::isnan(list.outputError)) text += ", error " + formatFixed(list.outputError, 3);
     if (isReference) return text + ", the reference";
     return text + (change.count() == 0

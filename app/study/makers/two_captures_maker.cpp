@@ -78,7 +78,11 @@ private:
                                   b = headValues(m_work.runner, *second, m_measure, checkpoint.part(0.9, 1));
         for (std::size_t head = 0; head < a.size() && head < b.size(); ++head)
             pane.heads.push_back({layer.value, static_cast<std::int32_t>(head), a[head], b[head]});
+        pane.nothingFirst |= balancedNothing(*first);
+        pane.nothingSecond |= balancedNothing(*second);
         if (layer != m_work.request.layer) return;
+        pane.tauFirst = first->calibrated;
+        pane.tauSecond = second->calibrated;
         const KvHeadIndex shown = m_work.request.kvHead;
         pane.keptFirst = meanAttendedTokens(first->selection, shown);
         pane.keptSecond = meanAttendedTokens(second->selection, shown);

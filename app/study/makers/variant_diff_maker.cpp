@@ -119,6 +119,7 @@ private:
             const auto result = runWith(values, true);
             list.kept = result->selection.heads[request.kvHead.value].kept;
             list.outputError = meanErrorOf(*result, *request.capture, request.kvHead);
+            list.balancedNothing = balancedNothing(*result);
             m_data.visible = result->visible;
         } catch (const Error& error) {
             list.error = error.what();
