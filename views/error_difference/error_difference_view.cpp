@@ -6,6 +6,7 @@
 #include "views/common/view_options.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -75,8 +76,10 @@ Comparison compare(const ViewInput& input, const ParameterValues& options) {
     std::vector<std::size_t> heads;
     for (std::size_t q = 0; q < gqaGroupOf.size(); ++q)
         if (one ? std::cmp_equal(q, input.queryHead.value) : gqaGroupOf[q] == input.kvHead.value) heads.push_back(q);
-    c.heads = one ? fmt::format("query head {}", input.queryHead.value)
-                  : fmt::format("mean of query heads {}–{}", heads.front(), heads.back());
+    const bool isRun = heads.back() - heads.front() + 1 == heads.size();
+    c.heads = heads.size() == 1 ? fmt::format("query head {}", heads.front())
+              : isRun           ? fmt::format("mean of query heads {}–{}", heads.front(), heads.back())
+                                : fmt::format("mean of query heads {}", fmt::join(heads, ", "));
     const Fidelity &a = *c.above->result->fidelity, &b = *c.below->result->fidelity;
     c.seenQueries = a.seenQueries || b.seenQueries;
     c.firstQuery = std::max(a.firstQuery, b.firstQuery);

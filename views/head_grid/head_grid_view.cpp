@@ -94,12 +94,21 @@ struct Layout {
     }
 };
 
+/// How many columns one KV head has, where in every layer the same KV head has the same run of them; else 1.
+int groupWidth(const CaptureInfo& info) {
+    const std::vector<std::int32_t>& groups = info.layers.front().gqaGroupOf;
+    const std::size_t width = std::max<std::size_t>(1, groups.size() / std::max(1, info.numKvHeads));
+    for (const LayerInfo& layer : info.layers)
+        for (std::size_t head = 0; head < groups.size(); ++head)
+            if (layer.gqaGroupOf != groups || groups[head] != groups[head / width * width]) return 1;
+    return static_cast<int>(width);
+}
+
 Layout layoutOf(const ViewInput& input, const HeadGridData& data, const Viewport& viewport) {
     const double column = viewport.width >= kLeastWithColumn ? kLabelledColumnWidth : 0;
     const double budgets = viewport.width >= kLeastWithBudgets && budgetsOf(data) ? kBudgetWidth : 0;
     Layout layout;
-    const int kvHeads = input.capture->info().numKvHeads;
-    layout.perGroup = data.perQueryHead ? std::max(1, data.columns / std::max(1, kvHeads)) : 1;
+    layout.perGroup = data.perQueryHead ? groupWidth(input.capture->info()) : 1;
     const double kvLine = layout.perGroup > 1 ? 12 : 0; // a line for the numbers of the KV heads
     layout.grid = {40, 44 + kvLine, viewport.width - 48 - column - budgets,
                    viewport.height - 62 - kvLine - (viewport.forExport ? 16 : 0)};
@@ -112,14 +121,17 @@ Layout layoutOf(const ViewInput& input, const HeadGridData& data, const Viewport
     return layout;
 }
 
+/// Whether a head without a number has a dash, which the help explains; else the number could not be computed.
+bool hasDash(const HeadGridData& data) { return data.neverIsNan || data.quantity == "answer_rise"; }
+
 void drawCell(SceneBuilder& builder, const HeadGridData& data, const HeadGridData::Row& row, int column, const Box& box,
               const ValueScale& scale, PickId pick, const Theme& theme) {
     const double value = row.values[column];
     if (!row.computed) {
         builder.rectangle(box, kTransparent, {theme.border, 1, {}}, 0, pick);
     } else if (std::isnan(value)) {
-        builder.rectangle(box, data.neverIsNan ? theme.sunken : theme.notANumber, {}, 0, pick);
-        if (data.neverIsNan)
+        builder.rectangle(box, hasDash(data) ? theme.sunken : theme.notANumber, {}, 0, pick);
+        if (hasDash(data))
             builder.line({box.x + 1, box.bottom() - 1}, {box.right() - 1, box.y + 1}, {theme.text3, 1, {}});
     } else {
         builder.rectangle(box, scale.colourOf(value), {}, 0, pick);
@@ -128,7 +140,7 @@ void drawCell(SceneBuilder& builder, const HeadGridData& data, const HeadGridDat
 
 /// `cut`: its label; empty in a figure, which states it below.
 void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridData& data, const Layout& layout,
-                const Theme& theme) {
+                const LayerInfo& groups, const Theme& theme) {
     const TextStyle label{FontFace::Monospace, 10}, title{FontFace::Interface, 11};
     const auto step = [](double pitch, double least) {
         return std::max(1, static_cast<int>(std::ceil(least / pitch)));
@@ -148,8 +160,8 @@ void drawLabels(SceneBuilder& builder, const std::string& cut, const HeadGridDat
     for (int column = 0; layout.perGroup > 1 && column < data.columns; column += groupStep) {
         const Box left = layout.cell(0, column),
                   right = layout.cell(0, std::min(column + layout.perGroup, data.columns) - 1);
-        builder.text({(left.x + right.right()) / 2, left.y - 17}, fmt::format("KV {}", column / layout.perGroup), label,
-                     theme.text2, HorizontalAlign::Centre);
+        builder.text({(left.x + right.right()) / 2, left.y - 17}, fmt::format("KV {}", groups.gqaGroupOf.at(column)),
+                     label, theme.text2, HorizontalAlign::Centre);
     }
     builder.label({layout.grid.x, 14}, builder.elide(titleOf(data), title, layout.grid.width), title, theme.text2);
     const Box last = layout.cell(data.rows.size() - 1, 0);
@@ -266,7 +278,8 @@ public:
             for (int column = 0; column < data->columns; ++column)
                 drawCell(builder, *data, data->rows[row], column, layout.cell(row, column), scale,
                          {PickId::Kind::Cell, static_cast<std::int64_t>(row) * data->columns + column}, theme);
-        drawLabels(builder, viewport.forExport ? std::string() : input.cut.label, *data, layout, theme);
+        drawLabels(builder, viewport.forExport ? std::string() : input.cut.label, *data, layout,
+                   input.capture->info().layers.front(), theme);
         drawBudgets(builder, *data, layout, viewport);
         if (!viewport.forExport) drawOpened(builder, input, *data, layout, theme);
         drawPresent(builder, input, *data, layout, theme);
