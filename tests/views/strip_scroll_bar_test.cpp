@@ -19,8 +19,19 @@ class StripScrollBarTest : public QObject {
     Q_OBJECT
 
 private slots:
+    void theScrollBarSaysHowDenselyALineIsKept_data() {
+        QTest::addColumn<int>("ownCut");
+        QTest::newRow("the session's cut") << 995;
+        QTest::newRow("a recorded list's own") << 500;
+    }
     void theScrollBarSaysHowDenselyALineIsKept() {
-        const ViewInput input = needleInput({"keydiff@0.3"});
+        QFETCH(int, ownCut);
+        ViewInput input = needleInput({"keydiff@0.3"});
+        auto own = std::make_shared<RunResult>(*input.panes[0].result);
+        own->visible = own->request.cut.token = ownCut;
+        for (HeadSelection& head : own->selection.heads)
+            std::erase_if(head.kept, [&](TokenIndex token) { return token >= ownCut; });
+        input.panes[0].result = own;
         const QtTextService text;
         const Theme& theme = themeOf(ThemeId::Light);
         const auto layout = layoutStrip(*input.capture, 300, text);
@@ -38,7 +49,7 @@ private slots:
             drawScrollBar(builder, strip, {0, 0, kScrollBarWidth, static_cast<double>(rows)}, 0, 5);
             const auto& pixels = *std::get<ImageItem>(scene.items.front()).rgba;
             std::vector<int> all(static_cast<std::size_t>(rows), 0), kept(all);
-            for (TokenIndex token = 0; token < input.cut.token; ++token) {
+            for (TokenIndex token = 0; token < ownCut; ++token) {
                 const std::int64_t line = layout->lineOf(token), begin = line * rows / layout->lineCount(),
                                    end = std::max(begin + 1, (line + 1) * rows / layout->lineCount());
                 for (std::int64_t row = begin; row < end; ++row) {

@@ -31,7 +31,11 @@ private:
     Box boxOf(TokenIndex t) const {
         return {m_origin.x + m_strip.layout.left[t], m_origin.y, m_strip.layout.width[t], kStripLead};
     }
-    bool afterCut(TokenIndex t) const { return t >= m_strip.input.cut.token; }
+    /// After the session's cut, or after that of the pane shown alone: a recorded list has its own.
+    bool unseen(TokenIndex t) const {
+        return t >= m_strip.input.cut.token || (m_strip.mode == StripMode::State && !m_strip.activeStates.empty() &&
+                                                m_strip.activeStates[t] == TokenState::AfterCut);
+    }
     bool keptBy(std::size_t pane, TokenIndex t) const {
         const TokenState s = m_strip.states[pane][t];
         return s == TokenState::Kept || s == TokenState::Protected;
@@ -43,6 +47,8 @@ private:
     /// -1 both or neither, 0 only in the first of the two panes compared, 1 only in the second.
     int onlyIn(TokenIndex t) const {
         if (m_strip.panes.size() < 2 || keptBy(0, t) == keptBy(1, t)) return -1;
+        for (const std::size_t pane : {0, 1})
+            if (m_strip.states[pane][t] == TokenState::AfterCut) return -1;
         return keptBy(0, t) ? 0 : 1;
     }
     bool emphasised(TokenIndex t) const {
@@ -60,7 +66,8 @@ private:
 
     /// Tokens after the cut, which no policy decides about: they must not look evicted.
     void drawUnseen(TokenIndex begin, TokenIndex end) {
-        const TokenIndex first = std::max(begin, m_strip.input.cut.token);
+        TokenIndex first = end;
+        while (first > begin && unseen(first - 1)) --first;
         if (first >= end) return;
         const Box from = boxOf(first), to = boxOf(end - 1);
         m_builder.rectangle({from.x, from.y + 1, to.right() - from.x, kStripLead - 3}, m_strip.theme.masked);
@@ -70,16 +77,16 @@ private:
         const Box box = boxOf(t);
         const Theme& theme = m_strip.theme;
         Colour fill = kTransparent;
-        if (!afterCut(t) && m_strip.mode == StripMode::State && keptByActive(t))
+        if (!unseen(t) && m_strip.mode == StripMode::State && keptByActive(t))
             fill = withAlpha(theme.kept, theme.id == ThemeId::Dark ? 0.26 : 0.13);
-        else if (!afterCut(t) && m_strip.mode == StripMode::Score && !std::isnan(m_strip.ranks[t]))
+        else if (!unseen(t) && m_strip.mode == StripMode::Score && !std::isnan(m_strip.ranks[t]))
             fill = colourMap(m_strip.colourMapName, m_strip.ranks[t]);
         // A rectangle without a fill is still pickable.
         m_builder.rectangle({box.x, box.y + 1, box.width, kStripLead - 3}, fill, {}, 0, {PickId::Kind::Token, t});
     }
 
     void drawBars(TokenIndex t) {
-        if (afterCut(t)) return;
+        if (unseen(t)) return;
         const Box box = boxOf(t);
         const double width = std::max(1.0, box.width - 1);
         if (m_strip.mode == StripMode::Panes) {
@@ -104,7 +111,7 @@ private:
 
     Colour textColour(TokenIndex t) const {
         const Theme& theme = m_strip.theme;
-        if (afterCut(t)) return theme.text2;
+        if (unseen(t)) return theme.text2;
         const float rank = m_strip.ranks.empty() ? NAN : m_strip.ranks[t];
         if (m_strip.mode == StripMode::Score && !std::isnan(rank))
             return textOn(colourMap(m_strip.colourMapName, rank));
@@ -216,8 +223,10 @@ void drawScrollBar(SceneBuilder& builder, const StripScene& strip, const Box& tr
         const auto states = strip.activeStates.begin();
         const auto end = std::min<std::int64_t>(strip.layout.lineStarts[line + 1], strip.input.cut.token);
         const std::int64_t begin = std::min<std::int64_t>(strip.layout.lineStarts[line], end);
+        const auto unseen = std::count(states + begin, states + end, TokenState::AfterCut);
         const auto evicted = std::count(states + begin, states + end, TokenState::Evicted);
-        eachRow(line, [&](std::size_t row) { all[row] += end - begin, kept[row] += end - begin - evicted; });
+        const std::int64_t seen = end - begin - unseen;
+        eachRow(line, [&](std::size_t row) { all[row] += seen, kept[row] += seen - evicted; });
     }
     for (const TokenIndex t : strip.input.focus.selected)
         eachRow(strip.layout.lineOf(t), [&](std::size_t row) { ++chosen[row]; });

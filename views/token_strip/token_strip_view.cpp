@@ -80,7 +80,10 @@ StripScene stripSceneOf(const ViewInput& input, const StripLayout& layout, const
 
 /// Of what no policy sees; none where nothing follows the cut.
 std::vector<LegendEntry> unseenEntry(const StripScene& strip) {
-    if (std::cmp_greater_equal(strip.input.cut.token, strip.layout.left.size())) return {};
+    const bool isOwn = strip.mode == StripMode::State && strip.active;
+    const std::int64_t seen = isOwn ? strip.active->result->visible : strip.input.cut.token;
+    if (std::cmp_greater_equal(std::min<std::int64_t>(seen, strip.input.cut.token), strip.layout.left.size()))
+        return {};
     return {{"after the cut: not seen", Marker::Square, strip.theme.masked, {strip.theme.axis, 1, {}}, 5}};
 }
 
@@ -93,10 +96,15 @@ std::vector<LegendEntry> legendOf(const StripScene& strip) {
     };
     if (strip.mode == StripMode::Panes) {
         for (const PaneData* pane : strip.panes) bar(*pane, letteredName(*pane));
-        entries.push_back(wordsEntry("no bar: evicted by that pane"));
+        const bool hasOwnCut = std::ranges::any_of(
+            strip.panes, [&](const PaneData* pane) { return pane->result->visible < strip.input.cut.token; });
+        entries.push_back(wordsEntry(hasOwnCut ? "no bar: evicted by that pane, or after its own cut"
+                                               : "no bar: evicted by that pane"));
     } else if (strip.mode == StripMode::State && strip.active) {
         entries.push_back(barEntry("kept by " + letteredName(*strip.active), strip.theme.kept));
         entries.push_back(barEntry("evicted", strip.theme.evicted));
+    } else if (strip.mode == StripMode::Score && strip.active && strip.active->result->scores.empty()) {
+        entries.push_back(wordsEntry(letteredName(*strip.active) + " gives tokens no score"));
     } else if (strip.mode == StripMode::Score && strip.active) {
         entries.push_back(wordsEntry("rank of the score of " + letteredName(*strip.active)));
     } else if (strip.panes.size() >= 2) {
@@ -195,7 +203,7 @@ public:
         scene.contentHeight = furthest > 0 ? viewport.height + furthest : raw;
         const auto first =
             static_cast<std::int64_t>(std::llround(std::clamp(viewport.scroll, 0.0, furthest) / kStripLead));
-        const double legendEnd = strip.mode == StripMode::Score && strip.active
+        const double legendEnd = strip.mode == StripMode::Score && strip.active && !strip.active->result->scores.empty()
                                      ? drawScoreLegend(builder, strip, legend, viewport.width)
                                      : drawTopLegend(builder, viewport, legend, 14, kLegendHeight / 2);
         if (const std::string cut = cutSentence(builder, input, viewport.width - legendEnd - 20); !cut.empty())
