@@ -3,6 +3,7 @@
 #include "app/text/qt_text_service.h"
 #include "core/engine/engine.h"
 #include "core/metrics/fidelity.h"
+#include "tests/support/random_capture.h"
 #include "tests/support/scene_checks.h"
 #include "tests/support/scene_text.h"
 #include "tests/support/test_program.h"
@@ -44,6 +45,41 @@ private slots:
         QVERIFY(paintSceneAsText(scene).find("simulated") != std::string::npos);
         const ViewInput oneShot = inputFor(viewById("block_timeline"), {"keydiff@0.25"}, options);
         QVERIFY(viewById("block_timeline").finding(oneShot, options).find("Set its prompt block") != std::string::npos);
+    }
+
+    // Of more tokens than can be told apart a part is drawn: the legend says so, and a zoom shows all of the range.
+    void aLongTimelineSaysWhatItLeavesOut() {
+        const View& view = viewById("block_timeline");
+        const ParameterValues options = optionsOf(view);
+        const ViewInput input =
+            makeInput(makeRandomCapture(7, 12'000, 1, 1, 1, 4), {"keydiff,prompt_block=2048@0.25"}, 0, 0);
+        const auto evicted = [](const Scene& scene) { return std::ssize(*cloudNamed(scene, "evicted")->points); };
+        const auto note = [](const Scene& scene) {
+            return std::ranges::count(textsOf(scene), std::string("1 of 3 tokens drawn"));
+        };
+        std::int64_t all = 0, early = 0;
+        for (const BlockStep& step : input.panes[0].result->steps)
+            for (const TokenIndex token : step.evicted[0]) ++all, early += token < 1'000 ? 1 : 0;
+        const Scene whole = view.buildScene(input, options, viewport(900, 420, *m_text));
+        QVERIFY(evicted(whole) < all / 2 && note(whole) == 1);
+        Viewport zoomed = viewport(900, 420, *m_text);
+        zoomed.range = Viewport::Range{0, 9'000, 0, 1'000};
+        const Scene part = view.buildScene(input, options, zoomed);
+        QCOMPARE(evicted(part), early);
+        QCOMPARE(note(part), std::ptrdiff_t{0});
+    }
+
+    // A short prompt is tried in blocks of one token: that mark too lies in the plot.
+    void blocksOfOneTokenLieInThePlot() {
+        const View& view = viewById("block_timeline");
+        const ParameterValues options = optionsOf(view, {{"picture", "block_size"}});
+        ViewInput input = inputFor(view, {"keydiff,prompt_block=8@0.5"}, options);
+        auto data = std::make_shared<BlockTimelineData>(*dataAs<BlockTimelineData>(input));
+        for (std::size_t i = 1; i < data->sizes.size(); ++i) data->sizes[i].block = 1 << (i - 1);
+        input.data.value = data;
+        const Scene scene = view.buildScene(input, options, viewport(640, 420, *m_text));
+        for (const Point& at : *cloudNamed(scene, "block sizes")->points)
+            QVERIFY2(at.x > 30 && at.x < scene.width, qPrintable(QString::number(at.x))); // right of the labels
     }
 
     // Rings of the last step lie on the right edge or on the cursor: nothing may cover or cut them.

@@ -53,6 +53,17 @@ private slots:
                  std::string("StreamingLLM keeps 100 % of the 100 tokens of class “80–90 %” and 25.0 % of all tokens"));
     }
 
+    // By tenths a prompt of 90 tokens has classes of 9: too few to say anything about.
+    void classesTooSmallToJudgeAreNotJudged() {
+        const ParameterValues options = optionsOf(m_view, {{"classes", "position"}});
+        ViewInput input = inputFor(m_view, {"streaming_llm@0.25"}, options);
+        input.cut = Cut::resolve("90", *input.capture);
+        RunRequest request = input.panes[0].result->request;
+        request.cut = input.cut;
+        input.panes[0].result = runner().run(request, {});
+        QCOMPARE(m_view.finding(input, options), std::string("No class has 10 tokens before the cut"));
+    }
+
     void countsAreThoseOfAPlainLoop() {
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputFor(m_view, kPanes, options);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace kvscope {
 
@@ -82,17 +83,18 @@ Scene drawBlockSizes(const BlockTimelineData& data, const ViewInput& input, cons
                      const Viewport& viewport) {
     const Theme& theme = themeOf(viewport.theme);
     const Colour colour = colourOf(pane, viewport);
-    double low = INFINITY, high = 1e-9, smallest = 1, largest = 2;
+    double low = INFINITY, high = 1e-9, largest = 2;
+    std::optional<double> smallest; // the first is the prompt at once
     for (const auto& size : data.sizes) {
         low = std::min(low, size.error);
         high = std::max(high, size.error);
         largest = std::max(largest, static_cast<double>(size.block));
-        smallest = size.block > 0 && smallest == 1 ? static_cast<double>(size.block) : smallest;
+        if (size.block > 0 && !smallest) smallest = static_cast<double>(size.block);
     }
     Chart chart(viewport,
                 {curveEntry(letteredName(pane) + ", simulated", pane, viewport),
                  lineEntry("the prompt at once", {theme.text2, 1, {5, 3}})},
-                {smallest / 1.3, 1.3 * largest, AxisScale::Logarithmic, "Tokens per block"},
+                {smallest.value_or(1) / 1.3, 1.3 * largest, AxisScale::Logarithmic, "Tokens per block"},
                 {std::max(0.0, low - 0.3 * (high - low) - 1e-6), high + 0.3 * (high - low) + 1e-6, AxisScale::Linear,
                  "Relative output error"});
     SceneBuilder builder = chart.builder(viewport);

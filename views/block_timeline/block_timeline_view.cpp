@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace kvscope {
 
@@ -71,16 +72,29 @@ std::vector<Life> livesUntil(std::vector<Life> lives, TokenIndex read) {
     return lives;
 }
 
-std::size_t strideOf(const std::vector<Life>& lives) {
-    return std::max<std::size_t>(1, (lives.size() + kMostLines - 1) / kMostLines);
-}
+/// The tokens of a range of positions that are drawn: so many that lines can be told apart, and the same ones in every
+/// range of one length.
+struct Drawn {
+    std::size_t begin = 0, end = 0, stride = 1;
+
+    Drawn(const std::vector<Life>& lives, const Viewport::Range& range) {
+        const auto within = [&](double at) {
+            return static_cast<std::size_t>(std::clamp(at, 0.0, static_cast<double>(lives.size())));
+        };
+        begin = within(std::floor(range.yMin));
+        end = std::max(begin, within(std::ceil(range.yMax)));
+        stride = std::max<std::size_t>(1, (end - begin + kMostLines - 1) / kMostLines);
+        begin = (begin + stride - 1) / stride * stride;
+    }
+};
 
 Colour colourOf(bool evicted, const Theme& theme) {
     return withAlpha(evicted ? theme.text3 : theme.kept, evicted ? 0.35 : 0.8);
 }
 
-void drawLives(SceneBuilder& builder, const std::vector<Life>& lives, const PlotFrame& frame, const Theme& theme) {
-    for (std::size_t i = 0; i < lives.size(); i += strideOf(lives)) {
+void drawLives(SceneBuilder& builder, const std::vector<Life>& lives, const Drawn& drawn, const PlotFrame& frame,
+               const Theme& theme) {
+    for (std::size_t i = drawn.begin; i < drawn.end; i += drawn.stride) {
         const Life& life = lives[i];
         const double y = static_cast<double>(life.token) + 0.5;
         builder.line(frame.toPixels(life.token, y), frame.toPixels(life.left, y),
@@ -89,10 +103,11 @@ void drawLives(SceneBuilder& builder, const std::vector<Life>& lives, const Plot
 }
 
 /// Over everything else and over the edge of the plot: those of the last step lie on the cursor, or on the right edge.
-void drawEvictions(SceneBuilder& builder, const std::vector<Life>& lives, const PlotFrame& frame, const Theme& theme) {
+void drawEvictions(SceneBuilder& builder, const std::vector<Life>& lives, const Drawn& drawn, const PlotFrame& frame,
+                   const Theme& theme) {
     GatheredMarks ends;
     const Box& plot = frame.plot;
-    for (std::size_t i = 0; i < lives.size(); i += strideOf(lives)) {
+    for (std::size_t i = drawn.begin; i < drawn.end; i += drawn.stride) {
         const Life& life = lives[i];
         const Point to = frame.toPixels(life.left, static_cast<double>(life.token) + 0.5);
         const bool inside =
@@ -126,22 +141,24 @@ Scene drawTimeline(const ViewInput& input, const PaneData& pane, const Viewport&
     const Theme& theme = themeOf(viewport.theme);
     const auto n = static_cast<double>(result.visible);
     const Viewport::Range range = viewport.range.value_or(Viewport::Range{0, n, 0, n});
-    const std::vector<LegendEntry> legend = {
+    std::vector<Life> lives = livesOf(input, result);
+    if (input.cursor) lives = livesUntil(std::move(lives), *input.cursor);
+    const Drawn drawn(lives, range);
+    std::vector<LegendEntry> legend = {
         areaEntry(letteredName(pane) + ", simulated", policyStyle(pane.policyId, viewport.theme).colour),
         barEntry(input.cursor ? "in the cache" : "in the cache to the end", colourOf(false, theme)),
         barEntry("until it is evicted", colourOf(true, theme)), ringEntry("evicted", {theme.evicted, 1.2, {}})};
+    if (drawn.stride > 1) legend.push_back(wordsEntry(fmt::format("1 of {} tokens drawn", drawn.stride)));
     Chart chart(viewport, legend, {range.xMin, range.xMax, AxisScale::Position, "Tokens processed"},
                 {range.yMax, range.yMin, AxisScale::Position, "Token position (0-based)"});
     SceneBuilder builder = chart.builder(viewport);
-    std::vector<Life> lives = livesOf(input, result);
-    if (input.cursor) lives = livesUntil(std::move(lives), *input.cursor);
     builder.pushClip(chart.frame.plot);
     for (const BlockStep& step : result.steps) drawUpright(builder, chart.frame, step.end, {theme.grid, 1, {}});
-    drawLives(builder, lives, chart.frame, theme);
+    drawLives(builder, lives, drawn, chart.frame, theme);
     drawFocus(builder, input, lives, chart.frame, theme);
     if (input.cursor) drawStepCursor(builder, chart.frame, theme, *input.cursor);
     builder.popClip();
-    drawEvictions(builder, lives, chart.frame, theme);
+    drawEvictions(builder, lives, drawn, chart.frame, theme);
     return finishChart(chart, input, viewport, true);
 }
 

@@ -272,6 +272,8 @@ public:
             for (std::size_t p = 0; p < tally.panes.size() && tally.rows[r].tokens >= kEnoughTokens; ++p)
                 if (const double off = std::abs(tally.share(r, p) - tally.blind(r, p)); off > most)
                     row = r, pane = p, most = off;
+        if (std::ranges::none_of(tally.rows, [](const Tally::Row& r) { return r.tokens >= kEnoughTokens; }))
+            return fmt::format("No class has {} tokens before the cut", kEnoughTokens);
         if (row == tally.rows.size()) return "Every pane keeps of every class the share that it keeps of all tokens";
         const Tally::Row& worst = tally.rows[row];
         const std::string share = percent(tally.share(row, pane)), blind = percent(tally.blind(row, pane));
