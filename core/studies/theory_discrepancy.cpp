@@ -158,6 +158,8 @@ std::vector<TheoryRow> discrepancyRows(const LayerRunner& runner, const RunResul
         TheoryRow row = rowOf(walks[head], queryCount[head]);
         row.kvHead = static_cast<int>(head);
         row.mayFail = delta;
+        if (used < fidelity.queryCount)
+            row.caveat += fmt::format("; {} of {} queries of a head, evenly spread", used, fidelity.queryCount);
         row.ifBroken = published ? "nothing: the theorem hides its constant, 30 is that of BalanceKV Algorithm 2"
                                  : "nothing: these are not the steps of BalanceKV Algorithm 2";
         rows.push_back(std::move(row));

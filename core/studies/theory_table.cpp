@@ -329,6 +329,9 @@ private:
                              : "M is taken as 1 at least (K6)";
             row.ifBroken = "possible only where cos(k*, q) < 0: a step of the proof needs it positive (K6)";
         }
+        if (const auto all = requireFidelity(*m_result).queryCount, most = TheoremInput{}.most; all > most)
+            row.caveat +=
+                fmt::format("{}the last {} of {} queries of a head", row.caveat.empty() ? "" : "; ", most, all);
         m_rows.push_back(std::move(row));
     }
 
@@ -402,12 +405,12 @@ void checkAsked(const RunRequest& request, const TheoryAsked& asked) {
 std::vector<TheoryRow> theoryRows(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
                                   const Checkpoint& checkpoint) {
     checkAsked(request, asked);
-    if (!request.capture->info().layerInfo(request.layer).sinks.empty())
-        throw Error({.sentence = fmt::format("the theorems are about softmax without an attention sink, and layer {} "
-                                             "has sinks",
-                                             request.layer.value),
-                     .place = fmt::format("layers/{:02d}/sinks", request.layer.value),
-                     .remedy = "Use the measures, which include the sinks",
+    const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
+    if (const bool caps = layer.softcap > 0; caps || !layer.sinks.empty())
+        throw Error({.sentence = fmt::format("the theorems are about plain softmax of dot products, and layer {} {}",
+                                             request.layer.value, caps ? "caps its logits" : "has attention sinks"),
+                     .place = fmt::format("layers/{:02d}/{}", request.layer.value, caps ? "softcap" : "sinks"),
+                     .remedy = "Use the measures, which include the cap and the sinks",
                      .path = request.capture->info().path});
     return TheoryTable(runner, request, asked, checkpoint).rows();
 }

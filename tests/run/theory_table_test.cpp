@@ -1,5 +1,6 @@
 // What the table of theorems says about KeyDiff and Compactor, against plain loops over queries and keys.
 #include "core/studies/theory_table.h"
+#include "tests/support/error_message.h"
 #include "tests/support/naive/naive_engine.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
@@ -190,6 +191,37 @@ private slots:
                                         .arg(tightest.bound)));
                 QVERIFY(row.measured <= row.demanded);
             }
+        }
+    }
+
+    // Both rows that are measured query by query take a part of them where there are many, and say so.
+    void rowsSayHowManyQueriesTheyTook() {
+        const auto caveatOf = [&](std::int64_t cut, std::int64_t queries, const char* policy, const char* theorem) {
+            RunRequest request = requestOf(makeRandomCapture(3, cut + queries, 1, 2, 1, kDim), policy);
+            request.cut = Cut::resolve(std::to_string(cut), *request.capture);
+            return rowOf(theoryRows(m_runner, request, {}, {}), 0, theorem).caveat;
+        };
+        const auto says = [](const std::string& text, const char* words) { return text.find(words) < text.size(); };
+        QVERIFY(!says(caveatOf(kCut, 30, "keydiff", "KeyDiff Thm C.1"), "queries of a head"));
+        const std::string angle = caveatOf(kCut, 300, "keydiff", "KeyDiff Thm C.1"),
+                          walk = caveatOf(900, 300, "balancekv_stream", "BalanceKV Thm 3.3");
+        QVERIFY2(says(angle, "the last 256 of 300 queries of a head"), angle.c_str());
+        QVERIFY2(says(walk, "64 of 300 queries of a head"), walk.c_str());
+    }
+
+    // The theorems know neither sinks nor capped logits.
+    void otherSoftmaxIsRefused() {
+        for (const bool capped : {true, false}) {
+            const auto capture = someCapture(3, 1);
+            LayerInfo& layer = capture->captureInfo.layers[0];
+            if (capped)
+                layer.softcap = 2;
+            else
+                layer.sinks.assign(layer.gqaGroupOf.size(), 1);
+            const std::string refused =
+                errorMessage([&] { theoryRows(m_runner, requestOf(capture, "keydiff"), {}, {}); });
+            QVERIFY2(refused.find(capped ? "layer 0 caps its logits" : "layer 0 has attention sinks") < refused.size(),
+                     refused.c_str());
         }
     }
 

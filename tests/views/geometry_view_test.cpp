@@ -187,6 +187,7 @@ private slots:
         ViewInput input = inputFor(m_view, {"keydiff@0.25"}, options);
         auto data = std::make_shared<GeometryData>(*dataAs<GeometryData>(input));
         data->points.resize(2);
+        data->evaluated = 2;
         data->points[0] = {1000, 10, 0.4, 0.5, -0.5, 0.2, 9, -0.9, 0.5};
         data->points[1] = {1001, 11, 0.4, 0.5, -0.5, 0.9, 9, -0.9, 0.5}; // beyond the bound
         input.data.value = data;
@@ -211,6 +212,18 @@ private slots:
         const PointFacts facts = m_view.factsAt(input, options, scene, at);
         QCOMPARE(facts.token, TokenIndex{10});
         QCOMPARE(facts.rows.back().second, std::string("0.5000"));
+    }
+
+    // The theorems take the last 256 queries of a head; behind an early cut there are more.
+    void theTheoremsSayHowManyQueriesTheyTook() {
+        const ParameterValues options = optionsOf(m_view, {{"figure", "lemma"}});
+        ViewInput input = needleInput({"keydiff@0.25"});
+        input.cut = Cut::resolve("500", *input.capture);
+        fillData(input, m_view, options);
+        const std::string text = m_view.finding(input, options);
+        QVERIFY2(text.find(" queries, the last 256 of 528, lie within the bound") != std::string::npos, text.c_str());
+        const std::string scene = paintSceneAsText(build(input, options, 900, 420));
+        QVERIFY2(scene.find(" of the last 256 of 528") != std::string::npos, scene.c_str());
     }
 
     void theSampleIsJudged() {

@@ -183,10 +183,13 @@ Chart histogramChart(const GeometryData& data, const Viewport& viewport, const s
 
 std::vector<LegendEntry> scatterLegend(const GeometryData& data, const Theme& theme) {
     const bool lemma = data.figure == "lemma";
+    const std::string taken = data.takenWords();
     const auto broken =
         std::ranges::count_if(data.points, [&](const TheoremPoint& p) { return !holdsBound(p, lemma); });
     std::vector<LegendEntry> legend = {
-        markEntry("query with its top key k*, " + formatCount(std::ssize(data.points)), Marker::Circle, theme.query),
+        markEntry("query with its top key k*, " + formatCount(std::ssize(data.points)) +
+                      (taken.empty() ? "" : " of" + taken.substr(1, taken.size() - 2)),
+                  Marker::Circle, theme.query),
         barEntry(lemma ? "Theorem C.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", theme.ink)};
     if (broken > 0)
         legend.push_back({formatCount(broken) + " beyond their bound", Marker::Diamond, theme.error, {}, 4});
@@ -194,6 +197,11 @@ std::vector<LegendEntry> scatterLegend(const GeometryData& data, const Theme& th
 }
 
 } // namespace
+
+std::string GeometryData::takenWords() const {
+    const std::int64_t taken = std::ssize(points) + leftOut;
+    return evaluated > taken ? fmt::format(", the last {} of {},", formatCount(taken), formatCount(evaluated)) : "";
+}
 
 bool holdsBound(const TheoremPoint& point, bool lemma) {
     return lemma ? point.cosKey >= point.leastCosKey - kRounding : point.cosMeanKey <= point.mostCosMeanKey + kRounding;

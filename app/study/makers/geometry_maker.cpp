@@ -208,6 +208,7 @@ private:
                              (about.softcap > 0 ? " caps its logits" : " has attention sinks"),
                          "", "Choose another figure", info.path});
         m_data.points = theoremPoints(runner.engine(), input, part);
+        m_data.evaluated = input.queries.size(1);
         m_data.leftOut = std::min(input.most, input.queries.size(1)) - std::ssize(m_data.points);
     }
 
