@@ -249,6 +249,25 @@ private slots:
             }
     }
 
+    // The predicted rise says nothing about some heads, as the help explains: a dash, not the colour of an error.
+    void aHeadWithoutARiseHasADash() {
+        ViewInput input = needleInput({"keydiff@0.25"});
+        const auto fillOf = [&](const char* quantity) {
+            auto data = std::make_shared<HeadGridData>();
+            data->quantity = quantity, data->perQueryHead = false, data->columns = 2;
+            data->rows = {{.layer = 3, .computed = true, .values = {0.5, NAN}}};
+            input.data.value = data;
+            const Scene scene = build(input, optionsOf(m_view), 600, 300);
+            for (const Drawable& item : scene.items)
+                if (const auto* box = std::get_if<RectangleItem>(&item);
+                    box && box->pick == PickId{PickId::Kind::Cell, 1})
+                    return box->fill;
+            return kTransparent;
+        };
+        QCOMPARE(fillOf("output_error"), themeOf(ThemeId::Light).notANumber);
+        QCOMPARE(fillOf("answer_rise"), themeOf(ThemeId::Light).sunken);
+    }
+
 private:
     static ViewInput inputWith(const Case& one, const ParameterValues& options) {
         return inputFor(*one.view, one.panes, options);
