@@ -100,7 +100,7 @@ void PaneJobs::noteDelivered(Pane& pane) {
 void PaneJobs::cancel(int index) {
     Pane& pane = m_panes[index];
     m_scheduler.cancel(slotOf(index));
-    if (pane.value)
+    if (pane.value && pane.value->request.layer == m_open.session().layer) // of another layer nothing is shown
         pane.state = JobState::Idle;
     else
         pane.fail("Cancelled: change a parameter or press F5 to compute this pane.");

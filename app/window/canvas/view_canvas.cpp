@@ -291,7 +291,11 @@ QString ViewCanvas::noteOf(const DrawnView& drawn) const {
     QStringList parts;
     if (!budgets.isEmpty()) parts += tr("drawn: %1 tokens").arg(budgets.join(", "));
     if (ofPane && !drawn.isOutdated && drawn.input.panes[m_pane].result) parts += tr("measuring");
-    const double done = ofPane ? m_workbench.progress(m_pane) : m_workbench.viewInput(m_view).data.progress;
+    const ViewInput now = m_workbench.viewInput(m_view); // what is drawn was perhaps not being computed
+    const bool isComputing = ofPane ? m_pane < std::ssize(now.panes) && now.panes[m_pane].computing
+                                    : now.data.computing || std::ranges::any_of(now.panes, &PaneData::computing);
+    if (!isComputing) return parts.join("   "); // cancelled
+    const double done = ofPane ? m_workbench.progress(m_pane) : now.data.progress;
     parts += tr("%1 %").arg(static_cast<int>(done * 100));
     if (ofPane) parts += tr("Esc cancels");
     return parts.join("   ");

@@ -151,14 +151,20 @@ void writeFigure(QWidget& window, Workbench& workbench, const FigureRequest& fig
 void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, const std::string& path) {
     const Session& session = workbench.session();
     const int pane = canvas.view().card().perPane ? canvas.pane() : session.activePane;
-    const PaneData data = workbench.viewInput().panes.at(static_cast<std::size_t>(pane));
-    if (!data.result) throw Error({"This pane has no result yet", "", "wait until it is computed", path});
+    const ViewInput input = workbench.viewInput();
+    if (pane < 0 || pane >= std::ssize(input.panes))
+        throw Error({"There is no pane whose list could be written", "", "add a pane", path});
+    const PaneData& data = input.panes[static_cast<std::size_t>(pane)];
+    // An older list stays on the screen, and the command would make another one.
+    if (!data.result || data.outdated)
+        throw Error({"The list of this pane has not been computed yet", "",
+                     "wait until it is, or press F5 where it was cancelled", path});
     checkIsNoSource(path, filesReadBy(session));
     RecordFilter filter;
     filter.withScores = true;
     filter.command = evictCommand(session, static_cast<std::size_t>(pane), path);
-    writeAside(&window, fromUtf8(path), [=, capture = workbench.capture()] {
-        writeSelection(path, recordSelection(std::span(&data.result, 1), filter), capture->tokens());
+    writeAside(&window, fromUtf8(path), [=, result = data.result, capture = workbench.capture()] {
+        writeSelection(path, recordSelection(std::span(&result, 1), filter), capture->tokens());
     });
 }
 

@@ -16,10 +16,11 @@ namespace kvscope {
 
 namespace {
 
+/// An older result is no number of the policy that the row names.
 std::vector<std::string> rowOf(const ViewInput& input, const PaneData& pane) {
     std::vector<QString> cells{fromUtf8(paneTitle(pane)).prepend(QString(pane.letter) + "  ")};
     const auto head = static_cast<std::size_t>(input.kvHead.value);
-    if (!pane.result || head >= pane.result->selection.heads.size()) {
+    if (!pane.result || pane.outdated || head >= pane.result->selection.heads.size()) {
         cells.resize(7, QString("–"));
     } else {
         const RunResult& result = *pane.result;

@@ -27,7 +27,7 @@ QString selectionText(const ViewInput& input) {
     const QString text =
         QObject::tr("selected: %1%2").arg(name, fromUtf8(formatCounted(std::ssize(selected), "token")));
     const PaneData* pane = activePane(input);
-    if (!pane || !pane->result) return text;
+    if (!pane || !pane->result || pane->outdated) return text;
     return text + QObject::tr(", %1 kept by %2")
                       .arg(countText(keptAmong(input, *pane, selected).kept))
                       .arg(QChar(pane->letter));
@@ -112,7 +112,7 @@ void StatusLine::refresh() {
                         tr("cut: %1").arg(fromUtf8(input.cut.label))};
     if (const PaneData* pane = activePane(input)) {
         left += QString("%1 %2 %3").arg(QChar(pane->letter)).arg(fromUtf8(pane->policyName), fromUtf8(pane->variant));
-        if (pane->result) {
+        if (pane->result && !pane->outdated) { // an older result is not of the policy that is named
             left.last() +=
                 QString(" · N %1").arg(fromUtf8(formatBudget(pane->result->requested, pane->result->visible)));
             const StageTimes& times = pane->result->times;
