@@ -179,6 +179,43 @@ private slots:
         QCOMPARE(open.window.notices().messages().filter("NaN in head 1, token 37").size(), 1);
     }
 
+    /// Undo and redo show what was shown, a skipped layer too: they make no new step.
+    void undoAndRedoPassASkippedLayer() {
+        OpenWindow open;
+        const std::string path = soundFile("skipped");
+        std::vector<float> keys(2 * 64 * 16, std::numeric_limits<float>::quiet_NaN());
+        replaceData(path, "layers/01/k", keys, {2, 64, 16});
+        open.window.openPath(QString::fromStdString(path));
+        QVERIFY(open.until([&] { return open.bench.capture()->info().fileName == "skipped.h5"; }));
+        open.bench.change([](Session& s) { s.layer = LayerIndex(0); }, "Layer");
+        open.waitForResults();
+        open.window.actions()->byName("nextLayer")->trigger();
+        open.finish();
+        for (auto* button : open.window.notices().findChildren<QPushButton*>())
+            if (button->text() == "Skip layer 1") {
+                QTest::mouseClick(button, Qt::LeftButton);
+                break;
+            }
+        open.waitForResults();
+        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.5}); }, "Budget");
+        const auto where = [&] {
+            return std::pair(open.bench.session().layer.value, open.bench.session().budget.value);
+        };
+        using Where = std::pair<std::int32_t, double>;
+        const std::vector<Where> steps = {{0, 0.25}, {1, 0.25}, {0, 0.25}, {0, 0.5}};
+        QCOMPARE(where(), steps[3]);
+        for (int step : {2, 1, 0}) {
+            open.bench.undo();
+            open.finish();
+            QCOMPARE(where(), steps[static_cast<std::size_t>(step)]);
+        }
+        for (int step : {1, 2, 3}) {
+            open.bench.redo();
+            open.finish();
+            QCOMPARE(where(), steps[static_cast<std::size_t>(step)]);
+        }
+    }
+
     void aFileWithoutACaptureIsOpenAfterAnErrorToo() {
         OpenWindow open;
         open.bench.closeCapture();

@@ -61,6 +61,9 @@ void LayerErrors::say(const std::string& error) {
 void LayerErrors::leaveSkipped() {
     const LayerIndex before = std::exchange(m_layer, m_workbench.session().layer);
     if (m_layer == before || !m_workbench.capture() || !m_skipped.contains(m_layer.value)) return;
+    // Undo leads to a step that has others after it: to skip its layer would be a step of its own, which ends redo and
+    // from which undo leads here again.
+    if (m_workbench.history().canRedo()) return;
     const std::int32_t skipped = m_layer.value;
     std::optional<LayerIndex> next = soundLayer(skipped > before.value ? 1 : -1);
     if (!next) next = before;
