@@ -29,6 +29,13 @@ void SessionHistory::change(Session next, std::string label, const std::string& 
     }
     if (!mergeKey.empty() && mergeKey == m_mergeKey) {
         m_steps.resize(m_index + 1);
+        if (m_index > 0) lookOnly = m_steps[m_index - 1].session;
+        lookOnly.look = next.look;
+        if (m_index > 0 && lookOnly == next) { // a drag back to where it began is no step
+            m_steps.pop_back();
+            --m_index;
+            m_mergeKey.clear();
+        }
         m_steps[m_index].session = std::move(next);
         return;
     }

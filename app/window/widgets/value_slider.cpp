@@ -106,6 +106,7 @@ void ValueSlider::dragTo(double x) {
 
 void ValueSlider::mousePressEvent(QMouseEvent* event) {
     if (event->button() != Qt::LeftButton) return;
+    beginStep();
     setSliderDown(true);
     dragTo(event->position().x());
     update();
@@ -118,8 +119,7 @@ void ValueSlider::mouseMoveEvent(QMouseEvent* event) {
 void ValueSlider::mouseReleaseEvent(QMouseEvent*) {
     if (!isSliderDown()) return;
     setSliderDown(false);
-    update();
-    emit released();
+    update(); // the step ends when another begins: this may be the first click of two
 }
 
 void ValueSlider::mouseDoubleClickEvent(QMouseEvent*) {
@@ -128,12 +128,24 @@ void ValueSlider::mouseDoubleClickEvent(QMouseEvent*) {
     emit released();
 }
 
+void ValueSlider::beginStep() {
+    m_isWheeled = false;
+    emit released();
+}
+
 void ValueSlider::wheelEvent(QWheelEvent* event) {
     if (!hasFocus()) {
         event->ignore();
         return;
     }
+    if (!m_isWheeled) beginStep();
+    m_isWheeled = true; // its turns are one step
     QAbstractSlider::wheelEvent(event);
+}
+
+void ValueSlider::keyPressEvent(QKeyEvent* event) {
+    if (!event->isAutoRepeat()) beginStep();
+    QAbstractSlider::keyPressEvent(event);
 }
 
 void ValueSlider::keyReleaseEvent(QKeyEvent* event) {

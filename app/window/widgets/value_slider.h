@@ -46,7 +46,7 @@ public:
 
 signals:
     void edited(double value); ///< by the user, also while dragging
-    void released();           ///< a drag or a step has ended
+    void released();           ///< what was edited until now is a step; a drag's ends when another one begins
     void resetRequested();
 
 protected:
@@ -57,6 +57,7 @@ protected:
     void mouseReleaseEvent(QMouseEvent* event) override;
     void mouseDoubleClickEvent(QMouseEvent* event) override;
     void wheelEvent(QWheelEvent* event) override;
+    void keyPressEvent(QKeyEvent* event) override;
     void keyReleaseEvent(QKeyEvent* event) override;
 
     QRectF track() const;
@@ -64,10 +65,11 @@ protected:
 
 private:
     void dragTo(double x);
+    void beginStep();
 
     SliderScale m_scale;
     std::optional<double> m_default;
-    bool m_showing = false;
+    bool m_showing = false, m_isWheeled = false;
 };
 
 } // namespace kvscope
