@@ -1,5 +1,7 @@
 // What stands on the screen in every single frame while the budget is dragged: numbers that are there, whole and in
 // their place, dimmed while they are older than the budget, and headlines of the picture that is drawn.
+#include "app/text/qt_text_service.h"
+#include "app/window/canvas/canvas_widget.h"
 #include "app/window/panels/budget_bar.h"
 #include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
@@ -7,9 +9,13 @@
 #include "tests/app/window_fixture.h"
 #include "tests/support/test_program.h"
 
+#include <QContextMenuEvent>
 #include <QFontMetrics>
 #include <QLineEdit>
+#include <QMouseEvent>
 #include <QSettings>
+#include <QSignalSpy>
+#include <QWheelEvent>
 
 #include <map>
 
@@ -162,6 +168,86 @@ private slots:
         open.settle();
         for (std::size_t i = 0; i < 3; ++i)
             QVERIFY(!open.pane(i)->header()->findChild<LiveNumber*>("paneError")->isDimmed());
+    }
+
+    void aDragEndsWithItsButton() {
+        QtTextService text;
+        CanvasWidget canvas(text, [](double width, double height) {
+            Scene scene;
+            scene.width = width;
+            scene.height = height;
+            return scene;
+        });
+        canvas.resize(300, 200);
+        canvas.show();
+        QVERIFY(QTest::qWaitForWindowExposed(&canvas));
+        QSignalSpy scrolled(&canvas, &CanvasWidget::scrollWanted), menus(&canvas, &CanvasWidget::menuWanted);
+        const auto send = [&](QEvent::Type type, QPoint at, Qt::MouseButton button, Qt::MouseButtons held) {
+            QMouseEvent event(type, at, canvas.mapToGlobal(at), button, held, {});
+            QApplication::sendEvent(&canvas, &event);
+        };
+        const auto askForMenu = [&] {
+            QContextMenuEvent event(QContextMenuEvent::Mouse, {50, 50}, canvas.mapToGlobal(QPoint(50, 50)));
+            QApplication::sendEvent(&canvas, &event);
+        };
+        send(QEvent::MouseButtonPress, {50, 50}, Qt::LeftButton, Qt::LeftButton);
+        send(QEvent::MouseMove, {50, 70}, Qt::NoButton, Qt::LeftButton);
+        QCOMPARE(scrolled.count(), 1);
+        send(QEvent::MouseButtonPress, {50, 70}, Qt::RightButton, Qt::LeftButton | Qt::RightButton);
+        askForMenu();
+        send(QEvent::MouseMove, {50, 90}, Qt::NoButton, {}); // the buttons were released over another window
+        QCOMPARE(scrolled.count(), 1);
+        QCOMPARE(menus.count(), 0);
+        askForMenu();
+        QCOMPARE(menus.count(), 1);
+    }
+
+    void aDoubleClickIsOneStep() {
+        OpenWindow open;
+        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.5}); }, "Budget");
+        ValueSlider* slider = open.window.budgetBar()->slider();
+        const QPoint at(slider->width() / 3, slider->height() / 2);
+        QTest::mouseClick(slider, Qt::LeftButton, {}, at);
+        QTest::mouseDClick(slider, Qt::LeftButton, {}, at);
+        QCOMPARE(open.bench.session().budget.value, 0.25);
+        open.bench.undo();
+        QCOMPARE(open.bench.session().budget.value, 0.5);
+    }
+
+    void aDragBackIsNoStep() {
+        OpenWindow open;
+        ValueSlider* slider = open.window.budgetBar()->slider();
+        const QPoint middle(slider->width() / 2, slider->height() / 2);
+        QTest::mousePress(slider, Qt::LeftButton, {}, middle);
+        const double pressed = open.bench.session().budget.value;
+        QTest::mouseRelease(slider, Qt::LeftButton, {}, middle);
+        QVERIFY(pressed != 0.25);
+        open.bench.change([](Session& s) { s.activePane = 1; }, "Active pane");
+        QTest::mousePress(slider, Qt::LeftButton, {}, middle);
+        QTest::mouseMove(slider, middle + QPoint(30, 0));
+        QTest::mouseMove(slider, middle);
+        QTest::mouseRelease(slider, Qt::LeftButton, {}, middle);
+        QCOMPARE(open.bench.session().budget.value, pressed);
+        QCOMPARE(open.bench.history().undoLabel(), std::string("Active pane"));
+    }
+
+    void turnsOfTheWheelAndHeldKeysAreSteps() {
+        OpenWindow open;
+        ValueSlider* slider = open.window.budgetBar()->slider();
+        slider->setFocus();
+        const auto budget = [&] { return open.bench.session().budget.value; };
+        const auto turn = [&] {
+            const QPoint middle = slider->rect().center();
+            QWheelEvent event(middle, slider->mapToGlobal(middle), {}, {0, 120}, {}, {}, Qt::NoScrollPhase, false);
+            QApplication::sendEvent(slider, &event);
+        };
+        turn();
+        const double once = budget();
+        QTest::keyClick(slider, Qt::Key_Right); // its release ends what the wheel began, too
+        open.bench.undo();
+        QCOMPARE(budget(), once);
+        open.bench.undo();
+        QCOMPARE(budget(), 0.25);
     }
 
     void anOldPictureIsFadedAndSaysWhatItShows() {

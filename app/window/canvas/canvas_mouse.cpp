@@ -57,6 +57,11 @@ void CanvasWidget::mousePressEvent(QMouseEvent* event) {
 
 void CanvasWidget::mouseMoveEvent(QMouseEvent* event) {
     const Point at = toScene(event->position());
+    if (m_gesture != Gesture::None && !(event->buttons() & Qt::LeftButton)) { // released over another window
+        if (m_gesture != Gesture::Press) finishGesture(m_last);
+        m_gesture = Gesture::None;
+        redraw();
+    }
     if (m_gesture == Gesture::None) return hoverAt(event->position());
     if (m_gesture == Gesture::Press && std::hypot(at.x - m_pressed.x, at.y - m_pressed.y) < kDragStart) return;
     if (m_gesture == Gesture::Press) {
@@ -185,7 +190,9 @@ void CanvasWidget::wheelEvent(QWheelEvent* event) {
     if (m_gesture == Gesture::None) hoverAt(event->position());
 }
 
-void CanvasWidget::contextMenuEvent(QContextMenuEvent* event) { emit menuWanted(event->globalPos()); }
+void CanvasWidget::contextMenuEvent(QContextMenuEvent* event) {
+    if (m_gesture == Gesture::None) emit menuWanted(event->globalPos()); // a menu would take the release of the button
+}
 
 void CanvasWidget::leaveEvent(QEvent* event) {
     QWidget::leaveEvent(event);
