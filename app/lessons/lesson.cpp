@@ -5,6 +5,7 @@
 #include "app/live/live_context.h"
 #include "app/study/session_file.h"
 #include "core/base/error.h"
+#include "views/view.h"
 
 #include <nlohmann/json.hpp>
 
@@ -30,10 +31,17 @@ Session settingFrom(const Json& json, const Session& before) {
     return setting;
 }
 
+/// The names of views that exist, else throws Error.
+std::vector<std::string> viewsOf(const Json& json) {
+    std::vector<std::string> views = json.value("views", std::vector<std::string>{});
+    for (const std::string& id : views) viewById(id);
+    return views;
+}
+
 LessonStop readStop(const Json& json, const Session& start) {
     return {.title = json.value("title", ""),
             .text = json.at("text").get<std::string>(),
-            .views = json.value("views", std::vector<std::string>{}),
+            .views = viewsOf(json),
             .setting = settingFrom(json, start)};
 }
 
@@ -44,7 +52,7 @@ void readQuestion(const Json& json, Lesson& lesson) {
     lesson.claim = json.at("claim").get<int>();
     lesson.answer = json.at("answer").get<std::string>();
     lesson.withheld = json.value("withheld", lesson.withheld);
-    lesson.answeredViews = json.value("views", lesson.answeredViews);
+    lesson.answeredViews = viewsOf(json);
     lesson.recorded = json.value("recorded", lesson.recorded);
     lesson.asked = settingFrom(json, lesson.start);
     for (const Json& choice : json.at("choices"))
@@ -71,7 +79,7 @@ Lesson readLesson(const Json& json, const Session& session) {
     lesson.paper = json.value("paper", "");
     lesson.number = json.value("number", 0);
     lesson.text = json.at("text").get<std::string>();
-    lesson.views = json.value("views", std::vector<std::string>{});
+    lesson.views = viewsOf(json);
     lesson.parameters = json.value("parameters", std::vector<std::string>{});
     if (json.contains("live")) lesson.live = live::textOf(live::descriptionOf(json["live"].dump())); // checked
     lesson.start = session;

@@ -1,8 +1,6 @@
 // The main window arranges its parts; the parts read the workbench themselves.
 #include "app/window/main_window.h"
 
-#include "app/lessons/lesson_files.h"
-#include "app/study/resources.h"
 #include "app/window/actions/engine_controller.h"
 #include "app/window/actions/file_actions.h"
 #include "app/window/actions/layer_errors.h"
@@ -20,7 +18,6 @@
 #include "app/window/panels/decision_block.h"
 #include "app/window/panels/explanation_panel.h"
 #include "app/window/panels/fidelity_block.h"
-#include "app/window/panels/lesson_list.h"
 #include "app/window/panels/lesson_panel.h"
 #include "app/window/panels/metrics_table.h"
 #include "app/window/panels/pane_list.h"
@@ -37,7 +34,6 @@
 #include "app/window/widgets/small_widgets.h"
 #include "app/workbench/second_workbench.h"
 #include "app/workbench/step_driver.h"
-#include "views/scene/axes.h"
 #include "views/two_captures/two_captures_data.h"
 
 #include <QCloseEvent>
@@ -235,7 +231,9 @@ QWidget* MainWindow::buildTop() {
 }
 
 void MainWindow::buildChrome() {
-    const QString focused = focusWidget() ? focusWidget()->objectName() : QString();
+    const QPointer<QWidget> before = focusWidget();
+    const QString focused = before ? before->objectName() : QString();
+    if (before) before->setObjectName({}); // the new widget takes the name: the old one is deleted only later
     delete m_gallery;
     delete m_heads;
     setMenuWidget(buildTop());
@@ -265,6 +263,10 @@ void MainWindow::buildChrome() {
     setStatusBar(bar);
     fitWidth();
     auto* again = focused.isEmpty() ? nullptr : findChild<QWidget*>(focused);
+    if (!again && !focused.isEmpty() && before && before->isVisible()) { // it is no part of what was built anew
+        before->setObjectName(focused);
+        again = before;
+    }
     (again ? again : centralWidget())->setFocus(); // else Qt frames the first tab stop of a new window
 }
 
@@ -284,39 +286,6 @@ void MainWindow::fillDocks() {
     fillLessons();
     for (ViewDock* view : m_canvases->docks())
         m_docks->dock(fromUtf8(view->canvas()->view().card().id))->fill(view, view->header());
-}
-
-void MainWindow::readLessons() {
-    std::vector<std::string> broken;
-    m_lessons = readableLessonsIn(findResource("resources/lessons"), broken);
-    for (LessonFile& own : readableLessonsIn(LessonMaker::folder().toStdString(), broken)) {
-        own.lesson.number = static_cast<int>(m_lessons.size()) + 1;
-        m_lessons.push_back(std::move(own));
-    }
-    if (broken.empty()) return m_notices->dismiss("lessons");
-    if (broken.size() > 1)
-        broken.front() += " (" + formatCounted(std::ssize(broken) - 1, "more lesson") + " cannot be read)";
-    m_notices->show("lessons", NoticeStrip::Tone::Error, fromUtf8(broken.front()));
-}
-
-void MainWindow::fillLessons() {
-    auto* list = m_lessonList = new LessonList(m_workbench, m_lessons);
-    auto* lesson = m_lessonPanel = new LessonPanel(m_workbench, m_lessons, m_progress);
-    connect(list, &LessonList::chosen, m_files, &FileActions::open);
-    connect(lesson, &LessonPanel::answered, list, &LessonList::refresh);
-    connect(lesson, &LessonPanel::opened, this, [this](const Lesson& opened) {
-        m_wantedInFront = opened.views; // raised once the docks of the layout are arranged
-        m_wantedInFront.emplace_back("lesson");
-        arrangeDocksSoon();
-    });
-    connect(lesson, &LessonPanel::viewsWanted, this, [this](const std::vector<std::string>& views) {
-        m_wantedInFront = views;
-        arrangeDocksSoon();
-    });
-    connect(lesson, &LessonPanel::modelWanted, this, &MainWindow::startLessonModel);
-    connect(lesson, &LessonPanel::lessonWanted, this, &MainWindow::openLesson);
-    m_docks->dock("lessons")->fillScrolled(list);
-    m_docks->dock("lesson")->fillScrolled(lesson);
 }
 
 void MainWindow::fitWidth() {
@@ -346,33 +315,6 @@ void MainWindow::arrangeDocks() {
     if (wasHidden && m_hasSteps == false && m_workbench.session().layout == WindowLayout::Teach)
         steps->hide(); // another size has an arrangement of its own
     raiseLessonDocks();
-}
-
-void MainWindow::raiseLessonDocks() {
-    const std::vector<std::string> front = std::exchange(m_wantedInFront, {});
-    const auto& lesson = m_lessonPanel->lesson();
-    const auto isWanted = [&](const QString& id) {
-        return lesson && (std::ranges::find(lesson->views, id.toStdString()) != lesson->views.end() ||
-                          std::ranges::find(front, id.toStdString()) != front.end());
-    };
-    if (!lesson || !front.empty())
-        std::erase_if(m_ofLesson, [&](const QString& id) {
-            if (isWanted(id)) return false;
-            m_docks->dock(id)->hide();
-            return true;
-        });
-    if (m_workbench.session().layout != WindowLayout::Teach) return;
-    // A lesson without steps leaves the player's room to its pictures.
-    const bool hasSteps =
-        !lesson || lesson->start.look.cursor ||
-        std::ranges::any_of(lesson->stops, [](const LessonStop& stop) { return stop.setting.look.cursor.has_value(); });
-    if (std::exchange(m_hasSteps, hasSteps) != hasSteps) m_docks->dock("steps")->setVisible(hasSteps);
-    if (front.empty()) return;
-    for (const std::string& id : front)
-        if (const PanelDock* dock = m_docks->dock(fromUtf8(id)); dock && dock->isHidden())
-            m_ofLesson.push_back(dock->id());
-    m_docks->bringToFront(front);
-    m_steps->prefer(viewById(front.front()));
 }
 
 void MainWindow::showEvent(QShowEvent* event) {

@@ -72,7 +72,18 @@ void exportReport(QWidget& window, Workbench& workbench, NoticeStrip& notices) {
                   });
 }
 
-/// Likewise the handout of the open lesson; nothing without one.
+/// Whether the session's lesson can be read, or it has none; a notice says why it cannot.
+bool isLessonSound(const Session& session, NoticeStrip& notices) {
+    try {
+        (void)lessonOf(session);
+        return true;
+    } catch (const Error& error) {
+        notices.show("lessons", NoticeStrip::Tone::Error, fromUtf8(error.what()));
+        return false;
+    }
+}
+
+/// As exportReport: the handout of the open lesson; nothing without one.
 void exportHandout(QWidget& window, Workbench& workbench, NoticeStrip& notices) {
     const auto lesson = lessonOf(workbench.session());
     if (!lesson || !workbench.capture()) return;
@@ -171,10 +182,13 @@ void MainWindow::showHeads(const ViewCanvas& canvas) {
 
 void MainWindow::exportReport() { kvscope::exportReport(*this, m_workbench, *m_notices); }
 
-void MainWindow::exportHandout() { kvscope::exportHandout(*this, m_workbench, *m_notices); }
+void MainWindow::exportHandout() {
+    if (isLessonSound(m_workbench.session(), *m_notices)) kvscope::exportHandout(*this, m_workbench, *m_notices);
+}
 
 void MainWindow::makeLesson() {
     if (auto* shown = findChild<LessonMaker*>()) return shown->raise();
+    if (!isLessonSound(m_workbench.session(), *m_notices)) return;
     auto* maker = new LessonMaker(m_workbench, this);
     connect(maker, &LessonMaker::saved, this, [this](const QString& path) {
         readLessons();

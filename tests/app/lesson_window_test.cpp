@@ -1,10 +1,12 @@
 // The panel of an open lesson, with real events sent to the whole window.
+#include "app/window/actions/window_actions.h"
 #include "app/window/panels/lesson_panel.h"
 #include "app/window/panels/parameter_panel.h"
 #include "tests/app/classroom.h"
 #include "tests/support/test_program.h"
 #include "views/view.h"
 
+#include <QAction>
 #include <QLineEdit>
 #include <QRadioButton>
 #include <QScrollArea>
@@ -64,6 +66,42 @@ private slots:
         QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
         const QString tip = open.find<QPushButton>("lesson9")->toolTip();
         QVERIFY2(tip.startsWith("Two scores, and a budget by error\n"), qPrintable(tip));
+    }
+
+    void aLessonWithoutViewsIsShown() {
+        Lectern open;
+        open.bench.change(
+            [](Session& s) {
+                s.layout = WindowLayout::Teach;
+                s.lesson = R"({"title": "Words alone", "text": "It names no view."})";
+            },
+            "Lesson");
+        open.settle();
+        QVERIFY(open.dock("lesson")->isVisible());
+        QCOMPARE(open.text("lessonText"), QString("It names no view."));
+        open.window.actions()->byName("presenter")->trigger();
+        open.settle();
+        QVERIFY(open.find<QWidget>("presenter"));
+    }
+
+    void aLessonWithAWrongViewSaysSo() {
+        Lectern open;
+        open.bench.change(
+            [](Session& s) {
+                s.layout = WindowLayout::Teach;
+                s.lesson = R"({"title": "A wrong name", "text": "It names one.", "views": ["token_strp"]})";
+            },
+            "Lesson");
+        open.settle();
+        QCOMPARE(open.visibleTexts().filter("token_strp").size(), 1);
+        open.window.actions()->byName("presenter")->trigger();
+        open.settle();
+        QVERIFY(open.find<QWidget>("presenter"));
+        for (const char* command : {"presenter", "handout", "makeLesson"}) {
+            open.window.actions()->byName(command)->trigger();
+            open.settle();
+        }
+        QVERIFY(!open.window.notices().messages().filter("token_strp").isEmpty());
     }
 
     void withoutALessonThePanelLeadsToTheFirst() {

@@ -42,6 +42,17 @@ private slots:
         QVERIFY(lessonsIn("/nowhere").empty());
     }
 
+    void aViewThatDoesNotExistIsNamed() {
+        for (const char* part :
+             {R"("views": ["token_strp"])", R"("stops": [{"text": "c", "views": ["token_strp"]}])"}) {
+            Session session;
+            session.lesson = std::string(R"({"title": "a", "text": "b", )") + part + "}";
+            const std::string said = errorMessage([&] { (void)lessonOf(session); });
+            QVERIFY2(said.find("there is no view 'token_strp'") != std::string::npos, said.c_str());
+            QVERIFY2(said.find("token_strip") != std::string::npos, said.c_str());
+        }
+    }
+
     void theComputedAnswerIsTheOneThatTheTextExplains_data() {
         QTest::addColumn<QString>("path");
         for (const LessonFile& file : lessonsIn(kFolder))
