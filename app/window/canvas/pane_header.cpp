@@ -236,8 +236,8 @@ void PaneHeader::paintEvent(QPaintEvent* event) {
 }
 
 void PaneHeader::mousePressEvent(QMouseEvent*) {
+    emit pressed(); // moves the focus: a number that is being typed belongs to the pane that was active
     m_workbench.change([this](Session& s) { s.activePane = m_pane; }, tr("Active pane"));
-    emit pressed();
 }
 
 void PaneHeader::mouseDoubleClickEvent(QMouseEvent*) { emit maximiseWanted(); }

@@ -4,6 +4,7 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/style/typed_number.h"
 #include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/widgets/value_slider.h"
@@ -31,7 +32,7 @@ double bytesPerToken(const CaptureInfo& info) {
 
 Budget budgetFromText(QString text) {
     if (text.trimmed().startsWith("tau=")) return Budget::parse(text.trimmed().toStdString());
-    text = text.trimmed().remove(',').remove(' ');
+    text = withoutThousands(text.remove(' '));
     if (text.endsWith('%')) return Budget::parse(QString::number(text.chopped(1).toDouble() / 100).toStdString());
     bool whole = false;
     text.toLongLong(&whole);
@@ -181,10 +182,11 @@ std::optional<Budget> BudgetBar::resolvedBudget(const Budget& budget) const {
 void BudgetBar::applyPlace(QLineEdit* field) {
     if (!field->isModified()) return;
     field->setModified(false);
+    const auto capture = m_workbench.capture();
+    if (!capture) return; // it was closed while the number was being typed
     bool whole = false;
     const int value = field->text().toInt(&whole);
-    const CaptureInfo& info = m_workbench.capture()->info();
-    const auto capture = m_workbench.capture();
+    const CaptureInfo& info = capture->info();
     try {
         if (!whole)
             throw Error({"A whole number is needed", field->accessibleName().toStdString(), "indices start at 0"});

@@ -46,6 +46,7 @@ LossPlot::LossPlot(Workbench& workbench, LiveAnswerJobs& jobs, const TextService
     : QWidget(parent), m_workbench(workbench), m_jobs(jobs), m_text(text) {
     setMinimumSize(px(220), px(120));
     setObjectName("lossPlot");
+    setFocusPolicy(Qt::ClickFocus); // a number that is being typed belongs to the pane that was active before the click
     setAccessibleName(tr("Loss of the expected answer against the budget"));
     connect(&m_jobs, &LiveAnswerJobs::changed, this, qOverload<>(&QWidget::update));
     connect(&m_workbench, &Workbench::paneChanged, this, qOverload<>(&QWidget::update)); // its budget now

@@ -3,6 +3,7 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
+#include "app/window/style/typed_number.h"
 #include "app/window/widgets/choice_box.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
@@ -242,15 +243,23 @@ void ParameterRow::buildNumber() {
     fieldBox->addWidget(m_field);
     if (const QString unit = unitText(m_spec); !unit.isEmpty()) fieldBox->addWidget(roleLabel(unit, "quiet", this));
     grid->addLayout(fieldBox, 0, 2);
-    connect(m_field, &QLineEdit::editingFinished, this,
-            [this] { proposeTyped(m_field->text().trimmed().replace(",", "")); });
+    connect(m_field, &QLineEdit::editingFinished, this, [this] {
+        try {
+            if (m_field->isModified()) proposeTyped(withoutThousands(m_field->text()));
+        } catch (const Error& error) {
+            m_field->setModified(false);
+            showError(fromUtf8(error.what()));
+        }
+    });
 
     m_slider = new ValueSlider(this);
     m_slider->setAccessibleName(fromUtf8(m_spec.label));
     grid->addWidget(m_slider, 1, 1, 1, 2);
     connect(m_slider, &ValueSlider::edited, this, &ParameterRow::proposeFromSlider);
     connect(m_slider, &ValueSlider::released, this, &ParameterRow::editingEnded);
-    connect(m_slider, &ValueSlider::resetRequested, m_reset, &QToolButton::click);
+    connect(m_slider, &ValueSlider::resetRequested, this, [this] { // one step with the click that it began with
+        if (differs()) emit edited(m_reset->property("variant").toString(), true);
+    });
 }
 
 // A text field takes the whole width below its name, because formulas and paths are long.
@@ -310,7 +319,7 @@ void ParameterRow::setTokens(std::int64_t tokens) {
 void ParameterRow::proposeFromSlider(double value) {
     emit edited(m_spec.kind == ParameterKind::Integer ? QString::number(static_cast<qint64>(std::llround(value)))
                                                       : QString::number(value, 'g', 4),
-                m_slider->isSliderDown());
+                true); // until the slider says that the step has ended
 }
 
 bool ParameterRow::differs() const { return m_reset->isEnabled(); }
