@@ -1,7 +1,8 @@
 """A prompt is a list of tokens and the segments they fall into.
 
 Every piece of text is tokenised on its own, so that a segment begins and ends at a token boundary: a needle is
-never half of a token. The price is that a token never spans two pieces.
+never half of a token. The price is that a token never spans two pieces. SentencePiece tokenizers put a space before
+every text that they are given; only the first piece of a prompt keeps it, so that the model reads the text as written.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ class SegmentKind(enum.IntEnum):
 
 Segment = tuple[int, int, SegmentKind]
 Piece = tuple[str, SegmentKind | None]
+SPACE = "\u2581"  # as SentencePiece writes it
+SENTINELS = ("\n", "a", "|", "\u3002")
 SENTENCE = 100  # tokens; an inserted needle moves back by at most so many, to the end of a sentence
 
 
@@ -47,9 +50,12 @@ class Prompt:
             self.ids = [tokenizer.bos_token_id]
         self.segments: list[Segment] = []
         self.left_out = 0  # tokens of the context that had no room
+        self.begun = False  # some text stands before what is added next
 
     def encode(self, text: str) -> list[int]:
-        """Tokens of a piece of text."""
+        """Tokens of a piece of text. Errors: those of `encode_behind`."""
+        if self.begun and text and _puts_space_before(self.tokenizer, text):
+            return encode_behind(self.tokenizer, text)
         return list(self.tokenizer.encode(text, add_special_tokens=False))
 
     def add(self, text: str, kind: SegmentKind | None = None) -> Prompt:
@@ -61,6 +67,7 @@ class Prompt:
         if kind is not None and ids:
             self.segments.append((len(self.ids), len(self.ids) + len(ids), kind))
         self.ids += ids
+        self.begun = self.begun or bool(ids)
         return self
 
     def add_context(self, pieces: Iterable[tuple[str | list[int], SegmentKind | None]]) -> Prompt:
@@ -99,6 +106,30 @@ def leading_special_tokens(tokenizer: Any) -> list[int]:
         if with_special[begin : begin + len(plain)] == plain:
             return with_special[:begin]
     return []
+
+
+def _puts_space_before(tokenizer: Any, text: str) -> bool:
+    """The tokens of `text`, which is not empty, begin with a space of the tokenizer's own (Llama 2, Mistral 7B)."""
+    ids = tokenizer.encode("a" if text[0].isspace() else text, add_special_tokens=False)
+    return bool(ids) and str(tokenizer.convert_ids_to_tokens(ids[0])).startswith(SPACE)
+
+
+def encode_behind(tokenizer: Any, text: str) -> list[int]:
+    """Tokens of `text` without the space that the tokenizer puts before it: they are taken from behind other text.
+
+    Errors: that text and this one have a token in common.
+    """
+    for sentinel in SENTINELS:
+        before = list(tokenizer.encode(sentinel, add_special_tokens=False))
+        both = list(tokenizer.encode(sentinel + text, add_special_tokens=False))
+        first = str(tokenizer.convert_ids_to_tokens(both[len(before)])) if len(both) > len(before) else ""
+        if both[: len(before)] == before and first.startswith(SPACE) == text.startswith((" ", SPACE)):
+            return both[len(before) :]
+    raise CaptureError(
+        f"the tokenizer puts a space before {text[:20]!r}",
+        "segments",
+        "Write this text and the one before it as one, without --question, --answer or --needle between them",
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -159,7 +190,7 @@ def question_prompt(
     """
     frame = frame or Frame()
     prompt, tail = Prompt(tokenizer, bos), Prompt(tokenizer)
-    tail.ids = []
+    tail.ids, tail.begun = [], True
     tail.add(question, SegmentKind.QUESTION).add(frame.behind).add(answer, SegmentKind.ANSWER)
     if frame.complete:
         prompt.ids = []
@@ -263,7 +294,7 @@ class TokenBytes:
             return bytes(self._alphabet[c] for c in token)
         if match := re.fullmatch(r"<0x([0-9A-Fa-f]{2})>", token):
             return bytes([int(match.group(1), 16)])
-        return token.replace("\u2581", " ").encode()
+        return token.replace(SPACE, " ").encode()
 
 
 def _is_byte_level(tokenizer: Any) -> bool:

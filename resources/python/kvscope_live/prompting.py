@@ -34,6 +34,7 @@ def build_prompt(tokenizer: Any, texts: list[tuple[SegmentKind, str]], chat: boo
         raise bad("segments", "have a system's message, which needs the chat template")
     prompt, tail = Prompt(tokenizer, bos and not chat), Prompt(tokenizer)
     prompt.ids, tail.ids = [] if frame.complete else prompt.ids, []
+    tail.begun = True
     for piece, kind in frame.before:
         prompt.add(piece, kind)
     prompt.add_context([(text, kind if kind == SegmentKind.NEEDLE else None) for text, kind in pieces])

@@ -10,12 +10,13 @@ import h5py
 import pytest
 import tokenizers
 from tiny_models import LetterTokenizer, tiny_model
-from tokenizers import decoders, models, pre_tokenizers, trainers
+from tokenizers import decoders, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
 from kvscope_capture import CaptureError, Prompt, SegmentKind
 from kvscope_capture.command import load_tokenizer, main, parse_layers
 from kvscope_capture.prompt import TokenBytes, leading_special_tokens, question_prompt, split_at_needles
+from kvscope_live.prompting import build_prompt
 
 TEXT = "Straße, 東京 und 😀 — der Rest ist Text, nichts als Text.\n"
 
@@ -48,6 +49,51 @@ def test_token_bytes_concatenate_to_the_text(kind: str, tmp_path: pathlib.Path) 
     assert b"".join(token_bytes(i) for i in ids) == TEXT.encode()
     assert len(ids) > 10
     assert token_bytes(0) == b"<s>"
+
+
+def space_before_tokenizer(kind: str) -> Any:
+    """Puts a space before a text, as the tokenizers of Llama 2 (Prepend) and their newer form (Metaspace) do."""
+    letters = [chr(code) for code in range(33, 127)] + ["\u2581"]
+    merges = [("4", "2"), ("\u2581", "A"), ("\u2581", "4"), ("\u2581", "42"), ("\u2581", "k")]
+    pieces = ["<unk>", "<s>", "<0x0A>", *letters, *("".join(pair) for pair in merges)]
+    vocabulary = {piece: i for i, piece in enumerate(dict.fromkeys(pieces))}
+    backend = tokenizers.Tokenizer(models.BPE(vocabulary, merges, unk_token="<unk>", byte_fallback=True))
+    if kind == "prepend":
+        backend.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    else:
+        backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=kind, split=False)
+    return PreTrainedTokenizerFast(tokenizer_object=backend, bos_token="<s>", unk_token="<unk>")
+
+
+@pytest.mark.parametrize("kind", ["prepend", "first", "always"])
+def test_no_space_is_put_between_pieces(kind: str) -> None:
+    """The model reads the text as it was written, whatever is marked in it."""
+    tokenizer = space_before_tokenizer(kind)
+    prompt = question_prompt(tokenizer, "Ann: the key is 42. Bye", 200, ["key is 42"], "\nQ: key?\nA:", " 42")
+    token_bytes = TokenBytes(tokenizer)
+
+    def text(begin: int, end: int) -> str:
+        return b"".join(map(token_bytes, prompt.ids[begin:end])).decode()
+
+    assert text(0, len(prompt.ids)) == " Ann: the key is 42. Bye\nQ: key?\nA: 42"
+    assert [text(begin, end) for begin, end, _ in prompt.segments[1:]] == ["key is 42", "\nQ: key?\nA:", " 42"]
+    texts = [(SegmentKind.CONTEXT, "the key"), (SegmentKind.NEEDLE, "is 42"), (SegmentKind.QUESTION, "Why?")]
+    live = build_prompt(tokenizer, texts, chat=False, bos=True)
+    assert b"".join(map(token_bytes, live.ids)).decode() == "<s> the keyis 42Why?"
+
+
+def test_a_space_that_cannot_be_taken_away_is_refused() -> None:
+    class Words(LetterTokenizer):
+        """Puts a space before every text, and reads any two letters as one token."""
+
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            return [90] * ((len(text) + 1) // 2)
+
+        def convert_ids_to_tokens(self, token: int) -> str:
+            return "\u2581ab"
+
+    with pytest.raises(CaptureError, match="the tokenizer puts a space before 'why'.*as one"):
+        question_prompt(Words(), "abc", 100, [], "why")
 
 
 def test_special_tokens_before_the_text() -> None:
