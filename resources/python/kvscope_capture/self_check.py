@@ -138,7 +138,7 @@ class SelfCheck:
         self.shapes: dict[str, int] = {}
         self.differences: dict[str, dict[int, float]] = {"attention": {}, "rotation": {}}
         self.ids = torch.tensor([ids[:TOKENS]], device=model.device)
-        self._loss: tuple[float, str] | None = None
+        self._loss: tuple[float | None, str] | None = None  # the difference, None where it was not made, and a note
         try:
             with torch.no_grad(), own_attention(model, self._observe_own):
                 logits = model(input_ids=self.ids, use_cache=False).logits[0].float()
@@ -197,14 +197,22 @@ class SelfCheck:
         return [b.clone() for name, b in rotary.named_buffers() if "original" not in name] if rotary else []
 
     def compare_loss(self, nll: Any) -> None:
-        """`nll` [n] of the capture, the first NaN. Not made where angles depend on the prompt's length."""
+        """`nll` [n] of the capture, the first NaN. Not made where angles depend on the prompt's length.
+
+        A loss that is not finite fails the check: fp16 overflows in models that were trained in bf16.
+        """
+        bad = np.flatnonzero(~np.isfinite(np.asarray(nll[1:], np.float32)))
+        if bad.size:
+            self._loss = (float("inf"), f"the loss of token {bad[0] + 1} is NaN or infinite")
+            return
         now = self._frequencies()
         same = len(now) == len(self.own_frequencies) and all(map(torch.equal, now, self.own_frequencies))
         if not same and len(nll) > self.ids.shape[1]:
-            self._loss = (float("nan"), "the rotation of the model depends on the length of the prompt")
+            self._loss = (None, "the rotation of the model depends on the length of the prompt")
             return
         found = torch.from_numpy(np.asarray(nll[1 : self.ids.shape[1]], np.float32))
-        self._loss = (float((found - self.own_nll).abs().mean()), "mean over the first tokens")
+        difference = float((found - self.own_nll).abs().mean())
+        self._loss = (float("inf") if np.isnan(difference) else difference, "mean over the first tokens")
 
     def checks(self) -> list[dict[str, Any]]:
         """Each check as the file holds it."""
@@ -215,8 +223,8 @@ class SelfCheck:
         found = [self._check("attention", "relative"), self._check("rotation", "relative", rotates)]
         if self._loss is not None:
             difference, note = self._loss
-            outcome = "not made" if np.isnan(difference) else self._outcome("loss", difference)
-            found.append(self._entry("loss", outcome, difference, "nat per token", self.ids.shape[1] - 1, note))
+            outcome = "not made" if difference is None else self._outcome("loss", difference)
+            found.append(self._entry("loss", outcome, difference or 0.0, "nat per token", self.ids.shape[1] - 1, note))
         return found
 
     def failure(self) -> str:

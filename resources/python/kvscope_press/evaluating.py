@@ -120,6 +120,13 @@ def measure(
     ranges = tokens.target(selection.cut)
     wanted = wanted_of(tokens, selection)
     loss = answer_loss(model, tokens.ids, selection, wanted, read)
+    if not np.isfinite(loss.nll).all():
+        token = wanted[int(np.flatnonzero(~np.isfinite(loss.nll))[0])]
+        raise CaptureError(
+            f"the loss of token {token} behind the pruned cache is NaN or infinite",
+            selection.path,
+            "Run the model in a wider type (--compute-dtype fp32)",
+        )
     right = dict(zip(wanted, loss.right.tolist(), strict=True))
     row = Row(
         selection.retention(math.prod(model_heads(model))),

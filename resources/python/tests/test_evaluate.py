@@ -25,6 +25,7 @@ from kvscope_press import evaluating, pruned_context, read_selection
 from kvscope_press.calibration import Row, Setting, add_rows
 from kvscope_press.command import main
 from kvscope_press.evaluating import wilson_interval
+from kvscope_press.measuring import AnswerLoss
 from kvscope_press.recorded_selection import whole_selection
 
 HEAD = {"layer": 0, "kv_head": 1, "kept": [0, 3, 4]}
@@ -221,6 +222,19 @@ def test_another_model_than_the_captured_one_is_refused(
     assert (found["model"], found["model_revision"], found["compute_dtype"]) == ("model", "", "fp32")
     assert main([str(out), str(captured / "model"), *arguments, "--compute-dtype", "bf16"]) == 2
     assert "another cut, target, parameters, model or tool" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_loss_that_is_no_number_makes_no_row(
+    captured: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
+) -> None:
+    out = tmp_path / "c.h5"
+    out.write_bytes((captured / "c.h5").read_bytes())
+    bad = AnswerLoss(np.array([np.nan]), np.array([False]))
+    monkeypatch.setattr(evaluating, "answer_loss", lambda *_: bad)
+    arguments = ["--selections", *lists_of(captured, tmp_path, [0.3])]
+    assert main([str(out), str(captured / "model"), *arguments]) == 2
+    assert "behind the pruned cache is NaN or infinite" in capsys.readouterr().err.splitlines()[-1]
+    assert out.read_bytes() == (captured / "c.h5").read_bytes()
 
 
 def many_lists(captured: pathlib.Path, tmp_path: pathlib.Path) -> list[str]:

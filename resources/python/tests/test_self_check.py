@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import h5py
+import numpy as np
 import pytest
 import torch
 from tiny_models import CONFIGS, LetterTokenizer, random_ids, tiny_model
@@ -108,6 +109,31 @@ def test_a_rotation_that_depends_on_the_length_leaves_the_loss_out(
     monkeypatch.setattr(self_check, "TOKENS", 16)
     capture_prompt(tiny_model("phi3-long"), prompt_of(), tmp_path / "c.h5")
     assert checks_of(tmp_path / "c.h5")["loss"]["outcome"] == "not made"
+
+
+def test_a_loss_that_is_no_number_fails(tmp_path: pathlib.Path) -> None:
+    """The model overflows behind its last attention, as fp16 does; the tensors themselves are finite."""
+    model = tiny_model("llama")
+    with torch.no_grad():
+        model.model.layers[-1].mlp.down_proj.weight.mul_(1e38)
+    with pytest.raises(CaptureError, match="the loss of token 1 is NaN or infinite"):
+        capture_prompt(model, prompt_of(), tmp_path / "c.h5")
+    assert list(tmp_path.iterdir()) == []
+    capture_prompt(model, prompt_of(), tmp_path / "c.h5", force=True)
+    assert checks_of(tmp_path / "c.h5")["loss"]["outcome"] == "failed"
+
+
+@pytest.mark.parametrize("token", [3, 39])
+def test_one_loss_that_is_no_number_fails(token: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also behind the tokens that run through the model's own code."""
+    monkeypatch.setattr(self_check, "TOKENS", 16)
+    check = self_check.SelfCheck(tiny_model("llama"), random_ids(40, 3))
+    nll = np.array([np.nan, *check.own_nll.tolist(), *[1.0] * 24], np.float32)
+    check.compare_loss(nll)
+    assert check.failure() == ""
+    nll[token] = np.inf
+    check.compare_loss(nll)
+    assert f"the loss of token {token} is NaN or infinite" in check.failure()
 
 
 def test_an_interrupted_capture_keeps_its_differences(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
