@@ -100,7 +100,7 @@ class CaptureFile:
         there = self._state_there()
         if resume and there not in (None, state):
             raise CaptureError(
-                "is the rest of another prompt, model or options, or damaged",
+                "is the rest of another prompt, model or options, of other weights, or damaged",
                 str(self.path),
                 "Give the options of the run that was stopped, or leave --resume out to begin anew",
             )

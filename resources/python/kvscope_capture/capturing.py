@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import pathlib
 import shutil
@@ -44,7 +45,9 @@ class Capturing:
         tokenizer = load_tokenizer(given.model, given.revision)
         limit, reason = token_limit(config, given.max_tokens)
         prompts = [build_prompt(tokenizer, source, given, limit) for source in sources]
-        waiting = [i for i, out in enumerate(self.outs) if not (given.resume and self._is_whole(out, prompts[i]))]
+        waiting = [
+            i for i, out in enumerate(self.outs) if not (given.resume and self._is_whole(out, prompts[i], config))
+        ]
         check_room(config, options, [(self.outs[i], len(prompts[i].ids)) for i in waiting])
         notes = [notes_of(prompt, given.notes, reason) for prompt in prompts]
         clear()
@@ -61,16 +64,24 @@ class Capturing:
             before = f"{sources[i].name} ({done + 1} of {len(waiting)}{time.after(done)}): " if len(sources) > 1 else ""
             self._capture(model, prompts[i], self.outs[i], options_of(given, notes[i]), before)
 
-    def _is_whole(self, out: pathlib.Path, prompt: Prompt) -> bool:
-        """A finished capture of this prompt and model. Errors: a file that holds something else."""
+    def _is_whole(self, out: pathlib.Path, prompt: Prompt, config: Any) -> bool:
+        """A finished capture of this prompt, model and options. Errors: a file that holds something else."""
         if not out.exists():
             return False
+        different: list[str] = []
         try:
             with h5py.File(out, "r") as file:
                 same = file["tokens/ids"][()].tolist() == prompt.ids
                 same = same and file.attrs.get("model_id") == self.arguments.model
-        except (OSError, KeyError):
+                different = other_options(file, self.arguments, prompt, config) if same else []
+        except (OSError, KeyError, ValueError):
             same = False
+        if different:
+            raise CaptureError(
+                f"is a capture of this prompt with other {', '.join(different)}",
+                str(out),
+                "Name another file, give the options of that run, or --overwrite in place of --resume",
+            )
         if not same:
             raise CaptureError(
                 "holds something else than this prompt through this model", str(out), "Name another file, or move it"
@@ -130,6 +141,34 @@ def options_of(given: argparse.Namespace, notes: str = "") -> CaptureOptions:
         compress=given.compress,
         notes=notes,
     )
+
+
+def other_options(file: h5py.File, given: argparse.Namespace, prompt: Prompt, config: Any) -> list[str]:
+    """What the finished capture holds otherwise than the options ask for. What it does not say counts as the same."""
+    options, n = options_of(given), len(prompt.ids)
+    layers = {int(name): layer for name, layer in file["layers"].items()}
+    window = options.q_window if 0 < options.q_window < n else 0
+    name = "q_window" if window else "q"
+    queries = all(name in layer and layer[name].shape[1] == (window or n) for layer in layers.values())
+    types = {str(layer["k"].attrs.get("dtype", layer["k"].dtype)) for layer in layers.values()}
+    before = all(
+        ("k_pre" in layer) == (options.pre_rope and bool(layer.attrs["has_rope"])) for layer in layers.values()
+    )
+    ran = json.loads(file.attrs.get("self_check", "{}")).get("model_dtype")
+    own = getattr(config, "dtype", None)
+    asked = DTYPES[given.compute_dtype] if given.compute_dtype else str(own or ran).removeprefix("torch.")
+    revision = given.revision or getattr(config, "_commit_hash", None) or ""
+    checks = {
+        "segments": file["tokens/segments"][()].tolist() == [list(map(int, segment)) for segment in prompt.segments],
+        "revision": file.attrs.get("model_revision", revision) == revision,
+        "layers": set(layers) == set(options.layers or range(config.num_hidden_layers)),
+        "stored type (--dtype)": types == {options.dtype},
+        "queries (--q-window)": queries,
+        "tensors before RoPE (--pre-rope)": before,
+        "output projection (--o-proj)": all(("o_proj" in layer) == options.o_proj for layer in layers.values()),
+        "type of the model (--compute-dtype)": ran in (None, asked),
+    }
+    return [name for name, same in checks.items() if not same]
 
 
 def output_paths(out: str, sources: list[Source]) -> list[pathlib.Path]:

@@ -42,6 +42,7 @@ TESTED = (
     *("gpt_neox", "granite", "cohere", "smollm3", "glm4", "gpt_oss", "deepseek_v3"),
 )
 NLL_ROWS = 512
+SAMPLED = 256
 Progress = Callable[[str], None]
 
 
@@ -61,8 +62,8 @@ def capture_prompt(
     The capture is compared with the model (self_check.py); the result is in the file. `force` writes it although a
     check failed, which then marks it. Errors (CaptureError): a failed check, a model that cannot be watched, layers
     that it lacks, values that cannot be stored, a folder that cannot be written. An interrupted run leaves
-    `out`.partial, which the same call continues; that of another prompt, model or options is written anew, or refused
-    where `resume` is asked for.
+    `out`.partial, which the same call continues; that of another prompt, other weights or options is written anew, or
+    refused where `resume` is asked for.
     """
     options = options or CaptureOptions()
     _check(model, prompt, options)
@@ -70,7 +71,7 @@ def capture_prompt(
     check = SelfCheck(model, prompt.ids)
     require(check, force)
     state = _state(model, prompt, options, model_id, revision)
-    stream = _ResidualStream(out.with_name(out.name + ".stream.pt"), state)
+    stream = _ResidualStream(out.with_name(out.name + ".stream.pt"), state, model.device)
     saved = stream.load()
     file = CaptureFile(out, options, state, saved[0] if saved else -1, resume)
     nll = _run(model, prompt, options, file, stream, saved, progress, check)
@@ -121,15 +122,26 @@ def _state(model: Any, prompt: Prompt, options: CaptureOptions, model_id: str, r
         prompt.segments,
         vars(options),
     ]
-    parts.append(transformers.__version__)
+    parts += [transformers.__version__, _fingerprint(model)]
     return hashlib.sha256(json_text(parts).encode()).hexdigest()
+
+
+def _fingerprint(model: Any) -> str:
+    """Of up to SAMPLED numbers of every weight: a folder may hold another checkpoint when the run goes on."""
+    digest = hashlib.sha256()
+    for name, weight in model.named_parameters():
+        digest.update(f"{name} {list(weight.shape)}".encode())
+        if not weight.is_meta:
+            sample = weight.detach().reshape(-1)[:: max(1, weight.numel() // SAMPLED)]
+            digest.update(sample.double().cpu().numpy().tobytes())
+    return digest.hexdigest()
 
 
 class _ResidualStream:
     """The hidden states [1, n, hidden] behind the last finished layer, saved atomically."""
 
-    def __init__(self, path: pathlib.Path, state: str) -> None:
-        self.path, self.state = path, state
+    def __init__(self, path: pathlib.Path, state: str, device: Any) -> None:
+        self.path, self.state, self.device = path, state, device
 
     def save(self, layer: int, output: Any) -> None:
         tupled = isinstance(output, tuple)
@@ -146,7 +158,7 @@ class _ResidualStream:
     def load(self) -> tuple[int, Any] | None:
         """The finished layer and its output in the layer's own form; None if there is none of this capture."""
         try:
-            saved = torch.load(self.path, weights_only=True)
+            saved = torch.load(self.path, map_location=self.device, weights_only=True)
         except (OSError, RuntimeError, EOFError, pickle.UnpicklingError):
             return None
         if saved["state"] != self.state:

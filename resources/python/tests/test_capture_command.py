@@ -248,6 +248,36 @@ def test_a_disk_that_fills_up_leaves_what_is_finished(
     assert main([*arguments, "--resume"]) == 0
 
 
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (["--question", "Was nun"], "segments"),
+        (["--layers", "0,2"], "layers"),
+        (["--dtype", "fp16"], "stored type"),
+        (["--q-window", "8"], "queries"),
+        (["--pre-rope"], "tensors before RoPE"),
+        (["--o-proj"], "output projection"),
+        (["--compute-dtype", "bf16"], "type of the model"),
+        (["--revision", "other"], "revision"),
+    ],
+)
+def test_a_finished_capture_with_other_options_is_not_taken(
+    change: list[str], what: str, checkpoint: pathlib.Path, story: pathlib.Path, capsys: Any
+) -> None:
+    out = story.with_name("c.h5")
+    one = ["--question", "Was", "--answer", " nun"] if what == "segments" else []
+    arguments = [str(checkpoint), "--text", str(story), "--max-tokens", "64", "--out", str(out)]
+    assert main([*arguments, *one]) == 0
+    before = out.read_bytes()
+    assert main([*arguments, *change, "--resume"]) == 2
+    assert f"is a capture of this prompt with other {what}" in capsys.readouterr().err.splitlines()[-1]
+    assert out.read_bytes() == before
+    if what not in ("segments", "revision"):
+        assert main([*arguments, *change, "--overwrite"]) == 0
+        assert main([*arguments, *change, "--resume"]) == 0
+        assert "is there already" in capsys.readouterr().out
+
+
 def test_rows_are_captured_with_one_model(
     checkpoint: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

@@ -127,6 +127,18 @@ def test_the_rest_of_another_capture_is_not_continued(tmp_path: pathlib.Path) ->
     assert digest == capture_prompt(model, prompt_of(20), tmp_path / "fresh.h5")
 
 
+def test_the_rest_of_other_weights_is_not_continued(tmp_path: pathlib.Path) -> None:
+    """Training went on in the same folder: --resume refuses, and without it the capture is that of one model."""
+    out, model = tmp_path / "c.h5", tiny_model("llama")
+    with pytest.raises(Stop):
+        capture_prompt(model, prompt_of(), out, progress=interrupt_at("layer 3 "))
+    with torch.no_grad():
+        model.model.layers[0].mlp.up_proj.weight.mul_(1.01)
+    with pytest.raises(CaptureError, match="of other weights.*or leave --resume out to begin anew"):
+        capture_prompt(model, prompt_of(), out, resume=True)
+    assert capture_prompt(model, prompt_of(), out) == capture_prompt(model, prompt_of(), tmp_path / "fresh.h5")
+
+
 def test_a_damaged_rest_is_written_anew(tmp_path: pathlib.Path) -> None:
     out = tmp_path / "c.h5"
     (tmp_path / "c.h5.partial").write_bytes(b"not HDF5")
