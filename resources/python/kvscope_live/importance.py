@@ -20,7 +20,7 @@ from kvscope_capture.attention import AttentionCall, attention_implementation, l
 from kvscope_live.contexts import LiveContext
 from kvscope_live.errors import not_finite
 from kvscope_press.attend_behind import PrunedLayer
-from kvscope_press.pruned_context import decode
+from kvscope_press.pruned_context import decode, require_rotated_alike
 
 NAME = "kvscope_gradient"
 LOG_SPAN = 24.0  # of the weights of the context, from 1 down
@@ -107,6 +107,7 @@ class TokenScores:
     def _gradients(self, log_weight: float) -> Iterator[tuple[AttentionCall, torch.Tensor, torch.Tensor]]:
         """Of each layer behind the cut: the call with T queries, its output, the loss's gradient in it, [Hq, T, dv]."""
         context, model = self.context, self.context.opened.model
+        require_rotated_alike(model, len(context.ids), context.cut, len(self.expected.tokens()))
         seen: list[tuple[AttentionCall, torch.Tensor, torch.Tensor]] = []
 
         def attend(

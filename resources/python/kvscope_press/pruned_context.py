@@ -113,6 +113,19 @@ def longest_alike(model: Any) -> int:
     return int(next(p for p in (parameters, *parameters.values()) if isinstance(p, dict) and LONG in p)[LONG])
 
 
+def require_rotated_alike(model: Any, tokens: int, begin: int, more: int) -> None:
+    """Errors (CaptureError): `more` tokens from position `begin` on would have rotated a context otherwise (LongRoPE).
+
+    The context was read as the beginning of a text of `tokens` tokens.
+    """
+    if tokens <= longest_alike(model) < begin + more:
+        raise CaptureError(
+            f"beyond {longest_alike(model)} tokens the model rotates all of them otherwise",
+            f"token {begin}",
+            "Ask for fewer tokens, or read a longer text",
+        )
+
+
 def without_queries(call: AttentionCall) -> AttentionCall:
     """The keys and values of a call, which is what a selection prunes."""
     return dataclasses.replace(call, query=call.query[:, :0].clone(), unrotated=None)
@@ -163,12 +176,7 @@ class CachedContext:
         Errors (CaptureError): so many that the model would have rotated the context otherwise (LongRoPE).
         """
         begin = self.cut + int(self._tail.get_seq_length())
-        if self.tokens <= longest_alike(self.model) < begin + len(ids[0]):
-            raise CaptureError(
-                f"beyond {longest_alike(self.model)} tokens the model rotates all of them otherwise",
-                f"token {begin}",
-                "Ask for fewer tokens, or read a longer text",
-            )
+        require_rotated_alike(self.model, self.tokens, begin, len(ids[0]))
         with torch.inference_mode(), self._attending():
             return decode_rows(self.model, ids, begin, self.tokens, past_key_values=self._tail, use_cache=True)
 

@@ -12,10 +12,20 @@ from test_live import ANSWER, IDS, QUESTION, opened, read, score
 from test_live_program import ROOT, TINYLM
 from test_press import CUT, MODELS, heads_of
 
+from kvscope_capture import CaptureError
 from kvscope_live import importance
 from kvscope_live.errors import Stopped
 
 STEPS = 400
+
+
+def test_gradients_are_refused_where_the_context_would_be_rotated_otherwise() -> None:
+    """LongRoPE rotates more than 24 tokens otherwise; the answer's loss is refused there too."""
+    local = opened("phi3-long")
+    context = read(local, IDS[:20], 18)["context_id"]
+    given = {"context_id": context, "question_ids": IDS[:8], "answer_ids": ANSWER}
+    with pytest.raises(CaptureError, match="beyond 24 tokens the model rotates all of them otherwise"):
+        local.ask("gradient/read", given | {"steps": 1, "step": 0})
 
 
 def losses_without(local: Local, context: str, chunks: list[list[int]], **more: Any) -> list[float]:
