@@ -90,6 +90,20 @@ def check_settings(capture: pathlib.Path, wanted: list[tuple[RecordedSelection, 
                     f"{capture}: /{name}",
                     "Add --replace, or evaluate lists of one setting",
                 )
+    _check_distinct([selection for selection, _ in wanted])
+
+
+def _check_distinct(selections: list[RecordedSelection]) -> None:
+    """Errors (CaptureError): two lists with the same row: of two seeds, one would silently replace the other."""
+    seen: dict[tuple[str, float], RecordedSelection] = {}
+    for selection in selections:
+        place = (_name(selection), round(selection.retention(), 9))
+        if (other := seen.setdefault(place, selection)) is not selection:
+            raise CaptureError(
+                f"keeps as much as {other.path} by the same policy, and a context has one row for both",
+                selection.path,
+                "Evaluate them one by one with another --context-id each, or with --dry-run and --out",
+            )
 
 
 def add_rows(

@@ -224,6 +224,21 @@ def test_another_model_than_the_captured_one_is_refused(
     assert "another cut, target, parameters, model or tool" in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_two_lists_with_one_row_are_refused(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
+    """Two seeds of one policy keep as much; the second row would replace the first."""
+    out, (first,) = tmp_path / "c.h5", lists_of(captured, tmp_path, [0.3])
+    out.write_bytes((captured / "c.h5").read_bytes())
+    data = json.loads(pathlib.Path(first).read_text())
+    second = tmp_path / "seed.json"
+    moved = [head | {"kept": [kept - 1 for kept in head["kept"]]} for head in data["heads"]]
+    second.write_text(json.dumps(data | {"heads": moved, "seed": 2}))
+    arguments = [str(out), str(captured / "model"), "--selections", first, str(second)]
+    assert main(arguments) == 2
+    assert f"keeps as much as {first} by the same policy" in capsys.readouterr().err.splitlines()[-1]
+    assert out.read_bytes() == (captured / "c.h5").read_bytes()
+    assert main([*arguments, "--dry-run"]) == 0
+
+
 def test_a_loss_that_is_no_number_makes_no_row(
     captured: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
