@@ -135,9 +135,21 @@ def _task(
 
 def _stamps(words: Sequence[str]) -> list[list[str | int]]:
     """Size and time of the files that the arguments name: uniforms, sketches, scores, calibrations."""
-    names = {part for word in words[2:] for part in re.split(r'[,=@"]|:/|tau=[^:]*:', word) if part}
+    quoted = r'"(?:[^"\\]|\\.)*"'  # a name in quotes may hold any of the separators
+    names = set[str]()
+    for word in words[2:]:
+        inside = [re.sub(r"\\(.)", r"\1", text[1:-1]) for text in re.findall(quoted, word)]
+        inside += [text.partition("=")[2] for text in inside]  # "file=NAME", the parameter inside of the quotes
+        names |= {begin for text in inside for begin in (text, *_before_colons(text))}
+        names |= set(re.split(r'[,=@"]|:/|tau=[^:]*:', word))
+    names.discard("")
     paths = [pathlib.Path(name) for name in sorted(names) if pathlib.Path(name).is_file()]
     return [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in paths]
+
+
+def _before_colons(text: str) -> list[str]:
+    """What stands before each `:/`, which parts a file from the name of a data set inside it."""
+    return [text[: found.start()] for found in re.finditer(":/", text)]
 
 
 def _card_of(policies: dict[str, Row], spec: str) -> Row:

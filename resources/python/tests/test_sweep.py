@@ -14,7 +14,7 @@ import pytest
 
 from kvscope_capture.errors import CaptureError
 from kvscope_sweep import command
-from kvscope_sweep.plan import Done, Options, Plan, Task, make_plan, numbers
+from kvscope_sweep.plan import Done, Options, Plan, Task, _stamps, make_plan, numbers
 
 distributed = pytest.importorskip("distributed")
 SAMPLES = pathlib.Path(__file__).parents[3] / "sample_data"
@@ -159,6 +159,22 @@ def test_a_signal_is_tried_again_and_another_file_is_another_task(program: str, 
     assert make_plan(program, options).tasks()[0].key == first
     file.write_text("ab")
     assert make_plan(program, options).tasks()[0].key != first
+
+
+@pytest.mark.parametrize("name", ["run=1@2.scores.h5", "a, b.h5", 'q"x.h5', "tau=1:x.h5"])
+def test_another_file_of_scores_is_another_task(name: str, tmp_path: pathlib.Path) -> None:
+    """Whatever separators of a policy its path holds; a data set inside it is named behind the path."""
+    folder = tmp_path / "x=1"
+    folder.mkdir()
+    path = folder / name
+    path.write_text("1")
+    text = str(path).replace('"', '\\"')
+    for policy in (
+        f'imported,"file={text}:/Press"@0.25',
+        f'imported,file="{text}:/Press"@0.25',
+        f'balance,"file={text}"',
+    ):
+        assert [stamp[0] for stamp in _stamps(["sweep", "c.h5", "--policy", policy])] == [str(path)]
 
 
 def test_numbers() -> None:
