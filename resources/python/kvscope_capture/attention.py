@@ -134,6 +134,17 @@ def logits_of(model: Any, hidden: torch.Tensor) -> torch.Tensor:
     return logits.float()
 
 
+def refuse_sparse_attention(config: Any) -> None:
+    """Errors (CaptureError): a model that chooses the tokens that each query attends to (DeepSeek-V3.2, MiniMax-M3)."""
+    for name in ("index_topk", "index_topk_blocks"):
+        if getattr(config, name, None):
+            raise CaptureError(
+                f"the model attends to chosen tokens only ({name}), and no capture holds which",
+                str(config.model_type),
+                "This architecture cannot be captured",
+            )
+
+
 def sliding_window_of(config: Any, layer: int) -> int:
     """The window of a layer as its configuration states it; 0: none."""
     kinds = getattr(config, "layer_types", None)

@@ -19,7 +19,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from kvscope_capture.attention import AttentionCall, attention_rows, decoder_of, layers_of, own_attention
+from kvscope_capture.attention import (
+    AttentionCall,
+    attention_rows,
+    decoder_of,
+    layers_of,
+    own_attention,
+    refuse_sparse_attention,
+)
 from kvscope_capture.errors import CaptureError
 
 TOKENS = 512  # that run through the model's own code, whose attention needs tokens x tokens numbers a head
@@ -130,9 +137,10 @@ class SelfCheck:
     def __init__(self, model: Any, ids: list[int]) -> None:
         """Runs the first tokens of `ids` through the model's own code.
 
-        Errors (CaptureError): a model whose attention cannot be watched.
+        Errors (CaptureError): a model whose attention cannot be watched or is sparse.
         """
         self.model, self.decoder = model, decoder_of(model)
+        refuse_sparse_attention(self.decoder.config)
         self.rotation: Rotation | None = None
         self.rotates: set[int] = set()
         self.shapes: dict[str, int] = {}
