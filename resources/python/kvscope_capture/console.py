@@ -12,7 +12,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NoReturn
 
 from kvscope_capture.errors import CaptureError
@@ -99,8 +99,13 @@ class TimeLeft:
         return f", {text} left"
 
 
-def check_output(out: pathlib.Path, may_exist: bool = True) -> None:
-    """Errors (CaptureError): a folder, a file that is there already, a folder that is missing or cannot be written."""
+def check_output(out: pathlib.Path, may_exist: bool = True, reads: Iterable[pathlib.Path] = ()) -> None:
+    """Errors (CaptureError): a folder, a file that is there already, a folder that is missing or cannot be written.
+
+    `out` must be none of the files that the command `reads` either, nor lie in a model's folder under the name of one.
+    """
+    if any(path.exists() and out.resolve() in (path.resolve(), (path / "config.json").resolve()) for path in reads):
+        raise CaptureError("would replace what is read", str(out), "Name another file")
     if out.is_dir():
         raise CaptureError("is a folder", str(out), "Name a file in it")
     if not out.parent.is_dir():

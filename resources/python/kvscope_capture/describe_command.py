@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> None:
     """Errors (CaptureError): options that cannot be met, a model that cannot be described."""
     if arguments.tokens is not None and arguments.tokens < 1:
         raise CaptureError("must be positive", "--tokens")
-    check_output(arguments.out)
+    check_output(arguments.out, reads=[pathlib.Path(arguments.model)])
     import transformers
 
     from kvscope_capture.describe import describe, resolve_config

@@ -13,7 +13,7 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-from kvscope_capture.console import run_command
+from kvscope_capture.console import check_output, run_command
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.version import add_version
 
@@ -87,7 +87,12 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("table", type=pathlib.Path, help="FILE.json, or - for standard input")
     parser.add_argument("--out", type=pathlib.Path, required=True, help="FILE.parquet")
     arguments = parser.parse_args(argv)
-    return run_command(parser.prog, lambda: write_parquet(read_table(arguments.table), arguments.out))
+
+    def run() -> None:
+        check_output(arguments.out, reads=[arguments.table])
+        write_parquet(read_table(arguments.table), arguments.out)
+
+    return run_command(parser.prog, run)
 
 
 if __name__ == "__main__":

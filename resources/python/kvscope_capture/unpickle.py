@@ -99,7 +99,11 @@ def unpickle(source: pathlib.Path, out: pathlib.Path) -> list[str]:
             "Transformers, torch.save({'layers.0.k': k, 'layers.0.v': v}, FILE) for your own",
         ) from error
     try:
-        tensors = {name: tensor.contiguous().clone() for name, tensor in named_tensors(data)}
+        tensors: dict[str, torch.Tensor] = {}
+        for name, tensor in named_tensors(data):
+            if name in tensors:
+                raise CaptureError("two tensors have this name", name, "Save them under names without dots")
+            tensors[name] = tensor.contiguous().clone()
     except CaptureError as error:
         raise CaptureError(error.sentence, f"{source}: {error.place}", error.remedy) from error
     if not tensors:
@@ -117,7 +121,7 @@ def unpickle(source: pathlib.Path, out: pathlib.Path) -> list[str]:
 
 def run(arguments: argparse.Namespace) -> None:
     """Errors (CaptureError): those of `unpickle`."""
-    check_output(arguments.out)
+    check_output(arguments.out, reads=[arguments.source])
     names = unpickle(arguments.source, arguments.out)
     print(f"{len(names)} tensors: {', '.join(names[:4])}{' ...' if len(names) > 4 else ''}")
 

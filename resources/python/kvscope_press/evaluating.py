@@ -206,9 +206,7 @@ def check_all(
     for selection in selections:
         check(selection, tokens, config.num_hidden_layers, kv_heads)
     if arguments.out:
-        if arguments.out.resolve() in {path.resolve() for path in (arguments.capture, *arguments.selections)}:
-            raise CaptureError("would replace what is read", str(arguments.out), "Name another file")
-        check_output(arguments.out)
+        check_output(arguments.out, reads=[arguments.capture, *arguments.selections])
     revision = arguments.revision or getattr(config, "_commit_hash", None) or ""
     model = (model_name(arguments.model), revision, arguments.compute_dtype)
     settings = [Setting.of(s, len(wanted_of(tokens, s)), *model) for s in selections]

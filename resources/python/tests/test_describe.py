@@ -198,6 +198,31 @@ def test_refusals_are_one_sentence(
     assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json"]
 
 
+@pytest.mark.parametrize("given", ["", "config.json"])
+def test_a_configuration_is_not_replaced(
+    given: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(hub("llama")), encoding="utf-8")
+    before = config.read_bytes()
+    assert main([str(tmp_path / given), "--out", str(config)]) == 2
+    assert "would replace what is read" in capsys.readouterr().err
+    assert config.read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["index_topk", "index_topk_blocks"])
+def test_sparse_attention_is_refused(name: str) -> None:
+    """DeepSeek-V3.2, GLM-MoE-DSA and MiniMax-M3 choose the tokens that a query attends to."""
+    model = random_model(AutoConfig.for_model(**hub("llama")), 0)
+    setattr(model.config, name, 8)
+    prompt = Prompt(LetterTokenizer())
+    prompt.ids = random_ids(TOKENS, 1)
+    with pytest.raises(CaptureError, match=f"attends to chosen tokens only .{name}."):
+        capture_prompt(model, prompt, pathlib.Path("c.h5"))
+    with pytest.raises(CaptureError, match=f"attends to chosen tokens only .{name}."):
+        describe(model.config)
+
+
 def converted(
     tensors: pathlib.Path, model: pathlib.Path
 ) -> tuple[list[dict[str, Any]], dict[str, Any], dict[str, Any]]:

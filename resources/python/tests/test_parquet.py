@@ -54,4 +54,8 @@ def test_other_files_are_refused(
     assert says in capsys.readouterr().err
     assert not (tmp_path / "t.parquet").exists()
     assert main([str(write(tmp_path / "t.json")), "--out", str(tmp_path / "no/t.parquet")]) == 2
-    assert "Name another file" in capsys.readouterr().err
+    assert "no/t.parquet: the folder does not exist" in capsys.readouterr().err
+    before = (tmp_path / "t.json").read_bytes()
+    assert main([str(tmp_path / "t.json"), "--out", str(tmp_path / "t.json")]) == 2
+    assert "would replace what is read" in capsys.readouterr().err
+    assert (tmp_path / "t.json").read_bytes() == before

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import subprocess
+from typing import Any
 
 import pytest
 import torch
@@ -99,6 +100,29 @@ def test_a_program_in_a_pickle_does_not_run(
     assert main(["evil.pt", "out.safetensors"]) == 2
     assert "cannot be read as plain tensors" in capsys.readouterr().err
     assert sorted(p.name for p in tmp_path.iterdir()) == ["evil.pt"]
+
+
+@pytest.mark.parametrize("held", [{"a": {"b": 1}, "a.b": 2}, {"past_key_values.0": 1, "past_key_values": [2]}])
+def test_two_tensors_of_one_name_are_refused(
+    held: Any, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def tensors(data: Any) -> Any:
+        if isinstance(data, dict):
+            return {key: tensors(value) for key, value in data.items()}
+        return [tensors(value) for value in data] if isinstance(data, list) else torch.full((2,), float(data))
+
+    torch.save(tensors(held), tmp_path / "d.pt")
+    assert main([str(tmp_path / "d.pt"), str(tmp_path / "d.safetensors")]) == 2
+    assert "two tensors have this name" in capsys.readouterr().err
+    assert not (tmp_path / "d.safetensors").exists()
+
+
+def test_a_pickle_does_not_replace_itself(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.save({"a": torch.ones(2)}, tmp_path / "d.pt")
+    before = (tmp_path / "d.pt").read_bytes()
+    assert main([str(tmp_path / "d.pt"), str(tmp_path / ".." / tmp_path.name / "d.pt")]) == 2
+    assert "would replace what is read" in capsys.readouterr().err
+    assert (tmp_path / "d.pt").read_bytes() == before
 
 
 def test_the_program_opens_what_comes_out(tmp_path: pathlib.Path) -> None:
