@@ -24,6 +24,7 @@ from kvscope_press.recorded_selection import RecordedSelection
 COLUMNS = "retention,nll_context,nll_full,nll_compressed,context_id"
 TOOL = f"kvscope_press {VERSION}"
 COPIED_BYTES = 2 << 30
+Model = tuple[str, str, str]  # name, revision, type that it ran in
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,11 +48,13 @@ class Setting:
     model: str = ""
     model_revision: str = ""
     compute_dtype: str = ""
+    simulated: int = 0  # 1: the list evicts while the prompt is read, on tensors of full attention
 
     @classmethod
-    def of(cls, selection: RecordedSelection, target_tokens: int, *model: str) -> Setting:
+    def of(cls, selection: RecordedSelection, target_tokens: int, model: Model = ("", "", "")) -> Setting:
         """The selection's cut and resolved parameters, as sorted JSON; `model`: its name, revision and type."""
-        return cls(selection.cut, target_tokens, json_text(dict(selection.parameters)), *model)
+        parameters = json_text(dict(selection.parameters))
+        return cls(selection.cut, target_tokens, parameters, *model, int(selection.simulated))
 
     def attributes(self) -> Mapping[str, str | int]:
         """As they are stored beside the rows."""

@@ -29,6 +29,7 @@ from kvscope_press.recorded_selection import RecordedSelection, read_selection
 from kvscope_press.scores import CaptureHead, model_name
 
 FIELDS = ["policy", "variant", "retention", "nll_full", "nll_compressed", "right_tokens", "right_answers", "answers"]
+FIELDS += ["simulated"]  # evicts while the prompt is read, on tensors of full attention
 FEW_TOKENS = 20  # of answers
 MOST_LOSS = (0.01, TOLERANCES["loss"][1])  # nat a token, mean, from the captured losses: 32 bits, 16 bits
 FEW_ROWS = 5  # of a calibration, as in kvscope calibrate
@@ -137,6 +138,7 @@ def measure(
     )
     line = dict(zip(FIELDS, (selection.policy, selection.variant, *dataclasses.astuple(row)[:1]), strict=False))
     line |= {"nll_full": row.nll_full, "nll_compressed": row.nll_compressed, "answers": len(tokens.answers)}
+    line["simulated"] = "true" if selection.simulated else "false"
     if tokens.answers:
         whole = sum(all(right[token] for token in range(begin, end)) for begin, end in ranges)
         line |= {"right_tokens": float(loss.right.mean()), "right_answers": whole}
@@ -158,7 +160,10 @@ def wilson_interval(right: int, count: int) -> tuple[float, float]:
 
 def sentence(line: dict[str, Any], count: int) -> str:
     """What the command prints of a list; `count` tokens were measured."""
-    text = "{policy}:{variant} kept {retention:.1%}  NLL {nll_compressed:.4f} (full {nll_full:.4f})".format(**line)
+    mark = " (simulated)" if line["simulated"] == "true" else ""
+    text = "{policy}:{variant} kept {retention:.1%}{mark}  NLL {nll_compressed:.4f} (full {nll_full:.4f})".format(
+        mark=mark, **line
+    )
     if not line["answers"]:
         return f"{text} of {count} tokens behind the cut; the capture marks no answer"
     right = round(line["right_tokens"] * count)
@@ -209,7 +214,7 @@ def check_all(
         check_output(arguments.out, reads=[arguments.capture, *arguments.selections])
     revision = arguments.revision or getattr(config, "_commit_hash", None) or ""
     model = (model_name(arguments.model), revision, arguments.compute_dtype)
-    settings = [Setting.of(s, len(wanted_of(tokens, s)), *model) for s in selections]
+    settings = [Setting.of(s, len(wanted_of(tokens, s)), model) for s in selections]
     whole = config.num_hidden_layers * kv_heads
     stored = [(s, setting) for s, setting in zip(selections, settings, strict=True) if len(s.heads) == whole]
     if stored and not arguments.dry_run:

@@ -224,6 +224,20 @@ def test_another_model_than_the_captured_one_is_refused(
     assert "another cut, target, parameters, model or tool" in capsys.readouterr().err.splitlines()[-1]
 
 
+def test_a_simulated_list_says_so(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
+    """In the sentence, the table and beside the rows."""
+    out, table, (plain,) = tmp_path / "c.h5", tmp_path / "t.csv", lists_of(captured, tmp_path, [0.3])
+    out.write_bytes((captured / "c.h5").read_bytes())
+    path = pathlib.Path(plain)
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"simulated": True}))
+    arguments = [str(out), str(captured / "model"), "--out", str(table), "--selections", plain]
+    assert main(arguments) == 0
+    assert re.search(r"kept \d+\.\d% \(simulated\)  NLL", capsys.readouterr().out)
+    assert [line["simulated"] for line in csv.DictReader(table.open())] == ["true"]
+    with h5py.File(out) as file:
+        assert file["calibration/p/v"].attrs["simulated"] == 1
+
+
 def test_two_lists_with_one_row_are_refused(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
     """Two seeds of one policy keep as much; the second row would replace the first."""
     out, (first,) = tmp_path / "c.h5", lists_of(captured, tmp_path, [0.3])
