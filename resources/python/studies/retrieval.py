@@ -76,16 +76,22 @@ class Asked:
                 call.query,
                 policy,
                 scaling=call.scaling,
+                softcap=call.softcap,
+                sliding_window=call.sliding_window,
+                sinks=None if call.sinks is None else call.sinks.detach().float().cpu().numpy(),
                 k_pre=call.unrotated[1] if call.unrotated else None,
                 layer=call.layer,
                 num_layers=len(self.read.calls),
                 seed=seed,
                 threads=1,
             )
+            own, group = chosen.query_heads, call.query.shape[0] // call.key.shape[0]
             for head, kept in enumerate(chosen.kept):
                 weights = (chosen.numerator_weights, chosen.denominator_weights)
                 numerator, denominator = (np.array(w[head] if w else np.ones(kept.size), np.float32) for w in weights)
-                heads[call.layer, head] = HeadSelection(np.array(kept, np.int64), numerator, denominator)
+                mine = dict(enumerate(own[head * group : (head + 1) * group], head * group)) if own else {}
+                sets = {query_head: np.array(chosen_here, np.int64) for query_head, chosen_here in mine.items()}
+                heads[call.layer, head] = HeadSelection(np.array(kept, np.int64), numerator, denominator, sets)
         return RecordedSelection("", policy, "", {}, "", self.read.cut, "", False, heads)
 
     def trial(self, policy: str, retention: str, seed: int) -> Row:

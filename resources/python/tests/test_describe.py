@@ -211,14 +211,14 @@ def test_a_configuration_is_not_replaced(
 
 
 @pytest.mark.parametrize("name", ["index_topk", "index_topk_blocks"])
-def test_sparse_attention_is_refused(name: str) -> None:
+def test_sparse_attention_is_refused(name: str, tmp_path: pathlib.Path) -> None:
     """DeepSeek-V3.2, GLM-MoE-DSA and MiniMax-M3 choose the tokens that a query attends to."""
     model = random_model(AutoConfig.for_model(**hub("llama")), 0)
     setattr(model.config, name, 8)
     prompt = Prompt(LetterTokenizer())
     prompt.ids = random_ids(TOKENS, 1)
     with pytest.raises(CaptureError, match=f"attends to chosen tokens only .{name}."):
-        capture_prompt(model, prompt, pathlib.Path("c.h5"))
+        capture_prompt(model, prompt, tmp_path / "c.h5")
     with pytest.raises(CaptureError, match=f"attends to chosen tokens only .{name}."):
         describe(model.config)
 

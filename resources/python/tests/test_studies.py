@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from test_prompt import byte_level_tokenizer
-from tiny_models import COMMON
+from tiny_models import COMMON, tiny_model
 from transformers import LlamaConfig, LlamaForCausalLM
 
 from kvscope_capture import SegmentKind
@@ -87,6 +87,38 @@ def test_a_run_goes_on_where_it_ended(tmp_path: pathlib.Path, monkeypatch: pytes
     assert retrieval.main([*few, *policies, "tova"]) == 0
     assert out.read_text().splitlines()[: len(lines)] == lines and len(tables.read(out)) == 5
     assert retrieval.main(["other", *few[1:]]) == 2
+
+
+def test_query_heads_keep_sets_of_their_own(tokenizer: Any) -> None:
+    """SnapKV's original class stores a set for each query head; the union would be a larger budget."""
+    pytest.importorskip("kvscope", reason="the module kvscope is not on the path")
+    import retrieval
+
+    prompt = TASKS["needle"](tokenizer, 300, 0.5, 0)
+    asked = retrieval.Asked(LlamaForCausalLM(LlamaConfig(**COMMON | {"vocab_size": 300})).eval(), prompt)
+    selection = asked.select("snapkv:original_class@0.2", 0)
+    assert {q for _, head in selection.heads.items() for q in head.query_heads} == {0, 1, 2, 3}
+    assert selection.retention() == pytest.approx(0.2, abs=0.01)
+
+
+@pytest.mark.parametrize("name", ["gpt-oss", "gemma2"])
+def test_a_policy_is_given_what_the_layer_has(name: str, tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its window, its cap and its sinks, which decide what a query attends to."""
+    kvscope = pytest.importorskip("kvscope", reason="the module kvscope is not on the path")
+    import retrieval
+
+    prompt = TASKS["needle"](tokenizer, 300, 0.5, 0)
+    model = tiny_model(name)
+    model.resize_token_embeddings(300)
+    asked, given, evict = retrieval.Asked(model, prompt), [], kvscope.evict
+    monkeypatch.setattr(kvscope, "evict", lambda *a, **named: given.append(named) or evict(*a, **named))
+    asked.select("uniform@0.5", 0)
+    for call, named in zip(asked.read.calls, given, strict=True):
+        assert (named["softcap"], named["sliding_window"]) == (call.softcap, call.sliding_window)
+        assert (named["sinks"] is None) == (call.sinks is None)
+        assert call.sinks is None or named["sinks"].tolist() == call.sinks.tolist()
+    assert {named["sliding_window"] for named in given} > {0} or name == "gpt-oss"
+    assert all(named["softcap"] == 2.0 for named in given) == (name == "gemma2")
 
 
 def test_the_digits_go_from_the_named_heads_only(tokenizer: Any) -> None:
