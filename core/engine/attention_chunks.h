@@ -1,6 +1,7 @@
 #pragma once
 
 #include "core/engine/attention.h"
+#include "core/engine/requests.h"
 #include "core/engine/tensor.h"
 
 #include <cstdint>
@@ -18,6 +19,8 @@ struct AttentionChunksInput {
     /// Padding of a short last chunk in the reference codes (C8): so many keys of logit 0 take part in its softmax,
     /// whatever the window, and so many rows of logits 0 add 1/C, or 1/(C + e^sink), to each of its tokens.
     std::int64_t zeroKeys = 0, uniformRows = 0;
+    /// Where the rows are those of a cache with gaps, their tokens: the window counts tokens, not rows.
+    RowPositions positions = {};
 };
 
 } // namespace kvscope

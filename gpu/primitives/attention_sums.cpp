@@ -107,6 +107,7 @@ HostTensor attentionColumnSums(const DeviceMemory& memory, const DeviceRows& que
 HostTensor attentionChunkSums(const DeviceMemory& memory, const DeviceRows& queries, const DeviceRows& keys,
                               const AttentionChunksInput& input, Arithmetic arithmetic, const Checkpoint& checkpoint) {
     assert(queries.rows == keys.rows && input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
+    assert(input.positions.empty());
     return sumsOf(memory, queries, keys, input.rule, arithmetic, checkpoint, [&](AttentionSumsCall& call, CallMemory&) {
         call.attention.mask = {MaskKind::Chunks, input.rule.slidingWindow, input.chunk};
         call.zeroKeys = input.zeroKeys;

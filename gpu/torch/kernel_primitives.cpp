@@ -128,6 +128,7 @@ HostTensor TorchEngine::attentionColumnSums(const AttentionInput& input, const C
 
 HostTensor TorchEngine::attentionChunkSums(const AttentionChunksInput& input, const Checkpoint& checkpoint) const {
     requireNoSinks(input.rule);
+    if (!input.positions.empty()) throw NoDeviceCode(); // the kernel counts a window in rows
     const TorchMemory memory(m_device);
     const auto [queries, keys] = QueriesAndKeys(input.queries, input.keys);
     return gpu::attentionChunkSums(memory, queries.rows, keys.rows, input, m_arithmetic, checkpoint);

@@ -243,6 +243,37 @@ private slots:
         }
     }
 
+    // Rows of a cache with a gap: a window counts the tokens between them. Two groups that lie further apart than the
+    // window are two chunks, whatever the number of rows, and zero keys are seen from both.
+    void aWindowCountsTokensWhereRowsHaveGaps() {
+        const naive::Block q = randomBlock(121, 2, 80, 12), k = randomBlock(122, 1, 80, 12);
+        std::vector<TokenIndex> tokens(80);
+        for (int row = 0; row < 80; ++row) tokens[static_cast<std::size_t>(row)] = row < 40 ? row : 1000 + row;
+        const auto fast = makeCpuEngine(2, {}, Arithmetic::Fast);
+        const auto sums = [&](const Engine& e, int window, std::int64_t chunk, const RowPositions& positions) {
+            AttentionChunksInput in{uploadRows(e, q), uploadRows(e, k), {0.5, 0, window, {0, 0}}, chunk};
+            in.positions = positions;
+            return e.attentionChunkSums(in, {}).data;
+        };
+        for (const int window : {64, 300}) {
+            QVERIFY(sums(*m_engine, window, 80, {tokens}) == sums(*m_engine, 0, 40, {}));
+            QVERIFY(near(sums(*fast, window, 80, {tokens}), sums(*m_engine, 0, 40, {}), 2e-4));
+        }
+        std::vector<TokenIndex> gapless(80);
+        std::iota(gapless.begin(), gapless.end(), 500);
+        QVERIFY(sums(*m_engine, 7, 80, {gapless}) == sums(*m_engine, 7, 80, {}));
+        QVERIFY(sums(*m_engine, 7, 33, {gapless}) == sums(*m_engine, 7, 33, {}));
+
+        AttentionChunksInput padded{uploadRows(*m_engine, q), uploadRows(*m_engine, k), {0.5, 0, 64, {0, 0}}, 85, 5};
+        padded.positions = {tokens};
+        const auto withZeros = m_engine->attentionChunkSums(padded, {}).data;
+        const auto zeroTotal = [&](std::size_t head) { // what 80 softmax rows gave to the zero keys
+            return 80 - std::accumulate(withZeros.begin() + static_cast<std::ptrdiff_t>(head * 80),
+                                        withZeros.begin() + static_cast<std::ptrdiff_t>(head * 80 + 80), 0.0);
+        };
+        for (std::size_t head = 0; head < 2; ++head) QVERIFY(zeroTotal(head) > 1);
+    }
+
     void fastModeSaysSoAndStaysClose() {
         const auto fast = makeCpuEngine(2, {}, Arithmetic::Fast);
         QVERIFY(fast->arithmetic().find("outside the index contract") != std::string::npos);

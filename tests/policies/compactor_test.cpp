@@ -320,6 +320,39 @@ private slots:
         QVERIFY2(message.contains("none before token 67") && message.contains("policy leverage"), qPrintable(message));
     }
 
+    // In blocks the cache has gaps, and a sliding window counts tokens: neighbouring rows may not see each other.
+    void aSlidingWindowCountsTokensInBlocks() {
+        TestLayer layer = TestLayer::random(84, {2, 2, 192, 8});
+        layer.plain.slidingWindow = 12;
+        const PolicyOutcome outcome = m_bench.run(
+            "compactor,sketch=none,chunk=48,pool_width=1,lambda=0,value_norm=false,prompt_block=64@40t", layer);
+        for (std::size_t head = 0; head < 2; ++head) {
+            const auto &queries = layer.plain.queries[head], &keys = layer.plain.keys[head];
+            std::vector<TokenIndex> cache;
+            for (TokenIndex begin = 0; begin < 192; begin += 64) {
+                for (TokenIndex token = begin; token < begin + 64; ++token) cache.push_back(token);
+                Numbers sums(cache.size(), 0.0);
+                for (std::size_t j = 0; j < cache.size(); ++j) {
+                    const std::size_t from = j / 48 * 48, to = std::min(cache.size(), from + 48);
+                    Numbers weights;
+                    for (std::size_t i = from; i < to; ++i) {
+                        const auto &q = queries[std::size_t(cache[j])], &k = keys[std::size_t(cache[i])];
+                        const bool seen = std::abs(cache[i] - cache[j]) < 12;
+                        weights.push_back(seen ? std::exp(std::inner_product(q.begin(), q.end(), k.begin(), 0.0)) : 0);
+                    }
+                    const double total = std::accumulate(weights.begin(), weights.end(), 0.0);
+                    for (std::size_t i = from; i < to; ++i) sums[i] += weights[i - from] / total;
+                }
+                std::vector<TokenIndex> kept;
+                for (const TokenIndex row :
+                     chosenBy(sums, PolicySpec::parse("compactor").values, std::min<std::int64_t>(40, cache.size())))
+                    kept.push_back(cache[std::size_t(row)]);
+                cache = kept;
+            }
+            QCOMPARE(outcome.selection.heads[head].kept, cache);
+        }
+    }
+
     void whatCannotWorkInBlocksIsRefused() {
         const TestLayer layer = TestLayer::random(88, {4, 2, 97, 8});
         for (const char* spec :

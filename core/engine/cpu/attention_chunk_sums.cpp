@@ -30,13 +30,16 @@ struct ChunkKeys {
     const float* rows;
     const double* wideRows;   ///< for all its blocks of queries; null: each widens them
     std::int64_t uniformRows; ///< padding rows of logits 0, which reach the keys of a short chunk only
+    const TokenIndex* tokens; ///< of its keys, [terms]; null: key r is token r
+    std::int64_t padding;     ///< zero keys have this token or later ones
 };
 
 class ChunkSums {
 public:
     ChunkSums(const Kernels& kernels, const AttentionChunksInput& input, bool fast, Progress& progress)
         : m_kernels(kernels), m_input(input), m_rule(input.rule), m_fast(fast), m_progress(progress) {
-        m_reach = m_rule.slidingWindow > 0 && m_rule.slidingWindow < input.chunk ? m_rule.slidingWindow : 0;
+        // Rows with gaps between them may lie further apart than the chunk is long.
+        m_reach = m_rule.slidingWindow < input.chunk || !input.positions.empty() ? m_rule.slidingWindow : 0;
         m_rule.slidingWindow = 0;
     }
 
@@ -45,7 +48,7 @@ public:
     void compute(std::int64_t kvHead, std::int64_t chunk, ChunkScratch& scratch, std::vector<float>& out) const {
         const std::int64_t n = m_input.keys.size(1), d = m_input.keys.size(2), begin = chunk * m_input.chunk;
         const HeadRows rows(m_input.keys, kvHead, begin, std::min(begin + m_input.chunk, n));
-        ChunkKeys keys{begin, std::min(m_input.chunk, n - begin), 0, rows.data(), nullptr, 0};
+        ChunkKeys keys{begin, std::min(m_input.chunk, n - begin), 0, rows.data(), nullptr, 0, nullptr, 0};
         keys.terms = keys.count;
         std::vector<float> padded;
         if (keys.count < m_input.chunk) {
@@ -54,6 +57,15 @@ public:
             padded.assign(keys.rows, keys.rows + keys.count * d);
             padded.resize(static_cast<std::size_t>(keys.terms * d), 0.0F);
             keys.rows = padded.data();
+        }
+        keys.padding = keys.count;
+        std::vector<TokenIndex> tokens;
+        if (m_reach > 0 && !m_input.positions.empty()) {
+            const auto from = m_input.positions[static_cast<std::size_t>(kvHead)].begin() + begin;
+            tokens.assign(from, from + keys.count);
+            keys.padding = std::int64_t{tokens.back()} + 1;
+            tokens.resize(static_cast<std::size_t>(keys.terms), static_cast<TokenIndex>(keys.padding));
+            keys.tokens = tokens.data();
         }
         if (!m_fast && keys.terms <= kWidenedOnce) {
             double* wide = scratch.keys.atLeast(keys.terms * d);
@@ -80,9 +92,11 @@ private:
         const std::int64_t d = m_input.keys.size(2);
         const HeadRows queries(m_input.queries, head, first, first + count);
         std::vector<QueryLane> lanes;
-        for (std::int64_t j = first; j < first + count; ++j) // at the end of time: all keys are visible
-            lanes.push_back(
-                {queries.data() + (j - first) * d, m_reach > 0 ? j - keys.begin : keys.terms, m_rule.sinkOf(head)});
+        for (std::int64_t j = first; j < first + count; ++j) {
+            const std::int64_t row = j - keys.begin, token = keys.tokens ? std::int64_t{keys.tokens[row]} : row;
+            // Without a window a query is at the end of time: all keys are visible.
+            lanes.push_back({queries.data() + (j - first) * d, m_reach > 0 ? token : keys.terms, m_rule.sinkOf(head)});
+        }
         if (FastLogitBlock::pays(m_fast, lanes.size()))
             addSoftmaxColumns(FastLogitBlock(m_kernels, m_rule, lanes, d, scratch.logits, keys.terms), keys, count,
                               scratch.sums);
@@ -96,8 +110,9 @@ private:
         block.append({.rows = keys.rows,
                       .first = 0,
                       .count = keys.terms,
+                      .positions = keys.tokens,
                       .reach = m_reach,
-                      .padding = keys.count,
+                      .padding = keys.padding,
                       .wideRows = keys.wideRows},
                      m_progress);
         std::array<double, kMaxLanes> inverseSums{};
@@ -109,7 +124,7 @@ private:
     const Kernels& m_kernels;
     const AttentionChunksInput& m_input;
     AttentionRule m_rule;
-    std::int64_t m_reach; ///< the sliding window if shorter than a chunk, else 0
+    std::int64_t m_reach; ///< the sliding window where it can hide keys of a chunk, else 0
     bool m_fast;
     Progress& m_progress;
 };
@@ -120,6 +135,7 @@ HostTensor CpuEngine::attentionChunkSums(const AttentionChunksInput& input, cons
     const std::int64_t heads = input.queries.size(0), kvHeads = input.keys.size(0), n = input.keys.size(1);
     assert(input.queries.size(1) == n && static_cast<std::int64_t>(input.rule.gqaGroupOf.size()) == heads);
     assert(input.chunk >= 1 && input.zeroKeys >= 0 && input.uniformRows >= 0);
+    assert(input.positions.empty() || static_cast<std::int64_t>(input.positions.size()) == kvHeads);
     std::vector<float> out(static_cast<std::size_t>(heads * n));
     // Lanes are computed 8 at a time, so a short chunk costs slightly more than counted.
     Progress progress(checkpoint, static_cast<double>(heads * n) * static_cast<double>(std::min(n, input.chunk)));

@@ -212,6 +212,9 @@ HostTensor attentionOf(const PolicyInput& input, const ParameterValues& values, 
     chunks.keys = input.engine.rows(input.keys, middle.begin, middle.end);
     chunks.rule = input.attention;
     if (values.choice("logit_scale") == "one") chunks.rule.scaling = 1;
+    if (input.attention.slidingWindow > 0) // a cache has gaps, and a window counts tokens
+        for (const std::vector<TokenIndex>& tokens : input.positions)
+            chunks.positions.emplace_back(tokens.begin() + middle.begin, tokens.begin() + middle.end);
     chunks.chunk = values.integer("chunk");
     const std::int64_t last = (middle.end - middle.begin) % chunks.chunk; // tokens of a short last chunk
     if (last > 0 && values.choice("last_chunk") == "kvpress")
