@@ -22,15 +22,23 @@ struct Disabled {
     std::string policy, reason;
 };
 
-/// Policies that this capture cannot run, with the reasons.
+/// Policies that this capture cannot run with their first variant, with the reasons.
 std::vector<Disabled> disabledPolicies(const CaptureReader& capture) {
     std::vector<Disabled> disabled;
-    bool queries = true;
-    for (const LayerInfo& layer : capture.info().layers) queries &= layer.queryCount > 0;
-    for (const Policy* policy : allPolicies())
-        for (const Need need : policy->card().needs)
-            if (need == Need::Queries && !queries)
-                disabled.push_back({policy->card().id, "needs queries, which some layers lack"});
+    bool queries = true, preRope = true;
+    for (const LayerInfo& layer : capture.info().layers) {
+        queries &= layer.queryCount > 0;
+        preRope &= !layer.hasRope || layer.hasKeysPreRope || !capture.inverseFrequencies(layer.layer).empty();
+    }
+    for (const Policy* policy : allPolicies()) {
+        if (!policy->card().colonParameter.empty()) continue; // a formula needs what its features need
+        const std::string& id = policy->card().id;
+        for (const Need need : policy->needs(specOfVariant(id, {}).values)) {
+            if (need == Need::Queries && !queries) disabled.push_back({id, "needs queries, which some layers lack"});
+            if (need == Need::PreRopeKeys && !preRope)
+                disabled.push_back({id, "needs keys before RoPE, which some layers lack"});
+        }
+    }
     return disabled;
 }
 

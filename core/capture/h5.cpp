@@ -7,6 +7,7 @@
 #include "core/capture/h5_handle.h"
 #include "core/capture/h5_probe.h"
 
+#include <cerrno>
 #include <functional>
 #include <map>
 #include <numeric>
@@ -190,7 +191,10 @@ File File::openForReading(const std::string& path) {
     auto state = std::make_unique<State>(); // declared before the guard: its destructor takes the mutex
     state->path = path;
     checkIsFile(path);
-    if (::access(path.c_str(), R_OK) != 0) state->fail("the file may not be read", {}, "Ask for the right to read it");
+    if (::access(path.c_str(), R_OK) != 0) {
+        if (errno == ENOENT) state->fail("there is no such file", {}, "Check the name");
+        state->fail("the file may not be read", {}, "Ask for the right to read it");
+    }
     std::unique_ptr<Probe> probe;
     bool buffered = false;
     {

@@ -74,6 +74,21 @@ private slots:
         QVERIFY(program.run({"inspect", "--verify", "cache.h5"}).out.contains("the hash is that of the data"));
     }
 
+    void inspectNamesThePoliciesThatLackSomething() {
+        const Program program;
+        writeFile(program.at("kv.safetensors").toStdString(),
+                  safetensorsOf({drawn("layers.0.k"), drawn("layers.0.v")}));
+        const QByteArray shown = program.run({"inspect", "kv.safetensors"}).out;
+        QVERIFY2(shown.contains("disabled snapkv: needs queries"), shown);
+        QVERIFY2(shown.contains("disabled leverage: needs keys before RoPE"), shown);
+        QVERIFY2(!shown.contains("disabled score"), shown); // its formula may be one of the keys alone
+        expectRefusal(program,
+                      {"evict", "kv.safetensors", "--policy", "leverage@0.5", "--cut", "none", "--out", "a.json"},
+                      {"before RoPE"});
+        expectRefusal(program, {"evict", "kv.safetensors", "--policy", "imported,file=x.h5:/x@0.5", "--out", "a.json"},
+                      {"there is no such file", "x.h5"});
+    }
+
     void convertsVllmsFolder() {
         const Program program;
         QVERIFY(QDir(program.at("")).mkdir("stored"));

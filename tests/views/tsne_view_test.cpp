@@ -218,10 +218,12 @@ private slots:
             const double own = seconds(CLOCK_THREAD_CPUTIME_ID) - mine;
             return (seconds(CLOCK_PROCESS_CPUTIME_ID) - all - own) / own;
         };
-        const double alone = othersShare(1), three = othersShare(3);
+        const double alone = othersShare(1);
         QVERIFY2(alone < 0.02, qPrintable(QString("others took %1 of the caller's time").arg(alone)));
-        if (std::thread::hardware_concurrency() > 1)
-            QVERIFY2(three > 0.05, qPrintable(QString("others took %1 of the caller's time").arg(three)));
+        if (std::thread::hardware_concurrency() == 1) return;
+        double three = 0; // a busy machine may leave all work to the caller, now and then
+        for (int attempt = 0; attempt < 10 && three <= 0.05; ++attempt) three = othersShare(3);
+        QVERIFY2(three > 0.05, qPrintable(QString("others took %1 of the caller's time").arg(three)));
     }
 
     void tooManyTokensAreRefusedWithARemedy() {

@@ -9,8 +9,8 @@ namespace {
 
 ParameterSpec gammaParameter() {
     return realRow("gamma", "Gain", "γ", {0, 16, 4}, Stage::Select,
-                   "p = 1/2 − γ y; in theory 1/(2 c R²), about 1e-12 at real norms, where signs are fair coins; at 4 "
-                   "the walk is greedy (B1). 0 tosses coins.",
+                   "p = 1/2 − γ y; in theory 1/(2 c R²), below 1e-13 at the paper's norms, where signs are fair coins; "
+                   "at 4 the walk is greedy (B1). 0 tosses coins.",
                    "BalanceKV code: 4.0");
 }
 

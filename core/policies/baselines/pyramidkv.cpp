@@ -35,7 +35,8 @@ ParameterTable ownParameters() {
     rows.insert(
         rows.end(),
         {realRow("beta", "Steepness", "β", {1, 100, 20, 1}, Stage::Select,
-                 "The last layer gets about 1/β of the mean. 1 is flat.", "PyramidKV 20; kvpress 20"),
+                 "Beside the window, the last layer gets about 1/β of the mean. 1 is flat.",
+                 "PyramidKV 20; kvpress 20"),
          choiceRow("schedule", "Budgets of the layers",
                    {{"integer", "Authors' code", "integer division, the window on top; uniform where n < 2 (N - W)"},
                     {"real", "kvpress",
