@@ -306,6 +306,18 @@ private slots:
         data->keyEnd = 4;
         QCOMPARE(findingOf({1, 3, 2, 2}),
                  std::string("Key 0 takes 12.5 % of the weight shown; half of it falls on 50.0 % of the keys"));
+        data->keyEnd = 7; // columns of 1, 2, 2 and 2 keys
+        QCOMPARE(findingOf({1, 3, 2, 2}),
+                 std::string("Key 0 takes 12.5 % of the weight shown; half of it falls on at most 42.9 % of the keys"));
+    }
+
+    // Queries 100 to 300 see none of the keys from 700 on.
+    void aPartWithoutVisibleCellsSaysSo() {
+        for (const char* map : {"logits", "causal"}) {
+            const ParameterValues options = optionsOf(m_view, {{"map", map}});
+            QCOMPARE(m_view.finding(inputFor(options, {428, 660}, Viewport::Range{700, 900, 100, 300}), options),
+                     std::string("All cells shown are masked: none of these queries sees any of these keys"));
+        }
     }
 
     void theCaptionNamesKeysAndQueriesOfAPixel() {

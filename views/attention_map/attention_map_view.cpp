@@ -9,7 +9,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
+#include <utility>
 
 namespace kvscope {
 
@@ -139,14 +141,35 @@ MapLayout arranged(const SceneBuilder& builder, const ViewInput& input, const Pa
     return layoutOfMap(input, data, viewport, margins);
 }
 
-/// How many columns of pixels it takes to hold half of the weight, largest first.
-std::size_t columnsForHalf(std::vector<float> sums) {
-    std::ranges::sort(sums, std::greater<>());
+/// The keys that pixel column `column` of `columns` stands for, cut as the engine cuts them: columns differ by one key.
+std::int64_t keysOfColumn(std::int64_t keys, std::int64_t columns, std::int64_t column) {
+    return keys * (column + 1) / columns - keys * column / columns;
+}
+
+/// Columns of pixels that together hold half of the weight, the heaviest for each of their keys first.
+struct HeavyColumns {
+    std::int64_t columns = 0, keys = 0;
+};
+
+HeavyColumns columnsForHalf(const std::vector<float>& sums, std::int64_t keys) {
+    const auto keysOf = [&](std::int64_t column) { return keysOfColumn(keys, std::ssize(sums), column); };
+    const auto weightOf = [&](std::int64_t column) {
+        return static_cast<double>(sums[static_cast<std::size_t>(column)]);
+    };
+    std::vector<std::int64_t> order(sums.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::ranges::sort(order, std::greater<>(), [&](std::int64_t column) {
+        return std::pair(weightOf(column) / static_cast<double>(keysOf(column)), -column);
+    });
     const double half = std::accumulate(sums.begin(), sums.end(), 0.0) / 2;
     double sum = 0;
-    std::size_t count = 0;
-    while (count < sums.size() && sum < half) sum += static_cast<double>(sums[count++]);
-    return count;
+    HeavyColumns heavy;
+    while (std::cmp_less(heavy.columns, sums.size()) && sum < half) {
+        const std::int64_t column = order[static_cast<std::size_t>(heavy.columns++)];
+        sum += weightOf(column);
+        heavy.keys += keysOf(column);
+    }
+    return heavy;
 }
 
 std::vector<OptionNeed> optionNeeds() {
@@ -212,6 +235,8 @@ public:
         if (data->locked) return lockedSentence(input, *data);
         if (lockReleased(options) && !input.data.computing)
             return fmt::format("The cell {} is none of this map", options.text("cell"));
+        if (std::ranges::all_of(data->cells.data, [](float cell) { return std::isnan(cell); }))
+            return "All cells shown are masked: none of these queries sees any of these keys" + sampled;
         if (data->columnSums.empty()) {
             float low = INFINITY, high = -INFINITY;
             for (const float cell : data->cells.data) {
@@ -227,17 +252,17 @@ public:
         }
         const std::vector<float>& sums = data->columnSums.data;
         const double total = std::accumulate(sums.begin(), sums.end(), 0.0);
-        const std::int64_t keys = data->keyEnd - data->keyBegin,
-                           first = (keys + std::ssize(sums) - 1) / std::ssize(sums);
-        const std::size_t half = columnsForHalf(sums);
-        const auto share = static_cast<double>(half) / static_cast<double>(sums.size());
+        const std::int64_t keys = data->keyEnd - data->keyBegin, first = keysOfColumn(keys, std::ssize(sums), 0);
+        const HeavyColumns half = columnsForHalf(sums, keys);
+        const double share = static_cast<double>(half.keys) / static_cast<double>(keys);
         const std::string tokens = first == 1
                                        ? fmt::format("Key {} takes", data->keyBegin)
                                        : fmt::format("Keys {}–{} take", data->keyBegin, data->keyBegin + first - 1);
-        // Of columns of pixels: keys of one column may hold the half by fewer than all of them.
-        const std::string rest = half <= 1 ? ""
-                                           : fmt::format("; half of it falls on {}{} % of the keys",
-                                                         first == 1 ? "" : "at most ", formatFixed(100 * share, 1));
+        // Where a column stands for several keys, fewer than all of them may hold its weight.
+        const std::string rest =
+            half.columns <= 1 ? ""
+                              : fmt::format("; half of it falls on {}{} % of the keys",
+                                            keys == std::ssize(sums) ? "" : "at most ", formatFixed(100 * share, 1));
         return fmt::format("{} {} % of the weight shown{}{}", tokens,
                            formatFixed(total > 0 ? 100 * static_cast<double>(sums.front()) / total : 0, 1), rest,
                            sampled);
