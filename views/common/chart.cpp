@@ -69,10 +69,13 @@ Box plotArea(const Viewport& viewport, const std::vector<LegendEntry>& legend) {
 }
 
 void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewport& viewport, bool wholeModel) {
+    drawProvenance(builder, viewport, provenance(input, readyPanes(input), wholeModel));
+}
+
+void drawProvenance(SceneBuilder& builder, const Viewport& viewport, const std::string& provenance) {
     if (!viewport.forExport) return;
     const TextStyle note{FontFace::Interface, 10};
-    const std::string text = provenance(input, readyPanes(input), wholeModel);
-    builder.text({viewport.width / 2, viewport.height - 5}, builder.elide(text, note, viewport.width - 16), note,
+    builder.text({viewport.width / 2, viewport.height - 5}, builder.elide(provenance, note, viewport.width - 16), note,
                  themeOf(viewport.theme).text2, HorizontalAlign::Centre);
 }
 
@@ -88,11 +91,15 @@ PlotFrame SubPlot::close(SceneBuilder& builder, const Theme& theme) const {
 }
 
 Scene finishChart(Chart& chart, const ViewInput& input, const Viewport& viewport, bool zoomable, bool wholeModel) {
+    return finishChart(chart, viewport, zoomable, provenance(input, readyPanes(input), wholeModel));
+}
+
+Scene finishChart(Chart& chart, const Viewport& viewport, bool zoomable, const std::string& provenance) {
     const Theme& theme = themeOf(viewport.theme);
     SceneBuilder builder = chart.builder(viewport);
     drawAxes(builder, chart.frame, chart.style, theme);
     drawTopLegend(builder, viewport, chart.legend, chart.frame.plot.x);
-    drawProvenance(builder, input, viewport, wholeModel);
+    drawProvenance(builder, viewport, provenance);
     if (zoomable) setDataRange(chart.scene, chart.frame);
     return std::move(chart.scene);
 }

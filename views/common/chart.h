@@ -3,6 +3,7 @@
 #include "views/scene/axes.h"
 #include "views/view.h"
 
+#include <string>
 #include <vector>
 
 namespace kvscope {
@@ -23,6 +24,8 @@ struct Chart {
 /// the complete scene, whose plot can be zoomed where `zoomable`.
 Scene finishChart(Chart& chart, const ViewInput& input, const Viewport& viewport, bool zoomable,
                   bool wholeModel = false);
+/// With a provenance in the view's own words.
+Scene finishChart(Chart& chart, const Viewport& viewport, bool zoomable, const std::string& provenance);
 
 /// One of several plots in a scene: its axes have their room inside `area`.
 struct SubPlot {
@@ -53,5 +56,6 @@ inline bool isLowDock(const Viewport& viewport) { return viewport.height < (view
 
 /// Where an exported figure comes from, along its lower edge; nothing on the screen.
 void drawProvenance(SceneBuilder& builder, const ViewInput& input, const Viewport& viewport, bool wholeModel = false);
+void drawProvenance(SceneBuilder& builder, const Viewport& viewport, const std::string& provenance);
 
 } // namespace kvscope

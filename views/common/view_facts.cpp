@@ -133,30 +133,6 @@ std::string budgetWords(const Budget& budget) {
     return fmt::format("tau = {}", budget.value);
 }
 
-std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel) {
-    std::string text = wholeModel
-                           ? std::string()
-                           : fmt::format("layer {}, KV head {} (0-based) · ", input.layer.value, input.kvHead.value);
-    text += "cut: " + input.cut.label;
-    bool fast = false;
-    for (const PaneData* pane : panes) {
-        if (!pane->result) continue;
-        const RunResult& result = *pane->result;
-        const std::string who = panes.size() > 1 ? std::string(1, pane->letter) + " " : "";
-        if (result.request.cut.token != input.cut.token)
-            text += fmt::format(" · {}with its own cut: {}", who, result.request.cut.label);
-        if (result.request.recorded)
-            text += fmt::format(" · {}recorded with a budget of {}", who, budgetWords(result.request.budget));
-        if (result.selection.perQueryHead()) text += fmt::format(" · {}kept: union of the group's query heads", who);
-        if (result.simulated) text += fmt::format(" · {}simulated on full-attention tensors", who);
-        if (result.calibrated)
-            text += fmt::format(" · {}{} kept for tau = {}{}", who, formatPercent(result.calibrated->retention),
-                                result.calibrated->asked.value, result.calibrated->proxy ? " by proxy" : "");
-        fast |= result.arithmetic.starts_with("fast");
-    }
-    return fast ? text + " · fast arithmetic" : text;
-}
-
 std::string asSentence(std::string words) {
     const bool isFormula = words.substr(0, words.find(' ')).find('(') != std::string::npos; // cos(k̄, q̄)
     if (!words.empty() && words.front() >= 'a' && words.front() <= 'z' && !isFormula)
