@@ -1,9 +1,11 @@
 #pragma once
 
+#include "core/base/index.h"
 #include "core/metrics/calibration.h"
 #include "views/view_data.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,7 +25,10 @@ struct CalibrationSeries {
     std::vector<double> resampledK; ///< of the bootstrap
     bool atEdge = false;
     std::string origin;
-    std::string curve; ///< text after the colon in a budget that uses this curve
+    std::string curve;                          ///< text after the colon in a budget that uses this curve
+    bool foreign = false;                       ///< `own`, but measured on a context of another name than the open one
+    std::optional<TokenIndex> measuredCut = {}; ///< of the context's rows, where they state it
+    std::vector<std::string> notes = {};        ///< what the points or the fit warn of
 };
 
 /// Why a pane has no curve.

@@ -74,7 +74,9 @@ void drawNeeded(SceneBuilder& builder, const PlotFrame& frame, const Calibration
 /// Where the series get their names and r*: in a list beside the plot, or in the legend.
 enum class SeriesNames { List, Legend };
 
-/// "B SnapKV (proxy)", of another context its name.
+/// " (context other-book.h5)" where the one context of the points is another than the open one; else empty.
+std::string contextBehind(const CalibrationSeries& series);
+/// "B SnapKV (proxy)", of another context its name; with a dagger where there are notes.
 std::string nameOf(const CalibrationSeries& series);
 /// "residual 0.012", "residual 0.297 over 3 contexts: poor fit" (root mean square, of quality); empty for a given k.
 std::string fitWords(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options);

@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <utility>
 
 namespace kvscope {
@@ -105,7 +106,7 @@ Arrangement arrange(const CalibrationViewData& data, const ParameterValues& opti
 std::string neededText(const CalibrationViewData& data, const CalibrationSeries& series,
                        const ParameterValues& options) {
     const NeededRetention needed = neededBy(series, options);
-    const std::string name = letteredName(series) + " ", fit = fitWords(data, series, options);
+    const std::string name = letteredName(series) + contextBehind(series) + " ", fit = fitWords(data, series, options);
     std::string curve = formatPercent(needed.retention);
     if (!std::isnan(needed.band.low))
         curve +=
@@ -116,6 +117,25 @@ std::string neededText(const CalibrationViewData& data, const CalibrationSeries&
     if (std::isnan(needed.ofPoints)) return name + curve + "; its points do not keep it";
     const std::string points = formatPercent(needed.ofPoints) + " by its points";
     return isPoor(data, series, options) ? name + points + ", " + curve : name + curve + ", " + points;
+}
+
+/// ". A: the note; another note. B: a note", each once for each pane.
+std::string notesText(const CalibrationViewData& data) {
+    std::string text;
+    std::set<char> told; // the series of a pane share their notes
+    for (const CalibrationSeries& series : data.series)
+        if (!series.notes.empty() && told.insert(series.letter).second)
+            text += fmt::format(". {}: {}", series.letter, fmt::join(series.notes, "; "));
+    return text;
+}
+
+/// Points are of the whole model; rows measured with another cut than the session's name theirs.
+std::string sourceWords(const ViewInput& input, const CalibrationViewData& data) {
+    std::string text = provenance(input, readyPanes(input), true);
+    for (const CalibrationSeries& series : data.series)
+        if (series.own && series.measuredCut && *series.measuredCut != input.cut.token)
+            text += fmt::format(" · {} measured with its own cut: {}", series.letter, *series.measuredCut);
+    return text;
 }
 
 std::vector<std::string> rowOf(const CalibrationViewData& data, const CalibrationSeries& series,
@@ -130,8 +150,8 @@ std::vector<std::string> rowOf(const CalibrationViewData& data, const Calibratio
                     triple ? number(triple->retention) : "", triple ? number(triple->quality) : "",
                     triple ? number(calibrationCurve(k, triple->retention)) : "", number(k),
                     number(options.real("tau")), number(needed.retention), number(needed.band.low),
-                    number(needed.band.high), number(needed.ofPoints), series.origin, number(misfit.rms),
-                    number(misfit.explained()));
+                    number(needed.band.high), number(needed.ofPoints), series.origin,
+                    fmt::format("{}", fmt::join(series.notes, "; ")), number(misfit.rms), number(misfit.explained()));
 }
 
 class CalibrationView final : public View {
@@ -180,7 +200,7 @@ public:
         nameTau(builder, chart.frame, *data, options.real("tau"), theme);
         builder.popClip();
         if (arranged.listed) list.draw(builder, {viewport.width - 10 - list.width(), chart.frame.plot.y}, theme);
-        return finishChart(chart, input, viewport, false);
+        return finishChart(chart, viewport, false, sourceWords(input, *data));
     }
 
     std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
@@ -199,7 +219,7 @@ public:
             text += fmt::format("{}: {}", proxies.empty() ? "" : ", measured", fmt::join(measured, "; "));
         if (!proxies.empty())
             text += fmt::format("{} by proxy: {}", measured.empty() ? "" : ";", fmt::join(proxies, "; "));
-        return text;
+        return text + notesText(*data);
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues& options) const override {
@@ -211,8 +231,8 @@ public:
                 if (series.triples.empty()) rows.push_back(rowOf(*data, series, options, nullptr));
             }
         return tableOf({"pane", "policy", "variant", "context", "kind", "retention", "quality", "fitted", "k", "tau",
-                        "retention_needed", "needed_low", "needed_high", "points_needed", "origin", "residual_rms",
-                        "r_squared"},
+                        "retention_needed", "needed_low", "needed_high", "points_needed", "origin", "notes",
+                        "residual_rms", "r_squared"},
                        std::move(rows));
     }
 
@@ -246,6 +266,7 @@ public:
                            {"r*", formatFixed(needed, 4)},
                            {"slope there", formatShort(calibrationSlope(k, needed))},
                            {"a click sets", fmt::format("pane {} to @{}", series.letter, budget.text())}});
+        for (const std::string& note : series.notes) facts.rows.emplace_back("note", note);
         if (const std::string fit = fitWords(*data, series, options); !fit.empty())
             facts.rows.emplace_back(
                 "fit",

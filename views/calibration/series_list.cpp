@@ -35,8 +35,10 @@ std::string residualText(const CalibrationViewData& data, const CalibrationSerie
 /// Detail of the legend, from the most to the least. What is left out is in the list, the finding or the facts.
 enum class Wording { Full, Plain, PoorOnce, Letters };
 
+/// With a dagger where there are notes.
 std::string plainName(const CalibrationSeries& series) {
-    return fmt::format("{} {}", series.letter, series.own ? series.policyName : series.context);
+    return fmt::format("{} {}{}{}", series.letter, series.own ? series.policyName : series.context,
+                       contextBehind(series), series.notes.empty() ? "" : "†");
 }
 
 std::string legendName(const CalibrationViewData& data, const CalibrationSeries& series, const ParameterValues& options,
@@ -120,6 +122,9 @@ std::vector<LegendEntry> legendIn(const CalibrationViewData& data, const Paramet
         legend.push_back(wordsEntry("proxy: not losses of the model"));
     if (room == Room::Panel || (room == Room::LowPanel && wording <= Wording::Plain))
         legend.push_back(lineEntry("k = 0: incompressible", {theme.text3, 1, {1, 3}}));
+    if (wording == Wording::Full && room == Room::Panel &&
+        std::ranges::any_of(data.series, [](const CalibrationSeries& series) { return !series.notes.empty(); }))
+        legend.push_back(wordsEntry("†: with notes"));
     for (const CalibrationFailure& failure : data.failures)
         legend.push_back(
             {fmt::format("{}: no curve", failure.letter), Marker::Cross, theme.text3, {theme.text3, 1, {}}, 3});
@@ -144,6 +149,10 @@ std::vector<std::size_t> ranked(const CalibrationViewData& data, const Parameter
 }
 
 } // namespace
+
+std::string contextBehind(const CalibrationSeries& series) {
+    return series.foreign ? fmt::format(" (context {})", series.context) : std::string();
+}
 
 std::string nameOf(const CalibrationSeries& series) { return plainName(series) + (series.proxy ? " (proxy)" : ""); }
 

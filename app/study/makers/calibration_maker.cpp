@@ -4,12 +4,16 @@
 
 #include "core/base/error.h"
 #include "core/capture/calibration_rows.h"
+#include "core/capture/named_dataset.h"
 #include "core/policies/policy.h"
 #include "core/run/calibrated_budget.h"
 #include "views/calibration/calibration_data.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 namespace kvscope {
 
@@ -70,7 +74,10 @@ private:
         if (m_source == "proxy" || m_source == "best") return proxyOf(index);
         if (request.options.text("table").empty())
             throw Error({"no table of triples is named", "option table", "Set table to a FILE.csv"});
-        return readTriplesCsv(request.options.text("table"), policy.policy, policy.variant);
+        CalibrationData read = readTriplesCsv(request.options.text("table"), policy.policy, policy.variant);
+        noteParametersOfTable(read, policy);
+        noteOtherCut(read, *request.capture, request.cut.token);
+        return read;
     }
 
     CalibrationSeries seriesOf(std::size_t index, char letter) const {
@@ -98,11 +105,19 @@ private:
         series.proxy = fitted.data.proxy;
         series.origin = fitted.data.origin;
         series.atEdge = fitted.fit.atEdge;
+        series.notes = fitted.data.notes;
+        if (series.atEdge)
+            series.notes.push_back(
+                fmt::format("k lies at the end of the searched range, {} to {}", -kMostCurvature, kMostCurvature));
         series.curve = m_source == "table" ? request.options.text("table") : series.proxy ? "proxy" : "";
         const auto begin = data.series.size();
         for (const CalibratedContext& context : fitted.contexts) {
             series.context = context.name;
-            series.own = context.name == request.capture->info().fileName || fitted.contexts.size() == 1;
+            const bool isOpen = isContextOf(context.name, request.capture->info());
+            series.own = isOpen || fitted.contexts.size() == 1;
+            series.foreign = series.own && !isOpen;
+            const auto cut = fitted.data.cuts.find(context.name);
+            series.measuredCut = cut == fitted.data.cuts.end() ? std::nullopt : std::optional(cut->second);
             series.k = context.k;
             series.resampledK.clear();
             for (const CalibrationFit& fit : resamples) series.resampledK.push_back(fit.k(context.nll));
@@ -124,6 +139,8 @@ private:
             data.series, [&](const CalibrationSeries& s) { return s.own && s.pane == static_cast<int>(index); });
         if (there || !fitted.fit.slopeKnown || std::isnan(nll)) return;
         series.own = true;
+        series.foreign = false;
+        series.measuredCut.reset();
         series.context = request.capture->info().fileName;
         series.triples.clear();
         series.k = fitted.fit.k(nll);
@@ -135,11 +152,17 @@ private:
     std::string m_source;
 };
 
+/// The stamp of the table, which may be edited while it is shown.
+std::string detail(const ViewDataRequest& request) {
+    const std::string& table = request.options.text("table");
+    return request.options.choice("source") == "table" && !table.empty() ? pathStamp(table) : std::string();
+}
+
 } // namespace
 
 ViewDataMaker calibrationMaker() {
     using enum DataScope;
-    return {"calibration", {Cut, Policies, Seed}, runMaker<CalibrationMaker>};
+    return {"calibration", {Cut, Policies, Seed}, runMaker<CalibrationMaker>, detail};
 }
 
 } // namespace kvscope
