@@ -1,8 +1,10 @@
 #pragma once
 
+#include "core/base/index.h"
 #include "views/view_data.h"
 
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,6 +45,7 @@ struct CurvesData : ViewData {
     std::string measure = "output_error"; ///< id in the registry of measures
     std::string parameter;                ///< id of what varies at each pane's own budget; empty: the budget varies
     std::string title;                    ///< of that parameter: "Window W, tokens"
+    std::optional<KvHeadIndex> head = {}; ///< whose mean it is; none: all heads of the layer
     std::string where;                    ///< "KV head 1", "all heads of the layer"
     std::string valueTitle = {};          ///< of values of the whole model, which are no measure; else empty
     std::pair<double, std::string> present = {NAN,

@@ -5,6 +5,7 @@
 #include "views/common/chart.h"
 #include "views/common/measure_options.h"
 #include "views/common/pane_identity.h"
+#include "views/common/provenance.h"
 #include "views/common/view_facts.h"
 
 #include <fmt/format.h>
@@ -269,7 +270,11 @@ Scene drawCurves(const CurvesData& data, const ViewInput& input, const Parameter
     builder.popClip();
     if (present) namePresentLine(builder, chart.frame, *present, linesOf(chart.frame, data, options), theme);
     drawEndLabels(builder, chart.frame, data, input, options, heights);
-    return finishChart(chart, input, viewport, false, !data.valueTitle.empty());
+    const bool ofLayer = data.valueTitle.empty() && !data.head;
+    return ofLayer ? finishChart(chart, viewport, false,
+                                 provenanceOf(fmt::format("layer {} (0-based), all its heads", input.layer.value),
+                                              input, readyPanes(input)))
+                   : finishChart(chart, input, viewport, false, !data.valueTitle.empty());
 }
 
 std::optional<CurveMark> curveMarkAt(const CurvesData& data, const Scene& scene, Point at) {

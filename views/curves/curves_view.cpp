@@ -33,7 +33,7 @@ ParameterTable makeOptions() {
                    "Runs of a policy that draws random numbers; the band shows their extremes.", source),
         textRow("vary", "Vary", "", Stage::Features,
                 "A number among the policies' parameters that runs along the curves, each pane at its own "
-                "budget, as id or id=v1,v2; empty: the budget.",
+                "budget, as id or id=v1,v2; empty: the budget; budget=0.1,0.3: at these shares.",
                 "KeyDiff Tables 9, 10, 12, 13; BalanceKV Fig. 3; Compactor 3.4", nullptr, kNumberUnit),
         textRow("captures", "Further captures", "", Stage::Features,
                 "FILE.h5;FILE.h5: the curves become means over these and the open one, each prompt a thin line; the "
@@ -62,8 +62,8 @@ std::string nameOf(const CurvesData& data, const Curve& curve) {
 
 /// How many of the shared budgets or values each curve wins.
 struct Contest {
-    std::vector<int> wins; ///< per curve
-    int shared = 0;
+    std::vector<int> wins; ///< per curve, where no other is as good
+    int shared = 0, ties = 0;
     std::size_t runners = 0; ///< curves that are compared
     std::string lonely = {}; ///< those of one budget, which are not
 };
@@ -84,15 +84,19 @@ Contest contestOf(const CurvesData& data) {
     const bool higher = higherWins(measureById(data.measure));
     for (std::size_t p = 0; longest && p < longest->points.size(); ++p) {
         std::size_t best = runners.front();
-        bool all = true;
+        bool all = true, tie = false;
         for (const std::size_t i : runners) {
             const CurvePoint* mine = pointFor(data, data.curves[i], longest->points[p].asked);
             const CurvePoint* leader = pointFor(data, data.curves[best], longest->points[p].asked);
             all = all && mine;
-            if (mine && leader && (higher ? mine->mean > leader->mean : mine->mean < leader->mean)) best = i;
+            if (!mine || !leader) continue;
+            const bool isBetter = higher ? mine->mean > leader->mean : mine->mean < leader->mean;
+            tie = !isBetter && (tie || (i != best && mine->mean == leader->mean));
+            if (isBetter) best = i;
         }
         contest.shared += all;
-        contest.wins[best] += all;
+        contest.ties += all && tie;
+        contest.wins[best] += all && !tie;
     }
     return contest;
 }
@@ -187,14 +191,19 @@ public:
             return variesBudget(*data) ? "One budget each: curves need policies that take a budget"
                                        : "No two values of " + data->parameter + " have been run yet";
         if (contest.runners == 1) return rangesText(*data, measure);
+        const std::string measured =
+            fmt::format("{} {}", higherWins(measure) ? "largest" : "smallest", measureWords(measure));
+        const std::string settings = variesBudget(*data) ? "budgets" : "values of " + data->parameter;
+        const std::string lonely = contest.lonely.empty() ? ""
+                                                          : fmt::format("; {} has one {} only", contest.lonely,
+                                                                        variesBudget(*data) ? "budget" : "value");
+        if (contest.ties == contest.shared)
+            return fmt::format("No curve alone has the {}: the best are equal at {} of {} {} in {}{}{}", measured,
+                               contest.ties, contest.shared, settings, data->where, overCaptures(*data), lonely);
         const auto most = static_cast<std::size_t>(std::ranges::max_element(contest.wins) - contest.wins.begin());
-        return fmt::format("{} has the {} {} at {} of {} {} in {}{}{}", nameOf(*data, data->curves[most]),
-                           higherWins(measure) ? "largest" : "smallest", measureWords(measure), contest.wins[most],
-                           contest.shared, variesBudget(*data) ? "budgets" : "values of " + data->parameter,
-                           data->where, overCaptures(*data),
-                           contest.lonely.empty() ? ""
-                                                  : fmt::format("; {} has one {} only", contest.lonely,
-                                                                variesBudget(*data) ? "budget" : "value"));
+        return fmt::format("{} has the {} at {} of {} {} in {}{}{}{}", nameOf(*data, data->curves[most]), measured,
+                           contest.wins[most], contest.shared, settings, data->where, overCaptures(*data),
+                           contest.ties > 0 ? fmt::format("; at {} the best are equal", contest.ties) : "", lonely);
     }
 
     ViewTable table(const ViewInput& input, const ParameterValues&) const override {
@@ -284,8 +293,9 @@ std::optional<PresentPlace> presentPlace(const CurvesData& data, const ViewInput
         return PresentPlace{kibibytes, fmt::format("now {} KiB", formatShort(kibibytes))};
     }
     if (variesBudget(data)) {
-        const double share = keptShareOf(result, input.kvHead);
-        return PresentPlace{100 * share, "now " + keptBudget(result, input.kvHead)};
+        const double share = keptShareOf(result, data.head); // the points lie at shares of the same heads
+        return PresentPlace{100 * share, "now " + (data.head ? keptBudget(result, *data.head)
+                                                             : formatPercent(share) + " of the layer")};
     }
     const ParameterValues& values = result.request.policy.values;
     if (result.request.recorded || !values.has(data.parameter)) return {};

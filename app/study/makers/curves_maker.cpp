@@ -36,6 +36,20 @@ const PolicyCard* cardOf(const PaneRequest& pane) {
 
 constexpr std::size_t kValues = 9; // of a parameter, where nobody lists them
 
+/// The shares kept that run along the axis, ascending: those that "budget=0.1,0.3" lists, else a grid.
+std::vector<double> budgetsOf(const ViewDataRequest& request) {
+    const std::string& typed = request.options.text("vary");
+    if (!typed.starts_with("budget=")) return {kBudgetGrid.begin(), kBudgetGrid.end()};
+    const PhaseAxis axis = phaseAxisOf(typed, request.shownPane().run.policy, kValues, request.cut.token);
+    for (const std::string& text : axis.texts)
+        if (Budget::parse(text).unit != Budget::Unit::Fraction)
+            throw Error({"the budget '" + text + "' is no share of the tokens", "option vary of the curves",
+                         "Write shares: budget=0.1,0.3"});
+    std::vector<double> budgets = axis.numbers;
+    std::ranges::sort(budgets);
+    return budgets;
+}
+
 bool hasParameter(const PaneRequest& pane, const std::string& id) {
     return pane.recordedPath.empty() && pane.run.policy.values.has(id);
 }
@@ -87,13 +101,16 @@ class CurveMaker : ViewDataWork {
 public:
     explicit CurveMaker(const ViewDataWork& work)
         : ViewDataWork(work), m_measure(measureById(request.options.choice("measure"))), m_head(measuredHead(request)),
-          m_captures(capturesWith(request.options.text("captures"), runner, request, checkpoint)) {
+          m_captures(capturesWith(request.options.text("captures"), runner, request, checkpoint)),
+          m_budgets(budgetsOf(request)) {
         m_data.measure = m_measure.id;
-        if (const std::string varied = request.options.text("vary"); !varied.empty() && varied != "budget") {
+        if (const std::string varied = request.options.text("vary");
+            !varied.empty() && varied != "budget" && !varied.starts_with("budget=")) {
             m_axis = axisFor(request, varied);
             m_data.parameter = m_axis.id;
             m_data.title = m_axis.title;
         }
+        m_data.head = m_head;
         m_data.where = measuredWords(m_head);
         m_data.captures = m_captures.size();
         std::set<std::string> models;
@@ -142,8 +159,8 @@ private:
         // What refuses one budget refuses the others; another value of a parameter may do.
         for (std::size_t i = 0; plan.varies && i < m_axis.texts.size(); ++i)
             add(static_cast<int>(i), [&](RunRequest& run) { run.policy.values.setText(m_axis.id, m_axis.texts[i]); });
-        for (std::size_t i = 0; noParameter && card && card->usesBudget && i < kBudgetGrid.size(); ++i)
-            add(0, [&](RunRequest& run) { run.budget = {Budget::Unit::Fraction, kBudgetGrid[i]}; });
+        for (std::size_t i = 0; noParameter && card && card->usesBudget && i < m_budgets.size(); ++i)
+            add(0, [&](RunRequest& run) { run.budget = {Budget::Unit::Fraction, m_budgets[i]}; });
         if (plan.points.empty()) add(0, [](RunRequest&) {});
         return plan;
     }
@@ -206,6 +223,7 @@ private:
     const MeasureCard& m_measure;
     const std::optional<KvHeadIndex> m_head; ///< none: the whole layer
     const std::vector<std::shared_ptr<const CaptureReader>> m_captures;
+    const std::vector<double> m_budgets; ///< where the budget varies
     CurvesData m_data;
     PhaseAxis m_axis; ///< of the parameter that varies
     std::vector<Plan> m_plans;
