@@ -73,13 +73,19 @@ PlotFrame drawPicture(ClusteringPainter& painter, const ClusteringData& data, co
 }
 
 std::string deltaFinding(const ClusteringData& data) {
-    std::vector<std::string> parts; // how many clusters at 0.8 of the median distance
-    for (const auto& curve : data.curves)
+    constexpr double kToldRadius = 0.8; // of the median distance
+    std::vector<std::string> parts;
+    for (const auto& curve : data.curves) {
+        const std::string tooMany = fmt::format("{} more than {}", curve.source, formatCount(data.most));
         for (std::size_t i = 0; i < curve.radius.size(); ++i)
-            if (std::abs(curve.radius[i] - 0.8) < 1e-9)
-                parts.push_back(fmt::format("{} {}", curve.source,
-                                            curve.clusters[i] > 0 ? formatCount(curve.clusters[i])
-                                                                  : "more than " + formatCount(data.most)));
+            if (std::abs(curve.radius[i] - kToldRadius) < 1e-9)
+                parts.push_back(curve.clusters[i] > 0
+                                    ? fmt::format("{} {}", curve.source, formatCount(curve.clusters[i]))
+                                    : tooMany);
+        // A count that stops at a wider radius has no number here, and narrower radii have more clusters.
+        if (!curve.radius.empty() && curve.radius.front() > kToldRadius + 1e-9 && curve.clusters.front() == 0)
+            parts.push_back(tooMany);
+    }
     return parts.empty() ? "Counting clusters from wide to narrow radii"
                          : fmt::format("At 0.8 of the {} {} tokens fall into so many clusters: {}", medianWords(data),
                                        formatCount(data.cut), fmt::join(parts, ", "));
@@ -286,6 +292,7 @@ public:
         const PickId pick = pickAt(scene, at, 4);
         if (pick.kind == PickId::Kind::None) return {};
         if (pick.kind == PickId::Kind::Token) return tokenFacts(*data, static_cast<TokenIndex>(pick.index));
+        if (pick.index == -3 && data->coverRadius.empty()) return {}; // an empty plot has the same ground
         if (pick.index == -3 && scene.plot.width > 0 && options.choice("picture") == "radius") {
             const double last = std::max<double>(2, static_cast<double>(data->coverRadius.size()));
             const double k = std::exp(std::log(last) * (at.x - scene.plot.x) / scene.plot.width);

@@ -67,13 +67,17 @@ private:
                                            : "Choose SubGen or SubGen k-center in the pane; the pictures \"m against "
                                              "δ\" and \"Radius against k\" need no policy"});
         const auto result = runner.run(run, checkpoint.part(0, 0.7));
+        if (result->simulated) // in blocks the log is of the last block alone, whose rows are not the prompt's tokens
+            throw Error({.sentence = "in prompt blocks " + policyById(run.policy.policy).card().name +
+                                     " has no walk over the whole prompt",
+                         .remedy = "Set its prompt block and decode tokens to 0"});
         if (const auto log = std::dynamic_pointer_cast<const SubgenLog>(result->log))
             m_data.stream = log->heads[head()];
         if (const auto log = std::dynamic_pointer_cast<const KCenterLog>(result->log))
             m_data.centres = log->heads[head()];
         if (!m_data.stream && !m_data.centres)
-            throw Error({.sentence = "in prompt blocks k-center has no walk over the whole prompt",
-                         .remedy = "Set its prompt block and decode tokens to 0"});
+            throw Error({.sentence = "this run of the pane recorded no clusters",
+                         .remedy = "Choose SubGen or SubGen k-center in the pane"});
         project();
         if (m_data.centres) cover();
     }
@@ -87,8 +91,13 @@ private:
             m_data.explained[c] = axes.explainedVariance[c];
     }
 
-    /// With the pane's k-center if it has one, else with the policy's defaults.
+    /// With the pane's k-center if it has one, else with the policy's defaults; over the whole prompt at once.
     void cover() {
+        if (m_data.centres && std::ssize(m_data.centres->order) >= kMostCentres) { // the walk of the budget goes on
+            m_data.coverOrder = m_data.centres->order;
+            m_data.coverRadius = m_data.centres->radius;
+            return;
+        }
         RunRequest run = paneRun();
         if (!isOf(run, PolicyFamily::Centres)) {
             run = {.capture = request.capture,
@@ -102,6 +111,8 @@ private:
                    .random = {},
                    .recordSteps = true};
         }
+        run.policy.values.reset("prompt_block");
+        run.policy.values.reset("decode_tokens");
         const std::int64_t budget =
             std::min<std::int64_t>(request.cut.token, kMostCentres + run.policy.values.integer("recent"));
         run.budget = {Budget::Unit::Tokens, static_cast<double>(budget)};
