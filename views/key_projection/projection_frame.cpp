@@ -129,6 +129,7 @@ std::vector<std::string> ProjectionFrame::notes() const {
     if (const std::string& source = projectionOf(m_input).source; source == "values" || source == "queries")
         notes.push_back(source == "values" ? "values of the KV head"
                                            : fmt::format("queries of query head {}", m_input.queryHead.value));
+    if (projectionOf(m_input).source == "keys_pre_rope") notes.emplace_back("keys before RoPE");
     if (m_marks.colourBy == "cluster" && projectionOf(m_input).centres.empty())
         notes.emplace_back("looking for the greedy centres…");
     if (m_marks.tinted) notes.push_back(tintNote(projectionOf(m_input), m_marks));

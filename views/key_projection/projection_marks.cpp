@@ -16,6 +16,9 @@ ProjectionMarks makeMarks(const ViewInput& input, const PaneData& pane, const Pa
     ProjectionMarks marks;
     marks.xAxis = static_cast<int>(options.integer("x_component")) - 1;
     marks.yAxis = static_cast<int>(options.integer("y_component")) - 1;
+    const int last = static_cast<int>(projectionOf(input).keys.shape[1]) - 1; // narrow heads have fewer components
+    marks.xAxis = std::min(marks.xAxis, last);
+    marks.yAxis = std::min(marks.yAxis, last);
     if (projectionOf(input).tsne) marks.xAxis = 0, marks.yAxis = 1; // an embedding has no components to choose among
     marks.retainedOnly = options.flag("retained_only");
     marks.showQueries = options.flag("show_queries");
