@@ -4,6 +4,7 @@
 #include "core/policies/balance/balance_log.h"
 #include "views/view_data.h"
 
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,8 +24,8 @@ struct MergeTreeData : ViewData {
     int queryHead = 0;
     std::string whyNoQuery;
     struct Node {
-        double discrepancy = 0; ///< for the query
-        double largest = 0;     ///< max |1 - 2p|, which is |y| / (c R^2)
+        double discrepancy = NAN; ///< for the query; NaN: there is none, or it is not evaluated yet
+        double largest = 0;       ///< max |1 - 2p|, which is |y| / (c R^2)
         std::int64_t repeats = 0;
     };
     std::vector<std::vector<Node>> nodes; ///< as BalanceTree::nodes

@@ -41,14 +41,15 @@ std::string octavesThatHold(const MergeTreeData& data) {
 
 TreeState stateOf(const ViewInput& input, const MergeTreeData& data) {
     const auto end = static_cast<TokenIndex>(data.stream->tokens);
-    return {*data.shown(), std::clamp<TokenIndex>(input.cursor.value_or(end), 0, end)};
+    const TokenIndex cursor = std::clamp<TokenIndex>(input.cursor.value_or(end), 0, end);
+    return {*data.shown(), cursor, isErased(data, *data.shown(), cursor)};
 }
 
 constexpr double kHeadRow = 18; // of words under each other above the tree
 
 /// What is drawn at every size; the parts of nodes that need room are named in the row below, where they have it.
 std::vector<LegendEntry> legendOf(const MergeTreeData& data, const TreeLayout& layout, const Theme& theme,
-                                  Colour policy) {
+                                  Colour policy, bool dropped) {
     const auto entry = [&](std::string label, NodeState state) {
         const NodeLook look = nodeLook(theme, policy, state, layout.hasNumbers());
         Stroke stroke = look.stroke;
@@ -58,6 +59,9 @@ std::vector<LegendEntry> legendOf(const MergeTreeData& data, const TreeLayout& l
             stroke.colour = theme.axis;
         return LegendEntry{std::move(label), Marker::Square, look.fill, stroke, 5};
     };
+    if (dropped)
+        return {entry(fmt::format("{}: dropped, below the erase line", treeName(*data.shown())), NodeState::Merged),
+                entry("still to come", NodeState::Future)};
     return {entry(fmt::format("live set of {}", treeName(*data.shown())), NodeState::Live),
             entry("merged into its parent", NodeState::Merged), entry("still to come", NodeState::Future)};
 }
@@ -75,14 +79,14 @@ Placed placed(const MergeTreeData& data, const TreeState& state, const Viewport&
     const bool numerator = state.tree().numerator;
     double top = data.standIn ? 51 : 33; // the cursor's number reaches a little above it
     Placed all{{}, {state, viewport, top, numerator}};
-    all.legend = legendOf(data, all.layout, theme, policy);
+    all.legend = legendOf(data, all.layout, theme, policy, state.isErased());
     top += furtherLegendRows(viewport, all.legend);
     all.layout = {state, viewport, top + kHeadRow, numerator};
     if (all.layout.showsParts())
         all.partsAt = top - 3;
     else
         all.layout = {state, viewport, top, numerator, false};
-    all.legend = legendOf(data, all.layout, theme, policy);
+    all.legend = legendOf(data, all.layout, theme, policy, state.isErased());
     return all;
 }
 

@@ -106,9 +106,11 @@ Box TreeLayout::boxOf(const TreeState& state, std::int64_t level, std::int64_t p
     return {centre.x - width / 2, centre.y - nodeHeight / 2, width, nodeHeight};
 }
 
-TreeState::TreeState(const BalanceTree& tree, TokenIndex cursor)
-    : m_tree(tree), m_cursor(cursor), m_seen(std::ranges::lower_bound(tree.rows, cursor) - tree.rows.begin()),
-      m_sets(tree.setsAt(cursor)) {
+TreeState::TreeState(const BalanceTree& tree, TokenIndex cursor, bool erased)
+    : m_tree(tree), m_cursor(cursor), m_erased(erased),
+      m_seen(std::ranges::lower_bound(tree.rows, cursor) - tree.rows.begin()), m_sets(tree.setsAt(cursor)) {
+    if (erased)
+        for (auto& set : m_sets) set.clear();
     m_inMemory.assign(tree.rows.empty() ? 0 : static_cast<std::size_t>(tree.rows.back()) + 1, 0);
     for (const auto& set : m_sets)
         for (const TokenIndex row : set) m_inMemory[row] = 1;
@@ -131,11 +133,12 @@ NodeState TreeState::stateOf(std::int64_t level, std::int64_t place) const {
     if (level == 0) {
         if (beginOf(place) >= m_seen) return NodeState::Future;
         const bool reduced = levels() > 0 && place < batches();
-        return reduced ? NodeState::Merged : NodeState::Filling;
+        return reduced || m_erased ? NodeState::Merged : NodeState::Filling;
     }
     const auto made = batches() >> (level - 1);
     if (place >= made) return NodeState::Future;
-    return level == levels() || place >= made - made % 2 ? NodeState::Live : NodeState::Merged;
+    const bool isLast = level == levels() || place >= made - made % 2;
+    return isLast && !m_erased ? NodeState::Live : NodeState::Merged;
 }
 
 std::int64_t TreeState::stored() const {

@@ -15,11 +15,12 @@ enum class NodeState { Future, Filling, Live, Merged };
 /// batches, level i >= 1 the nodes that made C^i's parts. Rows and stream tokens coincide here.
 class TreeState {
 public:
-    /// The tree must outlive the state.
-    TreeState(const BalanceTree& tree, TokenIndex cursor);
+    /// The tree must outlive the state. `erased`: the values of its octave are dropped, and nothing of it is in memory.
+    TreeState(const BalanceTree& tree, TokenIndex cursor, bool erased = false);
 
     const BalanceTree& tree() const { return m_tree; }
     TokenIndex cursor() const { return m_cursor; }
+    bool isErased() const { return m_erased; }
     std::int64_t seen() const { return m_seen; }                   ///< rows of the tree before the cursor
     std::int64_t batches() const { return m_seen / m_tree.batch; } ///< that are full
     std::int64_t levels() const { return static_cast<std::int64_t>(m_tree.nodes.size()); }
@@ -51,6 +52,7 @@ public:
 private:
     const BalanceTree& m_tree;
     TokenIndex m_cursor;
+    bool m_erased;
     std::int64_t m_seen;
     std::vector<std::vector<TokenIndex>> m_sets;
     std::vector<char> m_inMemory; ///< per row of the stream

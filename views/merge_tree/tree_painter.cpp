@@ -82,7 +82,8 @@ void paintNodeWords(SceneBuilder& b, const TreePicture& p, std::int64_t level, s
         b.label(centre, std::to_string(node.output.size()), size, live ? p.onPolicy : p.theme.text3,
                 HorizontalAlign::Centre);
     const TextStyle percent{FontFace::Interface, 11, FontWeight::SemiBold};
-    if (!live || p.data.query < 0 || !p.layout.showsParts()) return;
+    const bool known = p.data.query >= 0 && !std::isnan(p.data.numbersOf(level, place).discrepancy);
+    if (!live || !known || !p.layout.showsParts()) return;
     constexpr double kAboveFrame = 7; // that of a selected token's set
     const std::string words = fmt::format("{:.0f} %", 100 * p.data.numbersOf(level, place).discrepancy);
     if (level < p.state.levels() || b.width(words, percent) + 4 <= p.layout.pitchOf(p.state, level)) {
@@ -223,7 +224,7 @@ void paintPathEnds(SceneBuilder& b, const TreePicture& p) {
     std::set<std::pair<std::int64_t, std::int64_t>> holders; // one frame around each, however many tokens are in it
     for (std::size_t i = 0; i < std::min(kMostPaths, tokens.size()); ++i) {
         const TreeState::Path path = p.state.pathOf(tokens[i]);
-        if (path.batch >= 0 && path.droppedAt == 0 && !path.kept.empty())
+        if (!p.state.isErased() && path.batch >= 0 && path.droppedAt == 0 && !path.kept.empty())
             holders.insert({std::ssize(path.kept), path.kept.back()});
     }
     for (const auto& [level, place] : holders) {

@@ -59,6 +59,10 @@ std::string beforeFirstBatch(const TreeState& state) {
 
 } // namespace
 
+bool isErased(const MergeTreeData& data, const BalanceTree& tree, TokenIndex cursor) {
+    return tree.numerator && std::ldexp(1.0, tree.bucket) <= data.stream->eraseLineAt(data.kvHead, cursor);
+}
+
 std::string treeName(const BalanceTree& tree) {
     return tree.numerator ? "values with " + octaveText(tree.bucket) : "the keys of the denominator";
 }
@@ -93,6 +97,10 @@ std::string treeCaption(const MergeTreeData& data, const TreeState& state) {
 std::string treeFinding(const MergeTreeData& data, const TreeState& state) {
     const std::int64_t stored = state.stored(), seen = std::max<std::int64_t>(1, state.seen());
     std::string text = data.standIn ? "Example: " : "";
+    if (state.isErased())
+        return text +
+               fmt::format("Octave {} lies below the erase line and is dropped: 0 of {} pairs read are in memory",
+                           state.tree().bucket, formatCount(state.seen()));
     text += fmt::format(
         "{} of {} pairs read are in memory ({}) and stand for {}", formatCount(stored), formatCount(state.seen()),
         formatPercent(static_cast<double>(stored) / static_cast<double>(seen)), formatCount(state.weightedCount()));
@@ -123,6 +131,7 @@ std::vector<std::string> nodeCells(const MergeTreeData& data, const TreeState& s
                     data.query < 0 ? "" : tableNumber(numbers.discrepancy), numbers.largest,
                     now == NodeState::Live     ? "live"
                     : now == NodeState::Future ? "to come"
+                    : state.isErased()         ? "dropped"
                                                : "merged",
                     fmt::format("{}", fmt::join(node.output, " ")));
 }
@@ -138,12 +147,13 @@ PointFacts nodeFacts(const MergeTreeData& data, const TreeState& state, std::int
                             fmt::format("{}–{}", state.firstBatch(level, place), state.lastBatch(level, place) - 1));
     facts.rows.emplace_back("now", now == NodeState::Live     ? "in memory"
                                    : now == NodeState::Future ? "still to come"
+                                   : state.isErased()         ? "dropped, below the erase line"
                                                               : "gone up into " + setName(level + 1));
     facts.rows.emplace_back("keeps", fmt::format("{} of {}", node.output.size(), node.input.size()));
     facts.rows.emplace_back("weight", std::to_string(std::int64_t{1} << level));
     facts.rows.emplace_back(
         "signs", fmt::format("{} +, {} −, Σ η = {}{}", plus, minus, plus < minus ? "−" : "", std::abs(plus - minus)));
-    if (data.query >= 0)
+    if (data.query >= 0 && !std::isnan(numbers.discrepancy))
         facts.rows.emplace_back(fmt::format("discrepancy, query {}", formatCount(data.query)),
                                 formatPercent(numbers.discrepancy));
     facts.rows.emplace_back("largest |1 − 2p|", formatShort(numbers.largest));
@@ -175,6 +185,7 @@ PointFacts batchFacts(const ViewInput& input, const MergeTreeData& data, const T
     for (std::size_t level = 1; level <= path.kept.size(); ++level)
         way += " → " + setName(static_cast<std::int64_t>(level));
     if (path.droppedAt > 0) way += fmt::format(", left on the way to {}", setName(path.droppedAt));
+    if (state.isErased()) way += ", dropped with its octave";
     facts.rows.emplace_back("path", way);
     return facts;
 }
@@ -182,7 +193,7 @@ PointFacts batchFacts(const ViewInput& input, const MergeTreeData& data, const T
 PointFacts octaveFacts(const MergeTreeData& data, std::int64_t index, TokenIndex cursor) {
     const BalanceTree& tree = data.stream->trees[data.octaves[index].tree];
     const auto read = std::ranges::lower_bound(tree.rows, cursor) - tree.rows.begin();
-    const bool erased = std::ldexp(1.0, tree.bucket) <= data.stream->eraseLineAt(data.kvHead, cursor);
+    const bool erased = isErased(data, tree, cursor);
     PointFacts facts;
     facts.rows = {{"octave", fmt::format("{}: {}", tree.bucket, octaveText(tree.bucket))},
                   {"values read", fmt::format("{} of {}", formatCount(read), formatCount(std::ssize(tree.rows)))},

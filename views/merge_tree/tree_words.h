@@ -8,6 +8,9 @@
 
 namespace kvscope {
 
+/// Whether the tree's octave lies below the erase line at the cursor: its values are dropped then.
+bool isErased(const MergeTreeData& data, const BalanceTree& tree, TokenIndex cursor);
+
 /// "the keys of the denominator", "values with 2^0 < ‖v‖ ≤ 2^1".
 std::string treeName(const BalanceTree& tree);
 
