@@ -62,7 +62,8 @@ private slots:
         const ParameterValues options = optionsOf(m_view);
         const ViewInput input = inputAt("last:256", {"snapkv:kvpress,window=8@0.25", "keydiff@0.25"}, options);
         const std::string finding = m_view.finding(input, options);
-        for (const char* words : {". A: ", "was measured with the cut 995, this cut is 772", "this run changes some of its variant"})
+        for (const char* words :
+             {". A: ", "was measured with the cut 995, this cut is 772", "this run changes some of its variant"})
             QVERIFY2(contains(finding, words), finding.c_str());
         QVERIFY2(!contains(finding, ". B: "), finding.c_str());
         const ViewTable table = m_view.table(input, options);

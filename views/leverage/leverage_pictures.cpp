@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostPoints = 600; // of a curve
 constexpr int kBins = 40;
 constexpr double kNoteRow = 16;
-constexpr std::int64_t kMostMarks = 20'000; // of tokens that neither choice keeps
+constexpr std::int64_t kMostMarks = 20'000; // about, of tokens that neither choice keeps
 
 /// Numbers 0 .. count - 1 spaced so that a curve over a logarithmic axis stays smooth.
 std::vector<std::size_t> sparse(std::size_t count) {
@@ -69,6 +69,8 @@ std::vector<int> binned(const std::vector<float>& scores, const AxisSpec& axis) 
 }
 
 } // namespace
+
+std::int64_t markStride(std::int64_t tokens) { return std::max<std::int64_t>(1, tokens / kMostMarks); }
 
 void PositiveRange::include(const std::vector<float>& numbers) {
     for (const float number : numbers)
@@ -218,7 +220,7 @@ void LeveragePainter::clouds(const PlotFrame& frame, const std::vector<Point>& p
     } kinds[] = {{"neither", 0, kTransparent, evicted, 2},
                  {"one", 1, kTransparent, ink, 2.2},
                  {"both", 2, m_theme.kept, {}, 2.2}};
-    const auto stride = std::max<std::int64_t>(1, std::ssize(places) / kMostMarks);
+    const std::int64_t stride = markStride(std::ssize(places));
     const auto hasPlace = [&](std::int64_t token) {
         const auto i = static_cast<std::size_t>(token);
         return token >= 0 && i < places.size() && std::isfinite(places[i].x) && std::isfinite(places[i].y);

@@ -42,6 +42,9 @@ struct PositiveRange {
     AxisSpec axis(std::string title) const;
 };
 
+/// Of so many tokens that no choice keeps, one in this number is drawn.
+std::int64_t markStride(std::int64_t tokens);
+
 /// Draws the plots of the view; each returns the frame that it used. Scatter and spectrum stand in
 /// leverage_view.cpp.
 class LeveragePainter {

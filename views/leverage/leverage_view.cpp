@@ -292,10 +292,16 @@ std::vector<LegendEntry> LeveragePainter::legend() const {
 }
 
 std::vector<LegendEntry> LeveragePainter::markLegend() const {
-    if (m_choice.budget == 0) return {};
+    const std::int64_t stride = markStride(std::ssize(m_choice.exact));
+    std::int64_t neither = 0, drawn = 0;
+    for (std::int64_t i = 0; i < std::ssize(m_choice.exact); ++i)
+        if (m_choice.exact[i] + m_choice.sketched[i] == 0) ++neither, drawn += i % stride == 0;
+    const std::string thinned =
+        stride > 1 ? fmt::format("showing {} of {}", formatCount(drawn), formatCount(neither)) : "";
+    if (m_choice.budget == 0) return thinned.empty() ? std::vector<LegendEntry>{} : std::vector{wordsEntry(thinned)};
     return {{"both keep " + formatCount(m_choice.common), Marker::Circle, m_theme.kept, {}, 3},
             ringEntry("one keeps " + formatCount(2 * (m_choice.budget - m_choice.common)), {m_theme.ink, 1.2, {}}),
-            ringEntry("neither", {m_theme.evicted, 1.2, {}})};
+            ringEntry(thinned.empty() ? "neither" : "neither, " + thinned, {m_theme.evicted, 1.2, {}})};
 }
 
 double LeverageChoice::shareOfBest(std::int64_t count) const {
