@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <span>
 
 namespace kvscope {
 
@@ -34,6 +35,10 @@ std::int64_t positive(const h5::File& file, const std::string& name) {
     if (*value <= 0 || *value > kLargestSize)
         fail(file, fmt::format("the attribute is {}, which no model has", *value), name);
     return *value;
+}
+
+bool areFinite(std::span<const float> numbers) {
+    return std::ranges::all_of(numbers, [](float x) { return std::isfinite(x); });
 }
 
 std::string shapeText(const std::vector<std::int64_t>& shape) { return fmt::format("({})", fmt::join(shape, ", ")); }
@@ -146,8 +151,7 @@ void readOptionalTensors(const h5::File& file, const CaptureInfo& info, LayerInf
     if (const std::string sinks = layerPath(layer.layer, "sinks"); file.exists(sinks)) {
         requireShape(file, sinks, {info.numQueryHeads});
         layer.sinks = file.read<float>(sinks);
-        if (!std::ranges::all_of(layer.sinks, [](float x) { return std::isfinite(x); }))
-            fail(file, "the logit of an attention sink is not finite", sinks);
+        if (!areFinite(layer.sinks)) fail(file, "the logit of an attention sink is not finite", sinks);
     }
     if (!layer.hasOutputProjection) return;
     const auto shape = file.info(projection).shape;
@@ -162,8 +166,11 @@ LayerInfo readLayer(const h5::File& file, const CaptureInfo& info, LayerIndex in
     layer.layer = index;
     const auto scaling = file.realAttribute(group, "scaling");
     if (!scaling || !(*scaling > 0)) fail(file, "the layer has no positive attribute scaling", group);
+    if (!std::isfinite(*scaling)) fail(file, "the attribute scaling is not finite", group);
     layer.scaling = *scaling;
-    layer.softcap = std::max(0.0, file.realAttribute(group, "softcap").value_or(0));
+    const double softcap = file.realAttribute(group, "softcap").value_or(0);
+    if (!std::isfinite(softcap)) fail(file, "the attribute softcap is not finite", group);
+    layer.softcap = std::max(0.0, softcap);
     layer.slidingWindow = std::max<std::int64_t>(0, file.integerAttribute(group, "sliding_window").value_or(0));
     layer.hasRope = file.integerAttribute(group, "has_rope").value_or(1) != 0;
     layer.qkNorm = file.integerAttribute(group, "qk_norm").value_or(0) != 0;
@@ -318,7 +325,9 @@ std::vector<float> readInverseFrequencies(const h5::File& file, const CaptureInf
     if (layer.attentionType.empty() || !file.exists(name)) name = "rope/inv_freq";
     if (!layer.hasRope || !file.exists(name)) return {};
     requireShape(file, name, {info.rope.rotaryDim / 2});
-    return file.read<float>(name);
+    auto frequencies = file.read<float>(name);
+    if (!areFinite(frequencies)) fail(file, "an inverse frequency of the rotation is not finite", name);
+    return frequencies;
 }
 
 } // namespace kvscope

@@ -147,6 +147,33 @@ private slots:
         expectRefused(path, "the group is no layer below 1", "layers/01");
     }
 
+    // With one of these every score is NaN or 0, and the lists would look like an answer.
+    void factsThatAreNotFinite() {
+        constexpr double kInfinity = std::numeric_limits<double>::infinity();
+        const auto setLayer = [](const std::string& path, const char* name, double value) {
+            change(path, [&](hid_t file) { H5Adelete_by_name(file, "layers/01", name, H5P_DEFAULT); });
+            h5::Writer writer(path, h5::Writer::Mode::Append);
+            writer.attribute("layers/01", name, value);
+            writer.close();
+        };
+        for (const double bad : {kInfinity, std::numeric_limits<double>::quiet_NaN()}) {
+            std::string path = sound();
+            setLayer(path, "softcap", bad);
+            expectRefused(path, "the attribute softcap is not finite", "layers/01");
+            path = sound();
+            std::vector<float> frequencies = openCapture(path)->inverseFrequencies(LayerIndex(0));
+            frequencies.at(1) = static_cast<float>(bad);
+            replace(path, "rope/inv_freq", frequencies);
+            expectRefused(path, "an inverse frequency of the rotation is not finite", "rope/inv_freq");
+        }
+        std::string path = sound();
+        setLayer(path, "scaling", kInfinity);
+        expectRefused(path, "the attribute scaling is not finite", "layers/01");
+        path = sound();
+        setLayer(path, "scaling", std::numeric_limits<double>::quiet_NaN());
+        expectRefused(path, "the layer has no positive attribute scaling", "layers/01");
+    }
+
     void tokens() {
         std::string path = sound();
         replace(path, "tokens/ids", std::vector<std::int32_t>{});
