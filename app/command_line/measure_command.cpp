@@ -9,6 +9,7 @@
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/metrics/statistics.h"
+#include "core/policies/imported_scores.h"
 #include "core/policies/policy.h"
 #include "core/run/calibrated_budget.h"
 #include "core/studies/policy_work.h"
@@ -206,10 +207,15 @@ public:
     }
 
 private:
-    /// The second capture; null without one. A recorded list belongs to one capture, as do given random numbers.
+    /// The second capture; null without one. A recorded list belongs to one capture, as do imported scores and given
+    /// random numbers.
     std::shared_ptr<const CaptureReader> comparedTo(const CaptureReader& capture) const {
         if (m_compareWith.empty()) return nullptr;
-        const char* ofOne = !m_selections.empty() ? "--selection" : m_random.replays() ? "--uniforms, --sketch" : "";
+        const bool imports = !m_options.policies.empty() && std::ranges::any_of(m_options.specs(), readsImportedScores);
+        const char* ofOne = !m_selections.empty() ? "--selection"
+                            : m_random.replays()  ? "--uniforms, --sketch"
+                            : imports             ? "the policy imported"
+                                                  : "";
         if (*ofOne)
             throw Error({.sentence = fmt::format("what {} names belongs to one capture", ofOne),
                          .place = "--compare-with",

@@ -80,6 +80,7 @@ Session comparedSession(const Session& session) {
     other.look.stripScroll = session.look.comparedScroll;
     other.lesson.clear(); // it tells of the session's own capture
     stopComparing(other);
+    other.isSecond = true;
     return other;
 }
 
@@ -93,7 +94,8 @@ void adoptCompared(Session& session, const Session& edited) {
     next.look.ranges = session.look.ranges;
     next.look.stripScroll = session.look.stripScroll;
     next.look.cursor = session.look.cursor; // shared, but cut off at the end of the shorter prompt
-    next.compared = {session.compared.path, edited.selected, edited.selectionName};
+    next.isSecond = session.isSecond;
+    next.compared = {session.compared.path, edited.selected, edited.selectionName, session.compared.unknownKeys};
     next.look.comparedRanges = edited.look.ranges;
     next.look.comparedScroll = edited.look.stripScroll;
     session = std::move(next);

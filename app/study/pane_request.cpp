@@ -3,6 +3,7 @@
 
 #include "core/base/error.h"
 #include "core/capture/named_dataset.h"
+#include "core/policies/imported_scores.h"
 #include "core/policies/policy.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
@@ -49,7 +50,12 @@ Budget budgetOf(const RecordedSelection& list) {
 
 RunRequest resolvePane(const PaneRequest& pane) {
     RunRequest request = pane.run;
-    if (pane.recordedPath.empty()) return request;
+    if (pane.recordedPath.empty()) {
+        if (pane.isSecond && readsImportedScores(request.policy))
+            throw Error({"imported scores belong to one capture", "file",
+                         "Show them on the first capture alone, without a second one"});
+        return request;
+    }
     auto recorded = std::make_shared<RecordedSelection>(readSelection(pane.recordedPath));
     checkAgainst(*recorded, *request.capture);
     request.cut = cutOf(*recorded, *request.capture);

@@ -13,11 +13,13 @@ namespace kvscope {
 struct PaneRequest {
     RunRequest run;
     std::string recordedPath; ///< empty: the policy chooses
+    bool isSecond = false;    ///< on the compared capture of a session
 };
 
 /// The request as the runner takes it. A recorded list is read here and always runs at its own cut, with its own budget
 /// and seed, whatever the session says: a policy chose it from the tokens before that cut, and the queries after that
-/// cut evaluate it. Throws Error for a list that cannot be read or does not fit the capture.
+/// cut evaluate it. Throws Error for a list that cannot be read or does not fit the capture, and on a second capture
+/// for imported scores, which belong to the first.
 RunRequest resolvePane(const PaneRequest& pane);
 
 /// The policy identity of a pane for all views: "SnapKV" with the variant "kvpress", or "kvpress, edited" once a

@@ -5,6 +5,7 @@
 #include "app/study/prompt_text.h"
 
 #include "core/base/error.h"
+#include "core/policies/imported_scores.h"
 #include "views/attention_map/map_cell.h"
 #include "views/common/view_options.h"
 
@@ -14,6 +15,24 @@
 namespace kvscope {
 
 namespace {
+
+/// A data set's file stands before ":/", as in FILE.h5:/path.
+std::string fileOf(const std::string& named) { return named.substr(0, named.rfind(":/")); }
+
+/// The calibration curve of a budget and the files of a policy's parameters. Other texts name no file that exists, and
+/// so are harmless.
+void addFilesOf(const PolicySpec& policy, const Budget& budget, std::vector<std::string>& files) {
+    files.push_back(budget.curve);
+    if (policy.policy.empty()) return;
+    for (const ParameterSpec& parameter : policy.values.table())
+        if (parameter.kind == ParameterKind::Text) files.push_back(fileOf(policy.values.text(parameter.id)));
+}
+
+/// "2 recorded lists belong to the previous capture and are not shown."
+std::string goneSentence(std::size_t count, const std::string& one, const std::string& more) {
+    return std::to_string(count) + " " + (count == 1 ? one + " belongs" : more + " belong") +
+           " to the previous capture and " + (count == 1 ? "is" : "are") + " not shown.";
+}
 
 bool sameRange(const Viewport::Range& a, const Viewport::Range& b) {
     return a.xMin == b.xMin && a.xMax == b.xMax && a.yMin == b.yMin && a.yMax == b.yMax;
@@ -84,12 +103,15 @@ bool operator==(const LookState& a, const LookState& b) {
     return a.stripScroll == b.stripScroll && a.comparedScroll == b.comparedScroll && a.theme == b.theme &&
            a.scale == b.scale && a.compact == b.compact && a.cursor == b.cursor && a.headMeasure == b.headMeasure &&
            a.reducedMotion == b.reducedMotion && std::ranges::equal(a.ranges, b.ranges, sameEntry) &&
-           std::ranges::equal(a.comparedRanges, b.comparedRanges, sameEntry);
+           std::ranges::equal(a.comparedRanges, b.comparedRanges, sameEntry) && a.unknownKeys == b.unknownKeys;
 }
 
 std::vector<std::string> filesReadBy(const Session& session) {
     std::vector<std::string> files = {session.capturePath, session.compared.path};
-    for (const SessionPane& pane : session.panes) files.push_back(pane.recordedPath);
+    for (std::size_t pane = 0; pane < session.panes.size(); ++pane) {
+        files.push_back(session.panes[pane].recordedPath);
+        addFilesOf(session.panes[pane].policy, effectiveBudget(session, pane), files);
+    }
     for (const auto& [view, options] : session.viewOptions)
         for (const auto& [option, text] : options) // options that name no file are harmless here
             for (std::string& file : filesOf(text)) files.push_back(std::move(file));
@@ -199,10 +221,10 @@ CarriedSession carriedTo(const CaptureReader& capture, const Session& before) {
     if (before.panes.empty()) return carried;
     std::vector<SessionPane> panes = before.panes;
     const auto lists = std::erase_if(panes, [](const SessionPane& pane) { return !pane.recordedPath.empty(); });
-    if (lists > 0)
-        carried.adapted.push_back(std::to_string(lists) +
-                                  (lists == 1 ? " recorded list belongs" : " recorded lists belong") +
-                                  " to the previous capture and " + (lists == 1 ? "is" : "are") + " not shown.");
+    if (lists > 0) carried.adapted.push_back(goneSentence(lists, "recorded list", "recorded lists"));
+    const auto scores = std::erase_if(panes, [](const SessionPane& pane) { return readsImportedScores(pane.policy); });
+    if (scores > 0)
+        carried.adapted.push_back(goneSentence(scores, "pane of imported scores", "panes of imported scores"));
     if (!before.compared.path.empty()) carried.adapted.push_back("The comparison of two captures is closed.");
     if (!panes.empty()) session.panes = std::move(panes);
     session.activePane = before.activePane;

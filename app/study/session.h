@@ -46,6 +46,7 @@ struct ComparedCapture {
     std::string path; ///< absolute; empty: none
     std::vector<TokenIndex> selected;
     std::string selectionName;
+    std::string unknownKeys = {}; ///< JSON object, as in SessionPane
     friend bool operator==(const ComparedCapture&, const ComparedCapture&) = default;
 };
 
@@ -65,6 +66,7 @@ struct LookState {
     bool compact = false;                     ///< density
     std::string headMeasure = "output_error"; ///< in the head picker: a measure with a number per head
     bool reducedMotion = false;               ///< steps cut instead of gliding
+    std::string unknownKeys;                  ///< JSON object, as in SessionPane
     friend bool operator==(const LookState&, const LookState&);
 };
 
@@ -85,6 +87,7 @@ struct Session {
     std::vector<TokenIndex> selected;          ///< ascending
     std::string selectionName;
     ComparedCapture compared;
+    bool isSecond = false; ///< this session shows the compared capture of another one (comparedSession)
     WindowLayout layout = WindowLayout::ComparePolicies;
     std::map<std::string, std::map<std::string, std::string>> viewOptions; ///< view id -> option id -> text
     LookState look;
@@ -96,7 +99,8 @@ struct Session {
 
 constexpr int kMaxPanes = 4;
 
-/// Both captures, recorded lists and files named by view options: files that no output may overwrite.
+/// Both captures, recorded lists, calibration curves, and files named by parameters and view options: files that no
+/// output may overwrite.
 std::vector<std::string> filesReadBy(const Session& session);
 
 /// The pane's own budget, or the common one.
@@ -132,8 +136,8 @@ struct CarriedSession {
     std::vector<std::string> adapted;
 };
 /// Policies, parameters, budget, seed, layout and options of views stay; layer, heads and cut stay where the capture
-/// has them. Recorded lists belong to their capture and go, as do selection, zoom and lesson. A session without panes
-/// gives the capture's first session in its layout.
+/// has them. Recorded lists and imported scores belong to their capture and go, as do selection, zoom and lesson. A
+/// session without panes gives the capture's first session in its layout.
 CarriedSession carriedTo(const CaptureReader& capture, const Session& before);
 
 /// The first session of a capture: three policies side by side, the needle selected if there is one, and a budget at

@@ -18,6 +18,7 @@ PaneRequest paneRequestOf(const Session& session, std::size_t pane, std::shared_
     request.run.cut = cut;
     request.run.seed = session.seed;
     request.run.random = std::move(random);
+    request.isSecond = session.isSecond;
     return request;
 }
 

@@ -6,6 +6,7 @@
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/policies/common_parameters.h"
+#include "core/policies/imported_scores.h"
 #include "core/policies/policy.h"
 #include "core/run/calibrated_budget.h"
 #include "core/run/head_means.h"
@@ -85,6 +86,8 @@ void addPoints(std::vector<GridPoint>& points, RunRequest run, const PolicySpec&
 std::vector<GridPoint> pointsOf(const SweepRequest& request) {
     if (request.captures.empty() || request.policies.empty() || request.seeds.empty())
         throw Error({"the sweep is empty", "", "Give at least one capture, one policy and one seed", ""});
+    if (request.captures.size() > 1 && std::ranges::any_of(request.policies, readsImportedScores))
+        throw Error({"imported scores belong to one capture", "policy", "Sweep one capture", ""});
     checkVaried(request);
     for (const std::string& id : request.measures) measureById(id);
     std::vector<GridPoint> points;

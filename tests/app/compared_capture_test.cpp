@@ -5,9 +5,11 @@
 #include "app/study/compared_capture.h"
 #include "app/workbench/second_workbench.h"
 #include "core/base/error.h"
+#include "core/capture/h5_writer.h"
 #include "core/capture/open_capture.h"
 #include "core/capture/synthetic_capture.h"
 #include "tests/app/manual_workbench.h"
+#include "tests/app/program.h"
 #include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 #include "views/two_captures/two_captures_data.h"
@@ -16,7 +18,9 @@
 #include <QSignalSpy>
 #include <QTemporaryDir>
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using namespace kvscope;
 using kvscope::testing::ManualExecutor;
@@ -193,6 +197,48 @@ private slots:
                 if (std::string(other) == "same.h5") QCOMPARE(pane.second - pane.first, 0.0);
             }
         }
+    }
+
+    // They are numbers without tokens: nothing else would tell that they are another prompt's.
+    void importedScoresBelongToOneCapture() {
+        std::vector<float> numbers(2 * 2 * 300);
+        std::iota(numbers.begin(), numbers.end(), 0.0f);
+        h5::Writer scores(at("scores.h5"));
+        scores.put("x", std::span<const float>(numbers), {2, 2, 300});
+        scores.close();
+        const std::string imported = "imported,file=" + at("scores.h5") + ":/x@0.5";
+        const testing::Program program;
+        const auto path = [&](const char* name) { return QString::fromStdString(at(name)); };
+        const QStringList run = {"--policy", QString::fromStdString(imported), "--out"};
+        for (const QStringList& command :
+             {QStringList{"sweep", path("first.h5"), path("same.h5")} + run + QStringList{"t.csv"},
+              QStringList{"measure", path("first.h5"), "--compare-with", path("same.h5")} + run + QStringList{"t.csv"},
+              QStringList{"plot", "token_strip", path("first.h5"), "--compare-with", path("same.h5")} + run +
+                  QStringList{"t.svg"},
+              QStringList{"report", path("first.h5"), "--views", "curves", "--compare-with", path("same.h5")} + run +
+                  QStringList{"t.html"}}) {
+            const testing::Program::Outcome outcome = program.run(command);
+            QVERIFY2(outcome.code == 2, qPrintable(command.join(' ')));
+            QVERIFY2(outcome.error.contains("belong"), outcome.error);
+            QCOMPARE(program.written(), QStringList());
+        }
+        QCOMPARE(program.run(QStringList{"measure", path("first.h5")} + run + QStringList{"t.csv"}).code, 0);
+        // In a window the pane of the first capture goes on.
+        ManualExecutor executor;
+        const auto bench = comparing(executor, "same.h5");
+        bench->change([&](Session& s) { s.panes[0].policy = PolicySpec::parse(imported); }, "Import");
+        executor.runAll();
+        QVERIFY(bench->viewInput().panes.at(0).result);
+        QVERIFY(!bench->second().viewInput().panes.at(0).result);
+        QVERIFY(bench->second().viewInput().panes.at(1).result);
+        const auto data = dataAs<TwoCapturesData>(bench->viewInput(viewById("two_captures")));
+        QVERIFY(data && data->panes[0].refusal.find("imported scores") == 0 && data->panes[1].refusal.empty());
+        // Another capture has none of them, and that is said.
+        const CarriedSession carried = carriedTo(*openCapture(at("same.h5")), bench->session());
+        QCOMPARE(carried.session.panes.size(), std::size_t{1});
+        QCOMPARE(carried.session.panes[0].policy.policy, std::string("snapkv"));
+        QVERIFY(std::ranges::count(carried.adapted, "1 pane of imported scores belongs to the previous capture and is "
+                                                    "not shown.") == 1);
     }
 
     void theWholeModelHasEveryHead() {

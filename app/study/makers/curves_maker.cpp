@@ -9,6 +9,7 @@
 #include "core/base/error.h"
 #include "core/capture/named_dataset.h"
 #include "core/metrics/averages.h"
+#include "core/policies/imported_scores.h"
 #include "core/policies/policy.h"
 #include "core/run/head_means.h"
 #include "core/run/run_grid.h"
@@ -135,8 +136,10 @@ private:
         std::vector<GridPoint> points = {};
     };
 
-    /// A recorded list belongs to the capture that it was made on.
-    std::size_t capturesOf(const PaneRequest& pane) const { return pane.recordedPath.empty() ? m_captures.size() : 1; }
+    /// A recorded list belongs to the capture that it was made on, and imported scores do.
+    std::size_t capturesOf(const PaneRequest& pane) const {
+        return pane.recordedPath.empty() && !readsImportedScores(pane.run.policy) ? m_captures.size() : 1;
+    }
 
     Plan planOf(std::size_t index, std::size_t capture) const {
         const PaneRequest& pane = request.panes[index];

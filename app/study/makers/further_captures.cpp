@@ -58,6 +58,7 @@ RunRequest onCapture(const PaneRequest& pane, const Reader& capture) {
         throw Error({"replayed random numbers belong to one capture", "captures",
                      "Draw them (without --uniforms and --sketch), or leave the further captures out"});
     PaneRequest there = pane;
+    there.isSecond = true;
     there.run.capture = capture;
     there.run.cut = Cut::resolve(pane.run.cut.text, *capture);
     return resolvePane(there);

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "core/policies/policy_spec.h"
+
+namespace kvscope {
+
+/// Whether the policy reads scores from a file. They are the scores of one capture's tokens, so that such a policy
+/// means nothing on a second capture, whatever its shape.
+bool readsImportedScores(const PolicySpec& policy);
+
+} // namespace kvscope
