@@ -3,6 +3,7 @@
 #include "app/study/session_file.h"
 
 #include "app/live/live_context.h"
+#include "app/study/object_reader.h"
 #include "app/study/token_runs.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
@@ -26,37 +27,6 @@ using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
 constexpr const char* kFormat = "kvscope-session";
-
-/// Removes known keys from an object; the remaining keys are unknown and kept.
-class ObjectReader {
-public:
-    ObjectReader(Json object, std::string path, std::string prefix)
-        : m_object(std::move(object)), m_path(std::move(path)), m_prefix(std::move(prefix)) {}
-
-    template <class T> void take(const char* key, T& target) {
-        with(key, [&](const Json& value) { target = value.get<T>(); });
-    }
-    /// Calls `use` with the value if the key exists; an exception becomes an Error that names the key.
-    void with(const char* key, const std::function<void(const Json&)>& use) {
-        const auto found = m_object.find(key);
-        if (found == m_object.end()) return;
-        const std::string place = m_prefix + key;
-        try {
-            use(*found);
-        } catch (const Error& error) {
-            if (!error.parts().path.empty()) throw;
-            throw Error({error.parts().sentence, place, error.parts().remedy, m_path});
-        } catch (const Json::exception&) {
-            throw Error({"The session holds a value of the wrong kind", place, "repair or delete this key", m_path});
-        }
-        m_object.erase(key);
-    }
-    std::string rest() const { return m_object.empty() ? std::string{} : m_object.dump(); }
-
-private:
-    Json m_object;
-    std::string m_path, m_prefix;
-};
 
 template <class Enum> struct Word {
     Enum value;
@@ -155,7 +125,7 @@ Json writeRanges(const std::map<std::string, Viewport::Range>& ranges) {
 }
 
 Json writeCompared(const Session& session, const fs::path& folder) {
-    Json json;
+    Json json = startFrom(session.compared.unknownKeys);
     json["capture"] = relativeTo(folder, session.compared.path);
     json["selected"] = toRuns(session.compared.selected);
     json["selection_name"] = session.compared.selectionName;
@@ -165,7 +135,7 @@ Json writeCompared(const Session& session, const fs::path& folder) {
 }
 
 Json writeLook(const LookState& look) {
-    Json json;
+    Json json = startFrom(look.unknownKeys);
     json["theme"] = wordOf(kThemes, look.theme);
     json["scale"] = look.scale;
     json["compact"] = look.compact;
@@ -195,11 +165,12 @@ void readCompared(Session& session, const Json& json, const std::string& path) {
     reader.with("ranges", [&](const Json& v) {
         for (const auto& [view, range] : v.items()) session.look.comparedRanges[view] = readRange(range);
     });
+    session.compared.unknownKeys = reader.rest();
 }
 
 std::optional<TokenIndex> cursorOf(const Json& json) {
     if (json.is_null()) return std::nullopt; // all tokens are read
-    const auto cursor = json.get<TokenIndex>();
+    const auto cursor = wholeNumber<TokenIndex>(json);
     if (cursor < 0)
         throw Error({"The cursor lies before the first token", "", "give the number of tokens read, at least 0"});
     return cursor;
@@ -225,6 +196,7 @@ LookState readLook(const Json& json, const std::string& path) {
     reader.with("ranges", [&](const Json& v) {
         for (const auto& [view, range] : v.items()) look.ranges[view] = readRange(range);
     });
+    look.unknownKeys = reader.rest();
     return look;
 }
 
@@ -308,7 +280,7 @@ Json toJson(const Session& session, const fs::path& folder) {
 /// A layer or head index. Values beyond the capture are clamped or refused later; here they only must not wrap around.
 std::int64_t numberOf(const Json& value) {
     constexpr std::int64_t kLimit = 1 << 30;
-    return std::clamp(value.get<std::int64_t>(), -kLimit, kLimit);
+    return std::clamp(wholeNumber<std::int64_t>(value), -kLimit, kLimit);
 }
 
 void readPlaceInCapture(ObjectReader& reader, Session& session) {
@@ -339,7 +311,7 @@ void readPanes(ObjectReader& reader, Session& session, const std::string& path) 
 Session fromJson(Json json, const std::string& path) {
     ObjectReader reader(std::move(json), path, "");
     std::string format;
-    int version = 0;
+    std::int64_t version = 0;
     reader.take("format", format);
     reader.take("version", version);
     if (format != kFormat)

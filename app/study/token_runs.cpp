@@ -1,6 +1,7 @@
 // Half-open ranges, so that a long selection is a short text.
 #include "app/study/token_runs.h"
 
+#include "app/study/object_reader.h"
 #include "core/base/error.h"
 
 namespace kvscope {
@@ -20,7 +21,7 @@ std::vector<TokenIndex> fromRuns(const nlohmann::ordered_json& runs) {
     constexpr std::int64_t kLimit = std::int64_t{1} << 24;
     std::vector<TokenIndex> tokens;
     for (const nlohmann::ordered_json& run : runs) {
-        const auto begin = run.at(0).get<std::int64_t>(), end = run.at(1).get<std::int64_t>();
+        const auto begin = wholeNumber<std::int64_t>(run.at(0)), end = wholeNumber<std::int64_t>(run.at(1));
         const std::int64_t after = tokens.empty() ? 0 : tokens.back() + 1;
         if (begin < after || end <= begin || end > kLimit)
             throw Error({"The selected tokens are not ascending half-open ranges", "", "write [[begin, end], ...]"});

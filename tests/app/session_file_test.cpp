@@ -2,6 +2,7 @@
 #include <QTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
 
 #include "app/live/live_context.h"
+#include "app/study/compared_capture.h"
 #include "app/study/session_file.h"
 #include "core/base/error.h"
 #include "tests/app/session_fixture.h"
@@ -138,13 +139,19 @@ private slots:
 
     void unknownKeysAreKept() {
         write("a.json", json("{'format': 'kvscope-session', 'version': 1, 'capture': 'x.h5', 'from_the_future': {'a': "
-                             "[1, 2]}, 'panes': [{'policy': 'keydiff', 'glow': true}]}"));
+                             "[1, 2]}, 'panes': [{'policy': 'keydiff', 'glow': true}], 'look': {'hue': 3}, "
+                             "'compared': {'capture': 'y.h5', 'side': 'left'}}"));
         writeSession(path("b.json"), readSession(path("a.json")));
         QFile file(m_folder.filePath("b.json"));
         QVERIFY(file.open(QIODevice::ReadOnly));
         const QByteArray text = file.readAll().simplified().replace(" ", "");
         QVERIFY2(text.contains(json("'from_the_future':{'a':[1,2]}")), text.constData());
         QVERIFY2(text.contains(json("'glow':true")), text.constData());
+        QVERIFY2(text.contains(json("'hue':3")), text.constData());
+        QVERIFY2(text.contains(json("'side':'left'")), text.constData());
+        Session edited = readSession(path("a.json")); // an edit in the second capture keeps them too
+        adoptCompared(edited, comparedSession(edited));
+        QVERIFY(edited == readSession(path("a.json")));
         QVERIFY(readSession(path("b.json")) == readSession(path("a.json")));
     }
 
@@ -182,6 +189,22 @@ private slots:
         QTest::newRow("scale") << head + json("'look': {'scale': 40}}") << "look/scale";
         QTest::newRow("empty range") << head + json("'look': {'ranges': {'v': [1, 1, 0, 1]}}}") << "look/ranges";
         QTest::newRow("selection") << head + json("'selected': [[5, 3]]}") << "selected";
+        const auto row = [&](const char* name, const char* members, const char* expected) {
+            QTest::newRow(name) << head + json(members) << expected;
+        };
+        row("negative seed", "'seed': -1}", "-1 is no whole number that fits here (seed)");
+        row("half a seed", "'seed': 1.5}", "1.5 is no whole number that fits here (seed)");
+        row("large seed", "'seed': 18446744073709551616}", "(seed)");
+        row("half a layer", "'layer': 2.7}", "(layer)");
+        row("half a head", "'query_head': 0.5}", "(query_head)");
+        row("a word for a head", "'kv_head': true}", "(kv_head)");
+        row("half a pane", "'panes': [{'policy': 'exact'}], 'active_pane': 0.5}", "(active_pane)");
+        row("half a cursor", "'look': {'cursor': 2.5}}", "(look/cursor)");
+        row("half tokens", "'selected': [[0.5, 3.9]]}", "(selected)");
+        row("half tokens compared", "'compared': {'capture': 'y.h5', 'selected': [[0, 3.9]]}}", "(compared/selected)");
+        row("a list as look", "'look': [1]}", "(look)");
+        row("a word as compared", "'compared': 'y.h5'}", "(compared)");
+        QTest::newRow("far version") << json("{'format': 'kvscope-session', 'version': 8589934593}") << "newer version";
         QTest::newRow("huge selection") << head + json("'selected': [[0, 99999999999]]}") << "selected";
     }
     void errorsNameTheKey() {
@@ -191,6 +214,16 @@ private slots:
         const QString message = QString::fromStdString(messageFor(path("bad.json")));
         QVERIFY2(message.contains(expected), qPrintable(message));
         QVERIFY2(message.contains("bad.json"), qPrintable(message));
+    }
+
+    void wholeNumbersMayHaveAPoint() {
+        write("a.json",
+              json("{'format': 'kvscope-session', 'version': 1.0, 'seed': 18446744073709551615, 'layer': 2.0, "
+                   "'selected': [[1.0, 3]]}"));
+        const Session session = readSession(path("a.json"));
+        QCOMPARE(session.seed, std::uint64_t{18446744073709551615u});
+        QVERIFY(session.layer == LayerIndex(2));
+        QCOMPARE(session.selected, (std::vector<TokenIndex>{1, 2}));
     }
 
     void aMissingFileIsNamed() {
@@ -205,13 +238,17 @@ private slots:
 
     // Written under the name of its capture, a session would replace gigabytes by a page of JSON.
     void noFileThatTheSessionReadsIsReplaced() {
-        for (const char* name : {"c.h5", "second.h5", "list.csv", "further.h5"}) write(name, "precious");
+        const auto names = {"c.h5", "second.h5", "list.csv", "further.h5", "scores.h5", "curve.json", "common.json"};
+        for (const char* name : names) write(name, "precious");
         Session session;
         session.capturePath = path("c.h5");
         session.compared.path = path("second.h5");
         session.panes.emplace_back().recordedPath = path("list.csv");
+        session.budget = Budget::parse("tau=0.9:" + path("common.json"));
+        session.panes.push_back({PolicySpec::parse("imported,file=" + path("scores.h5") + ":/x"), {}, {}});
+        session.panes.push_back({PolicySpec::parse("snapkv@tau=0.95:" + path("curve.json")), {}, {}});
         setViewOption(session, "curves", "captures", path("other.h5") + ";" + path("further.h5"));
-        for (const char* name : {"c.h5", "second.h5", "list.csv", "further.h5"}) {
+        for (const char* name : names) {
             const std::string refused = errorMessage([&] { writeSession(path(name), session); });
             QVERIFY2(refused.find("would replace it") != std::string::npos, name);
             QFile file(m_folder.filePath(name));
