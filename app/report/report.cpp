@@ -6,6 +6,7 @@
 #include "app/export/svg_scene.h"
 #include "app/report/headless.h"
 #include "app/report/html.h"
+#include "app/report/paths_from_folder.h"
 #include "app/study/compared_capture.h"
 #include "app/study/makers/view_data_maker.h"
 #include "app/study/regenerating_command.h"
@@ -146,7 +147,7 @@ std::string keptLists(const ViewInput& input, const Session& session) {
 
 /// The inputs of all sections about one capture.
 struct Writer {
-    Session session; ///< with file names instead of paths
+    Session session; ///< with paths from the folder of the capture
     ViewInput input;
     const LayerRunner& runner;
     Session original;
@@ -277,17 +278,16 @@ std::vector<const View*> chosenViews(const std::vector<std::string>& ids) {
     return views;
 }
 
-Session withoutFolders(Session session) {
-    const auto nameOf = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
-    session.capturePath = nameOf(session.capturePath);
-    session.compared.path = nameOf(session.compared.path);
-    for (SessionPane& pane : session.panes) pane.recordedPath = nameOf(pane.recordedPath);
-    return session;
+/// Empty for a live context.
+std::filesystem::path folderOf(const Session& session) {
+    return session.capturePath.empty() ? "" : std::filesystem::absolute(session.capturePath).parent_path();
 }
 
-Writer writerOf(const Session& session, const std::shared_ptr<const CaptureReader>& capture, const LayerRunner& runner,
+/// Commands of the page run in `folder`.
+Writer writerOf(const Session& session, const std::filesystem::path& folder,
+                const std::shared_ptr<const CaptureReader>& capture, const LayerRunner& runner,
                 const QtTextService& text, const Checkpoint& checkpoint) {
-    return {.session = withoutFolders(session),
+    return {.session = withPathsFrom(folder, session),
             .input = headlessInput(session, capture, {}, runner, checkpoint),
             .runner = runner,
             .original = session,
@@ -314,12 +314,12 @@ std::string reportPage(const Session& session, const std::shared_ptr<const Captu
                        const LayerRunner& runner, const ReportOptions& options, const Checkpoint& checkpoint) {
     const std::vector<const View*> views = chosenViews(options.views);
     const QtTextService text;
-    Writer writer = writerOf(session, capture, runner, text, checkpoint.part(0, 0.1));
+    Writer writer = writerOf(session, folderOf(session), capture, runner, text, checkpoint.part(0, 0.1));
     std::optional<Writer> second;
     if (const auto other = openCompared(session, *capture)) {
         Session there = comparedSession(session);
         fitToCapture(there, *other);
-        second.emplace(writerOf(there, other, runner, text, checkpoint.part(0.1, 0.2)));
+        second.emplace(writerOf(there, folderOf(session), other, runner, text, checkpoint.part(0.1, 0.2)));
         second->suffix = "-2";
     }
     for (std::size_t i = 0; i < views.size(); ++i) {
@@ -346,9 +346,12 @@ std::string reportPage(const Session& session, const std::shared_ptr<const Captu
         body += "<section>\n<h3>Not shown</h3>\n<ul>\n" + writer.missing + "</ul>\n</section>\n";
     body += "<h2 id=\"lists\">Kept tokens</h2>\n<section>\n" + keptLists(writer.input, writer.session);
     if (second) body += headingOf(*second) + keptLists(second->input, second->session);
-    body += "</section>\n<h2 id=\"commands\">Making it again</h2>\n<section>\n<p>The commands run in the folder of the "
-            "capture.</p>\n";
-    if (!options.command.empty()) body += "<pre><code>" + escapeHtml(options.command) + "</code></pre>\n";
+    body += "</section>\n<h2 id=\"commands\">Making it again</h2>\n<section>\n<p>The commands of figures and lists run "
+            "in the folder of the capture.</p>\n";
+    if (!options.command.empty())
+        body += "<p>This one wrote the page:</p>\n"
+                "<pre><code>" +
+                escapeHtml(options.command) + "</code></pre>\n";
     body += "</section>\n";
     const std::string contents =
         "<li><a href=\"#measures\">Measures</a></li>\n<li><a href=\"#figures\">Figures</a>\n<ul>\n" + writer.contents +

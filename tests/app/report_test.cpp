@@ -12,10 +12,14 @@
 #include "app/report/report.h"
 #include "app/study/session_file.h"
 #include "core/capture/open_capture.h"
+#include "core/capture/synthetic_capture.h"
+#include "core/lists/selection_file.h"
+#include "core/run/record_results.h"
 #include "tests/support/cpu_runner.h"
 #include "tests/support/source_dir.h"
 #include "tests/support/test_program.h"
 
+#include <filesystem>
 #include <set>
 
 using namespace kvscope;
@@ -182,6 +186,45 @@ private slots:
         session.budget = {Budget::Unit::Fraction, 1};
         const Walked walked = walk(pageOf(session, {"token_strip"}));
         QVERIFY2(walked.error.isEmpty(), qPrintable(walked.error));
+    }
+
+    // Files of one name in two folders stay two files.
+    void pathsAreThoseFromTheFolderOfTheCapture() {
+        QTemporaryDir temporary;
+        const std::string root = temporary.path().toStdString();
+        const SyntheticSpec spec{.tokens = 300, .layers = 2, .queryHeads = 4, .kvHeads = 2, .headDim = 16};
+        for (const char* folder : {"/pa", "/pb"}) {
+            std::filesystem::create_directories(root + folder);
+            writeSyntheticCapture(spec, root + folder + "/c.h5", 0, false, {});
+        }
+        const auto capture = openCapture(root + "/pa/c.h5");
+        Session session = firstSession(*capture);
+        session.panes = {{PolicySpec::parse("keydiff@0.25"), {}, {}}};
+        RunRequest request;
+        request.capture = capture;
+        request.layer = session.layer;
+        request.policy = session.panes[0].policy;
+        request.budget = *request.policy.budget;
+        request.cut = Cut::resolve("default", *capture);
+        const std::vector<std::shared_ptr<const RunResult>> results = {runner().run(request, {})};
+        for (const char* folder : {"/pa", "/pb"}) {
+            writeSelection(root + folder + "/l.json", recordSelection(results, {}), capture->tokens());
+            session.panes.push_back({{}, root + folder + "/l.json", {}});
+        }
+        const auto page = [&](const std::vector<std::string>& views) {
+            return QString::fromStdString(reportPage(session, capture, runner(), {views, {}}, {}));
+        };
+        const QString lists = page({"overlap"});
+        QVERIFY(lists.contains("kvscope plot overlap c.h5 "));
+        QVERIFY(lists.contains("--selection l.json --selection ../pb/l.json "));
+        QVERIFY(lists.contains("<code>l.json</code>") && lists.contains("<code>../pb/l.json</code>"));
+        session.panes.resize(1);
+        session.compared.path = root + "/pb/c.h5";
+        const QString both = page({"two_captures", "token_strip"});
+        QVERIFY(both.contains("--compare-with ../pb/c.h5 "));
+        QVERIFY(both.contains("kvscope plot token_strip c.h5 ") &&
+                both.contains("kvscope plot token_strip ../pb/c.h5 "));
+        for (const QString& one : {lists, both}) QVERIFY(!one.contains(temporary.path())); // nobody's folders
     }
 
     void theProgramWritesFilesAndFolders() {

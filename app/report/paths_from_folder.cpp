@@ -1,0 +1,58 @@
+// A page of commands is read where its files lie, which may be another machine: a path from the folder of the capture
+// is right there too, as long as the files moved together.
+#include "app/report/paths_from_folder.h"
+
+#include "views/common/view_options.h"
+
+#include <string>
+
+namespace kvscope {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string pathFrom(const fs::path& folder, const std::string& path) {
+    if (path.empty()) return {};
+    const fs::path name = fs::path(path).filename();
+    if (folder.empty()) return name.string();
+    std::error_code none; // folders without links: ".." behind a linked folder is not the one that holds the link
+    const fs::path relative = fs::relative(fs::absolute(path).parent_path(), folder, none);
+    return none || relative.empty() ? path : (relative / name).lexically_normal().generic_string();
+}
+
+/// Text that names no file stays.
+std::string textFrom(const fs::path& folder, const std::string& text) {
+    const std::size_t dataset = text.rfind(":/"); // as in FILE.h5:/path
+    const std::string file = text.substr(0, dataset);
+    std::error_code none;
+    if (!fs::is_regular_file(file, none)) return text;
+    return pathFrom(folder, file) + (dataset == std::string::npos ? "" : text.substr(dataset));
+}
+
+std::string listFrom(const fs::path& folder, const std::string& text) {
+    std::string list;
+    for (const std::string& one : filesOf(text)) list += (list.empty() ? "" : ";") + textFrom(folder, one);
+    return list.empty() ? text : list;
+}
+
+} // namespace
+
+Session withPathsFrom(const fs::path& folder, Session session) {
+    session.capturePath = pathFrom(folder, session.capturePath);
+    session.compared.path = pathFrom(folder, session.compared.path);
+    session.budget.curve = textFrom(folder, session.budget.curve);
+    for (SessionPane& pane : session.panes) {
+        pane.recordedPath = pathFrom(folder, pane.recordedPath);
+        if (pane.policy.budget) pane.policy.budget->curve = textFrom(folder, pane.policy.budget->curve);
+        if (pane.policy.policy.empty()) continue;
+        for (const ParameterSpec& parameter : pane.policy.values.table())
+            if (parameter.kind == ParameterKind::Text)
+                pane.policy.values.setText(parameter.id, textFrom(folder, pane.policy.values.text(parameter.id)));
+    }
+    for (auto& [view, options] : session.viewOptions)
+        for (auto& [option, text] : options) text = listFrom(folder, text);
+    return session;
+}
+
+} // namespace kvscope
