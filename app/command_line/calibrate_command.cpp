@@ -42,6 +42,11 @@ public:
         if ((m_triples.empty() ? 0 : 1) + (m_proxy ? 1 : 0) + (std::isnan(m_k) ? 0 : 1) > 1)
             throw Error({.sentence = "--triples, --proxy and --k contradict each other",
                          .remedy = "Give one of them, or none for the captures' rows"});
+        if (!m_captures.empty() && (!m_triples.empty() || !std::isnan(m_k)))
+            throw Error(
+                {.sentence = fmt::format("captures are not read beside {}", m_triples.empty() ? "--k" : "--triples"),
+                 .place = m_captures.front(),
+                 .remedy = "Leave one of the two out"});
         const PolicySpec policy = PolicySpec::parse(m_options.policies.front());
         if (policy.budget)
             throw Error({.sentence = "a calibration finds the budget, and " + m_options.policies.front() + " has one",

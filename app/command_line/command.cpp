@@ -100,6 +100,13 @@ std::shared_ptr<const LayerRunner> RunOptions::makeRunner(Arithmetic otherwise) 
     return std::make_shared<const LayerRunner>(std::shared_ptr<const Engine>(makeEngine(choice)));
 }
 
+void RunOptions::refuseBudgetAlone() const {
+    if (retentionText.empty() && budgetText.empty()) return;
+    throw Error({.sentence = "a budget is given and no policy that it would be of",
+                 .place = retentionText.empty() ? "--budget" : "--retention",
+                 .remedy = "Name policies with --policy; what is shown without them has a budget of its own"});
+}
+
 std::vector<PolicySpec> RunOptions::specs() const {
     if (!retentionText.empty() && !budgetText.empty())
         throw Error({.sentence = "--retention and --budget contradict each other", .remedy = "Give one of them"});

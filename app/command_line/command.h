@@ -87,6 +87,8 @@ struct RunOptions {
     Arithmetic arithmeticOr(Arithmetic otherwise) const; ///< as typed, else `otherwise`
     /// Throws Error for an engine that does not work here.
     std::shared_ptr<const LayerRunner> makeRunner(Arithmetic otherwise = Arithmetic::Exact) const;
+    /// Throws Error where --retention or --budget is given: for commands that run without --policy too.
+    void refuseBudgetAlone() const;
     /// Parsed, every one with a budget: its own, --retention or --budget. Throws Error when none is given.
     std::vector<PolicySpec> specs() const;
     /// Each policy with its own budget, else with every one of `budgets`. Throws Error when there is none.

@@ -8,6 +8,10 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <utility>
 
 namespace kvscope {
 
@@ -51,7 +55,7 @@ public:
         m_random.finish();
         writeSelection(m_out, recordSelection(results, filter), capture->tokens());
         context.clearProgress();
-        for (const std::string& note : results.front()->notes) fmt::print(stderr, "{}\n", note);
+        printNotes(results);
     }
 
 private:
@@ -67,6 +71,25 @@ private:
                                 result->log->json());
         }
         return "[" + text + "]\n";
+    }
+
+    /// The notes of all layers, each once; in front of it the layers that have it, unless all do or the note says it.
+    static void printNotes(const std::vector<std::shared_ptr<const RunResult>>& results) {
+        std::vector<std::pair<std::string, std::vector<int>>> notes; // in the order of their first layers
+        for (const auto& result : results)
+            for (const std::string& note : result->notes) {
+                auto place = std::ranges::find(notes, note, &std::pair<std::string, std::vector<int>>::first);
+                if (place == notes.end()) place = notes.insert(place, {note, {}});
+                place->second.push_back(result->request.layer.value);
+            }
+        for (const auto& [note, layers] : notes) {
+            const bool saysIt = layers.size() == results.size() ||
+                                note.find(fmt::format("layer {} ", layers.front())) != std::string::npos;
+            fmt::print(stderr, "{}{}\n",
+                       saysIt ? ""
+                              : fmt::format("layer{} {}: ", layers.size() == 1 ? "" : "s", fmt::join(layers, ", ")),
+                       note);
+        }
     }
 
     RunOptions m_options;

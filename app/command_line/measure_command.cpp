@@ -250,6 +250,7 @@ private:
     std::vector<RunRequest> makeRequests(const std::shared_ptr<const CaptureReader>& capture) const {
         std::vector<RunRequest> requests;
         const auto layers = chosenLayers(m_layers, *capture);
+        if (m_options.policies.empty() && !m_selections.empty()) m_options.refuseBudgetAlone();
         if (!m_options.policies.empty() || m_selections.empty()) {
             const Cut cut = Cut::resolve(m_options.cut, *capture);
             for (const PolicySpec& spec : m_options.specs())

@@ -210,8 +210,9 @@ private:
         session.cut = m_options.cut;
         session.seed = m_options.seed;
         session.panesLinked = false;
-        const std::vector<PolicySpec> specs =
-            m_options.policies.empty() && !m_selections.empty() ? std::vector<PolicySpec>{} : m_options.specs();
+        const bool onlyLists = m_options.policies.empty() && !m_selections.empty();
+        if (onlyLists) m_options.refuseBudgetAlone();
+        const std::vector<PolicySpec> specs = onlyLists ? std::vector<PolicySpec>{} : m_options.specs();
         // Policies and recorded lists in the order of the command line: the panes' letters follow it.
         auto spec = specs.begin();
         auto path = m_selections.begin();

@@ -65,14 +65,15 @@ private:
         Session session = saved ? readSession(m_input) : Session{};
         capture = saved ? openSource(sourceOf(session)) : openCapture(m_input);
         if (!saved) session = firstSession(*capture);
+        if (m_options.policies.empty()) m_options.refuseBudgetAlone();
         if (!m_options.policies.empty()) {
             session.panes.clear();
             session.panesLinked = false;
             for (const PolicySpec& spec : m_options.specs()) addPane(session, {spec, {}, {}});
             session.activePane = 0;
         }
-        if (m_options.cut != "default") session.cut = m_options.cut;
-        if (m_options.seed != 0) session.seed = m_options.seed;
+        if (m_command->count("--cut") > 0) session.cut = m_options.cut;
+        if (m_command->count("--seed") > 0) session.seed = m_options.seed;
         session.arithmetic = m_options.arithmeticOr(session.arithmetic);
         aim(session, *capture);
         if (!m_compareWith.empty()) compareWith(session, *openCapture(m_compareWith));
