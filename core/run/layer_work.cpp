@@ -8,6 +8,7 @@
 #include "core/run/attention_rule.h"
 #include "core/run/cache_positions.h"
 #include "core/run/choice.h"
+#include "core/run/random_files.h"
 
 #include <fmt/format.h>
 
@@ -309,6 +310,8 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
     if (!scored || !chosen->total.empty())
         result.scores = sharedIn(chosen, chosen->total); // scores of a block run, or scores that depend on the budget
     if (policyNeeds(request.policy, Need::PreRopeKeys)) result.notes.push_back(sourceOfPreRopeKeys(m_layer));
+    if (request.random && policy.card().usesSeed)
+        std::ranges::copy(notesOfRandom(*request.random), std::back_inserter(result.notes));
     if (policyNeeds(request.policy, Need::ImportedScores))
         std::ranges::copy(notesOfScores(request.policy.values.text("file"), request.cut.token),
                           std::back_inserter(result.notes));

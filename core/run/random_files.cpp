@@ -74,6 +74,7 @@ public:
     }
 
     std::string id() const override { return m_id; }
+    const std::vector<std::string>& notes() const { return m_notes; }
 
 private:
     /// Index of a slot on the last axis; the axis length if it is missing.
@@ -125,6 +126,7 @@ private:
                  fmt::format("its attribute slots names {} slots for an axis of {}", slots.size(), shape[4]),
                  "Name each slot of the last axis, ascending, or leave the attribute out");
         m_id += "uniforms " + text + fileStamp(text);
+        m_notes.push_back("uniforms are read from " + text + ", not drawn from the seed");
     }
 
     void readSketch(const std::string& text) {
@@ -135,6 +137,7 @@ private:
             fail(m_sketchFrom, fmt::format("the data set has shape [{}]", fmt::join(m_sketch.shape, ", ")), form);
         if (m_sketch.shape.size() == 4) checkHeads(m_sketchFrom, m_sketch.shape, form);
         m_id += "sketch " + text + fileStamp(text);
+        m_notes.push_back("sketches are read from " + text + ", not drawn from the seed");
     }
 
     std::vector<int> m_layers;
@@ -142,6 +145,7 @@ private:
     NamedDataset m_uniformsFrom, m_sketchFrom;
     NamedNumbers m_uniforms, m_sketch; ///< empty shape: not given
     std::string m_id;
+    std::vector<std::string> m_notes;
 };
 
 /// Writes a table of NaN, which compresses well where nothing was drawn.
@@ -170,6 +174,13 @@ std::vector<double> emptyTable(const std::vector<std::int64_t>& shape, const std
 std::shared_ptr<const RandomSource> replayRandom(const std::string& uniforms, const std::string& sketch,
                                                  const CaptureInfo& capture) {
     return std::make_shared<const ReplayedRandom>(uniforms, sketch, capture);
+}
+
+std::vector<std::string> notesOfRandom(const RandomSource& source) {
+    if (const auto* recording = dynamic_cast<const RecordingRandom*>(&source))
+        return notesOfRandom(recording->source());
+    const auto* replayed = dynamic_cast<const ReplayedRandom*>(&source);
+    return replayed ? replayed->notes() : std::vector<std::string>{};
 }
 
 RecordingRandom::RecordingRandom(std::shared_ptr<const RandomSource> source, const CaptureInfo& capture)

@@ -27,6 +27,9 @@ class Writer;
 std::shared_ptr<const RandomSource> replayRandom(const std::string& uniforms, const std::string& sketch,
                                                  const CaptureInfo& capture);
 
+/// A sentence for each kind of number that the source takes from a file instead of from the seed.
+std::vector<std::string> notesOfRandom(const RandomSource& source);
+
 /// Forwards the numbers of another source and records them as data sets /uniforms [layers, KV heads, rounds, n, slots]
 /// (NaN where nothing was drawn; only drawn slots, named by the attribute "slots") and /sketch [layers, KV heads, d,
 /// k], float64, as replayRandom reads them. `sketch` throws Error where that table cannot hold the sketch beside those
@@ -37,6 +40,7 @@ public:
 
     double uniform(const RandomKey& key) const override;
     std::vector<double> sketch(const RandomKey& key, std::int64_t rows, std::int64_t columns) const override;
+    const RandomSource& source() const { return *m_source; }
     /// Unique per recording, so that no cached result hides draws from it.
     std::string id() const override { return m_id; }
 

@@ -54,6 +54,26 @@ private slots:
         }
     }
 
+    // The seed stands in every table, and it did not decide these.
+    void replayedNumbersAreNoted() {
+        const QStringList common = {"--policy", "uniform@50t", "--cut", "300", "--layers", "0"};
+        expectDone(QStringList{"evict", kSample, "--out", "d.json", "--record", "d.h5"} + common);
+        const QByteArray note = "uniforms are read from d.h5:/uniforms, not drawn from the seed";
+        const QStringList replayed = common + QStringList{"--seed", "9", "--uniforms", "d.h5:/uniforms"};
+        const Outcome told = run(QStringList{"evict", kSample, "--out", "r.json"} + replayed);
+        QVERIFY2(told.code == 0 && told.error.contains(note), told.error);
+        const Outcome again = run(QStringList{"evict", kSample, "--out", "r.json", "--record", "e.h5"} + replayed);
+        QVERIFY2(again.code == 0 && again.error.contains(note), again.error);
+        expectDone(QStringList{"measure", kSample, "--out", "m.csv"} + replayed);
+        QVERIFY2(m_program.content("m.csv").contains(note), m_program.content("m.csv"));
+        // Where no number is drawn, and where the seed decides, nothing is noted.
+        expectDone(QStringList{"measure", kSample, "--out", "m.csv"} + common);
+        QVERIFY(!m_program.content("m.csv").contains("not drawn"));
+        expectDone({"measure", kSample, "--out", "m.csv", "--policy", "keydiff@50t", "--cut", "300", "--layers", "0",
+                    "--uniforms", "d.h5:/uniforms"});
+        QVERIFY(!m_program.content("m.csv").contains("not drawn"));
+    }
+
     void wrongRandomFilesAreRefused() {
         expectDone(
             {"evict", kSample, "--policy", "uniform@50t", "--cut", "100", "--record", "u.h5", "--out", "a.json"});
