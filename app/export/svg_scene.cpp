@@ -15,12 +15,7 @@ namespace {
 
 constexpr double kMillimetres = 25.4 / 96; // of a logical pixel
 
-/// Characters that XML cannot hold are left out.
-std::string escaped(const std::string& text) {
-    QString kept = QString::fromStdString(text).toHtmlEscaped();
-    kept.removeIf([](QChar c) { return c < QChar(0x20) && c != u'\n' && c != u'\t'; });
-    return kept.toStdString();
-}
+std::string escaped(const std::string& text) { return xmlText(text).toStdString(); }
 
 std::string colourAttribute(const char* name, Colour c) {
     std::string attribute = fmt::format(" {}=\"#{:02x}{:02x}{:02x}\"", name, c.r, c.g, c.b);
@@ -178,6 +173,14 @@ void SvgWriter::operator()(const PointCloudItem& item) {
 }
 
 } // namespace
+
+QString xmlText(const std::string& text) {
+    QString kept = QString::fromStdString(text).toHtmlEscaped();
+    kept.removeIf([](QChar c) {
+        return (c < QChar(0x20) && c != u'\n' && c != u'\t') || c == QChar(0xFFFE) || c == QChar(0xFFFF);
+    });
+    return kept;
+}
 
 std::string sceneAsSvg(const Scene& scene, const SvgOptions& options, EmbeddedFonts* fonts) {
     EmbeddedFonts own;

@@ -3,6 +3,8 @@
 #include "app/export/embedded_fonts.h"
 #include "views/scene/scene.h"
 
+#include <QString>
+
 #include <string>
 
 namespace kvscope {
@@ -19,5 +21,8 @@ struct SvgOptions {
 /// clips, texts anchored where they are aligned. A text is text where the bundled fonts have its characters, and shapes
 /// otherwise. `fonts`: gathers the texts; the caller embeds them in the page. Null: they are embedded in the element.
 std::string sceneAsSvg(const Scene& scene, const SvgOptions& options, EmbeddedFonts* fonts = nullptr);
+
+/// The text as XML holds it: escaped, without the characters that XML forbids (control characters, U+FFFE, U+FFFF).
+QString xmlText(const std::string& text);
 
 } // namespace kvscope

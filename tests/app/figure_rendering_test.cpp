@@ -17,6 +17,7 @@
 #include <QRegularExpression>
 #include <QStandardPaths>
 #include <QTemporaryDir>
+#include <QXmlStreamReader>
 
 using namespace kvscope;
 
@@ -183,6 +184,30 @@ private slots:
         QVERIFY2(std::abs(left + right - 400) <= 4, qPrintable(QString("%1 %2").arg(left).arg(right)));
         QVERIFY2(std::abs(inkColumns(seen, 35, 56).second - 389) <= 2, "right");
         QVERIFY2(std::abs(inkColumns(seen, 65, 86).first - 11) <= 2, "left");
+    }
+
+    void charactersThatXmlForbidsAreLeftOut() {
+        Scene scene;
+        scene.width = 200, scene.height = 40;
+        SceneBuilder builder(scene, m_text);
+        builder.text({10, 20},
+                     "a\xEF\xBF\xBE"
+                     "b\xEF\xBF\xBF"
+                     "c\x01"
+                     "d\xEF\xBF\xBD"
+                     "e",
+                     {}, {0, 0, 0, 255});
+        const std::string words = "x\xEF\xBF\xBE"
+                                  "y";
+        exportScene(scene, at("forbidden.svg").toStdString(), {.command = words, .title = words});
+        QFile file(at("forbidden.svg"));
+        QVERIFY(file.open(QIODevice::ReadOnly));
+        const QByteArray svg = file.readAll();
+        QXmlStreamReader reader(svg);
+        while (!reader.atEnd()) reader.readNext();
+        QVERIFY2(!reader.hasError(), qPrintable(reader.errorString()));
+        QVERIFY(!svg.contains("\xEF\xBF\xBE") && !svg.contains("\xEF\xBF\xBF") && !svg.contains('\x01'));
+        QVERIFY(svg.contains("<desc>xy</desc>"));
     }
 
     void charactersOfNoBundledFontAreShapes() {
