@@ -13,6 +13,7 @@
 #include "core/base/one_line.h"
 #include "core/base/own_output.h"
 #include "core/calibration/calibration.h"
+#include "core/engine/engine.h"
 #include "views/view.h"
 
 #include <CLI/CLI.hpp>
@@ -95,7 +96,7 @@ Figure needsFigure(const std::shared_ptr<const AnswerNeedsData>& data) {
 }
 
 void writeFigure(const Figure& figure, const std::string& path, const live::LiveCapture& capture, const Cut& cut,
-                 const std::string& command) {
+                 const std::string& command, const std::vector<std::string>& notes) {
     ViewInput input;
     input.capture = std::shared_ptr<const CaptureReader>(&capture, [](const CaptureReader*) {}); // the caller's
     input.cut = cut;
@@ -108,7 +109,7 @@ void writeFigure(const Figure& figure, const std::string& path, const live::Live
         .width = 640, .height = 420, .theme = ThemeId::Paper, .text = &text, .forExport = true, .range = {}};
     const View& view = viewById(figure.view);
     exportScene(view.buildScene(input, ParameterValues(view.card().options), viewport), path,
-                {.scale = 2, .command = command, .title = figure.title});
+                {.scale = 2, .command = command, .title = figure.title, .notes = notes});
 }
 
 std::string nameOf(const LiveRow& row) { return row.isFull() ? "full cache" : row.pane->run.policy.text(); }
@@ -183,6 +184,7 @@ public:
         const std::vector<PolicySpec> specs = m_options.specs(m_budgets.parsed());
         m_live.parts = textParts();
         const auto runner = m_options.makeRunner();
+        m_arithmetic = runner->engine().arithmetic();
         const Checkpoint progress = context.checkpoint("live");
         m_live.cut = m_options.cut;
         m_live.model.dtype = m_dtype == "fp32" ? "f32" : m_dtype == "fp16" ? "f16" : m_dtype;
@@ -282,7 +284,18 @@ private:
                 {"flip_rate", measure(&live::ExpectedAnswer::flipRate)},
                 {"first_divergence",
                  row.greedy && row.greedy->firstDivergence ? Json(*row.greedy->firstDivergence) : Json()},
-                {"text", row.greedy ? Json(row.greedy->text) : Json()}};
+                {"text", row.greedy ? Json(row.greedy->text) : Json()},
+                {"notes", fmt::format("{}", fmt::join(row.notes, "; "))}};
+    }
+
+    /// What every row of a CSV table says of the run, as the head of the JSON table does.
+    void addRun(std::vector<TableRow>& table, const Cut& cut) const {
+        for (TableRow& row : table)
+            row.insert(row.end(), {{"model", m_capture->info().modelId},
+                                   {"tokens", m_capture->info().numTokens},
+                                   {"cut", cut.token},
+                                   {"seed", m_options.seed},
+                                   {"arithmetic", m_arithmetic}});
     }
 
     /// The columns that `kvscope calibrate --triples` reads beside the retention.
@@ -294,14 +307,25 @@ private:
         }
     }
 
+    /// How the tokens of a figure were chosen, and the notes of its runs, each once.
+    std::vector<std::string> notesBelow(const std::vector<LiveRow>& rows, const Cut& cut) const {
+        std::vector<std::string> notes = {fmt::format("{}, cut at {}, seed {}, {}", m_capture->info().modelId,
+                                                      cut.label, m_options.seed, m_arithmetic)};
+        for (const LiveRow& row : rows)
+            for (const std::string& note : row.notes)
+                if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+        return notes;
+    }
+
     void write(const std::vector<LiveRow>& rows, const Cut& cut, const std::string& command) const {
         std::vector<TableRow> table;
         for (const LiveRow& row : rows) table.push_back(columnsOf(row, cut));
         if (isFigure(m_out))
             return writeFigure(m_needs.hasChunks() ? needsFigure(m_needs.data(rows)) : lossFigure(rows, cut), m_out,
-                               *m_capture, cut, command);
+                               *m_capture, cut, command, notesBelow(rows, cut));
         if (!m_out.ends_with(".json")) {
             addTriples(table, rows, cut);
+            addRun(table, cut);
             return writeRows(m_out, "kvscope-live", table, command);
         }
         Json list = Json::array();
@@ -318,6 +342,8 @@ private:
                      {"model", m_capture->info().modelId},
                      {"tokens", m_capture->info().numTokens},
                      {"cut", cut.token},
+                     {"seed", m_options.seed},
+                     {"arithmetic", m_arithmetic},
                      {"command", command},
                      {"full", {{"nll", ofFull("nll")}, {"text", ofFull("text")}}},
                      {"rows", list}};
@@ -350,6 +376,7 @@ private:
     live::LiveDescription m_live;
     BudgetLists m_budgets;
     std::string m_text, m_question, m_answer, m_out, m_dtype = "fp32";
+    std::string m_arithmetic; ///< of the engine, in its words
     int m_generate = 0;
     LiveNeeds m_needs;
     std::shared_ptr<const live::LiveCapture> m_capture;

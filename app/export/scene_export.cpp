@@ -25,24 +25,29 @@ namespace kvscope {
 namespace {
 
 constexpr int kDotsPerInch = 96; // of a logical pixel
-constexpr double kFooterPoints = 5;
+constexpr double kFooterPoints = 5, kNotePoints = 7;
 
 [[noreturn]] void failDraw(const char* format) {
     throw Error({.sentence = fmt::format("Qt could not make a figure of the format {}", format),
                  .remedy = "Choose a smaller size or another format"});
 }
 
-/// Room below the figure for the command, in wrapped 5 pt text.
+/// Room below the figure for the notes, and for the command in wrapped 5 pt text.
 struct Footer {
     Scene scene;
 
     Footer(const Scene& figure, const ExportOptions& options) : scene(figure) {
-        if (!options.footer || options.command.empty()) return;
+        for (const std::string& note : options.notes) add(note, {FontFace::Interface, kNotePoints * kDotsPerInch / 72});
+        if (options.footer && !options.command.empty())
+            add(options.command, {FontFace::Monospace, kFooterPoints * kDotsPerInch / 72});
+    }
+
+private:
+    void add(const std::string& words, const TextStyle& style) {
         const QtTextService text;
         SceneBuilder builder(scene, text);
-        const TextStyle style{FontFace::Monospace, kFooterPoints * kDotsPerInch / 72};
         double y = scene.height + style.size;
-        for (const std::string& line : builder.wrap(options.command, style, scene.width - 12)) {
+        for (const std::string& line : builder.wrap(words, style, scene.width - 12)) {
             builder.text({6, y}, line, style, themeOf(ThemeId::Paper).text3);
             y += 1.3 * style.size;
         }
@@ -74,9 +79,8 @@ QByteArray svgOf(const Scene& scene, const ExportOptions& options) {
 
 /// XMP metadata with the command as the document's description; QPdfWriter takes the whole packet.
 QByteArray xmpPacket(const ExportOptions& options) {
-    const QString title =
-        QString::fromStdString(options.title.empty() ? "KVScope figure" : options.title).toHtmlEscaped();
-    const QString command = QString::fromStdString(options.command).toHtmlEscaped();
+    const QString title = xmlText(options.title.empty() ? "KVScope figure" : options.title);
+    const QString command = xmlText(options.command);
     return QString(R"(<?xpacket begin="" id="W5M0MpCehiHzreSzNTczkc9d"?>
 <x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#">
 <rdf:Description rdf:about="" xmlns:dc="http://purl.org/dc/elements/1.1/">

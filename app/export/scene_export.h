@@ -5,6 +5,7 @@
 #include <QImage>
 
 #include <string>
+#include <vector>
 
 namespace kvscope {
 
@@ -12,6 +13,7 @@ struct ExportOptions {
     double scale = 1;         ///< PNG: device pixels per logical pixel
     std::string command = {}; ///< the command that regenerates the figure, for the metadata
     std::string title = {};
+    std::vector<std::string> notes = {}; ///< sentences below the figure
     bool footer = false;                 ///< the command as 5 pt text below the figure too
     std::size_t rasteriseAbove = 20'000; ///< marks of a layer; vector formats only; 0: never
     bool outlines = false;               ///< SVG, PDF: texts as shapes, for programs that ignore embedded fonts

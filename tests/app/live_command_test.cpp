@@ -69,6 +69,30 @@ private slots:
         QVERIFY(row["nll"].toDouble() > 1 && row["nll"] != rows[0].toObject()["nll"]); // a checksum of what arrived
     }
 
+    /// What decided the numbers stays with them: the stream of messages is gone with the terminal.
+    void theFilesSayWhatDecidedThem() {
+        const QString nothing = "the protected first and last tokens take the whole budget: nothing was balanced";
+        const QStringList asked = {"--answer", "42",          "--seed",   "9",
+                                   "--policy", "keydiff@0.5", "--policy", "balancekv,sink=4,recent=4@8t"};
+        expectDone(live("right", asked + QStringList{"--out", "n.json"}));
+        const QJsonObject json = QJsonDocument::fromJson(m_program.content("n.json")).object();
+        QCOMPARE(json["seed"], 9);
+        QCOMPARE(json["arithmetic"], "exact index contract");
+        QCOMPARE(json["rows"][0]["notes"], "");
+        QVERIFY(json["rows"][1]["notes"].toString().contains(nothing));
+        expectDone(live("right", asked + QStringList{"--arithmetic", "fast", "--out", "n.csv"}));
+        const QList<QByteArray> lines = m_program.content("n.csv").trimmed().split('\n');
+        QCOMPARE(lines.size(), 4);
+        QVERIFY2(lines[0].contains(",notes,") && lines[0].contains(",model,tokens,cut,seed,arithmetic,"), lines[0]);
+        for (const QByteArray& line : lines.mid(1))
+            QVERIFY2(line.contains(",fake,83,61,9,\"fast float, outside the index contract\","), line);
+        QVERIFY2(lines[3].contains(nothing.toUtf8()), lines[3]);
+        expectDone(live("right", asked + QStringList{"--out", "n.svg"}));
+        for (const QByteArray& words :
+             {QByteArray("fake, cut at end of context, 61, seed 9, exact index contract"), nothing.toUtf8()})
+            QVERIFY2(m_program.content("n.svg").contains(words), words);
+    }
+
     void asCsvAndWithTheQuestionBeforeTheCut() {
         expectDone(
             live("chatty", {"--generate", "1", "--policy", "keydiff@0.5", "--cut", "question", "--out", "t.csv"}));
