@@ -1,11 +1,11 @@
 // No option is passed over in silence: what decides nothing is refused, and a default that is typed is still an order.
+#include <QtTest> // first: moc of Qt 6.4 stumbles over gcc 12's <compare> otherwise
+
 #include "app/study/session_file.h"
 #include "core/capture/h5_writer.h"
 #include "core/capture/open_capture.h"
 #include "tests/app/command_test.h"
 #include "tests/support/test_program.h"
-
-#include <QTest>
 
 #include <hdf5.h>
 
