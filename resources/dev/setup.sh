@@ -48,7 +48,7 @@ fi
 
 cd "$root"
 export KVSCOPE_COMPILER_LAUNCHER=${KVSCOPE_COMPILER_LAUNCHER-ccache}
-export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$root} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 configured=$(cmake --preset "$preset") # errors go to stderr and end the script
 grep -E "LibTorch|CUDA kernels" <<<"$configured" || true
 targets=("${@:3}")
