@@ -32,10 +32,11 @@ public:
     bool isAlive() const {
         QFile pid(m_folder.filePath("pid"));
         if (!pid.open(QIODevice::ReadOnly)) return false;
-        QFile state("/proc/" + pid.readAll() + "/stat");
-        if (!state.open(QIODevice::ReadOnly)) return false;
+        const QByteArray number = pid.readAll(); // empty until the worker has written it
+        QFile state("/proc/" + number + "/stat");
+        if (number.isEmpty() || !state.open(QIODevice::ReadOnly)) return false;
         const QByteArray line = state.readAll();
-        return line.mid(line.lastIndexOf(')') + 2, 1) != "Z";
+        return !line.isEmpty() && line.mid(line.lastIndexOf(')') + 2, 1) != "Z"; // empty: gone meanwhile
     }
     void write(const QString& name, const QByteArray& bytes) const {
         QFile file(m_folder.filePath(name));
