@@ -257,21 +257,29 @@ private slots:
         QVERIFY(!textWith(scene, "neither, showing 20,000 of 60,000").empty());
     }
 
-    // Narrow figures cut the end off: fast arithmetic stands in front, and what holds of all panes is said once.
-    void fastArithmeticStandsInFront() {
+    // Narrow figures cut the end off: what marks a result stands in front, and what holds of all panes is said once.
+    void marksStandInFront() {
         ViewInput input = needleInput({"keydiff@0.1", "snapkv@0.2"});
         for (PaneData& pane : input.panes) {
             auto result = std::make_shared<RunResult>(*pane.result);
             result->simulated = true;
             result->arithmetic = "fast";
+            auto calibrated = std::make_shared<CalibratedBudget>();
+            calibrated->asked = Budget::parse("tau=0.9");
+            calibrated->retention = 0.25;
+            calibrated->proxy = true;
+            result->calibrated = calibrated;
             pane.result = result;
         }
-        QCOMPARE(provenance(input, readyPanes(input)), "fast arithmetic · layer 3, KV head 1 (0-based) · cut: " +
-                                                           input.cut.label + " · simulated on full-attention tensors");
+        const std::string place = "layer 3, KV head 1 (0-based) · cut: " + input.cut.label;
+        const std::string kept = " · A 25.0 % kept for tau = 0.9 · B 25.0 % kept for tau = 0.9";
+        QCOMPARE(provenance(input, readyPanes(input)),
+                 "fast arithmetic · simulated on full-attention tensors · tau by proxy · " + place + kept);
         auto exact = std::make_shared<RunResult>(*input.panes[0].result);
         exact->simulated = false;
         input.panes[0].result = exact;
-        QVERIFY(provenance(input, readyPanes(input)).ends_with(" · B simulated on full-attention tensors"));
+        QCOMPARE(provenance(input, readyPanes(input)),
+                 "fast arithmetic · B simulated on full-attention tensors · tau by proxy · " + place + kept);
     }
 };
 

@@ -5,8 +5,9 @@
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
-#include <algorithm>
+#include <vector>
 
 namespace kvscope {
 
@@ -18,13 +19,24 @@ std::string provenance(const ViewInput& input, const std::vector<const PaneData*
 }
 
 std::string provenanceOf(const std::string& place, const ViewInput& input, const std::vector<const PaneData*>& panes) {
-    std::string text = place + (place.empty() ? "cut: " : " · cut: ") + input.cut.label;
-    const auto isFast = [](const PaneData* pane) {
-        return pane->result && pane->result->arithmetic.starts_with("fast");
+    std::string marks; // in front, because a narrow figure cuts the end off
+    const auto mark = [&](const char* words, const auto& isMarked) {
+        std::vector<char> letters;
+        std::size_t results = 0;
+        for (const PaneData* pane : panes) {
+            if (!pane->result) continue;
+            ++results;
+            if (isMarked(*pane->result)) letters.push_back(pane->letter);
+        }
+        if (letters.empty()) return;
+        const bool ofAll = letters.size() == results;
+        marks +=
+            fmt::format("{}{}{} · ", fmt::join(ofAll ? std::vector<char>{} : letters, ", "), ofAll ? "" : " ", words);
     };
-    const auto isSimulated = [](const PaneData* pane) { return pane->result && pane->result->simulated; };
-    const bool fast = std::ranges::any_of(panes, isFast);
-    const bool allSimulated = !panes.empty() && std::ranges::all_of(panes, isSimulated);
+    mark("fast arithmetic", [](const RunResult& result) { return result.arithmetic.starts_with("fast"); });
+    mark("simulated on full-attention tensors", [](const RunResult& result) { return result.simulated; });
+    mark("tau by proxy", [](const RunResult& result) { return result.calibrated && result.calibrated->proxy; });
+    std::string text = marks + place + (place.empty() ? "cut: " : " · cut: ") + input.cut.label;
     for (const PaneData* pane : panes) {
         if (!pane->result) continue;
         const RunResult& result = *pane->result;
@@ -34,13 +46,11 @@ std::string provenanceOf(const std::string& place, const ViewInput& input, const
         if (result.request.recorded)
             text += fmt::format(" · {}recorded with a budget of {}", who, budgetWords(result.request.budget));
         if (result.selection.perQueryHead()) text += fmt::format(" · {}kept: union of the group's query heads", who);
-        if (result.simulated && !allSimulated) text += fmt::format(" · {}simulated on full-attention tensors", who);
         if (result.calibrated)
-            text += fmt::format(" · {}{} kept for tau = {}{}", who, formatPercent(result.calibrated->retention),
-                                result.calibrated->asked.value, result.calibrated->proxy ? " by proxy" : "");
+            text += fmt::format(" · {}{} kept for tau = {}", who, formatPercent(result.calibrated->retention),
+                                result.calibrated->asked.value);
     }
-    if (allSimulated) text += " · simulated on full-attention tensors";
-    return fast ? "fast arithmetic · " + text : text; // in front, because a narrow figure cuts the end off
+    return text;
 }
 
 } // namespace kvscope
