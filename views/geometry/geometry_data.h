@@ -33,7 +33,7 @@ struct GeometryData : ViewData {
     std::int64_t evaluated = 0; ///< evaluation queries of the head; the theorems take the last ones of many
     std::int64_t leftOut = 0;   ///< queries whose weight is 1 up to rounding
 
-    /// ", the last 256 of 528,": which of the evaluation queries were taken; empty: all of them.
+    /// "the last 256 of 528": which of the evaluation queries were taken; empty: all of them.
     std::string takenWords() const;
     bool isScatter() const { return figure == "lemma" || figure == "theorem"; }
 };

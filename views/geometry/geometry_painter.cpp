@@ -188,7 +188,7 @@ std::vector<LegendEntry> scatterLegend(const GeometryData& data, const Theme& th
         std::ranges::count_if(data.points, [&](const TheoremPoint& p) { return !holdsBound(p, lemma); });
     std::vector<LegendEntry> legend = {
         markEntry("query with its top key k*, " + formatCount(std::ssize(data.points)) +
-                      (taken.empty() ? "" : " of" + taken.substr(1, taken.size() - 2)),
+                      (taken.empty() ? "" : " of " + taken),
                   Marker::Circle, theme.query),
         barEntry(lemma ? "Theorem C.1, weakest of the queries" : "1 − (a − b)²/2, Theorem 3.2", theme.ink)};
     if (broken > 0)
@@ -200,7 +200,7 @@ std::vector<LegendEntry> scatterLegend(const GeometryData& data, const Theme& th
 
 std::string GeometryData::takenWords() const {
     const std::int64_t taken = std::ssize(points) + leftOut;
-    return evaluated > taken ? fmt::format(", the last {} of {},", formatCount(taken), formatCount(evaluated)) : "";
+    return evaluated > taken ? fmt::format("the last {} of {}", formatCount(taken), formatCount(evaluated)) : "";
 }
 
 bool holdsBound(const TheoremPoint& point, bool lemma) {

@@ -44,9 +44,10 @@ std::string scatterFinding(const GeometryData& data) {
         gap = std::min(gap, lemma ? p.cosKey - p.leastCosKey : p.mostCosMeanKey - p.cosMeanKey);
         premise += p.premiseHolds() ? 1 : 0;
     }
+    const std::string taken = data.takenWords();
     std::string text =
         fmt::format("{} of {} queries{} lie within the bound of {} here; the closest point is {} away from its bound",
-                    formatCount(holding), formatCount(std::ssize(data.points)), data.takenWords(),
+                    formatCount(holding), formatCount(std::ssize(data.points)), taken.empty() ? "" : ", " + taken + ",",
                     lemma ? "Theorem C.1" : "Theorem 3.2", formatShort(gap));
     if (!lemma) text += fmt::format("; its premise a < 0 < b holds for {}", formatCount(premise));
     return data.leftOut > 0 ? text + fmt::format("; {} with weight 1 left out", formatCounted(data.leftOut, "query"))
