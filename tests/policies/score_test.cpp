@@ -157,6 +157,12 @@ private slots:
                      QString());
         }
         QCOMPARE(refusalOf("1 + snapkv:kvpress[window=16]"), QString()); // the variant rounds down
+        for (const char* own : {"h2o[recent_share=0]", "keydiff[window_share=0.9]", "pyramidkv[beta=1]",
+                                "key_norm[skip_layers=1]", "leverage[choice=sample]", "uniform[reweight=true]"}) {
+            const QString refusal = refusalOf(own);
+            QVERIFY2(refusal.contains("has no effect inside a formula") && refusal.contains("Leave it out"),
+                     qPrintable(own + (": " + refusal)));
+        }
     }
 
     void whatIsNotFiniteNamesItsPlaceAndToken() {
@@ -228,10 +234,10 @@ private slots:
         const TestLayer layer = TestLayer::random(5, {});
         const std::string blocks = ",prompt_block=16@24t";
         const auto h2o = m_bench.run("h2o,recent_share=0" + blocks, layer);
-        const auto own = m_bench.run("score:2*h2o[recent_share=0]" + blocks, layer);
+        const auto own = m_bench.run("score:2*h2o" + blocks, layer);
         QVERIFY(own.selection.sameLists(h2o.selection));
         QVERIFY(own.simulated && own.steps.size() == h2o.steps.size());
-        const auto two = m_bench.run("score:rank(keydiff)*0 + h2o[recent_share=0]" + blocks, layer);
+        const auto two = m_bench.run("score:rank(keydiff)*0 + h2o" + blocks, layer);
         QVERIFY(two.selection.sameLists(h2o.selection));
     }
 

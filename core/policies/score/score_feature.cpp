@@ -35,15 +35,20 @@ PolicySpec scoreFeatureSpec(const ScoreFeature& feature) {
     return PolicySpec::parse(feature.settings.empty() ? text : text + "," + feature.settings);
 }
 
+// What is decided behind the scores is the formula's own: only `lambda_rule` works on them, and the parser knows it.
 void requireScoreSettings(const ScoreFeature& feature) {
     const std::string settings = "," + feature.settings;
     const auto common = withCommonParameters({}, CommonParameters::All, {});
-    for (const ParameterSpec& row : *common) {
+    const auto isCommon = [&](const std::string& id) {
+        return std::ranges::find(*common, id, &ParameterSpec::id) != common->end();
+    };
+    for (const ParameterSpec& row : *policyById(feature.name).card().parameters) {
+        if ((row.stage != Stage::Select || row.id == "lambda_rule") && !isBlockParameter(row.id)) continue;
         const std::size_t at = settings.find("," + row.id + "=");
         if (at == std::string::npos) continue;
         const std::string setting = settings.substr(at + 1, settings.find(',', at + 1) - at - 1);
         throw Error({setting + " has no effect inside a formula, which takes only the scores of " + feature.name, "",
-                     "Write it behind the formula: " + setting});
+                     isCommon(row.id) ? "Write it behind the formula: " + setting : "Leave it out"});
     }
 }
 

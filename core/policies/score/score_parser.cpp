@@ -235,7 +235,6 @@ private:
     /// A formula is computed once for all budgets, so scores that depend on the budget are refused.
     static void checkScoreOf(const ScoreFeature& feature) {
         const PolicySpec spec = scoreFeatureSpec(feature);
-        requireScoreSettings(feature);
         const std::string name = feature.variant.empty() ? feature.name : feature.name + ":" + feature.variant;
         if (feature.part.empty() && choiceKindOf(spec.values) == ChoiceKind::ScoreOfBudget)
             throw Error({name + " has a score that changes with the budget (λ = fraction removed)", "",
@@ -243,6 +242,7 @@ private:
                              ".z_attention"});
         if (policyById(spec.policy).scoreLabel(spec.values).starts_with("no score"))
             throw Error({name + " gives tokens no score", "", "Choose another variant"});
+        requireScoreSettings(feature);
     }
 
     std::size_t indexOf(ScoreFeature feature) {
