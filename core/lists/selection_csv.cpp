@@ -264,7 +264,9 @@ private:
     }
 
     void takeHeader(const std::vector<std::string>& fields) {
-        for (std::size_t i = 0; i < fields.size(); ++i) m_columns[fields[i]] = i;
+        for (std::size_t i = 0; i < fields.size(); ++i)
+            if (!m_columns.emplace(fields[i], i).second)
+                throw Error({"column '" + fields[i] + "' is there twice", "", "Name each column once", m_path});
         m_columnCount = fields.size();
         if (m_selection.captureTokens > kMostTokens) // scores take a number for each of them
             throw Error({fmt::format("{} tokens are more than {}", m_selection.captureTokens, kMostTokens),
