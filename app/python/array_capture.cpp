@@ -13,6 +13,8 @@ namespace kvscope {
 
 namespace {
 
+constexpr int kMostLayers = 65535;
+
 [[noreturn]] void refuse(const char* argument, std::string sentence, std::string remedy) {
     throw Error({.sentence = std::move(sentence), .place = argument, .remedy = std::move(remedy), .path = {}});
 }
@@ -45,7 +47,16 @@ void checkNumbers(const LayerArrays& arrays, std::int64_t queryHeads) {
     const std::int64_t tokens = arrays.keys.shape[1], d = arrays.keys.shape[2];
     if (tokens > (std::int64_t{1} << 24))
         refuse("k", fmt::format("{} tokens are more than a prompt has", tokens), "Give one prompt");
-    if (!(arrays.softcap >= 0)) refuse("softcap", "the number is negative", "Give 0 for none");
+    if (arrays.scaling && !(*arrays.scaling > 0 && std::isfinite(*arrays.scaling)))
+        refuse("scaling", "the number is not positive and finite", "Leave it out for 1/sqrt(head_dim)");
+    if (!(arrays.softcap >= 0) || !std::isfinite(arrays.softcap))
+        refuse("softcap", "the number is negative or not finite", "Give 0 for none");
+    if (std::max(arrays.layer, arrays.numLayers) > kMostLayers)
+        refuse("layer", "no model has so many layers", "Give the layer's index in the model");
+    const auto isFinite = [](float number) { return std::isfinite(number); };
+    if (!std::ranges::all_of(arrays.sinks, isFinite)) refuse("sinks", "a logit is not finite", "Give finite logits");
+    if (!std::ranges::all_of(arrays.frequencies, isFinite))
+        refuse("rope", "an inverse frequency is not finite", "Give finite numbers");
     if (arrays.slidingWindow < 0) refuse("sliding_window", "the number is negative", "Give 0 for none");
     if (!arrays.sinks.empty() && std::ssize(arrays.sinks) != queryHeads)
         refuse("sinks", fmt::format("{} query heads need as many logits", queryHeads), "Give one for each query head");

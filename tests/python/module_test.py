@@ -123,7 +123,9 @@ class ModuleTest(unittest.TestCase):
                     out.append(e @ v[0, seen] / (e.sum() + np.exp(sinks[head])))
                 errors.append(np.linalg.norm(out[1] - out[0]) / np.linalg.norm(out[0]))
             self.assertAlmostEqual(got[head], np.mean(errors), places=5)
-        for wrong in ({"sinks": [1.0]}, {"softcap": -1.0}, {"sliding_window": -3}):
+        inf = float("inf")
+        refused = ({"sinks": [1.0]}, {"sinks": [0.5, 1e300]}, {"softcap": -1.0}, {"softcap": inf})
+        for wrong in (*refused, {"sliding_window": -3}, {"scaling": 0.0}, {"scaling": -1.0}, {"layer": 2**31 - 1}):
             with self.assertRaises(kvscope.Error) as raised:
                 kvscope.measure(k, v, q, cut="30", **wrong)
             self.assertEqual(raised.exception.place, next(iter(wrong)))
