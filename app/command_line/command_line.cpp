@@ -28,6 +28,7 @@
 #include <memory>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <system_error>
 #include <vector>
@@ -341,8 +342,10 @@ std::optional<int> runCommandLine(int argc, char** argv, WindowRequest& window) 
         std::vector<std::string> words = withEachPolicyNamed({argv + 1, argv + argc});
         std::ranges::reverse(words); // CLI11 reads them in reverse
         app.parse(std::move(words));
-    } catch (const CLI::Success& success) {
-        return app.exit(success);
+    } catch (const CLI::Success& success) { // --help, --version
+        std::ostringstream text;
+        app.exit(success, text);
+        return guarded(CommandContext({}, {}), [&] { runPrinting([&] { fmt::print("{}", text.str()); }); });
     } catch (const CLI::ExtrasError&) { // CLI11's own message lists the words in reverse
         return refuseWords(fmt::format("unknown: {}", fmt::join(app.remaining(true), " ")), {argv + 1, argv + argc});
     } catch (const CLI::ParseError& error) {
