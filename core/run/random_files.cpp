@@ -126,7 +126,7 @@ private:
                  fmt::format("its attribute slots names {} slots for an axis of {}", slots.size(), shape[4]),
                  "Name each slot of the last axis, ascending, or leave the attribute out");
         m_id += "uniforms " + text + fileStamp(text);
-        m_notes.push_back("uniforms are read from " + text + ", not drawn from the seed");
+        m_notes.push_back("uniforms, where any are drawn, are read from " + text + " and not made from the seed");
     }
 
     void readSketch(const std::string& text) {
@@ -137,7 +137,7 @@ private:
             fail(m_sketchFrom, fmt::format("the data set has shape [{}]", fmt::join(m_sketch.shape, ", ")), form);
         if (m_sketch.shape.size() == 4) checkHeads(m_sketchFrom, m_sketch.shape, form);
         m_id += "sketch " + text + fileStamp(text);
-        m_notes.push_back("sketches are read from " + text + ", not drawn from the seed");
+        m_notes.push_back("sketches, where any are drawn, are read from " + text + " and not made from the seed");
     }
 
     std::vector<int> m_layers;
