@@ -9,8 +9,8 @@
 #include "core/base/error.h"
 #include "core/capture/named_dataset.h"
 #include "core/metrics/averages.h"
-#include "core/policies/imported_scores.h"
 #include "core/policies/policy.h"
+#include "core/policies/policy_needs.h"
 #include "core/run/head_means.h"
 #include "core/run/run_grid.h"
 #include "views/common/view_options.h"
@@ -146,7 +146,8 @@ private:
         const bool noParameter = m_data.parameter.empty();
         Plan plan{index, capture, 1, !noParameter && hasParameter(pane, m_data.parameter)};
         const PolicyCard* card = cardOf(pane);
-        if (card && card->usesSeed) plan.seeds = static_cast<std::size_t>(request.options.integer("seeds"));
+        const bool draws = card && card->usesSeed && !pane.run.random; // a file gives every seed the same numbers
+        if (draws) plan.seeds = static_cast<std::size_t>(request.options.integer("seeds"));
         const auto add = [&](int group, const std::function<void(RunRequest&)>& change) {
             for (std::size_t seed = 0; seed < plan.seeds; ++seed)
                 plan.points.push_back(gridPoint(
