@@ -9,9 +9,10 @@
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/metrics/statistics.h"
-#include "core/policies/imported_scores.h"
 #include "core/policies/policy.h"
+#include "core/policies/policy_needs.h"
 #include "core/run/calibrated_budget.h"
+#include "core/run/record_results.h"
 #include "core/studies/policy_work.h"
 
 #include <CLI/CLI.hpp>
@@ -20,7 +21,7 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
-#include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <set>
@@ -68,17 +69,29 @@ template <class Value> Summary overSeeds(const Row& row, Value value) {
 
 /// NaN of a head that a recorded list leaves out.
 double keptOf(const RunResult& result, int kvHead) {
-    const auto isHere = [&](const RecordedHead& head) {
-        return head.layer == result.request.layer.value && head.kvHead == kvHead;
-    };
-    if (result.request.recorded && std::ranges::none_of(result.request.recorded->heads, isHere))
-        return std::numeric_limits<double>::quiet_NaN();
+    if (std::ranges::binary_search(headsNotRecorded(result), kvHead)) return std::numeric_limits<double>::quiet_NaN();
     return result.selection.heads[kvHead].attendedTokens();
 }
 
 std::string seedText(const Row& row) {
     const std::uint64_t first = row.group.results.front()->request.seed, last = row.group.results.back()->request.seed;
     return first == last ? std::to_string(first) : fmt::format("{} of {}-{}", row.group.results.size(), first, last);
+}
+
+/// Mean over the seeds: with tau each has its own budget.
+template <class Count> Json meanCount(const Row& row, Count count) {
+    return countJson(overSeeds(row, [&](std::size_t i) {
+                         return static_cast<double>(std::invoke(count, *row.group.results[i]));
+                     }).mean);
+}
+
+/// Of the runs of all seeds, each once.
+std::string notesText(const Group& group) {
+    std::vector<std::string> notes;
+    for (const auto& result : group.results)
+        for (const std::string& note : result->notes)
+            if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
+    return fmt::format("{}", fmt::join(notes, "; "));
 }
 
 /// The same numbers on the second capture, and that less this one.
@@ -100,7 +113,7 @@ void addCompared(TableRow& columns, const Row& row) {
         const std::string& id = row.group.measures.front()[m].id;
         columns.insert(columns.end(), {{"compared_" + id, mean(other)}, {id + "_difference", mean(other) - mean(row)}});
     }
-    columns.push_back({"compared_notes", fmt::format("{}", fmt::join(there.notes, "; "))});
+    columns.push_back({"compared_notes", notesText(*row.compared)});
 }
 
 /// Column name and value, in the order of the CSV.
@@ -118,8 +131,8 @@ TableRow columnsOf(const Row& row) {
                         {"cut", r.request.cut.text},
                         {"cut_token", r.request.cut.token},
                         {"budget", r.request.recorded ? r.request.recorded->budgetRequested : askedBudget(r).text()},
-                        {"budget_requested_tokens", r.requested},
-                        {"kept", kept == std::floor(kept) ? Json(static_cast<std::int64_t>(kept)) : Json(kept)},
+                        {"budget_requested_tokens", meanCount(row, &RunResult::requested)},
+                        {"kept", countJson(kept)},
                         {"retention", kept / static_cast<double>(r.visible)}};
     columns.push_back(row.group.overSeeds ? std::pair{"seeds", Json(seedText(row))}
                                           : std::pair{"seed", Json(r.request.seed)});
@@ -140,10 +153,10 @@ TableRow columnsOf(const Row& row) {
                                       {"skipped", f.skipped},
                                       {"stated", "before W_o"},
                                       {"simulated", r.simulated},
-                                      {"stored_bytes", storedBytes(r)},
+                                      {"stored_bytes", meanCount(row, storedBytes)},
                                       {"engine", r.engine},
                                       {"arithmetic", r.arithmetic},
-                                      {"notes", fmt::format("{}", fmt::join(r.notes, "; "))},
+                                      {"notes", notesText(row.group)},
                                   });
     if (row.compared) addCompared(columns, row);
     return columns;

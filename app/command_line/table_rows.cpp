@@ -5,6 +5,8 @@
 #include "core/base/atomic_file.h"
 #include "core/base/csv.h"
 
+#include <cmath>
+
 namespace kvscope {
 
 namespace {
@@ -44,6 +46,10 @@ std::string jsonText(const std::string& format, const std::vector<TableRow>& row
 }
 
 } // namespace
+
+Json countJson(double count) {
+    return count == std::floor(count) ? Json(static_cast<std::int64_t>(count)) : Json(count);
+}
 
 void writeRows(const std::string& path, const std::string& format, const std::vector<TableRow>& rows,
                const std::string& command) {

@@ -11,6 +11,9 @@ namespace kvscope {
 /// Names and values of the columns, in their order.
 using TableRow = std::vector<std::pair<std::string, nlohmann::ordered_json>>;
 
+/// A mean count of tokens: without a fraction where it has none.
+nlohmann::ordered_json countJson(double count);
+
 /// Writes FILE.json, an object with the format's name and the command beside the rows, or FILE.csv, where the command
 /// is the last column. Throws Error.
 void writeRows(const std::string& path, const std::string& format, const std::vector<TableRow>& rows,

@@ -32,7 +32,7 @@ TableRow marksOf(const RunResult& run, int kvHead) {
     const double kept = run.selection.heads[kvHead].attendedTokens();
     return {{"budget", askedBudget(run).text()},
             {"budget_requested_tokens", run.requested},
-            {"kept", kept == std::floor(kept) ? Json(static_cast<std::int64_t>(kept)) : Json(kept)},
+            {"kept", countJson(kept)},
             {"retention", kept / static_cast<double>(run.visible)},
             {"seed", run.request.seed},
             {"queries", fidelity.queryCount},
@@ -115,11 +115,10 @@ public:
             for (const LayerIndex layer : layers) {
                 const RunRequest request = makeRequest(capture, layer, spec, cut, m_options.seed, true);
                 const Checkpoint part = progress.step(done++, specs.size() * layers.size());
-                const std::vector<TheoryRow> statements = theoryRows(*runner, request, m_asked, part.part(0, 0.9));
-                const auto result = runner->run(request, part.part(0.9, 1)); // the same run, without steps
-                for (const TheoryRow& row : statements)
+                const TheoryTable table = theoryTable(*runner, request, m_asked, part);
+                for (const TheoryRow& row : table.rows)
                     if (heads.empty() || std::ranges::binary_search(heads, row.kvHead))
-                        rows.push_back(columnsOf(*result, row, m_asked));
+                        rows.push_back(columnsOf(*table.run, row, m_asked));
             }
         writeRows(m_out, "kvscope-theory", rows, context.commandLine());
     }

@@ -3,8 +3,8 @@
 
 #include "core/base/error.h"
 #include "core/capture/named_dataset.h"
-#include "core/policies/imported_scores.h"
 #include "core/policies/policy.h"
+#include "core/policies/policy_needs.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 

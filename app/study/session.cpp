@@ -5,7 +5,7 @@
 #include "app/study/prompt_text.h"
 
 #include "core/base/error.h"
-#include "core/policies/imported_scores.h"
+#include "core/policies/policy_needs.h"
 #include "views/attention_map/map_cell.h"
 #include "views/common/view_options.h"
 

@@ -3,6 +3,7 @@
 
 #include "core/metrics/fidelity.h"
 #include "core/policies/balance/balance_rounds.h"
+#include "core/run/record_results.h"
 
 #include <algorithm>
 #include <limits>
@@ -34,15 +35,17 @@ double meanMassOf(const RunResult& result, const CaptureReader& capture, KvHeadI
                : kNaN;
 }
 
-double meanAttendedTokens(const Selection& selection, std::optional<KvHeadIndex> head) {
-    if (head) return selection.heads[head->value].attendedTokens();
-    double sum = 0;
-    for (const HeadSelection& one : selection.heads) sum += one.attendedTokens();
-    return sum / static_cast<double>(selection.heads.size());
+double meanAttendedTokens(const RunResult& result, std::optional<KvHeadIndex> head) {
+    const std::vector<std::int32_t> missing = headsNotRecorded(result);
+    std::vector<double> kept;
+    for (std::int32_t at = 0; at < std::ssize(result.selection.heads); ++at)
+        if ((!head || head->value == at) && !std::ranges::binary_search(missing, at))
+            kept.push_back(result.selection.heads[at].attendedTokens());
+    return meanOfNumbers(kept);
 }
 
 double keptShareOf(const RunResult& result, std::optional<KvHeadIndex> head) {
-    return meanAttendedTokens(result.selection, head) / static_cast<double>(result.visible);
+    return meanAttendedTokens(result, head) / static_cast<double>(result.visible);
 }
 
 bool balancedNothing(const RunResult& result) {

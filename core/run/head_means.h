@@ -15,8 +15,9 @@ double meanOverHeads(std::span<const double> perQueryHead, const LayerInfo& laye
 double meanErrorOf(const RunResult& result, const CaptureReader& capture, KvHeadIndex head);
 double meanMassOf(const RunResult& result, const CaptureReader& capture, KvHeadIndex head);
 
-/// Tokens that a query head attends to: with this KV head, or the mean over all KV heads.
-double meanAttendedTokens(const Selection& selection, std::optional<KvHeadIndex> head = {});
+/// Tokens that a query head attends to: with this KV head, or the mean over all KV heads. KV heads that a recorded list
+/// leaves out do not count; NaN if none is left.
+double meanAttendedTokens(const RunResult& result, std::optional<KvHeadIndex> head = {});
 /// The same as a share of the tokens before the cut: the realised retention.
 double keptShareOf(const RunResult& result, std::optional<KvHeadIndex> head = {});
 

@@ -7,11 +7,13 @@
 #include "core/lists/selection_file.h"
 #include "core/metrics/measures.h"
 #include "core/policies/common_parameters.h"
+#include "core/policies/policy_needs.h"
 #include "core/run/attention_rule.h"
 #include "core/run/cache_positions.h"
 #include "core/run/calibrated_budget.h"
 #include "core/run/choice.h"
 #include "core/run/layer_work.h"
+#include "core/run/record_results.h"
 #include "core/run/stage_cache.h"
 
 #include <fmt/format.h>
@@ -167,14 +169,21 @@ std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request,
     return result;
 }
 
+/// Of the files that the curve is made from: rows may be added to a capture while it is open.
+static std::string stampOfCurve(const RunRequest& request) {
+    const std::string& curve = request.budget.curve;
+    return pathStamp(curve.empty() ? request.capture->info().path : curve) +
+           (readsImportedScores(request.policy) ? fileStamp(request.policy.values.text("file")) : std::string());
+}
+
 // The curve belongs to the capture, not to the layer: it is found once and cached.
 std::shared_ptr<const CalibratedBudget> LayerRunner::calibrated(const RunRequest& request,
                                                                 const Checkpoint& checkpoint) const {
     PolicySpec policy = request.policy;
     policy.budget.reset();
     const std::string key = fmt::format("{}calibrated|{}|{}|{}|{}|{}|{}", m_caches->prefixOf(request.capture),
-                                        policy.text(), request.budget.text(), pathStamp(request.budget.curve),
-                                        request.cut.token, request.seed, request.random ? request.random->id() : "");
+                                        policy.text(), request.budget.text(), stampOfCurve(request), request.cut.token,
+                                        request.seed, request.random ? request.random->id() : "");
     return m_caches->stages.get<CalibratedBudget>(key, checkpoint, [&] {
         return StageCache::Made<CalibratedBudget>{calibratedBudget(*this, request, checkpoint),
                                                   sizeof(CalibratedBudget)};
@@ -213,7 +222,7 @@ std::vector<MeasureValues> LayerRunner::measure(const RunResult& result, std::sp
 std::shared_ptr<const RunResult> chooseAtOnce(const LayerRunner& runner, const RunRequest& request) {
     const std::int64_t heads = request.capture->info().numKvHeads;
     if (request.recorded || std::cmp_greater(heads * request.cut.token, kMostRowsAtOnce) ||
-        policyNeeds(request.policy, Need::ImportedScores))
+        readsImportedScores(request.policy))
         return nullptr;
     RunRequest choice = request;
     choice.measure = false;

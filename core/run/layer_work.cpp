@@ -4,6 +4,7 @@
 
 #include "core/capture/named_dataset.h"
 #include "core/policies/common_parameters.h"
+#include "core/policies/policy_needs.h"
 #include "core/policies/policy_run.h"
 #include "core/run/attention_rule.h"
 #include "core/run/cache_positions.h"
@@ -92,11 +93,6 @@ std::size_t ownTokens(const HeadSelection& head) {
 
 } // namespace
 
-bool policyNeeds(const PolicySpec& policy, Need need) {
-    const std::vector<Need> needed = policyById(policy.policy).needs(policy.values);
-    return std::ranges::find(needed, need) != needed.end();
-}
-
 /// A layer's scores in a one-shot run.
 struct LayerWork::Scored {
     Scores scores;
@@ -146,7 +142,7 @@ Tensor LayerWork::tensor(TensorRole role, const Checkpoint& checkpoint, double* 
 std::string LayerWork::keyOf(const char* step, const RunRequest& request, Stage stage) const {
     const bool seeded = policyById(request.policy.policy).card().usesSeed;
     std::string random = request.random ? request.random->id() : std::string();
-    if (policyNeeds(request.policy, Need::ImportedScores)) random += fileStamp(request.policy.values.text("file"));
+    if (readsImportedScores(request.policy)) random += fileStamp(request.policy.values.text("file"));
     std::string key =
         fmt::format("{}{}|{}|{}|{}|{}|{}", m_prefix, step, request.cut.token, request.policy.policy,
                     seeded ? std::to_string(request.seed) : "-", random, request.policy.values.key(stage));
@@ -281,7 +277,7 @@ std::shared_ptr<ChoiceMemo> LayerWork::memoOf(const RunRequest& request, const C
 
 // The key holds the file's date and size, so that a rewritten file counts as another one.
 HostTensor LayerWork::imported(const RunRequest& request) const {
-    if (!policyNeeds(request.policy, Need::ImportedScores) || request.policy.values.text("file").empty()) return {};
+    if (!readsImportedScores(request.policy) || request.policy.values.text("file").empty()) return {};
     return readImportedScores(request.policy.values.text("file"), m_capture, m_layer.layer, request.cut.token);
 }
 
@@ -312,7 +308,7 @@ void LayerWork::chooseByPolicy(RunResult& result, const Checkpoint& checkpoint) 
     if (policyNeeds(request.policy, Need::PreRopeKeys)) result.notes.push_back(sourceOfPreRopeKeys(m_layer));
     if (request.random && policy.card().usesSeed)
         std::ranges::copy(notesOfRandom(*request.random), std::back_inserter(result.notes));
-    if (policyNeeds(request.policy, Need::ImportedScores))
+    if (readsImportedScores(request.policy))
         std::ranges::copy(notesOfScores(request.policy.values.text("file"), request.cut.token),
                           std::back_inserter(result.notes));
 }

@@ -75,13 +75,9 @@ private:
     const LayerInfo& m_layer;
 };
 
-/// Whether the policy reads such a tensor with these values.
-bool policyNeeds(const PolicySpec& policy, Need need);
 /// Whether kept keys are measured at positions in the cache (L6). For a recorded list its parameters say so.
 bool hasCachePositions(const RunRequest& request);
 /// Takes a recorded list instead of a policy's choice. Throws Error when the list does not fit the request.
 void takeRecorded(RunResult& result);
-/// KV heads of the layer that a recorded list leaves out, ascending; empty for a policy.
-std::vector<std::int32_t> headsNotRecorded(const RunResult& result);
 
 } // namespace kvscope

@@ -21,4 +21,7 @@ struct RecordFilter {
 /// a KV head that the capture does not have.
 RecordedSelection recordSelection(std::span<const std::shared_ptr<const RunResult>> layers, const RecordFilter& filter);
 
+/// KV heads of the layer that a recorded list leaves out, ascending; empty for a policy.
+std::vector<std::int32_t> headsNotRecorded(const RunResult& result);
+
 } // namespace kvscope

@@ -187,7 +187,8 @@ void takeRecorded(RunResult& result) {
     completeQueryHeadScores(result, scores);
     result.scores = std::make_shared<const HostTensor>(std::move(scores.ofKvHeads));
     result.queryHeadScores = std::make_shared<const HostTensor>(std::move(scores.ofQueryHeads));
-    result.requested = list.budgetTokens > 0 ? list.budgetTokens : std::llround(list.budgetKept);
+    const bool isCount = list.budgetKept >= 0 && list.budgetKept < 1e12; // false for NaN
+    result.requested = list.budgetTokens > 0 ? list.budgetTokens : isCount ? std::llround(list.budgetKept) : 0;
     result.simulated = list.simulated;
     noteMarksOf(list, result);
     if (keptScoresOnly(result))

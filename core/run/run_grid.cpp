@@ -2,7 +2,7 @@
 // cheap: a new budget selects, a new seed draws, and only a new layer reads.
 #include "core/run/run_grid.h"
 
-#include "core/run/layer_work.h"
+#include "core/policies/policy_needs.h"
 
 #include <unistd.h>
 

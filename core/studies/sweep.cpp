@@ -6,8 +6,8 @@
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/policies/common_parameters.h"
-#include "core/policies/imported_scores.h"
 #include "core/policies/policy.h"
+#include "core/policies/policy_needs.h"
 #include "core/run/calibrated_budget.h"
 #include "core/run/head_means.h"
 #include "core/run/run_grid.h"
@@ -126,7 +126,7 @@ SweepRow rowOf(const LayerRunner& runner, const SweepRequest& request, const std
     constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
     const Fidelity* fidelity = result->fidelity.get();
     return {.result = result,
-            .keptTokens = meanAttendedTokens(result->selection),
+            .keptTokens = meanAttendedTokens(*result),
             .retention = keptShareOf(*result),
             .outputError = fidelity ? meanOfNumbers(fidelity->meanOutputError) : kNaN,
             .retainedMass = fidelity ? meanOfNumbers(fidelity->meanRetainedMass) : kNaN,

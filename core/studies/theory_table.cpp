@@ -49,10 +49,10 @@ Measured overGroup(const MeasureValues& values, const std::vector<std::int32_t>&
 }
 
 /// The rows of one layer under construction.
-class TheoryTable {
+class TableOfLayer {
 public:
-    TheoryTable(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
-                const Checkpoint& checkpoint)
+    TableOfLayer(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
+                 const Checkpoint& checkpoint)
         : m_runner(runner), m_asked(asked), m_checkpoint(checkpoint), m_family(familyOf(request.policy.policy)) {
         RunRequest logged = request;
         logged.measure = true;
@@ -62,7 +62,7 @@ public:
         m_norms = theoryNorms(runner, *m_result, checkpoint.part(0.6, 0.7));
     }
 
-    std::vector<TheoryRow> rows() {
+    TheoryTable made() {
         const Checkpoint part = m_checkpoint.part(0.7, 1);
         if (m_family == PolicyFamily::BalanceRounds || m_family == PolicyFamily::BalanceTree)
             balance(part);
@@ -73,7 +73,7 @@ public:
         else
             compactor(part);
         std::ranges::stable_sort(m_rows, {}, &TheoryRow::kvHead);
-        return std::move(m_rows);
+        return {m_result, std::move(m_rows)};
     }
 
 private:
@@ -402,8 +402,8 @@ void checkAsked(const RunRequest& request, const TheoryAsked& asked) {
 
 } // namespace
 
-std::vector<TheoryRow> theoryRows(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
-                                  const Checkpoint& checkpoint) {
+TheoryTable theoryTable(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
+                        const Checkpoint& checkpoint) {
     checkAsked(request, asked);
     const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
     if (const bool caps = layer.softcap > 0; caps || !layer.sinks.empty())
@@ -412,7 +412,7 @@ std::vector<TheoryRow> theoryRows(const LayerRunner& runner, const RunRequest& r
                      .place = fmt::format("layers/{:02d}/{}", request.layer.value, caps ? "softcap" : "sinks"),
                      .remedy = "Use the measures, which include the cap and the sinks",
                      .path = request.capture->info().path});
-    return TheoryTable(runner, request, asked, checkpoint).rows();
+    return TableOfLayer(runner, request, asked, checkpoint).made();
 }
 
 } // namespace kvscope

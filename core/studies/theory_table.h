@@ -4,6 +4,7 @@
 #include "core/run/run.h"
 
 #include <limits>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -47,11 +48,16 @@ struct TheoryAsked {
     double epsilon = 0.5, delta = 0.01;
 };
 
+struct TheoryTable {
+    std::shared_ptr<const RunResult> run; ///< measured, with steps: what the rows are about
+    std::vector<TheoryRow> rows;
+};
+
 /// The theorems' statements about the request's policy (BalanceKV in both forms, SubGen, Compactor, leverage, KeyDiff),
 /// for all KV heads of its layer in ascending order. Throws Error for a policy without theorems, for recorded lists,
 /// and without evaluation queries.
-std::vector<TheoryRow> theoryRows(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
-                                  const Checkpoint& checkpoint);
+TheoryTable theoryTable(const LayerRunner& runner, const RunRequest& request, const TheoryAsked& asked,
+                        const Checkpoint& checkpoint);
 
 /// The norms of one KV head that the theorems use: keys and values before the cut, and the evaluation queries.
 std::vector<TheoryNorms> theoryNorms(const LayerRunner& runner, const RunResult& result, const Checkpoint& checkpoint);

@@ -4,6 +4,7 @@
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/policies/policy.h"
+#include "core/run/head_means.h"
 #include "core/run/record_results.h"
 #include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
@@ -213,6 +214,8 @@ private slots:
         QCOMPARE(fidelity.meanOutputError[2], results[0]->fidelity->meanOutputError[2]);
         QVERIFY(std::isnan(fidelity.outputError.data[0]));
         QCOMPARE(again->notes, std::vector<std::string>({"the list leaves out KV heads 0 of this layer"}));
+        QVERIFY(std::isnan(keptShareOf(*again, KvHeadIndex(0)))); // it is not known that nothing is kept
+        QCOMPARE(keptShareOf(*again), keptShareOf(*results[0], KvHeadIndex(1)));
     }
 
     // The other measures too, whatever a number of theirs belongs to; measures of the layer do not read the list.

@@ -133,9 +133,9 @@ private slots:
         const auto result = m_runner.run(requestOf("compactor@0.3"), {});
         double sum = 0;
         for (const HeadSelection& head : result->selection.heads) sum += static_cast<double>(head.kept.size());
-        QCOMPARE(meanAttendedTokens(result->selection), sum / 2);
+        QCOMPARE(meanAttendedTokens(*result), sum / 2);
         QCOMPARE(keptShareOf(*result), sum / 2 / static_cast<double>(result->visible));
-        QCOMPARE(meanAttendedTokens(result->selection, KvHeadIndex(1)),
+        QCOMPARE(meanAttendedTokens(*result, KvHeadIndex(1)),
                  static_cast<double>(result->selection.heads[1].kept.size()));
     }
 };

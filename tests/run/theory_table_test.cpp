@@ -131,7 +131,7 @@ private slots:
         for (const float scale : {0.3F, 1.0F, 4.0F})
             for (const std::uint64_t seed : {1U, 2U, 3U}) {
                 const auto capture = someCapture(seed, scale);
-                const auto rows = theoryRows(m_runner, requestOf(capture, "keydiff"), {}, {});
+                const auto rows = theoryTable(m_runner, requestOf(capture, "keydiff"), {}, {}).rows;
                 for (int head = 0; head < kKvHeads; ++head) {
                     Statement tightest;
                     for (std::int64_t q = 2 * head; q < 2 * head + 2; ++q)
@@ -171,7 +171,7 @@ private slots:
             HostTensor& keys = capture->tensors.at({LayerIndex(0), TensorRole::Keys});
             for (int head = 0; head < kKvHeads; ++head)
                 for (std::int64_t c = 0; c < kDim; ++c) keys.data[std::size_t((head * kTokens + 2) * kDim + c)] *= 9;
-            const auto rows = theoryRows(m_runner, requestOf(capture, "keydiff"), {}, {});
+            const auto rows = theoryTable(m_runner, requestOf(capture, "keydiff"), {}, {}).rows;
             for (int head = 0; head < kKvHeads; ++head) {
                 Statement tightest;
                 for (std::int64_t q = 2 * head; q < 2 * head + 2; ++q)
@@ -199,7 +199,7 @@ private slots:
         const auto caveatOf = [&](std::int64_t cut, std::int64_t queries, const char* policy, const char* theorem) {
             RunRequest request = requestOf(makeRandomCapture(3, cut + queries, 1, 2, 1, kDim), policy);
             request.cut = Cut::resolve(std::to_string(cut), *request.capture);
-            return rowOf(theoryRows(m_runner, request, {}, {}), 0, theorem).caveat;
+            return rowOf(theoryTable(m_runner, request, {}, {}).rows, 0, theorem).caveat;
         };
         const auto says = [](const std::string& text, const char* words) { return text.find(words) < text.size(); };
         QVERIFY(!says(caveatOf(kCut, 30, "keydiff", "KeyDiff Thm C.1"), "queries of a head"));
@@ -219,7 +219,7 @@ private slots:
             else
                 layer.sinks.assign(layer.gqaGroupOf.size(), 1);
             const std::string refused =
-                errorMessage([&] { theoryRows(m_runner, requestOf(capture, "keydiff"), {}, {}); });
+                errorMessage([&] { theoryTable(m_runner, requestOf(capture, "keydiff"), {}, {}); });
             QVERIFY2(refused.find(capped ? "layer 0 caps its logits" : "layer 0 has attention sinks") < refused.size(),
                      refused.c_str());
         }
@@ -234,7 +234,7 @@ private slots:
                 const auto capture = opposed ? opposedCapture(seed) : someCapture(seed, 1);
                 const HostTensor& keys = capture->tensors.at({LayerIndex(0), TensorRole::Keys});
                 const HostTensor& queries = capture->tensors.at({LayerIndex(0), TensorRole::Queries});
-                const auto rows = theoryRows(m_runner, requestOf(capture, "keydiff"), {}, {});
+                const auto rows = theoryTable(m_runner, requestOf(capture, "keydiff"), {}, {}).rows;
                 for (int head = 0; head < kKvHeads; ++head) {
                     const Vector mean = meanRow(keys, head, 0, kCut);
                     const float* farthest = nullptr;
@@ -270,7 +270,7 @@ private slots:
         const auto capture = someCapture(5, 1);
         RunRequest request = requestOf(capture, "compactor,sketch_size=4");
         request.random = std::make_shared<const WrittenSketch>();
-        const auto rows = theoryRows(m_runner, request, {}, {}); // epsilon 0.5
+        const auto rows = theoryTable(m_runner, request, {}, {}).rows; // epsilon 0.5
         const HostTensor& keys = capture->tensors.at({LayerIndex(0), TensorRole::Keys});
         for (int head = 0; head < kKvHeads; ++head) {
             naive::LeverageCase plain{.rows = {1, kCut, kDim, {}}};
@@ -297,7 +297,7 @@ private slots:
 
     // A square Gaussian sketch has the same range as the keys: its leverage is the exact one, which tells nothing.
     void aSketchAsWideAsTheKeysIsExact() {
-        const auto rows = theoryRows(m_runner, requestOf(someCapture(5, 1), "compactor,sketch_size=6"), {}, {});
+        const auto rows = theoryTable(m_runner, requestOf(someCapture(5, 1), "compactor,sketch_size=6"), {}, {}).rows;
         const TheoryRow row = rowOf(rows, 0, "Compactor Thm 2", "sketched over exact leverage");
         QVERIFY(std::abs(row.worst - 1) < 1e-4);
         QVERIFY2(row.caveat.starts_with("a sketch as wide as the keys is exact"), row.caveat.c_str());
@@ -308,7 +308,7 @@ private slots:
         auto capture = someCapture(4, 1);
         HostTensor& keys = capture->tensors.at({LayerIndex(0), TensorRole::Keys});
         std::fill(keys.data.begin(), keys.data.end(), 0.25F);
-        const TheoryRow row = lemmaOf(theoryRows(m_runner, requestOf(capture, "keydiff"), {}, {}), 0);
+        const TheoryRow row = lemmaOf(theoryTable(m_runner, requestOf(capture, "keydiff"), {}, {}).rows, 0);
         QCOMPARE(row.theorem, std::string("KeyDiff Thm C.1"));
         QVERIFY(std::isnan(row.measured) || row.demanded > 179); // rounding of the float weight may leave a trace
     }

@@ -19,7 +19,7 @@ inline RunRequest requestOf(const std::string& spec) {
 
 /// The theorems' statements about a policy on the sample.
 inline std::vector<TheoryRow> rowsOf(const std::string& spec, TheoryAsked asked = {}) {
-    return theoryRows(view_fixture::runner(), requestOf(spec), asked, {});
+    return theoryTable(view_fixture::runner(), requestOf(spec), asked, {}).rows;
 }
 
 inline bool near(double got, double expected, double tolerance = 1e-5) {

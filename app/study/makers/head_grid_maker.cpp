@@ -8,6 +8,7 @@
 #include "core/engine/engine.h"
 #include "core/metrics/statistics.h"
 #include "core/run/head_means.h"
+#include "core/run/record_results.h"
 #include "core/run/run_grid.h"
 #include "views/common/measure_options.h"
 #include "views/head_grid/head_grid_data.h"
@@ -245,6 +246,16 @@ HeadGridData emptyGrid(const Quantity& quantity, const ViewDataRequest& request)
     return data;
 }
 
+/// NaN for KV heads that a recorded list leaves out: it says nothing about them.
+void leaveOutHeads(Values& values, const std::vector<std::shared_ptr<const RunResult>>& results, const LayerInfo& layer,
+                   bool perQueryHead) {
+    for (const auto& result : results)
+        for (const std::int32_t head : headsNotRecorded(*result))
+            for (std::size_t column = 0; column < values.size(); ++column)
+                if ((perQueryHead ? layer.gqaGroupOf[column] : static_cast<std::int32_t>(column)) == head)
+                    values[column] = kNaN;
+}
+
 ViewDataMaker::Value make(const ViewDataWork& work) {
     const ViewDataRequest& request = work.request;
     const Quantity quantity = quantityOf(request.options.choice("quantity"));
@@ -268,7 +279,8 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
             row.ofFirst = requireFidelity(*results[0]).meanOutputError;
             row.ofSecond = requireFidelity(*results[1]).meanOutputError;
         }
-        if (quantity.runs == Active) row.kept = meanAttendedTokens(result->selection);
+        leaveOutHeads(row.values, results, request.capture->info().layerInfo(result->request.layer), data.perQueryHead);
+        if (quantity.runs == Active) row.kept = meanAttendedTokens(*result);
         results.clear();
         work.deliver(data);
     };

@@ -12,7 +12,7 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
     data->asked = {work.request.options.real("epsilon"), work.request.options.real("delta")};
     const RunRequest run = resolvePane(work.request.shownPane());
     data->policyName = policyIdentityOf(run).policyName;
-    data->rows = theoryRows(work.runner, run, data->asked, work.checkpoint);
+    data->rows = theoryTable(work.runner, run, data->asked, work.checkpoint).rows;
     return data;
 }
 

@@ -84,8 +84,8 @@ private:
         pane.tauFirst = first->calibrated;
         pane.tauSecond = second->calibrated;
         const KvHeadIndex shown = m_work.request.kvHead;
-        pane.keptFirst = meanAttendedTokens(first->selection, shown);
-        pane.keptSecond = meanAttendedTokens(second->selection, shown);
+        pane.keptFirst = meanAttendedTokens(*first, shown);
+        pane.keptSecond = meanAttendedTokens(*second, shown);
         const LayerInfo& info = m_work.request.capture->info().layerInfo(layer);
         const auto ofHead = [&](const std::vector<double>& values) {
             return m_data.perQueryHead ? meanOverHeads(values, info, shown) : values.at(shown.value);
