@@ -292,8 +292,9 @@ private:
     void addRun(std::vector<TableRow>& table, const Cut& cut) const {
         for (TableRow& row : table)
             row.insert(row.end(), {{"model", m_capture->info().modelId},
+                                   {"context", m_capture->info().fileName},
                                    {"tokens", m_capture->info().numTokens},
-                                   {"cut", cut.token},
+                                   {"cut_token", cut.token},
                                    {"seed", m_options.seed},
                                    {"arithmetic", m_arithmetic}});
     }

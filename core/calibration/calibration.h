@@ -54,9 +54,9 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
 
 /// A CSV with a header line. Columns, in any order: `retention`; `quality`, or `nll_full` and `nll_compressed`; and as
 /// far as there are any `nll_context`, `context` (default "0"), `policy` and `variant` (rows of others are left out),
-/// `proxy` (true or false), `cut_token`, `spec` (the policy with its parameters) and `notes`. Lines that start with #
-/// and other columns are ignored, and rows with an empty quality are
-/// left out with a note. Throws Error with line and column.
+/// `proxy` (true or false), `cut_token`, `spec` (the policy with its parameters), `simulated`, `arithmetic`, and
+/// `notes` of a table with an `origin`. Lines that start with # and other columns are ignored, and rows with an empty
+/// quality are left out with a note. Throws Error with line and column.
 CalibrationData readTriplesCsv(const std::string& path, const std::string& policy, const std::string& variant);
 
 /// The retention that one context needs.

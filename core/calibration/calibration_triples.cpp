@@ -115,7 +115,11 @@ void takeMarks(const CsvTable& table, const std::vector<std::string>& fields, st
         if (!text.empty() && std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
     };
     addNew(data.specs, textIn("spec"));
-    addNew(data.notes, textIn("notes"));
+    if (table.has("origin"))
+        addNew(data.notes, textIn("notes")); // of the calibration; other tables note their own runs
+    if (textIn("simulated") == "true") addNew(data.notes, "simulated on full-attention tensors");
+    if (const std::string arithmetic = textIn("arithmetic"); !arithmetic.empty() && !arithmetic.starts_with("exact"))
+        addNew(data.notes, "measured with " + arithmetic);
     if (const auto cut = parseNumber<TokenIndex>(textIn("cut_token"))) data.cuts[triple.context] = *cut;
     data.proxy |= textIn("proxy") == "true";
 }
@@ -143,7 +147,8 @@ std::function<std::optional<std::string>(const std::string&)> statedIn(const std
 
 void noteOtherCut(CalibrationData& data, const CaptureReader& capture, TokenIndex cut) {
     for (const auto& [context, measured] : data.cuts)
-        if (isContextOf(context, capture.info()) && measured != cut)
+        if (measured != cut && (isContextOf(context, capture.info()) ||
+                                isContextOf(context.substr(0, context.rfind('#')), capture.info())))
             data.notes.push_back(fmt::format("{}: {} was measured with the cut {}, this cut is {}", data.origin,
                                              context, measured, cut));
 }

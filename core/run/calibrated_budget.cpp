@@ -7,6 +7,7 @@
 #include "core/metrics/averages.h"
 #include "core/policies/balance/balance_rounds.h"
 #include "core/policies/policy.h"
+#include "core/policies/policy_needs.h"
 #include "core/run/head_means.h"
 #include "core/run/run_grid.h"
 
@@ -120,7 +121,8 @@ void addTriples(const LayerRunner& runner, RunRequest run, const std::string& co
     const auto addLayer = [&](std::size_t point, const auto& result, const Checkpoint&) {
         const std::size_t at = point % grid.size();
         const std::int32_t layer = result->request.layer.value;
-        retentions[at].push_back(Sample::of(SampleLevel::Layers, layer, keptShareOf(*result)));
+        const double asked = static_cast<double>(result->requested) / static_cast<double>(result->visible);
+        retentions[at].push_back(Sample::of(SampleLevel::Layers, layer, asked));
         errors[at].push_back(
             Sample::of(SampleLevel::Layers, layer, meanOfNumbers(requireFidelity(*result).meanOutputError)));
         data.simulated |= result->simulated;
@@ -172,6 +174,8 @@ CalibrationData proxyTriples(const LayerRunner& runner, const ProxyRequest& requ
     if (!policyById(request.policy.policy).card().usesBudget)
         throw Error({request.policy.policy + " takes no budget: there is nothing to calibrate", "--policy",
                      "Choose a policy with a budget"});
+    if (request.captures.size() > 1 && readsImportedScores(request.policy))
+        throw Error({"imported scores belong to one capture", "--policy", "Calibrate one capture"});
     CalibrationData data;
     data.proxy = true;
     RunRequest run;
@@ -188,6 +192,8 @@ CalibrationData proxyTriples(const LayerRunner& runner, const ProxyRequest& requ
     data.origin =
         fmt::format("proxy: 1 - relative output error at {} retentions, {}", proxyBudgetGrid().size(),
                     data.seenQueries ? "by queries that the policy saw (cut none)" : "by the queries after the cut");
+    if (data.seenQueries) // a CSV keeps the notes, not the origin
+        data.notes.emplace_back("measured by queries that the policy saw (cut none)");
     if (data.simulated) data.notes.emplace_back("simulated on full-attention tensors");
     if (!data.arithmetic.empty() && !data.arithmetic.starts_with("exact"))
         data.notes.push_back("measured with " + data.arithmetic);

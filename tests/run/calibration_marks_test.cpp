@@ -5,11 +5,13 @@
 #include "core/base/atomic_file.h"
 #include "core/engine/engine.h"
 #include "core/run/calibrated_budget.h"
+#include "tests/support/error_message.h"
 #include "tests/support/random_capture.h"
 #include "tests/support/test_program.h"
 
 #include <QTemporaryDir>
 
+#include <cmath>
 #include <set>
 
 using namespace kvscope;
@@ -103,11 +105,51 @@ private slots:
         QCOMPARE(simulated.notes, std::vector<std::string>({"simulated on full-attention tensors"}));
         const LayerRunner fast(std::shared_ptr<const Engine>(makeCpuEngine(2, {}, Arithmetic::Fast)));
         QVERIFY(says(proxyOf(fast, "snapkv", "80").notes, "measured with fast float"));
-        writeCalibration(path("seen.json"), calibrate(PolicySpec::parse("snapkv"), seen, 0.6, 1, 0));
+        for (const char* name : {"seen.json", "seen.csv"}) {
+            writeCalibration(path(name), calibrate(PolicySpec::parse("snapkv"), seen, 0.6, 1, 0));
+            QVERIFY2(says(run(captureWithLosses(4, 2), "snapkv@tau=0.6:" + path(name))->notes, "the policy saw"), name);
+        }
         const std::string text = readWholeFile(path("seen.json"));
         for (const char* words : {"\"cut_token\": 120", "\"seen_queries\": true", "\"simulated\": false",
                                   "\"arithmetic\": \"exact index contract\""})
             QVERIFY2(text.find(words) != std::string::npos, words);
+    }
+
+    // The curve is asked which budget to give: draws may keep fewer tokens than that, layers left whole more.
+    void aProxyStandsAtTheAskedRetentions() {
+        const CalibrationData data = proxyOf(m_runner, "leverage:sampling", "80");
+        const std::vector<double>& grid = proxyBudgetGrid();
+        QCOMPARE(data.triples.size(), grid.size());
+        for (std::size_t i = 0; i < grid.size(); ++i)
+            QCOMPARE(data.triples[i].retention, std::ceil(80 * grid[i] - 1e-9) / 80);
+    }
+
+    void importedScoresAreOfOneCapture() {
+        const ProxyRequest request{{captureWithLosses(4, 2), captureWithLosses(5, 2)},
+                                   PolicySpec::parse("imported,file=x.h5:/x"),
+                                   "80",
+                                   0,
+                                   {}};
+        QVERIFY(errorText([&] { proxyTriples(m_runner, request, {}); }).startsWith("imported scores belong to one"));
+    }
+
+    void aCutOfOneOfSeveralContextsIsNamed() {
+        const auto capture = captureWithLosses(4, 2);
+        CalibrationData data;
+        data.cuts = {{capture->info().fileName + "#3", 80}, {"other.h5#3", 80}};
+        noteOtherCut(data, *capture, 60);
+        QCOMPARE(data.notes.size(), std::size_t{1});
+        QVERIFY(says(data.notes, "#3 was measured with the cut 80, this cut is 60"));
+    }
+
+    // How its rows were measured is said; notes about single runs are not about the curve.
+    void aTableOfRunsSaysHowTheyWereMade() {
+        writeFileAtomically(path("runs.csv"), "retention,quality,notes,simulated,arithmetic\n"
+                                              "0.2,0.5,layer 0 keeps 16,true,fast float\n"
+                                              "0.5,0.9,layer 0 keeps 40,true,fast float\n");
+        const CalibrationData data = readTriplesCsv(path("runs.csv"), "snapkv", "paper");
+        QCOMPARE(data.notes,
+                 std::vector<std::string>({"simulated on full-attention tensors", "measured with fast float"}));
     }
 
     // A table that kvscope wrote names the parameters of its rows, and what there is to say about them.

@@ -152,10 +152,10 @@ private:
     std::string m_source;
 };
 
-/// The stamp of the table, which may be edited while it is shown.
+/// The stamp of the file that holds the triples: it may be edited while it is shown, and rows be added to the capture.
 std::string detail(const ViewDataRequest& request) {
-    const std::string& table = request.options.text("table");
-    return request.options.choice("source") == "table" && !table.empty() ? pathStamp(table) : std::string();
+    return pathStamp(request.options.choice("source") == "table" ? request.options.text("table")
+                                                                 : request.capture->info().path);
 }
 
 } // namespace
