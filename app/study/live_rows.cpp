@@ -2,6 +2,7 @@
 #include "app/study/live_rows.h"
 
 #include "core/base/error.h"
+#include "core/run/record_results.h"
 
 #include <fmt/format.h>
 
@@ -48,6 +49,10 @@ void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& a
         request.layer = layer.layer;
         results.push_back(runner.run(request, checkpoint.step(results.size(), layers.size())));
         const RunResult& result = *results.back();
+        if (!headsNotRecorded(result).empty())
+            throw Error({fmt::format("the list leaves out KV heads of layer {}, and the model needs all",
+                                     layer.layer.value),
+                         "", "Write the list without --kv-heads"});
         selections.push_back({layer.layer, &result.selection});
         for (const HeadSelection& head : result.selection.heads) kept += head.attendedTokens();
         row.simulated = row.simulated || result.simulated;

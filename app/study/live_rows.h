@@ -31,8 +31,8 @@ void checkCut(const RunRequest& run, const live::LiveCapture& capture);
 /// The row of the full cache.
 LiveRow fullCacheRow(const live::LiveCapture& capture);
 /// Chooses the row's tokens in every layer and sends them to the worker. The request's cut must be the one at which the
-/// worker read the context. Throws Error also for a recorded list that was chosen at another cut or that lacks a layer.
-/// `chosen` sees what all layers keep before it is sent.
+/// worker read the context. Throws Error also for a recorded list that was chosen at another cut or that lacks a layer
+/// or a KV head. `chosen` sees what all layers keep before it is sent.
 using Chosen = std::function<void(std::span<const live::LayerSelection>)>;
 void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& answers, const Checkpoint& checkpoint,
              const Chosen& chosen = {});
