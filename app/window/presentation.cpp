@@ -28,13 +28,13 @@ void MainWindow::present() {
     const ViewCanvas* current = currentCanvas();
     if (!current || !m_workbench.capture()) return;
     if (auto* tour = findChild<Tour*>()) tour->deleteLater(); // it would lie over the pictures
-    m_before =
-        std::make_shared<const BeforePresenting>(BeforePresenting{appearance().scale,
-                                                                  appearance().compact,
-                                                                  saveState(),
-                                                                  m_docks->sizes(),
-                                                                  {&current->view(), m_workbench.session().activePane},
-                                                                  m_workbench.session().lesson});
+    m_before = std::make_shared<const BeforePresenting>(
+        BeforePresenting{appearance().scale,
+                         appearance().compact,
+                         saveState(),
+                         m_docks->sizes(),
+                         {&current->view(), m_workbench.session().activePane, &current->workbench()},
+                         m_workbench.session().lesson});
     for (PanelDock* dock : m_docks->all()) {
         dock->suspend(true);
         if (dock->isFloating()) dock->hide();

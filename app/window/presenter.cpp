@@ -1,6 +1,7 @@
 // Pictures are canvases of their own on the same workbench: the docks below stay as they are.
 #include "app/window/presenter.h"
 
+#include "app/window/canvas/capture_caption.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
@@ -85,14 +86,16 @@ void Presenter::follow() {
 void Presenter::showViews(const std::vector<std::string>& views) {
     std::vector<Picture> pictures;
     for (const std::string& id : views)
-        if (pictures.size() < kMostPictures) pictures.push_back({&viewById(id), 0});
+        if (pictures.size() < kMostPictures) pictures.push_back({&viewById(id), 0, &m_workbench});
     showPictures(pictures.empty() ? std::vector{m_current} : pictures);
 }
 
 void Presenter::showPictures(const std::vector<Picture>& pictures) {
     std::string shown;
     for (const Picture& picture : pictures)
-        shown.append(picture.view->card().id).append(std::to_string(picture.pane)).append(" ");
+        shown.append(picture.view->card().id)
+            .append(std::to_string(picture.pane))
+            .append(picture.workbench == &m_workbench ? " " : ", second ");
     if (shown == m_shown) return;
     m_shown = shown;
     while (QLayoutItem* item = m_pictures->takeAt(0)) {
@@ -111,13 +114,18 @@ QWidget* Presenter::frameOf(Picture picture, bool alone) {
     auto* column = makeLayout<QVBoxLayout>(frame, {1, 4, 1, 1}, 2);
     auto* head = makeLayout<QHBoxLayout>(nullptr, {8, 0, 8, 0}, 8);
     column->addLayout(head);
-    head->addWidget(roleLabel(fromUtf8(picture.view->card().name), "dockTitle", frame), 0, Qt::AlignTop);
+    QLabel* title = roleLabel({}, "dockTitle", frame);
+    title->setObjectName("presenterTitle");
+    head->addWidget(title, 0, Qt::AlignTop);
+    const auto name = [title, picture] { title->setText(pictureName(*picture.workbench, *picture.view)); };
+    connect(picture.workbench, &Workbench::sessionChanged, title, name); // another capture comes and goes
+    name();
     auto* whole = alone ? wrappedLabel({}, "quiet", frame) : nullptr;
     auto* line = alone ? nullptr : new ElidedLabel("quiet", Qt::ElideRight, frame);
     QLabel* finding = alone ? whole : line;
     finding->setObjectName("presenterFinding");
     head->addWidget(finding, 1);
-    auto* canvas = new ViewCanvas(m_workbench, *picture.view, picture.pane, m_text, frame);
+    auto* canvas = new ViewCanvas(*picture.workbench, *picture.view, picture.pane, m_text, frame);
     column->addWidget(canvas, 1);
     const auto say = [canvas, whole, line] {
         whole ? whole->setText(canvas->finding()) : line->setFullText(canvas->finding());

@@ -25,6 +25,7 @@ public:
     struct Picture {
         const View* view;
         int pane;
+        Workbench* workbench; ///< of the capture that it shows
     };
     /// `current`: what is shown while no lesson is open.
     Presenter(Workbench& workbench, StepDriver& steps, const TextService& text, const std::vector<LessonFile>& lessons,

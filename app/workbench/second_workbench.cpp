@@ -45,6 +45,7 @@ void SecondWorkbench::compareWith(const std::string& path) {
         const std::string name = opened->info().fileName;
         m_first.change([&](Session& s) { kvscope::compareWith(s, *opened); },
                        tr("Compare with %1").arg(QString::fromStdString(name)));
+        follow(); // the session may name it already: it was missing before
     });
 }
 
@@ -52,10 +53,16 @@ void SecondWorkbench::stopComparing() {
     m_first.change([](Session& s) { kvscope::stopComparing(s); }, tr("Stop comparing"));
 }
 
+/// A first capture that was opened again may have other heads, also where it has the same path: then this one is opened
+/// and checked again, too, and what could not be compared before is tried once more.
 void SecondWorkbench::follow() {
+    const bool isWithSame = m_with.lock() == m_first.capture();
+    m_with = m_first.capture();
+    if (!isWithSame) m_tried.clear();
     const std::string path = m_first.capture() ? m_first.session().compared.path : std::string();
-    const bool isReady = m_ready && m_ready->info().path == path;
-    if (isOpen() && !isReady && capture()->info().path == path && m_with == sourceOf(m_first.session()))
+    const bool isReady = isWithSame && m_ready && m_ready->info().path == path;
+    if (!isReady) m_ready = nullptr;
+    if (isOpen() && !isReady && isWithSame && capture()->info().path == path)
         return show(comparedSession(m_first.session()));
     if (isReady || isOpen()) install(isReady ? std::exchange(m_ready, nullptr) : nullptr);
     if (path.empty()) m_tried.clear();
@@ -68,7 +75,6 @@ void SecondWorkbench::follow() {
 
 void SecondWorkbench::install(std::shared_ptr<const CaptureReader> opened) {
     m_tried.clear();
-    m_with = sourceOf(m_first.session());
     Session next;
     if (opened) {
         next = comparedSession(m_first.session());

@@ -2,6 +2,7 @@
 
 #include "app/workbench/workbench.h"
 
+#include <memory>
 #include <string>
 
 namespace kvscope {
@@ -22,6 +23,8 @@ public:
 
     void change(const std::function<void(Session&)>& edit, const QString& label, const QString& mergeKey = {}) override;
     void endMerge() override { m_first.endMerge(); }
+    void undo() override { m_first.undo(); }
+    void redo() override { m_first.redo(); }
     void setCursor(std::optional<TokenIndex> tokens) override { m_first.setCursor(tokens); }
     void setRange(const View& view, const std::optional<Viewport::Range>& range) override;
 
@@ -35,7 +38,7 @@ private:
     Workbench& m_first;
     std::shared_ptr<const CaptureReader> m_ready; ///< opened, not shown yet
     std::string m_tried;                          ///< path that is being opened or cannot be opened
-    SessionSource m_with;                         ///< the first capture's
+    std::weak_ptr<const CaptureReader> m_with;    ///< the first capture, as it was when the two were checked
 };
 
 } // namespace kvscope

@@ -289,6 +289,7 @@ void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, con
     m_workerEnd.reset(); // before the worker, whose descriptor it waits for
     setOpening({});
     m_open.capture = std::move(capture);
+    m_open.compared = nullptr; // was checked with the one before
     m_panes.clear();
     m_views.clear();
     m_drawn.clear();

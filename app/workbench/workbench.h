@@ -56,8 +56,8 @@ public:
     virtual void setRange(const View& view, const std::optional<Viewport::Range>& range);
     void startWith(Session session); ///< before anything is opened: the first capture gets its layout and interface
     /// Undo and redo lead back to other captures, sessions and lessons, too; their capture is opened on a worker.
-    void undo();
-    void redo();
+    virtual void undo();
+    virtual void redo();
     void leaveLesson();                      ///< back to the session before it; nothing without one
     void markSaved(const std::string& file); ///< it was written to this file, which is its file from now on
 

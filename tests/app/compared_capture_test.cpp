@@ -15,6 +15,7 @@
 #include "views/two_captures/two_captures_data.h"
 #include "views/view.h"
 
+#include <QFile>
 #include <QSignalSpy>
 #include <QTemporaryDir>
 
@@ -32,12 +33,13 @@ class ComparedCaptureTest : public QObject {
     QTemporaryDir m_folder;
     std::string at(const char* name) const { return m_folder.filePath(name).toStdString(); }
 
-    /// A workbench on first.h5, compared with another capture, with everything computed.
-    std::unique_ptr<Workbench> comparing(ManualExecutor& executor, const char* other) const {
+    /// A workbench on a capture, compared with another one, with everything computed.
+    std::unique_ptr<Workbench> comparing(ManualExecutor& executor, const char* other,
+                                         const char* first = "first.h5") const {
         auto bench = manualWorkbench(executor);
         (void)bench->second();
         bench->showView(viewById("two_captures"));
-        bench->openCapture(at("first.h5"));
+        bench->openCapture(at(first));
         executor.runAll();
         bench->change(
             [](Session& s) {
@@ -167,6 +169,63 @@ private slots:
         QVERIFY(!bench->viewInput(viewById("two_captures")).data.error.empty());
     }
 
+    void aSecondCaptureThatWasMissingIsComparedWithLater() {
+        ManualExecutor executor;
+        const auto bench = comparing(executor, "longer.h5");
+        bench->change([&](Session& s) { s.compared.path = at("late.h5"); }, "Not yet there");
+        executor.runAll();
+        QVERIFY(!bench->second().isOpen());
+        QVERIFY(QFile::copy(QString::fromStdString(at("longer.h5")), QString::fromStdString(at("late.h5"))));
+        bench->second().compareWith(at("late.h5"));
+        executor.runAll();
+        QVERIFY(bench->second().isOpen());
+        QCOMPARE(bench->second().capture()->info().fileName, std::string("late.h5"));
+    }
+
+    /// Its path is the same, its heads need not be.
+    void aReloadedFirstCaptureIsCheckedAgain() {
+        const auto write = [&](const char* what) {
+            const QString mine = QString::fromStdString(at("mine.h5"));
+            QFile::remove(mine);
+            QVERIFY(QFile::copy(QString::fromStdString(at(what)), mine));
+        };
+        write("first.h5");
+        bool isUnchecked = false;
+        ManualExecutor executor;
+        const auto bench = comparing(executor, "longer.h5", "mine.h5");
+        QVERIFY(bench->second().isOpen());
+        connect(bench.get(), &Workbench::captureChanged, this, [&] {
+            const auto request = bench->request();
+            isUnchecked = isUnchecked || (request && request->compared);
+        });
+        QSignalSpy failed(bench.get(), &Workbench::failed);
+        write("wider.h5");
+        bench->reload();
+        executor.runAll();
+        QCOMPARE(bench->capture()->info().numQueryHeads, 8);
+        QVERIFY(!isUnchecked && !bench->second().isOpen());
+        QCOMPARE(failed.size(), 1);
+        QVERIFY2(failed[0][0].toString().contains("8 query heads"), qPrintable(failed[0][0].toString()));
+        write("first.h5");
+        bench->reload();
+        executor.runAll();
+        QVERIFY(!isUnchecked && bench->second().isOpen());
+        QCOMPARE(failed.size(), 1);
+        QVERIFY(dataAs<TwoCapturesData>(bench->viewInput(viewById("two_captures"))));
+    }
+
+    /// A canvas that shows the second capture takes a step back as one that shows the first.
+    void undoOfTheSecondCaptureIsThatOfTheSession() {
+        ManualExecutor executor;
+        const auto bench = comparing(executor, "longer.h5");
+        Workbench& shown = bench->second();
+        shown.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.5}); }, "Budget");
+        shown.undo();
+        QCOMPARE(bench->session().budget.value, 0.25);
+        shown.redo();
+        QCOMPARE(bench->session().budget.value, 0.5);
+    }
+
     // The oracle is the result of each capture alone.
     void theDifferenceIsThatOfTheTwoResults() {
         for (const char* other : {"longer.h5", "same.h5"}) {
@@ -213,6 +272,8 @@ private slots:
         for (const QStringList& command :
              {QStringList{"sweep", path("first.h5"), path("same.h5")} + run + QStringList{"t.csv"},
               QStringList{"measure", path("first.h5"), "--compare-with", path("same.h5")} + run + QStringList{"t.csv"},
+              QStringList{"calibrate", path("first.h5"), path("same.h5"), "--proxy", "--policy",
+                          QString::fromStdString(imported).remove("@0.5"), "--out", "t.csv"},
               QStringList{"plot", "token_strip", path("first.h5"), "--compare-with", path("same.h5")} + run +
                   QStringList{"t.svg"},
               QStringList{"report", path("first.h5"), "--views", "curves", "--compare-with", path("same.h5")} + run +

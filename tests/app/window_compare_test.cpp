@@ -5,6 +5,7 @@
 #include "app/window/canvas/pane_header.h"
 #include "app/window/canvas/range_dialog.h"
 #include "app/window/canvas/view_dock.h"
+#include "app/window/dialogs/export_dialog.h"
 #include "app/window/docks/dock_layout.h"
 #include "app/window/panels/fact_grid.h"
 #include "app/window/panels/metrics_table.h"
@@ -21,6 +22,7 @@
 
 #include <QAction>
 #include <QDockWidget>
+#include <QFile>
 #include <QLabel>
 #include <QPushButton>
 #include <QRegularExpression>
@@ -42,9 +44,9 @@ struct ComparedWindow : OpenWindow {
     QSize before;
     bool compares = false;
 
-    ComparedWindow() {
+    explicit ComparedWindow(const QString& other = kOther) {
         before = window.size();
-        answerFileDialog(kOther);
+        answerFileDialog(other);
         QTest::keyClick(&window, Qt::Key_O, Qt::ControlModifier | Qt::ShiftModifier);
         compares = until([this] {
             const auto panes = bench.second().viewInput().panes;
@@ -193,6 +195,73 @@ private slots:
         QCOMPARE(edge(), qColor(chrome().ink));
         QTest::mouseClick(canvas, Qt::LeftButton, {}, canvas->rect().center());
         QVERIFY(canvas->hasFocus() && edge() != qColor(chrome().ink));
+    }
+
+    void thePictureInUseIsPresented() {
+        ComparedWindow open;
+        QVERIFY(open.compares);
+        ViewCanvas* second = nullptr;
+        for (ViewCanvas* canvas : open.window.findChildren<ViewCanvas*>())
+            if (!second && canvas->isVisible() && &canvas->workbench() == &open.bench.second() &&
+                canvas->view().card().perPane)
+                second = canvas;
+        QVERIFY(second);
+        open.window.activateWindow(); // the file dialog had been active
+        QTRY_VERIFY(open.window.isActiveWindow());
+        second->canvas()->setFocus();
+        QCOMPARE(open.window.currentCanvas(), second);
+        open.window.actions()->byName("presenter")->trigger();
+        open.settle();
+        const auto* presenter = open.window.findChild<QWidget*>("presenter");
+        QVERIFY(presenter);
+        const auto shown = presenter->findChildren<ViewCanvas*>();
+        QCOMPARE(shown.size(), 1);
+        QCOMPARE(&shown[0]->workbench(), static_cast<Workbench*>(&open.bench.second()));
+        const auto* title = presenter->findChild<QLabel*>("presenterTitle");
+        QVERIFY2(title->text().endsWith("records-2k.h5"), qPrintable(title->text()));
+    }
+
+    void aTableSaysWhoseItIs() {
+        ComparedWindow open;
+        QVERIFY(open.compares);
+        const auto* first = new DataDialog(open.bench, *open.pane(0)->canvas(), &open.window);
+        const auto* second =
+            new DataDialog(open.bench.second(), *open.window.canvases()->secondPanes()[2]->canvas(), &open.window);
+        const auto isOf = [](const QDialog* dialog, const char* file, const char* pane) {
+            return dialog->windowTitle().contains(file) && dialog->windowTitle().endsWith(pane);
+        };
+        QVERIFY2(isOf(first, "needle-1k.h5", "pane A"), qPrintable(first->windowTitle()));
+        QVERIFY2(isOf(second, "records-2k.h5", "pane C"), qPrintable(second->windowTitle()));
+        open.bench.second().stopComparing();
+        open.settle();
+        QVERIFY2(!first->windowTitle().contains("needle-1k.h5"), qPrintable(first->windowTitle()));
+    }
+
+    void aSecondFileThatChangedIsReloaded() {
+        QTemporaryDir folder;
+        const QString path = folder.filePath("second.h5");
+        QVERIFY(QFile::copy(kOther, path));
+        ComparedWindow open(path);
+        QVERIFY(open.compares);
+        const auto first = open.bench.capture(), second = open.bench.second().capture();
+        // Another program writes the file anew, as atomic writers do.
+        QVERIFY(QFile::copy(kOther, folder.filePath("newer.h5")) && QFile::remove(path));
+        QVERIFY(QFile::rename(folder.filePath("newer.h5"), path));
+        const auto said = [&] { return open.window.notices().messages().join(' '); };
+        QTRY_VERIFY_WITH_TIMEOUT(said().contains("second.h5 has changed on disk"), 60'000);
+        QPushButton* reload = nullptr;
+        for (auto* button : open.window.notices().findChildren<QPushButton*>())
+            if (button->text() == "Reload") reload = button;
+        QVERIFY(reload);
+        reload->click();
+        const auto isNew = [&] {
+            const auto& now = open.bench.second().capture();
+            return now && now != second;
+        };
+        QTRY_VERIFY_WITH_TIMEOUT(isNew(), 60'000);
+        QVERIFY(open.bench.capture() != first);
+        open.finish();
+        QVERIFY2(!said().contains("changed on disk"), qPrintable(said()));
     }
 
     void bothPicturesShareTheirColours() {

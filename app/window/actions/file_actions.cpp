@@ -58,19 +58,22 @@ bool looksLikeRecordedList(const QString& path) {
 FileActions::FileActions(Workbench& workbench, NoticeStrip& notices, QWidget* parent)
     : QObject(parent), m_workbench(workbench), m_notices(notices), m_window(parent),
       m_openingSoon(workbench.clock().makeTimer([this] { showOpening(); })) {
-    connect(&m_workbench, &Workbench::captureChanged, this, &FileActions::watchCapture);
+    connect(&m_workbench, &Workbench::captureChanged, this, &FileActions::noteCapture);
+    for (Workbench* one : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())})
+        connect(one, &Workbench::captureChanged, this, &FileActions::watchFiles);
     connect(&m_workbench, &Workbench::failed, this, &FileActions::report);
     connect(&m_workbench, &Workbench::carriedOver, this, &FileActions::sayCarried);
     connect(&m_workbench, &Workbench::openingChanged, this, &FileActions::followOpening);
     connect(&m_workbench, &Workbench::openingProgressed, this, &FileActions::followProgress);
     connect(&m_watcher, &QFileSystemWatcher::fileChanged, this, [this](const QString& path) {
+        m_changed = path;
         m_notices.show("changed", NoticeStrip::Tone::Warning,
                        tr("%1 has changed on disk.").arg(QFileInfo(path).fileName()), tr("Reload"),
                        [this] { reload(); });
     });
     // A file that is replaced loses its watch; its folder changes when it is there again.
     connect(&m_watcher, &QFileSystemWatcher::directoryChanged, this, [this] {
-        if (m_workbench.capture()) m_watcher.addPath(fromUtf8(m_workbench.capture()->info().path));
+        for (const QString& path : openFiles()) m_watcher.addPath(path);
     });
 }
 
@@ -300,19 +303,32 @@ bool FileActions::saveAs() {
     return saveTo(path);
 }
 
-void FileActions::watchCapture() {
+/// Of the captures, the second one's, too; a live context has none.
+QStringList FileActions::openFiles() const {
+    QStringList paths;
+    for (const Workbench* workbench : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())})
+        if (workbench->capture() && !workbench->live()) paths += fromUtf8(workbench->capture()->info().path);
+    return paths;
+}
+
+void FileActions::watchFiles() {
     if (!m_watcher.files().isEmpty()) m_watcher.removePaths(m_watcher.files());
     if (!m_watcher.directories().isEmpty()) m_watcher.removePaths(m_watcher.directories());
+    const QStringList files = openFiles();
+    if (!files.contains(m_changed)) m_notices.dismiss("changed");
+    QStringList watched = files;
+    for (const QString& path : files) watched += QFileInfo(path).path();
+    watched.removeDuplicates();
+    if (!watched.isEmpty()) m_watcher.addPaths(watched);
+}
+
+void FileActions::noteCapture() {
     m_notices.dismiss("changed");
     if (!m_workbench.capture()) return;
     m_isAskedLive = false;
-    if (const std::string& live = m_workbench.session().live.text(); !live.empty()) {
-        if (sessionPath().isEmpty() && live.size() < kLongestRecent) remember(fromUtf8(live));
-        return;
-    }
-    const QString path = fromUtf8(m_workbench.capture()->info().path);
-    m_watcher.addPaths({path, QFileInfo(path).path()});
-    if (sessionPath().isEmpty()) remember(path);
+    const std::string& live = m_workbench.session().live.text();
+    if (!sessionPath().isEmpty() || live.size() >= kLongestRecent) return;
+    remember(fromUtf8(live.empty() ? m_workbench.capture()->info().path : live));
 }
 
 void FileActions::remember(const QString& path) {

@@ -57,7 +57,9 @@ private:
     void write(const std::string& path, const Session& session);
     void addRecorded(const QString& path);
     void remember(const QString& path);
-    void watchCapture();
+    void noteCapture(); ///< as opened: among the recent ones
+    void watchFiles();
+    QStringList openFiles() const;
     void followOpening();
     void showOpening();
     void followProgress();
@@ -69,6 +71,7 @@ private:
     NoticeStrip& m_notices;
     QWidget* m_window;
     QFileSystemWatcher m_watcher;
+    QString m_changed;             ///< the file that has changed on disk last
     bool m_isAskedLive = false;    ///< a live context was asked for, and nothing opened or failed since
     QString m_stage;               ///< of a live context that is being opened
     Clock::TimePoint m_stageBegan; ///< and when and where it began

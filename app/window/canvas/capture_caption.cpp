@@ -1,6 +1,7 @@
 // Two captures have the same policies and letters: each picture says whose it is.
 #include "app/window/canvas/capture_caption.h"
 
+#include "app/study/makers/view_data_maker.h"
 #include "app/window/style/number_text.h"
 
 namespace kvscope {
@@ -27,6 +28,16 @@ void CaptureCaption::refresh() {
     else if (m_workbench.cut())
         text += tr(" · %1 tokens seen").arg(countText(m_workbench.cut()->token));
     setFullText(text);
+}
+
+QString pictureName(const Workbench& shown, const View& view) {
+    const QString name = fromUtf8(view.card().name);
+    const Session& session = shown.session();
+    const ViewDataMaker* maker = makerFor(view);
+    const bool showsBoth = maker && maker->dependsOn(DataScope::Compared);
+    const bool isOneOfTwo = !showsBoth && (session.isSecond || !session.compared.path.empty());
+    if (!shown.capture() || !isOneOfTwo) return name;
+    return name + " · " + fromUtf8(shown.capture()->info().fileName);
 }
 
 } // namespace kvscope

@@ -22,4 +22,7 @@ private:
     QString m_finding;
 };
 
+/// The name of a view's picture where no caption says whose it is: with the capture's file while two are compared.
+QString pictureName(const Workbench& shown, const View& view);
+
 } // namespace kvscope

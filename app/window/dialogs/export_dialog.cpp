@@ -6,6 +6,7 @@
 #include "app/report/headless.h"
 #include "app/study/session_source.h"
 #include "app/text/qt_text_service.h"
+#include "app/window/canvas/capture_caption.h"
 #include "app/window/canvas/view_canvas.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
@@ -198,11 +199,9 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
 
 DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent) : QDialog(parent) {
     setAttribute(Qt::WA_DeleteOnClose);
-    setWindowTitle(tr("Data: %1").arg(fromUtf8(canvas.view().card().name)));
     resize(px(760), px(520));
     auto* column = new QVBoxLayout(this);
     auto* table = new QTableView(this);
-    table->setAccessibleName(windowTitle());
     table->setAlternatingRowColors(true);
     table->setModel(&m_model);
     table->setFont(numberFont(12));
@@ -216,8 +215,13 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
     connect(buttons, &QDialogButtonBox::rejected, this, &QDialog::reject);
 
     const QPointer<ViewCanvas> source(&canvas);
-    const auto follow = [this, source] {
-        if (source) m_model.show(source->table());
+    const auto follow = [this, source, table, &workbench] {
+        if (!source) return;
+        QString title = tr("Data: %1").arg(pictureName(workbench, source->view()));
+        if (source->view().card().perPane) title += tr(", pane %1").arg(QChar('A' + source->pane()));
+        setWindowTitle(title);
+        table->setAccessibleName(title);
+        m_model.show(source->table());
     };
     connect(copy, &QPushButton::clicked, this, [source] {
         if (source) QGuiApplication::clipboard()->setText(tableAsTsv(source->table()));
@@ -225,6 +229,11 @@ DataDialog::DataDialog(Workbench& workbench, ViewCanvas& canvas, QWidget* parent
     connect(&canvas, &QObject::destroyed, this, &QDialog::reject);
     connect(&workbench, &Workbench::paneChanged, this, follow);
     connect(&workbench, &Workbench::sessionChanged, this, follow);
+    connect(&workbench, &Workbench::cursorChanged, this, [follow, &workbench, &view = canvas.view()] {
+        // A view without steps has one table at all of them: a new one would drop the selection.
+        const ParameterValues options = viewOptions(workbench.session(), view);
+        if (!view.stepSequence(workbench.viewInput(view), options).events.empty()) follow();
+    });
     // Progress alone is ignored: a new table would drop the selection many times a second.
     connect(&workbench, &Workbench::dataChanged, this,
             [follow, &workbench, &view = canvas.view(),

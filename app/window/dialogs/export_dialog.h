@@ -17,7 +17,8 @@ class ViewCanvas;
 /// regenerating command. Success and failure are notices.
 void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices);
 
-/// The table behind a canvas, kept up to date while it is open.
+/// The table behind a canvas, kept up to date while it is open. Its title says whose it is: of which pane, and of which
+/// capture while two are compared.
 class DataDialog : public QDialog {
     Q_OBJECT
 
