@@ -1,10 +1,12 @@
 // A lesson made of a session by clicks opens as any other, with every stop as it was taken.
 #include <QtTest> // first: moc cannot read the concepts of the standard library
 
+#include "app/lessons/lesson_quantities.h"
 #include "app/lessons/lesson_writer.h"
 #include "app/study/session_file.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/dialogs/lesson_maker.h"
+#include "app/window/dialogs/question_maker.h"
 #include "tests/app/answer_file_dialog.h"
 #include "tests/app/classroom.h"
 #include "tests/support/source_dir.h"
@@ -41,6 +43,50 @@ private slots:
         QDir(LessonMaker::folder()).removeRecursively();
     }
     void cleanupTestCase() { QDir(LessonMaker::folder()).removeRecursively(); }
+
+    void anotherStartIsNotLostUnasked() {
+        Classroom open;
+        open.window.actions()->byName("makeLesson")->trigger();
+        auto* maker = open.find<LessonMaker>("lessonMaker");
+        open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.1}); }, "Budget");
+        QTest::mouseClick(maker->findChild<QPushButton*>("makerStart"), Qt::LeftButton);
+        bool asked = false;
+        QTimer::singleShot(0, maker, [&] {
+            auto* question = qobject_cast<QMessageBox*>(QApplication::activeModalWidget());
+            asked = question != nullptr;
+            if (asked) QTest::keyClick(question, Qt::Key_Escape); // no
+        });
+        maker->reject();
+        QVERIFY(asked && maker->isVisible());
+    }
+
+    /// The words of the old choices are about another quantity.
+    void anotherQuantityHasItsOwnChoices() {
+        Classroom open;
+        QuestionMaker maker(open.bench, nullptr);
+        Lesson lesson;
+        lesson.question = "How much?";
+        lesson.answer = "So much.";
+        lesson.quantity = lessonQuantities().front().id;
+        lesson.choices = {{"Few of them", 20}, {"Many of them"}};
+        maker.show(lesson);
+        Lesson written = lesson;
+        maker.writeTo(written);
+        QCOMPARE(written.choices.front().text, std::string("Few of them"));
+        auto* quantities = maker.findChild<QComboBox*>("makerQuantity");
+        emit quantities->activated(quantities->currentIndex()); // the same one, of what is shown now
+        maker.writeTo(written);
+        QCOMPARE(written.choices.front().text, std::string("Few of them"));
+        quantities->setCurrentIndex(quantities->currentIndex() + 1);
+        emit quantities->activated(quantities->currentIndex());
+        maker.writeTo(written);
+        QVERIFY2(written.choices.front().text.starts_with("Below"), written.choices.front().text.c_str());
+        quantities->setCurrentIndex(quantities->currentIndex() - 1);
+        emit quantities->activated(quantities->currentIndex());
+        maker.writeTo(written);
+        QCOMPARE(written.choices.front().text, std::string("Few of them")); // nothing of the author's is lost
+        open.finish();
+    }
 
     void aSessionBecomesALessonByClicks() {
         Classroom open;
@@ -108,7 +154,7 @@ private slots:
         QTest::mouseClick(row(), Qt::LeftButton);
         QTRY_VERIFY2(lessonOf(open.bench.session()), qPrintable(open.window.notices().messages().join(" | ")));
         QCOMPARE(lessonOf(open.bench.session())->title, std::string("Budgets and heads"));
-        QTRY_VERIFY(open.settled());
+        QTRY_VERIFY_WITH_TIMEOUT(open.settled(), 60'000);
         QVERIFY(open.visibleTexts().contains("Less cache, more error."));
         QTest::keyClick(&open.window, Qt::Key_PageDown);
         QCOMPARE(open.bench.session().budget.value, 0.1);
@@ -143,7 +189,7 @@ private slots:
             QTest::keyClick(quantity, Qt::Key_Down);
             QVERIFY(quantity->currentIndex() != before);
         }
-        QTRY_COMPARE(now(), QString("Computed: 24.9 %")); // 248 of 995 tokens
+        QTRY_COMPARE_WITH_TIMEOUT(now(), QString("Computed: 24.9 %"), 60'000); // 248 of 995 tokens
         write("makerBounds", "60, 20");
         save();
         QVERIFY2(why().contains("ascending"), qPrintable(why()));
@@ -177,10 +223,11 @@ private slots:
         QTRY_VERIFY(lessonOf(open.bench.session()) && lessonOf(open.bench.session())->title == "What is lost");
         QTRY_VERIFY(open.find<QRadioButton>("lessonChoice1") && open.find<QRadioButton>("lessonChoice1")->isVisible());
         QCOMPARE(open.find<QRadioButton>("lessonChoice0")->text(), QString("Below 20 %"));
-        QTRY_VERIFY(open.settled());
+        QTRY_VERIFY_WITH_TIMEOUT(open.settled(), 60'000);
         QTest::mouseClick(open.find<QRadioButton>("lessonChoice1"), Qt::LeftButton, {}, QPoint(8, 12));
         QTest::mouseClick(open.find<QPushButton>("lessonAnswerButton"), Qt::LeftButton);
-        QTRY_VERIFY(open.find<QLabel>("lessonVerdict")->text().startsWith("As you predicted: 20 to 60 %"));
+        QTRY_VERIFY_WITH_TIMEOUT(open.find<QLabel>("lessonVerdict")->text().startsWith("As you predicted: 20 to 60 %"),
+                                 60'000);
         QVERIFY(open.find<QLabel>("lessonAnswer")->text().startsWith("It is 24.9 %, error 0."));
     }
 

@@ -1,5 +1,6 @@
 // The panel of an open lesson, with real events sent to the whole window.
 #include "app/window/actions/window_actions.h"
+#include "app/window/dialogs/export_dialog.h"
 #include "app/window/panels/lesson_panel.h"
 #include "app/window/panels/parameter_panel.h"
 #include "tests/app/classroom.h"
@@ -12,6 +13,10 @@
 #include <QScrollArea>
 #include <QScrollBar>
 #include <QSettings>
+#include <QTableView>
+#include <QToolButton>
+
+#include <cmath>
 
 using namespace kvscope;
 using kvscope::testing::Classroom;
@@ -53,7 +58,7 @@ private slots:
         Lectern open({1280, 800});
         QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
         auto* caption = open.find<QLabel>("stepCaption");
-        QTRY_VERIFY(caption->text().contains("nothing merges further")); // four lines
+        QTRY_VERIFY_WITH_TIMEOUT(caption->text().contains("nothing merges further"), 60'000); // four lines
         open.settle();
         const QImage image = caption->grab().toImage();
         for (int x = 0; x < image.width(); ++x) // no line is cut
@@ -104,6 +109,39 @@ private slots:
         QVERIFY(!open.window.notices().messages().filter("token_strp").isEmpty());
     }
 
+    void aQualityIsShownAsTheShareThatItKeeps() {
+        Lectern open;
+        open.bench.change(
+            [](Session& s) {
+                s.layout = WindowLayout::Teach;
+                s.lesson = R"({"title": "By quality", "text": "As much as it needs.", "parameters": ["budget"]})";
+                setBudget(s, Budget::parse("tau=0.95"));
+            },
+            "Lesson");
+        open.arrange(); // what it keeps is not known yet, and no number says so
+        QVERIFY(open.find<QWidget>("lessonParameters")->findChild<ParameterRow*>()->isHidden());
+        open.finish();
+        const PaneData pane = open.bench.viewInput().panes[0];
+        QVERIFY2(pane.result && pane.result->calibrated, pane.error.c_str());
+        const double kept = std::round(1000 * pane.result->calibrated->retention) / 10;
+        auto* row = open.find<QWidget>("lessonParameters")->findChild<ParameterRow*>();
+        auto* field = row->findChild<QLineEdit*>();
+        QVERIFY(!row->isHidden() && !row->differs());
+        QCOMPARE(field->text().toDouble(), kept);
+        // Another one, and back to the quality itself, which is no number of percent.
+        field->setFocus();
+        field->selectAll();
+        QTest::keyClicks(field, "50");
+        QTest::keyClick(field, Qt::Key_Return);
+        QCOMPARE(open.bench.session().budget.value, 0.5);
+        QVERIFY(row->differs());
+        row->findChild<QToolButton*>()->click();
+        QVERIFY(open.bench.session().budget == Budget::parse("tau=0.95"));
+        QCOMPARE(field->text().toDouble(), kept); // as it was, while it is computed again
+        open.finish();
+        QCOMPARE(field->text().toDouble(), kept);
+    }
+
     void withoutALessonThePanelLeadsToTheFirst() {
         Lectern open({1280, 800}); // the list of lessons is folded
         QTest::keyClick(&open.window, Qt::Key_3, Qt::ControlModifier);
@@ -120,7 +158,7 @@ private slots:
         open.openLesson(kBlocks);
         QTest::mouseClick(open.choice(0), Qt::LeftButton, {}, QPoint(8, 12));
         open.click("lessonAnswerButton");
-        QTRY_VERIFY(open.text("lessonVerdict").contains('%'));
+        QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").contains('%'), 60'000);
         open.click("lessonStop3");
         open.scrollBar()->setValue(open.scrollBar()->maximum());
         open.openLesson(kBlocks);
@@ -141,7 +179,7 @@ private slots:
         QTest::mouseClick(open.choice(2), Qt::LeftButton, {}, QPoint(8, 12));
         QVERIFY(open.findingOf("block_timeline").startsWith("Predict first"));
         open.click("lessonAnswerButton");
-        QTRY_VERIFY(open.text("lessonVerdict").startsWith("As you predicted"));
+        QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").startsWith("As you predicted"), 60'000);
         QVERIFY(open.findingOf("block_timeline").contains("443 of 746"));
         open.openLesson(kKeydiff);
         QVERIFY(!open.findingOf("attention_map").startsWith("Predict first"));
@@ -154,21 +192,22 @@ private slots:
         open.click("lessonStop3"); // half the budget
         QTest::mouseClick(open.choice(1), Qt::LeftButton, {}, QPoint(8, 12));
         open.click("lessonAnswerButton");
-        QTRY_VERIFY(open.text("lessonVerdict").startsWith("As you predicted"));
+        QTRY_VERIFY_WITH_TIMEOUT(open.text("lessonVerdict").startsWith("As you predicted"), 60'000);
         QCOMPARE(open.bench.session().budget.value, 0.1);
         const QString answer = open.text("lessonAnswer");
         QVERIFY(answer.contains("SnapKV"));
         for (int stop = 0; stop < 5; ++stop) {
             open.click(QString("lessonStop%1").arg(stop));
-            QTRY_VERIFY(open.settled() && !open.text("lessonVerdict").startsWith("Computing"));
+            QTRY_VERIFY_WITH_TIMEOUT(open.settled() && !open.text("lessonVerdict").startsWith("Computing"), 60'000);
             QVERIFY2(stop == 3 ? open.text("lessonAnswer") == "This is the number at this stop."
                                : open.text("lessonAnswer") == answer,
                      qPrintable(open.text("lessonAnswer")));
         }
         open.bench.change([](Session& s) { setBudget(s, {Budget::Unit::Fraction, 0.5}); }, "Budget");
-        QTRY_COMPARE(open.text("lessonAnswer"), QString("This is the number of what you have set yourself."));
+        QTRY_COMPARE_WITH_TIMEOUT(open.text("lessonAnswer"),
+                                  QString("This is the number of what you have set yourself."), 60'000);
         open.click("lessonAnswerButton"); // back to the question's own setting
-        QTRY_COMPARE(open.text("lessonAnswer"), answer);
+        QTRY_COMPARE_WITH_TIMEOUT(open.text("lessonAnswer"), answer, 60'000);
     }
 
     // The parameters that the lesson names, and no others; they change what is shown and nothing is lost by a stop.
@@ -248,6 +287,25 @@ private slots:
         QTRY_COMPARE(shown(), before);
     }
 
+    void aTableFollowsTheSteps() {
+        Lectern open;
+        open.openLesson(kSubgen);
+        open.click("lessonStop1"); // 512 tokens
+        ViewCanvas* canvas = nullptr;
+        for (ViewDock* dock : open.window.canvases()->docks())
+            if (dock->canvas()->view().card().id == "clustering") canvas = dock->canvas();
+        QVERIFY(canvas);
+        QTRY_VERIFY_WITH_TIMEOUT(canvas->table().rowCount > 0, 60'000);
+        open.finish();
+        auto* dialog = new DataDialog(open.bench, *canvas, &open.window);
+        const auto rows = [&] { return dialog->findChild<QTableView*>()->model()->rowCount(); };
+        const int before = rows();
+        QCOMPARE(before, static_cast<int>(canvas->table().rowCount));
+        open.bench.setCursor(100);
+        QVERIFY2(rows() < before, qPrintable(QString("%1 of %2").arg(rows()).arg(before)));
+        QCOMPARE(rows(), static_cast<int>(canvas->table().rowCount));
+    }
+
     // The number of clusters to come is what the lesson asks: neither line nor axis shows it ahead.
     void theFutureOfTheClustersIsNotDrawn() {
         Lectern open;
@@ -262,7 +320,7 @@ private slots:
                             texts += QString::fromStdString(text->text);
             return texts;
         };
-        QTRY_VERIFY(labels().contains("m = 58"));
+        QTRY_VERIFY_WITH_TIMEOUT(labels().contains("m = 58"), 60'000);
         QVERIFY2(!labels().contains("100"), qPrintable(labels().join('|')));
     }
 };

@@ -75,7 +75,7 @@ LessonMaker::LessonMaker(Workbench& workbench, QWidget* parent)
     m_text->setPlainText(fromUtf8(m_lesson.text));
     m_question->show(m_lesson);
     refresh(m_lesson.stops.empty() ? -1 : 0);
-    m_saved = session().lesson;
+    m_saved = session();
 }
 
 QPushButton* LessonMaker::button(const QString& text, const char* name, const std::function<void()>& run) {
@@ -213,7 +213,7 @@ Session LessonMaker::session() {
 }
 
 void LessonMaker::reject() {
-    if (session().lesson == m_saved ||
+    if (session() == m_saved || // its start, too
         QMessageBox::question(this, windowTitle(), tr("Close without saving the lesson?")) == QMessageBox::Yes)
         QDialog::reject();
 }
@@ -239,7 +239,7 @@ void LessonMaker::save() {
     } catch (const Error& error) {
         return m_why->setText(fromUtf8(error.what()));
     }
-    m_saved = made.lesson;
+    m_saved = made;
     m_why->clear();
     emit saved(path);
 }

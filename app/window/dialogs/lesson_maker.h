@@ -52,7 +52,7 @@ private:
     Workbench& m_workbench;
     Session m_of; ///< what was open when it was made: its capture, and the lesson that is edited, with its question
     Lesson m_lesson;
-    std::string m_saved;    ///< the lesson when it was opened or last saved
+    Session m_saved;        ///< the lesson's session when it was opened or last saved
     bool m_filling = false; ///< fields are set by the program
     QLineEdit *m_title, *m_stopTitle = nullptr;
     QPlainTextEdit *m_text, *m_stopText = nullptr;

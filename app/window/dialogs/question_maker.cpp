@@ -94,6 +94,7 @@ void QuestionMaker::show(const Lesson& lesson) {
     m_withhold->setChecked(!lesson.withheld.empty());
     m_pane->setCurrentIndex(lesson.pane);
     m_quantity->setCurrentIndex(std::max(0, m_quantity->findData(fromUtf8(lesson.quantity))));
+    m_readOf = lesson.quantity;
     if (!lesson.question.empty()) m_read = boundsText(lesson.choices, lessonQuantityById(lesson.quantity));
     m_bounds->setText(m_read);
     refresh();
@@ -129,7 +130,7 @@ void QuestionMaker::ask() {
 
 std::vector<LessonChoice> QuestionMaker::choices() const {
     if (m_of.quantity.empty()) return {};
-    if (!m_read.isEmpty() && m_bounds->text() == m_read) return m_of.choices;
+    if (!m_read.isEmpty() && m_of.quantity == m_readOf && m_bounds->text() == m_read) return m_of.choices;
     const LessonQuantity& quantity = lessonQuantityById(m_of.quantity);
     const QString unit = quantity.form == Form::Percent ? " %" : quantity.form == Form::Bytes ? " MiB" : "";
     std::vector<LessonChoice> choices;

@@ -6,6 +6,7 @@
 #include <QWidget>
 
 #include <optional>
+#include <string>
 
 class QCheckBox;
 class QLabel;
@@ -33,7 +34,8 @@ private:
 
     Workbench& m_workbench;
     Lesson m_of;                   ///< as read; its setting, number and pane as asked
-    QString m_read;                ///< the bounds as read: their choices have words of their own
+    QString m_read;                ///< the bounds as read: their choices have words of their own,
+    std::string m_readOf;          ///< which are about this quantity
     bool m_asked = false;          ///< anew: the claim as read says nothing any more
     std::optional<double> m_value; ///< what was computed
     QPlainTextEdit *m_text, *m_answer;

@@ -5,6 +5,7 @@
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
 #include "core/policies/policy.h"
+#include "views/common/view_facts.h"
 
 #include <QVBoxLayout>
 
@@ -38,18 +39,52 @@ LessonParameters::LessonParameters(Workbench& workbench, const Lesson& lesson, Q
     auto* column = makeLayout<QVBoxLayout>(this, {0, 6, 0, 0}, 2);
     column->addWidget(roleLabel(tr("TRY"), "section", this));
     connect(&m_workbench, &Workbench::sessionChanged, this, &LessonParameters::refresh);
+    connect(&m_workbench, &Workbench::paneChanged, this, [this](int pane) {
+        const Session& session = m_workbench.session();
+        if (pane == session.activePane && std::size_t(pane) < session.panes.size() &&
+            effectiveBudget(session, std::size_t(pane)).unit == Budget::Unit::Quality)
+            refresh();
+    });
     refresh();
 }
 
-ParameterValues LessonParameters::budgetValues(const Session& session) const {
+std::optional<double> LessonParameters::percentOf(const Budget& budget) const {
     const std::int64_t tokens = m_workbench.cut() ? m_workbench.cut()->token : 0;
-    const Budget budget = effectiveBudget(session, static_cast<std::size_t>(session.activePane));
-    ParameterValues values(budgetTable());
-    const double fraction = budget.unit == Budget::Unit::Tokens
-                                ? budget.value / static_cast<double>(std::max<std::int64_t>(1, tokens))
-                                : budget.value;
-    values.set(kBudget, std::clamp(std::round(1000 * fraction) / 10, 0.1, 100.0));
-    return values;
+    double fraction = budget.value;
+    if (budget.unit == Budget::Unit::Tokens) fraction /= static_cast<double>(std::max<std::int64_t>(1, tokens));
+    if (budget.unit == Budget::Unit::Quality) { // what it keeps is known with the result
+        const ViewInput input = m_workbench.viewInput();
+        const PaneData* pane = activePane(input);
+        if (!pane || !pane->result || !pane->result->calibrated || pane->outdated) return std::nullopt;
+        fraction = pane->result->calibrated->retention;
+    }
+    return std::clamp(std::round(1000 * fraction) / 10, 0.1, 100.0);
+}
+
+Budget LessonParameters::startBudget() const {
+    const auto pane = static_cast<std::size_t>(m_start.activePane);
+    return pane < m_start.panes.size() ? effectiveBudget(m_start, pane) : m_start.budget;
+}
+
+/// Until a quality is computed its row shows what was known last, and is hidden where nothing was.
+void LessonParameters::showBudget(ParameterRow& row) {
+    const Session& session = m_workbench.session();
+    const Budget now = effectiveBudget(session, static_cast<std::size_t>(session.activePane)), start = startBudget();
+    const std::optional<double> known = percentOf(now);
+    if (start.unit != Budget::Unit::Quality)
+        m_startPercent = percentOf(start);
+    else if (known && now == start)
+        m_startPercent = known;
+    if (known)
+        m_percent = known;
+    else if (now == start && m_startPercent)
+        m_percent = m_startPercent;
+    row.setVisible(m_percent.has_value());
+    if (!m_percent) return;
+    ParameterValues values(budgetTable()), before(budgetTable());
+    values.set(kBudget, *m_percent);
+    before.set(kBudget, now == start ? *m_percent : m_startPercent.value_or(100));
+    row.showValue(values, before);
 }
 
 void LessonParameters::refresh() {
@@ -69,7 +104,7 @@ void LessonParameters::refresh() {
     const ParameterValues variant = specOfVariant(policy.policy, policy.variant).values;
     for (ParameterRow* row : m_rows) {
         if (row->id() == kBudget)
-            row->showValue(budgetValues(session), budgetValues(m_start));
+            showBudget(*row);
         else
             row->showValue(policy.values, variant);
     }
@@ -88,10 +123,20 @@ void LessonParameters::rebuild(const ParameterTable& table, std::int64_t tokens)
         auto* row = new ParameterRow(*spec, tokens, this);
         connect(row, &ParameterRow::edited, this,
                 [this, spec = *spec](const QString& text, bool dragging) { edit(spec, text, dragging); });
+        connect(row, &ParameterRow::resetWanted, this,
+                [this, spec = *spec](const QString& text, bool dragging) { reset(spec, text, dragging); });
         connect(row, &ParameterRow::editingEnded, this, [this] { m_workbench.endMerge(); });
         layout()->addWidget(row);
         m_rows.push_back(row);
     }
+}
+
+/// The start's own budget: the percent that a quality keeps would be another one.
+void LessonParameters::reset(const ParameterSpec& spec, const QString& text, bool dragging) {
+    if (spec.id != kBudget) return edit(spec, text, dragging);
+    const QString label = fromUtf8(spec.label);
+    m_workbench.change([this](Session& s) { setBudget(s, startBudget()); }, label,
+                       dragging ? "parameter " + label : QString());
 }
 
 void LessonParameters::edit(const ParameterSpec& spec, const QString& text, bool dragging) {

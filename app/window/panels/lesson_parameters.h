@@ -6,6 +6,7 @@
 #include "app/window/panels/parameter_panel.h"
 #include "app/workbench/workbench.h"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,13 +26,17 @@ private:
     void refresh();
     void rebuild(const ParameterTable& table, std::int64_t tokens);
     void edit(const ParameterSpec& spec, const QString& text, bool dragging);
-    ParameterValues budgetValues(const Session& session) const;
+    void reset(const ParameterSpec& spec, const QString& text, bool dragging);
+    void showBudget(ParameterRow& row);
+    Budget startBudget() const;
+    std::optional<double> percentOf(const Budget& budget) const; ///< kept; nothing: not computed yet
 
     Workbench& m_workbench;
     const std::vector<std::string> m_names;
     const Session m_start;                   ///< of the lesson
     const ParameterTable* m_table = nullptr; ///< whose rows are shown
     std::vector<ParameterRow*> m_rows;
+    std::optional<double> m_percent, m_startPercent; ///< of the present and the start's budget, as last known
 };
 
 } // namespace kvscope

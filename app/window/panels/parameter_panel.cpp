@@ -120,8 +120,8 @@ void ParameterPanel::addFold(Stage stage) {
 void ParameterPanel::addRow(const ParameterSpec& spec, std::int64_t tokens) {
     auto* row = new ParameterRow(spec, tokens, this);
     row->setObjectName("parameterRow");
-    connect(row, &ParameterRow::edited, this,
-            [this, row](const QString& text, bool dragging) { tryEdit(row, text, dragging); });
+    for (const auto wanted : {&ParameterRow::edited, &ParameterRow::resetWanted})
+        connect(row, wanted, this, [this, row](const QString& text, bool dragging) { tryEdit(row, text, dragging); });
     connect(row, &ParameterRow::editingEnded, this, &ParameterPanel::editingEnded);
     m_layout->addWidget(row);
     m_rows.push_back(row);
@@ -187,7 +187,7 @@ ParameterRow::ParameterRow(const ParameterSpec& spec, std::int64_t tokens, QWidg
     grid->addWidget(m_changedBar, 0, 0);
     m_reset = iconButton("reset", tr("Reset %1 to the variant's value").arg(fromUtf8(spec.label)), this);
     connect(m_reset, &QToolButton::clicked, this, [this] {
-        emit edited(m_reset->property("variant").toString(), false);
+        emit resetWanted(m_reset->property("variant").toString(), false);
         emit editingEnded();
     });
     grid->addWidget(m_reset, 0, 3);
@@ -258,7 +258,7 @@ void ParameterRow::buildNumber() {
     connect(m_slider, &ValueSlider::edited, this, &ParameterRow::proposeFromSlider);
     connect(m_slider, &ValueSlider::released, this, &ParameterRow::editingEnded);
     connect(m_slider, &ValueSlider::resetRequested, this, [this] { // one step with the click that it began with
-        if (differs()) emit edited(m_reset->property("variant").toString(), true);
+        if (differs()) emit resetWanted(m_reset->property("variant").toString(), true);
     });
 }
 

@@ -43,7 +43,8 @@ public:
     QString errorMessage() const;
 
 signals:
-    void edited(const QString& text, bool dragging); ///< as ParameterValues::setText takes it
+    void edited(const QString& text, bool dragging);      ///< as ParameterValues::setText takes it
+    void resetWanted(const QString& text, bool dragging); ///< the same for the variant's value
     void editingEnded();
 
 private:
