@@ -89,6 +89,20 @@ private slots:
         QVERIFY(open.bench.session().look.ranges.empty());
     }
 
+    void aQueryWithoutAKeyIsAskedFor() {
+        OpenWindow open;
+        const Session before = open.bench.session();
+        GoToDialog* dialog = goTo(open);
+        type(dialog, "goToQuery", "1000");
+        press(dialog, QDialogButtonBox::Ok);
+        QVERIFY(dialog->isVisible() && dialog->findChild<QLineEdit*>("goToKey")->property("wrong").toBool());
+        QVERIFY(dialog->findChild<QLabel*>("goToWhy")->text().contains("key"));
+        QVERIFY(open.bench.session() == before);
+        type(dialog, "goToKey", "620");
+        press(dialog, QDialogButtonBox::Ok);
+        QVERIFY(open.bench.session().look.ranges.contains("attention_map"));
+    }
+
     void aPlaceThatIsNotThereMovesNothing() {
         OpenWindow open;
         const Session before = open.bench.session();

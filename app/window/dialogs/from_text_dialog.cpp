@@ -91,6 +91,9 @@ FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription
     auto* again = new QPushButton(tr("Check"), this);
     again->setObjectName("checkPython");
     connect(again, &QPushButton::clicked, this, &FromTextDialog::check);
+    connect(&m_workbench, &Workbench::captureChanged, this, [this] {
+        if (m_isChecking) check(); // another capture has cancelled the job
+    });
     m_pythonSays = addRow(tr("Python"), m_python, again, "pythonSays");
     m_python->setToolTip(tr("A Python that has kvscope-tools, or a command that runs one: ssh -T gpu7 python3"));
     addRow({}, buildRun());

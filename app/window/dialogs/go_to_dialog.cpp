@@ -96,6 +96,11 @@ bool GoToDialog::apply() {
                 .arg(countText(info.numTokens)));
         return false;
     }
+    if (query && !key) {
+        setWrong(m_key, true);
+        m_why->setText(tr("A query is shown together with a key: give the key, too."));
+        return false;
+    }
     m_workbench.change(
         [&](Session& s) {
             if (layer) s.layer = LayerIndex(*layer);
