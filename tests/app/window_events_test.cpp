@@ -339,10 +339,8 @@ private slots:
         QCOMPARE(table->model()->rowCount(), 3);
         for (int row = 0; row < 3; ++row) {
             const auto cell = [&](int column) { return table->model()->index(row, column).data().toString(); };
-            QVERIFY(open.pane(static_cast<std::size_t>(row))
-                        ->header()
-                        ->metricsText()
-                        .contains("error " + cell(1) + " mass " + cell(2)));
+            const QString header = open.headerText(static_cast<std::size_t>(row));
+            QVERIFY2(header.contains("error " + cell(1) + " mass " + cell(2)), qPrintable(header));
             QCOMPARE(cell(3), open.kept(static_cast<std::size_t>(row)));
         }
         QTest::mouseClick(table->viewport(), Qt::LeftButton, {},

@@ -59,6 +59,12 @@ struct OpenWindow : WindowParts {
         return running;
     }
     QString kept(std::size_t i) const { return pane(i)->header()->findChild<QLabel*>("paneKept")->text(); }
+    /// All that the header of a pane says, also what a narrow one has no room for.
+    QString headerText(std::size_t i) const {
+        QStringList texts;
+        for (const QLabel* label : pane(i)->header()->findChildren<QLabel*>()) texts += label->text();
+        return texts.join(' ');
+    }
     /// The one strip that stands when a file has been read or refused.
     QString verdict() {
         finish();

@@ -178,11 +178,6 @@ void PaneHeader::showRealised(const RunResult& result, const HeadSelection& head
                                     fromUtf8(formatBudget(kept, result.visible))));
 }
 
-QString PaneHeader::metricsText() const {
-    return QString("error %1 mass %2 kept %3 %4 %5")
-        .arg(m_error->text(), m_mass->text(), m_kept->text(), m_hitsName->text(), m_hits->text());
-}
-
 void PaneHeader::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
     fit();

@@ -23,7 +23,6 @@ class PaneHeader : public QWidget {
 
 public:
     PaneHeader(Workbench& workbench, int pane, QWidget* parent = nullptr);
-    QString metricsText() const; ///< the second line, for tests
 
 signals:
     void exportWanted();

@@ -104,19 +104,13 @@ void AnswerPanel::buildControls() {
     auto* row = makeLayout<QHBoxLayout>(m_controls, {0, 0, 0, 0}, 8);
     m_shown = new SegmentedSwitch({tr("Answers"), tr("Loss and budget")}, tr("Answers or curves"), m_controls);
     m_shown->setObjectName("answersOrCurves");
-    connect(m_shown, &SegmentedSwitch::chosen, this, [this](int shown) {
-        m_shown->setCurrent(shown);
-        want();
-    });
+    connect(m_shown, &SegmentedSwitch::chosen, this, &AnswerPanel::want);
     row->addWidget(m_shown);
     m_mode = new SegmentedSwitch({tr("Likeliest"), tr("Sampled")}, tr("How the text is written"), m_controls);
     m_mode->setObjectName("writingMode");
     m_mode->setToolTip(tr("The likeliest token each time, or tokens drawn with a temperature and a seed, with the same "
                           "random numbers in all rows"));
-    connect(m_mode, &SegmentedSwitch::chosen, this, [this](int mode) {
-        m_mode->setCurrent(mode);
-        write();
-    });
+    connect(m_mode, &SegmentedSwitch::chosen, this, &AnswerPanel::write);
     row->addWidget(m_mode);
     m_tokens = addField(row, tr("tokens"), 40, QString::number(m_jobs.writing().mostTokens));
     m_tokens->setObjectName("answerTokens");

@@ -127,10 +127,6 @@ void NoticeStrip::dismiss(const QString& id) {
     place();
 }
 
-void NoticeStrip::dismissAll() {
-    while (!m_notices.empty()) dismiss(m_notices.back()->id);
-}
-
 QStringList NoticeStrip::messages() const {
     QStringList found;
     for (const auto& notice : m_notices) found += notice->message;

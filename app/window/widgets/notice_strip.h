@@ -35,7 +35,6 @@ public:
               std::function<void()> action);
     void retell(const QString& id, const QString& message); ///< of a row that is there; its actions stay
     void dismiss(const QString& id);
-    void dismissAll();
     QStringList messages() const; ///< from the top, for tests and screen readers
 
     void placeBelow(int top); ///< in the middle of the parent widget's width
