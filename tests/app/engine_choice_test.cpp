@@ -303,7 +303,7 @@ private slots:
         const auto kept = open.bench.viewInput().panes[0].result->selection;
         pick(*chooser(), "arithmetic_fast");
         QVERIFY(open.bench.session().arithmetic == Arithmetic::Fast);
-        QTRY_VERIFY(!open.window.engines().opening());
+        QTRY_VERIFY_WITH_TIMEOUT(!open.window.engines().opening(), 60'000);
         open.waitForResults();
         QVERIFY2(chooser()->text().startsWith("CPU · fast"), qPrintable(chooser()->text()));
         QCOMPARE(open.bench.viewInput().panes[0].result->arithmetic, open.bench.runner().engine().arithmetic());
@@ -312,7 +312,7 @@ private slots:
         open.finish();
         QVERIFY2(chooser()->text().startsWith("CPU · fast"), qPrintable(chooser()->text()));
         QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier); // leaves the theme alone
-        QTRY_VERIFY(chooser()->text().startsWith("CPU · exact"));
+        QTRY_VERIFY_WITH_TIMEOUT(chooser()->text().startsWith("CPU · exact"), 60'000);
         open.waitForResults();
         QVERIFY(open.bench.viewInput().panes[0].result->selection.sameLists(kept));
     }

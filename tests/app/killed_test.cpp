@@ -30,6 +30,13 @@ int numberOf(const char* variable, int usual) {
 
 bool isTemporary(const QString& name) { return name.startsWith('.') && name.contains(".part-"); }
 
+QStringList temporariesIn(const Program& program) {
+    QStringList names;
+    for (const QString& name : program.written())
+        if (isTemporary(name)) names += name;
+    return names;
+}
+
 /// Half of the moments lie anywhere in the usual time of the work, the others right behind the first sight of a
 /// temporary file.
 struct Moment {
@@ -54,8 +61,11 @@ class KilledTest : public QObject {
         const timespec time{static_cast<time_t>(microseconds / 1e6), std::lround(1e3 * std::fmod(microseconds, 1e6))};
         ::ppoll(nullptr, 0, &time, nullptr);
     }
-    static void waitFor(const Moment& moment, const Program& program, const std::function<bool()>& isRunning) {
-        while (moment.besideFile && isRunning() && !std::ranges::any_of(program.written(), isTemporary)) pass(200);
+    /// `before`: the temporary files that the last kill left behind; they are not the first sight of a new one.
+    static void waitFor(const Moment& moment, const Program& program, const QStringList& before,
+                        const std::function<bool()>& isRunning) {
+        const auto isNew = [&](const QString& name) { return !before.contains(name); };
+        while (moment.besideFile && isRunning() && !std::ranges::any_of(temporariesIn(program), isNew)) pass(200);
         pass(moment.microseconds);
     }
     static void start(QProcess& process, const Program& program, const QStringList& arguments) {
@@ -98,9 +108,10 @@ private slots:
             QFile old(program.at(name));
             QVERIFY(old.open(QIODevice::WriteOnly) && old.write("old") == 3);
             old.close();
+            const QStringList before = temporariesIn(program);
             QProcess process;
             start(process, program, arguments);
-            waitFor(nextMoment(usual), program, [&] { return !process.waitForFinished(0); });
+            waitFor(nextMoment(usual), program, before, [&] { return !process.waitForFinished(0); });
             process.kill();
             QVERIFY(process.state() == QProcess::NotRunning || process.waitForFinished());
             const QByteArray left = program.content(name);
@@ -131,11 +142,12 @@ private slots:
             contents[layer] = program.content("work.kvscope");
         }
         for (int i = 0; i < 5 * m_kills; ++i) {
+            const QStringList before = temporariesIn(program);
             const pid_t child = ::fork();
             if (child == 0)
                 for (int layer = 0;; layer = 1 - layer) save(layer);
             QVERIFY(child > 0);
-            waitFor(nextMoment(20'000), program, [] { return true; });
+            waitFor(nextMoment(20'000), program, before, [] { return true; });
             ::kill(child, SIGKILL);
             QCOMPARE(::waitpid(child, nullptr, 0), child);
             const QByteArray left = program.content("work.kvscope");

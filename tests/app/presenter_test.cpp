@@ -28,7 +28,7 @@ struct Lecture : Classroom {
         window.actions()->byName("teach")->trigger();
         window.openPath(QString::fromStdString(window.lessons().at(static_cast<std::size_t>(number - 1)).path));
         QTRY_VERIFY(lessonOf(bench.session()) && lessonOf(bench.session())->number == number);
-        QTRY_VERIFY(settled());
+        QTRY_VERIFY_WITH_TIMEOUT(settled(), 60'000);
         arrange();
     }
     void press(Qt::Key key) { QTest::keyClick(&window, key); }
@@ -132,15 +132,15 @@ private slots:
         QVERIFY(open.shownTexts().join(' ').contains("Only seven leave"));
         QVERIFY(!open.shownTexts().join(' ').contains("384 tokens"));
         QTRY_COMPARE(open.pictures().size(), std::size_t{1});
-        QTRY_VERIFY(open.shownTexts().join(' ').contains("7 leave")); // the caption of the step
+        QTRY_VERIFY_WITH_TIMEOUT(open.shownTexts().join(' ').contains("7 leave"), 60'000); // the caption of the step
         for (int stop = 2; stop <= 6; ++stop) open.press(Qt::Key_PageDown);
         open.press(Qt::Key_PageDown);
         QVERIFY(open.shownTexts().join(' ').contains("which share leaves with the very block"));
-        QTRY_VERIFY(open.settled());
+        QTRY_VERIFY_WITH_TIMEOUT(open.settled(), 60'000);
         QVERIFY(!open.shownTexts().join(' ').contains("443 of 746"));
         open.press(Qt::Key_PageDown); // the answer, though nobody chose
-        QTRY_VERIFY(open.shownTexts().join(' ').contains("Computed: 59.4 %"));
-        QTRY_VERIFY(open.shownTexts().join(' ').contains("443 of 746"));
+        QTRY_VERIFY_WITH_TIMEOUT(open.shownTexts().join(' ').contains("Computed: 59.4 %"), 60'000);
+        QTRY_VERIFY_WITH_TIMEOUT(open.shownTexts().join(' ').contains("443 of 746"), 60'000);
         open.press(Qt::Key_PageUp);
         QVERIFY(!open.shownTexts().join(' ').contains("59.4"));
         open.press(Qt::Key_PageDown);
@@ -148,7 +148,7 @@ private slots:
         QTRY_VERIFY(lessonOf(open.bench.session())->number == kBlocks + 1);
         QCOMPARE(open.part(), 0);
         QVERIFY(open.presenter()->isVisible());
-        QTRY_VERIFY(open.settled()); // else Esc cancels what is being computed
+        QTRY_VERIFY_WITH_TIMEOUT(open.settled(), 60'000); // else Esc cancels what is being computed
         open.press(Qt::Key_Escape);
         QVERIFY(!open.presenter());
         QTRY_VERIFY(!open.dock("leverage")->visibleRegion().isEmpty());
@@ -159,7 +159,7 @@ private slots:
         open.openLesson(kBlocks);
         open.bench.change([](Session& s) { s.look.reducedMotion = true; }, "Reduced motion");
         open.start();
-        QTRY_COMPARE(open.steps().steps(), 7);
+        QTRY_COMPARE_WITH_TIMEOUT(open.steps().steps(), 7, 60'000);
         open.press(Qt::Key_Right);
         QCOMPARE(open.steps().step(), 1);
         open.press(Qt::Key_Space);

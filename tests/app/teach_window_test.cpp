@@ -75,15 +75,16 @@ private slots:
         QVERIFY(show->isEnabled());
         QTest::mouseClick(show, Qt::LeftButton);
         auto* verdict = open.find<QLabel>("lessonVerdict");
-        QTRY_VERIFY(verdict->text().startsWith("Computed: ") && verdict->text().contains("More than half"));
+        QTRY_VERIFY_WITH_TIMEOUT(verdict->text().startsWith("Computed: ") && verdict->text().contains("More than half"),
+                                 60'000);
         const QString before = verdict->text();
         QVERIFY(open.find<QLabel>("lessonAnswer")->text().contains("(K10 in the manual"));
         QVERIFY(open.find<QPushButton>("lesson7")->accessibleName().contains("answered"));
         // Another setting, another number, without asking again.
         QTest::mouseClick(open.find<QPushButton>("lessonStop3"), Qt::LeftButton);
-        QTRY_VERIFY(open.settled() && verdict->text() != before && verdict->text().contains('%'));
+        QTRY_VERIFY_WITH_TIMEOUT(open.settled() && verdict->text() != before && verdict->text().contains('%'), 60'000);
         QTest::keyClick(&open.window, Qt::Key_Z, Qt::ControlModifier); // one step takes it back
-        QTRY_COMPARE(verdict->text(), before);
+        QTRY_COMPARE_WITH_TIMEOUT(verdict->text(), before, 60'000);
     }
 
     void aStopLeadsThere() {
