@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import hashlib
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -17,6 +18,7 @@ from typing import Any
 from kvscope_capture.errors import CaptureError
 
 Row = dict[str, Any]
+SEPARATORS = re.compile(r'[,=@":]')  # of a policy, its parameters, its budget, and a file and a data set inside it
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,7 +103,9 @@ def numbers(text: str) -> list[int]:
 
 def make_plan(program: str, options: Options) -> Plan:
     """Errors (CaptureError): a capture that the program refuses, an unknown policy or parameter, a layer that is not
-    there."""
+    there, random numbers of a file for several runs."""
+    _check_replayed(options)
+    _stamps_in.cache_clear()
     policies = {card["id"]: card for card in _json_of(program, ["policies", "--json"])}
     version = _checked(_said(program, ["--version"])).strip()
     cards = [_card_of(policies, spec) for spec in options.policies]
@@ -134,22 +138,35 @@ def _task(
 
 
 def _stamps(words: Sequence[str]) -> list[list[str | int]]:
-    """Size and time of the files that the arguments name: uniforms, sketches, scores, calibrations."""
-    quoted = r'"(?:[^"\\]|\\.)*"'  # a name in quotes may hold any of the separators
+    """Size and time of the files that the arguments name: uniforms, sketches, scores, calibrations.
+
+    A budget in quality may be that of the rows in the capture, which its hash leaves out.
+    """
+    named = [*words[2:], *(words[1:2] if any("tau=" in word for word in words[2:]) else [])]
+    return sorted({stamp[0]: stamp for word in named for stamp in _stamps_in(word)}.values())
+
+
+@functools.cache  # the tasks of a plan share most of their words
+def _stamps_in(word: str) -> list[list[str | int]]:
+    """Of every part of the word that is a file: the path of a file may hold separators, in quotes or without them."""
+    quoted = re.findall(r'"(?:[^"\\]|\\.)*"', word)
     names = set[str]()
-    for word in words[2:]:
-        inside = [re.sub(r"\\(.)", r"\1", text[1:-1]) for text in re.findall(quoted, word)]
-        inside += [text.partition("=")[2] for text in inside]  # "file=NAME", the parameter inside of the quotes
-        names |= {begin for text in inside for begin in (text, *_before_colons(text))}
-        names |= set(re.split(r'[,=@"]|:/|tau=[^:]*:', word))
-    names.discard("")
-    paths = [pathlib.Path(name) for name in sorted(names) if pathlib.Path(name).is_file()]
-    return [[str(path), path.stat().st_size, path.stat().st_mtime_ns] for path in paths]
+    for text in (word, *(re.sub(r"\\(.)", r"\1", text[1:-1]) for text in quoted)):
+        at = [found.start() for found in SEPARATORS.finditer(text)]
+        names |= {text[begin:end] for begin in (0, *(i + 1 for i in at)) for end in (*at, len(text)) if begin < end}
+    files = [(name, os.stat(name)) for name in names if os.path.isfile(name)]
+    return [[name, status.st_size, status.st_mtime_ns] for name, status in files]
 
 
-def _before_colons(text: str) -> list[str]:
-    """What stands before each `:/`, which parts a file from the name of a data set inside it."""
-    return [text[: found.start()] for found in re.finditer(":/", text)]
+def _check_replayed(options: Options) -> None:
+    """The program refuses it, too, but each of its runs here has one capture and one seed."""
+    replays = [word for word in options.words if word.partition("=")[0] in ("--uniforms", "--sketch")]
+    if replays and (len(options.seeds) > 1 or len(options.captures) > 1):
+        raise CaptureError(
+            "random numbers of a file belong to one capture and one seed, and there are several",
+            replays[0],
+            "Sweep one capture with one seed, or leave the option out",
+        )
 
 
 def _card_of(policies: dict[str, Row], spec: str) -> Row:

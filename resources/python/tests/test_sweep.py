@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import shutil
 import stat
 import subprocess
 from collections.abc import Iterator
@@ -73,9 +74,8 @@ def test_a_stopped_sweep_goes_on(
 ) -> None:
     from pyarrow import parquet
 
-    out, log = tmp_path / "t.parquet", tmp_path / "log"
-    counts = f'case "$1" in sweep) echo >> {log};; esac;'
-    bad = f'{counts} case "$*" in *snapkv*"--layers 2"*) echo "kvscope: no memory. Close something" >&2; exit 2;; esac;'
+    out = tmp_path / "t.parquet"
+    bad = 'case "$*" in *snapkv*"--layers 2"*) echo "kvscope: no memory. Close something" >&2; exit 2;; esac;'
     monkeypatch.setenv("KVSCOPE_PROGRAM", script(tmp_path / "bad", f'{bad} exec {program} "$@"'))
     words = [CAPTURE, *SWEEP, *cluster, "--out", str(out)]
     assert command.main(words) == 2
@@ -83,7 +83,8 @@ def test_a_stopped_sweep_goes_on(
     assert not out.exists()
     finished = len(list((tmp_path / "t.parquet.parts").glob("*.json")))
     assert finished > 0
-    log.unlink()
+    log = tmp_path / "log"  # of this program alone: a task of the stopped sweep may end late
+    counts = f'case "$1" in sweep) echo >> {log};; esac;'
     monkeypatch.setenv("KVSCOPE_PROGRAM", script(tmp_path / "good", f'{counts} exec {program} "$@"'))
     assert command.main(words) == 0
     assert len(log.read_text().splitlines()) == TASKS - finished
@@ -110,6 +111,8 @@ def test_a_dry_run_says_tasks_bytes_and_hours(
 @pytest.mark.parametrize(
     ("words", "says"),
     [
+        ([CAPTURE, "--policy", "uniform", "--seeds", "0-1", "--uniforms", "u.h5:/u"], "--uniforms: random numbers of"),
+        ([CAPTURE, CAPTURE, "--policy", "subgen", "--sketch", "s.h5:/s"], "--sketch: random numbers of a file belong"),
         (["nothing.h5", "--policy", "keydiff"], "nothing.h5"),
         ([CAPTURE, "--policy", "keydif"], "'keydif' is no policy"),
         ([CAPTURE, "--policy", "keydiff", "--layers", "9"], "layer 9 is not in the capture"),
@@ -173,8 +176,23 @@ def test_another_file_of_scores_is_another_task(name: str, tmp_path: pathlib.Pat
         f'imported,"file={text}:/Press"@0.25',
         f'imported,file="{text}:/Press"@0.25',
         f'balance,"file={text}"',
+        *([] if '"' in name else [f"imported,file={path}:/Press@0.25", f"snapkv@tau=0.9:{path}"]),
     ):
         assert [stamp[0] for stamp in _stamps(["sweep", "c.h5", "--policy", policy])] == [str(path)]
+
+
+def test_another_calibration_of_the_capture_is_another_task(program: str, tmp_path: pathlib.Path) -> None:
+    """Its rows are not part of the capture's hash."""
+    capture = tmp_path / "c.h5"
+    shutil.copyfile(CAPTURE, capture)
+
+    def key_of(policy: str) -> str:
+        return make_plan(program, Options([capture], [policy], [0])).tasks()[0].key
+
+    policies = ("keydiff@tau=0.9", "keydiff@0.1")
+    in_quality, plain = map(key_of, policies)
+    os.utime(capture, ns=(1, 1))
+    assert key_of(policies[0]) != in_quality and key_of(policies[1]) == plain
 
 
 def test_numbers() -> None:
