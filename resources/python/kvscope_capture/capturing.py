@@ -13,7 +13,15 @@ from typing import Any
 import h5py
 
 from kvscope_capture.capture_file import STORED_TYPES, CaptureOptions
-from kvscope_capture.command import DTYPES, check_device, load_model, load_tokenizer, parse_layers, read_config
+from kvscope_capture.command import (
+    DTYPES,
+    check_device,
+    load_model,
+    load_tokenizer,
+    parse_layers,
+    read_config,
+    revision_of,
+)
 from kvscope_capture.console import TimeLeft, check_output, clear, show
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import Prompt, SegmentKind, chat_frame, default_cut, question_prompt
@@ -92,7 +100,7 @@ class Capturing:
 
     def _capture(self, model: Any, prompt: Prompt, out: pathlib.Path, options: CaptureOptions, before: str) -> None:
         given = self.arguments
-        revision = given.revision or getattr(model.config, "_commit_hash", None) or ""
+        revision = revision_of(given.model, given.revision)
 
         def progress(step: str) -> None:
             show(before + step)
@@ -157,10 +165,10 @@ def other_options(file: h5py.File, given: argparse.Namespace, prompt: Prompt, co
     ran = json.loads(file.attrs.get("self_check", "{}")).get("model_dtype")
     own = getattr(config, "dtype", None)
     asked = DTYPES[given.compute_dtype] if given.compute_dtype else str(own or ran).removeprefix("torch.")
-    revision = given.revision or getattr(config, "_commit_hash", None) or ""
+    revisions = {file.attrs.get("model_revision", ""), revision_of(given.model, given.revision)} - {""}
     checks = {
         "segments": file["tokens/segments"][()].tolist() == [list(map(int, segment)) for segment in prompt.segments],
-        "revision": file.attrs.get("model_revision", revision) == revision,
+        "revision": len(revisions) < 2,
         "layers": set(layers) == set(options.layers or range(config.num_hidden_layers)),
         "stored type (--dtype)": types == {options.dtype},
         "queries (--q-window)": queries,

@@ -95,6 +95,21 @@ def read_config(name: str, revision: str | None) -> Any:
         raise _not_loaded("model", name, error) from error
 
 
+def revision_of(name: str, given: str | None) -> str:
+    """The revision that was asked for, else the commit of the copy in the Hub's cache; empty for a plain folder.
+
+    The models of Transformers 5.23 do not say their commit. The configuration was read before this, so that the cache
+    names the commit in use and the network is left alone.
+    """
+    from transformers.utils.hub import cached_file, extract_commit_hash
+
+    try:
+        file = None if given else cached_file(name, "config.json", local_files_only=True)
+    except OSError:
+        return ""
+    return given or extract_commit_hash(file, None) or ""
+
+
 def load_tokenizer(name: str, revision: str | None) -> Any:
     """Errors (CaptureError): there is none."""
     from transformers import AutoTokenizer

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -122,14 +123,19 @@ def _state(model: Any, prompt: Prompt, options: CaptureOptions, model_id: str, r
         prompt.segments,
         vars(options),
     ]
-    parts += [transformers.__version__, _fingerprint(model)]
+    parts += [transformers.__version__, fingerprint_of(model)]
     return hashlib.sha256(json_text(parts).encode()).hexdigest()
 
 
-def _fingerprint(model: Any) -> str:
-    """Of up to SAMPLED numbers of every weight: a folder may hold another checkpoint when the run goes on."""
+def fingerprint_of(model: Any) -> str:
+    """Of up to SAMPLED numbers of every weight: a folder may hold another checkpoint the next time.
+
+    Buffers belong to it, like the correction that DeepSeek-V3 chooses its experts by, but for those of the rotation,
+    which may change with the length of a prompt.
+    """
     digest = hashlib.sha256()
-    for name, weight in model.named_parameters():
+    buffers = ((name, buffer) for name, buffer in model.named_buffers() if "rotary_emb" not in name)
+    for name, weight in itertools.chain(model.named_parameters(), buffers):
         digest.update(f"{name} {list(weight.shape)}".encode())
         if not weight.is_meta:
             sample = weight.detach().reshape(-1)[:: max(1, weight.numel() // SAMPLED)]

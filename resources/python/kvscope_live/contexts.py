@@ -19,6 +19,7 @@ from kvscope_capture.prompt import Prompt, Segment
 from kvscope_capture.rope import read_rope
 from kvscope_capture.self_check import Rotation, SelfCheck
 from kvscope_capture.streaming import (
+    fingerprint_of,
     layer_attributes,
     output_projection,
     root_attributes,
@@ -159,11 +160,8 @@ class LiveContext:
     def identity(self) -> str:
         """Names what was read: model, its type, tokens and cut; 64 hexadecimal digits like a capture's hash."""
         model = self.opened.model
-        weights = hashlib.sha256()
-        for parameter in (next(model.parameters()), model.get_input_embeddings().weight):
-            weights.update(parameter.detach().flatten()[:4096].float().cpu().numpy().tobytes())
-        text = json.dumps([self.opened.name, self.opened.revision, str(model.dtype), self.cut, self.ids])
-        return hashlib.sha256(text.encode() + weights.digest()).hexdigest()
+        named = [self.opened.name, self.opened.revision, str(model.dtype), fingerprint_of(model)]
+        return hashlib.sha256(json.dumps([*named, self.cut, self.ids]).encode()).hexdigest()
 
     def save(self, path: pathlib.Path, channel: Channel) -> str:
         """Writes a capture of the very tensors that `tensor` gives, in the model's type; returns its hash.

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForCausalLM
 
 from kvscope_capture.attention import layers_of, sliding_window_of
-from kvscope_capture.command import check_device, load_model, read_config
+from kvscope_capture.command import check_device, load_model, read_config, revision_of
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.streaming import TESTED
 from kvscope_live.channel import Channel
@@ -122,7 +122,7 @@ def open_model(path: str, revision: str | None, dtype: str, device: str, channel
     for index, layer in enumerate(layers):
         layer.register_forward_pre_hook(lambda *_, index=index: channel.checkpoint(layer=index))
     channel.progress("loading", 1, 1)
-    return OpenModel(model, tokenizer, path, revision or getattr(model.config, "_commit_hash", None) or "")
+    return OpenModel(model, tokenizer, path, revision_of(path, revision))
 
 
 def devices() -> list[dict[str, Any]]:

@@ -265,7 +265,7 @@ def test_a_finished_capture_with_other_options_is_not_taken(
     change: list[str], what: str, checkpoint: pathlib.Path, story: pathlib.Path, capsys: Any
 ) -> None:
     out = story.with_name("c.h5")
-    one = ["--question", "Was", "--answer", " nun"] if what == "segments" else []
+    one = {"segments": ["--question", "Was", "--answer", " nun"], "revision": ["--revision", "one"]}.get(what, [])
     arguments = [str(checkpoint), "--text", str(story), "--max-tokens", "64", "--out", str(out)]
     assert main([*arguments, *one]) == 0
     before = out.read_bytes()

@@ -14,6 +14,7 @@ from tiny_models import LetterTokenizer, random_ids, tiny_model
 
 from kvscope_capture import CaptureError, CaptureOptions, Prompt, capture_prompt, hash_of_capture
 from kvscope_capture.capture_file import encode
+from kvscope_capture.streaming import fingerprint_of
 
 
 def prompt_of(n: int = 20) -> Prompt:
@@ -33,6 +34,17 @@ def naive_hash(path: pathlib.Path) -> str:
 
         file.visititems(visit)
     return hashlib.sha256(b"".join(parts[name] for name in sorted(parts))).hexdigest()
+
+
+def test_buffers_belong_to_the_weights() -> None:
+    """The correction that chooses experts is one; the angles of the rotation may follow the length of a prompt."""
+    model = tiny_model("deepseek-v3")
+    before, buffers = fingerprint_of(model), dict(model.named_buffers())
+    correction = next(buffer for name, buffer in buffers.items() if name.endswith("e_score_correction_bias"))
+    next(buffer for name, buffer in buffers.items() if "rotary_emb" in name).add_(1)
+    assert fingerprint_of(model) == before
+    correction.add_(1)
+    assert fingerprint_of(model) != before
 
 
 def test_format_of_a_window_capture_with_chosen_layers(tmp_path: pathlib.Path) -> None:
