@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import os
 import pathlib
 import shutil
@@ -15,6 +16,7 @@ from collections.abc import Iterator, Mapping
 
 import h5py
 import numpy as np
+import numpy.typing as npt
 
 from kvscope_capture.capture_file import json_text
 from kvscope_capture.errors import CaptureError
@@ -24,7 +26,9 @@ from kvscope_press.recorded_selection import RecordedSelection
 COLUMNS = "retention,nll_context,nll_full,nll_compressed,context_id"
 TOOL = f"kvscope_press {VERSION}"
 COPIED_BYTES = 2 << 30
+Rows = npt.NDArray[np.float64]
 Model = tuple[str, str, str]  # name, revision, type that it ran in
+LISTS = "lists"  # attribute: the digest of each row's list, JSON in the order of the rows
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +53,13 @@ class Setting:
     model_revision: str = ""
     compute_dtype: str = ""
     simulated: int = 0  # 1: the list evicts while the prompt is read, on tensors of full attention
+    arithmetic: str = ""  # of the list, where it is not exact
 
     @classmethod
     def of(cls, selection: RecordedSelection, target_tokens: int, model: Model = ("", "", "")) -> Setting:
         """The selection's cut and resolved parameters, as sorted JSON; `model`: its name, revision and type."""
         parameters = json_text(dict(selection.parameters))
-        return cls(selection.cut, target_tokens, parameters, *model, int(selection.simulated))
+        return cls(selection.cut, target_tokens, parameters, *model, int(selection.simulated), selection.arithmetic)
 
     def attributes(self) -> Mapping[str, str | int]:
         """As they are stored beside the rows."""
@@ -63,6 +68,7 @@ class Setting:
 
 @contextlib.contextmanager
 def _editable(capture: pathlib.Path) -> Iterator[h5py.File]:
+    capture = capture.resolve()  # a link stays one
     copied = capture.stat().st_size <= COPIED_BYTES
     path = capture.with_name(capture.name + ".calibrating") if copied else capture
     try:
@@ -79,29 +85,38 @@ def _editable(capture: pathlib.Path) -> Iterator[h5py.File]:
             path.unlink(missing_ok=True)
 
 
-def check_settings(capture: pathlib.Path, wanted: list[tuple[RecordedSelection, Setting]], replace: bool) -> None:
-    """Errors (CaptureError): rows of another cut, target, parameters, model or tool are there already, unless
-    `replace`, or would be among `wanted` itself."""
+def check_settings(capture: pathlib.Path, wanted: list[tuple[RecordedSelection, Setting, int]], replace: bool) -> None:
+    """`wanted` has each list with its setting and the number of its context.
+
+    Errors (CaptureError): rows of another cut, target, parameters, model, arithmetic or tool are there already, or the
+    row of another list, unless `replace`; or such rows would be among `wanted` itself.
+    """
     first: dict[str, Setting] = {}
     with h5py.File(capture, "r") as file:
-        for selection, setting in wanted:
+        for selection, setting, context_id in wanted:
             name = _name(selection)
             clash = first.setdefault(name, setting) != setting
             if clash or (name in file and not replace and not _fits(file[name], setting)):
                 raise CaptureError(
-                    "rows with another cut, target, parameters, model or tool are there already",
+                    "rows with another cut, target, parameters, model, arithmetic or tool are there already",
                     f"{capture}: /{name}",
                     "Add --replace, or evaluate lists of one setting",
                 )
-    _check_distinct([selection for selection, _ in wanted])
+            if name in file and not replace and _is_taken(file[name], selection, context_id):
+                raise CaptureError(
+                    f"the row of another list (another seed?) is there where that of {selection.path} belongs",
+                    f"{capture}: /{name}",
+                    "Give another --context-id, or --replace",
+                )
+    _check_distinct([(selection, context_id) for selection, _, context_id in wanted])
 
 
-def _check_distinct(selections: list[RecordedSelection]) -> None:
+def _check_distinct(selections: list[tuple[RecordedSelection, int]]) -> None:
     """Errors (CaptureError): two lists with the same row: of two seeds, one would silently replace the other."""
-    seen: dict[tuple[str, float], RecordedSelection] = {}
-    for selection in selections:
-        place = (_name(selection), round(selection.retention(), 9))
-        if (other := seen.setdefault(place, selection)) is not selection:
+    seen: dict[tuple[str, float, int], RecordedSelection] = {}
+    for selection, context_id in selections:
+        place = (_name(selection), round(selection.retention(), 9), context_id)
+        if (other := seen.setdefault(place, selection)) is not selection and other.digest() != selection.digest():
             raise CaptureError(
                 f"keeps as much as {other.path} by the same policy, and a context has one row for both",
                 selection.path,
@@ -117,14 +132,14 @@ def add_rows(
     Returns by `POLICY:VARIANT` how many rows there are with a retention between 0 and 1, which determine a curve.
     Errors (CaptureError): those of `check_settings`.
     """
-    check_settings(capture, [(selection, setting) for selection, setting, _ in measured], replace)
+    check_settings(capture, [(list_, setting, row.context_id) for list_, setting, row in measured], replace)
     counts: dict[str, int] = {}
     with _editable(capture) as file:
         for selection, setting, row in measured:
             name = _name(selection)
             if name in file and not _fits(file[name], setting):
                 del file[name]
-            _put(file, name, setting, row)
+            _put(file, name, setting, row, selection.digest())
             retention = file[name][:, 0]
             counts[f"{selection.policy}:{selection.variant}"] = int(((retention > 0) & (retention < 1)).sum())
     return counts
@@ -142,13 +157,30 @@ def _fits(node: h5py.Dataset, setting: Setting) -> bool:
     return all(node.attrs.get(key) == value for key, value in setting.attributes().items())
 
 
-def _put(file: h5py.File, name: str, setting: Setting, row: Row) -> None:
-    old = file[name][()] if name in file else np.empty((0, 5))
-    new = np.array(dataclasses.astuple(row), np.float64)
-    same = (np.abs(old[:, 0] - new[0]) < 1e-9) & (old[:, 4] == new[4])
-    rows = np.vstack([old[~same], new])
-    rows = rows[np.lexsort((rows[:, 0], rows[:, 4]))]
+def _same(rows: Rows, retention: float, context_id: int) -> npt.NDArray[np.bool_]:
+    """Which rows have this retention and context."""
+    same: npt.NDArray[np.bool_] = (np.abs(rows[:, 0] - retention) < 1e-9) & (rows[:, 4] == context_id)
+    return same
+
+
+def _is_taken(node: h5py.Dataset, selection: RecordedSelection, context_id: int) -> bool:
+    """Whether the row of this retention and context is that of another list."""
+    lists, own = _lists(node), selection.digest()
+    return any(lists[i] != own for i in np.flatnonzero(_same(node[()], selection.retention(), context_id)))
+
+
+def _lists(node: h5py.Dataset) -> list[str]:
+    lists: list[str] = json.loads(node.attrs.get(LISTS, "[]"))
+    return lists if len(lists) == len(node) else [""] * len(node)
+
+
+def _put(file: h5py.File, name: str, setting: Setting, row: Row, digest: str) -> None:
+    old, lists = (file[name][()], _lists(file[name])) if name in file else (np.empty((0, 5)), [])
+    stay = np.flatnonzero(~_same(old, row.retention, row.context_id))
+    rows = np.vstack([old[stay], np.array(dataclasses.astuple(row), np.float64)])
+    lists = [*(lists[i] for i in stay), digest]
+    order = np.lexsort((rows[:, 0], rows[:, 4]))
     if name in file:
         del file[name]
-    node = file.create_dataset(name, data=rows)
-    node.attrs.update(setting.attributes())
+    node = file.create_dataset(name, data=rows[order])
+    node.attrs.update({**setting.attributes(), LISTS: json_text([lists[i] for i in order])})

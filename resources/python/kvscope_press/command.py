@@ -33,13 +33,14 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: list[str] | None = None) -> int:
     """Exit code 0, 2 with one sentence on stderr, or 130 and 143 when it was stopped."""
     arguments = parser().parse_args(argv)
+    kept: list[str] = []
 
     def evaluate() -> None:
         from kvscope_press.evaluating import run
 
-        run(arguments)
+        run(arguments, kept)
 
-    return run_command("kvscope-evaluate", evaluate)
+    return run_command("kvscope-evaluate", evaluate, lambda: "".join(kept))
 
 
 if __name__ == "__main__":

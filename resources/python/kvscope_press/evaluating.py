@@ -17,7 +17,7 @@ import h5py
 import numpy as np
 
 from kvscope_capture.attention import AttentionCall
-from kvscope_capture.command import check_device, load_model, read_config
+from kvscope_capture.command import DTYPES, check_device, load_model, read_config, revision_of
 from kvscope_capture.console import TimeLeft, check_output, clear, show
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import SegmentKind
@@ -26,10 +26,11 @@ from kvscope_press.calibration import Row, Setting, add_rows, check_settings
 from kvscope_press.measuring import Losses, answer_loss, full_nll, generate
 from kvscope_press.pruned_context import PrunedContext, ReadContext, model_heads, without_queries
 from kvscope_press.recorded_selection import RecordedSelection, read_selection
-from kvscope_press.scores import CaptureHead, model_name
+from kvscope_press.scores import CaptureHead, model_name, same_model
 
 FIELDS = ["policy", "variant", "retention", "nll_full", "nll_compressed", "right_tokens", "right_answers", "answers"]
 FIELDS += ["simulated"]  # evicts while the prompt is read, on tensors of full attention
+FIELDS += ["arithmetic", "capture_warning", "list", "cut", "seed", "context_id"]
 FEW_TOKENS = 20  # of answers
 MOST_LOSS = (0.01, TOLERANCES["loss"][1])  # nat a token, mean, from the captured losses: 32 bits, 16 bits
 FEW_ROWS = 5  # of a calibration, as in kvscope calibrate
@@ -105,7 +106,7 @@ def require_losses(full: Losses, tokens: CapturedTokens, compute_dtype: str, pat
             f"the model's losses are not those of the capture: they differ by {difference:.2g} nat per token, "
             f"at most {most:g} are allowed",
             str(path),
-            "Name the model and revision that were captured",
+            same_model(tokens.model_dtype, DTYPES[compute_dtype]),
         )
 
 
@@ -131,18 +132,31 @@ def measure(
     right = dict(zip(wanted, loss.right.tolist(), strict=True))
     row = Row(
         selection.retention(math.prod(model_heads(model))),
-        float(np.nanmean(full[: selection.cut])),
+        float(full[1 : selection.cut].mean()) if selection.cut > 1 else math.nan,  # the first token has no loss
         float(full[wanted].mean()),
         loss.mean(),
         context_id,
     )
     line = dict(zip(FIELDS, (selection.policy, selection.variant, *dataclasses.astuple(row)[:1]), strict=False))
-    line |= {"nll_full": row.nll_full, "nll_compressed": row.nll_compressed, "answers": len(tokens.answers)}
-    line["simulated"] = "true" if selection.simulated else "false"
+    line |= {"nll_full": row.nll_full, "nll_compressed": row.nll_compressed, "answers": len(tokens.answers and ranges)}
+    line |= {"simulated": "true" if selection.simulated else "false", "list": selection.path, "context_id": context_id}
+    line |= {name: getattr(selection, name) for name in ("arithmetic", "capture_warning", "cut", "seed")}
     if tokens.answers:
         whole = sum(all(right[token] for token in range(begin, end)) for begin, end in ranges)
         line |= {"right_tokens": float(loss.right.mean()), "right_answers": whole}
     return row, line
+
+
+def why_not_stored(row: Row, whole: int) -> str:
+    """Why a measurement becomes no row for calibration; empty where it does.
+
+    The program divides the losses, and refuses every row of a capture in which one is not finite or not above 0.
+    """
+    if whole:
+        return f"{whole} heads are not in the list and keep everything"
+    if not math.isfinite(row.nll_context):
+        return "no token before the cut has a loss"
+    return "" if min(row.nll_full, row.nll_compressed) > 0 else "a mean loss is 0, the model is sure of every token"
 
 
 def wanted_of(tokens: CapturedTokens, selection: RecordedSelection) -> list[int]:
@@ -160,7 +174,9 @@ def wilson_interval(right: int, count: int) -> tuple[float, float]:
 
 def sentence(line: dict[str, Any], count: int) -> str:
     """What the command prints of a list; `count` tokens were measured."""
-    mark = " (simulated)" if line["simulated"] == "true" else ""
+    marks = ["simulated"] * (line["simulated"] == "true") + [line["arithmetic"], line["capture_warning"]]
+    mark = "; ".join(filter(None, marks))
+    mark = f" ({mark})" if mark else ""
     text = "{policy}:{variant} kept {retention:.1%}{mark}  NLL {nll_compressed:.4f} (full {nll_full:.4f})".format(
         mark=mark, **line
     )
@@ -212,20 +228,24 @@ def check_all(
         check(selection, tokens, config.num_hidden_layers, kv_heads)
     if arguments.out:
         check_output(arguments.out, reads=[arguments.capture, *arguments.selections])
-    revision = arguments.revision or getattr(config, "_commit_hash", None) or ""
+    revision = revision_of(arguments.model, arguments.revision)
     model = (model_name(arguments.model), revision, arguments.compute_dtype)
     settings = [Setting.of(s, len(wanted_of(tokens, s)), model) for s in selections]
     whole = config.num_hidden_layers * kv_heads
     stored = [(s, setting) for s, setting in zip(selections, settings, strict=True) if len(s.heads) == whole]
     if stored and not arguments.dry_run:
-        check_output(arguments.capture)
-        check_settings(arguments.capture, stored, arguments.replace)
+        check_output(arguments.capture.resolve())
+        wanted = [(selection, setting, arguments.context_id) for selection, setting in stored]
+        check_settings(arguments.capture, wanted, arguments.replace)
     check_device(arguments.device)
     return settings
 
 
-def run(arguments: argparse.Namespace) -> None:
-    """Everything that can be wrong with the lists is found before the model is loaded."""
+def run(arguments: argparse.Namespace, kept: list[str]) -> None:
+    """Everything that can be wrong with the lists is found before the model is loaded.
+
+    A run that ends early keeps what it has measured, and says so in `kept`.
+    """
     tokens = read_tokens(arguments.capture)
     selections = [read_selection(path, arguments.cut) for path in arguments.selections]
     settings = dict(zip(map(id, selections), check_all(arguments, tokens, selections), strict=True))
@@ -247,26 +267,38 @@ def run(arguments: argparse.Namespace) -> None:
     measured: list[tuple[RecordedSelection, Setting, Row]] = []
     lines: list[dict[str, Any]] = []
     time = TimeLeft(len(selections))
-    for selection, read in with_contexts(model, tokens.ids, selections, bool(arguments.generate)):
-        show(f"list {len(lines) + 1} of {len(selections)}{time.after(len(lines))}")
-        setting = settings[id(selection)]
-        row, line = measure(model, tokens, selection, full, arguments.context_id, read)
-        whole = math.prod(model_heads(model)) - len(selection.heads)
-        if not whole:
-            measured.append((selection, setting, row))
-        lines.append(line)
-        clear()
-        print(sentence(line, setting.target_tokens))
-        if whole:
-            print(f"  {whole} heads are not in the list and keep everything; no row is stored for calibration")
-        if arguments.generate and read:
-            print("  " + repr(continuation(model, tokenizer, tokens, selection, arguments.generate, read)))
-    if arguments.out:
+    try:
+        for selection, read in with_contexts(model, tokens.ids, selections, bool(arguments.generate)):
+            show(f"list {len(lines) + 1} of {len(selections)}{time.after(len(lines))}")
+            setting = settings[id(selection)]
+            row, line = measure(model, tokens, selection, full, arguments.context_id, read)
+            why = why_not_stored(row, math.prod(model_heads(model)) - len(selection.heads))
+            if not why:
+                measured.append((selection, setting, row))
+            lines.append(line)
+            clear()
+            print(sentence(line, setting.target_tokens))
+            if why:
+                print(f"  {why}; no row is stored for calibration")
+            if arguments.generate and read:
+                print("  " + repr(continuation(model, tokenizer, tokens, selection, arguments.generate, read)))
+    finally:
+        if write_measured(arguments, lines, measured) and len(lines) < len(selections):
+            kept.append(f"The results of {len(lines)} of {len(selections)} lists are written")
+            print(*kept)
+
+
+def write_measured(
+    arguments: argparse.Namespace, lines: list[dict[str, Any]], measured: list[tuple[RecordedSelection, Setting, Row]]
+) -> bool:
+    """Writes the table, and the rows into the capture; false: there is nothing to write."""
+    if arguments.out and lines:
         write_table(arguments.out, lines)
     if measured and not arguments.dry_run:
         for name, count in add_rows(arguments.capture, measured, arguments.replace).items():
             if count < FEW_ROWS:
                 print(f"few rows: {count} of {name} between 0 and 1; kvscope calibrate wants at least {FEW_ROWS}")
+    return bool((lines and arguments.out) or (measured and not arguments.dry_run))
 
 
 def with_contexts(

@@ -39,7 +39,7 @@ def _nested(flat: dict[str, Any], parameters: dict[str, Any], heads: list[Fields
         "cut_token": int(flat.get("cut_token", 0)),
         "simulated": flat.get("simulated") == "true",
         "budget": {"requested": flat.get("budget_requested", "")},
-        "capture": {"hash": flat.get("capture_hash", "")},
+        "capture": {"hash": flat.get("capture_hash", ""), "warning": flat.get("capture_warning", "")},
         "parameters": parameters,
         "heads": heads,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import pathlib
 from collections.abc import Mapping
@@ -69,6 +70,19 @@ class RecordedSelection:
     capture_hash: str
     simulated: bool
     heads: Mapping[tuple[int, int], HeadSelection]
+    seed: str = ""
+    arithmetic: str = ""  # how the policy's numbers were summed where that was not exact
+    capture_warning: str = ""
+
+    def digest(self) -> str:
+        """16 hexadecimal digits of what every head keeps, with which weights; lists of two seeds differ in it."""
+        digest = hashlib.sha256()
+        for place, head in sorted(self.heads.items()):
+            for part in (head.kept, head.numerator, head.denominator):
+                digest.update(f"{place} {part.size} ".encode() + part.tobytes())
+            for query_head, own in sorted(head.query_heads.items()):
+                digest.update(f"{query_head} {own.size} ".encode() + own.tobytes())
+        return digest.hexdigest()[:16]
 
     def retention(self, model_heads: int = 0) -> float:
         """Share of the tokens before the cut that a query head attends to, mean over the heads in the list.
@@ -119,6 +133,7 @@ def read_selection(path: pathlib.Path, cut: int | None = None) -> RecordedSelect
         raise CaptureError(f"a head cannot be read ({error})", f"{path}: heads", "Write the list again") from error
     if not heads:
         raise CaptureError("names no heads", f"{path}: heads", "Write the list again")
+    arithmetic = str(data.get("arithmetic") or "")
     return RecordedSelection(
         path=str(path),
         policy=str(data.get("policy") or "recorded"),
@@ -129,6 +144,9 @@ def read_selection(path: pathlib.Path, cut: int | None = None) -> RecordedSelect
         capture_hash=str((data.get("capture") or {}).get("hash", "")),
         simulated=bool(data.get("simulated", False)),
         heads=heads,
+        seed=as_text("" if data.get("seed") is None else data["seed"]),
+        arithmetic="" if arithmetic.startswith("exact") else arithmetic,
+        capture_warning=str((data.get("capture") or {}).get("warning") or ""),
     )
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 import transformers
 
-from kvscope_capture.command import load_model
+from kvscope_capture.command import DTYPES, load_model, revision_of
 from kvscope_capture.console import check_output, show
 from kvscope_capture.errors import CaptureError
 from kvscope_capture.prompt import default_cut
@@ -94,8 +94,23 @@ class CaptureHead:
             raise CaptureError(
                 f"the model's keys in layer {layer} are not those of the capture",
                 str(self.path),
-                "Name the model and revision that were captured",
+                same_model(self.model_dtype, str(keys.dtype).removeprefix("torch.")),
             )
+
+
+def option_of(dtype: str) -> str:
+    """bfloat16 as --compute-dtype takes it, bf16; empty for other types."""
+    return next((option for option, name in DTYPES.items() if name == dtype), "")
+
+
+def same_model(captured: str, ran: str) -> str:
+    """What helps where a model's numbers are not the captured ones, by the types that both ran in.
+
+    Where a router chooses experts, a model differs in another type from itself.
+    """
+    dtype = option_of(captured) if captured != ran else ""
+    also = f", or add --compute-dtype {dtype}, as the capture says" if dtype else ""
+    return f"Name the model and revision that were captured{also}"
 
 
 def all_layers(found: dict[int, torch.Tensor], capture: CaptureHead, name: str) -> Scores:
@@ -127,7 +142,8 @@ def write_scores(
 
     Errors (CaptureError): a file of other tokens or of another format, a folder that cannot be written.
     """
-    temporary = out.with_name(out.name + ".tmp")
+    target = out.resolve()  # a link stays one
+    temporary = target.with_name(target.name + ".tmp")
     ids = np.asarray(capture.ids, np.int32)
     try:
         if out.exists():
@@ -145,7 +161,7 @@ def write_scores(
                     del file[name]
                 node = file.create_dataset(name, data=scores)
                 node.attrs.update(origin | {"command": command, "tokens_seen": capture.cut})
-        os.replace(temporary, out)
+        os.replace(temporary, target)
     except OSError as error:
         raise CaptureError(f"cannot be written ({error})", str(out), "Name another file with --out") from error
     finally:
@@ -181,11 +197,12 @@ def run(arguments: argparse.Namespace, command: str) -> None:
     presses = [named_press(text) for text in arguments.press]
     capture = CaptureHead(arguments.capture, arguments.cut)
     out = arguments.out or arguments.capture.with_suffix(".scores.h5")
-    check_output(out)
+    check_output(out.resolve())
     show("loading the model")
-    model, _ = load_model(arguments.model, arguments.revision, arguments.compute_dtype, arguments.device)
+    compute_dtype = arguments.compute_dtype or option_of(capture.model_dtype) or "fp32"
+    model, _ = load_model(arguments.model, arguments.revision, compute_dtype, arguments.device)
     capture.require_model(model)
-    revision = arguments.revision or getattr(model.config, "_commit_hash", None) or ""
+    revision = revision_of(arguments.model, arguments.revision)
     found = []
     for named in presses:
         show(f"{named.name} over {capture.cut} tokens")

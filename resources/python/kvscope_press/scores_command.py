@@ -41,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
     )
     p.add_argument("--cut", type=int, help="the press sees the tokens before it (default: KVScope's default cut)")
     p.add_argument("--revision", help="branch, tag or commit of the model")
-    p.add_argument("--compute-dtype", choices=DTYPES, default="fp32", help="type the model runs in (default: fp32)")
+    p.add_argument("--compute-dtype", choices=DTYPES, help="type the model runs in (default: the captured model's)")
     p.add_argument("--device", default="cpu", help="torch device (default: cpu)")
     p.add_argument("--seed", type=int, default=0, help="of presses that draw numbers (default: 0)")
     p.add_argument("--out", type=pathlib.Path, help="file of scores (default: CAPTURE with .scores.h5)")

@@ -14,7 +14,9 @@ import pytest
 import torch
 
 from kvscope_capture import CaptureError
+from kvscope_capture.command import DTYPES
 from kvscope_capture.prompt import default_cut
+from kvscope_press import scores as scoring
 from kvscope_press.presses import NamedPress
 from kvscope_press.scores import CaptureHead, all_layers, write_scores
 from kvscope_press.scores_command import main
@@ -95,6 +97,12 @@ def test_a_file_is_written_whole_or_not_at_all(capture: pathlib.Path, tmp_path: 
         assert sorted(file) == ["A", "B", "ids"]
         assert np.array_equal(file["A"][()], scores + 1) and file["A"].attrs["command"] == "second"
         assert np.array_equal(file["B"][()], scores) and file["B"].attrs["tokens_seen"] == CUT
+    (link := tmp_path / "link.h5").symlink_to(out)
+    write_scores(link, head, [("C", scores, ORIGIN)], "linked")
+    assert link.is_symlink()
+    with h5py.File(out) as file:
+        assert sorted(file) == ["A", "B", "C", "ids"]
+    link.unlink()
     before = out.read_bytes()
     head.ids[3] += 1
     with pytest.raises(CaptureError, match="holds scores of other tokens"):
@@ -148,8 +156,33 @@ def test_a_model_is_recognised_by_its_keys(
     if fits:
         head.require_keys_of(2, given)
         return
-    with pytest.raises(CaptureError, match="keys in layer 2 are not those of the capture"):
+    with pytest.raises(CaptureError, match="keys in layer 2 are not those of the capture") as refused:
         head.require_keys_of(2, given)
+    assert "--compute-dtype" not in refused.value.remedy
+
+
+@pytest.mark.parametrize("asked", [None, "fp16"])
+def test_a_model_runs_in_the_type_that_was_captured(
+    asked: str | None, capture: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A router chooses other experts in another type, and the right model's keys are then others."""
+    with h5py.File(capture, "a") as file:
+        file.attrs["self_check"] = json.dumps({"model_dtype": "bfloat16"})
+    ran: list[str] = []
+
+    def load(_name: str, _revision: str | None, dtype: str, _device: str) -> tuple[object, None]:
+        ran.append(dtype)
+        head = CaptureHead(capture, None)
+        head.require_keys_of(2, head.keys(2).to(getattr(torch, DTYPES[dtype])) * 2)
+        raise AssertionError
+
+    monkeypatch.setattr(scoring, "named_press", lambda _: None)
+    monkeypatch.setattr(scoring, "load_model", load)
+    words = ["model", str(capture), "--press", "P", *(["--compute-dtype", asked] if asked else [])]
+    assert main(words) == 2
+    assert ran == [asked or "bf16"]
+    said = capsys.readouterr().err.splitlines()[-1]
+    assert said.endswith("captured, or add --compute-dtype bf16, as the capture says." if asked else "were captured.")
 
 
 def test_names_in_a_file_hold_no_separator() -> None:
