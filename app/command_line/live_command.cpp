@@ -290,10 +290,12 @@ private:
 
     /// What every row of a CSV table says of the run, as the head of the JSON table does.
     void addRun(std::vector<TableRow>& table, const Cut& cut) const {
+        const CaptureInfo& info = m_capture->info();
+        const std::string context = info.fileName + " " + info.hash.substr(0, 12); // two texts are two contexts
         for (TableRow& row : table)
-            row.insert(row.end(), {{"model", m_capture->info().modelId},
-                                   {"context", m_capture->info().fileName},
-                                   {"tokens", m_capture->info().numTokens},
+            row.insert(row.end(), {{"model", info.modelId},
+                                   {"context", context},
+                                   {"tokens", info.numTokens},
                                    {"cut_token", cut.token},
                                    {"seed", m_options.seed},
                                    {"arithmetic", m_arithmetic}});
