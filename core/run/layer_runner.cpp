@@ -80,11 +80,15 @@ void leaveOutHeads(MeasureValues& values, const std::vector<std::int32_t>& missi
     }
 }
 
-} // namespace
-
-namespace {
-constexpr std::string_view kOfViews = "view|";
+/// Of the files that the curve is made from: rows may be added to a capture while it is open.
+std::string stampOfCurve(const RunRequest& request) {
+    const std::string& curve = request.budget.curve;
+    return pathStamp(curve.empty() ? request.capture->info().path : curve) +
+           (readsImportedScores(request.policy) ? fileStamp(request.policy.values.text("file")) : std::string());
 }
+
+constexpr std::string_view kOfViews = "view|";
+} // namespace
 
 struct LayerRunner::Caches {
     explicit Caches(std::size_t bytes) : stages(bytes) {}
@@ -167,13 +171,6 @@ std::shared_ptr<const RunResult> LayerRunner::runOnce(const RunRequest& request,
     if (partial) partial(std::make_shared<const RunResult>(*result));
     work.measure(*result, checkpoint.part(0.5, 1));
     return result;
-}
-
-/// Of the files that the curve is made from: rows may be added to a capture while it is open.
-static std::string stampOfCurve(const RunRequest& request) {
-    const std::string& curve = request.budget.curve;
-    return pathStamp(curve.empty() ? request.capture->info().path : curve) +
-           (readsImportedScores(request.policy) ? fileStamp(request.policy.values.text("file")) : std::string());
 }
 
 // The curve belongs to the capture, not to the layer: it is found once and cached.

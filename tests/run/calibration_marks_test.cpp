@@ -3,6 +3,7 @@
 #include <QtTest>
 
 #include "core/base/atomic_file.h"
+#include "core/capture/h5_writer.h"
 #include "core/engine/engine.h"
 #include "core/run/calibrated_budget.h"
 #include "tests/support/error_message.h"
@@ -13,6 +14,7 @@
 
 #include <cmath>
 #include <set>
+#include <span>
 
 using namespace kvscope;
 
@@ -122,6 +124,26 @@ private slots:
         QCOMPARE(data.triples.size(), grid.size());
         for (std::size_t i = 0; i < grid.size(); ++i)
             QCOMPARE(data.triples[i].retention, std::ceil(80 * grid[i] - 1e-9) / 80);
+    }
+
+    void theCurveFollowsTheScoresItIsMadeFrom() {
+        const auto capture = captureWithLosses(4, 2);
+        const auto write = [&](float sign) {
+            std::vector<float> scores(2 * 120);
+            for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = sign * static_cast<float>(i % 120);
+            h5::Writer file(path("s.h5"));
+            file.put("x", std::span<const float>(scores), {1, 2, 120});
+            file.close();
+        };
+        const auto kept = [&] {
+            return run(capture, "imported,file=" + path("s.h5") + ":/x@tau=0.7:proxy")->calibrated->retention;
+        };
+        write(1);
+        const double latest = kept();
+        write(-1);
+        QVERIFY(kept() != latest);
+        write(1);
+        QCOMPARE(kept(), latest);
     }
 
     void importedScoresAreOfOneCapture() {
