@@ -1,5 +1,5 @@
-// Retained-index lists that declare far more than they hold: none of them takes the memory or the time that it asks
-// for.
+// Retained-index lists that declare far more than they hold, of which none takes the memory or the time that it asks
+// for, or that say one thing in two ways.
 #include "core/capture/h5_writer.h"
 #include "core/lists/selection_file.h"
 #include "tests/support/error_message.h"
@@ -40,6 +40,11 @@ private slots:
         const QString error = errorText([&] { readSelection(path("scores.csv")); });
         QVERIFY2(error.startsWith("the scores of the list take 301989888 numbers in memory (capture_tokens)"),
                  qPrintable(error));
+    }
+
+    void aColumnStandsOnce() {
+        std::ofstream(path("twice.csv")) << "# format: kvscope-selection\nlayer,kv_head,position,position\n0,0,1,2\n";
+        QVERIFY(errorText([&] { readSelection(path("twice.csv")); }).startsWith("column 'position' is there twice"));
     }
 
     void positionsThatAreNotInTheFileAreNotAllocated() {

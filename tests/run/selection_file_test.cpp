@@ -307,10 +307,6 @@ private slots:
         QTest::newRow("csv without format") << "a.csv"
                                             << "layer,kv_head,position\n0,0,1\n"
                                             << "# format: kvscope-selection";
-        QTest::newRow("csv with two positions")
-            << "a.csv"
-            << "# format: kvscope-selection\n# version: 1\nlayer,kv_head,position,position\n0,0,1,2\n"
-            << "column 'position' is there twice";
         QTest::newRow("csv without position") << "a.csv"
                                               << "# format: kvscope-selection\nlayer,kv_head\n"
                                               << "no column position";
