@@ -50,9 +50,9 @@ void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& a
         results.push_back(runner.run(request, checkpoint.step(results.size(), layers.size())));
         const RunResult& result = *results.back();
         if (!headsNotRecorded(result).empty())
-            throw Error({fmt::format("the list leaves out KV heads of layer {}, and the model needs all",
-                                     layer.layer.value),
-                         "", "Write the list without --kv-heads"});
+            throw Error(
+                {fmt::format("the list leaves out KV heads of layer {}, and the model needs all", layer.layer.value),
+                 "", "Write the list without --kv-heads"});
         selections.push_back({layer.layer, &result.selection});
         for (const HeadSelection& head : result.selection.heads) kept += head.attendedTokens();
         row.simulated = row.simulated || result.simulated;

@@ -58,7 +58,8 @@ private slots:
     void replayedNumbersAreNoted() {
         const QStringList common = {"--policy", "uniform@50t", "--cut", "300", "--layers", "0"};
         expectDone(QStringList{"evict", kSample, "--out", "d.json", "--record", "d.h5"} + common);
-        const QByteArray note = "uniforms, where any are drawn, are read from d.h5:/uniforms and not made from the seed";
+        const QByteArray note =
+            "uniforms, where any are drawn, are read from d.h5:/uniforms and not made from the seed";
         const QStringList replayed = common + QStringList{"--seed", "9", "--uniforms", "d.h5:/uniforms"};
         const Outcome told = run(QStringList{"evict", kSample, "--out", "r.json"} + replayed);
         QVERIFY2(told.code == 0 && told.error.contains(note), told.error);

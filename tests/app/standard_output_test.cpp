@@ -104,7 +104,8 @@ private slots:
 
     void whatCannotBePrintedIsAnError_data() {
         QTest::addColumn<QString>("words");
-        for (const char* words : {"inspect $SAMPLE", "policies", "man", "--help", "evict --version"}) QTest::newRow(words) << words;
+        for (const char* words : {"inspect $SAMPLE", "policies", "man", "--help", "evict --version"})
+            QTest::newRow(words) << words;
     }
     void whatCannotBePrintedIsAnError() {
         QFETCH(QString, words);
