@@ -100,12 +100,17 @@ private:
 
     // Moves carried state with its rows: [Hkv, m] directly, [Hq, m] by the KV head that each query head reads.
     void keepCarried(Features carried, const PolicyInput& input) {
+        const std::vector<std::int32_t>& groups = input.attention.gqaGroupOf;
         for (auto& [name, tensor] : carried) {
             const bool perQueryHead = tensor.shape[0] != input.keys.size(0);
+            if (tensor.shape[0] == std::ssize(groups) && !perQueryHead && !std::ranges::is_sorted(groups))
+                throw Error({"the policy carries sums from block to block, and it is not known of which heads they are "
+                             "where query heads read as many KV heads in another order",
+                             "kv_of_q", "Leave prompt_block and decode_tokens at 0"});
             RowPositions rows = m_keptRows;
             if (perQueryHead) {
                 rows.clear();
-                for (const std::int32_t kvHead : input.attention.gqaGroupOf) rows.push_back(m_keptRows[kvHead]);
+                for (const std::int32_t kvHead : groups) rows.push_back(m_keptRows[kvHead]);
             }
             tensor = gatherColumns(tensor, rows);
         }

@@ -5,6 +5,7 @@
 #include "core/policies/common/policy_tools.h"
 #include "core/policies/policy_spec.h"
 #include "tests/policies/policy_bench.h"
+#include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
@@ -239,6 +240,16 @@ private slots:
         const auto actual = perQueryHead.scores.total.data;
         for (std::size_t i = 0; i < expected.size(); ++i)
             QVERIFY(std::abs(actual[i] - expected[i]) <= 1e-5f * expected[i]);
+    }
+
+    // Rows of a table [2, m] could be those of query heads or of KV heads.
+    void stateOfPermutedHeadsIsRefused() {
+        TestLayer layer = TestLayer::random(13, {2, 2, 97, 3});
+        const ParameterValues values = PolicySpec::parse("key_norm,prompt_block=9").values;
+        m_bench.run(Accumulating(true), values, Budget::parse("20t"), layer);
+        layer.plain.gqaGroupOf = {1, 0};
+        const auto run = [&] { m_bench.run(Accumulating(true), values, Budget::parse("20t"), layer); };
+        QVERIFY(errorText(run).contains("(kv_of_q)"));
     }
 
     void decodedTokensMustLeaveAPrompt() {
