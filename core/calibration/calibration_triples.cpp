@@ -105,21 +105,26 @@ bool isOther(const CsvTable& table, const std::vector<std::string>& fields, cons
     return table.has(column) && table.text(fields, column, line) != wanted;
 }
 
+void addNew(std::vector<std::string>& texts, const std::string& text) {
+    if (!text.empty() && std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
+}
+
+/// How the rows were measured, in the words of a proxy's notes.
+void noteMeasuring(CalibrationData& data, bool simulated, const std::string& arithmetic) {
+    if (simulated) addNew(data.notes, "simulated on full-attention tensors");
+    if (!arithmetic.empty() && !arithmetic.starts_with("exact")) addNew(data.notes, "measured with " + arithmetic);
+}
+
 /// What a table that this program wrote says about its rows beside the triple.
 void takeMarks(const CsvTable& table, const std::vector<std::string>& fields, std::int64_t line,
                const CalibrationTriple& triple, CalibrationData& data) {
     const auto textIn = [&](const char* column) {
         return table.has(column) ? table.text(fields, column, line) : std::string();
     };
-    const auto addNew = [](std::vector<std::string>& texts, const std::string& text) {
-        if (!text.empty() && std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
-    };
     addNew(data.specs, textIn("spec"));
     if (table.has("origin"))
         addNew(data.notes, textIn("notes")); // of the calibration; other tables note their own runs
-    if (textIn("simulated") == "true") addNew(data.notes, "simulated on full-attention tensors");
-    if (const std::string arithmetic = textIn("arithmetic"); !arithmetic.empty() && !arithmetic.starts_with("exact"))
-        addNew(data.notes, "measured with " + arithmetic);
+    noteMeasuring(data, textIn("simulated") == "true", textIn("arithmetic"));
     if (const auto cut = parseNumber<TokenIndex>(textIn("cut_token"))) data.cuts[triple.context] = *cut;
     data.proxy |= textIn("proxy") == "true";
 }
@@ -240,6 +245,7 @@ CalibrationData measuredTriples(const CaptureReader& capture, const PolicySpec& 
         if (at->cut) data.cuts[data.triples.back().context] = static_cast<TokenIndex>(*at->cut);
     }
     if (const std::string warning = info.checkWarning(); !warning.empty()) data.notes.push_back(name + ": " + warning);
+    noteMeasuring(data, at->simulated, at->arithmetic);
     if (at->cut && *at->cut != cut)
         data.notes.push_back(
             fmt::format("{} was measured with the cut {}, this cut is {}", data.origin, *at->cut, cut));

@@ -20,6 +20,8 @@ struct CalibrationRows {
     std::vector<CalibrationRow> rows; ///< in the file's order
     std::optional<std::int64_t> cut;
     std::string parameters, tool; ///< JSON as written, or empty
+    bool simulated = false;
+    std::string arithmetic = {}; ///< of the lists, where it was not exact
 
     std::string place() const { return "calibration/" + policy + "/" + variant; }
 };

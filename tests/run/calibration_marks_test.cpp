@@ -12,7 +12,9 @@
 
 #include <QTemporaryDir>
 
+#include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <set>
 #include <span>
 
@@ -128,12 +130,15 @@ private slots:
 
     void theCurveFollowsTheScoresItIsMadeFrom() {
         const auto capture = captureWithLosses(4, 2);
+        const auto start = std::filesystem::file_time_type::clock::now();
+        int written = 0;
         const auto write = [&](float sign) {
             std::vector<float> scores(2 * 120);
             for (std::size_t i = 0; i < scores.size(); ++i) scores[i] = sign * static_cast<float>(i % 120);
             h5::Writer file(path("s.h5"));
             file.put("x", std::span<const float>(scores), {1, 2, 120});
             file.close();
+            std::filesystem::last_write_time(path("s.h5"), start + std::chrono::seconds(++written));
         };
         const auto kept = [&] {
             return run(capture, "imported,file=" + path("s.h5") + ":/x@tau=0.7:proxy")->calibrated->retention;
@@ -144,6 +149,20 @@ private slots:
         QVERIFY(kept() != latest);
         write(1);
         QCOMPARE(kept(), latest);
+    }
+
+    void storedRowsSayHowTheyWereMeasured() {
+        h5::Writer writer(path("rows.h5"));
+        const std::string place = "/calibration/snapkv/paper";
+        writer.put(place, std::vector<double>{0.5, 2, 1, 2, 0}, {1, 5});
+        writer.attribute(place, "simulated", std::int64_t{1});
+        writer.attribute(place, "arithmetic", std::string("fast float"));
+        writer.close();
+        const auto capture = captureWithLosses(4, 2);
+        capture->captureInfo.path = path("rows.h5");
+        const CalibrationData data = measuredTriples(*capture, PolicySpec::parse("snapkv"), 80);
+        QVERIFY(says(data.notes, "simulated on full-attention tensors") &&
+                says(data.notes, "measured with fast float"));
     }
 
     void importedScoresAreOfOneCapture() {

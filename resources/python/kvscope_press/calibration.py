@@ -154,7 +154,13 @@ def _safe(name: str) -> str:
 
 
 def _fits(node: h5py.Dataset, setting: Setting) -> bool:
-    return all(node.attrs.get(key) == value for key, value in setting.attributes().items())
+    """An attribute that older rows lack had its default; the revision of a model may not have been known."""
+    default = dataclasses.asdict(Setting(setting.cut, setting.target_tokens, setting.parameters))
+    for key, value in setting.attributes().items():
+        known = node.attrs.get(key, default.get(key) if key in ("simulated", "arithmetic") else None)
+        if known != value and not (key == "model_revision" and "" in (known, value)):
+            return False
+    return True
 
 
 def _same(rows: Rows, retention: float, context_id: int) -> npt.NDArray[np.bool_]:
@@ -166,7 +172,7 @@ def _same(rows: Rows, retention: float, context_id: int) -> npt.NDArray[np.bool_
 def _is_taken(node: h5py.Dataset, selection: RecordedSelection, context_id: int) -> bool:
     """Whether the row of this retention and context is that of another list."""
     lists, own = _lists(node), selection.digest()
-    return any(lists[i] != own for i in np.flatnonzero(_same(node[()], selection.retention(), context_id)))
+    return any(lists[i] not in (own, "") for i in np.flatnonzero(_same(node[()], selection.retention(), context_id)))
 
 
 def _lists(node: h5py.Dataset) -> list[str]:

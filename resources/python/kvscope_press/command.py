@@ -24,7 +24,7 @@ def parser() -> argparse.ArgumentParser:
     p.add_argument("--compute-dtype", choices=DTYPES, default="fp32", help="type the model runs in (default: fp32)")
     p.add_argument("--device", default="cpu", help="torch device (default: cpu)")
     p.add_argument("--generate", type=int, default=0, metavar="N", help="print N tokens behind the first question")
-    p.add_argument("--replace", action="store_true", help="drop rows that were measured with another setting")
+    p.add_argument("--replace", action="store_true", help="drop rows of another setting, and the row of another list")
     p.add_argument("--dry-run", action="store_true", help="leave the capture as it is")
     p.add_argument("--out", type=pathlib.Path, help="the table as CSV, with the share of answer tokens that are right")
     return p

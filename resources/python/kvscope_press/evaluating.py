@@ -30,7 +30,7 @@ from kvscope_press.scores import CaptureHead, model_name, same_model
 
 FIELDS = ["policy", "variant", "retention", "nll_full", "nll_compressed", "right_tokens", "right_answers", "answers"]
 FIELDS += ["simulated"]  # evicts while the prompt is read, on tensors of full attention
-FIELDS += ["arithmetic", "capture_warning", "list", "cut", "seed", "context_id"]
+FIELDS += ["arithmetic", "capture_warning", "list", "cut_token", "seed", "context", "nll_context"]
 FEW_TOKENS = 20  # of answers
 MOST_LOSS = (0.01, TOLERANCES["loss"][1])  # nat a token, mean, from the captured losses: 32 bits, 16 bits
 FEW_ROWS = 5  # of a calibration, as in kvscope calibrate
@@ -139,8 +139,13 @@ def measure(
     )
     line = dict(zip(FIELDS, (selection.policy, selection.variant, *dataclasses.astuple(row)[:1]), strict=False))
     line |= {"nll_full": row.nll_full, "nll_compressed": row.nll_compressed, "answers": len(tokens.answers and ranges)}
-    line |= {"simulated": "true" if selection.simulated else "false", "list": selection.path, "context_id": context_id}
-    line |= {name: getattr(selection, name) for name in ("arithmetic", "capture_warning", "cut", "seed")}
+    line |= {
+        "simulated": "true" if selection.simulated else "false",
+        "list": selection.path,
+        "cut_token": selection.cut,
+    }
+    line |= {name: getattr(selection, name) for name in ("arithmetic", "capture_warning", "seed")}
+    line |= {"nll_context": row.nll_context if math.isfinite(row.nll_context) else ""}
     if tokens.answers:
         whole = sum(all(right[token] for token in range(begin, end)) for begin, end in ranges)
         line |= {"right_tokens": float(loss.right.mean()), "right_answers": whole}
@@ -272,6 +277,7 @@ def run(arguments: argparse.Namespace, kept: list[str]) -> None:
             show(f"list {len(lines) + 1} of {len(selections)}{time.after(len(lines))}")
             setting = settings[id(selection)]
             row, line = measure(model, tokens, selection, full, arguments.context_id, read)
+            line["context"] = f"{arguments.capture.name}#{arguments.context_id}"
             why = why_not_stored(row, math.prod(model_heads(model)) - len(selection.heads))
             if not why:
                 measured.append((selection, setting, row))

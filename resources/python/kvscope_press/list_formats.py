@@ -81,6 +81,8 @@ def _records(text: str, comments: list[str]) -> Iterator[list[str]]:
 def _csv_fields(text: str) -> Fields:
     comments: list[str] = []
     header, *records = list(_records(text, comments)) or [[]]
+    if doubled := [name for name in header if name and header.count(name) > 1]:
+        raise ValueError(f"column '{doubled[0]}' is there twice")
     flat = dict(line[2:].rstrip("\r\n").partition(": ")[::2] for line in comments if line.startswith("# "))
     flat = {key: re.sub(r"\\(.)", lambda found: "\n" if found[1] == "n" else found[1], v) for key, v in flat.items()}
     heads: dict[tuple[int, int], Fields] = {}

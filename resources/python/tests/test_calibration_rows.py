@@ -44,6 +44,24 @@ def test_rows_are_merged_by_retention_and_context(tmp_path: pathlib.Path) -> Non
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_rows_of_an_earlier_version_stay(tmp_path: pathlib.Path) -> None:
+    """They say neither arithmetic nor lists, nor the revision where it was not known."""
+    path = tmp_path / "c.h5"
+    h5py.File(path, "w").close()
+    selection = dataclasses.replace(whole_selection(1, 1, 6), policy="p", variant="v")
+    setting = Setting.of(selection, 3)
+    add_rows(path, [(selection, setting, Row(0.5, 1, 2, 3)), (selection, setting, Row(0.1, 1, 2, 9))])
+    with h5py.File(path, "r+") as file:
+        for name in ("arithmetic", "lists"):
+            del file["calibration/p/v"].attrs[name]
+    known = Setting.of(selection, 3, ("", "0123abc", ""))
+    add_rows(path, [(selection, known, Row(0.5, 1, 2, 4))])
+    assert rows_of(path, "p/v") == [[0.1, 1, 2, 9, 0], [0.5, 1, 2, 4, 0]]
+    fast = dataclasses.replace(setting, arithmetic="fast float")
+    with pytest.raises(CaptureError, match="arithmetic"):
+        add_rows(path, [(selection, fast, Row(0.7, 1, 2, 4))])
+
+
 def test_a_list_replaces_its_own_row_only(captured: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
     """One of another seed keeps as much, and a second command would replace the row of the first."""
     out, (first, second) = tmp_path / "c.h5", other_seed(captured, tmp_path)

@@ -134,8 +134,8 @@ def test_marks_and_origin_of_a_list_are_in_the_table(
     assert main([*arguments, "--context-id", "3"]) == 0
     assert re.search(r"kept \d+\.\d% \(fast float; it failed\)  NLL", capsys.readouterr().out)
     (line,) = csv.DictReader(table.open())
-    found = [line[name] for name in ("list", "cut", "seed", "context_id", "arithmetic", "capture_warning")]
-    assert found == [plain, str(data["cut_token"]), str(2**63), "3", "fast float", "it failed"]
+    found = [line[name] for name in ("list", "cut_token", "seed", "context", "arithmetic", "capture_warning")]
+    assert found == [plain, str(data["cut_token"]), str(2**63), "c.h5#3", "fast float", "it failed"]
     with h5py.File(out) as file:
         assert file["calibration/p/v"].attrs["arithmetic"] == "fast float"
     pathlib.Path(plain).write_text(json.dumps(data | {"arithmetic": "exact index contract"}))

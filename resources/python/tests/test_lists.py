@@ -27,6 +27,13 @@ def test_a_list_is_read_with_its_weights(tmp_path: pathlib.Path) -> None:
     assert selection.retention() == 0.5
 
 
+def test_a_column_stands_once(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "l.csv"
+    path.write_text("# format: kvscope-selection\nlayer,kv_head,position,position\n0,0,1,2\n")
+    with pytest.raises(CaptureError, match="column 'position' is there twice"):
+        read_selection(path)
+
+
 def test_a_list_is_read_with_the_sets_of_query_heads(tmp_path: pathlib.Path) -> None:
     both = HEAD | {"query_heads": [OWN, {"query_head": 3, "kept": [4], "margin": 0.5}]}
     head = read_selection(write_list(tmp_path / "l.json", heads=[both])).heads[0, 1]
