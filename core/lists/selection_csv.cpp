@@ -265,7 +265,7 @@ private:
 
     void takeHeader(const std::vector<std::string>& fields) {
         for (std::size_t i = 0; i < fields.size(); ++i)
-            if (!m_columns.emplace(fields[i], i).second)
+            if (!m_columns.emplace(fields[i], i).second && !fields[i].empty()) // a spreadsheet adds empty ones
                 throw Error({"column '" + fields[i] + "' is there twice", "", "Name each column once", m_path});
         m_columnCount = fields.size();
         if (m_selection.captureTokens > kMostTokens) // scores take a number for each of them
