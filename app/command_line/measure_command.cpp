@@ -69,7 +69,7 @@ template <class Value> Summary overSeeds(const Row& row, Value value) {
 
 /// NaN of a head that a recorded list leaves out.
 double keptOf(const RunResult& result, int kvHead) {
-    if (std::ranges::binary_search(headsNotRecorded(result), kvHead)) return std::numeric_limits<double>::quiet_NaN();
+    if (leavesOut(result, kvHead)) return std::numeric_limits<double>::quiet_NaN();
     return result.selection.heads[kvHead].attendedTokens();
 }
 

@@ -36,10 +36,9 @@ double meanMassOf(const RunResult& result, const CaptureReader& capture, KvHeadI
 }
 
 double meanAttendedTokens(const RunResult& result, std::optional<KvHeadIndex> head) {
-    const std::vector<std::int32_t> missing = headsNotRecorded(result);
     std::vector<double> kept;
     for (std::int32_t at = 0; at < std::ssize(result.selection.heads); ++at)
-        if ((!head || head->value == at) && !std::ranges::binary_search(missing, at))
+        if ((!head || head->value == at) && !leavesOut(result, at))
             kept.push_back(result.selection.heads[at].attendedTokens());
     return meanOfNumbers(kept);
 }

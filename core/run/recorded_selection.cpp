@@ -209,6 +209,10 @@ std::vector<std::int32_t> headsNotRecorded(const RunResult& result) {
     return missing;
 }
 
+bool leavesOut(const RunResult& result, std::int32_t kvHead) {
+    return result.request.recorded && std::ranges::binary_search(headsNotRecorded(result), kvHead);
+}
+
 RecordedSelection recordSelection(std::span<const std::shared_ptr<const RunResult>> layers,
                                   const RecordFilter& filter) {
     assert(!layers.empty());

@@ -173,6 +173,9 @@ private slots:
             QCOMPARE(value.toObject()["scores"].toArray().size(), 1028);
         }
         QCOMPARE(heads[1].toObject()["layer"].toInt(), 2);
+        const Outcome other = run({"plot", "token_strip", kSample, "--selection", "a.json", "--layer", "2", "--kv-head",
+                                   "1", "--out", "strip.svg"});
+        QVERIFY2(other.out.contains("KeyDiff (recorded) leaves out this head"), other.out);
     }
 
     void choosingHeadsFiltersWhatIsWrittenOnly() {

@@ -39,6 +39,9 @@ ParameterTable makeOptions() {
 
 std::string signedText(double value) { return (value > 0 ? "+" : "") + formatShort(value); }
 
+/// Of a head that a recorded list leaves out it is not known.
+std::string keptText(double tokens) { return std::isnan(tokens) ? "–" : formatCount(std::llround(tokens)); }
+
 std::string numberText(double value) { return std::isnan(value) ? "–" : formatShort(value); }
 
 double differenceOf(const Pane& pane) { return pane.second - pane.first; }
@@ -132,8 +135,8 @@ private:
         m_builder.label({names, y}, m_builder.elide(title, kName, room), kName, m_theme.text1);
         cells(y,
               {numberText(pane.first), numberText(pane.second),
-               std::isnan(differenceOf(pane)) ? "–" : signedText(differenceOf(pane)),
-               formatCount(std::llround(pane.keptFirst)), formatCount(std::llround(pane.keptSecond))},
+               std::isnan(differenceOf(pane)) ? "–" : signedText(differenceOf(pane)), keptText(pane.keptFirst),
+               keptText(pane.keptSecond)},
               m_theme.text1, kNumber);
     }
 
