@@ -22,7 +22,10 @@ namespace {
 PaneData runPane(const Session& session, std::size_t pane, const PaneRequest& request, bool required,
                  const LayerRunner& runner, const Checkpoint& checkpoint) {
     try {
-        return paneDataOf(session, pane, runner.run(resolvePane(request), checkpoint));
+        PaneData data = paneDataOf(session, pane, runner.run(resolvePane(request), checkpoint));
+        if (required && !data.error.empty())
+            throw Error({.sentence = data.error, .place = {}, .remedy = {}, .path = {}});
+        return data;
     } catch (const Error& error) {
         if (required) throw;
         PaneData data = paneDataOf(session, pane, nullptr);

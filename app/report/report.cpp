@@ -15,7 +15,6 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/run/head_means.h"
-#include "core/run/record_results.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 #include "views/view.h"
@@ -54,10 +53,7 @@ std::string paneTable(const ViewInput& input) {
         const RunResult& result = *pane.result;
         switch (column) {
         case 0: return paneName(pane);
-        case 1:
-            return leavesOut(result, input.kvHead.value)
-                       ? "–"
-                       : formatCount(std::llround(shownHead(input, pane).attendedTokens()));
+        case 1: return formatCount(std::llround(shownHead(input, pane).attendedTokens()));
         case 2: return keptShare(result, input.kvHead);
         case 3: return result.fidelity ? number(meanErrorOf(result, *input.capture, input.kvHead), 4) : "–";
         case 4: return result.fidelity ? percent(meanMassOf(result, *input.capture, input.kvHead)) : "–";

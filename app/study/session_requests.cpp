@@ -1,6 +1,11 @@
 // The requests of a session, for screen and paper alike: names of panes and inputs of views.
 #include "app/study/session_requests.h"
 
+#include "core/base/error.h"
+#include "core/run/record_results.h"
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -61,7 +66,16 @@ PaneData paneDataOf(const Session& session, std::size_t pane, std::shared_ptr<co
     data.policyId = std::move(identity.policyId);
     data.policyName = std::move(identity.policyName);
     data.variant = std::move(identity.variant);
-    if (result && result->request.layer == session.layer) data.result = std::move(result);
+    if (!result || result->request.layer != session.layer) return data;
+    if (leavesOut(*result, session.kvHead.value)) // nobody knows what it keeps: no picture is better than an empty one
+        data.error = Error({.sentence = fmt::format("the list leaves out KV head {} of layer {}", session.kvHead.value,
+                                                    session.layer.value),
+                            .place = "kv_head",
+                            .remedy = "Choose another head",
+                            .path = spec.recordedPath})
+                         .what();
+    else
+        data.result = std::move(result);
     return data;
 }
 

@@ -23,7 +23,8 @@ ViewDataRequest dataRequestFor(const View& view, const Session& session, ViewDat
                                std::int64_t height);
 
 /// A pane as views see it. The result may be null or older than the session; a result of another layer is left out. A
-/// recorded list's identity is known from its result; until then the pane has the file's name.
+/// recorded list without the shown KV head has an error instead of its result. Its identity is known from its result;
+/// until then the pane has the file's name.
 PaneData paneDataOf(const Session& session, std::size_t pane, std::shared_ptr<const RunResult> result);
 
 /// The session as views see it, without panes, view data and hover. Without a capture or a cut the input has none.

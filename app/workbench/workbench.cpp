@@ -336,10 +336,10 @@ ViewInput Workbench::viewInput() const {
     for (std::size_t index = 0; index < session().panes.size(); ++index) {
         const PaneJobs::Pane& pane = m_panes.at(static_cast<int>(index));
         PaneData data = paneDataOf(session(), index, pane.value);
-        data.measured = pane.measured;
+        if (data.error.empty()) data.measured = pane.measured;
         data.computing = pane.isAsked();
         data.outdated = pane.value && !pane.isCurrent;
-        if (!data.result) data.error = pane.error;
+        if (!data.result && data.error.empty()) data.error = pane.error;
         input.panes.push_back(std::move(data));
     }
     input.focus.hovered = m_hovered;

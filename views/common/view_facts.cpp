@@ -1,7 +1,6 @@
 // Facts that several views read off the same input: states of tokens, counts, the words of captions.
 #include "views/common/view_facts.h"
 
-#include "core/run/record_results.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>
@@ -51,7 +50,6 @@ const std::vector<TokenIndex>& keptTokens(const ViewInput& input, const PaneData
 }
 
 KeptCount keptAmong(const ViewInput& input, const PaneData& pane, const std::vector<TokenIndex>& tokens) {
-    if (leavesOut(*pane.result, input.kvHead.value)) return {};
     const auto& kept = keptTokens(input, pane);
     const auto end = std::lower_bound(tokens.begin(), tokens.end(), static_cast<TokenIndex>(pane.result->visible));
     return {std::count_if(tokens.begin(), end, [&](TokenIndex t) { return std::ranges::binary_search(kept, t); }),
@@ -106,7 +104,6 @@ std::string selectionWord(const TokenFocus& focus) {
 }
 
 std::string keptShare(const RunResult& result, KvHeadIndex head) {
-    if (leavesOut(result, head.value)) return "–";
     const HeadSelection& chosen = headOf(result, head);
     const auto percent = [&](double tokens) { return formatPercent(tokens / static_cast<double>(result.visible)); };
     const std::string own = percent(chosen.attendedTokens());
@@ -116,7 +113,6 @@ std::string keptShare(const RunResult& result, KvHeadIndex head) {
 }
 
 std::string keptBudget(const RunResult& result, KvHeadIndex head) {
-    if (leavesOut(result, head.value)) return "–";
     const HeadSelection& chosen = headOf(result, head);
     const std::string own = formatBudget(std::llround(chosen.attendedTokens()), result.visible);
     return chosen.queryHeads.empty() ? own

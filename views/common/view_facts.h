@@ -57,7 +57,7 @@ std::string quotedToken(const ViewInput& input, TokenIndex token);
 /// The words after "selected": the selection's name, or "selected".
 std::string selectionWord(const TokenFocus& focus);
 
-/// "25.0 %": kept share of the tokens before the cut; "–" for a head that a recorded list leaves out.
+/// "25.0 %": kept share of the tokens before the cut.
 std::string keptShare(const RunResult& result, KvHeadIndex head);
 /// "249 tokens (25.0 %)": what a head keeps of the tokens before the cut.
 std::string keptBudget(const RunResult& result, KvHeadIndex head);
@@ -72,9 +72,9 @@ template <class Owner> std::string letteredName(const Owner& owner) {
     return std::string(1, owner.letter) + " " + owner.policyName;
 }
 
-/// "layer 3, KV head 1 (0-based) · cut: end of context, 995", behind "fast arithmetic", "simulated ..." and "tau by
-/// proxy" where that is so, before the budgets of recorded lists, and their cuts where they have another one.
-/// `wholeModel`: a picture of all heads names none.
+/// "layer 3, KV head 1 (0-based) · cut: end of context, 995", with "simulated ..." and "fast arithmetic" where that is
+/// so, the budgets of recorded lists, and their cuts where they have another one. `wholeModel`: a picture of all heads
+/// names none.
 std::string provenance(const ViewInput& input, const std::vector<const PaneData*>& panes, bool wholeModel = false);
 
 /// Capitalises the first letter unless a formula stands there: sentences in pictures begin with words that elsewhere

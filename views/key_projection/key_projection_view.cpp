@@ -1,7 +1,6 @@
 // Keys of one head on two of their principal axes, or unfolded by t-SNE. One picture and one range serve all panes, so
 // that what differs between two of them is the policy and nothing else.
 #include "core/parameters/parameter_rows.h"
-#include "core/run/record_results.h"
 #include "views/common/view_options.h"
 #include "views/key_projection/projection_frame.h"
 
@@ -163,7 +162,6 @@ public:
     std::string conclude(const ViewInput& input, const ParameterValues& options) const override {
         if (const auto& run = projectionOf(input).tsne) return tsneFinding(*run);
         const PaneData& pane = *activePane(input);
-        if (leavesOut(*pane.result, input.kvHead.value)) return pane.policyName + " leaves out this head";
         const bool chosen = !input.focus.selected.empty();
         const auto [hit, of] =
             keptAmong(input, pane, chosen ? input.focus.selected : tokensOfKind(*input.capture, SegmentKind::Needle));

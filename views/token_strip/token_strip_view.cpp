@@ -1,6 +1,5 @@
 // The prompt as text. Only visible lines become drawables, so that 100,000 tokens scroll fast.
 #include "core/parameters/parameter_rows.h"
-#include "core/run/record_results.h"
 #include "views/common/chart.h"
 #include "views/common/view_options.h"
 #include "views/token_strip/strip_picture.h"
@@ -244,13 +243,8 @@ public:
         for (const PaneData& pane : input.panes) {
             if (!pane.result) continue;
             const auto [hit, of] = keptAmong(input, pane, tokens);
-            const std::string also = text.empty() ? "" : "; ";
-            if (leavesOut(*pane.result, input.kvHead.value)) {
-                text += also + pane.policyName + " leaves out this head";
-                continue;
-            }
-            text += fmt::format("{}{} keeps {} of {} {} tokens at {}", also, pane.policyName, formatCount(hit),
-                                formatCount(of), word, keptBudget(*pane.result, input.kvHead));
+            text += fmt::format("{}{} keeps {} of {} {} tokens at {}", text.empty() ? "" : "; ", pane.policyName,
+                                formatCount(hit), formatCount(of), word, keptBudget(*pane.result, input.kvHead));
         }
         return text.empty() ? "No policy has a result yet." : text;
     }

@@ -8,7 +8,6 @@
 #include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/run/head_means.h"
-#include "core/run/record_results.h"
 #include "views/common/policy_style.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
@@ -133,8 +132,7 @@ void PaneHeader::refreshMetrics() {
     const bool isOlder = isOutdated || pane.measured != pane.result;
     m_error->show(numbers ? errorText(meanErrorOf(*numbers, *input.capture, input.kvHead)) : QString("–"), isOlder);
     m_mass->show(numbers ? percentText(meanMassOf(*numbers, *input.capture, input.kvHead)) : QString("–"), isOlder);
-    const bool there =
-        pane.result && head < pane.result->selection.heads.size() && !leavesOut(*pane.result, input.kvHead.value);
+    const bool there = pane.result && head < pane.result->selection.heads.size();
     m_hasHits = there && !input.focus.selected.empty();
     if (!there) {
         m_realised->setVisible(false);

@@ -8,7 +8,6 @@
 #include "app/window/widgets/small_widgets.h"
 #include "app/workbench/second_workbench.h"
 #include "core/run/head_means.h"
-#include "core/run/record_results.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 
@@ -104,7 +103,7 @@ FactGrid::Facts FidelityBlock::fidelityFacts(const PaneData& pane, const ViewInp
     facts.emplace_back(tr("Retained attention mass"),
                        result.fidelity ? percentText(meanMassOf(result, *input.capture, input.kvHead))
                                        : tr("no evaluation query"));
-    if (head < result.selection.heads.size() && !leavesOut(result, input.kvHead.value)) {
+    if (head < result.selection.heads.size()) {
         const HeadSelection& chosen = result.selection.heads[head];
         facts.emplace_back(tr("Budget"), fromUtf8(formatBudget(result.requested, result.visible)));
         facts.emplace_back(tr("Kept"), fromUtf8(formatBudget(std::llround(chosen.attendedTokens()), result.visible)));

@@ -6,7 +6,6 @@
 #include "app/window/widgets/small_widgets.h"
 #include "app/workbench/second_workbench.h"
 #include "core/run/head_means.h"
-#include "core/run/record_results.h"
 #include "views/common/view_facts.h"
 
 #include <QHeaderView>
@@ -21,8 +20,7 @@ namespace {
 std::vector<std::string> rowOf(const ViewInput& input, const PaneData& pane) {
     std::vector<QString> cells{fromUtf8(paneTitle(pane)).prepend(QString(pane.letter) + "  ")};
     const auto head = static_cast<std::size_t>(input.kvHead.value);
-    if (!pane.result || pane.outdated || head >= pane.result->selection.heads.size() ||
-        leavesOut(*pane.result, input.kvHead.value)) {
+    if (!pane.result || pane.outdated || head >= pane.result->selection.heads.size()) {
         cells.resize(7, QString("–"));
     } else {
         const RunResult& result = *pane.result;
