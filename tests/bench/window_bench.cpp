@@ -198,9 +198,20 @@ void budgetStepOf32768ToNumbers(benchmark::State& state) {
     budgetSteps(state, *capture.shown, Until::Numbers);
 }
 
-/// A capture of any size, for one that takes minutes to write; its memory, too.
-void budgetStepOfGivenToKept(benchmark::State& state, const std::string& path) {
+/// A capture of any size, for one that takes minutes to write; its memory, too. All panes of a new window, or one
+/// policy with the views of a head (projection, strip and map).
+void budgetStepOfGivenToKept(benchmark::State& state, const std::string& path, bool oneHead) {
     Shown shown(path);
+    if (oneHead) {
+        shown.bench.change(
+            [](Session& s) {
+                s.layout = WindowLayout::ExploreHead;
+                s.panes.resize(1);
+            },
+            "Layout");
+        Shown::settle();
+        shown.waitForPicture({});
+    }
     budgetSteps(state, shown, Until::Kept);
     rusage own{};
     getrusage(RUSAGE_SELF, &own);
@@ -345,10 +356,12 @@ int main(int argc, char** argv) {
     QApplication application(argc, argv);
     QApplication::setStyle(kvscope::makeChromeStyle());
     if (const char* given = std::getenv("KVSCOPE_BENCH_CAPTURE"))
-        benchmark::RegisterBenchmark("budgetStepOfGivenToKept", budgetStepOfGivenToKept, std::string(given))
-            ->Unit(benchmark::kMillisecond)
-            ->UseRealTime()
-            ->Iterations(12);
+        for (const bool oneHead : {false, true})
+            benchmark::RegisterBenchmark(oneHead ? "budgetStepOfGivenHeadToKept" : "budgetStepOfGivenToKept",
+                                         budgetStepOfGivenToKept, std::string(given), oneHead)
+                ->Unit(benchmark::kMillisecond)
+                ->UseRealTime()
+                ->Iterations(24);
     benchmark::Initialize(&argc, argv);
     benchmark::RunSpecifiedBenchmarks();
 }

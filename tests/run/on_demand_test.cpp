@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <stop_token>
 #include <thread>
 
@@ -40,11 +41,41 @@ public:
     std::atomic<bool> mayGo{false};
 };
 
+/// Many rows. The first reading cancels the work that asked for it.
+class CancellingRows final : public RowSource {
+public:
+    explicit CancellingRows(std::stop_source& stop) : m_stop(stop) {}
+
+    Shape shape() const override { return {1, 100'000, 4}; }
+    StoredType stored() const override { return StoredType::Float32; }
+    void read(std::int64_t, std::int64_t, std::int64_t count, float* out) const override {
+        m_stop.request_stop();
+        rows += count;
+        std::fill_n(out, count * shape()[2], 1.0F);
+    }
+
+    mutable std::atomic<std::int64_t> rows{0};
+
+private:
+    std::stop_source& m_stop;
+};
+
 void sumColumns(const Engine& engine, const std::shared_ptr<const RowSource>& keys, const Checkpoint& checkpoint) {
     AttentionRule rule;
     rule.gqaGroupOf = {0};
     const Tensor query = engine.upload(HostTensor{{1, 1, 4}, {1, 0, 0, 0}});
-    engine.attentionColumnSums({query, engine.onDemand(keys), TokenIndex{63}, {}, rule}, checkpoint);
+    const auto last = static_cast<TokenIndex>(keys->shape()[1] - 1);
+    engine.attentionColumnSums({query, engine.onDemand(keys), last, {}, rule}, checkpoint);
+}
+
+void attendToAll(const Engine& engine, const std::shared_ptr<const RowSource>& rows, const Checkpoint& checkpoint) {
+    const Tensor query = engine.upload(HostTensor{{1, 1, 4}, {1, 0, 0, 0}}), keys = engine.onDemand(rows);
+    WeightedAttentionInput input;
+    input.queries = query;
+    input.keys = input.values = keys;
+    input.firstQuery = input.cut = static_cast<TokenIndex>(keys.size(1) - 1);
+    input.rule.gqaGroupOf = {0};
+    engine.weightedAttention(input, checkpoint);
 }
 
 bool sameBits(const HostTensor& a, const HostTensor& b) {
@@ -104,6 +135,30 @@ private slots:
         QVERIFY(wasCancelled && !hasRead);
         sumColumns(*engine, second, {});
         QVERIFY(second->reads);
+    }
+
+    /// Another budget waits for the end of what the last one began.
+    void readingAHeadCanBeCancelled_data() {
+        using Work = std::function<void(const Engine&, const std::shared_ptr<const RowSource>&, const Checkpoint&)>;
+        QTest::addColumn<Work>("work");
+        QTest::newRow("attention sums") << Work(sumColumns);
+        QTest::newRow("weighted attention") << Work(attendToAll);
+        QTest::newRow("axes") << Work([](const Engine& engine, const auto& rows, const Checkpoint& checkpoint) {
+            engine.principalAxes(engine.onDemand(rows), 0, 2, checkpoint);
+        });
+        QTest::newRow("median") << Work([](const Engine& engine, const auto& rows, const Checkpoint& checkpoint) {
+            engine.anchor(engine.onDemand(rows), AnchorKind::Median, checkpoint);
+        });
+    }
+
+    void readingAHeadCanBeCancelled() {
+        using Work = std::function<void(const Engine&, const std::shared_ptr<const RowSource>&, const Checkpoint&)>;
+        QFETCH(Work, work);
+        const std::unique_ptr<Engine> engine = makeCpuEngine(1);
+        std::stop_source stop;
+        const auto rows = std::make_shared<CancellingRows>(stop);
+        QVERIFY_THROWS_EXCEPTION(Cancelled, work(*engine, rows, Checkpoint(stop.get_token())));
+        QVERIFY2(rows->rows > 0 && rows->rows < 20'000, qPrintable(QString::number(rows->rows)));
     }
 };
 

@@ -64,7 +64,7 @@ HostTensor CpuEngine::medianAnchor(const Tensor& keys, Progress& progress) const
     const std::int64_t heads = keys.size(0), n = keys.size(1), d = keys.size(2);
     std::vector<float> out(static_cast<std::size_t>(heads * d));
     for (std::int64_t h = 0; h < heads; ++h) {
-        const HeadRows rows(keys, h);
+        const HeadRows rows(keys, h, progress.checkpoint());
         m_workers.each(d, [&](std::int64_t c) {
             std::vector<float> column(static_cast<std::size_t>(n));
             for (std::int64_t i = 0; i < n; ++i) column[i] = rows.data()[i * d + c];

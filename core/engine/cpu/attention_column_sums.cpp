@@ -61,7 +61,7 @@ public:
     /// Sums of the heads of one group into rows of out [Hq, m].
     void addGroup(const HeadGroup& group, LogitScratch& scratch, std::vector<float>& out) const {
         const std::int64_t w = m_input.queries.size(1), m = m_input.keys.size(1);
-        const HeadRows keys(m_input.keys, group.kvHead);
+        const HeadRows keys(m_input.keys, group.kvHead, m_progress.checkpoint());
         std::vector<double> sums(group.queryHeads.size() * static_cast<std::size_t>(m));
         const std::int64_t rowsPerBlock = group.queryHeads.size() > 1 ? w : kMaxLanes;
         for (std::int64_t begin = 0; begin < w; begin += rowsPerBlock) // in time order: sums keep their rounding

@@ -17,7 +17,9 @@ TensorView viewOf(const Tensor& tensor) {
     return {storage.data->data() + storage.offset, storage.headStride};
 }
 
-HeadRows::HeadRows(const Tensor& tensor, std::int64_t head, std::int64_t begin, std::int64_t end) {
+HeadRows::HeadRows(const Tensor& tensor, std::int64_t head, std::int64_t begin, std::int64_t end,
+                   const Checkpoint& checkpoint) {
+    constexpr std::int64_t rowsPerStep = 16'384; // some milliseconds between stop points
     const auto& storage = static_cast<const CpuStorage&>(*tensor.storage());
     const std::int64_t width = tensor.size(2);
     if (!storage.demand) {
@@ -25,7 +27,12 @@ HeadRows::HeadRows(const Tensor& tensor, std::int64_t head, std::int64_t begin, 
         return;
     }
     m_read.reset(new float[static_cast<std::size_t>((end - begin) * width)]); // not zeroed: written before it is read
-    storage.demand->source->read(head, storage.offset / width + begin, end - begin, m_read.get());
+    const std::int64_t first = storage.offset / width;
+    for (std::int64_t row = begin; row < end; row += rowsPerStep) {
+        checkpoint.stopPoint();
+        storage.demand->source->read(head, first + row, std::min(rowsPerStep, end - row),
+                                     m_read.get() + (row - begin) * width);
+    }
     m_data = m_read.get();
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "core/base/checkpoint.h"
 #include "core/base/row_source.h"
 #include "core/engine/tensor.h"
 
@@ -41,8 +42,11 @@ TensorView viewOf(const Tensor& tensor);
 /// Rows [begin, end) of one head, contiguous, for as long as this lives: those in memory, or read here.
 class HeadRows {
 public:
-    HeadRows(const Tensor& tensor, std::int64_t head, std::int64_t begin, std::int64_t end);
-    HeadRows(const Tensor& tensor, std::int64_t head) : HeadRows(tensor, head, 0, tensor.size(1)) {}
+    /// Throws Error of the file, and Cancelled between blocks of rows that are read.
+    HeadRows(const Tensor& tensor, std::int64_t head, std::int64_t begin, std::int64_t end,
+             const Checkpoint& checkpoint = {});
+    HeadRows(const Tensor& tensor, std::int64_t head, const Checkpoint& checkpoint = {})
+        : HeadRows(tensor, head, 0, tensor.size(1), checkpoint) {}
 
     const float* data() const { return m_data; }
 

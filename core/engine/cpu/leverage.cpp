@@ -129,7 +129,7 @@ std::vector<double> CpuEngine::spectralDistortion(const Tensor& rows, std::span<
     std::vector<double> out(static_cast<std::size_t>(heads));
     Progress progress(checkpoint, static_cast<double>(heads));
     for (std::int64_t h = 0; h < heads; ++h, progress.advance(1)) {
-        const HeadRows own(rows, h);
+        const HeadRows own(rows, h, checkpoint);
         const DoubleRows all(m_workers, m_kernels, own.data(), n, d, nullptr, d);
         const Whitening whitening = whiteningOfFactor(all.factor(), {LeverageRoute::Svd, Regulariser::None, 0, n, 0});
         const Eigen::Index rank = whitening.directions.cols();

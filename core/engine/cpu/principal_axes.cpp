@@ -84,7 +84,7 @@ PrincipalAxes CpuEngine::principalAxes(const Tensor& keys, std::int64_t head, in
     const std::int64_t n = keys.size(1), d = keys.size(2);
     assert(n > 0 && components > 0);
     Progress progress(checkpoint, static_cast<double>(n));
-    const RowMoments total = rowMoments(m_workers, m_kernels, HeadRows(keys, head).data(), n, d, progress);
+    const RowMoments total = rowMoments(m_workers, m_kernels, HeadRows(keys, head, checkpoint).data(), n, d, progress);
     const Eigen::VectorXd mean = Eigen::Map<const Eigen::VectorXd>(total.sums.data(), d) / static_cast<double>(n);
     return axesOf(mean, covarianceOf(total, mean, n), std::min(components, static_cast<int>(d)));
 }

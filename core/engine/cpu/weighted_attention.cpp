@@ -191,7 +191,8 @@ WeightedAttention CpuEngine::weightedAttention(const WeightedAttentionInput& inp
         std::map<std::int64_t, HeadCache> caches;
         for (const std::int64_t head : some) {
             const std::int64_t kv = input.rule.gqaGroupOf[head];
-            if (!caches.contains(kv)) caches.emplace(kv, HeadCache{{input.keys, kv}, {input.values, kv}});
+            if (!caches.contains(kv))
+                caches.emplace(kv, HeadCache{{input.keys, kv, checkpoint}, {input.values, kv, checkpoint}});
         }
         m_workers.each(std::ssize(some) * perHead, [&](std::int64_t piece) {
             const std::int64_t head = some[piece / perHead], begin = piece % perHead * kMaxLanes;

@@ -47,6 +47,8 @@ public:
                         m_total); // whole panels are counted, the last one is partial
     }
 
+    const Checkpoint& checkpoint() const { return m_checkpoint; }
+
 private:
     const Checkpoint& m_checkpoint;
     std::atomic<double> m_done{0};
