@@ -2,9 +2,11 @@
 // is right there too, as long as the files moved together.
 #include "app/report/paths_from_folder.h"
 
+#include "app/study/session_paths.h"
 #include "views/common/view_options.h"
 
 #include <string>
+#include <utility>
 
 namespace kvscope {
 
@@ -41,14 +43,11 @@ std::string listFrom(const fs::path& folder, const std::string& text) {
 Session withPathsFrom(const fs::path& folder, Session session) {
     session.capturePath = pathFrom(folder, session.capturePath);
     session.compared.path = pathFrom(folder, session.compared.path);
-    session.budget.curve = textFrom(folder, session.budget.curve);
+    const auto change = [&](const std::string& text) { return textFrom(folder, text); };
+    session.budget = withFiles(std::move(session.budget), change);
     for (SessionPane& pane : session.panes) {
         pane.recordedPath = pathFrom(folder, pane.recordedPath);
-        if (pane.policy.budget) pane.policy.budget->curve = textFrom(folder, pane.policy.budget->curve);
-        if (pane.policy.policy.empty()) continue;
-        for (const ParameterSpec& parameter : pane.policy.values.table())
-            if (parameter.kind == ParameterKind::Text)
-                pane.policy.values.setText(parameter.id, textFrom(folder, pane.policy.values.text(parameter.id)));
+        if (!pane.policy.policy.empty()) pane.policy = withFiles(std::move(pane.policy), change);
     }
     for (auto& [view, options] : session.viewOptions)
         for (auto& [option, text] : options) text = listFrom(folder, text);

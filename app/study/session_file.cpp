@@ -4,6 +4,7 @@
 
 #include "app/live/live_context.h"
 #include "app/study/object_reader.h"
+#include "app/study/session_paths.h"
 #include "app/study/token_runs.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
@@ -56,35 +57,6 @@ template <class Enum, std::size_t N> Enum valueOf(const Word<Enum> (&words)[N], 
     throw Error({"\"" + word + "\" is not known", "", "Choose one of " + choices});
 }
 
-std::string relativeTo(const fs::path& folder, const std::string& path) {
-    if (path.empty()) return {};
-    const fs::path relative = fs::path(path).lexically_relative(folder);
-    return relative.empty() ? path : relative.generic_string();
-}
-
-std::string absoluteFrom(const fs::path& folder, const std::string& path) {
-    if (path.empty() || fs::path(path).is_absolute()) return path;
-    return (folder / path).lexically_normal().string();
-}
-
-/// The text of a view's option; a file that lies beside the session becomes its path.
-std::string optionFrom(const fs::path& folder, const std::string& text) {
-    std::error_code none;
-    const fs::path file = fs::path(text).is_relative() ? (folder / text).lexically_normal() : fs::path();
-    return fs::path(text).has_extension() && fs::is_regular_file(file, none) ? file.string() : text;
-}
-
-/// The text of a view's option as a file in `folder` says it: relative where optionFrom makes the same of it again.
-std::string optionTo(const fs::path& folder, const std::string& text) {
-    if (!fs::path(text).is_absolute()) return text;
-    const std::string relative = relativeTo(folder, text);
-    return optionFrom(folder, relative) == text ? relative : text;
-}
-
-fs::path folderOf(const std::string& path) {
-    return path.empty() ? fs::path() : fs::absolute(path).lexically_normal().parent_path();
-}
-
 /// Unknown keys first, overwritten by known ones.
 Json startFrom(const std::string& unknownKeys) {
     if (unknownKeys.empty()) return Json::object();
@@ -92,25 +64,36 @@ Json startFrom(const std::string& unknownKeys) {
     return json.is_object() ? json : Json::object();
 }
 
+FileTextChange filesTo(const fs::path& folder) {
+    return [&folder](const std::string& text) { return fileTextTo(folder, text); };
+}
+
+/// A policy or a budget out of a file with this path.
+template <class Spec> Spec specFrom(const Json& json, const std::string& path) {
+    const fs::path folder = folderOf(path);
+    return withFiles(Spec::parse(json.get<std::string>()),
+                     [&](const std::string& text) { return fileTextFrom(folder, text); });
+}
+
 Json writePane(const SessionPane& pane, const fs::path& folder) {
     Json json = startFrom(pane.unknownKeys);
     if (!pane.recordedPath.empty())
         json["recorded"] = relativeTo(folder, pane.recordedPath);
     else
-        json["policy"] = pane.policy.text();
+        json["policy"] = withFiles(pane.policy, filesTo(folder)).text();
     return json;
 }
 
 SessionPane readPane(const Json& json, const std::string& path, const std::string& prefix) {
     SessionPane pane;
     if (json.is_string()) { // as stops of lessons write them
-        pane.policy = PolicySpec::parse(json.get<std::string>());
+        pane.policy = specFrom<PolicySpec>(json, path);
         return pane;
     }
     ObjectReader reader(json, path, prefix);
     reader.with("recorded",
                 [&](const Json& v) { pane.recordedPath = absoluteFrom(folderOf(path), v.get<std::string>()); });
-    reader.with("policy", [&](const Json& v) { pane.policy = PolicySpec::parse(v.get<std::string>()); });
+    reader.with("policy", [&](const Json& v) { pane.policy = specFrom<PolicySpec>(v, path); });
     if (pane.recordedPath.empty() && pane.policy.policy.empty())
         throw Error(
             {"A pane names neither a policy nor a recorded list", prefix + "policy", "add one of the two", path});
@@ -208,56 +191,14 @@ void writeSetting(Json& json, const Session& session, const fs::path& folder) {
     json["panes"] = Json::array();
     for (const SessionPane& pane : session.panes) json["panes"].push_back(writePane(pane, folder));
     json["active_pane"] = session.activePane;
-    json["budget"] = session.budget.text();
+    json["budget"] = withFiles(session.budget, filesTo(folder)).text();
     json["panes_linked"] = session.panesLinked;
     json["seed"] = session.seed;
     json["selected"] = toRuns(session.selected);
     json["selection_name"] = session.selectionName;
     json["view_options"] = session.viewOptions;
     for (Json& options : json["view_options"])
-        for (Json& text : options) text = optionTo(folder, text.get<std::string>());
-}
-
-/// Changes the paths in the settings of a lesson's stops with `change`.
-void changePaths(Json& lesson, const std::function<std::string(const std::string&)>& change) {
-    const auto changeIn = [&](Json& setting) {
-        if (setting.contains("panes"))
-            for (Json& pane : setting["panes"])
-                if (pane.is_object() && pane.contains("recorded"))
-                    pane["recorded"] = change(pane["recorded"].get<std::string>());
-        if (setting.contains("view_options"))
-            for (Json& options : setting["view_options"])
-                for (Json& text : options)
-                    if (text.is_string()) text = change(text.get<std::string>());
-    };
-    for (const char* one : {"start", "question"})
-        if (lesson.contains(one)) changeIn(lesson[one]);
-    if (lesson.contains("stops"))
-        for (Json& stop : lesson["stops"]) changeIn(stop);
-}
-
-/// The folder of a lesson's model; names in the Hub's cache stay.
-void changeModel(Json& lesson, const std::function<std::string(const std::string&)>& change) {
-    if (Json* model = lesson.contains("live") ? &lesson["live"].at("model") : nullptr)
-        *model = change(model->get<std::string>());
-}
-
-Json writeLesson(const std::string& text, const fs::path& folder) {
-    Json lesson = Json::parse(text);
-    changeModel(lesson, [&](const std::string& path) {
-        return fs::path(path).is_absolute() ? relativeTo(folder, path) : path;
-    });
-    changePaths(lesson, [&](const std::string& path) { return optionTo(folder, path); });
-    return lesson;
-}
-
-std::string readLesson(Json lesson, const fs::path& folder) {
-    changePaths(lesson, [&](const std::string& path) { return optionFrom(folder, path); });
-    changeModel(lesson, [&](const std::string& path) {
-        std::error_code none;
-        return fs::is_directory(folder / path, none) ? absoluteFrom(folder, path) : path;
-    });
-    return lesson.dump();
+        for (Json& text : options) text = fileTextTo(folder, text.get<std::string>());
 }
 
 Json toJson(const Session& session, const fs::path& folder) {
@@ -273,7 +214,7 @@ Json toJson(const Session& session, const fs::path& folder) {
     if (!session.compared.path.empty()) json["compared"] = writeCompared(session, folder);
     json["layout"] = wordOf(kLayouts, session.layout);
     json["look"] = writeLook(session.look);
-    if (!session.lesson.empty()) json["lesson"] = writeLesson(session.lesson, folder);
+    if (!session.lesson.empty()) json["lesson"] = lessonTo(folder, Json::parse(session.lesson));
     return json;
 }
 
@@ -304,7 +245,7 @@ void readPanes(ObjectReader& reader, Session& session, const std::string& path) 
     });
     reader.take("active_pane", session.activePane);
     if (session.activePane < 0 || session.activePane >= static_cast<int>(session.panes.size())) session.activePane = 0;
-    reader.with("budget", [&](const Json& v) { session.budget = Budget::parse(v.get<std::string>()); });
+    reader.with("budget", [&](const Json& v) { session.budget = specFrom<Budget>(v, path); });
     reader.take("panes_linked", session.panesLinked);
 }
 
@@ -331,10 +272,10 @@ Session fromJson(Json json, const std::string& path) {
     reader.with("layout", [&](const Json& v) { session.layout = valueOf(kLayouts, v.get<std::string>()); });
     reader.take("view_options", session.viewOptions);
     for (auto& [view, options] : session.viewOptions)
-        for (auto& [option, text] : options) text = optionFrom(folderOf(path), text);
+        for (auto& [option, text] : options) text = fileTextFrom(folderOf(path), text);
     reader.with("look", [&](const Json& v) { session.look = readLook(v, path); });
     reader.with("compared", [&](const Json& v) { readCompared(session, v, path); });
-    reader.with("lesson", [&](const Json& v) { session.lesson = readLesson(v, folderOf(path)); });
+    reader.with("lesson", [&](const Json& v) { session.lesson = lessonFrom(folderOf(path), v).dump(); });
     session.unknownKeys = reader.rest();
     return session;
 }

@@ -17,6 +17,8 @@
 #include <QJsonObject>
 #include <QTemporaryDir>
 
+#include <nlohmann/json.hpp>
+
 using namespace kvscope;
 using kvscope::testing::RandomUser;
 
@@ -135,6 +137,47 @@ private slots:
         QVERIFY(QFile::rename(m_folder.filePath("project"), m_folder.filePath("elsewhere")));
         QCOMPARE(readSession(path("elsewhere/b.json")).viewOptions.at("calibration").at("table"),
                  path("elsewhere/t.csv"));
+    }
+
+    // So it does with scores, calibration curves and further captures, of its panes and of a lesson's stops.
+    void filesOfPoliciesAndBudgetsMoveAlong() {
+        QVERIFY(QDir(m_folder.path()).mkpath("study"));
+        for (const char* name : {"scores.h5", "curve.json", "common.json", "b.h5", "c.h5"})
+            write(QByteArray("study/").append(name).constData(), "something");
+        const auto inFolder = [&](const char* folder) {
+            const std::string at = path(folder) + "/";
+            Session session;
+            session.budget = Budget::parse("tau=0.9:" + at + "common.json");
+            session.panes.push_back({PolicySpec::parse("imported,file=" + at + "scores.h5:/x"), {}, {}});
+            session.panes.push_back({PolicySpec::parse("snapkv@tau=0.95:" + at + "curve.json"), {}, {}});
+            setViewOption(session, "curves", "captures", at + "b.h5;" + at + "c.h5");
+            session.lesson = json("{'stops': [{'panes': ['imported,file=%1scores.h5:/x', {'policy': "
+                                  "'snapkv@tau=0.95:%1curve.json'}], 'budget': 'tau=0.9:%1common.json'}]}")
+                                 .replace("%1", at.c_str())
+                                 .toStdString();
+            session.lesson = nlohmann::ordered_json::parse(session.lesson).dump();
+            return session;
+        };
+        writeSession(path("study/s.kvscope"), inFolder("study"));
+        QVERIFY(QFile::rename(m_folder.filePath("study"), m_folder.filePath("given")));
+        const Session read = readSession(path("given/s.kvscope")), moved = inFolder("given");
+        QCOMPARE(read.budget, moved.budget);
+        QCOMPARE(read.panes, moved.panes);
+        QCOMPARE(read.viewOptions, moved.viewOptions);
+        QCOMPARE(read.lesson, moved.lesson);
+    }
+
+    // A formula, a name, a file that is not there.
+    void textsThatNameNoFileStay() {
+        write("uniform.h5", "a file with the name of a text");
+        Session session;
+        for (const char* policy : {"score:snapkv + 0.5*keydiff", "imported,file=/elsewhere/scores.h5:/x"})
+            session.panes.push_back({PolicySpec::parse(policy), {}, {}});
+        setViewOption(session, "curves", "captures", " none.h5 ; ");
+        writeSession(path("s.kvscope"), session);
+        const Session read = readSession(path("s.kvscope"));
+        QCOMPARE(read.panes, session.panes);
+        QCOMPARE(read.viewOptions, session.viewOptions);
     }
 
     void unknownKeysAreKept() {

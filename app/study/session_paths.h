@@ -1,0 +1,36 @@
+#pragma once
+
+#include "core/policies/policy_spec.h"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+
+namespace kvscope {
+
+/// Session and lesson files name the files beside them by paths from their own folder, so that a folder with a session
+/// and its captures, lists, scores and tables can be moved as a whole. In memory all paths are absolute.
+
+std::filesystem::path folderOf(const std::string& path); ///< absolute; empty for an empty path
+std::string relativeTo(const std::filesystem::path& folder, const std::string& path);
+std::string absoluteFrom(const std::filesystem::path& folder, const std::string& path);
+
+/// A text that may name a file: a path where such a file lies in the folder, else the text itself.
+std::string fileTextFrom(const std::filesystem::path& folder, const std::string& text);
+/// As a file in `folder` says it: a relative path where fileTextFrom makes the same of it again.
+std::string fileTextTo(const std::filesystem::path& folder, const std::string& text);
+
+/// One of the two above with its folder.
+using FileTextChange = std::function<std::string(const std::string&)>;
+
+/// With the texts of its parameters (imported scores) and the curve of its budget changed.
+PolicySpec withFiles(PolicySpec spec, const FileTextChange& change);
+Budget withFiles(Budget budget, const FileTextChange& change);
+
+/// A lesson as its file in `folder` says it, and back.
+nlohmann::ordered_json lessonTo(const std::filesystem::path& folder, nlohmann::ordered_json lesson);
+nlohmann::ordered_json lessonFrom(const std::filesystem::path& folder, nlohmann::ordered_json lesson);
+
+} // namespace kvscope
