@@ -3,6 +3,7 @@
 # many at a time as there are processors.
 # Usage: resources/dev/fuzz.sh [SECONDS each] [TARGET...] (default 60 seconds, all; tests/fuzz/CMakeLists.txt names them).
 # New inputs are kept in build/fuzz/corpus, findings in build/fuzz/findings. Ends with 1 after a finding.
+# KVSCOPE_FUZZ_SEED takes the same course again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 seconds=${1:-60}
@@ -15,7 +16,7 @@ fuzz_one() {
     [ "$target" != captures ] || seeds=sample_data/broken
     mkdir -p "$corpus" "$findings"
     local log=build/fuzz/$target.log status=0
-    build/fuzz/fuzz/fuzz-"$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -max_len=65536 \
+    build/fuzz/fuzz/fuzz-"$target" -seed="${KVSCOPE_FUZZ_SEED:-0}" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=4096 -max_len=65536 \
         -artifact_prefix="$findings/" -print_final_stats=1 "$corpus" "$seeds" >"$log" 2>&1 || status=$?
     if [ "$status" -eq 0 ]; then
         echo "$target: $(sed -n 's/^stat::number_of_executed_units: *//p' "$log") inputs, nothing found"
