@@ -20,18 +20,26 @@ PaneFrame::PaneFrame(Workbench& workbench, const View& view, int pane, const Tex
     column->setSpacing(0);
     column->addWidget(m_header);
     column->addWidget(m_canvas, 1);
-    connect(&m_workbench, &Workbench::sessionChanged, this, qOverload<>(&QWidget::update));
+    connect(&m_workbench, &Workbench::sessionChanged, this, &PaneFrame::followActive);
+    followActive();
     connect(m_header, &PaneHeader::menuWanted, m_canvas, &ViewCanvas::showMenu);
     connect(m_header, &PaneHeader::pressed, m_canvas, [this] { m_canvas->setFocus(Qt::MouseFocusReason); });
 }
 
 void PaneFrame::setInTurn(bool isInTurn) {
-    if (std::exchange(m_isInTurn, isInTurn) != isInTurn) update();
+    m_isInTurn = isInTurn;
+    followActive();
+}
+
+/// A frame that is painted anew paints all its widgets, too.
+void PaneFrame::followActive() {
+    const bool isMarked = m_isInTurn && m_workbench.session().activePane == m_pane;
+    if (std::exchange(m_isMarked, isMarked) != isMarked) update();
 }
 
 void PaneFrame::paintEvent(QPaintEvent* event) {
     QFrame::paintEvent(event);
-    if (!m_isInTurn || m_workbench.session().activePane != m_pane) return;
+    if (!m_isMarked) return;
     QPainter painter(this);
     painter.setPen(QPen(qColor(chrome().ink), 1.5));
     painter.drawRect(QRectF(rect()).adjusted(0.75, 0.75, -0.75, -0.75));

@@ -26,9 +26,11 @@ protected:
     void paintEvent(QPaintEvent* event) override;
 
 private:
+    void followActive();
+
     Workbench& m_workbench;
     int m_pane;
-    bool m_isInTurn = true;
+    bool m_isInTurn = true, m_isMarked = false;
     PaneHeader* m_header;
     ViewCanvas* m_canvas;
 };

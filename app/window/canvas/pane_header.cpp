@@ -18,6 +18,7 @@
 #include <QVBoxLayout>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 namespace kvscope {
@@ -100,14 +101,13 @@ void PaneHeader::refresh() {
     if (static_cast<std::size_t>(m_pane) >= input.panes.size()) return;
     const PaneData& pane = input.panes[m_pane]; // its name is the present one, also while an older result is drawn
     const SessionPane& spec = m_workbench.session().panes[m_pane];
-    m_policyId = pane.policyId;
+    if (std::exchange(m_policyId, pane.policyId) != pane.policyId) update();
     m_badge->show(pane.letter, pane.policyId);
     m_name->setFullText(fromUtf8(pane.policyName));
     m_variant->setVisible(!pane.variant.empty());
     m_variantText = fromUtf8(pane.variant) + (spec.recordedPath.empty() ? " ▾" : "");
     m_variant->setToolTip(fromUtf8(pane.variant));
     refreshMetrics();
-    update();
 }
 
 void PaneHeader::fillVariants() {
@@ -144,7 +144,7 @@ void PaneHeader::refreshMetrics() {
     m_kept->show(countText(std::llround(chosen.attendedTokens())), isOutdated);
     m_kept->setToolTip(fromUtf8(keptBudget(*pane.result, input.kvHead)));
     const auto [hit, of] = keptAmong(input, pane, input.focus.selected);
-    m_hitsName->setText(input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
+    showText(m_hitsName, input.focus.selectionName.empty() ? tr("selected") : fromUtf8(input.focus.selectionName));
     m_hits->reserve(QString("%1/%1").arg(of));
     m_hits->show(QString("%1/%2").arg(hit).arg(of), isOutdated);
     showRealised(*pane.result, chosen);
@@ -180,6 +180,7 @@ void PaneHeader::showRealised(const RunResult& result, const HeadSelection& head
 
 void PaneHeader::resizeEvent(QResizeEvent* event) {
     QWidget::resizeEvent(event);
+    m_titleFitted.clear();
     fit();
 }
 
@@ -191,6 +192,9 @@ void PaneHeader::fit() {
 /// The policy's name comes first: export is in the menu, too, M and a double click maximise, and the list of policies
 /// has the variant.
 void PaneHeader::fitTitle() {
+    const QStringList shown{m_variantText, m_name->accessibleName(),
+                            m_realised->isHidden() ? QString() : m_realised->text()};
+    if (std::exchange(m_titleFitted, shown) == shown) return;
     m_variant->setText(m_variantText);
     int needed = px(14);
     const auto add = [&](const QWidget* part, int sign) {

@@ -56,6 +56,7 @@ private:
     QToolButton *m_export = nullptr, *m_maximise = nullptr;
     QHBoxLayout* m_title = nullptr;
     QString m_variantText;
+    QStringList m_titleFitted; ///< the texts for which the buttons of the title were chosen
     QLabel *m_errorName = nullptr, *m_massName = nullptr, *m_keptName = nullptr, *m_hitsName = nullptr;
     bool m_hasHits = false;
 };

@@ -159,7 +159,7 @@ void BudgetBar::refreshBudget() {
     if (!m_slider->isSliderDown()) m_slider->showValue(fraction);
     if (!(m_tokens->hasFocus() && m_tokens->isModified()))
         m_tokens->setText(countText(static_cast<std::int64_t>(kept)));
-    m_of->setText(tr("of %1").arg(fromUtf8(formatCounted(cut->token, "token"))));
+    showText(m_of, tr("of %1").arg(fromUtf8(formatCounted(cut->token, "token"))));
     m_kept->show(percentText(kept / seen));
     m_removed->show(tr("%1 removed").arg(percentText(1 - kept / seen)));
     const double bytes = bytesPerToken(m_workbench.capture()->info());

@@ -118,16 +118,16 @@ void DecisionBlock::refresh() {
     m_token->setFullText(tokenCaption(*input.capture, token));
     if (token >= pane->result->visible) {
         offerFlip(0, false);
-        m_verdict->setText(tr("AFTER THE CUT"));
-        m_sentence->setText(tr("No policy sees it: the queries after the cut judge what was kept."));
+        showText(m_verdict, tr("AFTER THE CUT"));
+        showText(m_sentence, tr("No policy sees it: the queries after the cut judge what was kept."));
         m_facts->show({});
         return;
     }
     const TokenDecision& decision = decisionOf(pane->result, input.kvHead, token);
-    m_verdict->setText(decision.isProtected ? tr("WHY KEPT: PROTECTED")
-                       : decision.kept      ? tr("WHY KEPT")
-                                            : tr("WHY EVICTED"));
-    m_sentence->setText(standing(*pane->result, input.kvHead, decision));
+    showText(m_verdict, decision.isProtected ? tr("WHY KEPT: PROTECTED")
+                        : decision.kept      ? tr("WHY KEPT")
+                                             : tr("WHY EVICTED"));
+    showText(m_sentence, standing(*pane->result, input.kvHead, decision));
     FactGrid::Facts facts;
     if (decision.scored) {
         facts.emplace_back(tr("Rank (0 is best)"),

@@ -28,7 +28,7 @@ void FactGrid::show(const Facts& facts, bool areOutdated) {
         m_rows[i].name->setVisible(used);
         m_rows[i].value->setVisible(used);
         if (!used) continue;
-        m_rows[i].name->setText(facts[i].first);
+        showText(m_rows[i].name, facts[i].first);
         m_rows[i].value->show(facts[i].second, areOutdated);
     }
 }

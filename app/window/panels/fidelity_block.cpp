@@ -151,23 +151,24 @@ void FidelityBlock::refresh() {
     const bool isMeasured = pane && pane->measured->fidelity;
     m_lead->show(isMeasured ? errorText(meanErrorOf(*pane->measured, *input.capture, input.kvHead)) : QString("–"),
                  isOlder);
-    m_evaluationNote->setText({});
+    QString evaluated;
     QStringList said;
     if (pane) {
         if (const auto& fidelity = pane->measured->fidelity)
-            m_evaluationNote->setText(tr("over %1%2")
-                                          .arg(fromUtf8(formatCounted(fidelity->queryCount, "evaluation query")),
-                                               fidelity->seenQueries ? tr(", seen") : QString()));
+            evaluated = tr("over %1%2")
+                            .arg(fromUtf8(formatCounted(fidelity->queryCount, "evaluation query")),
+                                 fidelity->seenQueries ? tr(", seen") : QString());
         for (const std::string& note : pane->measured->notes) said += fromUtf8(note);
     }
+    showText(m_evaluationNote, evaluated);
     const QString warning = pane ? budgetWarning(*pane, input) : QString();
-    m_warningTitle->setText(warning);
-    m_warningText->setText(warning.isEmpty() ? QString() : said.join(" "));
+    showText(m_warningTitle, warning);
+    showText(m_warningText, warning.isEmpty() ? QString() : said.join(" "));
     m_warningText->setVisible(!m_warningText->text().isEmpty());
     m_warning->setVisible(!warning.isEmpty());
     QStringList notes = warning.isEmpty() ? said : QStringList();
     if (pane && pane->measured->simulated) notes.prepend(tr("Simulated on full-attention tensors."));
-    m_notes->setText(notes.join(" "));
+    showText(m_notes, notes.join(" "));
     m_notes->setVisible(!notes.isEmpty());
     m_facts->show(pane ? fidelityFacts(*pane, input) : FactGrid::Facts{}, isOlder);
 }

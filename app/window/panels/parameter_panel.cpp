@@ -336,9 +336,9 @@ void ParameterRow::showValue(const ParameterValues& values, const ParameterValue
     const bool changed = text != reset;
     m_reset->setEnabled(changed);
     if (m_slider) m_slider->setDefault(variant.real(m_spec.id));
-    m_changedBar->setStyleSheet(changed
-                                    ? QString("background: %1; border-radius: 1px;").arg(qColor(chrome().ink).name())
-                                    : QString("background: transparent;"));
+    const QString bar = changed ? QString("background: %1; border-radius: 1px;").arg(qColor(chrome().ink).name())
+                                : QString("background: transparent;");
+    if (m_changedBar->styleSheet() != bar) m_changedBar->setStyleSheet(bar); // which paints the row anew
     if (m_field && !(m_field->hasFocus() && m_field->isModified())) {
         m_field->setText(text);
         setWrong(m_field, false);

@@ -104,21 +104,21 @@ QWidget* StepPlayer::buildTransport() {
 void StepPlayer::refresh() {
     const int steps = m_driver.steps(), step = m_driver.step();
     if (steps == 0) {
-        m_title->setText(tr("STEPS"));
-        m_caption->setText(
-            tr("No shown view has steps now. Views of steps are Self-balancing walk, Merge-and-reduce tree, "
-               "Clustering, and Block timeline for a pane with a prompt block."));
+        showText(m_title, tr("STEPS"));
+        showText(m_caption,
+                 tr("No shown view has steps now. Views of steps are Self-balancing walk, Merge-and-reduce tree, "
+                    "Clustering, and Block timeline for a pane with a prompt block."));
     } else {
-        m_title->setText((step == 0 ? tr("Start") : tr("Step %1").arg(step)).toUpper() + " · " +
-                         fromUtf8(m_driver.stepSequence().title).toUpper());
+        showText(m_title, (step == 0 ? tr("Start") : tr("Step %1").arg(step)).toUpper() + " · " +
+                              fromUtf8(m_driver.stepSequence().title).toUpper());
         const QString caption = m_driver.caption();
-        m_caption->setText(caption.isEmpty() ? tr("Nothing has happened yet.") : caption);
+        showText(m_caption, caption.isEmpty() ? tr("Nothing has happened yet.") : caption);
     }
     std::vector<bool> milestones;
     for (int event = 1; event <= steps; ++event) milestones.push_back(m_driver.isMilestone(event));
     m_scrubber->setEvents(std::move(milestones));
     if (!m_scrubber->isSliderDown()) m_scrubber->showValue(step);
-    m_count->setText(steps == 0 ? QString() : tr("step %1 of %2").arg(step).arg(steps));
+    showText(m_count, steps == 0 ? QString() : tr("step %1 of %2").arg(step).arg(steps));
     m_scrubber->setAccessibleDescription(m_count->text());
     refreshButtons();
 }

@@ -176,7 +176,7 @@ void TopBar::sayPlace() {
                : here == found.end() ? QString::number(found.size())
                                      : tr("%1 of %2").arg(here - found.begin() + 1).arg(found.size());
     }
-    m_place->setText(text);
+    showText(m_place, text);
     m_place->setVisible(m_find->width() >= px(160));
     m_find->setTextMargins(0, 0, text.isEmpty() || !m_place->isVisibleTo(m_find) ? 0 : m_place->sizeHint().width(), 0);
     setWrong(m_find, none);

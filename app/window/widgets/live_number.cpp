@@ -18,7 +18,6 @@ constexpr std::chrono::milliseconds kSettles{160}; ///< longer than between two 
 LiveNumber::LiveNumber(double designSize, int weight, QWidget* parent, Clock& clock)
     : QLabel(parent), m_font(numberFont(designSize, weight)), m_settles(clock.makeTimer([this] { update(); })) {
     setTextFormat(Qt::PlainText);
-    setSizePolicy(QSizePolicy::Fixed, QSizePolicy::Preferred);
     reserve("–");
 }
 
@@ -29,16 +28,17 @@ void LiveNumber::reserve(const QString& widest) {
     const int width = static_cast<int>(std::ceil(advance)) + 1;
     if (width <= m_width) return;
     m_width = width;
-    updateGeometry();
+    setFixedSize(sizeHint()); // Qt lays out anew for a new text unless the size is fixed
 }
 
 void LiveNumber::show(const QString& text, bool isOutdated) {
     reserve(text);
-    if (std::exchange(m_isOutdated, isOutdated) && !isOutdated) m_settles->start(kSettles);
-    if (text == this->text())
-        update();
-    else
+    const bool wasOutdated = std::exchange(m_isOutdated, isOutdated);
+    if (wasOutdated && !isOutdated) m_settles->start(kSettles);
+    if (text != this->text())
         setText(text);
+    else if (wasOutdated != isOutdated)
+        update();
 }
 
 QSize LiveNumber::sizeHint() const { return {m_width, QFontMetrics(m_font).height()}; }

@@ -7,6 +7,8 @@
 #include <QMouseEvent>
 #include <QPainter>
 
+#include <utility>
+
 namespace kvscope {
 
 namespace {
@@ -26,9 +28,8 @@ SegmentedSwitch::SegmentedSwitch(QStringList words, const QString& accessibleNam
 }
 
 void SegmentedSwitch::setCurrent(int index) {
-    m_current = index;
     setAccessibleDescription(m_words.value(index));
-    update();
+    if (std::exchange(m_current, index) != index) update();
 }
 
 QSize SegmentedSwitch::sizeHint() const {

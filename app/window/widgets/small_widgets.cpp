@@ -45,6 +45,10 @@ QLabel* wrappedLabel(const QString& text, const char* role, QWidget* parent) {
     return label;
 }
 
+void showText(QLabel* label, const QString& text) {
+    if (label->text() != text) label->setText(text);
+}
+
 QLabel* numberLabel(double designSize, int weight, QWidget* parent) {
     auto* label = new QLabel(parent);
     label->setTextFormat(Qt::PlainText);
@@ -111,6 +115,7 @@ LetterBadge::LetterBadge(double designSize, QWidget* parent) : QWidget(parent) {
 }
 
 void LetterBadge::show(char letter, const std::string& policyId) {
+    if (letter == m_letter && policyId == m_policyId) return;
     m_letter = letter;
     m_policyId = policyId;
     setAccessibleName(QString("Pane %1").arg(QChar(letter)));

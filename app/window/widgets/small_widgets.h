@@ -26,6 +26,8 @@ template <class Layout> Layout* makeLayout(QWidget* widget, const QMargins& marg
 QLabel* roleLabel(const QString& text, const char* role, QWidget* parent = nullptr);
 /// The same over as many lines as it needs.
 QLabel* wrappedLabel(const QString& text, const char* role, QWidget* parent = nullptr);
+/// Sets a text that often stays the same: QLabel::setText lays out and paints even then.
+void showText(QLabel* label, const QString& text);
 /// A monospaced, right-aligned label for numbers.
 QLabel* numberLabel(double designSize = 12, int weight = QFont::Normal, QWidget* parent = nullptr);
 QFrame* separatorLine(QWidget* parent = nullptr);

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace kvscope {
 
@@ -40,18 +41,17 @@ bool ValueSlider::event(QEvent* event) {
 
 void ValueSlider::setScale(const SliderScale& scale) {
     m_showing = true;
-    m_scale = scale;
+    const bool isNew = std::exchange(m_scale, scale) != scale;
     const int positions = scale.positions();
     setRange(0, positions);
     setSingleStep(std::max(1, positions / 100));
     setPageStep(std::max(1, positions / 10));
     m_showing = false;
-    update();
+    if (isNew) update();
 }
 
 void ValueSlider::setDefault(std::optional<double> value) {
-    m_default = value;
-    update();
+    if (std::exchange(m_default, value) != value) update();
 }
 
 void ValueSlider::showValue(double value) {

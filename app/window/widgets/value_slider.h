@@ -21,6 +21,7 @@ struct SliderScale {
     int positions() const;              ///< the slider runs over 0 .. positions()
     int positionOf(double value) const; ///< clamped
     double valueAt(int position) const; ///< on a step; both ends exact
+    bool operator==(const SliderScale&) const = default;
 
 private:
     /// log(x + offset): a logarithmic range that starts at 0 keeps its zero.
