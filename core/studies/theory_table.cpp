@@ -8,6 +8,7 @@
 #include "core/metrics/measure_values.h"
 #include "core/metrics/measures.h"
 #include "core/policies/compactor/compactor_log.h"
+#include "core/policies/compactor/leverage_features.h"
 #include "core/policies/policy.h"
 #include "core/policies/subgen/subgen_log.h"
 #include "core/run/attention_rule.h"
@@ -236,8 +237,7 @@ private:
                 row.caveat = "one draw; the theorem speaks of at least the sampled rows k that it asks for";
                 row.ifBroken = "nothing: the theorem hides its constant C";
             }
-            if (sketched && !values().flag("centred") && values().integer("token_chunk") == 0)
-                addRatio(head, wanted.sketch, *exact, *used);
+            if (sketched && isPlainLeverage(values())) addRatio(head, wanted.sketch, *exact, *used);
         }
     }
 

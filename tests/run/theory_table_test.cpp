@@ -295,6 +295,21 @@ private slots:
         }
     }
 
+    // Leverage that is centred, of chunks, regularised or of some of the keys differs from the exact one without any
+    // sketch, so the theorem says nothing about their ratio.
+    void theRatioIsThatOfPlainLeverage() {
+        const auto capture = someCapture(5, 1);
+        const auto speaks = [&](const std::string& spec) {
+            const auto rows = theoryTable(m_runner, requestOf(capture, spec), {}, {}).rows;
+            return !rowOf(rows, 0, "Compactor Thm 2", "sketched over exact leverage").theorem.empty();
+        };
+        for (const char* policy : {"compactor", "leverage"}) QVERIFY(speaks(std::string(policy) + ",sketch_size=6"));
+        for (const char* other : {"skip_first=40", "skip_last=3", "regulariser=ridge,regulariser_strength=1",
+                                  "regulariser=clamp,regulariser_strength=1", "centred=true", "token_chunk=20"})
+            QVERIFY2(!speaks(std::string("compactor,sketch_size=6,") + other), other);
+        QVERIFY(!speaks("leverage,sketch_size=6,regulariser=ridge,regulariser_strength=1"));
+    }
+
     // A square Gaussian sketch has the same range as the keys: its leverage is the exact one, which tells nothing.
     void aSketchAsWideAsTheKeysIsExact() {
         const auto rows = theoryTable(m_runner, requestOf(someCapture(5, 1), "compactor,sketch_size=6"), {}, {}).rows;

@@ -179,6 +179,12 @@ Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std
     return input.engine.leverage(request, input.checkpoint);
 }
 
+bool isPlainLeverage(const ParameterValues& values) {
+    const auto is = [&](const char* id, const char* text) { return !values.has(id) || values.text(id) == text; };
+    return is("centred", "false") && is("token_chunk", "0") && regulariserOf(values) == Regulariser::None &&
+           is("skip_first", "0") && is("skip_last", "0");
+}
+
 std::vector<std::string> leverageNotes(const PolicyInput& input, const ParameterValues& values) {
     const std::int64_t d = input.preRopeKeys.size(2), wanted = values.integer("sketch_size");
     if (values.choice("sketch") == "none" || wanted <= d) return {};

@@ -19,6 +19,10 @@ enum class LeverageParts { Scores, ScoresAndSpectrum };
 Leverage leverageOf(const PolicyInput& input, const ParameterValues& values, std::int64_t begin, std::int64_t end,
                     LeverageParts parts);
 
+/// Whether the scores are k^T (K^T K)^+ k over all keys but for a sketch, as in Theorem 2: neither centred, in chunks,
+/// regularised nor of a part of the keys.
+bool isPlainLeverage(const ParameterValues& values);
+
 /// Notes for the reader of a result: a sketch cut to the key's width, a rank above the sketch's (C7).
 std::vector<std::string> leverageNotes(const PolicyInput& input, const ParameterValues& values);
 
