@@ -18,6 +18,8 @@ using namespace kvscope::test;
 namespace {
 
 constexpr int kHeads = 2, kTokens = 5, kWidth = 4;
+constexpr const char* kTwoHeads = R"({"model_type": "llama", "num_attention_heads": 4, "num_key_value_heads": 2,
+                                      "head_dim": 4, "num_hidden_layers": 1})";
 
 /// The number of a place, so that every reordering shows.
 float numberAt(int layer, int role, std::int64_t head, std::int64_t token, std::int64_t column) {
@@ -116,9 +118,7 @@ private slots:
         const std::string flat = m_folder.safetensors(tensors);
         QVERIFY(refusal(flat).remedy.find("--config") != std::string::npos);
         options.configPath = m_folder.fresh(".json");
-        writeFile(options.configPath,
-                  R"({"model_type": "llama", "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 4,
-                      "num_hidden_layers": 1})");
+        writeFile(options.configPath, kTwoHeads);
         expectNumbers(*openImported(flat, options), 1);
         std::vector<FileTensor> batch = {headsFirst("0.k", 0, 0), headsFirst("0.v", 0, 1)};
         for (FileTensor& tensor : batch) tensor.shape.insert(tensor.shape.begin(), 1);
@@ -161,6 +161,33 @@ private slots:
         QCOMPARE(capture->info().numQueryHeads, 4);
         QCOMPARE(capture->info().modelId, std::string("some/model"));
         QVERIFY(capture->inverseFrequencies(LayerIndex(0)) == (std::vector<float>{1.0f, 0.01f}));
+    }
+
+    // Keys and values in one tensor, with heads before tokens: nothing is taken for the other order in silence.
+    void keysAndValuesTogetherHaveAnOrderOfAxes() {
+        const FileTensor both{
+            "0.kv", "F32", {2, kHeads, kTokens, kWidth}, headsFirst("", 0, 0).bytes + headsFirst("", 0, 1).bytes};
+        const std::string path = m_folder.safetensors({both});
+        QVERIFY2(refusal(path).sentence.find("does not say which axis") != std::string::npos,
+                 refusal(path).sentence.c_str());
+        ImportOptions options;
+        options.order = AxisOrder::HeadsFirst;
+        expectNumbers(*openImported(path, options), 1);
+        options.order = AxisOrder::Auto;
+        options.configPath = m_folder.fresh(".json");
+        writeFile(options.configPath, kTwoHeads);
+        expectNumbers(*openImported(path, options), 1);
+    }
+
+    // The axis of queries that is as long as the prompt holds the tokens, whatever the keys' order is.
+    void queriesAreNotTransposed() {
+        const FileTensor both{"0.kv", "F32", {2, kTokens, kHeads, kWidth}, std::string(320, '\0')};
+        const auto capture = openImported(m_folder.safetensors({both, headsFirst("0.q", 0, 2, 4)}));
+        QCOMPARE(capture->info().numQueryHeads, 4);
+        QCOMPARE(capture->read(LayerIndex(0), TensorRole::Queries, {}).data[kWidth], numberAt(0, 2, 0, 1, 0));
+        const FileTensor turned{"0.q", "F32", {kTokens, 4, kWidth}, std::string(320, '\0')};
+        const std::string path = m_folder.safetensors({headsFirst("0.k", 0, 0), headsFirst("0.v", 0, 1), turned});
+        QVERIFY2(refusal(path).sentence.find("another axis") != std::string::npos, refusal(path).sentence.c_str());
     }
 
     void keysComeBackBeforeRope() {

@@ -36,6 +36,16 @@ const HeadView& checked(const HeadView& view) {
     return view;
 }
 
+/// An axis of a tensor: how long it is, and the numbers from one entry to the next.
+struct Axis {
+    std::int64_t size, stride;
+};
+
+HeadView viewOf(const ArchiveTensor& tensor, AxisOrder order, Axis first, Axis second, std::int64_t width) {
+    if (order == AxisOrder::HeadsFirst) std::swap(first, second);
+    return {&tensor, second.size, first.size, width, 0, second.stride, first.stride};
+}
+
 AxisOrder resolve(const ArchiveTensor& tensor, AxisOrder order, std::int64_t first, std::int64_t second, int heads) {
     if (order != AxisOrder::Auto) return order;
     if (heads > 0 && first != heads && second != heads)
@@ -47,6 +57,18 @@ AxisOrder resolve(const ArchiveTensor& tensor, AxisOrder order, std::int64_t fir
                      kSayOrder);
     if (heads > 0) return first == heads ? AxisOrder::HeadsFirst : AxisOrder::TokensFirst;
     return AxisOrder::HeadsFirst;
+}
+
+/// Of keys and values in one tensor: tokens first, as vLLM has them, where nobody says otherwise and the lengths allow
+/// it.
+AxisOrder orderTogether(const ArchiveTensor& tensor, AxisOrder order, std::int64_t first, std::int64_t second,
+                        int heads) {
+    if (order != AxisOrder::Auto) return order;
+    if (heads > 0 && (first == heads || second == heads)) return resolve(tensor, order, first, second, heads);
+    if (heads <= 0 && first <= second)
+        refuseTensor(tensor, fmt::format("the shape {} does not say which axis holds the heads", tensor.shapeText()),
+                     kSayOrder);
+    return AxisOrder::TokensFirst;
 }
 
 std::vector<std::int64_t> withoutBatch(const ArchiveTensor& tensor) {
@@ -109,7 +131,19 @@ HeadView headView(const ArchiveTensor& tensor, AxisOrder order, int heads) {
     return checked(tokensFirst(tensor, shape[1], shape[0], shape[2]));
 }
 
-KeyValueViews keyValueViews(const ArchiveTensor& tensor, int heads) {
+AxisOrder orderOfQueries(const ArchiveTensor& tensor, AxisOrder ofKeys, std::int64_t tokens, bool together) {
+    const std::vector<std::int64_t> shape = withoutBatch(tensor);
+    if (shape.size() != 3 || (shape[0] == tokens) == (shape[1] == tokens)) return ofKeys;
+    const AxisOrder order = shape[0] == tokens ? AxisOrder::TokensFirst : AxisOrder::HeadsFirst;
+    if (order != ofKeys && !together)
+        refuseTensor(tensor,
+                     fmt::format("the {} tokens stand on another axis of the shape {} than on that of the keys", tokens,
+                                 tensor.shapeText()),
+                     "Save queries with the axes of the keys, or say how many heads there are with --config");
+    return order;
+}
+
+KeyValueViews keyValueViews(const ArchiveTensor& tensor, AxisOrder order, int heads) {
     const std::vector<std::int64_t>& s = tensor.shape;
     HeadView keys;
     std::int64_t valuesAt = 0;
@@ -118,20 +152,19 @@ KeyValueViews keyValueViews(const ArchiveTensor& tensor, int heads) {
             tensor,
             "one row a token is the latent cache of multi-head latent attention, which holds no keys and values",
             "Capture the model's keys and values with kvscope-capture");
-    if (s.size() == 3 && s[0] == 2) {
+    if (s.size() == 3 && s[0] == 2 && order != AxisOrder::HeadsFirst) {
         keys = tokensFirst(tensor, heads, s[1], widthOf(tensor, s[2], heads));
         valuesAt = s[1] * s[2];
     } else if (s.size() == 3 && s[2] % 2 == 0) {
-        keys = tokensFirst(tensor, s[1], s[0], s[2] / 2);
-        keys.headStride = s[2];
-        keys.rowStride = s[1] * s[2];
+        keys = viewOf(tensor, orderTogether(tensor, order, s[0], s[1], heads), {s[0], s[1] * s[2]}, {s[1], s[2]},
+                      s[2] / 2);
         valuesAt = s[2] / 2;
-    } else if (s.size() == 4 && s[0] == 2 && s[1] != 2) {
-        keys = tokensFirst(tensor, s[2], s[1], s[3]);
+    } else if (s.size() == 4 && s[0] == 2 && (s[1] != 2 || order == AxisOrder::HeadsFirst || heads == 2)) {
+        keys = viewOf(tensor, orderTogether(tensor, order, s[1], s[2], heads), {s[1], s[2] * s[3]}, {s[2], s[3]}, s[3]);
         valuesAt = s[1] * s[2] * s[3];
     } else if (s.size() == 4 && s[1] == 2) {
-        keys = tokensFirst(tensor, s[2], s[0], s[3]);
-        keys.rowStride = 2 * s[2] * s[3];
+        keys = viewOf(tensor, orderTogether(tensor, order, s[0], s[2], heads), {s[0], 2 * s[2] * s[3]}, {s[2], s[3]},
+                      s[3]);
         valuesAt = s[2] * s[3];
     } else {
         refuseTensor(tensor,

@@ -180,24 +180,31 @@ private:
                          fmt::format("layer {} is beyond the model's {} layers", number, m_model->layers.size()),
                          kOtherModel);
         std::map<TensorRole, HeadView>& views = m_views[LayerIndex(number)];
-        if (const auto both = tensors.find(ImportRole::KeysAndValues); both != tensors.end()) {
-            const KeyValueViews pair = keyValueViews(*both->second, kvHeads());
+        const auto both = tensors.find(ImportRole::KeysAndValues);
+        if (!m_model && order == AxisOrder::Auto && m_info.layers.empty())
+            m_info.sources.emplace_back("axes", both == tensors.end() ? "assumed: heads before tokens"
+                                                                      : "assumed: tokens before heads");
+        if (both != tensors.end()) {
+            const KeyValueViews pair = keyValueViews(*both->second, order, kvHeads());
             views[TensorRole::Keys] = pair.keys;
             views[TensorRole::Values] = pair.values;
         } else {
-            if (!m_model && order == AxisOrder::Auto && m_info.layers.empty())
-                m_info.sources.emplace_back("axes", "assumed: heads before tokens");
             views[TensorRole::Keys] = headView(*tensors.at(ImportRole::Keys), order, kvHeads());
             views[TensorRole::Values] = headView(*tensors.at(ImportRole::Values), order, kvHeads());
         }
-        const AxisOrder found = views[TensorRole::Keys].headStride > views[TensorRole::Keys].rowStride
+        const AxisOrder found = order != AxisOrder::Auto ? order
+                                : views[TensorRole::Keys].headStride > views[TensorRole::Keys].rowStride
                                     ? AxisOrder::HeadsFirst
                                     : AxisOrder::TokensFirst;
         if (const auto pre = tensors.find(ImportRole::KeysPreRope); pre != tensors.end())
             views[TensorRole::KeysPreRope] = headView(*pre->second, found, kvHeads());
-        if (const auto queries = tensors.find(ImportRole::Queries); queries != tensors.end())
+        if (const auto queries = tensors.find(ImportRole::Queries); queries != tensors.end()) {
+            const bool open = !m_model && order == AxisOrder::Auto, together = both != tensors.end();
+            const std::int64_t rows = views[TensorRole::Keys].rows;
             views[TensorRole::Queries] =
-                headView(*queries->second, m_model ? order : found, m_model ? m_model->numQueryHeads : 0);
+                headView(*queries->second, open ? orderOfQueries(*queries->second, found, rows, together) : order,
+                         m_model ? m_model->numQueryHeads : 0);
+        }
         if (m_info.layers.empty()) takeSizes(views);
         checkSizes(number, views);
         m_info.layers.push_back(layerInfo(number, views));
