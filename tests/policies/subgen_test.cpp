@@ -287,6 +287,17 @@ private slots:
     }
 
     // (g) scaling the values changes no draw and no product of weight and norm squared over mu.
+    // The radius is the distance of two keys, which lie within it of each other whatever the rounding of the distance.
+    void theClosestPairSharesACluster() {
+        for (const int dim : {3, 12, 32})
+            for (const std::uint64_t seed : {1U, 2U, 3U, 4U, 5U}) {
+                const TestLayer layer = TestLayer::random(seed, {.tokens = 60, .headDim = dim});
+                const RowSelection chosen = m_bench.select("subgen,delta_quantile=0", layer, 60);
+                for (const std::size_t head : {0U, 1U})
+                    QCOMPARE(subgenHead(chosen, head).representatives.size(), std::size_t{59});
+            }
+    }
+
     void scaledValuesDrawTheSame() {
         TestLayer layer = TestLayer::random(6, {1, 1, 60, 4});
         const RowSelection before = m_bench.select("subgen", layer, 60, 3);
