@@ -87,7 +87,7 @@ std::vector<TheoryDemand> theoryDemands(const TheoryNorms& norms, const TheoryTa
 }
 
 double leastCosineOfWeight(double weight, std::int64_t tokens, double squaredNorm) {
-    assert(weight < 1 && squaredNorm > 0);
+    assert(weight < 1 && squaredNorm >= 0); // 0: a zero query, or zero keys
     const auto n = static_cast<double>(tokens);
     const double most = std::max(1.0, squaredNorm); // the proof bounds |k.q| by M, which needs M >= 1 (K6)
     return (std::log(n / (n + 1)) - std::log1p(-weight)) / (2 * most) - 1;

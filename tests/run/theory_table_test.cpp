@@ -318,6 +318,18 @@ private slots:
         QVERIFY2(row.caveat.starts_with("a sketch as wide as the keys is exact"), row.caveat.c_str());
     }
 
+    // A zero query, or keys that are all zero, weighs all keys alike.
+    void zeroVectorsSayNothing() {
+        for (const TensorRole role : {TensorRole::Queries, TensorRole::Keys}) {
+            auto capture = someCapture(4, 1);
+            HostTensor& zero = capture->tensors.at({LayerIndex(0), role});
+            std::fill(zero.data.begin(), zero.data.end(), 0.0F);
+            const TheoryRow row = lemmaOf(theoryTable(m_runner, requestOf(capture, "keydiff"), {}, {}).rows, 0);
+            QCOMPARE(row.theorem, std::string("KeyDiff Thm C.1"));
+            QVERIFY(std::isnan(row.measured) || row.demanded > 179);
+        }
+    }
+
     // Equal keys: every weight is 1 / (j + 1), and ln(n/(n + 1)) - ln(1 - w) is 0 for all of them.
     void uniformAttentionSaysNothing() {
         auto capture = someCapture(4, 1);
