@@ -181,7 +181,7 @@ HostTensor reduceGroups(const HostTensor& scores, std::span<const std::int32_t> 
 }
 
 HostTensor scale(HostTensor scores, double factor) {
-    for (float& x : scores.data) x = static_cast<float>(factor * double{x});
+    for (float& x : scores.data) x = static_cast<float>(factor * double{x}) + 0.0F; // never -0, which reads as a sign
     return scores;
 }
 

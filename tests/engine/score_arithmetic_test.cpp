@@ -58,6 +58,7 @@ private slots:
             multiplied.push_back(x * y);
         }
         QVERIFY(errorOf(scale(a, -1 / 3.0).data, scaled) <= kOneRounding);
+        QVERIFY(!std::signbit(scale({{1, 1}, {0.0F}}, -1).data[0])); // a score of 0 is written as 0
         QVERIFY(errorOf(blend(a, b, 0.3).data, blended) <= kOneRounding);
         QVERIFY(errorOf(multiply(a, b).data, multiplied) <= kOneRounding);
     }
