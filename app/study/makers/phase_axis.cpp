@@ -3,6 +3,7 @@
 #include "app/study/makers/phase_axis.h"
 
 #include "core/base/error.h"
+#include "core/base/number_text.h"
 
 #include <fmt/format.h>
 
@@ -22,12 +23,8 @@ double between(double low, double high, std::size_t i, std::size_t points, bool 
     return factors ? low * std::pow(high / low, t) : low + (high - low) * t;
 }
 
-/// Three significant digits: nobody types more.
-double rounded(double value) {
-    if (value == 0) return 0;
-    const double digit = std::pow(10, std::floor(std::log10(std::abs(value))) - 2);
-    return std::round(value / digit) * digit;
-}
+/// The number that so many significant digits say.
+double rounded(double value, int digits) { return parseNumber<double>(fmt::format("{:.{}g}", value, digits)).value(); }
 
 std::vector<double> spread(const ParameterSpec& spec, std::size_t points, std::int64_t tokens) {
     double low = spec.min, high = spec.maxIsTokens ? std::min(spec.max, static_cast<double>(tokens)) : spec.max;
@@ -42,8 +39,9 @@ std::vector<double> spread(const ParameterSpec& spec, std::size_t points, std::i
     }
     std::vector<double> values;
     for (std::size_t i = 0; i < points; ++i) {
-        double value = rounded(between(low, high, i, points, factors));
-        if (spec.step > 0) value = spec.min + std::round((value - spec.min) / spec.step) * spec.step;
+        double value = rounded(between(low, high, i, points, factors), 3); // nobody types more
+        if (spec.step > 0) // 57 steps of 0.01 are 0.57, not a hair above
+            value = rounded(spec.min + std::round((value - spec.min) / spec.step) * spec.step, 12);
         if (spec.kind == ParameterKind::Integer) value = std::round(value);
         values.push_back(std::clamp(value, spec.min, spec.max));
     }
