@@ -3,6 +3,7 @@
 #include "app/live/context_info.h"
 
 #include "core/base/error.h"
+#include "core/capture/unread_head.h"
 
 #include <fmt/format.h>
 
@@ -69,6 +70,7 @@ std::vector<std::int32_t> groupsOf(const Json& json, const CaptureInfo& info) {
     const auto isHead = [&](std::int32_t head) { return head >= 0 && head < info.numKvHeads; };
     if (static_cast<int>(groups.size()) != info.numQueryHeads || !std::ranges::all_of(groups, isHead))
         refuse("kv_of_q names no KV head for each query head");
+    if (unreadHead(groups, info.numKvHeads) >= 0) refuse("kv_of_q leaves out a KV head");
     return groups;
 }
 

@@ -2,6 +2,7 @@
 #include "app/python/array_capture.h"
 
 #include "core/base/error.h"
+#include "core/capture/unread_head.h"
 
 #include <fmt/format.h>
 
@@ -81,6 +82,8 @@ std::vector<std::int32_t> headMap(std::vector<std::int32_t> map, int queryHeads,
         if (std::ssize(map) != queryHeads || head < 0 || head >= kvHeads)
             refuse("kv_of_q", fmt::format("{} query heads need as many KV heads below {}", queryHeads, kvHeads),
                    "Give one for each query head");
+    if (const std::int32_t unread = map.empty() ? -1 : unreadHead(map, kvHeads); unread >= 0)
+        refuse("kv_of_q", fmt::format("no query head reads KV head {}", unread), "Leave its keys and values out");
     if (!map.empty()) return map;
     if (queryHeads % kvHeads != 0)
         refuse("q", fmt::format("{} query heads do not divide among {} KV heads", queryHeads, kvHeads), "Give kv_of_q");

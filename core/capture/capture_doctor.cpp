@@ -95,11 +95,6 @@ void checkHeads(const CaptureInfo& info, Findings& findings) {
     std::map<double, std::vector<int>> unusual; // layers by scaling
     const double usual = 1 / std::sqrt(static_cast<double>(info.headDim));
     for (const LayerInfo& layer : info.layers) {
-        std::vector<bool> read(static_cast<std::size_t>(info.numKvHeads), false);
-        for (const std::int32_t head : layer.gqaGroupOf) read[head] = true;
-        if (std::ranges::find(read, false) != read.end())
-            findings.push_back({Severity::Warning, "a KV head is read by no query head",
-                                layerPlace(layer.layer, "kv_of_q"), "Its measures are undefined"});
         if (std::fabs(layer.scaling - usual) > 1e-6 * usual) unusual[layer.scaling].push_back(layer.layer.value);
     }
     for (const auto& [scaling, layers] : unusual)

@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/base/json_text.h"
 #include "core/base/number_text.h"
+#include "core/capture/unread_head.h"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -138,6 +139,8 @@ void readHeadMap(const h5::File& file, const CaptureInfo& info, LayerInfo& layer
              fmt::format("kv_of_q must name a KV head below {} for each of {} query heads", info.numKvHeads,
                          info.numQueryHeads),
              group);
+    if (const std::int32_t unread = unreadHead(layer.gqaGroupOf, info.numKvHeads); unread >= 0)
+        fail(file, fmt::format("no query head reads KV head {} by kv_of_q", unread), group);
 }
 
 void readOptionalTensors(const h5::File& file, const CaptureInfo& info, LayerInfo& layer) {

@@ -174,6 +174,16 @@ private slots:
         expectRefused(path, "the layer has no positive attribute scaling", "layers/01");
     }
 
+    // Attention gives such a head's tokens no score.
+    void aHeadThatNoQueryHeadReads() {
+        const std::string path = sound();
+        change(path, [](hid_t file) { H5Adelete_by_name(file, "layers/01", "kv_of_q", H5P_DEFAULT); });
+        h5::Writer writer(path, h5::Writer::Mode::Append);
+        writer.attribute("layers/01", "kv_of_q", std::vector<std::int32_t>{1, 1, 1, 1});
+        writer.close();
+        expectRefused(path, "no query head reads KV head 0 by kv_of_q", "layers/01");
+    }
+
     void tokens() {
         std::string path = sound();
         replace(path, "tokens/ids", std::vector<std::int32_t>{});

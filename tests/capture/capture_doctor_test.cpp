@@ -62,9 +62,6 @@ private slots:
         capture = sound();
         capture->captureInfo.layers[0].sinks = {1, 2, 3, 4};
         QVERIFY(finds(*capture, Severity::Note, "layers/*/sinks"));
-        capture = sound();
-        capture->captureInfo.layers[0].gqaGroupOf.assign(8, 0);
-        QVERIFY(finds(*capture, Severity::Warning, "layers/00/kv_of_q"));
     }
 
     void equalScalingsAreSaidOnce() {

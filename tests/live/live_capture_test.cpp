@@ -239,6 +239,7 @@ private slots:
         row("\"layer\":1", "\"layer\":0", "its layers are not ascending");
         row("\"layer\":1", "\"layer\":2", "layer is 2");
         row("\"kv_of_q\":[0,0,1,1]", "\"kv_of_q\":[0,0,1,2]", "kv_of_q names no KV head");
+        row("\"kv_of_q\":[0,0,1,1]", "\"kv_of_q\":[0,0,0,0]", "kv_of_q leaves out a KV head");
         row("\"dtype\":\"f32\"", "\"dtype\":\"f64\"", "have the type 'f64'");
         row("\"positions\":[0,", "\"positions\":[0,0,", "has read other tokens");
     }

@@ -206,6 +206,7 @@ class ModuleTest(unittest.TestCase):
             (lambda: kvscope.evict(k, k, policy=policy, layer=1.5), "layer", "no whole number"),
             (lambda: kvscope.evict(k, k, policy=policy, sinks=[[1.0]]), "sinks", "no row of finite numbers"),
             (lambda: kvscope.evict(k, k, policy=policy, kv_of_q=[0.5, 1]), "kv_of_q", "whole"),
+            (lambda: kvscope.evict(k, k, policy=policy, kv_of_q=[1, 1]), "kv_of_q", "no query head reads KV head 0"),
             (lambda: kvscope.evict([[[1.0], [1.0, 2.0]]], k), "k", "no array of numbers"),
             (lambda: kvscope.measure(k, k, k, metrics=[3]), "metrics", "3 is no text"),
             (lambda: kvscope.open(7), "path", "7 is no path"),
