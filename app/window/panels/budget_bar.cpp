@@ -114,7 +114,7 @@ void BudgetBar::build() {
 void BudgetBar::fitWidth(int windowWidth) {
     m_bytes->setVisible(windowWidth >= px(1420));
     m_of->setVisible(windowWidth >= px(1180));
-    m_slider->setFixedWidth(windowWidth >= px(1920) ? px(480) : windowWidth >= px(1360) ? px(250) : px(160));
+    m_slider->setFixedWidth(windowWidth >= px(1920) ? px(480) : windowWidth >= px(1360) ? px(225) : px(160));
 }
 
 void BudgetBar::refresh() {
