@@ -140,7 +140,7 @@ private:
     std::vector<std::string> m_captures;
     std::string m_triples, m_out;
     bool m_proxy = false;
-    double m_k = std::numeric_limits<double>::quiet_NaN(), m_tau = 0.95, m_weight = kCalibrationWeight;
+    double m_k = NAN, m_tau = 0.95, m_weight = kCalibrationWeight;
 };
 
 } // namespace

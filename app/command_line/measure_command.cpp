@@ -21,8 +21,8 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
-#include <limits>
 #include <optional>
 #include <set>
 
@@ -69,7 +69,7 @@ template <class Value> Summary overSeeds(const Row& row, Value value) {
 
 /// NaN of a head that a recorded list leaves out.
 double keptOf(const RunResult& result, int kvHead) {
-    if (leavesOut(result, kvHead)) return std::numeric_limits<double>::quiet_NaN();
+    if (leavesOut(result, kvHead)) return NAN;
     return result.selection.heads[kvHead].attendedTokens();
 }
 
@@ -140,7 +140,7 @@ TableRow columnsOf(const Row& row) {
         const Summary summary = overSeeds(
             row, [&](std::size_t i) { return valueFor(row.group.measures[i][m], row.queryHead, row.kvHead); });
         const std::string& id = row.group.measures.front()[m].id;
-        columns.push_back({id, summary.count > 0 ? summary.mean : std::numeric_limits<double>::quiet_NaN()});
+        columns.push_back({id, summary.count > 0 ? summary.mean : NAN});
         if (row.group.overSeeds) columns.push_back({id + "_std", summary.deviation});
     }
     if (row.group.work)

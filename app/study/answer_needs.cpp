@@ -8,13 +8,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 namespace kvscope {
 
 namespace {
 
-constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+constexpr double kUnknown = NAN;
 
 std::shared_ptr<const live::LiveCapture> liveOf(const std::shared_ptr<const CaptureReader>& capture) {
     auto live = std::dynamic_pointer_cast<const live::LiveCapture>(capture);

@@ -29,7 +29,7 @@ Json numberOrNull(double value) { return std::isfinite(value) ? Json(value) : Js
 
 double numberAt(const Json& json, const char* key) {
     const auto at = json.find(key);
-    return at == json.end() || at->is_null() ? std::numeric_limits<double>::quiet_NaN() : at->get<double>();
+    return at == json.end() || at->is_null() ? NAN : at->get<double>();
 }
 
 Json jsonOf(const Calibration& c) {
@@ -229,7 +229,7 @@ Calibration calibrationOfK(const PolicySpec& policy, double k, double tau) {
     c.given = true;
     c.data.origin = "given by hand";
     c.fit.beta = k;
-    c.contexts.push_back({"any context", std::numeric_limits<double>::quiet_NaN(), k, retentionNeeded(k, tau), {}});
+    c.contexts.push_back({"any context", NAN, k, retentionNeeded(k, tau), {}});
     return c;
 }
 

@@ -182,7 +182,7 @@ double contextNllOf(const CaptureReader& capture, TokenIndex cut) {
             sum += static_cast<double>(nll[token]);
             ++count;
         }
-    return count > 0 ? sum / static_cast<double>(count) : std::numeric_limits<double>::quiet_NaN();
+    return count > 0 ? sum / static_cast<double>(count) : NAN;
 }
 
 std::string otherParameters(const std::string& origin, const ParameterValues& mine,

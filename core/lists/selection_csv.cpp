@@ -74,7 +74,7 @@ KeepingHeads keepingHeadsOf(const RecordedHead& head, TokenIndex token) {
         if (at == own.kept.end() || *at != token) continue;
         keepingHeads.heads.push_back(own.queryHead);
         keepingHeads.ranks.push_back(own.scores.empty() ? -1 : own.ranks[at - own.kept.begin()]);
-        const float score = own.scores.empty() ? std::numeric_limits<float>::quiet_NaN() : own.scores[token];
+        const float score = own.scores.empty() ? NAN : own.scores[token];
         keepingHeads.scores.push_back(std::isnan(score) ? "nan" : shortest(score));
     }
     return keepingHeads;
@@ -237,7 +237,7 @@ private:
         if (!(std::abs(rank) <= kMostTokens))
             throw Error({fmt::format("rank {} is the rank of no token", rank), place, "", m_path});
         entry.head.ranks.push_back(static_cast<std::int64_t>(rank));
-        entry.keptScores.push_back(static_cast<float>(number("score", std::numeric_limits<double>::quiet_NaN())));
+        entry.keptScores.push_back(static_cast<float>(number("score", NAN)));
         takeKeepingHeads(entry.head, fields, place);
     }
 
@@ -258,7 +258,7 @@ private:
             RecordedQueryHead& own = ownSet(head, readNumber<std::int64_t>(keepingHeads[i], place, m_path), place);
             own.kept.push_back(head.kept.back());
             own.ranks.push_back(ranks.empty() ? -1 : readNumber<std::int64_t>(ranks[i], place, m_path));
-            own.scores.push_back(scores.empty() ? std::numeric_limits<float>::quiet_NaN()
+            own.scores.push_back(scores.empty() ? NAN
                                                 : static_cast<float>(readNumber<double>(scores[i], place, m_path)));
         }
     }
@@ -316,7 +316,7 @@ private:
 
     /// Scores of kept tokens at the places of the tokens, [n]; empty where there are none.
     std::vector<float> spread(const std::vector<TokenIndex>& kept, const std::vector<float>& keptScores) const {
-        std::vector<float> scores(spreadSize(kept, keptScores), std::numeric_limits<float>::quiet_NaN());
+        std::vector<float> scores(spreadSize(kept, keptScores), NAN);
         if (scores.empty()) return scores;
         for (std::size_t i = 0; i < kept.size(); ++i)
             if (kept[i] >= 0) scores[kept[i]] = keptScores[i];

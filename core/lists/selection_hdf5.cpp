@@ -13,7 +13,6 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <limits>
 #include <optional>
 #include <type_traits>
 
@@ -112,7 +111,7 @@ template <class AnyColumns, class Visit> void forEachColumn(AnyColumns& c, const
 void appendScores(std::vector<float>& column, const std::vector<float>& scores, std::size_t width) {
     const std::size_t end = column.size() + width;
     column.insert(column.end(), scores.begin(), scores.end());
-    column.resize(end, std::numeric_limits<float>::quiet_NaN());
+    column.resize(end, NAN);
 }
 
 /// Row `i` of `rows` of them; empty where it holds no score.

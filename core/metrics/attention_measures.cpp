@@ -5,13 +5,11 @@
 #include <cassert>
 #include <cmath>
 #include <functional>
-#include <limits>
 
 namespace kvscope {
 
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kSmallestOutput = 1e-12; // relative errors of shorter outputs are skipped
 constexpr TokenIndex kSinks = 4;          // StreamingLLM's
 
@@ -33,7 +31,7 @@ MeasureValues overPairs(MeasureWork& work, const std::function<double(const Pair
             const auto offset = static_cast<std::int64_t>(index) * dv;
             const Pair pair{h, j, index, work.input().exact.output.data.data() + offset,
                             left.output.data.data() + offset};
-            table.data[index] = static_cast<float>(std::isinf(left.logDenominator.data[index]) ? kNaN : value(pair));
+            table.data[index] = static_cast<float>(std::isinf(left.logDenominator.data[index]) ? NAN : value(pair));
         }
     return perQueryValues(std::move(table));
 }
@@ -56,7 +54,7 @@ MeasureValues epsilon(MeasureWork& work, const HostTensor& valueNorms) {
     const std::int64_t dv = work.input().exact.output.shape[2], w = work.queryCount();
     return overPairs(work, [&](const Pair& pair) {
         const double norm = valueNorms.data[work.kvHeadOf(pair.head) * w + pair.query];
-        return norm > 0 ? distance(pair, dv) / (attentionNormAt(work.input().exact, pair.index) * norm) : kNaN;
+        return norm > 0 ? distance(pair, dv) / (attentionNormAt(work.input().exact, pair.index) * norm) : NAN;
     });
 }
 
@@ -89,7 +87,7 @@ struct Projected {
         addProjected(projection, pair.head, difference, error);
         addProjected(projection, pair.head, a, exact);
     }
-    double relative() const { return length(exact) < kSmallestOutput ? kNaN : length(error) / length(exact); }
+    double relative() const { return length(exact) < kSmallestOutput ? NAN : length(error) / length(exact); }
 };
 
 Projected nothingYet(const HostTensor& projection) {
@@ -110,7 +108,7 @@ MeasureValues outputErrorFrobenius(MeasureWork& work) {
         norms[pair.head] += norm * norm;
         return error;
     });
-    for (std::size_t h = 0; h < errors.size(); ++h) errors[h] = norms[h] > 0 ? std::sqrt(errors[h] / norms[h]) : kNaN;
+    for (std::size_t h = 0; h < errors.size(); ++h) errors[h] = norms[h] > 0 ? std::sqrt(errors[h] / norms[h]) : NAN;
     return perHeadValues(std::move(errors));
 }
 
@@ -128,7 +126,7 @@ MeasureValues numeratorError(MeasureWork& work) {
         const double kept = std::exp(work.left().logDenominator.data[pair.index] - logNorm);
         const double all = std::exp(exact.logDenominator.data[pair.index] - logNorm);
         const double norm = norms.data[work.kvHeadOf(pair.head) * w + pair.query];
-        return norm > 0 ? distance(pair, dv, kept, all) / norm : kNaN;
+        return norm > 0 ? distance(pair, dv, kept, all) / norm : NAN;
     });
 }
 
@@ -212,7 +210,7 @@ MeasureValues layerError(MeasureWork& work) {
     });
     HostTensor table{{1, w}, {}};
     for (std::size_t j = 0; j < queries.size(); ++j)
-        table.data.push_back(static_cast<float>(seeing[j] < work.queryHeads() ? kNaN : queries[j].relative()));
+        table.data.push_back(static_cast<float>(seeing[j] < work.queryHeads() ? NAN : queries[j].relative()));
     return perQueryValues(std::move(table));
 }
 

@@ -270,7 +270,7 @@ double retentionNeeded(double k, double tau) {
 }
 
 double retentionOfPoints(std::span<const CalibrationTriple> triples, double tau) {
-    double fallsShort = -1, kept = std::numeric_limits<double>::quiet_NaN();
+    double fallsShort = -1, kept = NAN;
     for (const CalibrationTriple& triple : triples)
         if (triple.quality < tau) fallsShort = std::max(fallsShort, triple.retention);
     for (const CalibrationTriple& triple : triples)
@@ -318,9 +318,7 @@ std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTrip
     return fits;
 }
 
-double CalibrationMisfit::explained() const {
-    return spread > 0 ? 1 - rms * rms / (spread * spread) : std::numeric_limits<double>::quiet_NaN();
-}
+double CalibrationMisfit::explained() const { return spread > 0 ? 1 - rms * rms / (spread * spread) : NAN; }
 
 bool CalibrationMisfit::isPoor() const {
     constexpr double negligible = 0.02; // a difference in quality that does not matter

@@ -1,8 +1,8 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
-#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -24,10 +24,10 @@ double retentionNeeded(double k, double tau);
 
 /// One measurement (r, NLL(c), y).
 struct CalibrationTriple {
-    std::string context;                                          ///< which context it belongs to
-    double retention = 0;                                         ///< r, 0..1
-    double contextNll = std::numeric_limits<double>::quiet_NaN(); ///< NLL(c), nats a token; NaN: unknown
-    double quality = 0;                                           ///< y > 0; may exceed 1 (A3)
+    std::string context;     ///< which context it belongs to
+    double retention = 0;    ///< r, 0..1
+    double contextNll = NAN; ///< NLL(c), nats a token; NaN: unknown
+    double quality = 0;      ///< y > 0; may exceed 1 (A3)
 };
 
 /// What the points say without a curve: the smallest of their retentions from which on every point has at least the
@@ -63,12 +63,10 @@ std::vector<CalibrationFit> bootstrapCalibration(std::span<const CalibrationTrip
 
 /// Distance of a curve from its points with 0 < r < 1 (elsewhere all curves agree).
 struct CalibrationMisfit {
-    double rms =
-        std::numeric_limits<double>::quiet_NaN(); ///< root of the mean of (f - y)^2; NaN: there is no such point
-    double spread =
-        std::numeric_limits<double>::quiet_NaN(); ///< standard deviation of y, 0 where all are level but for rounding
-    double loss = 0;                              ///< as in the fit: w e^2 where the curve is above the point, else e^2
-    double levelLoss = 0;                         ///< the smallest such loss of constant curves, one per context
+    double rms = NAN;     ///< root of the mean of (f - y)^2; NaN: there is no such point
+    double spread = NAN;  ///< standard deviation of y, 0 where all are level but for rounding
+    double loss = 0;      ///< as in the fit: w e^2 where the curve is above the point, else e^2
+    double levelLoss = 0; ///< the smallest such loss of constant curves, one per context
 
     /// R^2 = 1 - rms^2 / spread^2, at most 1: the share of the points' variance that the curve explains, without w.
     /// Below 0 a constant is better; NaN where all points are equal.
@@ -86,7 +84,7 @@ CalibrationMisfit misfitOf(std::span<const CalibrationTriple> triples,
 
 /// The 5th and 95th percentile of some numbers, interpolated linearly; NaN without numbers.
 struct CalibrationBand {
-    double low = std::numeric_limits<double>::quiet_NaN(), high = low;
+    double low = NAN, high = low;
 };
 CalibrationBand bandOf(std::vector<double> numbers);
 CalibrationBand retentionBand(std::span<const CalibrationFit> fits, double contextNll, double tau);

@@ -8,13 +8,10 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <limits>
 
 namespace kvscope {
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 bool isPlain(const WeightedSet& set) {
     return set.numeratorWeights.empty() && set.denominatorWeights.empty() && set.denominator.empty();
@@ -59,12 +56,12 @@ void fill(Fidelity& result, const HostTensor& errors, const HostTensor& logKept,
     const std::size_t pairs = result.outputError.data.size();
     for (std::size_t pair = 0; pair < pairs; ++pair) {
         const bool nothingLeft = std::isinf(logKept.data[pair]);
-        const double error = nothingLeft ? kNaN : double{errors.data[pair]};
+        const double error = nothingLeft ? NAN : double{errors.data[pair]};
         // A part cannot exceed the whole: clamps the rounding of the two logarithms.
         const double mass =
             std::min(1.0, std::exp(static_cast<double>(logKept.data[pair]) - exact.logDenominator.data[pair]));
         result.outputError.data[pair] = static_cast<float>(error);
-        result.retainedMass.data[pair] = static_cast<float>(nothingLeft ? kNaN : mass);
+        result.retainedMass.data[pair] = static_cast<float>(nothingLeft ? NAN : mass);
         result.skipped += std::isnan(error) ? 1 : 0;
     }
     result.meanOutputError = rowMeans(result.outputError);
@@ -135,7 +132,7 @@ double meanOfNumbers(std::span<const double> values) {
         sum += std::isnan(value) ? 0 : value;
         count += std::isnan(value) ? 0 : 1;
     }
-    return count == 0 ? kNaN : sum / static_cast<double>(count);
+    return count == 0 ? NAN : sum / static_cast<double>(count);
 }
 
 double jaccard(std::span<const TokenIndex> a, std::span<const TokenIndex> b) {

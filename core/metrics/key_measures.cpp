@@ -4,8 +4,8 @@
 #include "core/metrics/statistics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <numeric>
 
@@ -147,7 +147,7 @@ MeasureValues leverageConcentration(MeasureWork& work) {
         std::sort(begin, begin + cut, std::greater<>());
         const double highest = std::accumulate(begin, begin + tenth, 0.0),
                      all = std::accumulate(begin + tenth, begin + cut, highest);
-        return all > 0 ? highest / all : std::numeric_limits<double>::quiet_NaN();
+        return all > 0 ? highest / all : NAN;
     });
 }
 

@@ -14,8 +14,6 @@ namespace kvscope {
 
 namespace {
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
 double dot(const double* a, const double* b, std::int64_t d) { return std::inner_product(a, a + d, b, 0.0); }
 
 /// A kept set with its sum of unit keys.
@@ -77,11 +75,11 @@ private:
 } // namespace
 
 double Summary::halfInterval() const {
-    return count < 2 ? kNaN : 1.96 * deviation / std::sqrt(static_cast<double>(count));
+    return count < 2 ? NAN : 1.96 * deviation / std::sqrt(static_cast<double>(count));
 }
 
 double Summary::studentHalfInterval() const {
-    if (count < 2) return kNaN;
+    if (count < 2) return NAN;
     return studentQuantile95(count - 1) * deviation / std::sqrt(static_cast<double>(count));
 }
 
@@ -92,11 +90,11 @@ Summary summaryOf(std::span<const double> numbers) {
         ++summary.count;
         summary.mean += number;
     }
-    summary.mean = summary.count == 0 ? kNaN : summary.mean / static_cast<double>(summary.count);
+    summary.mean = summary.count == 0 ? NAN : summary.mean / static_cast<double>(summary.count);
     double squares = 0;
     for (const double number : numbers)
         squares += std::isnan(number) ? 0 : (number - summary.mean) * (number - summary.mean);
-    summary.deviation = summary.count > 1 ? std::sqrt(squares / static_cast<double>(summary.count - 1)) : kNaN;
+    summary.deviation = summary.count > 1 ? std::sqrt(squares / static_cast<double>(summary.count - 1)) : NAN;
     return summary;
 }
 
@@ -128,7 +126,7 @@ PowerLaw fitPowerLaw(std::span<const double> x, std::span<const double> y) {
             u.push_back(std::log(x[i]));
             v.push_back(std::log(y[i]));
         }
-    PowerLaw law{kNaN, kNaN, kNaN, std::ssize(u)};
+    PowerLaw law{NAN, NAN, NAN, std::ssize(u)};
     const double meanU = summaryOf(u).mean, meanV = summaryOf(v).mean;
     double spread = 0, along = 0, residual = 0;
     for (std::size_t i = 0; i < u.size(); ++i) {
@@ -171,7 +169,7 @@ double spearman(std::span<const double> x, std::span<const double> y) {
             a.push_back(x[i]);
             b.push_back(y[i]);
         }
-    if (a.size() < 2) return kNaN;
+    if (a.size() < 2) return NAN;
     const std::vector<double> ranksA = averageRanks(a), ranksB = averageRanks(b);
     const double mean = 0.5 * static_cast<double>(a.size() + 1);
     double both = 0, ofA = 0, ofB = 0;
@@ -180,7 +178,7 @@ double spearman(std::span<const double> x, std::span<const double> y) {
         ofA += (ranksA[i] - mean) * (ranksA[i] - mean);
         ofB += (ranksB[i] - mean) * (ranksB[i] - mean);
     }
-    return ofA > 0 && ofB > 0 ? both / std::sqrt(ofA * ofB) : kNaN;
+    return ofA > 0 && ofB > 0 ? both / std::sqrt(ofA * ofB) : NAN;
 }
 
 LogDeterminant pseudoLogDeterminant(std::span<const float> singularValues, std::int64_t rows) {

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <limits>
 
 namespace kvscope {
 
@@ -42,7 +41,7 @@ void addBalance(const TheoryNorms& norms, const TheoryTargets& targets, std::vec
                        .formula = applies ? "min(1/ε², d e^{2r²/√d})" : "no statement: r² > d",
                        .demanded = applies ? std::min(1 / (targets.epsilon * targets.epsilon),
                                                       static_cast<double>(norms.keyDim) * balanceFactor(norms))
-                                           : std::numeric_limits<double>::quiet_NaN(),
+                                           : NAN,
                        .caveat = applies ? "at least so many bits, constant 1; the worst input, not this one" : "",
                        .isSetting = false,
                        .unit = " bits"});

@@ -1,7 +1,7 @@
 #pragma once
 
+#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -19,18 +19,18 @@ struct TheoryNorms {
 /// Accuracy targets of the user, and the current parameters (NaN: not set).
 struct TheoryTargets {
     double epsilon = 0.1, delta = 0.01;
-    double clusterDiameter = 1;                                     ///< delta of SubGen
-    double batch = std::numeric_limits<double>::quiet_NaN();        ///< t of MergeAndReduce
-    double clusterSlots = std::numeric_limits<double>::quiet_NaN(); ///< t of SubGen
-    double reservoir = std::numeric_limits<double>::quiet_NaN();    ///< s of SubGen
-    double sketch = std::numeric_limits<double>::quiet_NaN();       ///< k of Compactor
+    double clusterDiameter = 1; ///< delta of SubGen
+    double batch = NAN;         ///< t of MergeAndReduce
+    double clusterSlots = NAN;  ///< t of SubGen
+    double reservoir = NAN;     ///< s of SubGen
+    double sketch = NAN;        ///< k of Compactor
 };
 
 /// What a theorem asks for at given norms, beside what is set.
 struct TheoryDemand {
     std::string theorem, quantity, formula;
     double demanded = 0; ///< infinity beyond the double range, NaN where the theorem says nothing
-    double set = std::numeric_limits<double>::quiet_NaN();
+    double set = NAN;
     std::string caveat = {}; ///< constants set to 1, a regime that is empty at these sizes; empty: none
     bool isSetting = true;   ///< false: a number that the theorem speaks of, which nothing that is set must reach
     std::string unit = {};   ///< behind the number: " bits"

@@ -15,7 +15,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
+#include <cmath>
 
 namespace kvscope {
 
@@ -107,7 +107,7 @@ std::vector<GridPoint> pointsOf(const SweepRequest& request) {
 /// The means of the requested measures; NaN for measures that need scores where the policy has none.
 std::vector<double> measuresOf(const LayerRunner& runner, const RunResult& result, const std::vector<std::string>& ids,
                                const Checkpoint& checkpoint) {
-    std::vector<double> means(ids.size(), std::numeric_limits<double>::quiet_NaN());
+    std::vector<double> means(ids.size(), NAN);
     std::vector<std::string> possible;
     std::vector<std::size_t> places;
     for (std::size_t i = 0; i < ids.size() && result.fidelity; ++i) {
@@ -123,13 +123,12 @@ std::vector<double> measuresOf(const LayerRunner& runner, const RunResult& resul
 
 SweepRow rowOf(const LayerRunner& runner, const SweepRequest& request, const std::shared_ptr<const RunResult>& result,
                const Checkpoint& checkpoint) {
-    constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
     const Fidelity* fidelity = result->fidelity.get();
     return {.result = result,
             .keptTokens = meanAttendedTokens(*result),
             .retention = keptShareOf(*result),
-            .outputError = fidelity ? meanOfNumbers(fidelity->meanOutputError) : kNaN,
-            .retainedMass = fidelity ? meanOfNumbers(fidelity->meanRetainedMass) : kNaN,
+            .outputError = fidelity ? meanOfNumbers(fidelity->meanOutputError) : NAN,
+            .retainedMass = fidelity ? meanOfNumbers(fidelity->meanRetainedMass) : NAN,
             .measures = measuresOf(runner, *result, request.measures, checkpoint.silent()),
             .storedBytes = storedBytes(*result),
             .work = request.countWork ? policyWork(runner, result->request, checkpoint.silent()) : Work{}};

@@ -210,7 +210,7 @@ bool TheoryRow::hasMargin() const {
 }
 
 double TheoryRow::marginAgainst(double otherDemand) const {
-    if (!hasMargin()) return std::numeric_limits<double>::quiet_NaN();
+    if (!hasMargin()) return NAN;
     if (kind == Kind::AtLeast) return set / otherDemand;
     return isSigned ? 1 + otherDemand - worst : otherDemand / worst;
 }

@@ -25,13 +25,11 @@ namespace {
 
 using Kind = TheoryRow::Kind;
 
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
-
 /// What was measured against a bound: mean, largest, how many, and the share above the bound.
 struct Measured {
-    double mean = kNaN, worst = kNaN;
+    double mean = NAN, worst = NAN;
     std::int64_t count = 0;
-    double beyond = kNaN;
+    double beyond = NAN;
 };
 
 /// A per-query measure over the query heads of a KV head, NaN left out.
@@ -84,9 +82,9 @@ private:
     const std::vector<std::int32_t>& gqaGroupOf() const {
         return m_result->request.capture->info().layerInfo(m_result->request.layer).gqaGroupOf;
     }
-    double parameter(const char* id) const { return values().has(id) ? values().real(id) : kNaN; }
+    double parameter(const char* id) const { return values().has(id) ? values().real(id) : NAN; }
     /// NaN where −1 leaves it to the budget.
-    double setByHand(const char* id) const { return parameter(id) < 0 ? kNaN : parameter(id); }
+    double setByHand(const char* id) const { return parameter(id) < 0 ? NAN : parameter(id); }
     /// Rows that the policy drew, one drawn twice counted twice; the tokens kept where it draws none.
     double rowsTaken(int head) const {
         const auto log = std::dynamic_pointer_cast<const LeverageLog>(m_result->log);
@@ -116,7 +114,7 @@ private:
                 row.set = setByHand(m_family == PolicyFamily::BalanceRounds ? "rounds" : "levels");
             if (demand.quantity == "c") {
                 const std::string steps = values().has("c") ? values().choice("steps") : "gain";
-                row.set = steps == "manual" ? parameter("c") : kNaN;
+                row.set = steps == "manual" ? parameter("c") : NAN;
                 if (steps != "manual")
                     row.caveat = steps == "theory" ? "each walk takes 30 ln(m/δ) at its own m and δ"
                                                    : "this walk leans by γ and has no c";
@@ -304,7 +302,7 @@ private:
                       .quantity = "angle of k* and q",
                       .formula = "no statement: the bound is 180 degrees for every evaluation query",
                       .kvHead = head,
-                      .demanded = kNaN};
+                      .demanded = NAN};
         const std::vector<TheoremPoint> points = pointsOf(head, checkpoint);
         std::int64_t beyond = 0;
         for (const TheoremPoint& point : points) {
@@ -349,7 +347,7 @@ private:
         for (int head = 0; head < heads(); ++head) {
             const auto begin = cosines.data.begin() + head * cosines.shape[1];
             const auto farthest = static_cast<double>(*std::min_element(begin, begin + cosines.shape[1]));
-            double bound = kNaN;
+            double bound = NAN;
             for (std::size_t q = 0; q < gqaGroupOf().size(); ++q) {
                 const double a = measured[0].perHead[q], b = measured[1].perHead[q];
                 if (gqaGroupOf()[q] == head && a < 0 && b > 0) bound = std::fmin(bound, largestCosineToMean(a, b));

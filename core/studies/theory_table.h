@@ -3,7 +3,7 @@
 #include "core/metrics/theory.h"
 #include "core/run/run.h"
 
-#include <limits>
+#include <cmath>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,16 +20,16 @@ struct TheoryRow {
     Kind kind = Kind::AtLeast;
     std::string theorem, quantity, formula;
     int kvHead = 0;
-    double demanded = 0; ///< the requirement or the bound; infinity beyond the double range
-    double set = std::numeric_limits<double>::quiet_NaN();      ///< current value of the parameter, if any
-    double measured = std::numeric_limits<double>::quiet_NaN(); ///< mean over queries where there are many
-    double worst = std::numeric_limits<double>::quiet_NaN();    ///< maximum over them; what a bound is compared with
+    double demanded = 0;                  ///< the requirement or the bound; infinity beyond the double range
+    double set = NAN;                     ///< current value of the parameter, if any
+    double measured = NAN;                ///< mean over queries where there are many
+    double worst = NAN;                   ///< maximum over them; what a bound is compared with
     std::vector<double> overEpsilon = {}; ///< `demanded` at theoryEpsilons(); empty where ε does not occur
     std::string unit = {};                ///< behind a number: "°"
     std::int64_t count = 0;               ///< measurements; 0: one
-    double beyond = std::numeric_limits<double>::quiet_NaN();  ///< share of them above the bound
-    double mayFail = std::numeric_limits<double>::quiet_NaN(); ///< share that the theorem allows above it
-    bool isSigned = false;                                     ///< cosines: a ratio to the bound means nothing
+    double beyond = NAN;                  ///< share of them above the bound
+    double mayFail = NAN;                 ///< share that the theorem allows above it
+    bool isSigned = false;                ///< cosines: a ratio to the bound means nothing
     std::string caveat = {};   ///< constants set to 1, vacuous bounds, empty regimes, nothing balanced; empty: none
     std::string ifBroken = {}; ///< of a bound: what a measurement above it would mean
 

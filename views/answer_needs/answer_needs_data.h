@@ -3,7 +3,7 @@
 #include "core/base/index.h"
 #include "views/view_data.h"
 
-#include <limits>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,15 +16,15 @@ struct AnswerNeedsData : ViewData {
     struct Pane {
         char letter = 'A';
         std::string policyId, policyName, error;
-        std::vector<double> kept;                                    ///< share of each chunk, mean over all heads
-        double predicted = std::numeric_limits<double>::quiet_NaN(); ///< by the scores; NaN also for weighted lists
-        double rise = std::numeric_limits<double>::quiet_NaN();      ///< the model's
+        std::vector<double> kept; ///< share of each chunk, mean over all heads
+        double predicted = NAN;   ///< by the scores; NaN also for weighted lists
+        double rise = NAN;        ///< the model's
     };
     std::vector<std::pair<TokenIndex, TokenIndex>> chunks; ///< tokens begin .. end - 1, one behind the other
     std::vector<double> rises;                             ///< with the chunk hidden in all layers and heads
     std::vector<double> scores;                            ///< of the tokens before the cut, sums over all heads
     int steps = 0;                                         ///< of the gradients; 0: no scores are asked for
-    double fullLoss = std::numeric_limits<double>::quiet_NaN();
+    double fullLoss = NAN;
     std::vector<Pane> panes;
 };
 

@@ -4,8 +4,8 @@
 #include "views/scene/axes.h"
 #include "views/view.h"
 
+#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -17,7 +17,7 @@ double curvatureOf(const CalibrationSeries& series, const ParameterValues& optio
 struct NeededRetention {
     double retention = 1;
     CalibrationBand band;
-    double ofPoints = std::numeric_limits<double>::quiet_NaN();
+    double ofPoints = NAN;
 };
 NeededRetention neededBy(const CalibrationSeries& series, const ParameterValues& options);
 /// The budget that takes its retention from the series.

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <numeric>
 
 namespace kvscope {
@@ -57,7 +56,7 @@ StreamState streamState(const SubgenLog::Head& stream, std::optional<TokenIndex>
 
 double growthExponent(const SubgenLog::Head& stream) {
     const std::size_t n = stream.cluster.size(), half = n / 2;
-    if (n < 8) return std::numeric_limits<double>::quiet_NaN();
+    if (n < 8) return NAN;
     const auto born = [&](std::size_t read) {
         return static_cast<double>(std::ranges::lower_bound(stream.representatives, static_cast<TokenIndex>(read)) -
                                    stream.representatives.begin());

@@ -2,7 +2,7 @@
 
 #include "views/view_data.h"
 
-#include <limits>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -32,7 +32,7 @@ struct HeadGridData : ViewData, HeadQuantity {
         std::vector<double> ofFirst = {}, ofSecond = {}; ///< [columns] of a difference: its two sides; else empty
         /// Tokens that the active pane keeps, mean of the layer's KV heads; NaN for quantities that are not the active
         /// pane's.
-        double kept = std::numeric_limits<double>::quiet_NaN();
+        double kept = NAN;
     };
     std::vector<Row> rows;
 };

@@ -14,7 +14,7 @@ namespace kvscope {
 
 namespace {
 
-constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+constexpr float kNone = NAN;
 
 /// To 0..1 between the smallest and the largest value before the cut, or between the chosen ends.
 void stretch(std::vector<float>& values, std::int64_t visible, const std::string& quantity, const ValueRange& chosen,

@@ -15,7 +15,6 @@ namespace kvscope {
 namespace {
 
 constexpr double kMostLambda = 3; // of the policy's parameter
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 std::vector<float> rowOf(const HostTensor& table, KvHeadIndex head) {
     const std::int64_t width = table.shape[1];
@@ -37,7 +36,7 @@ double thresholdOf(const ScorePlane& plane) {
         if (plane.marks.states[i] == TokenState::Kept) worstKept = std::min(worstKept, score);
         if (plane.marks.states[i] == TokenState::Evicted) bestEvicted = std::max(bestEvicted, score);
     }
-    if (std::isinf(worstKept)) return kNaN;
+    if (std::isinf(worstKept)) return NAN;
     return std::isinf(bestEvicted) ? worstKept : (worstKept + bestEvicted) / 2;
 }
 

@@ -3,8 +3,8 @@
 #include "core/base/index.h"
 #include "views/view_data.h"
 
+#include <cmath>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -28,8 +28,7 @@ struct VariantCause {
 struct VariantList {
     std::string id, label, summary;
     std::vector<TokenIndex> kept; ///< ascending
-    double outputError =
-        std::numeric_limits<double>::quiet_NaN(); ///< mean over the KV head's query heads, where measured
+    double outputError = NAN;     ///< mean over the KV head's query heads, where measured
     std::vector<VariantCause> causes;
     std::vector<std::string> traps; ///< of all causes and of the variant's own words, sorted
     std::string error;              ///< why there is no list

@@ -18,7 +18,6 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <memory>
 #include <span>
@@ -26,8 +25,6 @@
 namespace kvscope {
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 using Values = std::vector<double>;
 
@@ -95,7 +92,7 @@ Values survivalBudget(const Layer& layer) {
         for (const TokenIndex token : tokens) {
             const TokenDecision decision =
                 tokenDecisionOf(layer.first(), KvHeadIndex(static_cast<std::int32_t>(head)), token);
-            worst = decision.flipBudget > 0 ? std::max(worst, static_cast<double>(decision.flipBudget)) : kNaN;
+            worst = decision.flipBudget > 0 ? std::max(worst, static_cast<double>(decision.flipBudget)) : NAN;
             if (std::isnan(worst)) break;
         }
         values.push_back(worst / static_cast<double>(layer.first().visible));
@@ -242,7 +239,7 @@ HeadGridData emptyGrid(const Quantity& quantity, const ViewDataRequest& request)
     data.columns = data.perQueryHead ? info.numQueryHeads : info.numKvHeads;
     for (const LayerInfo& layer : info.layers)
         data.rows.push_back(
-            {layer.layer.value, false, Values(static_cast<std::size_t>(data.columns), kNaN), {}, {}, kNaN});
+            {layer.layer.value, false, Values(static_cast<std::size_t>(data.columns), NAN), {}, {}, NAN});
     return data;
 }
 
@@ -253,7 +250,7 @@ void leaveOutHeads(Values& values, const std::vector<std::shared_ptr<const RunRe
         for (const std::int32_t head : headsNotRecorded(*result))
             for (std::size_t column = 0; column < values.size(); ++column)
                 if ((perQueryHead ? layer.gqaGroupOf[column] : static_cast<std::int32_t>(column)) == head)
-                    values[column] = kNaN;
+                    values[column] = NAN;
 }
 
 ViewDataMaker::Value make(const ViewDataWork& work) {

@@ -9,15 +9,13 @@
 #include "core/run/run_grid.h"
 #include "views/common/measure_options.h"
 
-#include <limits>
+#include <cmath>
 #include <memory>
 #include <optional>
 
 namespace kvscope {
 
 namespace {
-
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// All places of a grid, those of the coarsest raster first.
 std::vector<std::pair<std::size_t, std::size_t>> coarseToFine(std::size_t width, std::size_t height) {
@@ -48,7 +46,7 @@ public:
             if (m_data.winners || std::cmp_equal(pane, request.activePane)) addPane(pane);
         chooseAxes(shown.run.policy);
         const PhaseCell empty{
-            false, std::vector<double>(m_runs.size(), kNaN), std::vector<double>(m_runs.size(), kNaN), {}, false};
+            false, std::vector<double>(m_runs.size(), NAN), std::vector<double>(m_runs.size(), NAN), {}, false};
         m_data.cells.assign(m_data.x.texts.size() * m_data.y.texts.size(), empty);
     }
 

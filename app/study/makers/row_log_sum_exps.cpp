@@ -8,13 +8,11 @@
 
 #include <cassert>
 #include <cmath>
-#include <limits>
 
 namespace kvscope {
 
 RowLogSumExps::RowLogSumExps(std::int64_t heads, std::int64_t rows)
-    : m_sums{{heads, rows},
-             std::vector<float>(static_cast<std::size_t>(heads * rows), std::numeric_limits<float>::quiet_NaN())} {}
+    : m_sums{{heads, rows}, std::vector<float>(static_cast<std::size_t>(heads * rows), NAN)} {}
 
 HostTensor RowLogSumExps::known() const {
     const std::lock_guard lock(m_mutex);

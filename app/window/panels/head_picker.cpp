@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace kvscope {
@@ -104,7 +103,7 @@ std::optional<double> HeadPicker::valueOf(Cell cell) const {
     const LayerScanResult* layer = m_workbench.layerScan(layerOf(cell));
     if (!layer) return std::nullopt;
     const auto column = static_cast<std::size_t>(cell.column);
-    return column < layer->values.size() ? layer->values[column] : std::numeric_limits<double>::quiet_NaN();
+    return column < layer->values.size() ? layer->values[column] : NAN;
 }
 
 QString HeadPicker::factOf(Cell cell) const {

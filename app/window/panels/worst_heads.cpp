@@ -16,7 +16,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <utility>
 
 namespace kvscope {
@@ -25,7 +24,6 @@ namespace {
 
 constexpr int kLayerColumn = 0, kHeadColumn = 1, kKvColumn = 2, kValueColumn = 3, kOtherColumn = 4,
               kDifferenceColumn = 5, kBarColumn = 6, kMostRows = 2000;
-constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 /// Numbers stand on the right, so that their decimals align; a row that was opened has a tick on the left.
 class NumberDelegate : public QStyledItemDelegate {
@@ -116,7 +114,7 @@ std::vector<RankedHead> worstHeads(const HeadGridData& data) {
     return heads;
 }
 
-double WorstHeads::Row::difference() const { return other ? value - *other : kNaN; }
+double WorstHeads::Row::difference() const { return other ? value - *other : NAN; }
 
 WorstHeads::WorstHeads(Workbench& workbench, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_other(workbench, this), m_table(new QTableView(this)),
@@ -201,7 +199,7 @@ WorstHeads::Rows WorstHeads::ranked(const ViewInput& input) const {
     for (const RankedHead& head : worstHeads(*m_data)) {
         Row row{head, head.value, {}};
         if (rows.ofDifference) {
-            row.value = valueIn(*m_data, head, &Cells::ofFirst).value_or(kNaN);
+            row.value = valueIn(*m_data, head, &Cells::ofFirst).value_or(NAN);
             row.other = valueIn(*m_data, head, &Cells::ofSecond);
         } else if (m_other.data()) {
             row.other = valueIn(*m_other.data(), head, &Cells::values);
@@ -222,7 +220,7 @@ double WorstHeads::sortKey(const Row& row) const {
     case kHeadColumn: return row.head.column;
     case kKvColumn: return kvHeadOf(row.head);
     case kValueColumn: return row.value;
-    case kOtherColumn: return row.other.value_or(kNaN);
+    case kOtherColumn: return row.other.value_or(NAN);
     default: return row.difference();
     }
 }

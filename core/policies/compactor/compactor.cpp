@@ -18,8 +18,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
-#include <limits>
 
 namespace kvscope {
 
@@ -256,7 +256,7 @@ public:
         how.chunk = values.flag("z_chunks") ? values.integer("token_chunk") : 0;
         const HostTensor zLeverage = standardise(features.at("leverage"), how);
         Scores scores{blended(input, zAttention, zLeverage, values.real("lambda"), middle), {}};
-        constexpr float kNone = std::numeric_limits<float>::quiet_NaN();
+        constexpr float kNone = NAN;
         using Part = std::pair<const char*, const HostTensor*>;
         for (const auto& [name, part] : {Part{"attention", &attention}, Part{"leverage", &features.at("leverage")},
                                          Part{"z_attention", &zAttention}, Part{"z_leverage", &zLeverage}})
