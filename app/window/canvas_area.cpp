@@ -24,12 +24,6 @@ namespace {
 constexpr int kReadablePane = 272; // design pixels: header, numbers and axes still fit
 constexpr int kGutter = 6;
 
-/// What the panes show.
-const View& paneView() {
-    const auto& views = allViews();
-    return **std::ranges::find_if(views, [](const View* view) { return view->card().perPane; });
-}
-
 } // namespace
 
 CanvasArea::CanvasArea(Workbench& workbench, const TextService& text, QWidget* parent)
@@ -41,10 +35,8 @@ CanvasArea::CanvasArea(Workbench& workbench, const TextService& text, QWidget* p
     buildDocks();
     m_caption = new CaptureCaption(m_workbench, 1, this);
     m_secondCaption = new CaptureCaption(m_workbench.second(), 2, this);
-    for (Workbench* workbench : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())}) {
-        connect(workbench, &Workbench::sessionChanged, this, &CanvasArea::follow);
-        connect(workbench, &Workbench::captureChanged, this, &CanvasArea::follow);
-    }
+    for (Workbench* workbench : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())})
+        workbench->tell(this, &CanvasArea::follow, &Workbench::sessionChanged, &Workbench::captureChanged);
     connect(&m_workbench, &Workbench::openingChanged, this, &CanvasArea::follow);
     follow();
 }
@@ -53,13 +45,10 @@ QWidget* CanvasArea::buildEmpty() {
     auto* box = new QWidget(this);
     auto* column = new QVBoxLayout(box);
     column->addStretch();
-    auto* sentence = roleLabel({}, "title", box);
-    sentence->setObjectName("emptySentence");
+    auto* sentence = named("emptySentence", roleLabel({}, "title", box));
     sentence->setAlignment(Qt::AlignCenter);
     column->addWidget(sentence);
-    auto* button = new QPushButton(box);
-    button->setObjectName("emptyButton");
-    button->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+    auto* button = named("emptyButton", wordButton({}, box));
     column->addSpacing(px(8));
     column->addWidget(button, 0, Qt::AlignHCenter);
     column->addStretch();
@@ -237,32 +226,6 @@ ViewCanvas* CanvasArea::currentCanvas() const {
         if (canvas->canvas()->hasFocus()) return canvas;
     const auto active = static_cast<std::size_t>(m_workbench.session().activePane);
     return active < m_panes.size() ? m_panes[active]->canvas() : nullptr;
-}
-
-bool CanvasArea::releaseReadOuts() {
-    const bool pinned = hasPinnedReadOut();
-    for (ViewCanvas* canvas : canvases()) canvas->readOut()->dismiss();
-    return pinned;
-}
-
-bool CanvasArea::releaseCells() {
-    bool any = false;
-    for (ViewCanvas* canvas : canvases()) any |= canvas->releaseCell();
-    return any;
-}
-
-bool CanvasArea::hasLockedCell() const {
-    return std::ranges::any_of(canvases(), [](ViewCanvas* canvas) { return canvas->hasLockedCell(); });
-}
-
-bool CanvasArea::abandonLassos() {
-    bool any = false;
-    for (ViewCanvas* canvas : canvases()) any |= canvas->canvas()->abandonLasso();
-    return any;
-}
-
-bool CanvasArea::hasPinnedReadOut() const {
-    return std::ranges::any_of(canvases(), [](ViewCanvas* canvas) { return canvas->readOut()->isPinned(); });
 }
 
 } // namespace kvscope

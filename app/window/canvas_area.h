@@ -27,13 +27,9 @@ public:
     const std::vector<ViewDock*>& docks() const { return m_docks; }
     /// The canvas that commands apply to: the focused one, else the active pane's; may be null.
     ViewCanvas* currentCanvas() const;
-    void setAlone(bool alone);     ///< the active pane without the others
-    void setCovered(bool covered); ///< a dock has the whole window
-    bool releaseReadOuts();        ///< false: none was pinned
-    bool releaseCells();           ///< unlocks cells of all views; false: none was locked
-    bool abandonLassos();          ///< cancels lassos being drawn or armed; false: none
-    bool hasPinnedReadOut() const;
-    bool hasLockedCell() const;
+    void setAlone(bool alone);                 ///< the active pane without the others
+    void setCovered(bool covered);             ///< a dock has the whole window
+    std::vector<ViewCanvas*> canvases() const; ///< of panes and docks
 
 signals:
     void dataWanted(ViewCanvas* canvas);
@@ -47,7 +43,6 @@ protected:
     void resizeEvent(QResizeEvent* event) override;
 
 private:
-    std::vector<ViewCanvas*> canvases() const; ///< of panes and docks
     void follow();
     void turnTo(bool second); ///< the frame of the active pane is that of one capture
     void followPanes(Workbench& workbench, std::vector<PaneFrame*>& panes);

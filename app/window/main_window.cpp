@@ -9,6 +9,7 @@
 #include "app/window/actions/try_live.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/canvas_area.h"
+#include "app/window/dialogs/export_dialog.h"
 #include "app/window/dialogs/lesson_maker.h"
 #include "app/window/dialogs/thumbnail_sheet.h"
 #include "app/window/docks/dock_layout.h"
@@ -81,12 +82,10 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     if (!restoreGeometry(QSettings().value(kGeometryKey).toByteArray()))
         resize(QSize(1440, 900).boundedTo(screen()->availableSize())); // the design's size, or the screen's if smaller
     followLook();
-    connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followLook);
-    connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::arrangeDocksSoon);
-    connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followTitle);
-    connect(&m_workbench, &Workbench::captureChanged, this, &MainWindow::followTitle);
-    connect(&m_workbench, &Workbench::cursorChanged, this, &MainWindow::followTitle);
-    connect(&m_workbench, &Workbench::rangeChanged, this, &MainWindow::followTitle);
+    for (const auto slot : {&MainWindow::followLook, &MainWindow::arrangeDocksSoon, &MainWindow::followMotion})
+        connect(&m_workbench, &Workbench::sessionChanged, this, slot);
+    m_workbench.tell(this, &MainWindow::followTitle, &Workbench::sessionChanged, &Workbench::captureChanged,
+                     &Workbench::cursorChanged, &Workbench::rangeChanged);
     connect(&m_workbench.second(), &Workbench::captureChanged, this, [this] {
         followTitle();
         arrangeDocksSoon();
@@ -108,7 +107,6 @@ MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbe
     });
     connect(&systemTheme(), &SystemTheme::changed, this, &MainWindow::followLook);
     connect(&systemTheme(), &SystemTheme::motionChanged, this, &MainWindow::followMotion);
-    connect(&m_workbench, &Workbench::sessionChanged, this, &MainWindow::followMotion);
     followMotion();
     followTitle();
 }
@@ -133,8 +131,7 @@ void MainWindow::addDocks() {
     m_docks->add("worst_heads", tr("Heads that lose most"));
     for (const View* view : allViews())
         if (!view->card().perPane) m_docks->add(fromUtf8(view->card().id), fromUtf8(view->card().name));
-    m_rail = new QToolBar(tr("Folded panels"), this);
-    m_rail->setObjectName("leftRail");
+    m_rail = named("leftRail", new QToolBar(tr("Folded panels"), this));
     m_rail->setMovable(false);
     addToolBar(Qt::LeftToolBarArea, m_rail);
     m_rail->toggleViewAction()->setVisible(false);
@@ -240,8 +237,10 @@ void MainWindow::buildChrome() {
     m_notices->restyle();
     m_notices->placeBelow(m_topBar->height() + m_budgetBar->height());
     m_canvases = new CanvasArea(m_workbench, m_text, this);
-    connect(m_canvases, &CanvasArea::dataWanted, this, &MainWindow::showData);
-    connect(m_canvases, &CanvasArea::exportWanted, this, &MainWindow::exportCanvas);
+    connect(m_canvases, &CanvasArea::dataWanted, this,
+            [this](ViewCanvas* canvas) { (new DataDialog(canvas->workbench(), *canvas, this))->show(); });
+    connect(m_canvases, &CanvasArea::exportWanted, this,
+            [this](ViewCanvas* canvas) { showExportDialog(*this, canvas->workbench(), *canvas, *m_notices); });
     connect(m_canvases, &CanvasArea::headsWanted, this, [this](ViewCanvas* canvas) { showHeads(*canvas); });
     connect(m_canvases, &CanvasArea::turnedTo, m_steps, &StepDriver::prefer);
     connect(m_canvases, &CanvasArea::openWanted, m_files, &FileActions::openWithDialog);
@@ -251,8 +250,7 @@ void MainWindow::buildChrome() {
     fillDocks();
     m_rail->clear();
     m_rail->setIconSize({px(16), px(16)}); // a tool bar sets its buttons' icon size
-    auto* unfold = iconButton("panel", tr("Capture and policies"), m_rail);
-    unfold->setObjectName("unfold");
+    auto* unfold = named("unfold", iconButton("panel", tr("Capture and policies"), m_rail));
     connect(unfold, &QToolButton::clicked, m_docks, &DockLayout::toggleLeft);
     m_rail->addWidget(unfold);
     auto* bar = new QStatusBar(this);

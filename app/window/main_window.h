@@ -116,8 +116,6 @@ private:
     void startLessonModel(); ///< of the open lesson, with what is shown
     void openLesson(int by); ///< the lesson after the open one, or the one before; nothing without one
     void followTitle();
-    void showData(ViewCanvas* canvas);
-    void exportCanvas(ViewCanvas* canvas);
     void showHeads(const ViewCanvas& canvas); ///< the view for all heads of the layer
 
     Workbench& m_workbench;

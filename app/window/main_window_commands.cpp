@@ -12,7 +12,6 @@
 #include "app/window/actions/try_live.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/canvas_area.h"
-#include "app/window/dialogs/export_dialog.h"
 #include "app/window/dialogs/from_text_dialog.h"
 #include "app/window/dialogs/go_to_dialog.h"
 #include "app/window/dialogs/lesson_maker.h"
@@ -55,23 +54,6 @@ namespace kvscope {
 
 namespace {
 
-/// Asks for a file and writes the report of the session to it on a worker; progress, success and failure are notices.
-/// The report describes the session at the time of the call.
-void exportReport(QWidget& window, Workbench& workbench, NoticeStrip& notices) {
-    const QFileInfo capture(fromUtf8(workbench.session().capturePath));
-    const QString path = fileToWrite(&window, QObject::tr("Export report"),
-                                     capture.dir().filePath(fromUtf8(stemOf(workbench.session())) + "-report.html"),
-                                     QObject::tr("Pages (*.html)"));
-    if (path.isEmpty() || !workbench.capture()) return;
-    submitWriting(workbench, notices, path,
-                  [session = workbench.session(), capture = workbench.capture(), runner = workbench.sharedRunner(),
-                   path](const Checkpoint& checkpoint) {
-                      checkIsNoSource(path.toStdString(), filesReadBy(session));
-                      writeReport(path.toStdString(), reportPage(session, capture, *runner, {}, checkpoint));
-                      return std::function<void()>();
-                  });
-}
-
 /// Whether the session's lesson can be read, or it has none; a notice says why it cannot.
 bool isLessonSound(const Session& session, NoticeStrip& notices) {
     try {
@@ -83,31 +65,9 @@ bool isLessonSound(const Session& session, NoticeStrip& notices) {
     }
 }
 
-/// As exportReport: the handout of the open lesson; nothing without one.
-void exportHandout(QWidget& window, Workbench& workbench, NoticeStrip& notices) {
-    const auto lesson = lessonOf(workbench.session());
-    if (!lesson || !workbench.capture()) return;
-    const QFileInfo capture(fromUtf8(workbench.session().capturePath));
-    const QString path =
-        fileToWrite(&window, QObject::tr("Handout of the lesson"),
-                    capture.dir().filePath(fromUtf8(lesson->title) + ".pdf"), QObject::tr("PDF (*.pdf)"));
-    if (path.isEmpty()) return;
-    submitWriting(workbench, notices, path,
-                  [of = HandoutLesson{*lesson, workbench.capture(), workbench.sharedRunner()},
-                   session = workbench.session(), path](const Checkpoint& checkpoint) {
-                      checkIsNoSource(path.toStdString(), filesReadBy(session));
-                      writeFileAtomically(path.toStdString(), handoutPdf({of}, checkpoint));
-                      return std::function<void()>();
-                  });
-}
-
 } // namespace
 
 ViewCanvas* MainWindow::currentCanvas() const { return m_canvases->currentCanvas(); }
-
-void MainWindow::exportCanvas(ViewCanvas* canvas) { showExportDialog(*this, canvas->workbench(), *canvas, *m_notices); }
-
-void MainWindow::showData(ViewCanvas* canvas) { (new DataDialog(canvas->workbench(), *canvas, this))->show(); }
 
 void MainWindow::focusFind() { m_topBar->focusFind(); }
 
@@ -180,10 +140,39 @@ void MainWindow::showHeads(const ViewCanvas& canvas) {
     m_heads->present();
 }
 
-void MainWindow::exportReport() { kvscope::exportReport(*this, m_workbench, *m_notices); }
+/// A worker writes the session as it is at the time of the call; progress, success and failure are notices.
+void MainWindow::exportReport() {
+    const Session& session = m_workbench.session();
+    const QFileInfo capture(fromUtf8(session.capturePath));
+    const QString path =
+        fileToWrite(this, tr("Export report"), capture.dir().filePath(fromUtf8(stemOf(session)) + "-report.html"),
+                    tr("Pages (*.html)"));
+    if (path.isEmpty() || !m_workbench.capture()) return;
+    submitWriting(m_workbench, *m_notices, path,
+                  [session = m_workbench.session(), capture = m_workbench.capture(),
+                   runner = m_workbench.sharedRunner(), path](const Checkpoint& checkpoint) {
+                      checkIsNoSource(path.toStdString(), filesReadBy(session));
+                      writeReport(path.toStdString(), reportPage(session, capture, *runner, {}, checkpoint));
+                      return std::function<void()>();
+                  });
+}
 
+/// As exportReport: the handout of the open lesson; nothing without one.
 void MainWindow::exportHandout() {
-    if (isLessonSound(m_workbench.session(), *m_notices)) kvscope::exportHandout(*this, m_workbench, *m_notices);
+    if (!isLessonSound(m_workbench.session(), *m_notices)) return;
+    const auto lesson = lessonOf(m_workbench.session());
+    if (!lesson || !m_workbench.capture()) return;
+    const QFileInfo capture(fromUtf8(m_workbench.session().capturePath));
+    const QString path = fileToWrite(this, tr("Handout of the lesson"),
+                                     capture.dir().filePath(fromUtf8(lesson->title) + ".pdf"), tr("PDF (*.pdf)"));
+    if (path.isEmpty()) return;
+    submitWriting(m_workbench, *m_notices, path,
+                  [of = HandoutLesson{*lesson, m_workbench.capture(), m_workbench.sharedRunner()},
+                   session = m_workbench.session(), path](const Checkpoint& checkpoint) {
+                      checkIsNoSource(path.toStdString(), filesReadBy(session));
+                      writeFileAtomically(path.toStdString(), handoutPdf({of}, checkpoint));
+                      return std::function<void()>();
+                  });
 }
 
 void MainWindow::makeLesson() {
@@ -219,7 +208,10 @@ void MainWindow::offerTour() {
 
 void MainWindow::escape() {
     if (auto* tour = findChild<Tour*>()) return tour->deleteLater();
-    if (m_canvases->abandonLassos() || m_topBar->leaveFind()) return;
+    const auto canvases = m_canvases->canvases();
+    // True where one of them did: all are asked.
+    const auto any = [&](const auto& does) { return std::ranges::count_if(canvases, does) > 0; };
+    if (any([](ViewCanvas* canvas) { return canvas->canvas()->abandonLasso(); }) || m_topBar->leaveFind()) return;
     // One step per Esc: the next one clears the selection.
     for (Workbench* of : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())}) {
         const auto panes = of->viewInput().panes;
@@ -227,14 +219,19 @@ void MainWindow::escape() {
             if (panes[pane].computing) return of->cancelPane(static_cast<int>(pane));
     }
     if (m_presenter) return togglePresenter();
-    if (m_canvases->releaseCells() || m_canvases->releaseReadOuts() || m_docks->giveBack()) return;
+    if (any(&ViewCanvas::releaseCell)) return;
+    const bool wasPinned = any([](ViewCanvas* canvas) { return canvas->readOut()->isPinned(); });
+    for (ViewCanvas* canvas : canvases) canvas->readOut()->dismiss();
+    if (wasPinned || m_docks->giveBack()) return;
     m_workbench.setHovered(-1);
     m_workbench.setBrushing(false);
     m_workbench.change([](Session& s) { select(s, {}); }, tr("Clear selection"));
 }
 
 bool MainWindow::mayStep() const {
-    return m_steps->steps() > 0 && !m_canvases->hasPinnedReadOut() && !m_canvases->hasLockedCell();
+    return m_steps->steps() > 0 && std::ranges::none_of(m_canvases->canvases(), [](const ViewCanvas* canvas) {
+               return canvas->readOut()->isPinned() || canvas->hasLockedCell();
+           });
 }
 
 bool MainWindow::event(QEvent* event) {

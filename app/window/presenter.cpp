@@ -23,36 +23,25 @@ constexpr std::size_t kMostPictures = 2;
 Presenter::Presenter(Workbench& workbench, StepDriver& steps, const TextService& text,
                      const std::vector<LessonFile>& lessons, LessonProgress& progress, Picture current, QWidget* window)
     : QWidget(window), m_workbench(workbench), m_steps(steps), m_text(text), m_current(current),
-      m_pictures(new QVBoxLayout), m_stepTitle(roleLabel({}, "section", this)),
-      m_caption(wrappedLabel({}, "caption", this)), m_place(roleLabel({}, "quiet", this)),
-      m_area(new QScrollArea(this)), m_lesson(new LessonPanel(workbench, lessons, progress)),
-      m_side(new QWidget(this)) {
+      m_pictures(new QVBoxLayout), m_stepTitle(named("presenterStep", roleLabel({}, "section", this))),
+      m_caption(named("presenterCaption", wrappedLabel({}, "caption", this))),
+      m_place(named("presenterPlace", roleLabel({}, "quiet", this))), m_area(named("panelScroll", scrollArea(this))),
+      m_lesson(new LessonPanel(workbench, lessons, progress)), m_side(named("panelBody", new QWidget(this))) {
     setObjectName("presenter");
     setAttribute(Qt::WA_StyledBackground);
     setFocusPolicy(Qt::StrongFocus);
-    m_stepTitle->setObjectName("presenterStep");
-    m_caption->setObjectName("presenterCaption");
-    m_place->setObjectName("presenterPlace");
     m_caption->setStyleSheet(QString("font-size: %1px;").arg(px(13)));
     auto* row = makeLayout<QHBoxLayout>(this, {0, 0, 0, 0}, 0);
-    auto* left = new QVBoxLayout;
-    left->setContentsMargins(px(6), px(6), px(6), px(6));
-    left->setSpacing(px(4));
+    auto* left = makeLayout<QVBoxLayout>(nullptr, {6, 6, 6, 6}, 4);
     row->addLayout(left, 1);
     row->addWidget(m_side);
     m_pictures->setSpacing(px(4));
     left->addLayout(m_pictures, 1);
     left->addWidget(m_stepTitle);
     left->addWidget(m_caption);
-    m_side->setObjectName("panelBody");
     m_side->setAttribute(Qt::WA_StyledBackground);
     m_side->setFixedWidth(px(kSideWidth));
     auto* column = makeLayout<QVBoxLayout>(m_side, {0, 0, 0, 8}, 0);
-    m_area->setObjectName("panelScroll");
-    m_area->setWidgetResizable(true);
-    m_area->setFrameShape(QFrame::NoFrame);
-    m_area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    m_area->setFocusPolicy(Qt::NoFocus);
     m_area->setWidget(m_lesson);
     m_area->installEventFilter(this);
     column->addWidget(m_area, 1);
@@ -109,13 +98,11 @@ void Presenter::showPictures(const std::vector<Picture>& pictures) {
 
 /// A view with its name and finding: the whole sentence where there is one picture.
 QWidget* Presenter::frameOf(Picture picture, bool alone) {
-    auto* frame = new QFrame(this);
-    frame->setObjectName("viewDock");
+    auto* frame = named("viewDock", new QFrame(this));
     auto* column = makeLayout<QVBoxLayout>(frame, {1, 4, 1, 1}, 2);
     auto* head = makeLayout<QHBoxLayout>(nullptr, {8, 0, 8, 0}, 8);
     column->addLayout(head);
-    QLabel* title = roleLabel({}, "dockTitle", frame);
-    title->setObjectName("presenterTitle");
+    QLabel* title = named("presenterTitle", roleLabel({}, "dockTitle", frame));
     head->addWidget(title, 0, Qt::AlignTop);
     const auto name = [title, picture] { title->setText(pictureName(*picture.workbench, *picture.view)); };
     connect(picture.workbench, &Workbench::sessionChanged, title, name); // another capture comes and goes

@@ -64,8 +64,7 @@ LiveAnswerJobs::LiveAnswerJobs(Workbench& workbench)
           stop();
           refresh();
       })) {
-    connect(&m_workbench, &Workbench::sessionChanged, this, &LiveAnswerJobs::refresh);
-    connect(&m_workbench, &Workbench::captureChanged, this, &LiveAnswerJobs::refresh);
+    m_workbench.tell(this, &LiveAnswerJobs::refresh, &Workbench::sessionChanged, &Workbench::captureChanged);
     connect(&m_workbench, &Workbench::engineChanged, this, [this] {
         for (Row& row : m_rows) row.key.clear();
         m_curves.clear();

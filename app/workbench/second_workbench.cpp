@@ -10,8 +10,7 @@ namespace kvscope {
 
 SecondWorkbench::SecondWorkbench(Workbench& first, Scheduler::Executor executor, Scheduler::Deliver deliver)
     : Workbench(first.sharedRunner(), std::move(executor), std::move(deliver), first.clock()), m_first(first) {
-    connect(&first, &Workbench::sessionChanged, this, &SecondWorkbench::follow);
-    connect(&first, &Workbench::cursorChanged, this, &SecondWorkbench::follow);
+    first.tell(this, &SecondWorkbench::follow, &Workbench::sessionChanged, &Workbench::cursorChanged);
     connect(&first, &Workbench::engineChanged, this, [this] { installRunner(m_first.sharedRunner()); });
     connect(this, &Workbench::failed, &first, &Workbench::failed);
     for (auto [from, to] : {std::pair<Workbench*, Workbench*>{this, &first}, {&first, this}}) {

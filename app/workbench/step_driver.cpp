@@ -19,11 +19,8 @@ constexpr std::chrono::milliseconds kFrame{20};
 StepDriver::StepDriver(Workbench& workbench)
     : m_workbench(workbench), m_play(workbench.clock().makeTimer([this] { playOn(); })),
       m_glide(workbench.clock().makeTimer([this] { glideOn(); })) {
-    connect(&workbench, &Workbench::sessionChanged, this, &StepDriver::refreshSoon);
-    connect(&workbench, &Workbench::paneChanged, this, &StepDriver::refreshSoon);
-    connect(&workbench, &Workbench::dataChanged, this, &StepDriver::refreshSoon);
-    connect(&workbench, &Workbench::captureChanged, this, &StepDriver::refreshSoon);
-    connect(&workbench, &Workbench::shownViewsChanged, this, &StepDriver::refreshSoon);
+    workbench.tell(this, &StepDriver::refreshSoon, &Workbench::sessionChanged, &Workbench::paneChanged,
+                   &Workbench::dataChanged, &Workbench::captureChanged, &Workbench::shownViewsChanged);
     connect(&workbench, &Workbench::cursorChanged, this, &StepDriver::changed);
 }
 

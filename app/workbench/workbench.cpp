@@ -244,11 +244,10 @@ void Workbench::watchWorker() {
     m_workerEnd = std::make_unique<QSocketNotifier>(open->client().endNotice(), QSocketNotifier::Read);
     connect(m_workerEnd.get(), &QSocketNotifier::activated, this, [this, open] {
         m_workerEnd->setEnabled(false);
-        Scheduler::Job job;
-        job.work = [this, open](const Checkpoint&, const auto& post) {
+        const auto ask = [this, open](const Checkpoint&, const auto& post) {
             post([this, lost = QString::fromStdString(open->client().lost())] { emit workerLost(lost); });
         };
-        m_scheduler.submit("worker", std::move(job));
+        m_scheduler.submit("worker", {ask, {}, {}, {}});
     });
 }
 
@@ -305,9 +304,7 @@ void Workbench::replaceCapture(std::shared_ptr<const CaptureReader> capture, con
     // A worker takes its time to end: for a connection, or to free its memory. Each has a slot of its own, which no
     // other capture cancels.
     const std::string slot = fmt::format("close {}", static_cast<const void*>(closed.get()));
-    Scheduler::Job job;
-    job.work = [closed = std::move(closed)](const Checkpoint&, const auto&) {};
-    m_writers.submit(slot, std::move(job));
+    m_writers.submit(slot, {[closed = std::move(closed)](const Checkpoint&, const auto&) {}, {}, {}, {}});
 }
 
 void Workbench::useEngine(std::function<std::unique_ptr<Engine>()> make) {
@@ -368,11 +365,13 @@ DrawnView Workbench::drawnAlone(const View& view, int pane) const {
     return m_drawn.update(view, pane, std::move(now), viewOptions(session(), view));
 }
 
-DrawnView Workbench::drawnPane(int pane) const {
+const View& paneView() {
     static const View& shown =
         **std::ranges::find_if(allViews(), [](const View* view) { return view->card().perPane; });
-    return drawn(shown, pane);
+    return shown;
 }
+
+DrawnView Workbench::drawnPane(int pane) const { return drawn(paneView(), pane); }
 
 void Workbench::showView(const View& view) {
     if (m_views.show(view)) emit shownViewsChanged();
@@ -385,9 +384,7 @@ void Workbench::hideView(const View& view) {
 }
 
 void Workbench::setHovered(TokenIndex token) {
-    if (token == m_hovered) return;
-    m_hovered = token;
-    emit focusChanged();
+    if (std::exchange(m_hovered, token) != token) emit focusChanged();
 }
 
 void Workbench::markOpened(bool perQueryHead, int layer, int head) {
@@ -401,14 +398,10 @@ void Workbench::withhold(const std::vector<std::string>& views) {
         for (const std::string& view : *changed) emit dataChanged(QString::fromStdString(view));
 }
 
-bool Workbench::isWithheld(const View& view) const {
-    return std::ranges::find(m_withheld, view.card().id) != m_withheld.end();
-}
+bool Workbench::isWithheld(const View& view) const { return std::ranges::count(m_withheld, view.card().id) > 0; }
 
 void Workbench::setBrushing(bool brushing) {
-    if (brushing == m_brushing) return;
-    m_brushing = brushing;
-    emit focusChanged();
+    if (std::exchange(m_brushing, brushing) != brushing) emit focusChanged();
 }
 
 } // namespace kvscope

@@ -79,8 +79,7 @@ KeySheet::KeySheet(const QMenuBar& menus, const QList<QAction*>& help, QWidget* 
     }
     groups.push_back(mouse());
     rows += groups.back().rows.size() + 2;
-    auto* body = new QWidget(this);
-    body->setObjectName("panelBody");
+    auto* body = named("panelBody", new QWidget(this));
     auto* columns = makeLayout<QHBoxLayout>(body, {20, 14, 20, 14}, 36);
     QGridLayout* grid = nullptr;
     int row = 0;
@@ -102,8 +101,7 @@ KeySheet::KeySheet(const QMenuBar& menus, const QList<QAction*>& help, QWidget* 
     area->setWidget(body);
     auto* column = makeLayout<QVBoxLayout>(this, {0, 0, 0, 12}, 8);
     column->addWidget(area);
-    auto* ways = new QHBoxLayout;
-    ways->setContentsMargins(px(20), 0, px(20), 0);
+    auto* ways = makeLayout<QHBoxLayout>(nullptr, {20, 0, 20, 0});
     for (QAction* action : help) {
         auto* button = new QPushButton(action->iconText(), this);
         button->setObjectName(action->objectName());

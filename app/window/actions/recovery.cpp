@@ -65,8 +65,7 @@ Recovery::Recovery(Workbench& workbench, NoticeStrip& notices, const QString& fo
     const auto soon = [this] {
         if (!m_soon->isActive()) m_soon->start(kPause);
     };
-    connect(&m_workbench, &Workbench::sessionChanged, this, soon);
-    connect(&m_workbench, &Workbench::captureChanged, this, soon);
+    m_workbench.tell(this, soon, &Workbench::sessionChanged, &Workbench::captureChanged);
 }
 
 Recovery::~Recovery() {

@@ -34,10 +34,10 @@ protected:
     void paintEvent(QPaintEvent*) override {
         QPainter painter(this);
         painter.setRenderHint(QPainter::Antialiasing);
-        painter.setPen(QPen(qColor(chrome().casing), px(4)));
-        painter.drawRoundedRect(QRectF(rect()).adjusted(2, 2, -2, -2), px(5), px(5));
-        painter.setPen(QPen(qColor(chrome().ink), px(2)));
-        painter.drawRoundedRect(QRectF(rect()).adjusted(2, 2, -2, -2), px(5), px(5));
+        for (const auto& [colour, width] : {std::pair(chrome().casing, px(4)), {chrome().ink, px(2)}}) {
+            painter.setPen(QPen(qColor(colour), width));
+            painter.drawRoundedRect(QRectF(rect()).adjusted(2, 2, -2, -2), px(5), px(5));
+        }
     }
 };
 
@@ -81,13 +81,10 @@ Tour::Tour(QWidget& window, std::vector<Step> steps)
     column->addWidget(m_text);
     auto* row = new QHBoxLayout;
     m_count = roleLabel({}, "quiet", this);
-    auto* skip = new QPushButton(tr("Skip"), this);
-    skip->setObjectName("tourSkip");
+    auto* skip = named("tourSkip", new QPushButton(tr("Skip"), this));
     skip->setProperty("look", "link");
-    m_back = new QPushButton(tr("Back"), this);
-    m_back->setObjectName("tourBack");
-    m_next = new QPushButton(this);
-    m_next->setObjectName("tourNext");
+    m_back = named("tourBack", new QPushButton(tr("Back"), this));
+    m_next = named("tourNext", new QPushButton(this));
     m_next->setProperty("primary", true);
     row->addWidget(m_count);
     row->addStretch();
@@ -168,16 +165,14 @@ bool Tour::eventFilter(QObject* watched, QEvent* event) {
     const auto type = event->type();
     if (type == QEvent::Resize || type == QEvent::Move || type == QEvent::Show || type == QEvent::Hide ||
         type == QEvent::LayoutRequest)
-        QMetaObject::invokeMethod(
-            this, [this] { place(); }, Qt::QueuedConnection);
+        QMetaObject::invokeMethod(this, &Tour::place, Qt::QueuedConnection);
     return QFrame::eventFilter(watched, event);
 }
 
 void Tour::changeEvent(QEvent* event) {
     QFrame::changeEvent(event);
     if (event->type() == QEvent::StyleChange && !m_steps.empty() && m_ring)
-        QMetaObject::invokeMethod(
-            this, [this] { place(); }, Qt::QueuedConnection);
+        QMetaObject::invokeMethod(this, &Tour::place, Qt::QueuedConnection);
 }
 
 } // namespace kvscope

@@ -88,8 +88,7 @@ FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription
     m_modelSays = addRow(tr("Model"), m_model, folder, "modelSays");
     m_model->setToolTip(tr("A folder, or the name of a model in the Hub's cache; nothing is downloaded."));
     m_python = new QLineEdit(this);
-    auto* again = new QPushButton(tr("Check"), this);
-    again->setObjectName("checkPython");
+    auto* again = named("checkPython", new QPushButton(tr("Check"), this));
     connect(again, &QPushButton::clicked, this, &FromTextDialog::check);
     connect(&m_workbench, &Workbench::captureChanged, this, [this] {
         if (m_isChecking) check(); // another capture has cancelled the job
@@ -263,8 +262,7 @@ void FromTextDialog::say(QLabel* label, const QString& text, bool isWrong) {
     label->setText(text);
     label->setVisible(!text.isEmpty());
     label->setProperty("role", isWrong ? "error" : "quiet");
-    label->style()->unpolish(label);
-    label->style()->polish(label);
+    repolish(label);
     m_isRefused = m_isRefused || isWrong;
     if (height() < sizeHint().height()) resize(width(), sizeHint().height());
 }

@@ -59,8 +59,7 @@ QWidget* FromTextDialog::buildText() {
     m_text->setMinimumHeight(px(64));
     m_text->setAccessibleName(tr("Text"));
     m_text->setPlaceholderText(tr("The context whose cache is compressed: type or paste it"));
-    auto* file = new QPushButton(tr("From a file…"), box);
-    file->setObjectName("textFile");
+    auto* file = named("textFile", new QPushButton(tr("From a file…"), box));
     file->setAutoDefault(false);
     connect(file, &QPushButton::clicked, this, &FromTextDialog::readTextFile);
     row->addWidget(m_text, 1);

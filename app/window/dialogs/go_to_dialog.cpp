@@ -52,8 +52,7 @@ GoToDialog::GoToDialog(Workbench& workbench, QWidget* parent) : QDialog(parent),
     m_layer->setText(QString::number(now.layer.value));
     m_kvHead->setPlaceholderText(QString::number(now.kvHead.value));
     m_queryHead->setPlaceholderText(QString::number(now.queryHead.value));
-    m_why = wrappedLabel({}, "error", this);
-    m_why->setObjectName("goToWhy");
+    m_why = named("goToWhy", wrappedLabel({}, "error", this));
     grid->addWidget(m_why, 5, 0, 1, 2);
     auto* buttons = new QDialogButtonBox(QDialogButtonBox::Ok | QDialogButtonBox::Close, this);
     buttons->button(QDialogButtonBox::Ok)->setText(tr("Go"));

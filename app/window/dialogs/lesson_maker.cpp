@@ -79,10 +79,8 @@ LessonMaker::LessonMaker(Workbench& workbench, QWidget* parent)
 }
 
 QPushButton* LessonMaker::button(const QString& text, const char* name, const std::function<void()>& run) {
-    auto* made = new QPushButton(text, this);
-    made->setObjectName(name);
+    QPushButton* made = named(name, wordButton(text, this));
     made->setAutoDefault(false);
-    made->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
     connect(made, &QPushButton::clicked, this, run);
     return made;
 }
@@ -95,8 +93,7 @@ void LessonMaker::showPage(int page) {
 QWidget* LessonMaker::buildStops() {
     auto* box = new QWidget(this);
     auto* column = makeLayout<QVBoxLayout>(box, {0, 6, 0, 0}, 6);
-    m_stops = new QListWidget(box);
-    m_stops->setObjectName("makerStops");
+    m_stops = named("makerStops", new QListWidget(box));
     m_stops->setAccessibleName(tr("Stops of the lesson"));
     column->addWidget(m_stops, 1);
     auto* row = new QHBoxLayout;
@@ -109,11 +106,9 @@ QWidget* LessonMaker::buildStops() {
     for (QPushButton* one : m_forChosen) row->addWidget(one);
     row->addStretch();
     column->addLayout(row);
-    m_stopTitle = new QLineEdit(box);
-    m_stopTitle->setObjectName("makerStopTitle");
+    m_stopTitle = named("makerStopTitle", new QLineEdit(box));
     m_stopTitle->setPlaceholderText(tr("Title of the stop"));
-    m_stopText = new QPlainTextEdit(box);
-    m_stopText->setObjectName("makerStopText");
+    m_stopText = named("makerStopText", new QPlainTextEdit(box));
     m_stopText->setPlaceholderText(tr("What to look at here"));
     m_stopText->setTabChangesFocus(true);
     m_stopText->setFixedHeight(px(72));

@@ -67,10 +67,8 @@ QuestionMaker::QuestionMaker(Workbench& workbench, QWidget* parent)
     m_bounds->setPlaceholderText(tr("Bounds between the choices, like 20, 60"));
     m_withhold->setObjectName("makerWithhold");
     m_now->setObjectName("makerNow");
-    auto* again = new QPushButton(tr("Ask about what is shown now"), this);
-    again->setObjectName("makerAsk");
+    auto* again = named("makerAsk", wordButton(tr("Ask about what is shown now"), this));
     again->setAutoDefault(false);
-    again->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
     auto* column = makeLayout<QVBoxLayout>(this, {0, 6, 0, 0}, 6);
     auto* row = new QHBoxLayout;
     row->addWidget(m_quantity, 1);

@@ -33,22 +33,19 @@ ThumbnailSheet::ThumbnailSheet(Workbench& workbench, const TextService& text, QW
     : QDialog(parent), m_workbench(workbench), m_text(text) {
     setModal(true);
     auto* column = makeLayout<QVBoxLayout>(this, {16, 12, 0, 0}, 8);
-    m_search = new QLineEdit(this);
-    m_search->setObjectName("searchViews");
+    m_search = named("searchViews", new QLineEdit(this));
     m_search->setAccessibleName(tr("Search"));
     m_search->addAction(themedIcon("search"), QLineEdit::LeadingPosition);
     m_search->setClearButtonEnabled(true);
     m_search->installEventFilter(this);
-    auto* top = new QHBoxLayout;
-    top->setContentsMargins(0, 0, px(16), 0);
+    auto* top = makeLayout<QHBoxLayout>(nullptr, {0, 0, 16, 0});
     top->addWidget(m_search);
     column->addLayout(top);
     auto* area = new QScrollArea(this);
     area->setWidgetResizable(true);
     area->setFrameShape(QFrame::NoFrame);
     area->setFocusPolicy(Qt::NoFocus);
-    m_body = new QWidget(area);
-    m_body->setObjectName("panelBody");
+    m_body = named("panelBody", new QWidget(area));
     m_grid = makeLayout<QGridLayout>(m_body, {0, 0, 16, 16}, kGutter);
     area->setWidget(m_body);
     column->addWidget(area);

@@ -48,20 +48,14 @@ void PanelDock::fill(QWidget* body, QWidget* header) {
 }
 
 void PanelDock::fillScrolled(QWidget* body) {
-    auto* area = new QScrollArea;
-    area->setObjectName("panelScroll");
-    area->setWidgetResizable(true);
-    area->setFrameShape(QFrame::NoFrame);
-    area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    area->setFocusPolicy(Qt::NoFocus);
+    QScrollArea* area = named("panelScroll", scrollArea());
     area->setMinimumWidth(px(200));
     area->setWidget(body);
     fillPlain(area);
 }
 
 QWidget* PanelDock::plainHeader() {
-    auto* header = new QWidget;
-    header->setObjectName("dockHeader");
+    auto* header = named("dockHeader", new QWidget);
     header->setAttribute(Qt::WA_StyledBackground);
     header->setFixedHeight(px(28));
     auto* row = makeLayout<QHBoxLayout>(header, {16, 0, 4, 0}, 0);
@@ -72,8 +66,7 @@ QWidget* PanelDock::plainHeader() {
 
 void PanelDock::addButtons(QWidget* header) {
     auto* row = static_cast<QHBoxLayout*>(header->layout());
-    QToolButton* floating = iconButton("float", {}, header);
-    floating->setObjectName("floatDock");
+    QToolButton* floating = named("floatDock", iconButton("float", {}, header));
     QToolButton* maximise =
         iconButton("maximise", tr("Give %1 the whole window, or all places back (M)").arg(windowTitle()), header);
     maximise->setObjectName("maximiseDock");

@@ -122,11 +122,9 @@ AnswerAttentionBlock::AnswerAttentionBlock(Workbench& workbench, LiveAnswerJobs&
     auto* column = makeLayout<QVBoxLayout>(this, {10, 4, 10, 8}, 4);
     column->addWidget(separatorLine(this));
     auto* head = new QHBoxLayout;
-    m_title = wrappedLabel({}, "label", this);
-    m_title->setObjectName("answerAttention");
+    m_title = named("answerAttention", wrappedLabel({}, "label", this));
     head->addWidget(m_title, 1);
-    auto* close = iconButton("close", tr("Close"), this);
-    close->setObjectName("closeAttention");
+    auto* close = named("closeAttention", iconButton("close", tr("Close"), this));
     connect(close, &QToolButton::clicked, this, &AnswerAttentionBlock::closed);
     head->addWidget(close, 0, Qt::AlignTop);
     column->addLayout(head);
@@ -134,8 +132,7 @@ AnswerAttentionBlock::AnswerAttentionBlock(Workbench& workbench, LiveAnswerJobs&
     row->setSpacing(px(16));
     m_cells = new HeadCells([this](int index) { openHead(index); }, this);
     row->addWidget(m_cells, 0, Qt::AlignTop);
-    m_tokens = roleLabel({}, "fact", this);
-    m_tokens->setObjectName("answerAttended");
+    m_tokens = named("answerAttended", roleLabel({}, "fact", this));
     m_tokens->setTextFormat(Qt::RichText);
     m_tokens->setAlignment(Qt::AlignTop | Qt::AlignLeft);
     m_tokens->setTextInteractionFlags(Qt::LinksAccessibleByMouse | Qt::LinksAccessibleByKeyboard);

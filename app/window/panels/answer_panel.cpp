@@ -37,28 +37,21 @@ AnswerPanel::AnswerPanel(Workbench& workbench, const TextService& text, QWidget*
     auto* column = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 2);
     buildControls();
     column->addWidget(buildSampling());
-    m_error = wrappedLabel({}, "error", this);
+    m_error = named("answerError", wrappedLabel({}, "error", this));
     m_error->setTextFormat(Qt::RichText);
     m_error->setTextInteractionFlags(Qt::LinksAccessibleByMouse | Qt::LinksAccessibleByKeyboard);
     connect(m_error, &QLabel::linkActivated, this, [this] { m_isLost ? m_workbench.reload() : m_jobs.repeat(); });
     connect(&m_workbench, &Workbench::workerLost, this, [this] { setLost(true); });
     connect(&m_workbench, &Workbench::captureChanged, this, [this] { setLost(false); });
-    m_error->setObjectName("answerError");
     m_error->setContentsMargins(px(10), 0, px(10), 0);
     column->addWidget(m_error);
     column->addWidget(m_stack, 1);
-    m_message = wrappedLabel({}, "quiet", this);
-    m_message->setObjectName("answerMessage");
+    m_message = named("answerMessage", wrappedLabel({}, "quiet", this));
     m_message->setContentsMargins(px(16), px(12), px(16), px(12));
     m_message->setAlignment(Qt::AlignTop | Qt::AlignLeft);
     m_stack->addWidget(m_message);
-    auto* area = new QScrollArea(this);
-    area->setWidgetResizable(true);
-    area->setFrameShape(QFrame::NoFrame);
-    area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    area->setFocusPolicy(Qt::NoFocus);
-    auto* body = new QWidget(area);
-    body->setObjectName("panelBody");
+    QScrollArea* area = scrollArea(this);
+    auto* body = named("panelBody", new QWidget(area));
     auto* rows = makeLayout<QVBoxLayout>(body, {0, 0, 0, 0}, 0);
     m_rows = new AnswerRows(m_workbench, m_jobs, body);
     m_attention = new AnswerAttentionBlock(m_workbench, m_jobs, body);
@@ -91,12 +84,10 @@ AnswerPanel::AnswerPanel(Workbench& workbench, const TextService& text, QWidget*
 }
 
 void AnswerPanel::buildControls() {
-    m_header = new QWidget(this);
-    m_header->setObjectName("dockHeader");
+    m_header = named("dockHeader", new QWidget(this));
     m_header->setAttribute(Qt::WA_StyledBackground);
     auto* all = makeLayout<QHBoxLayout>(m_header, {10, 3, 4, 3}, 8);
-    QLabel* title = roleLabel(tr("Answers"), "dockTitle", m_header);
-    title->setObjectName("viewTitle");
+    QLabel* title = named("viewTitle", roleLabel(tr("Answers"), "dockTitle", m_header));
     all->addWidget(title);
     m_controls = new QWidget(m_header);
     all->addWidget(m_controls, 1);
@@ -116,8 +107,7 @@ void AnswerPanel::buildControls() {
     m_tokens->setObjectName("answerTokens");
     m_tokens->setToolTip(tr("Length of the text; 0: only the loss of the expected answer is asked for"));
     m_mode->setCurrent(m_jobs.writing().temperature > 0 ? 1 : 0); // a rebuilt panel shows what is asked for
-    m_status = new ElidedLabel("quiet", Qt::ElideRight, m_controls);
-    m_status->setObjectName("answerStatus");
+    m_status = named("answerStatus", new ElidedLabel("quiet", Qt::ElideRight, m_controls));
     row->addWidget(m_status, 1);
 }
 

@@ -16,8 +16,7 @@ namespace kvscope {
 CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(parent), m_workbench(workbench) {
     setObjectName("panelBody");
     auto* column = makeLayout<QVBoxLayout>(this, {8, 8, 8, 6}, 4);
-    auto* facts = new QGridLayout;
-    facts->setContentsMargins(px(8), 0, px(8), 0);
+    auto* facts = makeLayout<QGridLayout>(nullptr, {8, 0, 8, 0});
     facts->setVerticalSpacing(px(appearance().compact ? 1 : 3));
     m_name = new ElidedLabel("title", Qt::ElideMiddle, this);
     facts->addWidget(m_name, 1, 0, 1, 2);
@@ -34,16 +33,14 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
     column->addSpacing(px(4));
     column->addWidget(separatorLine(this));
     column->addSpacing(px(4));
-    auto* headsBox = new QVBoxLayout;
-    headsBox->setContentsMargins(px(8), 0, px(8), 0);
+    auto* headsBox = makeLayout<QVBoxLayout>(nullptr, {8, 0, 8, 0});
     auto* heading = new QHBoxLayout;
     heading->setSpacing(px(8));
     heading->addWidget(roleLabel(tr("HEADS"), "section", this));
     heading->addWidget(makeMeasureBox(), 1);
     headsBox->addLayout(heading);
     headsBox->addWidget(new HeadPicker(workbench, this));
-    auto* scale = wrappedLabel(tr("rows: layers, columns: KV heads"), "quiet", this);
-    headsBox->addWidget(scale);
+    headsBox->addWidget(wrappedLabel(tr("rows: layers, columns: KV heads"), "quiet", this));
     column->addLayout(headsBox);
     column->addStretch();
     connect(&m_workbench, &Workbench::captureChanged, this, &CapturePanel::refreshFacts);
@@ -52,8 +49,7 @@ CapturePanel::CapturePanel(Workbench& workbench, QWidget* parent) : QWidget(pare
 
 /// The measure shown in the cells of the head picker: any measure with one number per head.
 QWidget* CapturePanel::makeMeasureBox() {
-    m_measure = new ChoiceBox(this);
-    m_measure->setObjectName("headMeasure");
+    m_measure = named("headMeasure", new ChoiceBox(this));
     m_measure->setAccessibleName(tr("Heads by"));
     m_measure->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Fixed); // takes the panel's width
     std::string group;

@@ -52,19 +52,15 @@ DecisionBlock::DecisionBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
         tr("Point at a token or select one: its rank, its score and the budget at which it flips stand here."), "quiet",
         this);
     column->addWidget(m_hint);
-    m_verdict = roleLabel({}, "section", this);
-    m_verdict->setObjectName("verdict");
+    m_verdict = named("verdict", roleLabel({}, "section", this));
     column->addWidget(m_verdict);
     m_token = new ElidedLabel("title", Qt::ElideRight, this);
     column->addWidget(m_token);
-    m_sentence = wrappedLabel({}, "fact", this);
-    m_sentence->setObjectName("standing");
+    m_sentence = named("standing", wrappedLabel({}, "fact", this));
     column->addWidget(m_sentence);
     m_facts = new FactGrid(this, m_workbench.clock());
     column->addWidget(m_facts);
-    m_flip = new QPushButton(this);
-    m_flip->setObjectName("flipBudget");
-    m_flip->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+    m_flip = named("flipBudget", wordButton({}, this));
     m_flip->setToolTip(tr("Sets the budget: of all panes where they are linked, else of this one."));
     column->addSpacing(px(4));
     column->addWidget(m_flip);
@@ -73,12 +69,11 @@ DecisionBlock::DecisionBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
         m_workbench.change([&](Session& s) { setBudget(s, budget); }, tr("Budget"));
     });
     column->addStretch();
-    connect(&m_workbench, &Workbench::sessionChanged, this, &DecisionBlock::refresh);
     connect(&m_workbench, &Workbench::paneChanged, this, [this](int changed) {
         if (changed == m_workbench.session().activePane) refresh();
     });
-    connect(&m_workbench, &Workbench::dataChanged, this, &DecisionBlock::refresh);
-    connect(&m_workbench, &Workbench::focusChanged, this, &DecisionBlock::refresh);
+    m_workbench.tell(this, &DecisionBlock::refresh, &Workbench::sessionChanged, &Workbench::dataChanged,
+                     &Workbench::focusChanged);
     refresh();
 }
 

@@ -9,10 +9,8 @@
 
 namespace kvscope {
 
-FactGrid::FactGrid(QWidget* parent, Clock& clock) : QWidget(parent), m_clock(clock), m_column(new QVBoxLayout(this)) {
-    m_column->setContentsMargins(0, 0, 0, 0);
-    m_column->setSpacing(px(3));
-}
+FactGrid::FactGrid(QWidget* parent, Clock& clock)
+    : QWidget(parent), m_clock(clock), m_column(makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 3)) {}
 
 void FactGrid::show(const Facts& facts, bool areOutdated) {
     while (m_rows.size() < facts.size()) {

@@ -26,9 +26,8 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     column->addWidget(m_caption);
     auto* lead = new QHBoxLayout;
     lead->setSpacing(px(14));
-    m_lead = new LiveNumber(24, QFont::Bold, this, m_workbench.clock());
+    m_lead = named("leadError", new LiveNumber(24, QFont::Bold, this, m_workbench.clock()));
     m_lead->reserve(errorText(0.123));
-    m_lead->setObjectName("leadError");
     m_lead->setAccessibleName(tr("Relative output error"));
     lead->addWidget(m_lead);
     auto* definition = new QVBoxLayout;
@@ -50,18 +49,14 @@ FidelityBlock::FidelityBlock(Workbench& workbench, QWidget* parent) : QWidget(pa
     column->addWidget(m_notes);
     m_secondCaption = new CaptureCaption(m_workbench.second(), 2, this);
     column->addWidget(m_secondCaption);
-    m_secondFacts = new FactGrid(this, m_workbench.clock());
-    m_secondFacts->setObjectName("secondFidelity");
+    m_secondFacts = named("secondFidelity", new FactGrid(this, m_workbench.clock()));
     column->addWidget(m_secondFacts);
     for (CaptureCaption* caption : {m_caption, m_secondCaption}) caption->setContentsMargins({});
     column->addStretch();
 
-    for (Workbench* one : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())}) {
-        connect(one, &Workbench::sessionChanged, this, &FidelityBlock::refresh);
-        connect(one, &Workbench::paneChanged, this, &FidelityBlock::refresh);
-        connect(one, &Workbench::dataChanged, this, &FidelityBlock::refresh);
-        connect(one, &Workbench::captureChanged, this, &FidelityBlock::refresh);
-    }
+    for (Workbench* one : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())})
+        one->tell(this, &FidelityBlock::refresh, &Workbench::sessionChanged, &Workbench::paneChanged,
+                  &Workbench::dataChanged, &Workbench::captureChanged);
     refresh();
 }
 
@@ -71,8 +66,7 @@ void FidelityBlock::showEvent(QShowEvent* event) {
 }
 
 QWidget* FidelityBlock::buildWarning() {
-    auto* box = new QFrame(this);
-    box->setObjectName("budgetWarning");
+    auto* box = named("budgetWarning", new QFrame(this));
     auto* column = makeLayout<QVBoxLayout>(box, {10, 6, 10, 6}, 2);
     m_warningTitle = roleLabel({}, "warningTitle", box);
     m_warningText = roleLabel({}, "label", box);

@@ -52,8 +52,7 @@ HeadPicker::HeadPicker(Workbench& workbench, QWidget* parent) : QWidget(parent),
     setMouseTracking(true);
     setAccessibleName(tr("Heads of the capture: layers down, KV heads across"));
     setSizePolicy(QSizePolicy::Expanding, QSizePolicy::Fixed);
-    connect(&m_workbench, &Workbench::sessionChanged, this, &HeadPicker::refresh);
-    connect(&m_workbench, &Workbench::layerScanChanged, this, &HeadPicker::refresh);
+    m_workbench.tell(this, &HeadPicker::refresh, &Workbench::sessionChanged, &Workbench::layerScanChanged);
     connect(&m_workbench, &Workbench::captureChanged, this, [this] {
         updateGeometry();
         refresh();

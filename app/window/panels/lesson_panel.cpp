@@ -99,9 +99,8 @@ void LessonPanel::build() {
         column->addWidget(wrappedLabel(
             tr("No lesson is open. Choose one in the list of lessons, or in Help > Lessons."), "fact", m_body));
         if (!m_lessons.empty()) {
-            auto* first = new QPushButton(tr("Begin with “%1”").arg(fromUtf8(m_lessons.front().lesson.title)), m_body);
-            first->setObjectName("firstLesson");
-            first->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+            const QString title = fromUtf8(m_lessons.front().lesson.title);
+            QPushButton* first = named("firstLesson", wordButton(tr("Begin with “%1”").arg(title), m_body));
             column->addWidget(first);
             connect(first, &QPushButton::clicked, this, [this] { emit lessonWanted(0); });
         }
@@ -111,8 +110,7 @@ void LessonPanel::build() {
     column->addWidget(wrappedLabel(fromUtf8(m_lesson->title), "policyTitle", m_body));
     m_introduction = {wrappedLabel(fromUtf8(m_lesson->paper), "quiet", m_body)};
     for (const QString& paragraph : fromUtf8(m_lesson->text).split("\n\n", Qt::SkipEmptyParts)) {
-        auto* text = wrappedLabel(paragraph, "fact", m_body);
-        text->setObjectName("lessonText");
+        auto* text = named("lessonText", wrappedLabel(paragraph, "fact", m_body));
         text->setTextFormat(Qt::MarkdownText);
         text->setTextInteractionFlags(Qt::TextSelectableByMouse);
         m_introduction.push_back(text);
@@ -136,8 +134,7 @@ void LessonPanel::buildModel() {
     m_model = new QWidget(m_body);
     auto* row = makeLayout<QHBoxLayout>(m_model, {0, 6, 0, 0}, 8);
     row->addWidget(wrappedLabel(tr("Its model does not run."), "quiet", m_model), 1);
-    auto* start = new QPushButton(tr("Start the model"), m_model);
-    start->setObjectName("startModel");
+    auto* start = named("startModel", new QPushButton(tr("Start the model"), m_model));
     start->setToolTip(tr("Needs a Python with torch: one is looked for, or made after a question. Until then the "
                          "answer is a recorded one."));
     connect(start, &QPushButton::clicked, this, &LessonPanel::modelWanted);
@@ -147,8 +144,7 @@ void LessonPanel::buildModel() {
 
 void LessonPanel::buildStops() {
     auto* column = static_cast<QVBoxLayout*>(m_body->layout());
-    m_place = roleLabel({}, "section", m_body);
-    m_place->setObjectName("lessonPlace");
+    m_place = named("lessonPlace", roleLabel({}, "section", m_body));
     m_place->setContentsMargins(0, px(4), 0, 0);
     column->addWidget(m_place);
     for (std::size_t i = 0; i < m_lesson->stops.size(); ++i) {
@@ -177,17 +173,13 @@ void LessonPanel::buildQuestion() {
 
 void LessonPanel::buildWays() {
     const auto button = [this](const QString& text, const QString& tip, const char* name) {
-        auto* made = new QPushButton(text, m_body);
-        made->setObjectName(name);
-        made->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+        QPushButton* made = named(name, wordButton(text, m_body));
         made->setToolTip(tip);
         m_ways.push_back(made);
         return made;
     };
     auto* column = static_cast<QVBoxLayout*>(m_body->layout());
-    auto* row = new QHBoxLayout;
-    row->setContentsMargins(0, px(10), 0, 0);
-    row->setSpacing(px(6));
+    auto* row = makeLayout<QHBoxLayout>(nullptr, {0, 10, 0, 0}, 6);
     column->addLayout(row);
     const LessonFile* here = fileOf(m_workbench.session(), m_lessons);
     for (const int by : {-1, 1}) {

@@ -32,18 +32,15 @@ std::string keyOf(const ViewDataRequest& request) {
 LessonQuestion::LessonQuestion(Workbench& workbench, const Lesson& lesson, LessonProgress& progress, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_lesson(lesson), m_progress(progress),
       m_predict(roleLabel(tr("PREDICT"), "section", this)), m_choices(new QButtonGroup(this)),
-      m_show(new QPushButton(tr("Show the answer"), this)), m_verdict(wrappedLabel({}, "label", this)),
-      m_answer(wrappedLabel({}, "fact", this)) {
+      m_show(named("lessonAnswerButton", wordButton(tr("Show the answer"), this))),
+      m_verdict(named("lessonVerdict", wrappedLabel({}, "label", this))),
+      m_answer(named("lessonAnswer", wrappedLabel({}, "fact", this))) {
     auto* column = makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, 6);
     column->addWidget(m_predict);
     column->addWidget(wrappedLabel(fromUtf8(m_lesson.question), "label", this));
     addChoices();
-    m_show->setObjectName("lessonAnswerButton");
-    m_show->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
     m_show->setEnabled(m_progress.predicted >= 0);
     m_show->setToolTip(tr("Choose first. The answer is computed from what is shown."));
-    m_verdict->setObjectName("lessonVerdict");
-    m_answer->setObjectName("lessonAnswer");
     m_answer->setTextInteractionFlags(Qt::TextSelectableByMouse);
     for (QWidget* part :
          {static_cast<QWidget*>(m_show), static_cast<QWidget*>(m_verdict), static_cast<QWidget*>(m_answer)})

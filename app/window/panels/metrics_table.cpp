@@ -70,11 +70,9 @@ MetricsTable::MetricsTable(Workbench& workbench, QWidget* parent)
         const int pane = m_workbench.second().isOpen() ? index.row() / 2 : index.row();
         m_workbench.change([&](Session& s) { s.activePane = pane; }, tr("Active pane"));
     });
-    for (Workbench* one : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())}) {
-        connect(one, &Workbench::sessionChanged, this, &MetricsTable::refresh);
-        connect(one, &Workbench::paneChanged, this, &MetricsTable::refresh);
-        connect(one, &Workbench::captureChanged, this, &MetricsTable::refresh);
-    }
+    for (Workbench* one : {&m_workbench, static_cast<Workbench*>(&m_workbench.second())})
+        one->tell(this, &MetricsTable::refresh, &Workbench::sessionChanged, &Workbench::paneChanged,
+                  &Workbench::captureChanged);
     refresh();
 }
 

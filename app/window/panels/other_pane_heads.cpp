@@ -14,8 +14,7 @@ OtherPaneHeads::OtherPaneHeads(Workbench& workbench, QObject* parent)
     : QObject(parent), m_workbench(workbench),
       m_slot("other pane's heads " + std::to_string(reinterpret_cast<std::uintptr_t>(this))) {
     // Keys do not name the engine, and a new capture ends running jobs.
-    connect(&m_workbench, &Workbench::engineChanged, this, &OtherPaneHeads::forget);
-    connect(&m_workbench, &Workbench::captureChanged, this, &OtherPaneHeads::forget);
+    m_workbench.tell(this, &OtherPaneHeads::forget, &Workbench::engineChanged, &Workbench::captureChanged);
 }
 
 OtherPaneHeads::~OtherPaneHeads() { m_workbench.cancel(m_slot); }

@@ -35,11 +35,9 @@ PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_w
     setAttribute(Qt::WA_StyledBackground);
     auto* column = makeLayout<QVBoxLayout>(this, {8, 8, 8, 4}, 2);
     column->addWidget(rowsArea(), 1);
-    m_add = new QPushButton(tr("Add a policy"), this);
-    m_add->setObjectName("addPolicy");
+    m_add = named("addPolicy", wordButton(tr("Add a policy"), this));
     m_add->setIcon(themedIcon("plus"));
     m_add->setProperty("look", "link");
-    m_add->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
     auto* menu = new QMenu(m_add);
     m_add->setMenu(menu);
     fillPolicyMenu(menu, m_workbench);
@@ -51,21 +49,16 @@ PaneList::PaneList(Workbench& workbench, QWidget* parent) : QWidget(parent), m_w
 
 /// The rows scroll when room is short; the "Add" button stays visible.
 QWidget* PaneList::rowsArea() {
-    auto* area = m_area = new QScrollArea(this);
-    area->setWidgetResizable(true);
-    area->setFrameShape(QFrame::NoFrame);
-    area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
-    area->setFocusPolicy(Qt::NoFocus);
-    area->setMinimumWidth(px(184));
-    auto* body = new QWidget;
-    body->setObjectName("panelBody");
+    m_area = scrollArea(this);
+    m_area->setMinimumWidth(px(184));
+    auto* body = named("panelBody", new QWidget);
     auto* column = makeLayout<QVBoxLayout>(body, {0, 0, 0, 0});
     m_rows = new QVBoxLayout;
     m_rows->setSpacing(px(1));
     column->addLayout(m_rows);
     column->addStretch();
-    area->setWidget(body);
-    return area;
+    m_area->setWidget(body);
+    return m_area;
 }
 
 void PaneList::refresh() {

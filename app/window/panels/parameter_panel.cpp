@@ -52,9 +52,7 @@ QString unitText(const ParameterSpec& spec) {
 
 ParameterPanel::ParameterPanel(QWidget* parent)
     : QWidget(parent), m_search(new QLineEdit(this)), m_nothing(wrappedLabel({}, "quiet", this)),
-      m_layout(new QVBoxLayout(this)) {
-    m_layout->setContentsMargins(0, 0, 0, 0);
-    m_layout->setSpacing(px(appearance().compact ? 0 : 2));
+      m_layout(makeLayout<QVBoxLayout>(this, {0, 0, 0, 0}, appearance().compact ? 0 : 2)) {
     m_search->setObjectName("parameterSearch");
     m_search->setPlaceholderText(tr("Find a parameter"));
     m_search->setAccessibleName(tr("Find a parameter"));
@@ -118,8 +116,7 @@ void ParameterPanel::addFold(Stage stage) {
 }
 
 void ParameterPanel::addRow(const ParameterSpec& spec, std::int64_t tokens) {
-    auto* row = new ParameterRow(spec, tokens, this);
-    row->setObjectName("parameterRow");
+    auto* row = named("parameterRow", new ParameterRow(spec, tokens, this));
     for (const auto wanted : {&ParameterRow::edited, &ParameterRow::resetWanted})
         connect(row, wanted, this, [this, row](const QString& text, bool dragging) { tryEdit(row, text, dragging); });
     connect(row, &ParameterRow::editingEnded, this, &ParameterPanel::editingEnded);

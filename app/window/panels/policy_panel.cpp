@@ -35,9 +35,7 @@ PolicyPanel::PolicyPanel(Workbench& workbench, QWidget* parent) : QWidget(parent
 
 void PolicyPanel::build() {
     auto* column = makeLayout<QVBoxLayout>(this, {10, 12, 16, 16}, 6);
-    auto* head = new QHBoxLayout;
-    head->setContentsMargins(px(8), 0, 0, 0);
-    head->setSpacing(px(8));
+    auto* head = makeLayout<QHBoxLayout>(nullptr, {8, 0, 0, 0}, 8);
     m_badge = new LetterBadge(20, this);
     head->addWidget(m_badge);
     m_title = new ElidedLabel("policyTitle", Qt::ElideRight, this);
@@ -56,8 +54,7 @@ void PolicyPanel::build() {
 
     m_parameterBox = new QWidget(this);
     auto* box = makeLayout<QVBoxLayout>(m_parameterBox, {0, 4, 0, 0});
-    auto* title = new QHBoxLayout;
-    title->setContentsMargins(px(8), 0, 0, 0);
+    auto* title = makeLayout<QHBoxLayout>(nullptr, {8, 0, 0, 0});
     title->addStretch();
     m_resetAll = new QPushButton(tr("Reset all"), this);
     m_resetAll->setProperty("look", "link");
@@ -80,8 +77,7 @@ void PolicyPanel::build() {
             tr("Reset all"));
     });
 
-    m_recorded = new FactGrid(this);
-    m_recorded->setObjectName("recordedFacts");
+    m_recorded = named("recordedFacts", new FactGrid(this));
     m_recorded->setContentsMargins(px(8), px(4), 0, 0);
     column->addWidget(m_recorded);
     column->addStretch();

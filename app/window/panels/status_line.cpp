@@ -80,9 +80,8 @@ StatusLine::StatusLine(Workbench& workbench, EngineController& engines, QWidget*
     row->addWidget(m_engine);
     m_right = new LiveNumber(11, QFont::Normal, this, m_workbench.clock());
     row->addWidget(m_right);
-    connect(&m_workbench, &Workbench::sessionChanged, this, &StatusLine::refresh);
-    connect(&m_workbench, &Workbench::paneChanged, this, &StatusLine::refresh);
-    connect(&m_workbench, &Workbench::engineChanged, this, &StatusLine::refresh);
+    m_workbench.tell(this, &StatusLine::refresh, &Workbench::sessionChanged, &Workbench::paneChanged,
+                     &Workbench::engineChanged);
     refresh();
 }
 
@@ -151,8 +150,7 @@ void EngineChooser::refresh() {
     setAccessibleName(tr("Engine: %1").arg(text()));
     showCounts();
     setProperty("tone", fast ? "warning" : "plain"); // fast results may differ in the last token
-    style()->unpolish(this);
-    style()->polish(this);
+    repolish(this);
 }
 
 void EngineChooser::showCounts() {

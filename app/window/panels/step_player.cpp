@@ -45,14 +45,12 @@ StepPlayer::StepPlayer(StepDriver& driver, QWidget* parent) : QWidget(parent), m
     setObjectName("panelBody");
     setAttribute(Qt::WA_StyledBackground);
     auto* column = makeLayout<QVBoxLayout>(this, {16, 8, 16, 8}, 4);
-    m_title = roleLabel({}, "section", this);
-    m_title->setObjectName("stepTitle");
+    m_title = named("stepTitle", roleLabel({}, "section", this));
     column->addWidget(m_title);
-    m_caption = new Caption(this);
+    m_caption = named("stepCaption", new Caption(this));
     m_caption->setProperty("role", "caption");
     m_caption->setTextFormat(Qt::PlainText);
     m_caption->setWordWrap(true);
-    m_caption->setObjectName("stepCaption");
     m_caption->setSizePolicy(QSizePolicy::Ignored, QSizePolicy::Expanding);
     m_caption->setMinimumHeight(px(42)); // two lines, so that a short caption does not move the buttons
     column->addWidget(m_caption, 1);
@@ -81,15 +79,12 @@ QWidget* StepPlayer::buildTransport() {
     m_last = button("step_last", tr("To the end"), "stepLast");
     for (QToolButton* one : {m_first, m_back, m_play, m_forward, m_last}) row->addWidget(one);
     row->addSpacing(px(8));
-    m_scrubber = new StepScrubber(bar);
-    m_scrubber->setObjectName("stepScrubber");
+    m_scrubber = named("stepScrubber", new StepScrubber(bar));
     row->addWidget(m_scrubber, 1);
-    m_count = numberLabel(13, QFont::Bold, bar);
-    m_count->setObjectName("stepCount");
+    m_count = named("stepCount", numberLabel(13, QFont::Bold, bar));
     row->addWidget(m_count);
     row->addSpacing(px(8));
-    m_speed = new SegmentedSwitch({tr("½×"), tr("1×"), tr("2×")}, tr("Speed"), bar);
-    m_speed->setObjectName("stepSpeed");
+    m_speed = named("stepSpeed", new SegmentedSwitch({tr("½×"), tr("1×"), tr("2×")}, tr("Speed"), bar));
     row->addWidget(m_speed);
     connect(m_first, &QToolButton::clicked, this, [this] { m_driver.goTo(0); });
     connect(m_back, &QToolButton::clicked, this, [this] { m_driver.stepBy(-1); });
@@ -120,16 +115,9 @@ void StepPlayer::refresh() {
     if (!m_scrubber->isSliderDown()) m_scrubber->showValue(step);
     showText(m_count, steps == 0 ? QString() : tr("step %1 of %2").arg(step).arg(steps));
     m_scrubber->setAccessibleDescription(m_count->text());
-    refreshButtons();
-}
-
-void StepPlayer::refreshButtons() {
-    const int steps = m_driver.steps(), step = m_driver.step();
     const bool playing = m_driver.isPlaying();
-    m_first->setEnabled(step > 0);
-    m_back->setEnabled(step > 0);
-    m_forward->setEnabled(step < steps);
-    m_last->setEnabled(step < steps);
+    for (QToolButton* button : {m_first, m_back}) button->setEnabled(step > 0);
+    for (QToolButton* button : {m_forward, m_last}) button->setEnabled(step < steps);
     const QString does = playing ? tr("Pause (Space)") : tr("Play (Space)");
     const bool isOld = m_play->isEnabled() != (steps > 0) || m_play->toolTip() != does;
     m_play->setEnabled(steps > 0);

@@ -23,7 +23,6 @@ private:
     QWidget* buildTransport();
     QToolButton* button(const char* icon, const QString& tip, const char* name);
     void refresh();
-    void refreshButtons();
 
     StepDriver& m_driver;
     QLabel *m_title = nullptr, *m_caption = nullptr, *m_count = nullptr;

@@ -73,8 +73,7 @@ void TopBar::build(WindowActions& actions) {
 }
 
 void TopBar::buildFind() {
-    m_find = new QLineEdit(this);
-    m_find->setObjectName("find");
+    m_find = named("find", new QLineEdit(this));
     m_find->setPlaceholderText(tr("Find text (Ctrl+F)"));
     m_find->setToolTip(
         tr("A text, or the number of a token. The place is selected in all views while you type. Enter or "
@@ -83,8 +82,7 @@ void TopBar::buildFind() {
     m_find->addAction(themedIcon("search"), QLineEdit::LeadingPosition);
     m_find->setClearButtonEnabled(true);
     m_find->installEventFilter(this);
-    m_place = roleLabel({}, "quiet", m_find);
-    m_place->setObjectName("findPlace");
+    m_place = named("findPlace", roleLabel({}, "quiet", m_find));
     auto* inside = makeLayout<QHBoxLayout>(m_find, {0, 0, 26, 0}, 0);
     inside->addStretch();
     inside->addWidget(m_place);
@@ -123,20 +121,21 @@ bool TopBar::eventFilter(QObject* watched, QEvent* event) {
     return true;
 }
 
+std::vector<TokenRun> TopBar::places() const {
+    if (!m_workbench.capture() || m_find->text().isEmpty()) return {};
+    return placesOf(m_workbench.capture()->tokens(), m_find->text());
+}
+
 void TopBar::findWhileTyping() {
-    if (!m_workbench.capture() || m_find->text().isEmpty()) return;
-    const auto found = placesOf(m_workbench.capture()->tokens(), m_find->text());
+    const auto found = places();
     const auto next = std::ranges::find_if(found, [this](const TokenRun& place) { return place.begin >= m_from; });
     if (!found.empty()) select(next == found.end() ? found.front() : *next);
 }
 
 void TopBar::findNext(int by) {
     if (!m_workbench.capture() || m_find->text().isEmpty()) return focusFind();
-    const auto found = placesOf(m_workbench.capture()->tokens(), m_find->text());
-    if (found.empty()) {
-        emit notFound(m_find->text());
-        return;
-    }
+    const auto found = places();
+    if (found.empty()) return emit notFound(m_find->text());
     const auto& selected = m_workbench.session().selected;
     const TokenIndex here = selected.empty() ? -1 : selected.front();
     m_workbench.endMerge(); // what was found while one typed
@@ -164,18 +163,15 @@ void TopBar::select(const TokenRun& place) {
 }
 
 void TopBar::sayPlace() {
-    QString text;
-    bool none = false;
     m_followed = m_workbench.session().selected;
-    if (m_workbench.capture() && !m_find->text().isEmpty()) {
-        const auto found = placesOf(m_workbench.capture()->tokens(), m_find->text());
-        const auto here = std::ranges::find_if(
-            found, [&](const TokenRun& place) { return !m_followed.empty() && place.begin == m_followed.front(); });
-        none = found.empty();
-        text = none                  ? tr("none")
-               : here == found.end() ? QString::number(found.size())
-                                     : tr("%1 of %2").arg(here - found.begin() + 1).arg(found.size());
-    }
+    const auto found = places();
+    const auto here = std::ranges::find_if(
+        found, [&](const TokenRun& place) { return !m_followed.empty() && place.begin == m_followed.front(); });
+    const bool isAsked = m_workbench.capture() && !m_find->text().isEmpty(), none = isAsked && found.empty();
+    const QString text = !isAsked              ? QString()
+                         : none                ? tr("none")
+                         : here == found.end() ? QString::number(found.size())
+                                               : tr("%1 of %2").arg(here - found.begin() + 1).arg(found.size());
     showText(m_place, text);
     m_place->setVisible(m_find->width() >= px(160));
     m_find->setTextMargins(0, 0, text.isEmpty() || !m_place->isVisibleTo(m_find) ? 0 : m_place->sizeHint().width(), 0);

@@ -36,6 +36,7 @@ protected:
 private:
     void build(WindowActions& actions);
     void buildFind();
+    std::vector<TokenRun> places() const; ///< of what is in the field
     void findWhileTyping();
     void findAll();
     void select(const TokenRun& place); ///< one step of undo while one types

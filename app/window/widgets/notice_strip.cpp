@@ -47,8 +47,7 @@ struct NoticeStrip::Notice {
 };
 
 NoticeStrip::NoticeStrip(QWidget* parent, Clock& clock)
-    : QWidget(parent), m_clock(clock), m_rows(new QVBoxLayout(this)) {
-    m_rows->setContentsMargins(0, 0, 0, 0);
+    : QWidget(parent), m_clock(clock), m_rows(makeLayout<QVBoxLayout>(this, {0, 0, 0, 0})) {
     if (parent) parent->installEventFilter(this);
     setVisible(false);
 }
@@ -86,8 +85,7 @@ void NoticeStrip::build(Notice& notice) {
     auto* icon = new QLabel(row);
     icon->setPixmap(themedIcon(look.icon, look.colour).pixmap(px(16), px(16)));
     layout->addWidget(icon);
-    QLabel* label = wrappedLabel(notice.message, "notice", row);
-    label->setObjectName("message");
+    QLabel* label = named("message", wrappedLabel(notice.message, "notice", row));
     label->setTextInteractionFlags(Qt::TextSelectableByMouse);
     layout->addWidget(label, 1);
     for (const Action& action : notice.actions) {

@@ -15,12 +15,6 @@ namespace kvscope {
 
 namespace {
 
-void repolish(QWidget* widget) {
-    widget->style()->unpolish(widget);
-    widget->style()->polish(widget);
-    widget->update();
-}
-
 /// Of a line in the label's font. Measuring takes a tenth of a millisecond, and layouts ask for the same texts again.
 int widthOf(const QString& text, const QLabel& label) {
     static QHash<std::pair<QString, QString>, int> known;
@@ -61,8 +55,7 @@ QLabel* numberLabel(double designSize, int weight, QWidget* parent) {
 }
 
 QFrame* separatorLine(QWidget* parent) {
-    auto* line = new QFrame(parent);
-    line->setObjectName("separator");
+    auto* line = named("separator", new QFrame(parent));
     return line;
 }
 
@@ -76,11 +69,25 @@ QToolButton* iconButton(const char* icon, const QString& tip, QWidget* parent) {
     return button;
 }
 
+QPushButton* wordButton(const QString& text, QWidget* parent) {
+    auto* button = new QPushButton(text, parent);
+    button->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
+    return button;
+}
+
+QScrollArea* scrollArea(QWidget* parent) {
+    auto* area = new QScrollArea(parent);
+    area->setWidgetResizable(true);
+    area->setFrameShape(QFrame::NoFrame);
+    area->setHorizontalScrollBarPolicy(Qt::ScrollBarAlwaysOff);
+    area->setFocusPolicy(Qt::NoFocus);
+    return area;
+}
+
 QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent) {
-    auto* chip = new QPushButton(text, parent);
+    QPushButton* chip = wordButton(text, parent);
     chip->setProperty("chip", tone);
     chip->setFocusPolicy(Qt::TabFocus);
-    chip->setSizePolicy(QSizePolicy::Maximum, QSizePolicy::Fixed);
     return chip;
 }
 
@@ -108,6 +115,12 @@ void setWrong(QLineEdit* field, bool wrong) {
     if (field->property("wrong").toBool() == wrong) return;
     field->setProperty("wrong", wrong);
     repolish(field);
+}
+
+void repolish(QWidget* widget) {
+    widget->style()->unpolish(widget);
+    widget->style()->polish(widget);
+    widget->update();
 }
 
 LetterBadge::LetterBadge(double designSize, QWidget* parent) : QWidget(parent) {

@@ -7,6 +7,7 @@
 #include <QLineEdit>
 #include <QMargins>
 #include <QPushButton>
+#include <QScrollArea>
 #include <QToolButton>
 #include <QWidget>
 
@@ -22,6 +23,12 @@ template <class Layout> Layout* makeLayout(QWidget* widget, const QMargins& marg
     return layout;
 }
 
+/// The widget under the name by which the style sheet and tests find it.
+template <class Widget> Widget* named(const char* name, Widget* widget) {
+    widget->setObjectName(name);
+    return widget;
+}
+
 /// A label styled by its role ("section", "fact", "quiet", "title" ...).
 QLabel* roleLabel(const QString& text, const char* role, QWidget* parent = nullptr);
 /// The same over as many lines as it needs.
@@ -33,6 +40,10 @@ QLabel* numberLabel(double designSize = 12, int weight = QFont::Normal, QWidget*
 QFrame* separatorLine(QWidget* parent = nullptr);
 /// A 24 x 24 button with an icon, a tooltip and the same text as accessible name.
 QToolButton* iconButton(const char* icon, const QString& tip, QWidget* parent = nullptr);
+/// A button as wide as its text.
+QPushButton* wordButton(const QString& text, QWidget* parent = nullptr);
+/// What scrolls its widget, up and down only, without a frame and without the focus.
+QScrollArea* scrollArea(QWidget* parent = nullptr);
 /// A rounded chip; tone "plain", "warning" or "error".
 QPushButton* chipButton(const QString& text, const char* tone, QWidget* parent = nullptr);
 /// A field whose value has been taken leaves undo and redo to the window; while one types, they are the field's own.
@@ -47,6 +58,7 @@ protected:
 /// A right-aligned field for typed numbers; `designWidth` in design pixels.
 QLineEdit* numberField(double designWidth, const QString& accessibleName, QWidget* parent = nullptr);
 void setWrong(QLineEdit* field, bool wrong);
+void repolish(QWidget* widget); ///< a property that the style sheet reads has changed
 
 /// The letter of a pane on its policy's colour.
 class LetterBadge : public QWidget {
