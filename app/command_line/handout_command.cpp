@@ -5,7 +5,6 @@
 #include "app/study/resources.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/own_output.h"
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>

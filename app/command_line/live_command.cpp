@@ -11,7 +11,6 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/one_line.h"
-#include "core/base/own_output.h"
 #include "core/calibration/calibration.h"
 #include "core/engine/engine.h"
 #include "views/view.h"

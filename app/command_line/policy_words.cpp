@@ -1,5 +1,5 @@
 // CLI11 options with many values would also take the capture that follows them.
-#include "app/command_line/policy_words.h"
+#include "app/command_line/command.h"
 
 #include "core/policies/policy.h"
 

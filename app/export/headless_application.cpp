@@ -2,7 +2,6 @@
 // run-time folders are suppressed.
 #include "app/export/headless_application.h"
 
-#include <QByteArray>
 #include <QString>
 
 namespace kvscope {

@@ -67,4 +67,15 @@ struct LessonFile {
 /// The lessons of a folder by number; other files are skipped, broken lessons throw Error.
 std::vector<LessonFile> lessonsIn(const std::string& folder);
 
+/// The session that a lesson's file holds: `of` at the lesson's start, with title, text, views, stops and question of
+/// `lesson`. Stops and question name only what differs from the start. What `of` says of a lesson beside that (its
+/// paper) stays.
+Session sessionWith(const Lesson& lesson, const Session& of);
+
+/// The lessons of a folder by number, also where some are broken: the messages of these are added to `broken`.
+std::vector<LessonFile> readableLessonsIn(const std::string& folder, std::vector<std::string>& broken);
+
+/// The file of the session's lesson: the one with the same words, else the first of its title; null: none of them.
+const LessonFile* fileOf(const Session& session, const std::vector<LessonFile>& files);
+
 } // namespace kvscope

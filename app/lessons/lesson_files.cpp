@@ -1,5 +1,5 @@
 // The lessons of a folder, and which of them a session shows.
-#include "app/lessons/lesson_files.h"
+#include "app/lessons/lesson.h"
 
 #include "app/study/session_file.h"
 #include "core/base/error.h"

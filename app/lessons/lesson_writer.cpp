@@ -1,5 +1,5 @@
 // The inverse of reading a lesson: settings become the keys in which they differ from the start.
-#include "app/lessons/lesson_writer.h"
+#include "app/lessons/lesson.h"
 
 #include "app/study/session_file.h"
 

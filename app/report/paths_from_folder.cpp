@@ -1,6 +1,6 @@
 // A page of commands is read where its files lie, which may be another machine: a path from the folder of the capture
 // is right there too, as long as the files moved together.
-#include "app/report/paths_from_folder.h"
+#include "app/report/report.h"
 
 #include "app/study/session_paths.h"
 #include "views/common/view_options.h"

@@ -6,7 +6,6 @@
 #include "app/export/svg_scene.h"
 #include "app/report/headless.h"
 #include "app/report/html.h"
-#include "app/report/paths_from_folder.h"
 #include "app/study/compared_capture.h"
 #include "app/study/makers/view_data_maker.h"
 #include "app/study/regenerating_command.h"

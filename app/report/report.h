@@ -3,6 +3,7 @@
 #include "app/study/session.h"
 #include "core/base/checkpoint.h"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -26,5 +27,9 @@ std::string reportPathOf(const std::string& out);
 
 /// Writes the page atomically and returns its path. Throws Error.
 std::string writeReport(const std::string& out, const std::string& page);
+
+/// The session with every file that it names (captures, lists, calibration curves, files of parameters and of view
+/// options) as a path from `folder`, for commands that run there. An empty folder leaves the names of the files alone.
+Session withPathsFrom(const std::filesystem::path& folder, Session session);
 
 } // namespace kvscope

@@ -1,14 +1,13 @@
 // Selection, shown ranges and scroll position belong to the tokens of one capture; everything else is shared.
 #include "app/study/compared_capture.h"
 
+#include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/own_output.h"
 #include "core/capture/open_capture.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <utility>
 
 namespace kvscope {

@@ -4,7 +4,6 @@
 #include "app/study/pane_request.h"
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>

@@ -9,7 +9,6 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/base/json_text.h"
-#include "core/base/own_output.h"
 #include "views/common/measure_options.h"
 
 #include <nlohmann/json.hpp>

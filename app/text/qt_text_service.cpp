@@ -5,7 +5,6 @@
 #include <QFile>
 #include <QFontDatabase>
 #include <QFontMetricsF>
-#include <QGuiApplication>
 #include <QHash>
 #include <QImage>
 #include <QPainter>

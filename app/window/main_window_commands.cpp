@@ -1,5 +1,5 @@
 // Commands that need more than the session: dialogs, focus, clipboard, screenshots.
-#include "app/lessons/lesson_files.h"
+#include "app/lessons/lesson.h"
 #include "app/report/handout.h"
 #include "app/report/report.h"
 #include "app/study/live_example.h"
@@ -27,13 +27,11 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/write_aside.h"
-#include "app/window/widgets/writing_job.h"
 #include "app/workbench/second_workbench.h"
 #include "app/workbench/step_driver.h"
 #include "app/workbench/workbench.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/own_output.h"
 #include "core/engine/engine.h"
 #include "core/run/stage_cache.h"
 

@@ -1,5 +1,5 @@
 // Lessons in the window: where they are read from, their panels, and the docks that an open one brings to the front.
-#include "app/lessons/lesson_files.h"
+#include "app/lessons/lesson.h"
 #include "app/study/resources.h"
 #include "app/window/actions/file_actions.h"
 #include "app/window/dialogs/lesson_maker.h"

@@ -15,7 +15,6 @@
 #include "core/engine/engine.h"
 
 #include <QApplication>
-#include <QCoreApplication>
 #include <QSurfaceFormat>
 
 #include <algorithm>

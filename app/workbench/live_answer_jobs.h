@@ -4,7 +4,6 @@
 
 #include "app/study/live_rows.h"
 
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>

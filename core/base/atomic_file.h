@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kvscope {
 
@@ -46,5 +47,12 @@ void checkIsFile(const std::string& path);
 /// The whole file. Throws Error for a missing or unreadable file, for one larger than `maxBytes` and for what
 /// checkIsFile refuses.
 std::string readWholeFile(const std::string& path, std::size_t maxBytes = std::size_t{1} << 30);
+
+/// Throws Error when the file at `path` is one of `sources` under any name, so that an output cannot replace its input.
+/// Sources that do not exist are ignored. `place`: the option that named the path.
+void checkIsNoSource(const std::string& path, const std::vector<std::string>& sources, const std::string& place = {});
+
+/// Whether both names mean one file, which need not exist yet.
+bool isSameFile(const std::string& a, const std::string& b);
 
 } // namespace kvscope

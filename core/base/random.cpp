@@ -3,6 +3,8 @@
 #include "core/base/random.h"
 
 #include <array>
+#include <cmath>
+#include <numbers>
 
 namespace kvscope {
 
@@ -36,6 +38,13 @@ double uniformAt(const RandomKey& key) {
     const Counter bits = philox(place, seed);
     const std::uint64_t mantissa = ((std::uint64_t{bits[0]} << 32) | bits[1]) >> 11;
     return static_cast<double>(mantissa) * 0x1.0p-53;
+}
+
+std::pair<double, double> gaussianPairAt(RandomKey key) {
+    const double radius = std::sqrt(-2 * std::log(1 - uniformAt(key)));
+    key.slot += 0x80000000u;
+    const double angle = 2 * std::numbers::pi * uniformAt(key);
+    return {radius * std::cos(angle), radius * std::sin(angle)};
 }
 
 } // namespace kvscope

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <utility>
 
 namespace kvscope {
 
@@ -17,5 +18,12 @@ struct RandomKey {
 
 /// Uniform double in [0, 1) with 53 random bits: Philox-4x32-10 (Salmon et al., SC 2011) over the fields of `key`.
 double uniformAt(const RandomKey& key);
+
+/// Two independent standard normal numbers at a place: Box-Muller over two uniforms, of which the second lies at slot +
+/// 2^31.
+std::pair<double, double> gaussianPairAt(RandomKey key);
+
+/// The first of the two.
+inline double gaussianAt(const RandomKey& key) { return gaussianPairAt(key).first; }
 
 } // namespace kvscope

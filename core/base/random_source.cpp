@@ -2,7 +2,7 @@
 // can be repeated exactly.
 #include "core/base/random_source.h"
 
-#include "core/base/gaussian.h"
+#include "core/base/random.h"
 
 namespace kvscope {
 

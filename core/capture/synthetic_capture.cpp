@@ -3,8 +3,8 @@
 // in the slowest coordinate pairs, as in real models.
 #include "core/capture/synthetic_capture.h"
 
-#include "core/base/gaussian.h"
 #include "core/base/parallel.h"
+#include "core/base/random.h"
 #include "core/capture/capture_writer.h"
 #include "core/capture/rope.h"
 #include "core/capture/synthetic_text.h"

@@ -23,4 +23,7 @@ ReproductionResult reproduce(const LayerRunner& runner, const Reproduction& repr
 /// empty where there is but one; notes are those of the runs.
 std::string reproductionCsv(const Reproduction& reproduction, const ReproductionResult& result);
 
+/// The text of reproductions.json, built into the program; id: "reproductions".
+std::string_view reproductionText(std::string_view id);
+
 } // namespace kvscope

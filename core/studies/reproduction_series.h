@@ -3,7 +3,6 @@
 #include "core/studies/reproduction_data.h"
 
 #include <map>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>

@@ -1,6 +1,5 @@
 // Which tables and figures of the papers can be made from captures: the rows of reproductions.json. A further one is a
 // row there; what a row leaves out has the default of its field in Reproduction.
-#include "core/studies/reproduction_table.h"
 #include "core/base/error.h"
 #include "core/base/nearest_name.h"
 #include "core/studies/reproduction.h"

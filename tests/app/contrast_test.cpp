@@ -7,7 +7,6 @@
 #include "app/study/session_file.h"
 #include "app/text/qt_text_service.h"
 #include "app/window/style/appearance.h"
-#include "app/window/style/style_sheet.h"
 #include "app/window/widgets/value_slider.h"
 #include "core/base/error.h"
 #include "core/capture/open_capture.h"

@@ -1,8 +1,8 @@
 // A lesson made of a session by clicks opens as any other, with every stop as it was taken.
 #include <QtTest> // first: moc cannot read the concepts of the standard library
 
+#include "app/lessons/lesson.h"
 #include "app/lessons/lesson_quantities.h"
-#include "app/lessons/lesson_writer.h"
 #include "app/study/session_file.h"
 #include "app/window/actions/window_actions.h"
 #include "app/window/dialogs/lesson_maker.h"

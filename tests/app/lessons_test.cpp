@@ -6,8 +6,8 @@
 #include <QTemporaryDir>
 #include <QTest>
 
+#include "app/lessons/lesson.h"
 #include "app/lessons/lesson_answer.h"
-#include "app/lessons/lesson_files.h"
 #include "app/lessons/lesson_quantities.h"
 #include "app/study/resources.h"
 #include "app/study/session_file.h"

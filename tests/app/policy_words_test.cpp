@@ -2,7 +2,7 @@
 #include <QTemporaryDir>
 #include <QTest>
 
-#include "app/command_line/policy_words.h"
+#include "app/command_line/command.h"
 #include "tests/support/test_program.h"
 
 #include <filesystem>

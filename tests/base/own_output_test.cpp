@@ -1,5 +1,5 @@
 // Outputs and inputs that are one file, whatever the two are called.
-#include "core/base/own_output.h"
+#include "core/base/atomic_file.h"
 #include "tests/support/error_message.h"
 #include "tests/support/test_program.h"
 

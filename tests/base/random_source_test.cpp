@@ -1,5 +1,5 @@
 // The source of random numbers that policies draw from: the same numbers as the generator's, named entry by entry.
-#include "core/base/gaussian.h"
+#include "core/base/random.h"
 #include "core/base/random_source.h"
 #include "tests/support/test_program.h"
 

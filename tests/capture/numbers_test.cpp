@@ -1,5 +1,5 @@
 // The arithmetic below the reader: widening of all 65,536 sixteen-bit numbers, and rotation against its definition.
-#include "core/base/gaussian.h"
+#include "core/base/random.h"
 #include "core/capture/rope.h"
 #include "core/capture/widen.h"
 #include "tests/support/test_program.h"

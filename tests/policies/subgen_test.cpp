@@ -5,7 +5,6 @@
 #include "core/capture/open_capture.h"
 #include "core/engine/engine.h"
 #include "core/policies/policy_spec.h"
-#include "core/policies/subgen/kcenter_log.h"
 #include "core/policies/subgen/subgen_log.h"
 #include "tests/policies/policy_bench.h"
 #include "tests/support/golden.h"

@@ -2,7 +2,6 @@
 // and the fit against a plain search over a grid of (alpha, beta).
 #include <QtTest>
 
-#include "core/base/gaussian.h"
 #include "core/base/random.h"
 #include "core/metrics/calibration.h"
 #include "tests/support/error_message.h"

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "core/base/gaussian.h"
+#include "core/base/random.h"
 #include "core/capture/memory_capture.h"
 
 #include <algorithm>

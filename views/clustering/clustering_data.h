@@ -1,7 +1,6 @@
 #pragma once
 
 #include "core/base/host_tensor.h"
-#include "core/policies/subgen/kcenter_log.h"
 #include "core/policies/subgen/subgen_log.h"
 #include "views/view_data.h"
 

@@ -7,7 +7,6 @@
 #include "core/run/run_grid.h"
 #include "views/block_timeline/block_timeline_data.h"
 
-#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <numeric>

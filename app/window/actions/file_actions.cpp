@@ -23,7 +23,6 @@
 #include <QSettings>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 namespace kvscope {

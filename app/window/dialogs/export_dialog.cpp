@@ -12,10 +12,8 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
 #include "app/window/widgets/write_aside.h"
-#include "app/window/widgets/writing_job.h"
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
-#include "core/base/own_output.h"
 #include "core/run/record_results.h"
 #include "views/common/value_range.h"
 

@@ -5,8 +5,6 @@
 #include "app/live/model_facts.h"
 #include "app/workbench/workbench.h"
 
-#include <optional>
-
 class QCheckBox;
 class QComboBox;
 class QGridLayout;

@@ -4,10 +4,8 @@
 #include "app/export/painter_scene.h"
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/style/qt_colour.h"
 
 #include <QPainter>
-#include <QPainterPath>
 
 #include <algorithm>
 

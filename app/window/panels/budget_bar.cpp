@@ -4,7 +4,6 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/style/typed_number.h"
 #include "app/window/widgets/live_number.h"
 #include "app/window/widgets/small_widgets.h"
 #include "app/window/widgets/value_slider.h"

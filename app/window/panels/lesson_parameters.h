@@ -10,8 +10,6 @@
 #include <string>
 #include <vector>
 
-class QVBoxLayout;
-
 namespace kvscope {
 
 /// What a lesson gives the reader to play with: parameters of the active pane's policy, and "budget". Names that the

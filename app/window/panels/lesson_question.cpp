@@ -2,7 +2,6 @@
 #include "app/window/panels/lesson_question.h"
 
 #include "app/window/panels/lesson_list.h"
-#include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 

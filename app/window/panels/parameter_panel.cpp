@@ -3,7 +3,6 @@
 
 #include "app/window/style/appearance.h"
 #include "app/window/style/number_text.h"
-#include "app/window/style/typed_number.h"
 #include "app/window/widgets/choice_box.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"

@@ -4,7 +4,6 @@
 
 #include <QWidget>
 
-class QMenu;
 class QPushButton;
 class QToolButton;
 
@@ -13,7 +12,6 @@ namespace kvscope {
 class ElidedLabel;
 class FactGrid;
 class LetterBadge;
-class NoticeStrip;
 class ParameterPanel;
 
 /// The active pane's policy, its variant and its parameters.

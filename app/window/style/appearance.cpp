@@ -1,8 +1,6 @@
 // Turns the theme into Qt's terms: colours, fonts, tinted icons, palette and style sheet.
 #include "app/window/style/appearance.h"
 
-#include "app/window/style/style_sheet.h"
-
 #include <QApplication>
 #include <QFile>
 #include <QKeyEvent>

@@ -6,6 +6,7 @@
 #include <QColor>
 #include <QFont>
 #include <QIcon>
+#include <QString>
 
 class QStyle;
 
@@ -37,5 +38,8 @@ QFont numberFont(double designSize, int weight = QFont::Normal); ///< monospaced
 /// An icon of resources/icons in a colour of the theme.
 QIcon themedIcon(const char* name, Colour colour);
 QIcon themedIcon(const char* name); ///< in text2, greyed when disabled
+
+/// The program's style sheet for a theme and an interface scale.
+QString styleSheetOf(const Theme& theme, double scale);
 
 } // namespace kvscope

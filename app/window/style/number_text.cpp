@@ -1,7 +1,10 @@
 // Formats all numbers of the window, so that equal numbers look equal.
 #include "app/window/style/number_text.h"
 
+#include "core/base/error.h"
 #include "views/scene/axes.h"
+
+#include <QRegularExpression>
 
 #include <algorithm>
 #include <array>
@@ -73,6 +76,15 @@ QString milliText(double milliseconds) {
 
 QString fromUtf8(const std::string& text) {
     return QString::fromUtf8(text.data(), static_cast<qsizetype>(text.size()));
+}
+
+QString withoutThousands(const QString& typed) {
+    static const QRegularExpression kThousands("^[+-]?[1-9]\\d{0,2}(,\\d{3})+(\\.\\d*)?%?$");
+    const QString text = typed.trimmed();
+    if (text.contains(',') && !kThousands.match(text).hasMatch())
+        throw Error({"A comma stands only between thousands", text.toStdString(),
+                     "write 0.25 with a point, 1,024 with a comma"});
+    return QString(text).remove(',');
 }
 
 } // namespace kvscope

@@ -30,4 +30,8 @@ private:
 
 QString fromUtf8(const std::string& text);
 
+/// "1,024" without the commas between its thousands; a text without commas as it is. Throws Error for a comma
+/// elsewhere: without it "0,25" would be another number.
+QString withoutThousands(const QString& typed);
+
 } // namespace kvscope

@@ -1,7 +1,5 @@
 // The rules as one text with token names in braces ({panel}, {12px}), so that it holds no literal colour.
-#include "app/window/style/style_sheet.h"
-
-#include "app/window/style/qt_colour.h"
+#include "app/window/style/appearance.h"
 
 #include <QHash>
 #include <QRegularExpression>

@@ -2,14 +2,20 @@
 // writes is left alone with it.
 #include "app/window/widgets/write_aside.h"
 
+#include "app/window/style/number_text.h"
+#include "app/window/widgets/notice_strip.h"
 #include "core/base/error.h"
 
 #include <QFileDialog>
+#include <QPointer>
 #include <QProgressDialog>
 #include <QTimer>
 
 #include <chrono>
+#include <cmath>
+#include <exception>
 #include <future>
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -50,6 +56,40 @@ QString fileToWrite(QWidget* parent, const QString& title, const QString& propos
     dialog.setDefaultSuffix(file.suffix());
     dialog.selectFile(file.fileName());
     return dialog.exec() == QDialog::Accepted ? dialog.selectedFiles().value(0) : QString();
+}
+
+void submitWriting(Workbench& workbench, NoticeStrip& notices, const QString& path,
+                   std::function<std::function<void()>(const Checkpoint&)> work) {
+    const std::string slot = "write " + path.toStdString();
+    const auto show = [strip = QPointer<NoticeStrip>(&notices), path](NoticeStrip::Tone tone, const QString& message,
+                                                                      auto... action) {
+        if (strip) strip->show("write " + path, tone, message, action...);
+    };
+    Scheduler::Job job;
+    job.failed = [show](std::exception_ptr failure) { show(NoticeStrip::Tone::Error, fromUtf8(messageOf(failure))); };
+    job.work = [work = std::move(work), show, path, failed = job.failed](const Checkpoint& checkpoint,
+                                                                         const auto& post) {
+        post([rest = work(checkpoint), show, path, failed] {
+            try {
+                if (rest) rest();
+                show(NoticeStrip::Tone::Success, QObject::tr("Written: %1").arg(path));
+            } catch (...) {
+                failed(std::current_exception());
+            }
+        });
+    };
+    job.progress = [show, path, slot, bench = QPointer<Workbench>(&workbench), strip = QPointer<NoticeStrip>(&notices),
+                    shown = std::make_shared<int>(-1)](double fraction) {
+        const int percent = static_cast<int>(std::lround(100 * fraction)) / 5 * 5;
+        if (percent == std::exchange(*shown, percent)) return;
+        show(NoticeStrip::Tone::Progress, QObject::tr("Writing %1: %2 %").arg(path).arg(percent), QObject::tr("Cancel"),
+             std::function<void()>([bench, strip, slot, path] {
+                 if (bench) bench->writers().cancel(slot);
+                 if (strip) strip->dismiss("write " + path);
+             }));
+    };
+    job.progress(0);
+    workbench.writers().submit(slot, std::move(job));
 }
 
 } // namespace kvscope

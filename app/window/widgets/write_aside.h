@@ -1,5 +1,7 @@
 #pragma once
 
+#include "app/workbench/workbench.h"
+
 #include <QString>
 
 #include <functional>
@@ -7,6 +9,8 @@
 class QWidget;
 
 namespace kvscope {
+
+class NoticeStrip;
 
 /// Runs `write`, which writes the file `path`, beside the window, and waits for it. When that takes long the window
 /// goes on painting, and a dialog offers to stop waiting: then Error is thrown, and the file is written later, whole,
@@ -16,5 +20,11 @@ void writeAside(QWidget* window, const QString& path, std::function<void()> writ
 /// Asks where to write a file; empty: nowhere. A name without a suffix gets that of `proposed` before the dialog asks
 /// whether an existing file is to be replaced.
 QString fileToWrite(QWidget* parent, const QString& title, const QString& proposed, const QString& filter);
+
+/// Writes a file beside the window's own work: `work` runs on a worker, what it returns runs on the owner's thread
+/// (empty: nothing is left to do there). Progress with a way to cancel, success and failure are strips. Writing the
+/// same file again takes the place of what is under way.
+void submitWriting(Workbench& workbench, NoticeStrip& notices, const QString& path,
+                   std::function<std::function<void()>(const Checkpoint&)> work);
 
 } // namespace kvscope

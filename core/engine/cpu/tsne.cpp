@@ -2,8 +2,8 @@
 // gradient is exact up to float rounding within a pair.
 #include "core/engine/tsne.h"
 
-#include "core/base/gaussian.h"
 #include "core/base/portable_log.h"
+#include "core/base/random.h"
 #include "core/engine/cpu/kernels.h"
 #include "core/engine/cpu/workers.h"
 

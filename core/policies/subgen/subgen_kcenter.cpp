@@ -6,7 +6,7 @@
 #include "core/policies/citations.h"
 #include "core/policies/common_parameters.h"
 #include "core/policies/policy.h"
-#include "core/policies/subgen/kcenter_log.h"
+#include "core/policies/subgen/subgen_log.h"
 
 #include <nlohmann/json.hpp>
 

@@ -29,4 +29,17 @@ struct SubgenLog final : StepLog {
     std::string json() const override;
 };
 
+/// The greedy k-center run of SubGen's practical variant, per KV head.
+struct KCenterLog final : StepLog {
+    struct Head {
+        std::int64_t recent = 0;            ///< tokens kept as recent
+        std::vector<TokenIndex> order;      ///< centres in the order of their choice
+        std::vector<double> radius;         ///< covering radius after each pick, non-increasing
+        std::vector<std::int64_t> cellSize; ///< keys nearest to each centre (Voronoi counts), of those not recent
+    };
+    std::vector<Head> heads; ///< [Hkv]
+
+    std::string json() const override;
+};
+
 } // namespace kvscope
