@@ -1,5 +1,4 @@
 // The one list of views: a new view is a new line here, in the order in which views are offered.
-#include "core/base/error.h"
 #include "core/base/nearest_name.h"
 #include "views/view.h"
 
@@ -45,11 +44,8 @@ const std::vector<const View*>& allViews() {
 }
 
 const View& viewById(std::string_view id) {
-    for (const View* view : allViews())
-        if (view->card().id == id) return *view;
-    std::vector<std::string> names;
-    for (const View* view : allViews()) names.push_back(view->card().id);
-    throw Error({.sentence = "there is no view '" + std::string(id) + "'", .remedy = suggestName(id, names)});
+    const auto idOf = [](const View* view) -> const std::string& { return view->card().id; };
+    return *requireNamed(allViews(), idOf, id, "there is no view");
 }
 
 const View& viewAt(ViewPlace place) {

@@ -24,6 +24,7 @@ struct ViewTable {
 /// The part of the data that a plot shows.
 struct ShownRange {
     double xMin, xMax, yMin, yMax;
+    friend bool operator==(const ShownRange&, const ShownRange&) = default;
 };
 
 /// A setting that a mark of a picture stands for, and that a click on it or dragging it gives to a pane or to the view.

@@ -15,10 +15,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const char* stageName(Stage stage) {
-    return stage == Stage::Features ? "features" : stage == Stage::Combine ? "combine" : "select";
-}
-
 const char* needName(Need need) {
     switch (need) {
     case Need::Keys: return "keys";
@@ -44,9 +40,20 @@ Json defaultOf(const ParameterSpec& spec) {
 Json parameterJson(const ParameterSpec& spec) {
     Json choices = Json::array();
     for (const ParameterChoice& choice : spec.choices) choices.push_back(choice.id);
-    return {{"id", spec.id},     {"label", spec.label},   {"symbol", spec.symbol},         {"unit", spec.unit},
-            {"min", spec.min},   {"max", spec.max},       {"default", defaultOf(spec)},    {"choices", choices},
-            {"help", spec.help}, {"source", spec.source}, {"stage", stageName(spec.stage)}};
+    const char* stage = spec.stage == Stage::Features  ? "features"
+                        : spec.stage == Stage::Combine ? "combine"
+                                                       : "select";
+    return {{"id", spec.id},
+            {"label", spec.label},
+            {"symbol", spec.symbol},
+            {"unit", spec.unit},
+            {"min", spec.min},
+            {"max", spec.max},
+            {"default", defaultOf(spec)},
+            {"choices", choices},
+            {"help", spec.help},
+            {"source", spec.source},
+            {"stage", stage}};
 }
 
 Json parametersJson(const ParameterTable& table) {

@@ -211,15 +211,7 @@ void checkHead(int head, int count, const char* kind, const std::string& option,
 
 RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec,
                        const Cut& cut, std::uint64_t seed, bool measure) {
-    RunRequest request;
-    request.capture = std::move(capture);
-    request.layer = layer;
-    request.policy = spec;
-    request.budget = *spec.budget;
-    request.cut = cut;
-    request.seed = seed;
-    request.measure = measure;
-    return request;
+    return {std::move(capture), layer, spec, *spec.budget, cut, seed, measure, nullptr};
 }
 
 void checkNumber(double value, double least, double most, const std::string& option) {

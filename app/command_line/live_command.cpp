@@ -113,8 +113,6 @@ void writeFigure(const Figure& figure, const std::string& path, const live::Live
 
 std::string nameOf(const LiveRow& row) { return row.isFull() ? "full cache" : row.pane->run.policy.text(); }
 
-Json numberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(); }
-
 std::string checkedUtf8(std::string text, const std::string& option, const std::string& path = {}) {
     if (!isUtf8(text))
         throw Error({.sentence = "the text is not UTF-8", .place = option, .remedy = "Convert it", .path = path});
@@ -313,10 +311,8 @@ private:
     std::vector<std::string> notesBelow(const std::vector<LiveRow>& rows, const Cut& cut) const {
         std::vector<std::string> notes = {fmt::format("{}, cut at {}, seed {}, {}", m_capture->info().modelId,
                                                       cut.label, m_options.seed, m_arithmetic)};
-        for (const LiveRow& row : rows)
-            for (const std::string& note : row.notes)
-                if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
-        return notes;
+        for (const LiveRow& row : rows) notes.insert(notes.end(), row.notes.begin(), row.notes.end());
+        return withoutRepeats(std::move(notes));
     }
 
     void write(const std::vector<LiveRow>& rows, const Cut& cut, const std::string& command) const {
@@ -329,11 +325,6 @@ private:
             addTriples(table, rows, cut);
             addRun(table, cut);
             return writeRows(m_out, "kvscope-live", table, command);
-        }
-        Json list = Json::array();
-        for (std::size_t i = 1; i < table.size(); ++i) {
-            Json& object = list.emplace_back(Json::object());
-            for (const auto& [name, value] : table[i]) object[name] = value;
         }
         const TableRow& full = table.front();
         const auto ofFull = [&](const std::string& name) {
@@ -348,7 +339,7 @@ private:
                      {"arithmetic", m_arithmetic},
                      {"command", command},
                      {"full", {{"nll", ofFull("nll")}, {"text", ofFull("text")}}},
-                     {"rows", list}};
+                     {"rows", objectsOf(std::span(table).subspan(1))}};
         m_needs.write(json);
         writeFileAtomically(m_out, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
     }

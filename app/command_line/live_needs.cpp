@@ -1,6 +1,7 @@
 // What the expected answer needs, in the table that `kvscope live` writes and prints.
 #include "app/command_line/live_needs.h"
 
+#include "app/command_line/table_rows.h"
 #include "core/base/error.h"
 #include "core/base/one_line.h"
 
@@ -18,8 +19,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kPrinted = 5; // chunks
-
-Json numberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(); }
 
 } // namespace
 

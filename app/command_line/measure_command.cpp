@@ -88,10 +88,8 @@ template <class Count> Json meanCount(const Row& row, Count count) {
 /// Of the runs of all seeds, each once.
 std::string notesText(const Group& group) {
     std::vector<std::string> notes;
-    for (const auto& result : group.results)
-        for (const std::string& note : result->notes)
-            if (std::ranges::find(notes, note) == notes.end()) notes.push_back(note);
-    return fmt::format("{}", fmt::join(notes, "; "));
+    for (const auto& result : group.results) notes.insert(notes.end(), result->notes.begin(), result->notes.end());
+    return fmt::format("{}", fmt::join(withoutRepeats(notes), "; "));
 }
 
 /// The same numbers on the second capture, and that less this one.
@@ -146,18 +144,16 @@ TableRow columnsOf(const Row& row) {
     if (row.group.work)
         columns.insert(columns.end(),
                        {{"operations", row.group.work->operations}, {"bytes_touched", row.group.work->bytes}});
-    columns.insert(columns.end(), {
-                                      {"queries", f.queryCount},
-                                      {"first_query", f.firstQuery},
-                                      {"seen_queries", f.seenQueries},
-                                      {"skipped", f.skipped},
-                                      {"stated", "before W_o"},
-                                      {"simulated", r.simulated},
-                                      {"stored_bytes", meanCount(row, storedBytes)},
-                                      {"engine", r.engine},
-                                      {"arithmetic", r.arithmetic},
-                                      {"notes", notesText(row.group)},
-                                  });
+    columns.insert(columns.end(), {{"queries", f.queryCount},
+                                   {"first_query", f.firstQuery},
+                                   {"seen_queries", f.seenQueries},
+                                   {"skipped", f.skipped},
+                                   {"stated", "before W_o"},
+                                   {"simulated", r.simulated},
+                                   {"stored_bytes", meanCount(row, storedBytes)},
+                                   {"engine", r.engine},
+                                   {"arithmetic", r.arithmetic},
+                                   {"notes", notesText(row.group)}});
     if (row.compared) addCompared(columns, row);
     return columns;
 }
@@ -242,7 +238,7 @@ private:
     Group measured(const LayerRunner& runner, RunRequest request, const std::vector<int>& seeds,
                    const Checkpoint& progress) const {
         Group group;
-        group.spec = specText(request);
+        group.spec = request.recorded ? "recorded:" + request.recorded->policy : request.policy.text();
         group.overSeeds = !m_seeds.empty();
         group.draws = request.recorded || policyById(request.policy.policy).card().usesSeed;
         const std::size_t count = group.draws && !request.recorded && !seeds.empty() ? seeds.size() : 1;
@@ -254,10 +250,6 @@ private:
         }
         if (m_work) group.work = policyWork(runner, group.results.front()->request, progress.silent());
         return group;
-    }
-
-    static std::string specText(const RunRequest& request) {
-        return request.recorded ? "recorded:" + request.recorded->policy : request.policy.text();
     }
 
     std::vector<RunRequest> makeRequests(const std::shared_ptr<const CaptureReader>& capture) const {

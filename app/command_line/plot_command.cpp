@@ -161,7 +161,8 @@ private:
         const View& view = viewById(figure.viewId);
         const ViewInput input = figureInput(session, capture, figure, runner, context.checkpoint("plot"),
                                             m_random.sourceFor(capture->info()));
-        if (followsSelection(session, view))
+        if (m_figure.scroll < 0 && m_session.empty() && view.card().place == ViewPlace::Text &&
+            !session.selected.empty()) // no scroll position was given: the strip scrolls to the selected tokens
             session.look.stripScroll =
                 view.scrollTo(input, figureViewport(session, figure, text), session.selected.front()).value_or(0);
         return drawFigure(session, figure, input, text);
@@ -307,12 +308,6 @@ private:
                              .remedy = "Leave one of them out"});
             setViewOption(session, view.card().id, id, value);
         }
-    }
-
-    /// Whether the strip scrolls to the selected tokens, because no scroll position was given.
-    bool followsSelection(const Session& session, const View& view) const {
-        return m_figure.scroll < 0 && m_session.empty() && view.card().place == ViewPlace::Text &&
-               !session.selected.empty();
     }
 
     RunOptions m_options;

@@ -4,6 +4,7 @@
 #include "core/studies/reproduction_series.h"
 
 #include "views/common/policy_style.h"
+#include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 
 #include <fmt/format.h>
@@ -17,8 +18,6 @@ namespace kvscope {
 namespace {
 
 constexpr double kTop = 34, kLine = 13, kLegendRow = 16, kLeastPlot = 320;
-
-bool isPowerLaw(const Reproduction& reproduction) { return reproduction.method == ReproductionMethod::PowerLaw; }
 
 /// Whether x counts categories: values of a parameter, or bins.
 bool hasCategories(const Reproduction& reproduction) {
@@ -81,7 +80,7 @@ PlotFrame frameOf(const Reproduction& reproduction, const ReproductionResult& re
             y.push_back(std::max(lowest, point.summary.mean - halfBar(reproduction, point)));
             y.push_back(std::min(highest, point.summary.mean + halfBar(reproduction, point)));
         }
-    const bool logarithmic = isPowerLaw(reproduction);
+    const bool logarithmic = reproduction.method == ReproductionMethod::PowerLaw;
     PlotFrame frame{{}, axisOver(x, result.xTitle, logarithmic), axisOver(y, result.yTitle, logarithmic)};
     if (bars) frame.y.low = 0;                                                             // bars start at 0
     if (reproduction.axis == ReproductionAxis::Layer) frame.x.scale = AxisScale::Position; // whole numbers alone
@@ -247,10 +246,7 @@ std::size_t drawLegendRows(SceneBuilder& builder, const std::vector<LegendEntry>
 Scene drawReproduction(const Reproduction& reproduction, const ReproductionResult& result, const Viewport& wanted) {
     const Theme& theme = themeOf(wanted.theme);
     Viewport viewport = wanted;
-    Scene scene;
-    scene.width = viewport.width;
-    scene.height = viewport.height;
-    scene.background = theme.canvas;
+    Scene scene = blankScene(viewport);
     SceneBuilder builder(scene, *viewport.text);
     const TextStyle note{FontFace::Interface, 10}, title{FontFace::Interface, 13, FontWeight::SemiBold};
     std::vector<std::string> lines;

@@ -35,12 +35,7 @@ std::string csvText(const std::vector<TableRow>& rows, const std::string& comman
 }
 
 std::string jsonText(const std::string& format, const std::vector<TableRow>& rows, const std::string& command) {
-    Json list = Json::array();
-    for (const TableRow& row : rows) {
-        Json& object = list.emplace_back(Json::object());
-        for (const auto& [name, value] : row) object[name] = value;
-    }
-    return Json{{"format", format}, {"version", 1}, {"command", command}, {"rows", list}}.dump(
+    return Json{{"format", format}, {"version", 1}, {"command", command}, {"rows", objectsOf(rows)}}.dump(
                1, ' ', false, Json::error_handler_t::replace) +
            "\n";
 }
@@ -49,6 +44,17 @@ std::string jsonText(const std::string& format, const std::vector<TableRow>& row
 
 Json countJson(double count) {
     return count == std::floor(count) ? Json(static_cast<std::int64_t>(count)) : Json(count);
+}
+
+Json numberOrNull(double value) { return std::isfinite(value) ? Json(value) : Json(); }
+
+Json objectsOf(std::span<const TableRow> rows) {
+    Json list = Json::array();
+    for (const TableRow& row : rows) {
+        Json& object = list.emplace_back(Json::object());
+        for (const auto& [name, value] : row) object[name] = value;
+    }
+    return list;
 }
 
 void writeRows(const std::string& path, const std::string& format, const std::vector<TableRow>& rows,

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +14,8 @@ using TableRow = std::vector<std::pair<std::string, nlohmann::ordered_json>>;
 
 /// A mean count of tokens: without a fraction where it has none.
 nlohmann::ordered_json countJson(double count);
+nlohmann::ordered_json numberOrNull(double value); ///< null unless it is finite
+nlohmann::ordered_json objectsOf(std::span<const TableRow> rows);
 
 /// Writes FILE.json, an object with the format's name and the command beside the rows, or FILE.csv, where the command
 /// is the last column. Throws Error.

@@ -97,10 +97,7 @@ Scene buildFigure(const View& view, ViewInput input, const ParameterValues& opti
                   const std::vector<std::size_t>& panes, const Viewport& viewport) {
     if (!view.card().perPane) return view.buildScene(input, options, viewport);
     if (panes.empty()) throw Error({.sentence = "there is no pane to draw", .remedy = "Add a policy"});
-    Scene figure;
-    figure.width = viewport.width;
-    figure.height = viewport.height;
-    figure.background = themeOf(viewport.theme).canvas;
+    Scene figure = blankScene(viewport);
     SceneBuilder builder(figure, *viewport.text);
     const std::size_t columns = columnsFor(panes.size(), viewport.width, viewport.height),
                       rows = (panes.size() + columns - 1) / columns;
@@ -131,10 +128,7 @@ PanelGrid::PanelGrid(std::size_t panels, double allWidth, double allHeight)
 
 Scene placePanels(const PanelGrid& grid, const std::vector<std::pair<std::string, Scene>>& panels,
                   const Viewport& viewport) {
-    Scene figure;
-    figure.width = viewport.width;
-    figure.height = viewport.height;
-    figure.background = themeOf(viewport.theme).canvas;
+    Scene figure = blankScene(viewport);
     SceneBuilder builder(figure, *viewport.text);
     const TextStyle bold{FontFace::Interface, 12, FontWeight::SemiBold};
     for (std::size_t i = 0; i < panels.size(); ++i) {

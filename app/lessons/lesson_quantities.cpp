@@ -340,12 +340,7 @@ const std::vector<LessonQuantity>& lessonQuantities() {
 }
 
 const LessonQuantity& lessonQuantityById(std::string_view id) {
-    std::vector<std::string> names;
-    for (const LessonQuantity& quantity : lessonQuantities()) {
-        if (quantity.id == id) return quantity;
-        names.push_back(quantity.id);
-    }
-    throw Error({.sentence = "lessons know no quantity '" + std::string(id) + "'", .remedy = suggestName(id, names)});
+    return requireNamed(lessonQuantities(), &LessonQuantity::id, id, "lessons know no quantity");
 }
 
 std::string quantityText(const LessonQuantity& quantity, double value) {

@@ -34,10 +34,6 @@ std::string goneSentence(std::size_t count, const std::string& one, const std::s
            " to the previous capture and " + (count == 1 ? "is" : "are") + " not shown.";
 }
 
-bool sameRange(const Viewport::Range& a, const Viewport::Range& b) {
-    return a.xMin == b.xMin && a.xMax == b.xMax && a.yMin == b.yMin && a.yMax == b.yMax;
-}
-
 const std::vector<std::int32_t>& groupsOf(const Session& session, const CaptureReader& capture) {
     return capture.info().layerInfo(session.layer).gqaGroupOf;
 }
@@ -95,16 +91,6 @@ void releaseLostCells(CarriedSession& carried, const CaptureReader& capture) {
 }
 
 } // namespace
-
-bool operator==(const LookState& a, const LookState& b) {
-    const auto sameEntry = [](const auto& x, const auto& y) {
-        return x.first == y.first && sameRange(x.second, y.second);
-    };
-    return a.stripScroll == b.stripScroll && a.comparedScroll == b.comparedScroll && a.theme == b.theme &&
-           a.scale == b.scale && a.compact == b.compact && a.cursor == b.cursor && a.headMeasure == b.headMeasure &&
-           a.reducedMotion == b.reducedMotion && std::ranges::equal(a.ranges, b.ranges, sameEntry) &&
-           std::ranges::equal(a.comparedRanges, b.comparedRanges, sameEntry) && a.unknownKeys == b.unknownKeys;
-}
 
 std::vector<std::string> filesReadBy(const Session& session) {
     std::vector<std::string> files = {session.capturePath, session.compared.path};

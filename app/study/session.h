@@ -67,7 +67,7 @@ struct LookState {
     std::string headMeasure = "output_error"; ///< in the head picker: a measure with a number per head
     bool reducedMotion = false;               ///< steps cut instead of gliding
     std::string unknownKeys;                  ///< JSON object, as in SessionPane
-    friend bool operator==(const LookState&, const LookState&);
+    friend bool operator==(const LookState&, const LookState&) = default;
 };
 
 /// Everything visible as one value, except hover.

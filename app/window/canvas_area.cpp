@@ -121,13 +121,10 @@ void CanvasArea::follow() {
     hideOrShow();
 }
 
-void CanvasArea::setAlone(bool alone) {
+void CanvasArea::setRoom(bool alone, bool covered) {
     m_alone = alone;
-    arrange();
-}
-
-void CanvasArea::setCovered(bool covered) {
     m_covered = covered;
+    arrange();
     hideOrShow();
 }
 

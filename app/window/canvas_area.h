@@ -26,8 +26,8 @@ public:
     const std::vector<ViewDock*>& docks() const { return m_docks; }
     /// The canvas that commands apply to: the focused one, else the active pane's; may be null.
     ViewCanvas* currentCanvas() const;
-    void setAlone(bool alone);                 ///< the active pane without the others
-    void setCovered(bool covered);             ///< a dock has the whole window
+    /// `alone`: the active pane without the others; `covered`: a dock has the whole window.
+    void setRoom(bool alone, bool covered);
     std::vector<ViewCanvas*> canvases() const; ///< of panes and docks
 
 signals:

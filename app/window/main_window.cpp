@@ -205,8 +205,7 @@ void MainWindow::followMotion() {
 
 void MainWindow::followMaximised() {
     const auto& maximised = m_docks->maximised();
-    m_canvases->setAlone(maximised && !*maximised);
-    m_canvases->setCovered(maximised && *maximised);
+    m_canvases->setRoom(maximised && !*maximised, maximised && *maximised);
 }
 
 QWidget* MainWindow::buildTop() {

@@ -17,7 +17,10 @@ constexpr std::chrono::milliseconds kFrame{20};
 } // namespace
 
 StepDriver::StepDriver(Workbench& workbench)
-    : m_workbench(workbench), m_play(workbench.clock().makeTimer([this] { playOn(); })),
+    : m_workbench(workbench), m_play(workbench.clock().makeTimer([this] {
+          m_play->start(interval()); // `moveTo` stops it at the end
+          moveTo(step() + 1, true);
+      })),
       m_glide(workbench.clock().makeTimer([this] { glideOn(); })) {
     workbench.tell(this, &StepDriver::refreshSoon, &Workbench::sessionChanged, &Workbench::paneChanged,
                    &Workbench::dataChanged, &Workbench::captureChanged, &Workbench::shownViewsChanged);
@@ -86,11 +89,6 @@ void StepDriver::play() {
     m_play->start(interval());
     moveTo(step() == steps() ? 1 : step() + 1, step() != steps());
     emit changed();
-}
-
-void StepDriver::playOn() {
-    m_play->start(interval()); // `moveTo` stops it at the end
-    moveTo(step() + 1, true);
 }
 
 std::chrono::milliseconds StepDriver::interval() const {

@@ -44,7 +44,6 @@ signals:
 private:
     void refreshSoon(); ///< once, when all signals of a change have been sent
     void refresh();
-    void playOn();
     std::chrono::milliseconds interval() const; ///< between two steps at the chosen speed
     void moveTo(int step, bool glide);
     void glideOn();

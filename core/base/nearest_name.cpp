@@ -2,7 +2,6 @@
 // suffices).
 #include "core/base/nearest_name.h"
 
-#include <algorithm>
 #include <cctype>
 
 namespace kvscope {

@@ -26,11 +26,8 @@ const std::vector<MeasureEntry>& entries() {
 }
 
 const MeasureEntry& entryOf(std::string_view id) {
-    for (const MeasureEntry& entry : entries())
-        if (entry.card.id == id) return entry;
-    std::vector<std::string> names;
-    for (const MeasureEntry& entry : entries()) names.push_back(entry.card.id);
-    throw Error({.sentence = "there is no measure '" + std::string(id) + "'", .remedy = suggestName(id, names)});
+    const auto idOf = [](const MeasureEntry& entry) -> const std::string& { return entry.card.id; };
+    return requireNamed(entries(), idOf, id, "there is no measure");
 }
 
 void checkNeed(const MeasureCard& card, const MeasureInput& input) {

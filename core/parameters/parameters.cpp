@@ -112,17 +112,12 @@ ParameterValues::ParameterValues(std::shared_ptr<const ParameterTable> table) : 
 const ParameterTable& ParameterValues::table() const { return m_table ? *m_table : emptyTable(); }
 
 bool ParameterValues::has(std::string_view id) const {
-    for (const ParameterSpec& spec : table())
-        if (spec.id == id) return true;
-    return false;
+    return std::ranges::find(table(), id, &ParameterSpec::id) != table().end();
 }
 
 std::size_t ParameterValues::find(std::string_view id) const {
-    for (std::size_t i = 0; i < table().size(); ++i)
-        if (table()[i].id == id) return i;
-    std::vector<std::string> known;
-    for (const ParameterSpec& row : table()) known.push_back(row.id);
-    throw Error({"unknown parameter '" + std::string(id) + "'", "", suggestName(id, known), ""});
+    return static_cast<std::size_t>(&requireNamed(table(), &ParameterSpec::id, id, "unknown parameter") -
+                                    table().data());
 }
 
 double ParameterValues::real(std::string_view id) const { return m_values[find(id)]; }

@@ -1,5 +1,4 @@
 // The one list of policies: a new policy is a new line here, in the order in which policies are offered.
-#include "core/base/error.h"
 #include "core/base/nearest_name.h"
 #include "core/policies/policy.h"
 
@@ -45,10 +44,8 @@ const Policy* findPolicy(std::string_view id) {
 }
 
 const Policy& policyById(std::string_view id) {
-    if (const Policy* policy = findPolicy(id)) return *policy;
-    std::vector<std::string> known;
-    for (const Policy* policy : allPolicies()) known.push_back(policy->card().id);
-    throw Error({"unknown policy '" + std::string(id) + "'", "", suggestName(id, known)});
+    const auto idOf = [](const Policy* policy) -> const std::string& { return policy->card().id; };
+    return *requireNamed(allPolicies(), idOf, id, "unknown policy");
 }
 
 PolicyFamily familyOf(std::string_view id) {

@@ -1,12 +1,10 @@
 // Which tables and figures of the papers can be made from captures: the rows of reproductions.json. A further one is a
 // row there; what a row leaves out has the default of its field in Reproduction.
-#include "core/base/error.h"
 #include "core/base/nearest_name.h"
 #include "core/studies/reproduction.h"
 
 #include <nlohmann/json.hpp>
 
-#include <algorithm>
 #include <cassert>
 #include <map>
 
@@ -71,13 +69,7 @@ const std::vector<Reproduction>& allReproductions() {
 }
 
 const Reproduction& reproductionById(std::string_view id) {
-    const std::vector<Reproduction>& all = allReproductions();
-    const auto at = std::ranges::find(all, id, &Reproduction::id);
-    if (at != all.end()) return *at;
-    std::vector<std::string> known;
-    for (const Reproduction& row : all) known.push_back(row.id);
-    throw Error(
-        {.sentence = "nothing to reproduce is called '" + std::string(id) + "'", .remedy = suggestName(id, known)});
+    return requireNamed(allReproductions(), &Reproduction::id, id, "nothing to reproduce is called");
 }
 
 } // namespace kvscope

@@ -77,10 +77,8 @@ void drawRectangle(ImDrawList& list, const RectangleItem& item) {
     list.PathStroke(packed(item.stroke.colour), ImDrawFlags_Closed, static_cast<float>(item.stroke.width));
 }
 
-int segmentsFor(double radius) { return radius < 4 ? 12 : radius < 12 ? 20 : 32; }
-
 void drawCircle(ImDrawList& list, Point centre, double radius, Colour fill, const Stroke& stroke) {
-    const int segments = segmentsFor(radius);
+    const int segments = radius < 4 ? 12 : radius < 12 ? 20 : 32;
     if (fill.a > 0) list.AddCircleFilled(at(centre), static_cast<float>(radius), packed(fill), segments);
     if (stroke.colour.a == 0 || stroke.width <= 0) return;
     if (stroke.dash.empty()) {

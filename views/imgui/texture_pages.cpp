@@ -37,12 +37,6 @@ void deleteTexture(std::uint32_t texture) {
     glDeleteTextures(1, &name);
 }
 
-int largestTexture() {
-    GLint most = 0;
-    glGetIntegerv(GL_MAX_TEXTURE_SIZE, &most);
-    return std::max(kPageSize, static_cast<int>(most));
-}
-
 /// White with the coverage as alpha, for tinting by the vertex colour.
 std::vector<std::uint8_t> pixelsOf(const TextBitmap& bitmap) {
     const std::size_t count = static_cast<std::size_t>(bitmap.width) * static_cast<std::size_t>(bitmap.height);
@@ -171,7 +165,10 @@ TexturePatch TexturePages::text(const std::string& utf8, const TextStyle& style,
     const std::string key = keyOf(utf8, style, scale);
     if (const auto known = m_runs.find(key); known != m_runs.end()) return known->second;
     const TextBitmap bitmap = m_text.rasterise(utf8, style, scale);
-    const int most = largestTexture() - 1, width = std::min(bitmap.width, most), height = std::min(bitmap.height, most);
+    GLint largest = 0; // texture
+    glGetIntegerv(GL_MAX_TEXTURE_SIZE, &largest);
+    const int most = std::max<int>(kPageSize, largest) - 1, width = std::min(bitmap.width, most),
+              height = std::min(bitmap.height, most);
     if (width <= 0 || height <= 0) return m_runs[key] = {};
     TexturePatch patch = place(pixelsOf(bitmap), width, height, bitmap.width);
     patch.left = bitmap.left, patch.top = bitmap.top;

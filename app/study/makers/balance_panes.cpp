@@ -56,14 +56,10 @@ ShownRun shownRun(const ViewDataRequest& request, std::span<const PolicyFamily> 
         shown.source = nameOf(shown.run.policy, chosen);
     } else {
         shown.standIn = true;
-        shown.run.policy = PolicySpec::parse(standIn);
+        shown.run = request.loggedRun(PolicySpec::parse(standIn));
         shown.source = inWords(shown.run.policy);
         shown.run.budget = shown.run.policy.budget.value_or(Budget{});
         shown.run.policy.budget.reset();
-        shown.run.capture = request.capture;
-        shown.run.layer = request.layer;
-        shown.run.cut = request.cut;
-        shown.run.seed = request.seed;
     }
     shown.run.measure = false;
     shown.run.recordSteps = true;

@@ -99,18 +99,8 @@ private:
             return;
         }
         RunRequest run = paneRun();
-        if (!isOf(run, PolicyFamily::Centres)) {
-            run = {.capture = request.capture,
-                   .layer = request.layer,
-                   .policy = PolicySpec::parse(firstOf(PolicyFamily::Centres)),
-                   .budget = {},
-                   .cut = request.cut,
-                   .seed = request.seed,
-                   .measure = false,
-                   .recorded = {},
-                   .random = {},
-                   .recordSteps = true};
-        }
+        if (!isOf(run, PolicyFamily::Centres))
+            run = request.loggedRun(PolicySpec::parse(firstOf(PolicyFamily::Centres)));
         run.policy.values.reset("prompt_block");
         run.policy.values.reset("decode_tokens");
         const std::int64_t budget =

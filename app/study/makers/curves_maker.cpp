@@ -30,11 +30,6 @@ namespace {
 
 constexpr std::array kBudgetGrid = {0.02, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5, 0.7, 0.9};
 
-/// Null for a recorded list.
-const PolicyCard* cardOf(const PaneRequest& pane) {
-    return pane.recordedPath.empty() ? &policyById(pane.run.policy.policy).card() : nullptr;
-}
-
 constexpr std::size_t kValues = 9; // of a parameter, where nobody lists them
 
 /// The shares kept that run along the axis, ascending: those that "budget=0.1,0.3" lists, else a grid.
@@ -145,7 +140,8 @@ private:
         const PaneRequest& pane = request.panes[index];
         const bool noParameter = m_data.parameter.empty();
         Plan plan{index, capture, 1, !noParameter && hasParameter(pane, m_data.parameter)};
-        const PolicyCard* card = cardOf(pane);
+        const PolicyCard* card = // null for a recorded list
+            pane.recordedPath.empty() ? &policyById(pane.run.policy.policy).card() : nullptr;
         const bool draws = card && card->usesSeed && !pane.run.random; // a file gives every seed the same numbers
         if (draws) plan.seeds = static_cast<std::size_t>(request.options.integer("seeds"));
         const auto add = [&](int group, const std::function<void(RunRequest&)>& change) {

@@ -17,19 +17,11 @@ namespace {
 
 std::shared_ptr<const LeverageLog> runLeverage(const ViewDataWork& work, const std::string& sketch,
                                                std::int64_t columns, const Checkpoint& checkpoint) {
-    const ViewDataRequest& request = work.request;
-    RunRequest run;
-    run.capture = request.capture;
-    run.layer = request.layer;
-    run.cut = request.cut;
-    run.seed = request.seed;
-    run.measure = false;
-    run.recordSteps = true;
+    RunRequest run = work.request.loggedRun(PolicySpec::parse(firstOf(PolicyFamily::Leverage) + ":exact"));
     run.budget = {Budget::Unit::Fraction, 1};
-    run.policy = PolicySpec::parse(firstOf(PolicyFamily::Leverage) + ":exact");
     run.policy.values.setText("sketch", sketch);
     run.policy.values.setText("sketch_size", std::to_string(columns));
-    run.policy.values.setText("centred", request.options.flag("centred") ? "true" : "false");
+    run.policy.values.setText("centred", work.request.options.flag("centred") ? "true" : "false");
     return std::dynamic_pointer_cast<const LeverageLog>(work.runner.run(run, checkpoint)->log);
 }
 

@@ -35,12 +35,7 @@ std::vector<double> kvHeadValues(const LayerRunner& runner, const RunResult& res
 }
 
 RunRequest wholeCache(const std::shared_ptr<const CaptureReader>& capture, LayerIndex layer, const Cut& cut) {
-    RunRequest whole;
-    whole.capture = capture;
-    whole.layer = layer;
-    whole.policy = PolicySpec::parse("exact");
-    whole.cut = cut;
-    return whole;
+    return {capture, layer, PolicySpec::parse("exact"), {}, cut, 0, true, nullptr};
 }
 
 void checkCaptureHas(const CaptureReader& capture, LayerIndex layer, MeasureNeed need) {

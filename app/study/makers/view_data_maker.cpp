@@ -51,6 +51,10 @@ std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
 
 } // namespace
 
+RunRequest ViewDataRequest::loggedRun(const PolicySpec& policy) const {
+    return {capture, layer, policy, {}, cut, seed, /*measure=*/false, nullptr, nullptr, /*recordSteps=*/true};
+}
+
 const PaneRequest& ViewDataRequest::shownPane() const {
     const auto active = static_cast<std::size_t>(activePane);
     if (active >= panes.size()) throw Error({.sentence = "no policy is shown", .remedy = "Add a pane"});

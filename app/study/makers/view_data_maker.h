@@ -31,6 +31,8 @@ struct ViewDataRequest {
     std::int64_t width = 600, height = 400;
 
     const PaneRequest& shownPane() const; ///< the active one; throws Error where no pane is shown
+    /// The policy on what is shown, without measures and with its step log.
+    RunRequest loggedRun(const PolicySpec& policy) const;
 };
 
 /// What a kind of data depends on, besides capture and options. Panes: with their budgets; Policies: without budgets,

@@ -239,15 +239,11 @@ void FileActions::addRecorded(const QString& path) {
     if (!added) report(tr("There are four panes already: remove one to add %1.").arg(QFileInfo(path).fileName()));
 }
 
-QString FileActions::askForFile() {
-    return QFileDialog::getOpenFileName(m_window, tr("Open"),
-                                        QFileInfo(fromUtf8(m_workbench.session().capturePath)).path(),
-                                        tr("Captures, tensors, sessions and lists (*.h5 *.hdf5 *.safetensors *.npz "
-                                           "*.json *.kvscope *.csv);;All files (*)"));
-}
-
 void FileActions::openWithDialog() {
-    const QString path = askForFile();
+    const QString path = QFileDialog::getOpenFileName(
+        m_window, tr("Open"), QFileInfo(fromUtf8(m_workbench.session().capturePath)).path(),
+        tr("Captures, tensors, sessions and lists (*.h5 *.hdf5 *.safetensors *.npz "
+           "*.json *.kvscope *.csv);;All files (*)"));
     if (!path.isEmpty()) open(path);
 }
 

@@ -64,7 +64,6 @@ private:
     void showOpening();
     void followProgress();
     QString openingText();
-    QString askForFile(); ///< empty when cancelled
     void report(const QString& message);
 
     Workbench& m_workbench;

@@ -84,7 +84,10 @@ FromTextDialog::FromTextDialog(Workbench& workbench, const live::LiveDescription
     if (const std::string shipped = shippedModel(); !shipped.empty()) m_model->addItem(fromUtf8(shipped));
     for (const std::string& model : cachedModels()) m_model->addItem(fromUtf8(model));
     auto* folder = new QPushButton(tr("Folder…"), this);
-    connect(folder, &QPushButton::clicked, this, &FromTextDialog::browse);
+    connect(folder, &QPushButton::clicked, this, [this] {
+        const QString chosen = QFileDialog::getExistingDirectory(this, tr("Folder of a model"), m_model->currentText());
+        if (!chosen.isEmpty()) m_model->setEditText(chosen);
+    });
     m_modelSays = addRow(tr("Model"), m_model, folder, "modelSays");
     m_model->setToolTip(tr("A folder, or the name of a model in the Hub's cache; nothing is downloaded."));
     m_python = new QLineEdit(this);
@@ -198,11 +201,6 @@ live::LiveDescription FromTextDialog::description() const {
     made.cut = m_cut->currentData().toString().toStdString();
     if (m_cut->currentIndex() > 1) made.cut += std::to_string(m_cutNumber->value());
     return made;
-}
-
-void FromTextDialog::browse() {
-    const QString folder = QFileDialog::getExistingDirectory(this, tr("Folder of a model"), m_model->currentText());
-    if (!folder.isEmpty()) m_model->setEditText(folder);
 }
 
 void FromTextDialog::readTextFile() {

@@ -40,7 +40,6 @@ private:
     QWidget* buildText();
     QWidget* buildCut();
     void fill(const live::LiveDescription& description);
-    void browse();
     void readTextFile();
     void showText();
     void checkSoon();

@@ -17,10 +17,6 @@ namespace kvscope {
 
 namespace {
 
-QString tokenCaption(const CaptureReader& capture, TokenIndex token) {
-    return QString("%1  “%2”").arg(countText(token), fromUtf8(displayText(capture.tokens().textOf(token))));
-}
-
 /// Where the token stands among the others, in words.
 QString standing(const RunResult& result, KvHeadIndex head, const TokenDecision& decision) {
     if (decision.isProtected) return QObject::tr("The policy keeps its first and last tokens, whatever they score.");
@@ -110,7 +106,7 @@ void DecisionBlock::refresh() {
     m_sentence->setVisible(m_facts->isVisibleTo(this));
     m_hint->setVisible(!m_facts->isVisibleTo(this));
     if (!pane || token < 0) return offerFlip(0, false);
-    m_token->setFullText(tokenCaption(*input.capture, token));
+    m_token->setFullText(QString("%1  “%2”").arg(countText(token), fromUtf8(tokenText(input, token))));
     if (token >= pane->result->visible) {
         offerFlip(0, false);
         showText(m_verdict, tr("AFTER THE CUT"));

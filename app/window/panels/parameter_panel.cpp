@@ -42,11 +42,6 @@ QString shortNumber(double value, ParameterKind kind) {
                                           : QString::number(value, 'g', 4);
 }
 
-QString unitText(const ParameterSpec& spec) {
-    const std::string unit = unitBeside(spec);
-    return unit == "tokens" ? QString("tok") : fromUtf8(unit);
-}
-
 } // namespace
 
 ParameterPanel::ParameterPanel(QWidget* parent)
@@ -237,7 +232,8 @@ void ParameterRow::buildNumber() {
     fieldBox->setSpacing(px(4));
     m_field = numberField(74, fromUtf8(m_spec.label), this);
     fieldBox->addWidget(m_field);
-    if (const QString unit = unitText(m_spec); !unit.isEmpty()) fieldBox->addWidget(roleLabel(unit, "quiet", this));
+    if (const std::string unit = unitBeside(m_spec); !unit.empty())
+        fieldBox->addWidget(roleLabel(unit == "tokens" ? "tok" : fromUtf8(unit), "quiet", this));
     grid->addLayout(fieldBox, 0, 2);
     connect(m_field, &QLineEdit::editingFinished, this, [this] {
         try {
@@ -251,7 +247,9 @@ void ParameterRow::buildNumber() {
     m_slider = new ValueSlider(this);
     m_slider->setAccessibleName(fromUtf8(m_spec.label));
     grid->addWidget(m_slider, 1, 1, 1, 2);
-    connect(m_slider, &ValueSlider::edited, this, &ParameterRow::proposeFromSlider);
+    connect(m_slider, &ValueSlider::edited, this, [this](double value) {
+        emit edited(shortNumber(value, m_spec.kind), true); // until the slider says that the step has ended
+    });
     connect(m_slider, &ValueSlider::released, this, &ParameterRow::editingEnded);
     connect(m_slider, &ValueSlider::resetRequested, this, [this] { // one step with the click that it began with
         if (differs()) emit resetWanted(m_reset->property("variant").toString(), true);
@@ -310,12 +308,6 @@ void ParameterRow::buildFlag() {
 
 void ParameterRow::setTokens(std::int64_t tokens) {
     if (m_slider) m_slider->setScale(SliderScale::of(m_spec, tokens));
-}
-
-void ParameterRow::proposeFromSlider(double value) {
-    emit edited(m_spec.kind == ParameterKind::Integer ? QString::number(static_cast<qint64>(std::llround(value)))
-                                                      : QString::number(value, 'g', 4),
-                true); // until the slider says that the step has ended
 }
 
 bool ParameterRow::differs() const { return m_reset->isEnabled(); }

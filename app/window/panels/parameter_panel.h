@@ -53,7 +53,6 @@ private:
     void buildFlag();
     void buildText();
     void proposeTyped(const QString& text);
-    void proposeFromSlider(double value);
     QString helpText() const;
 
     ParameterSpec m_spec;

@@ -33,13 +33,6 @@ QString selectionText(const ViewInput& input) {
                       .arg(QChar(pane->letter));
 }
 
-QString headText(const ViewInput& input) {
-    return QObject::tr("layer %1, KV head %2, query head %3 (0-based)")
-        .arg(input.layer.value)
-        .arg(input.kvHead.value)
-        .arg(input.queryHead.value);
-}
-
 /// Shortens the line: facts shown elsewhere (shape, cut, file, policy) go first; head and selection stay.
 QStringList shorterTexts(QStringList facts) {
     constexpr int kFile = 0, kShape = 2, kCut = 3, kPolicy = 4;
@@ -103,7 +96,11 @@ void StatusLine::refresh() {
     const ViewInput input = m_workbench.drawnPane(m_workbench.session().activePane).input;
     const CaptureInfo& info = input.capture->info();
     // What changes during a drag stands behind what does not, so that words keep their place.
-    QStringList left = {fromUtf8(info.fileName), headText(input),
+    QStringList left = {fromUtf8(info.fileName),
+                        tr("layer %1, KV head %2, query head %3 (0-based)")
+                            .arg(input.layer.value)
+                            .arg(input.kvHead.value)
+                            .arg(input.queryHead.value),
                         QString("n %1 · d %2 · %3")
                             .arg(countText(info.numTokens))
                             .arg(info.headDim)

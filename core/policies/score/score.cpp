@@ -17,13 +17,11 @@ namespace kvscope {
 
 namespace {
 
-void checkExpression(std::string_view text) { (void)ScoreExpression::parse(text); }
-
 ParameterTable ownParameters() {
     return {textRow("expression", "Score", "z(snapkv) + 0.3*z(key_norm)*vnorm", Stage::Features,
                     "A formula over knorm, vnorm, position and the scores of other policies, with + - * /, z, rank, "
                     "log, exp, sqrt, abs, min, max and clip. Larger is kept.",
-                    "your own idea", checkExpression)};
+                    "your own idea", [](std::string_view text) { (void)ScoreExpression::parse(text); })};
 }
 
 PolicyCard makeCard() {
