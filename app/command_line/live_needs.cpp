@@ -14,13 +14,9 @@
 
 namespace kvscope {
 
-namespace {
-
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kPrinted = 5; // chunks
-
-} // namespace
 
 double LiveNeeds::Row::predicted() const {
     double sum = 0;

@@ -6,9 +6,7 @@
 
 namespace kvscope {
 
-namespace {
 constexpr std::size_t kMaxSteps = 1000;
-} // namespace
 
 SessionHistory::SessionHistory(Session first, std::string file)
     : m_documents{{std::move(file), first}}, m_steps{{std::move(first), {}}} {}

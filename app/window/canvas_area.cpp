@@ -19,12 +19,8 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr int kReadablePane = 272; // design pixels: header, numbers and axes still fit
 constexpr int kGutter = 6;
-
-} // namespace
 
 CanvasArea::CanvasArea(Workbench& workbench, const TextService& text, QWidget* parent)
     : QWidget(parent), m_workbench(workbench), m_text(text), m_empty(buildEmpty()), m_grid(new QGridLayout(this)) {

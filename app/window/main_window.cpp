@@ -53,12 +53,8 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr const char *kGeometryKey = "window/geometry", *kThemeKey = "window/theme", *kScaleKey = "window/scale",
                      *kCompactKey = "window/compact", *kLayoutKey = "window/layout";
-
-} // namespace
 
 MainWindow::MainWindow(Workbench& workbench, const TextService& text) : m_workbench(workbench), m_text(text) {
     setWindowIcon(QIcon(":/icons/kvscope.svg"));

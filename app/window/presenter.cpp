@@ -13,12 +13,8 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr int kSideWidth = 250; // design pixels: about forty letters in a line
 constexpr std::size_t kMostPictures = 2;
-
-} // namespace
 
 Presenter::Presenter(Workbench& workbench, StepDriver& steps, const TextService& text,
                      const std::vector<LessonFile>& lessons, LessonProgress& progress, Picture current, QWidget* window)

@@ -8,13 +8,9 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr int kLongestStep = 1600, kShortestStep = 80, kLongestSequence = 40'000; // milliseconds
 constexpr int kFrames = 12;
 constexpr std::chrono::milliseconds kFrame{20};
-
-} // namespace
 
 StepDriver::StepDriver(Workbench& workbench)
     : m_workbench(workbench), m_play(workbench.clock().makeTimer([this] {

@@ -10,11 +10,7 @@
 
 namespace kvscope {
 
-namespace {
-
 const HeadSelection& headOf(const RunResult& result, KvHeadIndex head) { return result.selection.heads[head.value]; }
-
-} // namespace
 
 const PaneData* activePane(const ViewInput& input) {
     const auto index = static_cast<std::size_t>(std::max(0, input.activePane));

@@ -9,14 +9,10 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr double kWideNode = 46, kNarrowNode = 2;
 constexpr double kLeastShare = 0.45;  // of the full width, so that a small set stays visible
 constexpr double kLeastNumbered = 10; // height of a node that holds a number
 constexpr double kLabelPitch = 13;
-
-} // namespace
 
 TreeLayout::TreeLayout(const TreeState& state, const Viewport& viewport, double top, bool withHistogram, bool withParts)
     : m_withParts(withParts) {

@@ -10,12 +10,8 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr const char* kEngineKey = "engine";
 constexpr const char* kNotice = "engine";
-
-} // namespace
 
 EngineController::EngineController(Workbench& workbench, NoticeStrip& notices, QObject* parent, Make make)
     : QObject(parent), m_workbench(workbench), m_notices(notices), m_make(std::move(make)) {

@@ -11,9 +11,7 @@
 
 namespace kvscope {
 
-namespace {
 constexpr const char* kNotice = "layer";
-} // namespace
 
 LayerErrors::LayerErrors(Workbench& workbench, NoticeStrip& notices, QObject* parent)
     : QObject(parent), m_workbench(workbench), m_notices(notices) {

@@ -29,11 +29,7 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr const char* kMotionKey = "reducedMotion";
-
-} // namespace
 
 WindowActions::WindowActions(QWidget& window, WindowCommands& commands, Workbench& workbench, FileActions& files)
     : QObject(&window), m_window(window), m_commands(commands), m_workbench(workbench), m_files(files),

@@ -22,12 +22,8 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr const char* kSlot = "thumbnails";
 constexpr int kGutter = 10;
-
-} // namespace
 
 ThumbnailSheet::ThumbnailSheet(Workbench& workbench, const TextService& text, QWidget* parent)
     : QDialog(parent), m_workbench(workbench), m_text(text) {

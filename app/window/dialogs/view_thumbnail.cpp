@@ -11,13 +11,9 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr double kShrink = 0.6; ///< of the drawing: its labels can still be guessed
 constexpr int kWidth = 244, kPictureHeight = 148, kHeight = 224, kMargin = 6;
 constexpr std::size_t kMostMarks = 3000; ///< more become one image
-
-} // namespace
 
 ViewThumbnail::ViewThumbnail(const View& view, QWidget* parent) : QAbstractButton(parent), m_view(view) {
     setObjectName(fromUtf8(view.card().id));

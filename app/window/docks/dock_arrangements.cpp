@@ -14,13 +14,9 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr std::array kPanels = {"capture", "panes", "parameters", "explanation", "fidelity", "why", "metrics"};
 constexpr std::array kViews = {ViewPlace::Text, ViewPlace::BelowPanes, ViewPlace::BesideRow, ViewPlace::BesidePane};
 constexpr int kHeader = 28;
-
-} // namespace
 
 void DockLayout::arrangeByDefault() {
     // All docks are docked before any is removed: Qt hides and shows a dock at setFloating and lays out the window

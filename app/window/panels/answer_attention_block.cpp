@@ -21,11 +21,7 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr const char* kSlot = "answer attention";
-
-} // namespace
 
 /// A cell for each layer (rows) and query head (columns): the darker, the more of the attention is on evicted tokens.
 class HeadCells : public QWidget {

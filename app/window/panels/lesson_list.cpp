@@ -12,9 +12,7 @@
 
 namespace kvscope {
 
-namespace {
 constexpr const char* kAnsweredKey = "lessons/answered";
-} // namespace
 
 bool isAnswered(const Lesson& lesson) {
     return QSettings().value(kAnsweredKey).toStringList().contains(fromUtf8(lesson.title));

@@ -8,13 +8,9 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr int kFoldBelow = 1360, kWideFrom = 2240; // a column more leaves the pictures their room
 constexpr int kCompactBelowHeight = 820, kShortBelowHeight = 760, kShortForTwoRows = 1000;
 constexpr QSize kLeast(1024, 640);
-
-} // namespace
 
 WindowSize sizeOf(int width) {
     return width < px(kFoldBelow) ? WindowSize::Narrow : width >= px(kWideFrom) ? WindowSize::Wide : WindowSize::Normal;

@@ -11,9 +11,7 @@
 
 namespace kvscope {
 
-namespace {
 constexpr std::chrono::milliseconds kSettles{160}; ///< longer than between two results of a fast drag
-} // namespace
 
 LiveNumber::LiveNumber(double designSize, int weight, QWidget* parent, Clock& clock)
     : QLabel(parent), m_font(numberFont(designSize, weight)), m_settles(clock.makeTimer([this] { update(); })) {

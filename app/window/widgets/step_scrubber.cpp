@@ -10,10 +10,8 @@
 
 namespace kvscope {
 
-namespace {
 constexpr double kClosest = 3, kTall = 9, kShort = 5,
                  kTickGap = 9; // design pixels; the gap is from the middle of the track
-} // namespace
 
 StepScrubber::StepScrubber(QWidget* parent) : ValueSlider(parent) { setAccessibleName(tr("Step")); }
 

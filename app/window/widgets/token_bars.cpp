@@ -13,9 +13,7 @@
 
 namespace kvscope {
 
-namespace {
 constexpr int kPitch = 7, kNarrowest = 3, kWidest = 120, kDot = 3; // design pixels
-} // namespace
 
 TokenBars::TokenBars(QWidget* parent) : QWidget(parent) {
     setFocusPolicy(Qt::StrongFocus);

@@ -14,11 +14,7 @@
 
 namespace kvscope {
 
-namespace {
-
 constexpr int kFinest = 2000;
-
-} // namespace
 
 ValueSlider::ValueSlider(QWidget* parent) : QAbstractSlider(parent) {
     setOrientation(Qt::Horizontal);
