@@ -32,7 +32,7 @@ std::string modulePath() {
 
 [[noreturn]] void fail(const std::string& engine, const std::string& sentence, const std::string& remedy,
                        const std::string& path = {}) {
-    throw Error({.sentence = sentence, .place = "engine " + engine, .remedy = remedy, .path = path});
+    throw Error({sentence, "engine " + engine, remedy, path});
 }
 
 EngineModuleMake openModule(const std::string& engine) {
@@ -115,9 +115,7 @@ std::unique_ptr<Engine> makeEngine(const EngineChoice& choice) {
     if (choice.name == "cpu") return makeCpuEngine(choice.threads, {}, choice.arithmetic);
     if (choice.name == "torch") return makeSecondEngine(choice, {.device = "cpu"});
     if (choice.name == "cuda") return makeCudaEngine(choice);
-    throw Error({.sentence = "there is no engine '" + choice.name + "'",
-                 .place = "engine",
-                 .remedy = "Use one of: " + nameList()});
+    throw Error({"there is no engine '" + choice.name + "'", "engine", "Use one of: " + nameList()});
 }
 
 void warmUp(const Engine& engine) {

@@ -25,10 +25,8 @@ std::string wordsOf(const std::exception& failure) {
 /// Call inside a handler, of a failure that is not the device's fault.
 [[noreturn]] void rethrow(const std::string& call, const std::exception& failure) {
     if (dynamic_cast<const Error*>(&failure) || dynamic_cast<const std::bad_alloc*>(&failure)) throw;
-    throw Error(
-        {.sentence = call + " was given what it cannot compute: " + wordsOf(failure),
-         .place = "engine",
-         .remedy = "This is a mistake in KVScope, not of the device: report it with the command that led here"});
+    throw Error({call + " was given what it cannot compute: " + wordsOf(failure), "engine",
+                 "This is a mistake in KVScope, not of the device: report it with the command that led here"});
 }
 
 } // namespace
@@ -92,10 +90,9 @@ void ResidentEngine::fallBack(const Attempt& attempt, const std::string& notice,
     const std::lock_guard lock(m_mutex);
     if (!words.empty()) m_state.failure = attempt.text() + ": " + words;
     if (m_strict)
-        throw Error({.sentence = attempt.text() + " did not run on the device: " +
-                                 (words.empty() ? "it was lost in " + m_state.failure : words),
-                     .place = "engine " + name() + ", strict",
-                     .remedy = "An engine that is not strict repeats such a call on the CPU"});
+        throw Error({attempt.text() +
+                         " did not run on the device: " + (words.empty() ? "it was lost in " + m_state.failure : words),
+                     "engine " + name() + ", strict", "An engine that is not strict repeats such a call on the CPU"});
     m_state.notice = notice;
     ++m_state.fallbacks[attempt.primitive];
 }

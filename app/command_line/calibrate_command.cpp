@@ -36,30 +36,22 @@ public:
 
     void run(const CommandContext& context) override {
         if (m_options.policies.size() != 1)
-            throw Error({.sentence = "a calibration is of one policy",
-                         .place = "--policy",
-                         .remedy = "Name one; run calibrate once per policy"});
+            throw Error({"a calibration is of one policy", "--policy", "Name one; run calibrate once per policy"});
         if ((m_triples.empty() ? 0 : 1) + (m_proxy ? 1 : 0) + (std::isnan(m_k) ? 0 : 1) > 1)
-            throw Error({.sentence = "--triples, --proxy and --k contradict each other",
-                         .remedy = "Give one of them, or none for the captures' rows"});
+            throw Error({"--triples, --proxy and --k contradict each other", "",
+                         "Give one of them, or none for the captures' rows"});
         if (!m_captures.empty() && (!m_triples.empty() || !std::isnan(m_k)))
-            throw Error(
-                {.sentence = fmt::format("captures are not read beside {}", m_triples.empty() ? "--k" : "--triples"),
-                 .place = m_captures.front(),
-                 .remedy = "Leave one of the two out"});
+            throw Error({fmt::format("captures are not read beside {}", m_triples.empty() ? "--k" : "--triples"),
+                         m_captures.front(), "Leave one of the two out"});
         const PolicySpec policy = PolicySpec::parse(m_options.policies.front());
         if (policy.budget)
-            throw Error({.sentence = "a calibration finds the budget, and " + m_options.policies.front() + " has one",
-                         .place = "--policy",
-                         .remedy = "Leave @BUDGET out"});
+            throw Error({"a calibration finds the budget, and " + m_options.policies.front() + " has one", "--policy",
+                         "Leave @BUDGET out"});
         Calibration calibration = std::isnan(m_k) ? calibrate(policy, dataFor(policy, context), m_tau, m_weight)
                                                   : calibrationOfK(policy, m_k, m_tau);
         calibration.command = context.commandLine();
         if (calibration.given && m_out.ends_with(".csv"))
-            throw Error({.sentence = "a k without triples has no table",
-                         .place = "--out",
-                         .remedy = "Write FILE.json",
-                         .path = m_out});
+            throw Error({"a k without triples has no table", "--out", "Write FILE.json", m_out});
         writeCalibration(m_out, calibration);
         context.clearProgress();
         print(calibration);
@@ -73,8 +65,7 @@ private:
             return data;
         }
         if (m_captures.empty())
-            throw Error({.sentence = "there is nothing to calibrate from",
-                         .remedy = "Name captures, or give --triples or --k"});
+            throw Error({"there is nothing to calibrate from", "", "Name captures, or give --triples or --k"});
         std::vector<std::shared_ptr<const CaptureReader>> captures;
         for (const std::string& path : m_captures) captures.push_back(openCapture(path));
         if (m_proxy)

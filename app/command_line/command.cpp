@@ -102,14 +102,14 @@ std::shared_ptr<const LayerRunner> RunOptions::makeRunner(Arithmetic otherwise) 
 
 void RunOptions::refuseBudgetAlone() const {
     if (retentionText.empty() && budgetText.empty()) return;
-    throw Error({.sentence = "a budget is given and no policy that it would be of",
-                 .place = retentionText.empty() ? "--budget" : "--retention",
-                 .remedy = "Name policies with --policy; what is shown without them has a budget of its own"});
+    throw Error({"a budget is given and no policy that it would be of",
+                 retentionText.empty() ? "--budget" : "--retention",
+                 "Name policies with --policy; what is shown without them has a budget of its own"});
 }
 
 std::vector<PolicySpec> RunOptions::specs() const {
     if (!retentionText.empty() && !budgetText.empty())
-        throw Error({.sentence = "--retention and --budget contradict each other", .remedy = "Give one of them"});
+        throw Error({"--retention and --budget contradict each other", "", "Give one of them"});
     std::vector<Budget> budgets;
     if (!retentionText.empty()) budgets.push_back(parseBudgetOption(retentionText, Budget::Unit::Fraction));
     if (!budgetText.empty()) budgets.push_back(parseBudgetOption(budgetText, Budget::Unit::Tokens));
@@ -118,19 +118,16 @@ std::vector<PolicySpec> RunOptions::specs() const {
 
 std::vector<PolicySpec> RunOptions::specs(const std::vector<Budget>& budgets) const {
     if (policies.empty())
-        throw Error({.sentence = "no policy is named",
-                     .place = "--policy",
-                     .remedy = "Add --policy ID@BUDGET; `kvscope policies` lists them"});
+        throw Error({"no policy is named", "--policy", "Add --policy ID@BUDGET; `kvscope policies` lists them"});
     std::vector<PolicySpec> parsed;
     for (const std::string& text : policies) {
         PolicySpec spec = PolicySpec::parse(text);
         std::vector<Budget> own = spec.budget ? std::vector{*spec.budget} : budgets;
         if (own.empty() && !policyById(spec.policy).card().usesBudget) own.emplace_back();
         if (own.empty())
-            throw Error({.sentence = "policy '" + text + "' has no budget",
-                         .place = "--policy",
-                         .remedy = "Write " + text + "@0.25 (fraction kept) or " + text +
-                                   "@2048t (tokens), or add --retention or --budget"});
+            throw Error({"policy '" + text + "' has no budget", "--policy",
+                         "Write " + text + "@0.25 (fraction kept) or " + text +
+                             "@2048t (tokens), or add --retention or --budget"});
         for (const Budget& budget : own) {
             spec.budget = budget;
             parsed.push_back(spec);
@@ -156,9 +153,7 @@ std::vector<Budget> BudgetLists::parsed() const {
 
 std::vector<int> parseRangeList(const std::string& text, const std::string& option) {
     const auto fail = [&] {
-        throw Error({.sentence = "'" + text + "' is no list of numbers and ranges",
-                     .place = option,
-                     .remedy = "Write it like 0,2-3"});
+        throw Error({"'" + text + "' is no list of numbers and ranges", option, "Write it like 0,2-3"});
     };
     std::vector<int> values;
     const char* at = text.data();
@@ -203,10 +198,8 @@ std::vector<int> chosenKvHeads(const std::string& text, const CaptureReader& cap
 
 void checkHead(int head, int count, const char* kind, const std::string& option, const CaptureInfo& info) {
     if (head < 0 || head >= count)
-        throw Error({.sentence = fmt::format("there is no {} {}", kind, head),
-                     .place = option,
-                     .remedy = fmt::format("The capture has {}s 0 to {}", kind, count - 1),
-                     .path = info.path});
+        throw Error({fmt::format("there is no {} {}", kind, head), option,
+                     fmt::format("The capture has {}s 0 to {}", kind, count - 1), info.path});
 }
 
 RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex layer, const PolicySpec& spec,
@@ -216,9 +209,8 @@ RunRequest makeRequest(std::shared_ptr<const CaptureReader> capture, LayerIndex 
 
 void checkNumber(double value, double least, double most, const std::string& option) {
     if (!(value >= least && value <= most))
-        throw Error({.sentence = fmt::format("{} is no value of this option", value),
-                     .place = option,
-                     .remedy = fmt::format("Give a number from {} to {}", least, most)});
+        throw Error({fmt::format("{} is no value of this option", value), option,
+                     fmt::format("Give a number from {} to {}", least, most)});
 }
 
 std::vector<std::string> splitAtCommas(const std::string& text) {
@@ -240,17 +232,14 @@ Budget parseBudgetOption(const std::string& text, Budget::Unit unit) {
     const bool tokens = unit == Budget::Unit::Tokens;
     const std::string option = tokens ? "--budget" : "--retention";
     if (text.empty() || text.back() == 't')
-        throw Error(
-            {.sentence = "'" + text + "' is not a number",
-             .place = option,
-             .remedy = tokens ? "Give whole tokens, like --budget 2048" : "Give a fraction, like --retention 0.25"});
+        throw Error({"'" + text + "' is not a number", option,
+                     tokens ? "Give whole tokens, like --budget 2048" : "Give a fraction, like --retention 0.25"});
     try {
         return Budget::parse(tokens ? text + "t" : text);
     } catch (const Error&) {
-        throw Error({.sentence = "'" + text + "' is " +
-                                 (tokens ? "no whole number of tokens, at least 1" : "no fraction from above 0 to 1"),
-                     .place = option,
-                     .remedy = tokens ? "Give whole tokens, like --budget 2048" : "For tokens write --budget"});
+        throw Error({"'" + text + "' is " +
+                         (tokens ? "no whole number of tokens, at least 1" : "no fraction from above 0 to 1"),
+                     option, tokens ? "Give whole tokens, like --budget 2048" : "For tokens write --budget"});
     }
 }
 

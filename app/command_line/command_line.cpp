@@ -86,10 +86,7 @@ void checkExtension(const CLI::Option& option, const std::string& path, const st
     if (extension == ".parquet" && known(".json"))
         remedy = fmt::format("Write {0}.json, which kvscope-parquet {0}.json --out {0}.parquet turns into one",
                              path == extension ? "table" : fs::path(path).replace_extension().string());
-    throw Error({.sentence = "the output has the extension '" + extension + "'",
-                 .place = option.get_name(),
-                 .remedy = remedy,
-                 .path = path});
+    throw Error({"the output has the extension '" + extension + "'", option.get_name(), remedy, path});
 }
 
 void checkFile(const CLI::Option& option) {
@@ -117,17 +114,14 @@ std::vector<std::string> pathsIn(const std::string& value) {
 void checkIsOwn(const CLI::Option& output, const std::string& path, const CLI::Option& other) {
     for (const std::string& value : other.results()) {
         if (isOutput(&other) && isSameFile(path, value))
-            throw Error({.sentence = fmt::format("{} and {} name one file", output.get_name(), other.get_name()),
-                         .place = output.get_name(),
-                         .remedy = "Give each output a name of its own",
-                         .path = path});
+            throw Error({fmt::format("{} and {} name one file", output.get_name(), other.get_name()), output.get_name(),
+                         "Give each output a name of its own", path});
         checkIsNoSource(path, pathsIn(value), output.get_name());
     }
 }
 
 [[noreturn]] void refuseOutput(int error, const char* remedy = "Give a file to --out") {
-    throw Error(
-        {.sentence = "cannot write standard output: " + std::generic_category().message(error), .remedy = remedy});
+    throw Error({"cannot write standard output: " + std::generic_category().message(error), "", remedy});
 }
 
 /// A command that prints runs, and what it printed has arrived. Throws Error where it has not.
@@ -161,24 +155,20 @@ StandardOutput::StandardOutput(CLI::App& subcommand) {
     };
     const std::vector<CLI::Option*> piped = subcommand.get_options(isPiped);
     if (piped.size() > 1) // before anything is made
-        throw Error({.sentence = "standard output has room for one output",
-                     .place = piped.back()->get_name(),
-                     .remedy = "Give a file to one of them"});
+        throw Error(
+            {"standard output has room for one output", piped.back()->get_name(), "Give a file to one of them"});
     for (CLI::Option* option : piped) {
         const std::string typed = option->results().front();
         const std::string extension = typed == "-" ? extensionsIn(option->get_description()).front() : typed.substr(1);
         checkExtension(*option, extension, extension);
         static const std::array<std::string, 4> kBinary = {".h5", ".hdf5", ".png", ".pdf"};
         if (::isatty(STDOUT_FILENO) != 0 && std::find(kBinary.begin(), kBinary.end(), extension) != kBinary.end())
-            throw Error({.sentence = "a " + extension + " file is not for a terminal",
-                         .place = option->get_name(),
-                         .remedy = "Name a file, or send the output to one with > or |"});
+            throw Error({"a " + extension + " file is not for a terminal", option->get_name(),
+                         "Name a file, or send the output to one with > or |"});
         std::string folder = (fs::temp_directory_path() / "kvscope-XXXXXX").string();
         if (!::mkdtemp(folder.data()))
-            throw Error({.sentence = "cannot make a folder: " + std::generic_category().message(errno),
-                         .place = option->get_name(),
-                         .remedy = "Name a file",
-                         .path = folder});
+            throw Error({"cannot make a folder: " + std::generic_category().message(errno), option->get_name(),
+                         "Name a file", folder});
         m_folder = folder;
         m_path = folder + "/standard_output" + extension;
         m_folderRemoval = std::make_unique<RemovedOnTermination>(m_folder);
@@ -258,9 +248,7 @@ void checkHdf5(const std::string& path) {
 
 /// Refuses files that the window could not open, before it starts and without a display.
 void checkWindowFile(const std::string& path) {
-    if (!isUtf8(path))
-        throw Error(
-            {.sentence = "the window opens files whose names are UTF-8", .remedy = "Rename the file", .path = path});
+    if (!isUtf8(path)) throw Error({"the window opens files whose names are UTF-8", "", "Rename the file", path});
     const std::string extension = std::filesystem::path(path).extension().string();
     if (isSessionFile(path))
         readSession(path);

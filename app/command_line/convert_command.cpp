@@ -45,12 +45,10 @@ public:
     }
 
     void run(const CommandContext& context) override {
-        if (!std::filesystem::exists(m_in))
-            throw Error({.sentence = "there is no such file", .remedy = "Check the name", .path = m_in});
+        if (!std::filesystem::exists(m_in)) throw Error({"there is no such file", "", "Check the name", m_in});
         if (!isTensorFile(m_in))
-            throw Error({.sentence = "this is no file of tensors that can be converted",
-                         .remedy = "Name a .safetensors or .npz file or a folder of .safetensors files",
-                         .path = m_in});
+            throw Error({"this is no file of tensors that can be converted", "",
+                         "Name a .safetensors or .npz file or a folder of .safetensors files", m_in});
         for (const std::string& text : m_templates) m_import.templates.push_back(NameTemplate::parse(text));
         m_import.order = m_layout == "hnd"   ? AxisOrder::HeadsFirst
                          : m_layout == "nhd" ? AxisOrder::TokensFirst

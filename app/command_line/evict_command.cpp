@@ -34,9 +34,7 @@ public:
 
     void run(const CommandContext& context) override {
         const auto specs = m_options.specs();
-        if (specs.size() != 1)
-            throw Error(
-                {.sentence = "a list holds one policy", .place = "--policy", .remedy = "Run evict once per policy"});
+        if (specs.size() != 1) throw Error({"a list holds one policy", "--policy", "Run evict once per policy"});
         const auto capture = openCapture(m_capture);
         const Cut cut = Cut::resolve(m_options.cut, *capture);
         const auto layers = chosenLayers(m_layers, *capture);
@@ -64,9 +62,8 @@ private:
         std::string text;
         for (const auto& result : results) {
             if (!result->log)
-                throw Error({.sentence = result->request.policy.policy + " writes no steps",
-                             .place = "--steps",
-                             .remedy = "Leave it out: this policy decides in one step"});
+                throw Error({result->request.policy.policy + " writes no steps", "--steps",
+                             "Leave it out: this policy decides in one step"});
             text += fmt::format("{}{{\"layer\":{},\"log\":{}}}", text.empty() ? "" : ",\n", result->request.layer.value,
                                 result->log->json());
         }

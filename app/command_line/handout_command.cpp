@@ -28,10 +28,7 @@ public:
 
     void run(const CommandContext& context) override {
         if (std::filesystem::path(m_out).extension() != ".pdf")
-            throw Error({.sentence = "a handout is a PDF",
-                         .place = "--out",
-                         .remedy = "Give a file that ends in .pdf",
-                         .path = m_out});
+            throw Error({"a handout is a PDF", "--out", "Give a file that ends in .pdf", m_out});
         const auto runner = m_options.makeRunner();
         if (m_lessons.empty()) m_lessons.push_back(findResource("resources/lessons"));
         std::vector<std::string> paths;
@@ -43,9 +40,7 @@ public:
             for (const LessonFile& file : lessonsIn(given)) paths.push_back(file.path);
         }
         if (paths.empty())
-            throw Error({.sentence = "there is no lesson in this folder",
-                         .remedy = "Give files of lessons",
-                         .path = m_lessons.front()});
+            throw Error({"there is no lesson in this folder", "", "Give files of lessons", m_lessons.front()});
         std::vector<HandoutLesson> lessons;
         for (const std::string& path : paths) lessons.push_back(readHandoutLesson(path, runner));
         checkIsNoSource(m_out, paths);

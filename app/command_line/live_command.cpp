@@ -81,9 +81,8 @@ Figure lossFigure(std::span<const LiveRow> rows, const Cut& cut) {
     Figure figure{"curves", "Loss of the expected answer against the budget",
                   lossCurves(series, &rows.front(), cut.token)};
     if (!figure.data)
-        throw Error({.sentence = "there is no loss of an expected answer to draw",
-                     .place = "--out",
-                     .remedy = "Give an answer of more than one token, or write a table"});
+        throw Error({"there is no loss of an expected answer to draw", "--out",
+                     "Give an answer of more than one token, or write a table"});
     for (const LossSeries& one : series) figure.add(one.letter, one.identity);
     return figure;
 }
@@ -114,8 +113,7 @@ void writeFigure(const Figure& figure, const std::string& path, const live::Live
 std::string nameOf(const LiveRow& row) { return row.isFull() ? "full cache" : row.pane->run.policy.text(); }
 
 std::string checkedUtf8(std::string text, const std::string& option, const std::string& path = {}) {
-    if (!isUtf8(text))
-        throw Error({.sentence = "the text is not UTF-8", .place = option, .remedy = "Convert it", .path = path});
+    if (!isUtf8(text)) throw Error({"the text is not UTF-8", option, "Convert it", path});
     return text;
 }
 
@@ -128,10 +126,8 @@ void checkIsNotOfModel(const std::string& path, const std::string& model, const 
     const fs::path linked = fs::canonical(path, none);
     for (const fs::path& folder : {fs::absolute(path, none).parent_path(), linked.parent_path()})
         if (fs::equivalent(folder, model, none))
-            throw Error({.sentence = "this file lies in the model's folder and may be one of the model's",
-                         .place = option,
-                         .remedy = "Choose another name for the output",
-                         .path = path});
+            throw Error({"this file lies in the model's folder and may be one of the model's", option,
+                         "Choose another name for the output", path});
 }
 
 class LiveCommand final : public Command {
@@ -170,13 +166,11 @@ public:
     void run(const CommandContext& context) override {
         checkReplacesNoSource();
         if (m_answer.empty() && m_generate == 0)
-            throw Error({.sentence = "nothing is asked of the model",
-                         .place = "--answer, --generate",
-                         .remedy = "Give the answer that is expected, or the number of tokens to generate"});
+            throw Error({"nothing is asked of the model", "--answer, --generate",
+                         "Give the answer that is expected, or the number of tokens to generate"});
         if (m_answer.empty() && isFigure(m_out))
-            throw Error({.sentence = "the figure shows the loss of an answer, and none is expected",
-                         .place = "--out",
-                         .remedy = "Give an answer with --answer, or write a table"});
+            throw Error({"the figure shows the loss of an answer, and none is expected", "--out",
+                         "Give an answer with --answer, or write a table"});
         m_needs.check(!m_answer.empty(), m_out, isFigure(m_out));
         const std::vector<PolicySpec> specs = m_options.specs(m_budgets.parsed());
         m_live.parts = textParts();
@@ -219,10 +213,8 @@ private:
     void checkReplacesNoSource() const {
         const std::string& capture = m_live.captureTo;
         if (!capture.empty() && !capture.ends_with(".h5") && !capture.ends_with(".hdf5"))
-            throw Error({.sentence = "a capture has the extension .h5 or .hdf5",
-                         .place = "--capture-to",
-                         .remedy = "Choose another name for the output",
-                         .path = capture});
+            throw Error({"a capture has the extension .h5 or .hdf5", "--capture-to",
+                         "Choose another name for the output", capture});
         if (!capture.empty()) {
             checkIsNoSource(capture, {m_text}, "--capture-to");
             checkIsNotOfModel(capture, m_live.model.path, "--capture-to");
@@ -233,8 +225,7 @@ private:
     std::vector<live::TextPart> textParts() const {
         std::vector<live::TextPart> parts = {
             {SegmentKind::Context, checkedUtf8(readWholeFile(m_text, std::size_t{1} << 24), "--text", m_text)}};
-        if (parts.front().text.empty())
-            throw Error({.sentence = "the text is empty", .remedy = "Name another file", .path = m_text});
+        if (parts.front().text.empty()) throw Error({"the text is empty", "", "Name another file", m_text});
         if (!m_question.empty()) parts.push_back({SegmentKind::Question, checkedUtf8(m_question, "--question")});
         if (!m_answer.empty()) parts.push_back({SegmentKind::Answer, checkedUtf8(m_answer, "--answer")});
         return parts;
@@ -246,13 +237,10 @@ private:
         const std::vector<Segment>& segments = m_capture->tokens().segments;
         const auto answer = std::ranges::find(segments, SegmentKind::Answer, &Segment::kind);
         if (answer == segments.end()) // nothing of it is left
-            throw Error({.sentence = "the tokenizer makes no token of the answer",
-                         .place = "--answer",
-                         .remedy = "Give another text"});
-        throw Error({.sentence = fmt::format("the cut at {} lies behind token {}, where the answer begins", cut.token,
-                                             answer->begin),
-                     .place = "--cut",
-                     .remedy = "Cut there or earlier"});
+            throw Error({"the tokenizer makes no token of the answer", "--answer", "Give another text"});
+        throw Error(
+            {fmt::format("the cut at {} lies behind token {}, where the answer begins", cut.token, answer->begin),
+             "--cut", "Cut there or earlier"});
     }
 
     static void noteVersions(const live::LiveClient& client) {

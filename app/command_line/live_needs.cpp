@@ -39,16 +39,15 @@ void LiveNeeds::addTo(CLI::App& command) {
 void LiveNeeds::check(bool hasAnswer, const std::string& out, bool isFigure) const {
     if (m_chunk == 0 && m_steps == 0) return;
     if (!hasAnswer)
-        throw Error({.sentence = "importance and gradients need an expected answer",
-                     .place = "--importance, --gradient",
-                     .remedy = "Give it with --answer"});
+        throw Error(
+            {"importance and gradients need an expected answer", "--importance, --gradient", "Give it with --answer"});
     if (!out.empty() && !out.ends_with(".json") && !(isFigure && m_chunk > 0))
-        throw Error({.sentence = isFigure ? "the figure shows chunks, and none are asked for"
-                                          : "only a JSON file holds chunks and heads",
-                     .place = "--importance, --gradient",
-                     .remedy = isFigure ? "Give their size with --importance, or write a JSON file"
-                                        : "Name FILE.json, or write this file without them",
-                     .path = out});
+        throw Error(
+            {isFigure ? "the figure shows chunks, and none are asked for" : "only a JSON file holds chunks and heads",
+             "--importance, --gradient",
+             isFigure ? "Give their size with --importance, or write a JSON file"
+                      : "Name FILE.json, or write this file without them",
+             out});
 }
 
 void LiveNeeds::ask(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture,

@@ -226,9 +226,8 @@ private:
                             : imports             ? "the policy imported"
                                                   : "";
         if (*ofOne)
-            throw Error({.sentence = fmt::format("what {} names belongs to one capture", ofOne),
-                         .place = "--compare-with",
-                         .remedy = "Measure the two captures one by one"});
+            throw Error({fmt::format("what {} names belongs to one capture", ofOne), "--compare-with",
+                         "Measure the two captures one by one"});
         auto other = openCapture(m_compareWith);
         checkComparable(capture, *other);
         return other;
@@ -278,11 +277,10 @@ private:
                 }
             if (std::ranges::none_of(layers, [&](LayerIndex layer) { return there.contains(layer.value); }))
                 throw Error(
-                    {.sentence = there.empty() ? "the list holds no heads" : "the list holds none of these layers",
-                     .place = there.empty() ? "heads" : "--layers",
-                     .remedy = there.empty() ? "Write the list again"
-                                             : fmt::format("It holds layers {}", fmt::join(there, ", ")),
-                     .path = path});
+                    {there.empty() ? "the list holds no heads" : "the list holds none of these layers",
+                     there.empty() ? "heads" : "--layers",
+                     there.empty() ? "Write the list again" : fmt::format("It holds layers {}", fmt::join(there, ", ")),
+                     path});
         }
         return requests;
     }

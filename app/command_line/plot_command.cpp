@@ -40,9 +40,7 @@ std::pair<double, double> parseSize(const std::string& text) {
     char rest = 0;
     if (std::sscanf(text.c_str(), "%dx%d%c", &width, &height, &rest) != 2 || width < 120 || height < 90 ||
         width > 20000 || height > 20000)
-        throw Error({.sentence = "'" + text + "' is no size of a figure",
-                     .place = "--size",
-                     .remedy = "Write it like 900x700; the least is 120x90"});
+        throw Error({"'" + text + "' is no size of a figure", "--size", "Write it like 900x700; the least is 120x90"});
     return {width, height};
 }
 
@@ -52,9 +50,7 @@ Viewport::Range parseRange(const std::string& text) {
     if (std::sscanf(text.c_str(), "%lf,%lf,%lf,%lf%c", &range.xMin, &range.xMax, &range.yMin, &range.yMax, &rest) !=
             4 ||
         !(range.xMin < range.xMax) || !(range.yMin < range.yMax))
-        throw Error({.sentence = "'" + text + "' is no range",
-                     .place = "--range",
-                     .remedy = "Write it like -5,5,-4,4 (xmin,xmax,ymin,ymax)"});
+        throw Error({"'" + text + "' is no range", "--range", "Write it like -5,5,-4,4 (xmin,xmax,ymin,ymax)"});
     return range;
 }
 
@@ -62,9 +58,8 @@ std::vector<TokenIndex> parseTokens(const std::string& text, const CaptureReader
     std::vector<TokenIndex> tokens;
     for (const int token : parseRangeList(text, "--select")) tokens.push_back(token);
     if (!tokens.empty() && tokens.back() >= capture.info().numTokens)
-        throw Error({.sentence = fmt::format("token {} is outside the capture", tokens.back()),
-                     .place = "--select",
-                     .remedy = fmt::format("The capture has tokens 0 to {}", capture.info().numTokens - 1)});
+        throw Error({fmt::format("token {} is outside the capture", tokens.back()), "--select",
+                     fmt::format("The capture has tokens 0 to {}", capture.info().numTokens - 1)});
     return tokens;
 }
 
@@ -133,9 +128,7 @@ public:
         const auto runner = m_options.makeRunner(session.arithmetic);
         const ViewDataMaker* maker = makerFor(view);
         if (m_allHeads && other)
-            throw Error({.sentence = "all heads are shown of one capture",
-                         .place = "--all-heads",
-                         .remedy = "Plot the two captures one by one"});
+            throw Error({"all heads are shown of one capture", "--all-heads", "Plot the two captures one by one"});
         SessionFigure drawn;
         if (m_allHeads)
             drawn = drawAllHeads(session, capture, figure, *runner, context.checkpoint("plot"), text,
@@ -174,9 +167,8 @@ private:
         if (m_figure.select == "none") session.compared.selected.clear();
         auto other = openCompared(session, capture);
         if (other && m_random.replays())
-            throw Error({.sentence = "given random numbers belong to one capture",
-                         .place = "--compare-with",
-                         .remedy = "Draw them, or plot the two captures one by one"});
+            throw Error({"given random numbers belong to one capture", "--compare-with",
+                         "Draw them, or plot the two captures one by one"});
         return other;
     }
 
@@ -185,17 +177,14 @@ private:
         const auto [width, height] = parseSize(m_figure.size);
         themeByName(m_figure.theme);
         if (m_figure.text != "fonts" && m_figure.text != "outlines")
-            throw Error({.sentence = "there is no text '" + m_figure.text + "'",
-                         .place = "--text",
-                         .remedy = "Choose fonts or outlines"});
+            throw Error({"there is no text '" + m_figure.text + "'", "--text", "Choose fonts or outlines"});
         checkNumber(m_figure.scale, 0.25, 16, "--scale");
         checkNumber(m_figure.scroll, -1, 1e9, "--scroll");
         if (m_figure.out.ends_with(".png")) checkImageSize(width, height, m_figure.scale);
         if (m_session.empty()) return;
         const auto refuse = [](const std::string& what) {
-            throw Error({.sentence = "a session holds what " + what + " would say",
-                         .place = "--session, " + what,
-                         .remedy = "Leave one of the two out"});
+            throw Error(
+                {"a session holds what " + what + " would say", "--session, " + what, "Leave one of the two out"});
         };
         if (!m_capture.empty()) refuse("the capture " + m_capture);
         for (const char* option : {"--policy", "--selection", "--retention", "--budget", "--cut", "--seed"})
@@ -204,8 +193,8 @@ private:
 
     Session sessionFromOptions() const {
         if (m_view.empty() || m_capture.empty())
-            throw Error({.sentence = "plot needs a view and a capture, or a session",
-                         .remedy = "Write kvscope plot VIEW CAPTURE ... or kvscope plot --session FILE ..."});
+            throw Error({"plot needs a view and a capture, or a session", "",
+                         "Write kvscope plot VIEW CAPTURE ... or kvscope plot --session FILE ..."});
         Session session;
         session.capturePath = m_capture;
         session.cut = m_options.cut;
@@ -238,15 +227,10 @@ private:
 
     FigureRequest figureOf(const Session& session, const View& view) const {
         const std::size_t panes = session.panes.size();
-        if (panes == 0)
-            throw Error({.sentence = "the session has no pane to draw",
-                         .place = "panes",
-                         .remedy = "Add a policy to it",
-                         .path = m_session});
+        if (panes == 0) throw Error({"the session has no pane to draw", "panes", "Add a policy to it", m_session});
         if (m_pane >= 0 && static_cast<std::size_t>(m_pane) >= panes)
-            throw Error({.sentence = fmt::format("there is no pane {}", m_pane),
-                         .place = "--pane",
-                         .remedy = fmt::format("There are {} panes, counted from 0", panes)});
+            throw Error({fmt::format("there is no pane {}", m_pane), "--pane",
+                         fmt::format("There are {} panes, counted from 0", panes)});
         FigureRequest figure;
         figure.viewId = view.card().id;
         if (m_pane >= 0) figure.pane = static_cast<std::size_t>(m_pane);
@@ -270,24 +254,21 @@ private:
             chooseQueryHead(session, QueryHeadIndex(m_queryHead), capture);
         }
         if (m_kvHead >= 0 && session.kvHead.value != m_kvHead)
-            throw Error({.sentence = fmt::format("query head {} reads KV head {}, not {}", m_queryHead,
-                                                 session.kvHead.value, m_kvHead),
-                         .place = "--kv-head, --q-head",
-                         .remedy = "Leave one of the two out"});
+            throw Error(
+                {fmt::format("query head {} reads KV head {}, not {}", m_queryHead, session.kvHead.value, m_kvHead),
+                 "--kv-head, --q-head", "Leave one of the two out"});
         fitToCapture(session, capture);
         select(session, capture);
         if (m_figure.cursor > info.numTokens)
-            throw Error({.sentence = fmt::format("the cursor {} lies behind the last token", m_figure.cursor),
-                         .place = "--cursor",
-                         .remedy = fmt::format("The capture has {} tokens", info.numTokens)});
+            throw Error({fmt::format("the cursor {} lies behind the last token", m_figure.cursor), "--cursor",
+                         fmt::format("The capture has {} tokens", info.numTokens)});
         if (m_figure.cursor >= 0) session.look.cursor = m_figure.cursor;
     }
 
     void activate(Session& session) const {
         if (m_active >= static_cast<int>(session.panes.size()))
-            throw Error({.sentence = fmt::format("there is no pane {}", m_active),
-                         .place = "--active",
-                         .remedy = fmt::format("Panes are counted from 0 to {}", session.panes.size() - 1)});
+            throw Error({fmt::format("there is no pane {}", m_active), "--active",
+                         fmt::format("Panes are counted from 0 to {}", session.panes.size() - 1)});
         if (m_active >= 0) session.activePane = m_active;
     }
 
@@ -303,9 +284,7 @@ private:
             const std::string id = set.substr(0, equals), value = equals < set.size() ? set.substr(equals + 1) : "";
             checked.setText(id, value);
             if (!named.insert(id).second)
-                throw Error({.sentence = "the option " + id + " is set twice",
-                             .place = "--view-set",
-                             .remedy = "Leave one of them out"});
+                throw Error({"the option " + id + " is set twice", "--view-set", "Leave one of them out"});
             setViewOption(session, view.card().id, id, value);
         }
     }

@@ -23,9 +23,8 @@ void RandomOptions::addTo(CLI::App& app, bool withRecord) {
 
 void RandomOptions::checkSeeds(std::size_t seeds) const {
     if (seeds > 1 && (replays() || !m_record.empty()))
-        throw Error({.sentence = "random numbers of a file belong to one run, and there are several seeds",
-                     .place = "--seeds",
-                     .remedy = "Leave --seeds out, or --uniforms, --sketch and --record"});
+        throw Error({"random numbers of a file belong to one run, and there are several seeds", "--seeds",
+                     "Leave --seeds out, or --uniforms, --sketch and --record"});
 }
 
 std::shared_ptr<const RandomSource> RandomOptions::sourceFor(const CaptureInfo& capture) {

@@ -59,13 +59,10 @@ private:
 
     void checkOptions() const {
         if (m_captures.empty())
-            throw Error({.sentence = "reproduce needs a capture",
-                         .place = "captures",
-                         .remedy = "Write kvscope reproduce " + m_id + " CAPTURE... --out FILE.svg"});
+            throw Error({"reproduce needs a capture", "captures",
+                         "Write kvscope reproduce " + m_id + " CAPTURE... --out FILE.svg"});
         if (m_csv.empty() && m_out.empty())
-            throw Error({.sentence = "nothing would be written",
-                         .place = "--csv, --out",
-                         .remedy = "Add --csv FILE.csv or --out FILE.svg"});
+            throw Error({"nothing would be written", "--csv, --out", "Add --csv FILE.csv or --out FILE.svg"});
     }
 
     void draw(const Reproduction& reproduction, const ReproductionResult& result, const CommandContext& context) const {

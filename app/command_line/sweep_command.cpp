@@ -64,9 +64,7 @@ private:
 VariedParameter parseVaried(const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos || equals == 0)
-        throw Error({.sentence = "'" + text + "' names no parameter and values",
-                     .place = "--vary",
-                     .remedy = "Write it like sink=0,4,16"});
+        throw Error({"'" + text + "' names no parameter and values", "--vary", "Write it like sink=0,4,16"});
     return {text.substr(0, equals), splitAtCommas(text.substr(equals + 1))};
 }
 
@@ -92,9 +90,8 @@ public:
         SweepRequest request = makeRequest();
         m_random.checkSeeds(request.seeds.size());
         if (m_random.replays() && request.captures.size() > 1)
-            throw Error({.sentence = "random numbers of a file belong to one capture",
-                         .place = "--uniforms, --sketch",
-                         .remedy = "Sweep one capture"});
+            throw Error(
+                {"random numbers of a file belong to one capture", "--uniforms, --sketch", "Sweep one capture"});
         request.random = m_random.sourceFor(request.captures.front()->info());
         const auto runner = m_options.makeRunner();
         AtomicFile file(m_out);
@@ -122,17 +119,14 @@ private:
         for (const std::string& path : m_captures) request.captures.push_back(openCapture(path));
         for (const std::string& text : m_options.policies) request.policies.push_back(PolicySpec::parse(text));
         if (request.policies.empty())
-            throw Error({.sentence = "no policy is named",
-                         .place = "--policy",
-                         .remedy = "Add --policy ID; `kvscope policies` lists them"});
+            throw Error({"no policy is named", "--policy", "Add --policy ID; `kvscope policies` lists them"});
         request.budgets = m_budgets.parsed();
         std::set<std::string> named;
         for (const std::string& text : m_varied) {
             request.varied.push_back(parseVaried(text));
             if (!named.insert(request.varied.back().id).second)
-                throw Error({.sentence = "the parameter " + request.varied.back().id + " is varied twice",
-                             .place = "--vary",
-                             .remedy = "Give all its values at once, like " + request.varied.back().id + "=v1,v2"});
+                throw Error({"the parameter " + request.varied.back().id + " is varied twice", "--vary",
+                             "Give all its values at once, like " + request.varied.back().id + "=v1,v2"});
         }
         request.seeds = {m_options.seed};
         if (!m_seeds.empty()) {
@@ -149,10 +143,7 @@ private:
     }
 
     [[noreturn]] void failWrite() const {
-        throw Error({.sentence = "the table cannot be written",
-                     .place = "--out",
-                     .remedy = "Check that the disk is not full",
-                     .path = m_out});
+        throw Error({"the table cannot be written", "--out", "Check that the disk is not full", m_out});
     }
 
     RunOptions m_options;

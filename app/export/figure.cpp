@@ -96,7 +96,7 @@ void placeScene(Scene& whole, const Scene& part, Point offset) {
 Scene buildFigure(const View& view, ViewInput input, const ParameterValues& options,
                   const std::vector<std::size_t>& panes, const Viewport& viewport) {
     if (!view.card().perPane) return view.buildScene(input, options, viewport);
-    if (panes.empty()) throw Error({.sentence = "there is no pane to draw", .remedy = "Add a policy"});
+    if (panes.empty()) throw Error({"there is no pane to draw", "", "Add a policy"});
     Scene figure = blankScene(viewport);
     SceneBuilder builder(figure, *viewport.text);
     const std::size_t columns = columnsFor(panes.size(), viewport.width, viewport.height),

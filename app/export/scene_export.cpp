@@ -28,8 +28,8 @@ constexpr int kDotsPerInch = 96; // of a logical pixel
 constexpr double kFooterPoints = 5, kNotePoints = 7;
 
 [[noreturn]] void failDraw(const char* format) {
-    throw Error({.sentence = fmt::format("Qt could not make a figure of the format {}", format),
-                 .remedy = "Choose a smaller size or another format"});
+    throw Error({fmt::format("Qt could not make a figure of the format {}", format), "",
+                 "Choose a smaller size or another format"});
 }
 
 /// Room below the figure for the notes, and for the command in wrapped 5 pt text.
@@ -125,11 +125,11 @@ QByteArray pdfOf(const Scene& scene, const ExportOptions& options) {
 void checkImageSize(double width, double height, double scale) {
     const double largest = largestImageScale(width, height);
     if (scale > largest)
-        throw Error({.sentence = fmt::format("a PNG of {:.0f}x{:.0f} logical pixels at scale {:g} is too large", width,
-                                             height, scale),
-                     .place = "size, scale",
-                     .remedy = fmt::format("The largest scale of this size is {:.2f}; SVG and PDF need none",
-                                           std::floor(100 * largest) / 100)});
+        throw Error(
+            {fmt::format("a PNG of {:.0f}x{:.0f} logical pixels at scale {:g} is too large", width, height, scale),
+             "size, scale",
+             fmt::format("The largest scale of this size is {:.2f}; SVG and PDF need none",
+                         std::floor(100 * largest) / 100)});
 }
 
 QImage renderScene(const Scene& scene, double scale) {
@@ -147,9 +147,7 @@ QImage renderScene(const Scene& scene, double scale) {
 std::string figureFile(const Scene& figure, const std::string& path, const ExportOptions& options) {
     const QString suffix = QFileInfo(QString::fromStdString(path)).suffix().toLower();
     if (suffix != "png" && suffix != "svg" && suffix != "pdf")
-        throw Error({.sentence = "figures are written as .png, .svg or .pdf",
-                     .remedy = "Give the file one of these names",
-                     .path = path});
+        throw Error({"figures are written as .png, .svg or .pdf", "", "Give the file one of these names", path});
     const Scene scene = Footer(figure, options).scene;
     return (suffix == "png" ? pngOf : suffix == "svg" ? svgOf : pdfOf)(scene, options).toStdString();
 }

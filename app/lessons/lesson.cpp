@@ -20,8 +20,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 [[noreturn]] void refuse(const std::string& what, const std::string& key) {
-    throw Error(
-        {.sentence = "the lesson " + what, .place = "lesson/" + key, .remedy = "Repair this key of the session file"});
+    throw Error({"the lesson " + what, "lesson/" + key, "Repair this key of the session file"});
 }
 
 /// `before` with what an object of the lesson names.

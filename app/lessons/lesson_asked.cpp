@@ -9,9 +9,9 @@ namespace kvscope {
 
 std::shared_ptr<const RunResult> runOf(const LessonAsked& asked, bool steps) {
     if (asked.pane >= asked.request.panes.size())
-        throw Error({.sentence = fmt::format("the question is about pane {}, which is not there",
-                                             static_cast<char>('A' + asked.pane)),
-                     .remedy = "Open the lesson again"});
+        throw Error(
+            {fmt::format("the question is about pane {}, which is not there", static_cast<char>('A' + asked.pane)), "",
+             "Open the lesson again"});
     RunRequest run = resolvePane(asked.request.panes[asked.pane]);
     run.recordSteps = steps;
     return asked.runner.run(run, asked.checkpoint);

@@ -34,8 +34,8 @@ Tensor evaluationQueries(const LessonAsked& asked, const Fidelity& fidelity);
 template <class Log> std::shared_ptr<const Log> logOf(const std::shared_ptr<const RunResult>& result) {
     auto log = std::dynamic_pointer_cast<const Log>(result->log);
     if (!log)
-        throw Error({.sentence = "this pane's policy wrote down no steps of the kind that the question is about",
-                     .remedy = "Open the lesson again"});
+        throw Error({"this pane's policy wrote down no steps of the kind that the question is about", "",
+                     "Open the lesson again"});
     return log;
 }
 

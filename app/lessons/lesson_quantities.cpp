@@ -216,8 +216,7 @@ double panesBelowCoins(const LessonAsked& asked) {
 /// The smallest retention, in steps of 10 %, from which on the model writes the expected answer.
 double answeringRetention(const LessonAsked& asked) {
     const auto live = std::dynamic_pointer_cast<const live::LiveCapture>(asked.request.capture);
-    if (!live)
-        throw Error({.sentence = "this number comes from a model that does not run", .remedy = "Start the model"});
+    if (!live) throw Error({"this number comes from a model that does not run", "", "Start the model"});
     const live::LiveAnswers answers(live, live::LiveAnswers::Rounds::None);
     std::vector<LiveRow> rows;
     for (int tenths = 1; tenths < 10; ++tenths) {

@@ -31,7 +31,7 @@ const BalanceNode& firstHalving(const LessonAsked& asked, const BalanceLog& log)
                 (!fullest || tree.rows.size() > fullest->rows.size()))
                 fullest = &tree;
     if (!fullest || fullest->nodes.front().empty())
-        throw Error({.sentence = "this pane has halved no values", .remedy = "Open the lesson again"});
+        throw Error({"this pane has halved no values", "", "Open the lesson again"});
     return fullest->nodes.front().front();
 }
 
@@ -46,7 +46,7 @@ double demandAt(const TheoryNorms& norms, std::string_view quantity, double diam
     targets.clusterDiameter = diameter;
     for (const TheoryDemand& demand : theoryDemands(norms, targets))
         if (demand.quantity == quantity) return demand.demanded;
-    throw Error({.sentence = "no theorem asks for " + std::string(quantity)});
+    throw Error({"no theorem asks for " + std::string(quantity)});
 }
 
 double radiusOf(const LessonAsked& asked) { return logOf<SubgenLog>(runOf(asked, true))->heads[headOf(asked)].delta; }
@@ -88,7 +88,7 @@ Halving halvingOf(const LessonAsked& asked) {
 TheoryRow discrepancyOf(const LessonAsked& asked) {
     for (TheoryRow& row : discrepancyRows(asked.runner, *runOf(asked, true), kDelta, asked.checkpoint))
         if (row.kvHead == asked.request.kvHead.value) return std::move(row);
-    throw Error({.sentence = "this pane has walked no pairs", .remedy = "Open the lesson again"});
+    throw Error({"this pane has walked no pairs", "", "Open the lesson again"});
 }
 
 double distortionOf(const LessonAsked& asked, bool drawn) {
@@ -99,8 +99,7 @@ double distortionOf(const LessonAsked& asked, bool drawn) {
         at.panes.at(asked.pane).run.seed += seed;
         const auto log = logOf<LeverageLog>(runOf({asked.runner, at, asked.pane, asked.checkpoint}, true));
         const std::vector<double>& distortion = drawn ? log->distortion : log->topDistortion;
-        if (distortion.empty())
-            throw Error({.sentence = "this pane's policy draws no rows", .remedy = "Open the lesson again"});
+        if (distortion.empty()) throw Error({"this pane's policy draws no rows", "", "Open the lesson again"});
         sum += distortion[headOf(asked)];
     }
     return sum / static_cast<double>(kSeeds);

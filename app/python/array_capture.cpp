@@ -17,7 +17,7 @@ namespace {
 constexpr int kMostLayers = 65535;
 
 [[noreturn]] void refuse(const char* argument, std::string sentence, std::string remedy) {
-    throw Error({.sentence = std::move(sentence), .place = argument, .remedy = std::move(remedy), .path = {}});
+    throw Error({std::move(sentence), argument, std::move(remedy)});
 }
 
 void requireShape(const HostTensor& tensor, const Shape& shape, const char* argument) {

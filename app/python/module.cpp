@@ -81,10 +81,8 @@ std::shared_ptr<const RunResult> runLayer(const LayerRunner& runner, std::shared
     RunRequest request;
     request.policy = PolicySpec::parse(words.policy);
     if (!request.policy.budget && policyById(request.policy.policy).card().usesBudget)
-        throw Error(
-            {.sentence = "policy '" + words.policy + "' has no budget",
-             .place = "policy",
-             .remedy = "Write " + words.policy + "@0.25 (fraction kept) or " + words.policy + "@2048t (tokens)"});
+        throw Error({"policy '" + words.policy + "' has no budget", "policy",
+                     "Write " + words.policy + "@0.25 (fraction kept) or " + words.policy + "@2048t (tokens)"});
     request.budget = request.policy.budget.value_or(Budget{});
     request.cut = Cut::resolve(words.cut, *capture);
     request.random = words.uniforms.empty() && words.sketch.empty()
@@ -264,7 +262,7 @@ void addFunctions(nb::module_& module) {
     module.def(
         "fail",
         [](const std::string& sentence, const std::string& place, const std::string& remedy) {
-            throw Error({.sentence = sentence, .place = place, .remedy = remedy, .path = {}});
+            throw Error({sentence, place, remedy});
         },
         arg("sentence"), arg("place"), arg("remedy"));
 }

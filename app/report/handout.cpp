@@ -87,17 +87,14 @@ public:
     }
 
 private:
-    [[noreturn]] static void fail() {
-        throw Error({.sentence = "Qt could not make the PDF", .remedy = "Choose fewer lessons"});
-    }
+    [[noreturn]] static void fail() { throw Error({"Qt could not make the PDF", "", "Choose fewer lessons"}); }
 
     /// What is longer than a page, paragraph by paragraph.
     void paragraphs(const std::string& markdown, Style style) {
         const std::size_t end = markdown.find("\n\n");
         if (end == std::string::npos)
-            throw Error({.sentence = "a paragraph of a lesson is longer than a page of the handout",
-                         .place = markdown.substr(0, 60),
-                         .remedy = "Break it with an empty line"});
+            throw Error({"a paragraph of a lesson is longer than a page of the handout", markdown.substr(0, 60),
+                         "Break it with an empty line"});
         text(markdown.substr(0, end), style);
         if (const std::size_t next = markdown.find_first_not_of('\n', end); next != std::string::npos)
             text(markdown.substr(next), style);
@@ -255,10 +252,8 @@ HandoutLesson readHandoutLesson(const std::string& path, std::shared_ptr<const L
     fitToCapture(session, *capture);
     auto lesson = lessonOf(session);
     if (!lesson)
-        throw Error({.sentence = "the session is no lesson",
-                     .place = "lesson",
-                     .remedy = "Make one of it: File, Make a lesson of this session",
-                     .path = path});
+        throw Error(
+            {"the session is no lesson", "lesson", "Make one of it: File, Make a lesson of this session", path});
     return {std::move(*lesson), std::move(capture), std::move(runner)};
 }
 

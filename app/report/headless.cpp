@@ -23,8 +23,7 @@ PaneData runPane(const Session& session, std::size_t pane, const PaneRequest& re
                  const LayerRunner& runner, const Checkpoint& checkpoint) {
     try {
         PaneData data = paneDataOf(session, pane, runner.run(resolvePane(request), checkpoint));
-        if (required && !data.error.empty())
-            throw Error({.sentence = data.error, .place = {}, .remedy = {}, .path = {}});
+        if (required && !data.error.empty()) throw Error({data.error});
         return data;
     } catch (const Error& error) {
         if (required) throw;
@@ -108,7 +107,7 @@ SessionFigure drawFigure(const Session& session, const FigureRequest& figure, Vi
                          const TextService& text) {
     const View& view = viewById(figure.viewId);
     if (input.panes.empty()) // its command could not draw it either
-        throw Error({.sentence = "the session has no pane to draw", .place = "panes", .remedy = "Add a policy"});
+        throw Error({"the session has no pane to draw", "panes", "Add a policy"});
     const ParameterValues options = viewOptions(session, view);
     input.focus.hovered = -1;
     input.focus.brushing = false;
@@ -141,9 +140,7 @@ SessionFigure drawAllHeads(const Session& session, std::shared_ptr<const Capture
     const LayerInfo& layer = capture->info().layerInfo(session.layer);
     const std::vector<QueryHeadIndex> heads = headsOf(view, layer);
     if (heads.empty())
-        throw Error({.sentence = fmt::format("the view {} is not about one head", figure.viewId),
-                     .place = "--all-heads",
-                     .remedy = "Leave it out"});
+        throw Error({fmt::format("the view {} is not about one head", figure.viewId), "--all-heads", "Leave it out"});
     const Viewport whole = figureViewport(session, figure, text);
     const PanelGrid grid(heads.size(), figure.width, figure.height);
     figure.width = grid.width;

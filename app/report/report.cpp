@@ -369,10 +369,8 @@ std::string reportPathOf(const std::string& out) {
     std::error_code failed;
     fs::create_directories(out, failed);
     if (!fs::is_directory(out, failed))
-        throw Error({.sentence = "the report cannot be written there",
-                     .place = "--out",
-                     .remedy = "Give FILE.html or a folder that may be written",
-                     .path = out});
+        throw Error(
+            {"the report cannot be written there", "--out", "Give FILE.html or a folder that may be written", out});
     return (fs::path(out) / "index.html").string();
 }
 

@@ -59,7 +59,7 @@ AnswerAttention answerAttention(const LayerRunner& runner, const std::shared_ptr
         const Checkpoint part = checkpoint.step(done++, info.layers.size());
         const auto firstQuery = static_cast<TokenIndex>(info.numTokens - layer.queryCount);
         if (query < firstQuery)
-            throw Error({.sentence = fmt::format("layer {} has no query of token {}", layer.layer.value, query)});
+            throw Error({fmt::format("layer {} has no query of token {}", layer.layer.value, query)});
         std::shared_ptr<const RunResult> result;
         if (request) {
             request->layer = layer.layer;

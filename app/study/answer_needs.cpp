@@ -18,8 +18,8 @@ constexpr double kUnknown = NAN;
 std::shared_ptr<const live::LiveCapture> liveOf(const std::shared_ptr<const CaptureReader>& capture) {
     auto live = std::dynamic_pointer_cast<const live::LiveCapture>(capture);
     if (!live)
-        throw Error({.sentence = "what an answer needs is asked of a model, and there is none behind a capture",
-                     .remedy = "Open a live context with an expected answer"});
+        throw Error({"what an answer needs is asked of a model, and there is none behind a capture", "",
+                     "Open a live context with an expected answer"});
     return live;
 }
 
@@ -41,9 +41,8 @@ AnswerNeeds::AnswerNeeds(const LayerRunner& runner, const std::shared_ptr<const 
     : m_runner(runner), m_answers(liveOf(capture), live::LiveAnswers::Rounds::None),
       m_key(runner.keyOf(capture) + "answer needs|") {
     if (m_answers.answer().size() < (m_answers.question().empty() ? 2u : 1u))
-        throw Error({.sentence = "no answer is expected of this live context",
-                     .place = "answer",
-                     .remedy = "Give the answer that the model should write"});
+        throw Error(
+            {"no answer is expected of this live context", "answer", "Give the answer that the model should write"});
 }
 
 double AnswerNeeds::fullLoss(const Checkpoint& checkpoint) const {

@@ -24,11 +24,10 @@ std::vector<std::optional<std::string>> idsOf(std::span<const LiveRow> rows) {
 
 void checkCut(const RunRequest& run, const live::LiveCapture& capture) {
     if (!run.cut.evaluatedOnSeen && run.cut.token == capture.cut()) return;
-    throw Error({.sentence = fmt::format(
-                     "the model read the context with its cut at {}, and these tokens are chosen {}", capture.cut(),
+    throw Error(
+        {fmt::format("the model read the context with its cut at {}, and these tokens are chosen {}", capture.cut(),
                      run.cut.evaluatedOnSeen ? "without a cut" : fmt::format("at {}", run.cut.token)),
-                 .place = "cut",
-                 .remedy = fmt::format("Set the cut to {}", capture.cut())});
+         "cut", fmt::format("Set the cut to {}", capture.cut())});
 }
 
 LiveRow fullCacheRow(const live::LiveCapture& capture) { return {.kept = static_cast<double>(capture.cut())}; }

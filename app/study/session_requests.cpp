@@ -68,12 +68,10 @@ PaneData paneDataOf(const Session& session, std::size_t pane, std::shared_ptr<co
     data.variant = std::move(identity.variant);
     if (!result || result->request.layer != session.layer) return data;
     if (leavesOut(*result, session.kvHead.value)) // nobody knows what it keeps: no picture is better than an empty one
-        data.error = Error({.sentence = fmt::format("the list leaves out KV head {} of layer {}", session.kvHead.value,
-                                                    session.layer.value),
-                            .place = "kv_head",
-                            .remedy = "Choose another head",
-                            .path = spec.recordedPath})
-                         .what();
+        data.error =
+            Error({fmt::format("the list leaves out KV head {} of layer {}", session.kvHead.value, session.layer.value),
+                   "kv_head", "Choose another head", spec.recordedPath})
+                .what();
     else
         data.result = std::move(result);
     return data;

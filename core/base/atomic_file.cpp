@@ -222,10 +222,8 @@ void checkIsNoSource(const std::string& path, const std::vector<std::string>& so
     for (const std::string& source : sources) {
         std::error_code none;
         if (std::filesystem::is_regular_file(source, none) && isSameFile(path, source))
-            throw Error({.sentence = "this file is read by the work whose result would replace it",
-                         .place = place,
-                         .remedy = "Choose another name for the output",
-                         .path = path});
+            throw Error({"this file is read by the work whose result would replace it", place,
+                         "Choose another name for the output", path});
     }
 }
 

@@ -20,10 +20,7 @@ void checkNesting(std::string_view json, const std::string& path) {
             --depth;
         if (c == '"') inText = !inText;
         if (depth > kDeepest)
-            throw Error({.sentence = "the JSON is nested too deep",
-                         .place = "byte " + std::to_string(i),
-                         .remedy = "Write the file again",
-                         .path = path});
+            throw Error({"the JSON is nested too deep", "byte " + std::to_string(i), "Write the file again", path});
     }
 }
 

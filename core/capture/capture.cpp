@@ -48,9 +48,7 @@ const LayerInfo& CaptureInfo::layerInfo(LayerIndex layer) const {
         if (info.layer == layer) return info;
         there += (there.empty() ? "" : ", ") + std::to_string(info.layer.value);
     }
-    throw Error({.sentence = fmt::format("the capture has no layer {}", layer.value),
-                 .remedy = "It holds layers " + there,
-                 .path = path});
+    throw Error({fmt::format("the capture has no layer {}", layer.value), "", "It holds layers " + there, path});
 }
 
 std::string_view TokenTable::textOf(TokenIndex token) const {

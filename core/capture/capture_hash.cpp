@@ -44,15 +44,11 @@ void collect(const h5::File& file, const std::string& name, std::vector<std::str
              const Checkpoint& checkpoint) {
     checkpoint.stopPoint();
     if (++visited > kMostPaths)
-        throw Error({.sentence = fmt::format("more than {} paths lead to the groups and data sets", kMostPaths),
-                     .place = name.substr(0, 80),
-                     .remedy = "Write the capture again with kvscope-capture",
-                     .path = file.path()});
+        throw Error({fmt::format("more than {} paths lead to the groups and data sets", kMostPaths), name.substr(0, 80),
+                     "Write the capture again with kvscope-capture", file.path()});
     if (std::ranges::count(name, '/') > kDeepestPath) // a link to a parent group would never end
-        throw Error({.sentence = "groups are nested too deeply",
-                     .place = name.substr(0, 80),
-                     .remedy = "Write the capture again with kvscope-capture",
-                     .path = file.path()});
+        throw Error({"groups are nested too deeply", name.substr(0, 80), "Write the capture again with kvscope-capture",
+                     file.path()});
     if (file.isGroup(name))
         for (const std::string& child : file.children(name))
             collect(file, name + "/" + child, paths, visited, checkpoint);
@@ -65,19 +61,14 @@ void addData(const h5::File& file, const std::string& name, const h5::DatasetInf
              const Checkpoint& checkpoint) {
     if (set.count() == 0) return;
     if (set.shape.empty() || set.shape.size() > 3)
-        throw Error({.sentence = "the data set has neither one, two nor three axes",
-                     .place = name,
-                     .remedy = "Write the capture again with kvscope-capture",
-                     .path = file.path()});
+        throw Error({"the data set has neither one, two nor three axes", name,
+                     "Write the capture again with kvscope-capture", file.path()});
     const std::size_t axis = set.shape.size() < 2 ? 0 : set.shape.size() - 2;
     std::int64_t rowBytes = set.bytes;
     for (std::size_t i = axis + 1; i < set.shape.size(); ++i) rowBytes *= set.shape[i];
     if (rowBytes > kMostRowBytes)
-        throw Error(
-            {.sentence = fmt::format("a row of the data set has {} bytes, more than {}", rowBytes, kMostRowBytes),
-             .place = name,
-             .remedy = "Write the capture again with kvscope-capture",
-             .path = file.path()});
+        throw Error({fmt::format("a row of the data set has {} bytes, more than {}", rowBytes, kMostRowBytes), name,
+                     "Write the capture again with kvscope-capture", file.path()});
     const std::int64_t rows = std::max<std::int64_t>(1, kBytesPerRead / rowBytes);
     const std::int64_t heads = set.count() / (set.shape[axis] * rowBytes / set.bytes);
     std::vector<unsigned char> buffer;

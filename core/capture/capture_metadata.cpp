@@ -26,8 +26,7 @@ constexpr std::int64_t kMostBytesPerToken = 4096, kMostSegments = 1 << 20, kLarg
 constexpr const char* kRepair = "Write the capture again with kvscope-capture";
 
 [[noreturn]] void fail(const h5::File& file, std::string sentence, std::string place, std::string remedy = kRepair) {
-    throw Error(
-        {.sentence = std::move(sentence), .place = std::move(place), .remedy = std::move(remedy), .path = file.path()});
+    throw Error({std::move(sentence), std::move(place), std::move(remedy), file.path()});
 }
 
 std::int64_t positive(const h5::File& file, const std::string& name) {

@@ -184,11 +184,9 @@ struct CaptureWriter::State {
         const float largest = largestStored(type);
         const auto bad = std::ranges::find_if(values, [&](float x) { return !(std::fabs(x) <= largest); });
         if (bad != values.end())
-            throw Error({.sentence = fmt::format("{} in head {}, row {} cannot be stored as {}", *bad, head,
-                                                 row + (bad - values.begin()) / width, storedTypeName(type)),
-                         .place = name,
-                         .remedy = "Store the capture as f32 or repair the data",
-                         .path = path});
+            throw Error({fmt::format("{} in head {}, row {} cannot be stored as {}", *bad, head,
+                                     row + (bad - values.begin()) / width, storedTypeName(type)),
+                         name, "Store the capture as f32 or repair the data", path});
         const h5::Block block{{head, row, 0}, {1, static_cast<std::int64_t>(values.size()) / width, width}};
         if (type == StoredType::Float32) {
             h5->write(name, values.data(), values.size_bytes(), &block);

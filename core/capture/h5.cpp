@@ -50,9 +50,7 @@ Handle accessList(bool buffered) {
 std::vector<std::int64_t> shapeOf(hid_t set, const File& file, const std::string& name) {
     const Handle space(H5Dget_space(set), H5Sclose);
     const int rank = space ? H5Sget_simple_extent_ndims(space) : -1;
-    if (rank < 0 || rank > kMaxRank)
-        throw Error(
-            {.sentence = "the shape cannot be read", .place = name, .remedy = "Repair the file", .path = file.path()});
+    if (rank < 0 || rank > kMaxRank) throw Error({"the shape cannot be read", name, "Repair the file", file.path()});
     hsize_t sizes[kMaxRank] = {};
     H5Sget_simple_extent_dims(space, sizes, nullptr);
     std::vector<std::int64_t> shape;
@@ -61,10 +59,7 @@ std::vector<std::int64_t> shapeOf(hid_t set, const File& file, const std::string
         shape.push_back(static_cast<std::int64_t>(sizes[axis]));
         if (sizes[axis] > 0 && __builtin_mul_overflow(product, shape.back(), &product)) product = -1;
         if (shape.back() < 0 || product < 0 || product > kMostNumbers)
-            throw Error({.sentence = "the shape is none that a file can hold",
-                         .place = name,
-                         .remedy = "Repair the file",
-                         .path = file.path()});
+            throw Error({"the shape is none that a file can hold", name, "Repair the file", file.path()});
     }
     return shape;
 }
@@ -75,10 +70,8 @@ void checkIsStored(hid_t set, std::int64_t count, const File& file, const std::s
     const Handle type(H5Dget_type(set), H5Tclose);
     const double declared = static_cast<double>(count) * static_cast<double>(H5Tget_size(type));
     if (declared > kFree + kMostDeflated * static_cast<double>(H5Dget_storage_size(set)))
-        throw Error({.sentence = "the data set declares more numbers than the file holds",
-                     .place = name,
-                     .remedy = "Write the file again",
-                     .path = file.path()});
+        throw Error(
+            {"the data set declares more numbers than the file holds", name, "Write the file again", file.path()});
 }
 
 /// Reads a block, or everything, as the given memory type.
@@ -95,10 +88,8 @@ void readInto(hid_t set, hid_t memoryType, const Block* block, void* out, const 
             status = H5Dread(set, memoryType, memorySpace, fileSpace, H5P_DEFAULT, out);
     }
     if (status < 0)
-        throw Error({.sentence = "the data cannot be read; the file may be truncated or damaged",
-                     .place = name,
-                     .remedy = "Copy or capture it again",
-                     .path = file.path()});
+        throw Error({"the data cannot be read; the file may be truncated or damaged", name, "Copy or capture it again",
+                     file.path()});
 }
 
 template <class T> hid_t memoryType() {
@@ -154,7 +145,7 @@ struct File::State {
         if (id >= 0) H5Fclose(id);
     }
     [[noreturn]] void fail(const std::string& what, const std::string& place, const std::string& remedy) const {
-        throw Error({.sentence = what, .place = place, .remedy = remedy, .path = path});
+        throw Error({what, place, remedy, path});
     }
     Handle openDataset(const std::string& name) const {
         refuseForeignLinks(name);

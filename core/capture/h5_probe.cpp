@@ -251,9 +251,8 @@ void Probe::finish() {
     const std::string verdict = asked ? found : known == g_verdicts.end() ? std::string() : known->second;
     if (verdict.empty()) return;
     const bool isOfFile = m_hasVerdict || !asked;
-    throw Error({.sentence = verdict,
-                 .remedy = isOfFile ? "Copy or capture it again" : "Close other programs or try again later",
-                 .path = m_path});
+    throw Error(
+        {verdict, "", isOfFile ? "Copy or capture it again" : "Close other programs or try again later", m_path});
 }
 
 } // namespace kvscope::h5

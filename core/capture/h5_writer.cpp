@@ -56,12 +56,11 @@ struct Writer::State {
     }
     [[noreturn]] void fail(const std::string& place) const {
         const int error = systemError();
-        throw Error({.sentence = "the file cannot be written" +
-                                 (error != 0 ? ": " + std::generic_category().message(error) : ""),
-                     .place = place,
-                     .remedy = error == ENOSPC ? "Free some space or choose another place"
-                                               : "Check that the disk is not full and the folder may be written",
-                     .path = path});
+        throw Error({"the file cannot be written" + (error != 0 ? ": " + std::generic_category().message(error) : ""),
+                     place,
+                     error == ENOSPC ? "Free some space or choose another place"
+                                     : "Check that the disk is not full and the folder may be written",
+                     path});
     }
     void require(bool done, const std::string& place) const {
         if (!done) fail(place);

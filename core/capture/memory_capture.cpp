@@ -16,9 +16,8 @@ HostTensor MemoryCapture::read(LayerIndex layer, TensorRole role, const Checkpoi
     const LayerInfo& info = captureInfo.layerInfo(layer);
     if (const auto found = tensors.find({layer, role}); found != tensors.end()) return found->second;
     if (role != TensorRole::KeysPreRope)
-        throw Error({.sentence = fmt::format("layer {} does not hold this tensor", layer.value),
-                     .remedy = "Capture the prompt with it",
-                     .path = captureInfo.path});
+        throw Error({fmt::format("layer {} does not hold this tensor", layer.value), "", "Capture the prompt with it",
+                     captureInfo.path});
     HostTensor keys = read(layer, TensorRole::Keys, checkpoint);
     if (info.hasRope && !frequencies.empty()) rotateBack(keys, tokenTable.positions, frequencies, captureInfo.rope);
     return keys;

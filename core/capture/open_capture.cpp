@@ -30,10 +30,7 @@ public:
         : m_file(std::move(file)), m_name(std::move(name)) {
         const std::vector<std::int64_t> shape = m_file->info(m_name).shape;
         if (shape.size() != 3 || std::ranges::any_of(shape, [](std::int64_t size) { return size < 0; }))
-            throw Error({.sentence = "the data set must have three axes",
-                         .place = m_name,
-                         .remedy = "Write the capture again",
-                         .path = m_file->path()});
+            throw Error({"the data set must have three axes", m_name, "Write the capture again", m_file->path()});
         m_shape = {shape[0], shape[1], shape[2]};
         m_stored = storedTypeOf(*m_file, m_name);
         m_firstToken = m_name.ends_with("/q_window") ? numTokens - shape[1] : 0;
@@ -64,11 +61,9 @@ private:
     void refuseNonFinite(std::int64_t head, std::int64_t row, std::span<const float> values) const {
         const auto bad = std::ranges::find_if(values, [](float x) { return !std::isfinite(x); });
         if (bad == values.end()) return;
-        throw Error({.sentence = fmt::format("{} in head {}, token {}", std::isnan(*bad) ? "NaN" : "infinity", head,
-                                             m_firstToken + row + (bad - values.begin()) / m_shape[2]),
-                     .place = m_name,
-                     .remedy = "Capture the layer again or leave it out",
-                     .path = m_file->path()});
+        throw Error({fmt::format("{} in head {}, token {}", std::isnan(*bad) ? "NaN" : "infinity", head,
+                                 m_firstToken + row + (bad - values.begin()) / m_shape[2]),
+                     m_name, "Capture the layer again or leave it out", m_file->path()});
     }
 
     std::shared_ptr<const h5::File> m_file;
@@ -123,10 +118,8 @@ public:
         const LayerInfo& info = m_info.layerInfo(layer);
         if (role == TensorRole::KeysPreRope && !info.hasKeysPreRope) return keysRotatedBack(info, checkpoint);
         if (role == TensorRole::Queries && info.queryCount == 0)
-            throw Error({.sentence = fmt::format("layer {} has no queries", layer.value),
-                         .place = layerPath(layer, "q"),
-                         .remedy = "Capture the prompt with queries",
-                         .path = m_info.path});
+            throw Error({fmt::format("layer {} has no queries", layer.value), layerPath(layer, "q"),
+                         "Capture the prompt with queries", m_info.path});
         return readTensor(storedRows(info, role), checkpoint);
     }
 
@@ -154,10 +147,8 @@ private:
         if (!layer.hasRope) return keys;
         const std::vector<float>& frequencies = m_frequencies.at(layer.layer);
         if (frequencies.empty())
-            throw Error({.sentence = "keys before RoPE are neither stored nor derivable",
-                         .place = "rope/inv_freq",
-                         .remedy = "Capture the prompt again with inverse frequencies or k_pre",
-                         .path = m_info.path});
+            throw Error({"keys before RoPE are neither stored nor derivable", "rope/inv_freq",
+                         "Capture the prompt again with inverse frequencies or k_pre", m_info.path});
         rotateBack(keys, m_tokens.positions, frequencies, m_info.rope);
         return keys;
     }
@@ -166,11 +157,9 @@ private:
         try {
             tensor.data.resize(static_cast<std::size_t>(tensor.shape.count()));
         } catch (const std::bad_alloc&) {
-            throw Error({.sentence = fmt::format("there is no memory for its {:.1f} GiB as float",
-                                                 static_cast<double>(tensor.shape.count()) / (1 << 28)),
-                         .place = name,
-                         .remedy = "Close other programs or capture a shorter prompt",
-                         .path = m_info.path});
+            throw Error({fmt::format("there is no memory for its {:.1f} GiB as float",
+                                     static_cast<double>(tensor.shape.count()) / (1 << 28)),
+                         name, "Close other programs or capture a shorter prompt", m_info.path});
         }
     }
 
@@ -214,12 +203,9 @@ constexpr Format kFormats[] = {
 
 std::shared_ptr<const CaptureReader> openCapture(const std::string& path) {
     std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored))
-        throw Error({.sentence = "there is no such file", .remedy = "Check the name", .path = path});
+    if (!std::filesystem::exists(path, ignored)) throw Error({"there is no such file", "", "Check the name", path});
     if (std::filesystem::is_directory(path, ignored) && !isTensorFile(path))
-        throw Error({.sentence = "this is a folder without .safetensors files, not a capture",
-                     .remedy = "Name a file in it",
-                     .path = path});
+        throw Error({"this is a folder without .safetensors files, not a capture", "", "Name a file in it", path});
     for (const Format& format : kFormats)
         if (format.matches(path)) return format.open(path);
     return {};

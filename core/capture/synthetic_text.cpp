@@ -83,7 +83,7 @@ private:
 };
 
 void require(bool holds, const char* sentence, const char* field, const std::string& remedy) {
-    if (!holds) throw Error({.sentence = sentence, .place = field, .remedy = remedy});
+    if (!holds) throw Error({sentence, field, remedy});
 }
 
 } // namespace

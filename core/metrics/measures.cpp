@@ -32,17 +32,14 @@ const MeasureEntry& entryOf(std::string_view id) {
 
 void checkNeed(const MeasureCard& card, const MeasureInput& input) {
     if (card.need == Scores && input.scores.empty())
-        throw Error({.sentence = "'" + card.id + "' needs scores, and this selection has none",
-                     .place = card.id,
-                     .remedy = "Leave it out, or take a policy that scores tokens"});
+        throw Error({"'" + card.id + "' needs scores, and this selection has none", card.id,
+                     "Leave it out, or take a policy that scores tokens"});
     if (card.need == OutputProjection && input.outputProjection.empty())
-        throw Error({.sentence = "'" + card.id + "' needs the output projection, which the capture does not hold",
-                     .place = card.id,
-                     .remedy = "Capture with o_proj, or take output_error (before W_o)"});
+        throw Error({"'" + card.id + "' needs the output projection, which the capture does not hold", card.id,
+                     "Capture with o_proj, or take output_error (before W_o)"});
     if (card.need == PreRopeKeys && input.preRopeKeys.empty())
-        throw Error({.sentence = "'" + card.id + "' needs the keys before RoPE, which are not known here",
-                     .place = card.id,
-                     .remedy = "Capture them, or what the rotation needs (positions and inverse frequencies)"});
+        throw Error({"'" + card.id + "' needs the keys before RoPE, which are not known here", card.id,
+                     "Capture them, or what the rotation needs (positions and inverse frequencies)"});
 }
 
 /// Entropy in nat; NaN (a key that the query does not see) counts as 0. `sink`: the weight of the attention sink. The

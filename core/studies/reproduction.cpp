@@ -66,12 +66,9 @@ SweepRequest besideExactTokens(SweepRequest request, const Reproduction& reprodu
                                const std::shared_ptr<const CaptureReader>& capture, std::vector<std::string>& notes) {
     const std::int64_t visible = Cut::resolve(request.cut, *capture).token;
     if (visible <= reproduction.exactFirst)
-        throw Error(
-            {.sentence = fmt::format("'{}' keeps the first {} tokens exactly, and only {} lie before the cut {}",
-                                     reproduction.id, reproduction.exactFirst, visible, request.cut),
-             .place = {},
-             .remedy = "Give a longer capture",
-             .path = capture->info().path});
+        throw Error({fmt::format("'{}' keeps the first {} tokens exactly, and only {} lie before the cut {}",
+                                 reproduction.id, reproduction.exactFirst, visible, request.cut),
+                     "", "Give a longer capture", capture->info().path});
     request.captures = {capture};
     request.budgets.clear();
     for (const std::string& budget : reproduction.budgets) {
@@ -142,12 +139,10 @@ void checkQueries(ReproductionResult& result, const Reproduction& reproduction, 
         if (!layers.empty() && std::ranges::count(layers, layer.layer.value) == 0) continue;
         if (layer.queryCount == info.numTokens) continue;
         if (reproduction.allQueries)
-            throw Error({.sentence = fmt::format("'{}' is about the queries of all tokens, and layer {} holds those of "
-                                                 "the last {} of {}",
-                                                 reproduction.id, layer.layer.value, layer.queryCount, info.numTokens),
-                         .place = "queries",
-                         .remedy = "Capture the queries of all tokens",
-                         .path = info.path});
+            throw Error({fmt::format("'{}' is about the queries of all tokens, and layer {} holds those of "
+                                     "the last {} of {}",
+                                     reproduction.id, layer.layer.value, layer.queryCount, info.numTokens),
+                         "queries", "Capture the queries of all tokens", info.path});
         result.notes.push_back(fmt::format("queries: {} holds those of the last {} of {} tokens, and measures of "
                                            "queries are over these",
                                            info.fileName, layer.queryCount, info.numTokens));
@@ -202,9 +197,7 @@ ReproductionResult sweepResult(const LayerRunner& runner, const Reproduction& re
 ReproductionResult lengthResult(const Reproduction& reproduction,
                                 const std::vector<std::shared_ptr<const CaptureReader>>& captures) {
     if (captures.empty())
-        throw Error({.sentence = "there is no prompt to take the length of",
-                     .place = "captures",
-                     .remedy = "Give at least one capture"});
+        throw Error({"there is no prompt to take the length of", "captures", "Give at least one capture"});
     ReproductionResult result;
     std::vector<std::int64_t> lengths;
     for (const auto& capture : captures) {
@@ -225,8 +218,7 @@ ReproductionResult reproduce(const LayerRunner& runner, const Reproduction& repr
                              const std::vector<std::shared_ptr<const CaptureReader>>& captures,
                              const std::vector<int>& layers, const Checkpoint& checkpoint) {
     if (!reproduction.elsewhere.empty())
-        throw Error(
-            {.sentence = "'" + reproduction.id + "' is not made here", .place = {}, .remedy = reproduction.elsewhere});
+        throw Error({"'" + reproduction.id + "' is not made here", "", reproduction.elsewhere});
     const bool fromLengths =
         reproduction.method == ReproductionMethod::KeptShares || reproduction.method == ReproductionMethod::Lengths;
     ReproductionResult result = fromLengths ? lengthResult(reproduction, captures)

@@ -384,17 +384,14 @@ void checkAsked(const RunRequest& request, const TheoryAsked& asked) {
         return family != PolicyFamily::None && family != PolicyFamily::Centres;
     };
     if (!(asked.epsilon > 0) || !(asked.delta > 0 && asked.delta < 1))
-        throw Error({.sentence = "epsilon must be above 0 and delta between 0 and 1",
-                     .place = "epsilon, delta",
-                     .remedy = "Try 0.5 and 0.01"});
+        throw Error({"epsilon must be above 0 and delta between 0 and 1", "epsilon, delta", "Try 0.5 and 0.01"});
     if (request.recorded || !isKnown(familyOf(request.policy.policy))) {
         std::vector<std::string> known;
         for (const Policy* policy : allPolicies())
             if (isKnown(policy->card().family)) known.push_back(policy->card().id);
-        throw Error({.sentence = "no theorem of the papers speaks about " +
-                                 (request.recorded ? "a recorded list" : "policy " + request.policy.policy),
-                     .place = "policy",
-                     .remedy = fmt::format("Choose one of {}", fmt::join(known, ", "))});
+        throw Error({"no theorem of the papers speaks about " +
+                         (request.recorded ? "a recorded list" : "policy " + request.policy.policy),
+                     "policy", fmt::format("Choose one of {}", fmt::join(known, ", "))});
     }
 }
 
@@ -405,11 +402,10 @@ TheoryTable theoryTable(const LayerRunner& runner, const RunRequest& request, co
     checkAsked(request, asked);
     const LayerInfo& layer = request.capture->info().layerInfo(request.layer);
     if (const bool caps = layer.softcap > 0; caps || !layer.sinks.empty())
-        throw Error({.sentence = fmt::format("the theorems are about plain softmax of dot products, and layer {} {}",
-                                             request.layer.value, caps ? "caps its logits" : "has attention sinks"),
-                     .place = fmt::format("layers/{:02d}/{}", request.layer.value, caps ? "softcap" : "sinks"),
-                     .remedy = "Use the measures, which include the cap and the sinks",
-                     .path = request.capture->info().path});
+        throw Error({fmt::format("the theorems are about plain softmax of dot products, and layer {} {}",
+                                 request.layer.value, caps ? "caps its logits" : "has attention sinks"),
+                     fmt::format("layers/{:02d}/{}", request.layer.value, caps ? "softcap" : "sinks"),
+                     "Use the measures, which include the cap and the sinks", request.capture->info().path});
     return TableOfLayer(runner, request, asked, checkpoint).made();
 }
 

@@ -41,7 +41,7 @@ const std::string& loadCudaLibrary() {
 }
 
 [[noreturn]] void refuse(const std::string& sentence, const std::string& remedy) {
-    throw Error({.sentence = sentence, .place = "engine cuda", .remedy = remedy});
+    throw Error({sentence, "engine cuda", remedy});
 }
 
 at::Device deviceOf(bool cuda) { return cuda ? at::Device(at::kCUDA, 0) : at::Device(at::kCPU); }

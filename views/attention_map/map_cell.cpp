@@ -12,9 +12,8 @@ namespace kvscope {
 namespace {
 
 [[noreturn]] void refuse(std::string_view text) {
-    throw Error({.sentence = fmt::format("'{}' is no cell of an attention map", text),
-                 .place = "option cell",
-                 .remedy = "Write none, QUERY,KEY like 920,615, or rectangles of both like 920-922,612-615"});
+    throw Error({fmt::format("'{}' is no cell of an attention map", text), "option cell",
+                 "Write none, QUERY,KEY like 920,615, or rectangles of both like 920-922,612-615"});
 }
 
 /// "920" or "920-922".

@@ -17,10 +17,8 @@ namespace {
 
 [[noreturn]] void refuse(std::string_view text, const char* why) {
     throw Error(
-        {.sentence = fmt::format("'{}' is no range of values{}", text, why),
-         .place = "option range",
-         .remedy =
-             "Write auto, each, or two numbers like 0.001..0.2, the first below the second; either may be missing"});
+        {fmt::format("'{}' is no range of values{}", text, why), "option range",
+         "Write auto, each, or two numbers like 0.001..0.2, the first below the second; either may be missing"});
 }
 
 std::optional<double> readEnd(std::string_view whole, std::string_view text) {
@@ -68,9 +66,8 @@ ParameterSpec valueRangeOption(void (*check)(std::string_view)) {
 void checkValueRange(std::string_view text, std::span<const std::string_view> known, const char* whose) {
     const ValueRange range = ValueRange::parse(text);
     if (range.quantity.empty() || std::ranges::find(known, range.quantity) != known.end()) return;
-    throw Error({.sentence = fmt::format("{} has no values called '{}'", whose, range.quantity),
-                 .place = "option range",
-                 .remedy = fmt::format("Write one of {} before the colon, or leave it out", fmt::join(known, ", "))});
+    throw Error({fmt::format("{} has no values called '{}'", whose, range.quantity), "option range",
+                 fmt::format("Write one of {} before the colon, or leave it out", fmt::join(known, ", "))});
 }
 
 double roundedValue(double value) {

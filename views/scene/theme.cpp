@@ -68,8 +68,8 @@ std::uint32_t entryOf(std::string_view name, double t) {
     constexpr std::size_t kDigits = 6, kPitch = 7;
     const std::string_view table = colourMapTable(name);
     if (table.empty())
-        throw Error({.sentence = "unknown colour map '" + std::string(name) + "'",
-                     .remedy = "Choose viridis, cividis, magma, greys or rdbu"});
+        throw Error(
+            {"unknown colour map '" + std::string(name) + "'", "", "Choose viridis, cividis, magma, greys or rdbu"});
     const char* entry = table.data() + kPitch * static_cast<std::size_t>(std::lround(t * 255));
     std::uint32_t hex = 0;
     std::from_chars(entry, entry + kDigits, hex, 16);
@@ -99,7 +99,7 @@ ThemeId themeByName(std::string_view name) {
     if (name == "light") return ThemeId::Light;
     if (name == "dark") return ThemeId::Dark;
     if (name == "paper") return ThemeId::Paper;
-    throw Error({.sentence = "unknown theme '" + std::string(name) + "'", .remedy = "Choose light, dark or paper"});
+    throw Error({"unknown theme '" + std::string(name) + "'", "", "Choose light, dark or paper"});
 }
 
 Colour categoryColour(std::size_t index, ThemeId theme) {

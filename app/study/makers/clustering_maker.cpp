@@ -60,24 +60,25 @@ private:
         const RunRequest run = paneRun();
         const bool streams = isOf(run, PolicyFamily::Clusters), centres = isOf(run, PolicyFamily::Centres);
         if (!streams && !(centres && (picture == "overview" || picture == "sizes")))
-            throw Error({.sentence = centres ? "k-center has neither a stream of births nor reservoirs"
-                                             : "this picture shows SubGen's clusters, and the active pane has none",
-                         .remedy = centres ? "Choose SubGen (streaming) in the pane, or the pictures \"Overview\", "
-                                             "\"Sizes\" and \"Radius against k\""
-                                           : "Choose SubGen or SubGen k-center in the pane; the pictures \"m against "
-                                             "δ\" and \"Radius against k\" need no policy"});
+            throw Error({centres ? "k-center has neither a stream of births nor reservoirs"
+                                 : "this picture shows SubGen's clusters, and the active pane has none",
+                         "",
+                         centres ? "Choose SubGen (streaming) in the pane, or the pictures \"Overview\", "
+                                   "\"Sizes\" and \"Radius against k\""
+                                 : "Choose SubGen or SubGen k-center in the pane; the pictures \"m against "
+                                   "δ\" and \"Radius against k\" need no policy"});
         const auto result = runner.run(run, checkpoint.part(0, 0.7));
         if (result->simulated) // in blocks the log is of the last block alone, whose rows are not the prompt's tokens
-            throw Error({.sentence = "in prompt blocks " + policyById(run.policy.policy).card().name +
-                                     " has no walk over the whole prompt",
-                         .remedy = "Set its prompt block and decode tokens to 0"});
+            throw Error(
+                {"in prompt blocks " + policyById(run.policy.policy).card().name + " has no walk over the whole prompt",
+                 "", "Set its prompt block and decode tokens to 0"});
         if (const auto log = std::dynamic_pointer_cast<const SubgenLog>(result->log))
             m_data.stream = log->heads[head()];
         if (const auto log = std::dynamic_pointer_cast<const KCenterLog>(result->log))
             m_data.centres = log->heads[head()];
         if (!m_data.stream && !m_data.centres)
-            throw Error({.sentence = "this run of the pane recorded no clusters",
-                         .remedy = "Choose SubGen or SubGen k-center in the pane"});
+            throw Error(
+                {"this run of the pane recorded no clusters", "", "Choose SubGen or SubGen k-center in the pane"});
         project();
         if (m_data.centres) cover();
     }

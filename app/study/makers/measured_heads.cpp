@@ -64,9 +64,8 @@ double meanOverHeads(const LayerRunner& runner, const RunResult& result, const M
     const double mean =
         head && measure.shape == MeasureShape::PerKvHead ? values[head->value] : meanOverHeads(values, layer, head);
     if (std::isnan(mean))
-        throw Error({.sentence = "'" + measure.id + "' has no number here",
-                     .place = measure.id,
-                     .remedy = "Look at another head, or choose another measure"});
+        throw Error(
+            {"'" + measure.id + "' has no number here", measure.id, "Look at another head, or choose another measure"});
     return mean;
 }
 

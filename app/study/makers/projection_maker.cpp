@@ -52,11 +52,10 @@ void checkQueries(const ViewDataRequest& request) {
     const CaptureInfo& info = request.capture->info();
     const std::int64_t captured = info.layerInfo(request.layer).queryCount;
     if (captured < info.numTokens)
-        throw Error({.sentence = "the queries of " + std::to_string(captured) + " of " +
-                                 std::to_string(info.numTokens) + " tokens were captured",
-                     .place = "layer " + std::to_string(request.layer.value),
-                     .remedy = "Show keys or values, or capture the queries of all tokens",
-                     .path = info.path});
+        throw Error({"the queries of " + std::to_string(captured) + " of " + std::to_string(info.numTokens) +
+                         " tokens were captured",
+                     "layer " + std::to_string(request.layer.value),
+                     "Show keys or values, or capture the queries of all tokens", info.path});
 }
 
 constexpr int kSnapshotEvery = 50; // iterations

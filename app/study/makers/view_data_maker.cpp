@@ -57,7 +57,7 @@ RunRequest ViewDataRequest::loggedRun(const PolicySpec& policy) const {
 
 const PaneRequest& ViewDataRequest::shownPane() const {
     const auto active = static_cast<std::size_t>(activePane);
-    if (active >= panes.size()) throw Error({.sentence = "no policy is shown", .remedy = "Add a pane"});
+    if (active >= panes.size()) throw Error({"no policy is shown", "", "Add a pane"});
     return panes[active];
 }
 

@@ -39,9 +39,8 @@ void LiveActions::saveCapture() {
                       live->writeCapture(path.toStdString(), checkpoint);
                       return std::function<void()>([path] {
                           if (!QFileInfo::exists(path))
-                              throw Error({.sentence = "the model's worker has written the capture on its own machine",
-                                           .remedy = "Copy it from there",
-                                           .path = path.toStdString()});
+                              throw Error({"the model's worker has written the capture on its own machine", "",
+                                           "Copy it from there", path.toStdString()});
                       });
                   });
 }

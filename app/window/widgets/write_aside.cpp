@@ -42,9 +42,8 @@ void writeAside(QWidget* window, const QString& path, std::function<void()> writ
         look.start(50);
         dialog.exec();
         if (!isWritten(0ms))
-            throw Error({.sentence = "the disk did not answer while the file was written",
-                         .remedy = "Choose a name on another disk",
-                         .path = path.toStdString()});
+            throw Error({"the disk did not answer while the file was written", "", "Choose a name on another disk",
+                         path.toStdString()});
     }
     written.get();
 }

@@ -105,16 +105,14 @@ public:
             return gather(view, m_archive->read(*view.tensor), queries ? m_info.numTokens - info.queryCount : 0);
         }
         if (role == TensorRole::KeysPreRope) return keysRotatedBack(info, checkpoint);
-        throw Error({.sentence = fmt::format("layer {} has no {}", layer.value,
-                                             role == TensorRole::Queries ? "queries" : "such tensor"),
-                     .remedy = "Save it beside keys and values, or capture the prompt with kvscope-capture",
-                     .path = m_info.path});
+        throw Error(
+            {fmt::format("layer {} has no {}", layer.value, role == TensorRole::Queries ? "queries" : "such tensor"),
+             "", "Save it beside keys and values, or capture the prompt with kvscope-capture", m_info.path});
     }
 
     std::string computeHash(const Checkpoint&) const override {
-        throw Error({.sentence = "only captures have a hash of their contents",
-                     .remedy = "Convert the file first: kvscope convert IN --out FILE.h5",
-                     .path = m_info.path});
+        throw Error({"only captures have a hash of their contents", "",
+                     "Convert the file first: kvscope convert IN --out FILE.h5", m_info.path});
     }
 
 private:
@@ -147,7 +145,7 @@ private:
     void checkModel() const {
         if (!m_model) return;
         const auto fail = [&](std::string sentence, std::string remedy) {
-            throw Error({.sentence = std::move(sentence), .remedy = std::move(remedy), .path = m_info.path});
+            throw Error({std::move(sentence), "", std::move(remedy), m_info.path});
         };
         if (m_model->promptTokens > 0 && m_model->promptTokens != m_info.numTokens)
             fail(fmt::format("the model's rotation is described for a prompt of {} tokens, the tensors have {}",
@@ -294,10 +292,8 @@ private:
         HostTensor keys = read(layer.layer, TensorRole::Keys, checkpoint);
         if (!layer.hasRope) return keys;
         if (!m_model)
-            throw Error({.sentence = "keys before RoPE are neither stored nor derivable",
-                         .place = "k_pre",
-                         .remedy = "Give --config what kvscope-describe writes for the model, or save k_pre",
-                         .path = m_info.path});
+            throw Error({"keys before RoPE are neither stored nor derivable", "k_pre",
+                         "Give --config what kvscope-describe writes for the model, or save k_pre", m_info.path});
         rotateBack(keys, m_tokens.positions, described(layer.layer.value).inverseFrequencies, m_info.rope);
         return keys;
     }
@@ -368,10 +364,9 @@ bool isPickle(const std::string& path) {
 std::shared_ptr<const CaptureReader> openImported(const std::string& path, const ImportOptions& options) {
     if (isPickle(path))
         throw Error(
-            {.sentence = "this is a Python pickle: reading it would run whatever program it holds",
-             .remedy =
-                 "Turn it into tensors with `python3 -m kvscope_capture.unpickle IN.pt OUT.safetensors` and open that",
-             .path = path});
+            {"this is a Python pickle: reading it would run whatever program it holds", "",
+             "Turn it into tensors with `python3 -m kvscope_capture.unpickle IN.pt OUT.safetensors` and open that",
+             path});
     if (std::error_code none; !fs::is_directory(path, none)) checkIsFile(path);
     const bool zip = lowerExtension(path) == ".npz";
     return std::make_shared<const ImportedCapture>(zip ? openNpz(path) : openSafetensors(path), path, options);

@@ -233,11 +233,10 @@ std::int64_t windowOf(const ModelJson& config, const ModelType& type) {
 } // namespace
 
 void ModelJson::fail(std::string sentence, const std::string& name) const {
-    throw Error({.sentence = std::move(sentence),
-                 .place = m_place + name,
-                 .remedy = "Run kvscope-describe MODEL --out described_model.json, and lay that beside the tensors or "
-                           "give it to kvscope convert --config",
-                 .path = m_path});
+    throw Error({std::move(sentence), m_place + name,
+                 "Run kvscope-describe MODEL --out described_model.json, and lay that beside the tensors or "
+                 "give it to kvscope convert --config",
+                 m_path});
 }
 
 const ModelJson::Json& ModelJson::field(const char* name) const {

@@ -113,9 +113,8 @@ Zip openZip(const std::string& path) {
     zip_error_init_with_code(&error, code);
     const std::string why = zip_error_strerror(&error);
     zip_error_fini(&error);
-    throw Error({.sentence = "this is no .npz file, or a truncated one (" + why + ")",
-                 .remedy = "Save it with numpy.savez, or copy it again",
-                 .path = path});
+    throw Error({"this is no .npz file, or a truncated one (" + why + ")", "",
+                 "Save it with numpy.savez, or copy it again", path});
 }
 
 Member openMember(zip_t* zip, const ArchiveTensor& tensor) {
@@ -162,9 +161,7 @@ private:
         zip_stat_init(&stat);
         constexpr zip_uint64_t kNeeded = ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE;
         if (zip_stat_index(zip, member, 0, &stat) != 0 || (stat.valid & kNeeded) != kNeeded)
-            throw Error({.sentence = fmt::format("member {} of the zip has no name or size", member),
-                         .remedy = kSaveAgain,
-                         .path = m_path});
+            throw Error({fmt::format("member {} of the zip has no name or size", member), "", kSaveAgain, m_path});
         ArchiveTensor tensor;
         tensor.name = stat.name;
         tensor.path = m_path;

@@ -23,7 +23,7 @@ constexpr std::uint64_t kLongestHeader = 100'000'000; // the limit of the format
 constexpr const char* kWriteAgain = "Write the file again with safetensors.torch.save_file";
 
 [[noreturn]] void fail(const std::string& path, std::string sentence, std::string place = {}) {
-    throw Error({.sentence = std::move(sentence), .place = std::move(place), .remedy = kWriteAgain, .path = path});
+    throw Error({std::move(sentence), std::move(place), kWriteAgain, path});
 }
 
 NumberType typeOf(const std::string& name) {

@@ -32,10 +32,7 @@ std::int64_t ArchiveTensor::count() const {
 std::string ArchiveTensor::shapeText() const { return fmt::format("({})", fmt::join(shape, ", ")); }
 
 void refuseTensor(const ArchiveTensor& tensor, std::string sentence, std::string remedy) {
-    throw Error({.sentence = std::move(sentence),
-                 .place = "tensor " + tensor.name,
-                 .remedy = std::move(remedy),
-                 .path = tensor.path});
+    throw Error({std::move(sentence), "tensor " + tensor.name, std::move(remedy), tensor.path});
 }
 
 std::uint64_t tensorBytes(const ArchiveTensor& tensor) {

@@ -112,14 +112,12 @@ void place(NamedTensors& named, const ArchiveTensor& tensor, const std::vector<P
         if (names.size() < kShown) names.push_back(tensor.name);
     }
     if (weights)
-        throw Error({.sentence = "these are a model's weights, not what its attention saw",
-                     .remedy = "Run a prompt through the model: kvscope-capture MODEL --text FILE --out FILE.h5",
-                     .path = path});
-    throw Error({.sentence = archive.tensors().empty() ? "there are no tensors in it"
-                                                       : "no tensor is named like the keys and values of a layer",
-                 .place = archive.tensors().empty() ? "" : fmt::format("there are {}", fmt::join(names, ", ")),
-                 .remedy = "Name them with --pattern 'k=...{layer}...' --pattern 'v=...{layer}...' of kvscope convert",
-                 .path = path});
+        throw Error({"these are a model's weights, not what its attention saw", "",
+                     "Run a prompt through the model: kvscope-capture MODEL --text FILE --out FILE.h5", path});
+    throw Error({archive.tensors().empty() ? "there are no tensors in it"
+                                           : "no tensor is named like the keys and values of a layer",
+                 archive.tensors().empty() ? "" : fmt::format("there are {}", fmt::join(names, ", ")),
+                 "Name them with --pattern 'k=...{layer}...' --pattern 'v=...{layer}...' of kvscope convert", path});
 }
 
 /// A layer needs both keys and values; other tensors alone do not make a layer.
@@ -156,10 +154,9 @@ NameTemplate NameTemplate::parse(const std::string& text) {
         if (role == row.name && pattern.find("{layer}") == pattern.rfind("{layer}") &&
             pattern.find("{layer}") != pattern.npos && pattern.size() <= kLongestName)
             return {row.role, pattern};
-    throw Error({.sentence = "'" + text + "' is no name template",
-                 .place = "--pattern",
-                 .remedy = "Write ROLE=NAME with {layer} once in NAME, like k=blocks.{layer}.key; ROLE is k, v, q, "
-                           "k_pre, kv or sinks"});
+    throw Error({"'" + text + "' is no name template", "--pattern",
+                 "Write ROLE=NAME with {layer} once in NAME, like k=blocks.{layer}.key; ROLE is k, v, q, "
+                 "k_pre, kv or sinks"});
 }
 
 NamedTensors nameTensors(const TensorArchive& archive, const std::string& path,

@@ -18,10 +18,8 @@ using Json = nlohmann::json;
 constexpr std::size_t kLargestList = std::size_t{1} << 30;
 
 [[noreturn]] void fail(const std::string& path, std::string sentence, std::string list) {
-    throw Error({.sentence = std::move(sentence),
-                 .place = std::move(list),
-                 .remedy = R"(Write {"ids": [...], "texts": [...], "segments": [[begin, end, "context"], ...]})",
-                 .path = path});
+    throw Error({std::move(sentence), std::move(list),
+                 R"(Write {"ids": [...], "texts": [...], "segments": [[begin, end, "context"], ...]})", path});
 }
 
 const Json& listOf(const Json& json, const char* name, std::int64_t tokens, const std::string& path) {
