@@ -4,6 +4,7 @@
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/small_widgets.h"
 #include "core/base/error.h"
+#include "core/parameters/parameter_rows.h"
 #include "core/policies/policy.h"
 #include "views/common/view_facts.h"
 
@@ -19,15 +20,12 @@ namespace {
 constexpr const char* kBudget = "budget";
 
 const std::shared_ptr<const ParameterTable>& budgetTable() {
-    static const auto table = std::make_shared<const ParameterTable>(ParameterTable{{.id = kBudget,
-                                                                                     .label = "Budget",
-                                                                                     .unit = "% kept",
-                                                                                     .help = "Of the tokens before the "
-                                                                                             "cut.",
-                                                                                     .min = 0.1,
-                                                                                     .max = 100,
-                                                                                     .defaultValue = 25,
-                                                                                     .step = 0.1}});
+    static const auto table = [] {
+        ParameterSpec row =
+            realRow(kBudget, "Budget", "", {0.1, 100, 25, 0.1}, Stage::Features, "Of the tokens before the cut.", "");
+        row.unit = "% kept";
+        return std::make_shared<const ParameterTable>(ParameterTable{row});
+    }();
     return table;
 }
 
