@@ -189,8 +189,4 @@ std::string ParameterValues::key(Stage stage) const {
     return key;
 }
 
-bool operator==(const ParameterValues& a, const ParameterValues& b) {
-    return a.m_table == b.m_table && a.m_values == b.m_values && a.m_texts == b.m_texts;
-}
-
 } // namespace kvscope

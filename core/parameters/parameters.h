@@ -77,7 +77,7 @@ public:
     /// "id=text,id=text" (quoted) of all parameters up to and including `stage`: a cache key for that stage.
     std::string key(Stage stage) const;
 
-    friend bool operator==(const ParameterValues& a, const ParameterValues& b);
+    friend bool operator==(const ParameterValues&, const ParameterValues&) = default;
 
 private:
     std::size_t find(std::string_view id) const; ///< throws Error with the nearest name

@@ -44,6 +44,12 @@ private:
     PolicyCard m_card;
 };
 
+/// The one object of a policy's class.
+template <class Own> const Policy& onlyPolicy() {
+    static const Own policy;
+    return policy;
+}
+
 /// All policies, in the order in which they are offered.
 const std::vector<const Policy*>& allPolicies();
 /// Throws Error with the nearest name.

@@ -127,9 +127,6 @@ private:
 
 } // namespace
 
-const Policy& balanceKvPolicy() {
-    static const BalanceKv policy;
-    return policy;
-}
+const Policy& balanceKvPolicy() { return onlyPolicy<BalanceKv>(); }
 
 } // namespace kvscope

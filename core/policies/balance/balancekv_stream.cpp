@@ -127,9 +127,6 @@ public:
 
 } // namespace
 
-const Policy& balanceKvStreamPolicy() {
-    static const BalanceKvStream policy;
-    return policy;
-}
+const Policy& balanceKvStreamPolicy() { return onlyPolicy<BalanceKvStream>(); }
 
 } // namespace kvscope

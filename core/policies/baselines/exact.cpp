@@ -36,9 +36,6 @@ public:
 
 } // namespace
 
-const Policy& exactPolicy() {
-    static const Exact policy;
-    return policy;
-}
+const Policy& exactPolicy() { return onlyPolicy<Exact>(); }
 
 } // namespace kvscope

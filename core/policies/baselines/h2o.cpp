@@ -162,9 +162,6 @@ public:
 
 } // namespace
 
-const Policy& h2oPolicy() {
-    static const H2o policy;
-    return policy;
-}
+const Policy& h2oPolicy() { return onlyPolicy<H2o>(); }
 
 } // namespace kvscope

@@ -46,9 +46,6 @@ public:
 
 } // namespace
 
-const Policy& importedPolicy() {
-    static const Imported policy;
-    return policy;
-}
+const Policy& importedPolicy() { return onlyPolicy<Imported>(); }
 
 } // namespace kvscope

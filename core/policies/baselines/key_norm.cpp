@@ -57,9 +57,6 @@ public:
 
 } // namespace
 
-const Policy& keyNormPolicy() {
-    static const KeyNorm policy;
-    return policy;
-}
+const Policy& keyNormPolicy() { return onlyPolicy<KeyNorm>(); }
 
 } // namespace kvscope

@@ -139,9 +139,6 @@ private:
 
 } // namespace
 
-const Policy& pyramidkvPolicy() {
-    static const PyramidKv policy;
-    return policy;
-}
+const Policy& pyramidkvPolicy() { return onlyPolicy<PyramidKv>(); }
 
 } // namespace kvscope

@@ -202,9 +202,6 @@ public:
 
 } // namespace
 
-const Policy& snapkvPolicy() {
-    static const SnapKv policy;
-    return policy;
-}
+const Policy& snapkvPolicy() { return onlyPolicy<SnapKv>(); }
 
 } // namespace kvscope

@@ -65,9 +65,6 @@ public:
 
 } // namespace
 
-const Policy& streamingLlmPolicy() {
-    static const StreamingLlm policy;
-    return policy;
-}
+const Policy& streamingLlmPolicy() { return onlyPolicy<StreamingLlm>(); }
 
 } // namespace kvscope

@@ -51,9 +51,6 @@ public:
 
 } // namespace
 
-const Policy& tovaPolicy() {
-    static const Tova policy;
-    return policy;
-}
+const Policy& tovaPolicy() { return onlyPolicy<Tova>(); }
 
 } // namespace kvscope

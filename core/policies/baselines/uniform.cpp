@@ -127,9 +127,6 @@ private:
 
 } // namespace
 
-const Policy& uniformPolicy() {
-    static const Uniform policy;
-    return policy;
-}
+const Policy& uniformPolicy() { return onlyPolicy<Uniform>(); }
 
 } // namespace kvscope

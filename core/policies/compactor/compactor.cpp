@@ -337,9 +337,6 @@ private:
 
 } // namespace
 
-const Policy& compactorPolicy() {
-    static const Compactor policy;
-    return policy;
-}
+const Policy& compactorPolicy() { return onlyPolicy<Compactor>(); }
 
 } // namespace kvscope

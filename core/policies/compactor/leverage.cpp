@@ -173,9 +173,6 @@ private:
 
 } // namespace
 
-const Policy& leveragePolicy() {
-    static const LeveragePolicy policy;
-    return policy;
-}
+const Policy& leveragePolicy() { return onlyPolicy<LeveragePolicy>(); }
 
 } // namespace kvscope

@@ -112,9 +112,6 @@ public:
 
 } // namespace
 
-const Policy& keydiffPolicy() {
-    static const KeyDiff policy;
-    return policy;
-}
+const Policy& keydiffPolicy() { return onlyPolicy<KeyDiff>(); }
 
 } // namespace kvscope

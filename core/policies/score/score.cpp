@@ -186,9 +186,6 @@ private:
 
 } // namespace
 
-const Policy& scorePolicy() {
-    static const Score policy;
-    return policy;
-}
+const Policy& scorePolicy() { return onlyPolicy<Score>(); }
 
 } // namespace kvscope

@@ -313,9 +313,6 @@ std::string SubgenLog::json() const {
     return all.dump(); // null for what is no finite number
 }
 
-const Policy& subgenPolicy() {
-    static const Subgen policy;
-    return policy;
-}
+const Policy& subgenPolicy() { return onlyPolicy<Subgen>(); }
 
 } // namespace kvscope

@@ -176,9 +176,6 @@ std::string KCenterLog::json() const {
     return all.dump(); // null for what is no finite number
 }
 
-const Policy& subgenKCenterPolicy() {
-    static const SubgenKCenter policy;
-    return policy;
-}
+const Policy& subgenKCenterPolicy() { return onlyPolicy<SubgenKCenter>(); }
 
 } // namespace kvscope
