@@ -14,6 +14,7 @@
 #include <charconv>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <mutex>
 #include <sstream>
 #include <unistd.h>
@@ -244,5 +245,31 @@ Budget parseBudgetOption(const std::string& text, Budget::Unit unit) {
 }
 
 std::string numberText(double value) { return std::isnan(value) ? std::string() : fmt::format("{}", value); }
+
+namespace {
+
+// CLI11 options with many values would also take the capture that follows them.
+const std::string kOption = "--policy";
+
+bool isPolicy(const std::string& word, bool bare) {
+    const std::string id = word.substr(0, word.find_first_of(":,@"));
+    return (id != word || bare) && findPolicy(id) && !std::filesystem::exists(word);
+}
+
+} // namespace
+
+std::vector<std::string> withEachPolicyNamed(const std::vector<std::string>& words) {
+    std::vector<std::string> named;
+    const bool viewComes = words.size() > 1 && words[0] == "plot" && words[1].starts_with("-");
+    bool isValue = false, afterPolicy = false;
+    for (const std::string& word : words) {
+        const bool further = !isValue && afterPolicy && isPolicy(word, !viewComes);
+        if (further) named.push_back(kOption);
+        named.push_back(word);
+        afterPolicy = further || isValue || word.starts_with(kOption + "=");
+        isValue = word == kOption;
+    }
+    return named;
+}
 
 } // namespace kvscope

@@ -10,6 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <functional>
 #include <tuple>
 #include <utility>
 
@@ -140,6 +143,119 @@ bool hasCaseOf(const Session& session, const Session& setting) {
         return std::tuple(of.layer, of.kvHead, of.queryHead, of.cut, of.seed, std::move(panes));
     };
     return caseOf(session) == caseOf(setting);
+}
+
+namespace {
+
+/// `broken` is told of the lessons that cannot be read, with their paths.
+std::vector<LessonFile> readLessons(const std::string& folder, const std::function<void(const Error&)>& broken) {
+    std::vector<LessonFile> lessons;
+    std::error_code none;
+    for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
+        const std::string path = entry.path().string();
+        if (entry.path().extension() != ".kvscope" || !isSessionFile(path)) continue;
+        try {
+            if (auto lesson = lessonOf(readSession(path))) lessons.push_back({path, std::move(*lesson)});
+        } catch (const Error& error) {
+            Error::Parts parts = error.parts();
+            parts.path = path;
+            broken(Error(parts));
+        }
+    }
+    std::ranges::sort(lessons, [](const LessonFile& a, const LessonFile& b) {
+        return std::pair(a.lesson.number, a.path) < std::pair(b.lesson.number, b.path);
+    });
+    return lessons;
+}
+
+} // namespace
+
+std::vector<LessonFile> lessonsIn(const std::string& folder) {
+    return readLessons(folder, [](const Error& error) { throw error; });
+}
+
+std::vector<LessonFile> readableLessonsIn(const std::string& folder, std::vector<std::string>& broken) {
+    return readLessons(folder, [&](const Error& error) { broken.emplace_back(error.what()); });
+}
+
+const LessonFile* fileOf(const Session& session, const std::vector<LessonFile>& files) {
+    std::optional<Lesson> open;
+    try {
+        open = lessonOf(session);
+    } catch (const Error&) { // the lesson panel shows it
+    }
+    if (!open) return nullptr;
+    const auto words = [](const Lesson& of) { return std::tie(of.title, of.text, of.question, of.answer, of.claim); };
+    auto file = std::ranges::find_if(files, [&](const LessonFile& of) { return words(of.lesson) == words(*open); });
+    if (file == files.end()) file = std::ranges::find(files, open->title, [](auto& of) { return of.lesson.title; });
+    return file == files.end() ? nullptr : &*file;
+}
+
+// A lesson written is the inverse of one read: settings become the keys in which they differ from the start.
+namespace {
+
+/// Options that only the start sets are set back to their defaults by name: a stop changes options one by one.
+void setBackOptions(Json& setting, const Json& start) {
+    for (const auto& [view, options] : start.at("view_options").items())
+        for (const auto& [option, text] : options.items()) {
+            Json& here = setting["view_options"][view];
+            if (here.contains(option)) continue;
+            const ParameterValues defaults(viewById(view).card().options);
+            here[option] = defaults.text(option);
+        }
+}
+
+/// Adds what differs from the start.
+void writeDifference(Json& json, const Session& of, const Json& start) {
+    Json setting = Json::parse(settingText(of));
+    setBackOptions(setting, start);
+    for (const auto& [key, value] : setting.items())
+        if (!start.contains(key) || start.at(key) != value) json[key] = value;
+}
+
+Json stopOf(const LessonStop& stop, const Json& start) {
+    Json json;
+    if (!stop.title.empty()) json["title"] = stop.title;
+    json["text"] = stop.text;
+    if (!stop.views.empty()) json["views"] = stop.views;
+    writeDifference(json, stop.setting, start);
+    return json;
+}
+
+Json questionOf(const Lesson& lesson, const Json& start) {
+    Json json{{"text", lesson.question}, {"quantity", lesson.quantity}, {"pane", lesson.pane}, {"claim", lesson.claim}};
+    json["choices"] = Json::array();
+    for (const LessonChoice& choice : lesson.choices) {
+        json["choices"].push_back({{"text", choice.text}});
+        if (std::isfinite(choice.below)) json["choices"].back()["below"] = choice.below;
+    }
+    json["answer"] = lesson.answer;
+    if (!lesson.recorded.empty()) json["recorded"] = lesson.recorded;
+    if (!lesson.withheld.empty()) json["withheld"] = lesson.withheld;
+    if (!lesson.answeredViews.empty()) json["views"] = lesson.answeredViews;
+    writeDifference(json, lesson.asked, start);
+    return json;
+}
+
+} // namespace
+
+Session sessionWith(const Lesson& lesson, const Session& of) {
+    Session session = of;
+    applySetting(session, lesson.start);
+    session.layout = WindowLayout::Teach;
+    Json json = of.lesson.empty() ? Json::object() : Json::parse(of.lesson);
+    json.erase("start"); // the session itself
+    json["title"] = lesson.title;
+    json["group"] = lesson.group;
+    json["text"] = lesson.text;
+    json["views"] = lesson.views;
+    json["stops"] = Json::array();
+    const Json start = Json::parse(settingText(session));
+    for (const LessonStop& stop : lesson.stops) json["stops"].push_back(stopOf(stop, start));
+    json.erase("question");
+    if (!lesson.question.empty()) json["question"] = questionOf(lesson, start);
+    session.lesson = json.dump();
+    return session;
 }
 
 } // namespace kvscope

@@ -23,10 +23,8 @@ std::string joined(const std::string& first, const std::string& second) {
 
 /// The policy's name in a list is free text if another program wrote the list.
 PolicyIdentity identityOfList(const RecordedSelection& list, const Cut& cut, const Budget& budget) {
-    const auto& known = allPolicies();
-    const auto policy =
-        std::ranges::find_if(known, [&](const Policy* candidate) { return candidate->card().id == list.policy; });
-    const std::string name = policy != known.end() ? (*policy)->card().name : list.policy;
+    const Policy* policy = findPolicy(list.policy);
+    const std::string name = policy ? policy->card().name : list.policy;
     const std::string ownCut = cut.evaluatedOnSeen ? "cut none" : fmt::format("cut {}", cut.token);
     return {list.policy, name.empty() ? "Recorded list" : name + " (recorded)",
             joined(joined(list.variant, ownCut), "budget " + budgetWords(budget))};

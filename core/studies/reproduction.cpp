@@ -1,16 +1,20 @@
 // A reproduction is a sweep whose rows are averaged into points, each with a spread over one level: captures where
 // there are several. Some need only the lengths of the prompts.
 #include "core/studies/reproduction.h"
+
 #include "core/base/csv.h"
 #include "core/base/error.h"
+#include "core/base/nearest_name.h"
 #include "core/base/number_text.h"
 #include "core/policies/policy.h"
 #include "core/studies/reproduction_series.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 #include <set>
 
@@ -45,9 +49,7 @@ SweepRequest sweepOf(const Reproduction& reproduction,
     request.cut = reproduction.cut;
     for (const std::string& spec : reproduction.policies) {
         const std::string id = spec.substr(0, spec.find_first_of(":,@"));
-        const auto& known = allPolicies();
-        const bool there = std::ranges::any_of(known, [&](const Policy* p) { return p->card().id == id; });
-        if (there)
+        if (findPolicy(id))
             request.policies.push_back(PolicySpec::parse(spec));
         else
             notes.push_back("left out: this program has no policy '" + id + "'");
@@ -245,6 +247,69 @@ std::string reproductionCsv(const Reproduction& reproduction, const Reproduction
                                 csvField(fmt::format("{}", fmt::join(p.notes, "; "))));
         }
     return text;
+}
+
+namespace {
+
+// A further table or figure is a row of reproductions.json; what a row leaves out has the default of its field.
+const std::map<std::string, ReproductionAxis> kAxes = {{"retention", ReproductionAxis::Retention},
+                                                       {"layer", ReproductionAxis::Layer},
+                                                       {"tokens", ReproductionAxis::Tokens},
+                                                       {"parameter", ReproductionAxis::Parameter},
+                                                       {"memory", ReproductionAxis::Memory}};
+const std::map<std::string, ReproductionMethod> kMethods = {{"sweep", ReproductionMethod::Sweep},
+                                                            {"power_law", ReproductionMethod::PowerLaw},
+                                                            {"kept_shares", ReproductionMethod::KeptShares},
+                                                            {"lengths", ReproductionMethod::Lengths}};
+
+Reproduction readRow(const nlohmann::json& row) {
+    Reproduction made;
+    std::size_t taken = 0;
+    const auto take = [&](const char* key, auto& field) {
+        if (const auto at = row.find(key); at != row.end()) at->get_to(field), ++taken;
+    };
+    std::string axis = "retention", method = "sweep";
+    take("id", made.id);
+    take("item", made.item);
+    take("paper_data", made.paperData);
+    take("elsewhere", made.elsewhere);
+    take("caveat", made.caveat);
+    take("policies", made.policies);
+    take("budgets", made.budgets);
+    take("varied", made.varied.id);
+    take("values", made.varied.values);
+    take("reference", made.reference);
+    take("measures", made.measures);
+    take("method", method);
+    take("axis", axis);
+    take("cut", made.cut);
+    take("seeds", made.seeds);
+    take("over_heads", made.overHeads);
+    take("over", made.over);
+    take("show_deviation", made.showDeviation);
+    take("all_queries", made.allQueries);
+    take("exact_first", made.exactFirst);
+    take("powers", made.powers);
+    assert(taken == row.size()); // else a key is misspelt
+    made.axis = kAxes.at(axis);
+    made.method = kMethods.at(method);
+    return made;
+}
+
+} // namespace
+
+const std::vector<Reproduction>& allReproductions() {
+    static const std::vector<Reproduction> rows = [] {
+        std::vector<Reproduction> all;
+        for (const nlohmann::json& row : nlohmann::json::parse(reproductionText("reproductions")))
+            all.push_back(readRow(row));
+        return all;
+    }();
+    return rows;
+}
+
+const Reproduction& reproductionById(std::string_view id) {
+    return requireNamed(allReproductions(), &Reproduction::id, id, "nothing to reproduce is called");
 }
 
 } // namespace kvscope

@@ -69,15 +69,9 @@ ViewDataMaker::Value make(const ViewDataWork& work) {
     return std::make_shared<const Data>(data);
 }
 
-/// Old numbers of the panes stay until those of the new budgets are there.
-std::string panesOf(const ViewDataRequest& request) {
-    std::string key;
-    for (const PaneRequest& pane : request.panes) key += resultKey(pane) + ";";
-    return key;
-}
-
 } // namespace
 
-ViewDataMaker answerNeedsMaker() { return {"answer_needs", {DataScope::Cut, DataScope::Seed}, make, panesOf}; }
+/// Old numbers of the panes stay until those of the new budgets are there.
+ViewDataMaker answerNeedsMaker() { return {"answer_needs", {DataScope::Cut, DataScope::Seed}, make, panesKey}; }
 
 } // namespace kvscope

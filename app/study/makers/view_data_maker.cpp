@@ -18,11 +18,7 @@ std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
     case DataScope::KvHead: return std::to_string(request.kvHead.value);
     case DataScope::QueryHead: return std::to_string(request.queryHead.value);
     case DataScope::Cut: return std::to_string(request.cut.token) + (request.cut.evaluatedOnSeen ? "s" : "");
-    case DataScope::Panes: {
-        std::string key;
-        for (const PaneRequest& pane : request.panes) key += resultKey(pane) + ";";
-        return key;
-    }
+    case DataScope::Panes: return panesKey(request);
     case DataScope::Policies: {
         std::string key;
         for (PaneRequest pane : request.panes) {
@@ -53,6 +49,12 @@ std::string scopeKey(DataScope scope, const ViewDataRequest& request) {
 
 RunRequest ViewDataRequest::loggedRun(const PolicySpec& policy) const {
     return {capture, layer, policy, {}, cut, seed, /*measure=*/false, nullptr, nullptr, /*recordSteps=*/true};
+}
+
+std::string panesKey(const ViewDataRequest& request) {
+    std::string key;
+    for (const PaneRequest& pane : request.panes) key += resultKey(pane) + ";";
+    return key;
 }
 
 const PaneRequest& ViewDataRequest::shownPane() const {

@@ -35,6 +35,8 @@ struct ViewDataRequest {
     RunRequest loggedRun(const PolicySpec& policy) const;
 };
 
+std::string panesKey(const ViewDataRequest& request); ///< of all panes, with their budgets
+
 /// What a kind of data depends on, besides capture and options. Panes: with their budgets; Policies: without budgets,
 /// for data over budgets or policies that have none. Active...: of the active pane. Compared: the second capture.
 enum class DataScope {

@@ -49,11 +49,10 @@ PolicyCard makeCard() {
 
 // The uniform's 24 leading bits, so that rounding to float never gives 1.
 float uniformScore(const PolicyInput& input, std::int64_t head, std::int64_t row) {
-    RandomKey key;
-    key.seed = input.seed;
-    key.layer = static_cast<std::uint32_t>(input.layer.value);
-    key.kvHead = static_cast<std::uint32_t>(head);
-    key.token = static_cast<std::uint32_t>(input.tokenAt(head, row));
+    const RandomKey key{.seed = input.seed,
+                        .layer = static_cast<std::uint32_t>(input.layer.value),
+                        .kvHead = static_cast<std::uint32_t>(head),
+                        .token = static_cast<std::uint32_t>(input.tokenAt(head, row))};
     return static_cast<float>(std::floor(input.random->uniform(key) * 0x1p24) * 0x1p-24);
 }
 
