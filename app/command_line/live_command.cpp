@@ -251,7 +251,6 @@ private:
                        KVSCOPE_VERSION);
     }
 
-    /// Columns of a policy's row, in their order.
     static TableRow columnsOf(const LiveRow& row, const Cut& cut) {
         const PolicySpec spec = row.isFull() ? PolicySpec() : row.pane->run.policy;
         const auto measure = [&](double live::ExpectedAnswer::*member) {

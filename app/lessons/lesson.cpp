@@ -205,7 +205,6 @@ void setBackOptions(Json& setting, const Json& start) {
         }
 }
 
-/// Adds what differs from the start.
 void writeDifference(Json& json, const Session& of, const Json& start) {
     Json setting = Json::parse(settingText(of));
     setBackOptions(setting, start);

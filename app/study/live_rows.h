@@ -27,7 +27,6 @@ struct LiveRow {
 /// Throws Error where a resolved request chooses tokens at another cut than the worker read the context with: what the
 /// model says of the context then does not fit what is kept.
 void checkCut(const RunRequest& run, const live::LiveCapture& capture);
-/// The row of the full cache.
 LiveRow fullCacheRow(const live::LiveCapture& capture);
 /// Chooses the row's tokens in every layer and sends them to the worker. The request's cut must be the one at which the
 /// worker read the context. Throws Error also for a recorded list that was chosen at another cut or that lacks a layer

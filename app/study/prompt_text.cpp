@@ -22,7 +22,6 @@ bool isInsideWord(const TokenTable& tokens, TokenIndex before, TokenIndex after)
     return !left.empty() && !right.empty() && isWordByte(left.back()) && isWordByte(right.front());
 }
 
-/// Whether a sentence begins with this token.
 bool beginsSentence(const TokenTable& tokens, TokenIndex token) {
     if (token == 0) return true;
     const std::string_view before = tokens.textOf(token - 1), own = tokens.textOf(token);

@@ -10,7 +10,6 @@
 
 namespace kvscope {
 
-/// What is being opened.
 struct Opening {
     std::string name;    ///< a path, or the model of a live context; empty: nothing is being opened
     std::string stage;   ///< of a live context: what its worker does

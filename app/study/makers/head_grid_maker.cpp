@@ -188,7 +188,6 @@ Quantity quantityOf(const std::string& id) {
     return found == own.end() ? quantityOf(measureById(id)) : found->second;
 }
 
-/// The pane that an option names.
 const PaneRequest& paneOf(const ViewDataRequest& request, const char* option) {
     const std::string& letter = request.options.choice(option);
     const auto index = static_cast<std::size_t>(letter[0] - 'A');
@@ -216,7 +215,6 @@ std::string wordsOf(const Quantity& quantity, const ViewDataRequest& request) {
                        titleOf(request, "first"), titleOf(request, "second"));
 }
 
-/// The runs of one layer.
 std::vector<RunRequest> runsOf(const Quantity& quantity, const ViewDataRequest& request) {
     if (quantity.runs == WholeCache) return {wholeCache(request.capture, request.layer, request.cut)};
     if (quantity.runs == Active) return {resolvePane(request.shownPane())};

@@ -39,7 +39,6 @@ QFont numberFont(double designSize, int weight = QFont::Normal); ///< monospaced
 QIcon themedIcon(const char* name, Colour colour);
 QIcon themedIcon(const char* name); ///< in text2, greyed when disabled
 
-/// The program's style sheet for a theme and an interface scale.
 QString styleSheetOf(const Theme& theme, double scale);
 
 } // namespace kvscope

@@ -10,7 +10,6 @@ namespace kvscope {
 
 namespace {
 
-// Surfaces, from the window's background upwards.
 constexpr const char* kSurfaces = R"(
 QMainWindow, QWidget#canvasArea, QWidget#presenter { background: {window}; }
 QWidget#topBar { background: {panel}; border-bottom: 1px solid {border}; }

@@ -11,7 +11,6 @@ inline constexpr std::array kInterfaceScales = {1.0, 1.25, 1.5, 2.0}; ///< the s
 /// Below 1360, from 2240 on, and between.
 enum class WindowSize { Narrow, Normal, Wide };
 
-/// For a window of this width at the current interface scale.
 WindowSize sizeOf(int width);
 /// Whether the rows of panes, one or two, leave no room for two rows of docks, at the current interface scale.
 bool isShort(int height, bool twoRows);

@@ -40,7 +40,6 @@ QLabel* numberLabel(double designSize = 12, int weight = QFont::Normal, QWidget*
 QFrame* separatorLine(QWidget* parent = nullptr);
 /// A 24 x 24 button with an icon, a tooltip and the same text as accessible name.
 QToolButton* iconButton(const char* icon, const QString& tip, QWidget* parent = nullptr);
-/// A button as wide as its text.
 QPushButton* wordButton(const QString& text, QWidget* parent = nullptr);
 /// What scrolls its widget, up and down only, without a frame and without the focus.
 QScrollArea* scrollArea(QWidget* parent = nullptr);
