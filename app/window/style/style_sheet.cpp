@@ -12,8 +12,7 @@ namespace {
 
 constexpr const char* kSurfaces = R"(
 QMainWindow, QWidget#canvasArea, QWidget#presenter { background: {window}; }
-QWidget#topBar { background: {panel}; border-bottom: 1px solid {border}; }
-QWidget#budgetBar { background: {panel}; border-bottom: 1px solid {border}; }
+QWidget#topBar, QWidget#budgetBar { background: {panel}; border-bottom: 1px solid {border}; }
 QToolBar#leftRail { background: {panel}; border: none; border-right: 1px solid {border}; padding: {8px} {8px};
     spacing: {4px}; }
 QStatusBar { background: {panel}; border-top: 1px solid {border}; }
@@ -50,11 +49,10 @@ QLabel { color: {text1}; background: transparent; font-size: {12px}; }
 QLabel[role="section"] { color: {text3}; font-size: {11px}; font-weight: 600; }
 QLabel[role="quiet"] { color: {text3}; font-size: {11px}; }
 QLabel[role="fact"] { color: {text2}; font-size: {12px}; }
-QLabel[role="title"] { font-size: {13px}; font-weight: 600; }
+QLabel[role="title"], QLabel[role="strong"] { font-size: {13px}; font-weight: 600; }
 QLabel[role="warningTitle"] { color: {warning}; font-size: {12px}; font-weight: 600; }
 QLabel[role="policyTitle"] { font-size: {15px}; font-weight: 600; }
 QLabel[role="dockTitle"] { font-size: {12px}; font-weight: 600; }
-QLabel[role="strong"] { font-size: {13px}; font-weight: 600; }
 QLabel[role="label"] { font-size: {12px}; font-weight: 500; }
 QLabel[role="status"] { color: {text2}; font-size: {11px}; }
 QLabel[role="caption"] { font-size: {15px}; }
@@ -189,7 +187,6 @@ QHash<QString, QString> tokensOf(const Theme& theme) {
             {"panel", name(theme.panel)},
             {"canvas", name(theme.canvas)},
             {"raised", name(theme.raised)},
-            {"sunken", name(theme.sunken)},
             {"hover", name(theme.hover)},
             {"border", name(theme.border)},
             {"control", name(theme.control)},
