@@ -2,8 +2,9 @@
 # Formats (checks only), types and tests resources/python, at both ends of the supported range of Transformers.
 # The environment (torch and all, some 5 GB) lies in a per-user cache and is shared by every clone with the same
 # requirements. Exit code 77 and one line: it cannot be installed here. KVSCOPE_PYTHON=skip says so at once.
-# Usage: resources/dev/python_tests.sh [newest | oldest | style | papers [FILE] | moves | reference] (default: the first
-# four). moves is the live worker under KVSCOPE_SLIDER_MOVES moves of a slider.
+# Usage: resources/dev/python_tests.sh [newest | oldest | style | papers [FILE] | moves | reference | environment]
+# (default: the first four). environment makes the environment alone. moves is the live worker under
+# KVSCOPE_SLIDER_MOVES moves of a slider.
 # papers compares what the program writes with loops from the papers' text (tests/papers), of one file or of all.
 # reference compares with kvpress itself; its environment is made only when KVSCOPE_REFERENCE=install asks for it.
 set -euo pipefail

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the Debian packages of packages.txt (and packages_PRESET.txt) that are missing, fetches nanobind, and
-# LibTorch when told to, then configures and builds.
+# Installs the Debian packages of packages.txt (and packages_PRESET.txt) that are missing, fetches nanobind, and when told
+# to LibTorch and the environment of the Python tests, then configures and builds.
 # Asks for nothing. Usage: resources/dev/setup.sh [PRESET] [fetch | fetch-gpu | ""] [TARGET...]
 # (default release, fetches nothing, builds everything).
 set -euo pipefail
@@ -40,6 +40,10 @@ done
 # What cannot be fetched switches its engine off; everything else builds.
 if [ -n "$torch" ]; then
     "$root/resources/dev/libtorch.sh" "$torch" || [ $? -eq 77 ]
+fi
+# Downloaded while the compiler works; the tests wait for it.
+if [ "$torch" = fetch ] && [ "$preset" = release ]; then
+    "$root/resources/dev/python_tests.sh" environment >/dev/null 2>&1 &
 fi
 # Kernels are compiled where none can run, so that they keep compiling. Sanitizer builds run them on the emulated device.
 if [ -n "$torch" ] && [ "$preset" != asan ]; then
