@@ -5,6 +5,8 @@
 #include "core/base/error.h"
 #include "core/base/number_text.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
