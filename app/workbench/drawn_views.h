@@ -16,6 +16,8 @@ struct DrawnView {
     bool isOutdated = false; ///< the picture is older than what the session asks for
 };
 
+const View& paneView(); ///< what panes show
+
 /// Whether an error is about what the capture's file holds: such an error of a layer is said once for the whole window.
 bool namesFile(const std::string& error, const CaptureReader& capture);
 

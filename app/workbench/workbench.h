@@ -14,7 +14,6 @@
 
 #include <QObject>
 #include <QSocketNotifier>
-#include <QString>
 
 #include <functional>
 #include <memory>
@@ -49,10 +48,7 @@ public:
     /// Edits a copy of the session and makes it current. `mergeKey` as in SessionHistory::change.
     virtual void change(const std::function<void(Session&)>& edit, const QString& label, const QString& mergeKey = {});
     /// Connects several of its signals with one slot.
-    template <class Receiver, class Slot, class... Signals>
-    void tell(Receiver* receiver, Slot slot, Signals... reported) {
-        (connect(this, reported, receiver, slot), ...);
-    }
+    void tell(auto* receiver, auto slot, auto... reported) { (connect(this, reported, receiver, slot), ...); }
     virtual void endMerge() { m_open.history.endMerge(); }
     /// Sets the step cursor, in tokens read; empty: all. Computes nothing, is no step: emits only `cursorChanged`.
     virtual void setCursor(std::optional<TokenIndex> tokens);
@@ -167,8 +163,6 @@ private:
     std::shared_ptr<SecondWorkbench> m_second;
     const Workbench* m_beside = nullptr; ///< of the other capture, while two are open
 };
-
-const View& paneView(); ///< what panes show
 
 /// The workbench of a second capture. Defined beside SecondWorkbench, which this file does not know.
 std::shared_ptr<SecondWorkbench> makeSecondWorkbench(Workbench& first, Scheduler::Executor, Scheduler::Deliver);
