@@ -14,6 +14,7 @@
 #include "core/base/atomic_file.h"
 #include "core/base/error.h"
 #include "core/run/head_means.h"
+#include "core/run/record_results.h"
 #include "views/common/view_facts.h"
 #include "views/scene/axes.h"
 #include "views/view.h"
@@ -127,6 +128,10 @@ std::string keptLists(const ViewInput& input, const Session& session) {
         out += "<h3>" + escapeHtml(paneName(pane)) + "</h3>\n<dl>\n";
         for (std::size_t head = 0; head < pane.result->selection.heads.size(); ++head) {
             const HeadSelection& chosen = pane.result->selection.heads[head];
+            if (leavesOut(*pane.result, static_cast<std::int32_t>(head))) {
+                out += fmt::format("<dt>KV head {}</dt><dd>left out by the list</dd>\n", head);
+                continue;
+            }
             const std::string name =
                 fmt::format("KV head {}{}", head, chosen.queryHeads.empty() ? "" : ", union of its query heads");
             out += keptList(name, chosen.kept);

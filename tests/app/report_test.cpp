@@ -188,6 +188,27 @@ private slots:
         QVERIFY2(walked.error.isEmpty(), qPrintable(walked.error));
     }
 
+    // A list of some heads says nothing about the others, not that they keep no token.
+    void headsThatAListLeavesOutAreNamed() {
+        QTemporaryDir temporary;
+        const std::string path = temporary.path().toStdString() + "/l.json";
+        Session session = firstSession(*sample());
+        RunRequest request;
+        request.capture = sample();
+        request.layer = session.layer;
+        request.policy = PolicySpec::parse("keydiff");
+        request.budget = session.budget;
+        request.cut = Cut::resolve("default", *sample());
+        const std::vector<std::shared_ptr<const RunResult>> results = {runner().run(request, {})};
+        RecordFilter one;
+        one.kvHeads = {session.kvHead.value};
+        writeSelection(path, recordSelection(results, one), sample()->tokens());
+        session.panes = {{{}, path, {}}};
+        const QString page = pageOf(session, {"overlap"});
+        QVERIFY(page.contains(QString("<dt>KV head %1 (").arg(session.kvHead.value)));
+        QVERIFY(page.contains("<dt>KV head 0</dt><dd>left out by the list</dd>") && !page.contains(" (0)</dt>"));
+    }
+
     // Files of one name in two folders stay two files.
     void pathsAreThoseFromTheFolderOfTheCapture() {
         QTemporaryDir temporary;
