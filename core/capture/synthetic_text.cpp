@@ -126,8 +126,12 @@ void checkSpec(const SyntheticSpec& spec) {
             "Give 0 (none) to 10000");
     require(spec.sinks >= 0, "the number of sinks is negative", "--sinks", "Give 0 or more");
     require(spec.needleLength >= 0, "the length of the needle is negative", "--needle-length", "Give 0 for none");
-    require(spec.tokens >= fewestTokens(spec), "the prompt is too short for its sinks, needle, question and answer",
-            "--tokens", fmt::format("Give at least {} or no needle", fewestTokens(spec)));
+    const bool asks = spec.needleLength > 0;
+    require(spec.tokens >= fewestTokens(spec),
+            asks ? "the prompt is too short for its sinks, needle, question and answer"
+                 : "the prompt is too short for its sinks and a token after them",
+            "--tokens",
+            fmt::format("Give at least {}, or {}", fewestTokens(spec), asks ? "--needle-length 0" : "fewer --sinks"));
     const SyntheticPlan plan = planOf(spec);
     require(spec.needleLength == 0 || (plan.needleBegin >= spec.sinks && plan.needleEnd <= plan.contextEnd),
             "the needle does not fit between the sinks and the question", "--needle-begin",

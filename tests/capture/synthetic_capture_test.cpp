@@ -91,6 +91,25 @@ private slots:
         QVERIFY(syntheticTokens(spec).bytes != text);
     }
 
+    void aPromptThatIsTooShortSaysWhatToGive() {
+        SyntheticSpec spec = usualSpec();
+        spec.tokens = 5;
+        spec.sinks = 8;
+        const auto remedy = [&spec] {
+            try {
+                checkSpec(spec);
+            } catch (const Error& error) {
+                return error.parts().remedy;
+            }
+            return std::string("accepted");
+        };
+        QVERIFY(remedy().ends_with(", or --needle-length 0"));
+        spec.needleLength = 0;
+        QCOMPARE(remedy(), std::string("Give at least 9, or fewer --sinks"));
+        spec.tokens = 9;
+        QCOMPARE(remedy(), std::string("accepted"));
+    }
+
     void theAnswerIsTheCodeOfTheNeedle() {
         SyntheticSpec spec = usualSpec();
         spec.seed = 5;
