@@ -281,11 +281,11 @@ private slots:
         const RowSelection exact = m_bench.select("subgen:given,delta=0", layer, 40, 7);
         for (const float weight : exact.weights[0].denominator) QCOMPARE(weight, 1.0F);
         QCOMPARE(exact.heads[0].kept.size(), std::size_t{40});
-        QCOMPARE(subgenHead(m_bench.select("subgen:given,delta=1000", layer, 40)).counts,
-                 std::vector<std::int64_t>{40});
+        const RowSelection coarse = m_bench.select("subgen:given,delta=1000", layer, 40);
+        QCOMPARE(subgenHead(coarse).counts, std::vector<std::int64_t>{40});
+        QVERIFY(coarse.notes.at(0).starts_with("SubGen has 1 cluster a head"));
     }
 
-    // (g) scaling the values changes no draw and no product of weight and norm squared over mu.
     // The radius is the distance of two keys, which lie within it of each other whatever the rounding of the distance.
     void theClosestPairSharesACluster() {
         for (const int dim : {3, 12, 32})
@@ -297,6 +297,7 @@ private slots:
             }
     }
 
+    // (g) scaling the values changes no draw and no product of weight and norm squared over mu.
     void scaledValuesDrawTheSame() {
         TestLayer layer = TestLayer::random(6, {1, 1, 60, 4});
         const RowSelection before = m_bench.select("subgen", layer, 60, 3);

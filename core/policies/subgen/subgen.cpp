@@ -289,8 +289,9 @@ private:
             stored += static_cast<double>(head.storedKeys + head.storedValues) / 2;
         stored /= static_cast<double>(selection.weights.size());
         const bool searched = values.choice("delta_rule") == "budget";
-        const std::string clusters = least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
-        return {fmt::format("SubGen has {} clusters a head and stores what {:.1f} tokens take{}", clusters, stored,
+        const std::string range = least == most ? std::to_string(least) : fmt::format("{} to {}", least, most);
+        const std::string clusters = range + (most == 1 ? " cluster" : " clusters");
+        return {fmt::format("SubGen has {} a head and stores what {:.1f} tokens take{}", clusters, stored,
                             searched ? fmt::format("; the radius was searched for a budget of {} tokens", count)
                                      : "; the radius decides that, not the budget")};
     }
