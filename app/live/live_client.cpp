@@ -3,7 +3,9 @@
 #include "app/live/live_client.h"
 
 #include "app/live/command_words.h"
+#include "app/live/worker_error.h"
 #include "core/base/one_line.h"
+#include "core/base/thread_wait.h"
 
 #include <fmt/format.h>
 
@@ -20,6 +22,7 @@ constexpr WorkerProcess::Milliseconds kTick(20); // until a stop is noticed
 // To the answer to a cancelled request, for a worker that nobody needs any more. One that opens has nothing to tidy up;
 // at the end of the program another one may have to remove a file that it has begun.
 constexpr WorkerProcess::Milliseconds kOpening(50), kLeaving(300);
+constexpr WorkerProcess::Milliseconds kUnawaited(-1); // it is killed at once, and its end is not waited for
 std::atomic<bool> g_isLeaving = false;
 constexpr int kCancelled = -32800, kOutdated = -32801, kNotInitialised = -32002, kOutOfMemory = -32050;
 
@@ -45,11 +48,6 @@ std::string lastLines(const std::string& log) {
     return text;
 }
 
-std::string textOf(const Json& object, const char* name) {
-    const auto found = object.find(name);
-    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 double numberOf(const Json& object, const char* name) {
     const auto found = object.find(name);
     return found != object.end() && found->is_number() ? found->get<double>() : 0;
@@ -58,19 +56,6 @@ double numberOf(const Json& object, const char* name) {
 std::int64_t idOf(const Json& params) {
     const auto found = params.find("id");
     return found != params.end() && found->is_number_integer() ? found->get<std::int64_t>() : -1;
-}
-
-/// What the worker says is wrong, in its own words.
-Error::Parts errorParts(const Json& error) {
-    const Json data = error.value("data", Json::object());
-    Error::Parts parts{.sentence = textOf(error, "message"), .place = {}, .remedy = {}, .path = {}};
-    if (data.is_object()) {
-        parts.place = textOf(data, "place");
-        parts.remedy = textOf(data, "remedy");
-    }
-    while (parts.sentence.ends_with('.')) parts.sentence.pop_back();
-    if (parts.sentence.empty()) parts.sentence = "the worker refuses without a reason";
-    return parts;
 }
 
 /// False: an older request, which was given up, left it behind.
@@ -114,6 +99,7 @@ void LiveClient::send(const Json& message, std::vector<std::string> blobs) {
 
 Json LiveClient::call(const std::string& method, Json params, std::vector<std::string> blobs,
                       const Checkpoint& checkpoint, const Notified& notified) {
+    const ThreadWait wait(ThreadWait::After::AtOnce); // for the turn, and for the worker
     const Turns::Turn turn(m_turns, checkpoint);
     if (m_failure) throw WorkerLost(*m_failure);
     const bool isReading = method == "context/read", isWriting = params.value("capture_to", Json()).is_string();
@@ -128,6 +114,7 @@ Json LiveClient::call(const std::string& method, Json params, std::vector<std::s
 }
 
 std::string LiveClient::lost() {
+    const ThreadWait wait(ThreadWait::After::AtOnce);
     const Turns::Turn turn(m_turns, {});
     try {
         if (!m_failure && m_process.hasEnded()) failAsDead();
@@ -147,9 +134,9 @@ Json LiveClient::ask(Waiting& waiting) {
         if (!error->is_object()) fail({.sentence = "the worker's error is no object"});
         const double code = numberOf(*error, "code");
         if (code == kCancelled || code == kOutdated) throw Cancelled{};
-        if (code == kNotInitialised) fail(errorParts(*error));
-        if (code == kOutOfMemory) throw OutOfMemory(errorParts(*error));
-        throw Error(errorParts(*error));
+        if (code == kNotInitialised) fail(workerError(*error).parts());
+        if (code == kOutOfMemory) throw OutOfMemory(workerError(*error).parts());
+        throw workerError(*error);
     }
     if (!message.contains("result")) fail({.sentence = "the worker's answer has neither a result nor an error"});
     return std::move(message["result"]);
@@ -211,8 +198,9 @@ void LiveClient::checkPatience(Waiting& waiting) {
     const bool isStarted = m_reader.isGreeted();
     const bool isImporting = m_worker.is_null(); // which may hold its sign of life back on a busy machine
     const auto patience = isStarted && !isImporting ? m_options.silence : m_options.start;
-    if (!isGivenUp(waiting) && now - waiting.lastSign <= patience) return;
-    m_process.end(WorkerProcess::Milliseconds(0));
+    const bool isGivenUp = this->isGivenUp(waiting);
+    if (!isGivenUp && now - waiting.lastSign <= patience) return;
+    m_process.end(isGivenUp ? kUnawaited : WorkerProcess::Milliseconds(0));
     try {
         fail({.sentence = isStarted
                               ? fmt::format("the worker gives no sign of life{}",

@@ -4,6 +4,7 @@
 #include "app/live/worker_niceness.h"
 
 #include "core/base/error.h"
+#include "core/base/thread_wait.h"
 
 #include <fmt/format.h>
 
@@ -208,13 +209,20 @@ bool WorkerProcess::hasEnded() const {
 
 void WorkerProcess::end(Milliseconds grace) {
     if (m_child < 0) return;
+    const ThreadWait wait(ThreadWait::After::AtOnce);
     shut(m_in);
     std::string nothing;
     for (const auto until = Clock::now() + grace; !hasEnded() && Clock::now() < until;)
         exchange(nothing, Milliseconds(10)); // it must not wait for somebody who reads
     ::kill(-m_child, SIGKILL);               // what it left in its group, too
-    while (::waitpid(m_child, &m_status, 0) < 0 && errno == EINTR) {
-    }
+    const auto reap = [child = m_child](int* status) {
+        while (::waitpid(child, status, 0) < 0 && errno == EINTR) {
+        }
+    };
+    if (grace < Milliseconds(0)) // nobody waits until the system has freed gigabytes, or asks how it ended
+        std::thread(reap, nullptr).detach();
+    else
+        reap(&m_status);
     m_child = -1;
     readLog();
     shut(m_out);

@@ -2,6 +2,8 @@
 // the owner's thread, because the newest may change in between.
 #include "core/jobs/scheduler.h"
 
+#include "core/base/thread_wait.h"
+
 #include <atomic>
 #include <cassert>
 #include <condition_variable>
@@ -10,6 +12,7 @@
 #include <mutex>
 #include <optional>
 #include <stop_token>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -197,31 +200,60 @@ bool Scheduler::busy(const std::string& name) const {
     return slot != m_state->slots.end() && slot->second.busy;
 }
 
+/// A task that waits (ThreadWait) is none of those that compute: there are as many threads as tasks that wait and
+/// compute, and never more of them take a new task than may compute at a time.
 struct WorkerPool::State {
     std::mutex mutex;
-    std::condition_variable wake;
+    std::condition_variable wake; ///< of a thread without a task
+    std::condition_variable turn; ///< of a task that has waited and goes on in its turn
     std::deque<Scheduler::Task> tasks;
     bool ending = false;
     std::vector<std::thread> threads;
+    std::size_t most = 0, computing = 0, waiting = 0; ///< tasks; `waiting`: also for their turn
+    std::size_t inTurn = 0;                           ///< of `waiting`
 
     void work() {
         lowerPriority();
+        ThreadWait::setPool({[this] { beginWait(); }, [this](ThreadWait::After after) { endWait(after); }});
         std::unique_lock lock(mutex);
         for (;;) {
-            wake.wait(lock, [&] { return ending || !tasks.empty(); });
+            wake.wait(lock, [&] { return ending || (!tasks.empty() && computing + inTurn < most); });
             if (ending) return;
             Scheduler::Task task = std::move(tasks.front());
             tasks.pop_front();
+            ++computing;
             lock.unlock();
             task();
             task = nullptr; // destroys the task's captures before the thread sleeps
             lock.lock();
+            --computing;
+            turn.notify_one();
         }
+    }
+    void beginWait() {
+        const std::lock_guard lock(mutex);
+        --computing;
+        ++waiting;
+        if (!ending && threads.size() < most + waiting) try {
+                threads.emplace_back([this] { work(); });
+            } catch (const std::system_error&) { // no more threads can be had: the task waits in its own
+            }
+        turn.notify_one();
+        wake.notify_one();
+    }
+    void endWait(ThreadWait::After after) {
+        std::unique_lock lock(mutex);
+        ++inTurn;
+        if (after == ThreadWait::After::InTurn) turn.wait(lock, [&] { return computing < most; });
+        --inTurn;
+        --waiting;
+        ++computing;
     }
 };
 
 WorkerPool::WorkerPool(int threads) : m_state(std::make_unique<State>()) {
     assert(threads > 0);
+    m_state->most = static_cast<std::size_t>(threads);
     for (int i = 0; i < threads; ++i) m_state->threads.emplace_back([state = m_state.get()] { state->work(); });
 }
 
@@ -233,7 +265,7 @@ WorkerPool::~WorkerPool() {
         dropped.swap(m_state->tasks);
     }
     m_state->wake.notify_all();
-    for (std::thread& thread : m_state->threads) thread.join();
+    for (std::thread& thread : m_state->threads) thread.join(); // none is added while it ends
 }
 
 void WorkerPool::run(Scheduler::Task task) {

@@ -2,6 +2,7 @@
 // cheap: a new budget selects, a new seed draws, and only a new layer reads.
 #include "core/run/run_grid.h"
 
+#include "core/base/thread_wait.h"
 #include "core/policies/policy_needs.h"
 
 #include <unistd.h>
@@ -69,7 +70,12 @@ public:
     ReadAhead(const LayerRunner& runner, const Checkpoint& checkpoint)
         : m_runner(runner), m_checkpoint(checkpoint.silent()) {}
 
+    ~ReadAhead() { finish(); }
+    ReadAhead(const ReadAhead&) = delete;
+    ReadAhead& operator=(const ReadAhead&) = delete;
+
     void start(Points layer) {
+        finish();
         if (layer.front().run.capture)
             m_reading = std::async(std::launch::async, [this, layer] {
                 try {
@@ -81,6 +87,11 @@ public:
     }
 
 private:
+    void finish() const {
+        if (!m_reading.valid()) return;
+        const ThreadWait wait(ThreadWait::After::AtOnce); // perhaps for the worker of a live model
+        m_reading.wait();
+    }
     void read(Points layer) const {
         const RunRequest& run = layer.front().run;
         const std::vector<TensorRole> roles = rolesOf(layer);

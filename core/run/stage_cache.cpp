@@ -2,6 +2,8 @@
 // evicting one does not affect its users.
 #include "core/run/stage_cache.h"
 
+#include "core/base/thread_wait.h"
+
 #include <chrono>
 #include <condition_variable>
 #include <list>
@@ -12,8 +14,12 @@
 namespace kvscope {
 
 namespace {
+using Clock = std::chrono::steady_clock;
 // How often a waiting thread checks whether it has been cancelled.
 constexpr auto kLook = std::chrono::milliseconds(20);
+// Another task of the pool starts in the place of one that waits longer: a step of a slider must not begin work that
+// competes with what it waits for, and a value that a live model's worker keeps waiting for must not hold two threads.
+constexpr auto kShort = std::chrono::milliseconds(100);
 thread_local bool t_atOnce = false;
 } // namespace
 
@@ -29,6 +35,29 @@ struct StageCache::State {
     std::map<std::string, Entry> entries;
     std::list<std::string> byAge; ///< most recently used first
     std::size_t maxBytes = 0, bytes = 0;
+
+    bool isMade(const std::string& key) const {
+        const auto at = entries.find(key);
+        return at == entries.end() || at->second.value;
+    }
+
+    /// Waits for the thread that makes the value, until it has it or gives up. Throws Cancelled.
+    void await(std::unique_lock<std::mutex>& lock, const std::string& key, const Checkpoint& checkpoint) {
+        const auto begun = Clock::now();
+        const auto look = [&](std::unique_lock<std::mutex>& held) {
+            changed.wait_for(held, kLook);
+            checkpoint.stopPoint();
+        };
+        while (!isMade(key) && Clock::now() - begun < kShort) look(lock);
+        if (isMade(key)) return;
+        lock.unlock();
+        {
+            const ThreadWait wait(ThreadWait::After::InTurn);
+            std::unique_lock held(mutex); // ends before `wait`, which may wait for tasks that need the mutex
+            while (!isMade(key)) look(held);
+        }
+        lock.lock();
+    }
 
     /// Returns the evicted value, so that it is destroyed outside the lock.
     std::map<std::string, Entry>::iterator remove(std::map<std::string, Entry>::iterator entry,
@@ -75,8 +104,7 @@ StageCache::Erased StageCache::find(const std::string& key, const Checkpoint& ch
             return at->second.value;
         }
         if (t_atOnce) throw Missing{};
-        state.changed.wait_for(lock, kLook);
-        checkpoint.stopPoint();
+        state.await(lock, key, checkpoint);
     }
     if (t_atOnce && cost == Cost::Long) throw Missing{};
     if (wasThere) *wasThere = false;

@@ -1,7 +1,7 @@
 """A worker without a model: `python3 fake_worker.py MODE [FOLDER] ...`. Modes that fail do so at the first request.
 
 FOLDER holds what it serves: context.json (tokens, info) and LAYER_ROLE.f32. A selection's loss is a checksum of its
-bits, so that a test can tell which bits arrived. Python's standard library is all it needs.
+bits, so that a test can tell which bits arrived; "overflows": those of SnapKV have none. Python's standard library is all it needs.
 """
 
 import base64
@@ -75,7 +75,10 @@ def scores(request: int, params: dict, info: dict) -> dict:
 
 
 def rows(params: dict, row: object) -> dict:
-    return {"rows": [{"selection_id": one} | row(one) for one in params["selection_ids"]]}  # type: ignore[operator]
+    overflow = {"code": -32000, "message": "the loss is NaN or infinite", "data": {"remedy": "Load it in bf16"}}
+    fails = lambda one: MODE == "overflows" and params["rows_may_fail"] and "snapkv" in str(one)  # noqa: E731
+    made = lambda one: {"error": overflow} if fails(one) else row(one)  # type: ignore[operator] # noqa: E731
+    return {"rows": [{"selection_id": one} | made(one) for one in params["selection_ids"]]}
 
 
 def scored(selection: str | None) -> dict:
@@ -151,6 +154,8 @@ def misbehave(message: dict) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
     if MODE == "hangs":
         signal.pause()
+    while MODE == "floods":
+        os.write(2, b"x" * 65536)
     if MODE == "garbage":
         WRITE.write(b"Loading checkpoint shards: 100%\n" + b"x" * 2000)
     if MODE == "half":

@@ -4,11 +4,13 @@
 
 #include "app/live/live_client.h"
 #include "app/live/worker_niceness.h"
+#include "core/jobs/scheduler.h"
 #include "tests/live/fake_worker.h"
 #include "tests/support/test_program.h"
 #include "tests/support/thread_state.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <future>
 #include <thread>
@@ -112,9 +114,14 @@ private slots:
         QVERIFY(!fake.isAlive());
     }
 
+    void silenceIsSaid_data() {
+        QTest::addColumn<QString>("mode");
+        for (const char* mode : {"hangs", "floods"}) QTest::newRow(mode) << mode;
+    }
     void silenceIsSaid() {
+        QFETCH(QString, mode);
         const FakeWorker fake;
-        WorkerOptions options = fake.options("hangs");
+        WorkerOptions options = fake.options(mode.toStdString());
         options.silence = std::chrono::milliseconds(200);
         const std::string found = failureOf(options);
         QVERIFY2(found.find("gives no sign of life") != std::string::npos, found.c_str());
@@ -237,7 +244,10 @@ private slots:
         options.cancel = std::chrono::milliseconds(100);
         LiveClient client(options, {});
         QVERIFY_THROWS_EXCEPTION(Cancelled, client.call("context/read", Json::object(), {}, checkpoint));
-        QVERIFY(!fake.isAlive());
+        QFile pid(fake.path() + "/pid");
+        QVERIFY(pid.open(QIODevice::ReadOnly));
+        const QString process = "/proc/" + pid.readAll();
+        QTRY_VERIFY(!QFile::exists(process)); // nobody waits for it, and no zombie stays
         QVERIFY_THROWS_EXCEPTION(Error, client.call("model/open", {{"path", "x"}}, {}, {})); // and stays dead
     }
 
@@ -251,6 +261,34 @@ private slots:
         const live::Json writing = {{"capture_to", fake.path().toStdString() + "/out.h5"}, {"cut", 1}};
         QVERIFY_THROWS_EXCEPTION(Cancelled, client.call("context/read", writing, {}, checkpoint));
         QCOMPARE(client.lost(), std::string());
+    }
+
+    /// One waits for the worker, one for its turn: the pool's only thread is left to whoever computes.
+    void callsThatWaitLetAPoolCompute() {
+        const FakeWorker fake;
+        std::stop_source stop;
+        WorkerOptions options = fake.options("stuck");
+        options.cancel = std::chrono::milliseconds(100);
+        options.silence = std::chrono::minutes(10);
+        LiveClient client(options, {});
+        std::array<std::promise<bool>, 2> cancelled;
+        std::promise<void> computed;
+        WorkerPool pool(1);
+        for (std::promise<bool>& one : cancelled)
+            pool.run([&] {
+                try {
+                    client.call("answer/score", {{"selection_ids", live::Json::array()}}, {},
+                                Checkpoint(stop.get_token()));
+                    one.set_value(false);
+                } catch (const Cancelled&) {
+                    one.set_value(true);
+                }
+            });
+        pool.run([&] { computed.set_value(); });
+        const auto found = computed.get_future().wait_for(std::chrono::minutes(1));
+        stop.request_stop();
+        for (std::promise<bool>& one : cancelled) QVERIFY(one.get_future().get());
+        QVERIFY(found == std::future_status::ready);
     }
 
     /// Reading the context again takes longer than any answer: while it gives signs of life it stays. Once the program

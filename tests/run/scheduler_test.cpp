@@ -1,9 +1,12 @@
 // The scheduler's races, stepped through by hand: the executor and the delivery are queues that the test empties.
+#include "core/base/thread_wait.h"
 #include "core/jobs/scheduler.h"
 #include "tests/support/test_program.h"
 
 #include <QtTest>
 
+#include <algorithm>
+#include <atomic>
 #include <deque>
 #include <future>
 #include <thread>
@@ -277,6 +280,47 @@ private slots:
             QCOMPARE(niceness.get_future().get(), std::max(10, own));
         }
         QCOMPARE(getpriority(PRIO_PROCESS, 0), own);
+    }
+
+    void aTaskThatWaitsLetsAnotherCompute() {
+        std::promise<void> made;
+        std::promise<std::future_status> found;
+        WorkerPool pool(1);
+        pool.run([&] {
+            const ThreadWait wait(ThreadWait::After::AtOnce);
+            found.set_value(made.get_future().wait_for(std::chrono::minutes(1)));
+        });
+        pool.run([&] { made.set_value(); });
+        QVERIFY(found.get_future().get() == std::future_status::ready);
+    }
+
+    void tasksThatHaveWaitedComputeOneAfterTheOther() {
+        constexpr int kTasks = 6;
+        std::promise<void> made;
+        const std::shared_future<void> isMade = made.get_future().share();
+        std::atomic<int> computing = 0, most = 0, done = 0;
+        std::promise<void> end;
+        const auto compute = [&] {
+            most = std::max(most.load(), ++computing);
+            for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+            --computing;
+        };
+        WorkerPool pool(1);
+        for (int i = 0; i < kTasks; ++i)
+            pool.run([&] {
+                {
+                    const ThreadWait wait(ThreadWait::After::InTurn);
+                    isMade.wait();
+                }
+                compute();
+                if (++done == kTasks) end.set_value();
+            });
+        pool.run([&] {
+            made.set_value();
+            compute();
+        });
+        QVERIFY(end.get_future().wait_for(std::chrono::minutes(1)) == std::future_status::ready);
+        QCOMPARE(most.load(), 1);
     }
 
     void realThreadsLastSubmitWins() {

@@ -1,5 +1,7 @@
 // The cache: a value is made once, however many ask; failure and cancellation hand the work on; the oldest go first.
 #include "core/base/error.h"
+#include "core/base/thread_wait.h"
+#include "core/jobs/scheduler.h"
 #include "core/run/stage_cache.h"
 #include "tests/support/test_program.h"
 
@@ -121,6 +123,28 @@ private slots:
         release.set_value();
         QVERIFY_EXCEPTION_THROWN(first.get(), Cancelled);
         QCOMPARE(second.get(), 6);
+    }
+
+    /// The first waits for another process, the second for the first: a pool of one thread still has it for the third.
+    void whoWaitsForAValueLetsOthersCompute() {
+        StageCache cache(100);
+        std::promise<void> release;
+        std::promise<int> first, second;
+        WorkerPool pool(1);
+        const auto get = [&](std::promise<int>& got) {
+            return [&] {
+                got.set_value(*cache.get<int>("a", {}, [&] {
+                    const ThreadWait wait(ThreadWait::After::AtOnce);
+                    const auto found = release.get_future().wait_for(std::chrono::minutes(1));
+                    return made(found == std::future_status::ready ? 5 : 6);
+                }));
+            };
+        };
+        pool.run(get(first));
+        pool.run(get(second));
+        pool.run([&] { release.set_value(); });
+        QCOMPARE(first.get_future().get(), 5);
+        QCOMPARE(second.get_future().get(), 5);
     }
 
     void waitingCanBeCancelled() {

@@ -1,0 +1,25 @@
+// What the worker says is wrong: the members of a JSON-RPC error as the parts of a message.
+#include "app/live/worker_error.h"
+
+#include <utility>
+
+namespace kvscope::live {
+
+std::string textOf(const Json& object, const char* name) {
+    const auto found = object.find(name);
+    return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+Error workerError(const Json& error) {
+    const Json data = error.value("data", Json::object());
+    Error::Parts parts{.sentence = textOf(error, "message"), .place = {}, .remedy = {}, .path = {}};
+    if (data.is_object()) {
+        parts.place = textOf(data, "place");
+        parts.remedy = textOf(data, "remedy");
+    }
+    while (parts.sentence.ends_with('.')) parts.sentence.pop_back();
+    if (parts.sentence.empty()) parts.sentence = "the worker refuses without a reason";
+    return Error(std::move(parts));
+}
+
+} // namespace kvscope::live

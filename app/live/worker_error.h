@@ -1,0 +1,14 @@
+#pragma once
+
+#include "app/live/frame.h"
+#include "core/base/error.h"
+
+namespace kvscope::live {
+
+/// The error of an answer, or of a row of it, in the worker's words. Throws Json::exception where it is no object.
+Error workerError(const Json& error);
+
+/// A member that is text; empty: there is none.
+std::string textOf(const Json& object, const char* name);
+
+} // namespace kvscope::live
