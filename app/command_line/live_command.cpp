@@ -1,7 +1,7 @@
 // `kvscope live`: what a model answers behind the contexts that policies leave, in a worker process that runs it.
 #include "app/command_line/command.h"
 #include "app/command_line/live_needs.h"
-#include "app/command_line/table_rows.h"
+#include "app/command_line/live_table.h"
 #include "app/export/headless_application.h"
 #include "app/export/scene_export.h"
 #include "app/live/live_context.h"
@@ -110,8 +110,6 @@ void writeFigure(const Figure& figure, const std::string& path, const live::Live
                 {.scale = 2, .command = command, .title = figure.title, .notes = notes});
 }
 
-std::string nameOf(const LiveRow& row) { return row.isFull() ? "full cache" : row.pane->run.policy.text(); }
-
 std::string checkedUtf8(std::string text, const std::string& option, const std::string& path = {}) {
     if (!isUtf8(text)) throw Error({"the text is not UTF-8", option, "Convert it", path});
     return text;
@@ -194,21 +192,35 @@ public:
             const std::span batch(rows.data() + begin, std::min(kBatch, rows.size() - begin));
             const Checkpoint part = progress.part(0.6, 1).step(begin / kBatch, (rows.size() + kBatch - 1) / kBatch);
             for (LiveRow& row : batch) {
-                sendRow(row, *runner, answers,
-                        part.part(0, 0.5).step(static_cast<std::size_t>(&row - batch.data()), batch.size()),
-                        m_needs.row());
+                const auto at = static_cast<std::size_t>(&row - batch.data());
+                choose(row, *runner, answers, part.part(0, 0.5).step(at, batch.size()), begin + at);
                 for (const std::string& note : row.notes)
                     if (m_notes.insert(note).second) fmt::print(stderr, "{}\n", note);
             }
             askRows(batch, answers, {.mostTokens = m_generate}, part.part(0.5, 1));
         }
+        const std::string failures = failuresOf(rows);
         if (!m_out.empty()) write(rows, cut, context.commandLine());
         context.clearProgress();
-        print(rows, cut);
+        fmt::print("{}: {} tokens, cut at {}\n", m_capture->info().modelId, m_capture->info().numTokens, cut.label);
+        printLiveRows(rows, cut);
         m_needs.print(m_capture->tokens(), rows);
+        if (!failures.empty()) throw Error({.sentence = failures});
     }
 
 private:
+    /// A policy that refuses has no answer; the others have.
+    void choose(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& answers, const Checkpoint& checkpoint,
+                std::size_t at) {
+        try {
+            sendRow(row, runner, answers, checkpoint, row.isFull() ? Chosen() : m_needs.row(at - 1));
+        } catch (const live::WorkerLost&) {
+            throw;
+        } catch (const Error& error) {
+            row.error = error.what();
+        }
+    }
+
     /// Whether the capture can be written is for the worker to say, on its own disk.
     void checkReplacesNoSource() const {
         const std::string& capture = m_live.captureTo;
@@ -251,27 +263,6 @@ private:
                        KVSCOPE_VERSION);
     }
 
-    static TableRow columnsOf(const LiveRow& row, const Cut& cut) {
-        const PolicySpec spec = row.isFull() ? PolicySpec() : row.pane->run.policy;
-        const auto measure = [&](double live::ExpectedAnswer::*member) {
-            return row.expected ? numberOrNull((*row.expected).*member) : Json();
-        };
-        return {{"policy", row.isFull() ? "full" : spec.policy},
-                {"variant", spec.variant},
-                {"spec", row.isFull() ? "" : spec.text()},
-                {"retention", row.kept / cut.token},
-                {"kept", row.kept},
-                {"stored_bytes", row.sent ? numberOrNull(row.sent->bytes) : Json()},
-                {"simulated", row.simulated},
-                {"nll", measure(&live::ExpectedAnswer::nll)},
-                {"kl", measure(&live::ExpectedAnswer::klMean)},
-                {"flip_rate", measure(&live::ExpectedAnswer::flipRate)},
-                {"first_divergence",
-                 row.greedy && row.greedy->firstDivergence ? Json(*row.greedy->firstDivergence) : Json()},
-                {"text", row.greedy ? Json(row.greedy->text) : Json()},
-                {"notes", fmt::format("{}", fmt::join(row.notes, "; "))}};
-    }
-
     /// What every row of a CSV table says of the run, as the head of the JSON table does.
     void addRun(std::vector<TableRow>& table, const Cut& cut) const {
         const CaptureInfo& info = m_capture->info();
@@ -285,15 +276,6 @@ private:
                                    {"arithmetic", m_arithmetic}});
     }
 
-    /// The columns that `kvscope calibrate --triples` reads beside the retention.
-    void addTriples(std::vector<TableRow>& table, const std::vector<LiveRow>& rows, const Cut& cut) const {
-        const double contextNll = contextNllOf(*m_capture, cut.token);
-        for (std::size_t i = 0; i < rows.size() && rows[i].expected; ++i) {
-            table[i].emplace_back("quality", numberOrNull(rows.front().expected->nll / rows[i].expected->nll));
-            if (std::isfinite(contextNll)) table[i].emplace_back("nll_context", contextNll);
-        }
-    }
-
     /// How the tokens of a figure were chosen, and the notes of its runs, each once.
     std::vector<std::string> notesBelow(const std::vector<LiveRow>& rows, const Cut& cut) const {
         std::vector<std::string> notes = {fmt::format("{}, cut at {}, seed {}, {}", m_capture->info().modelId,
@@ -304,12 +286,12 @@ private:
 
     void write(const std::vector<LiveRow>& rows, const Cut& cut, const std::string& command) const {
         std::vector<TableRow> table;
-        for (const LiveRow& row : rows) table.push_back(columnsOf(row, cut));
+        for (const LiveRow& row : rows) table.push_back(liveColumns(row, cut));
         if (isFigure(m_out))
             return writeFigure(m_needs.hasChunks() ? needsFigure(m_needs.data(rows)) : lossFigure(rows, cut), m_out,
                                *m_capture, cut, command, notesBelow(rows, cut));
         if (!m_out.ends_with(".json")) {
-            addTriples(table, rows, cut);
+            addQualities(table, rows, contextNllOf(*m_capture, cut.token));
             addRun(table, cut);
             return writeRows(m_out, "kvscope-live", table, command);
         }
@@ -329,27 +311,6 @@ private:
                      {"rows", objectsOf(std::span(table).subspan(1))}};
         m_needs.write(json);
         writeFileAtomically(m_out, json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n");
-    }
-
-    void print(const std::vector<LiveRow>& rows, const Cut& cut) const {
-        const auto number = [](double value, const char* form) {
-            return std::isfinite(value) ? fmt::format(fmt::runtime(form), value) : std::string("-");
-        };
-        std::size_t width = 10;
-        for (const LiveRow& row : rows) width = std::clamp(nameOf(row).size(), width, std::size_t{40});
-        fmt::print("{}: {} tokens, cut at {}\n", m_capture->info().modelId, m_capture->info().numTokens, cut.label);
-        fmt::print("{:<{}}  retention     kept      NLL       KL   flips  diverges  text\n", "policy", width);
-        for (const LiveRow& row : rows) {
-            const live::ExpectedAnswer answer = row.expected.value_or(live::ExpectedAnswer{
-                .nll = NAN, .losses = {}, .kl = {}, .flips = {}, .klMean = NAN, .flipRate = NAN, .bytes = NAN});
-            const std::string diverges = !row.greedy                   ? "-"
-                                         : row.greedy->firstDivergence ? fmt::format("{}", *row.greedy->firstDivergence)
-                                                                       : "never";
-            fmt::print("{:<{}}  {:9.4f} {:8.1f} {:>8} {:>8} {:>7}  {:>8}  {}{}\n", shortened(nameOf(row), width), width,
-                       row.kept / cut.token, row.kept, number(answer.nll, "{:.4f}"), number(answer.klMean, "{:.4f}"),
-                       number(100 * answer.flipRate, "{:.0f} %"), row.isFull() ? "" : diverges,
-                       row.greedy ? shortened(oneLine(row.greedy->text), 60) : "", row.simulated ? " (simulated)" : "");
-        }
     }
 
     RunOptions m_options;

@@ -61,10 +61,11 @@ void LiveNeeds::ask(const LayerRunner& runner, const std::shared_ptr<const Captu
     if (m_steps > 0) m_scores = needs.tokenScores(m_steps, checkpoint.part(0.5, 1));
 }
 
-Chosen LiveNeeds::row() {
-    return [this](std::span<const live::LayerSelection> layers) {
-        m_rows.push_back({keptShares(layers, m_chunks),
-                          m_scores ? predictedRises(layers, *m_scores) : std::vector<std::vector<double>>{}});
+Chosen LiveNeeds::row(std::size_t at) {
+    m_rows.resize(std::max(m_rows.size(), at + 1));
+    return [this, at](std::span<const live::LayerSelection> layers) {
+        m_rows[at] = {keptShares(layers, m_chunks),
+                      m_scores ? predictedRises(layers, *m_scores) : std::vector<std::vector<double>>{}};
     };
 }
 
@@ -76,14 +77,15 @@ std::shared_ptr<const AnswerNeedsData> LiveNeeds::data(std::span<const LiveRow> 
     if (m_scores) data->scores = sumsOfTokens(*m_scores);
     data->fullLoss = rows.front().expected->nll;
     for (std::size_t i = 0; i < m_rows.size(); ++i) {
-        const PolicyIdentity identity = policyIdentityOf(rows[i + 1].pane->run.policy);
+        const LiveRow& row = rows[i + 1];
+        const PolicyIdentity identity = policyIdentityOf(row.pane->run.policy);
         data->panes.push_back({.letter = static_cast<char>('A' + std::min<std::size_t>(i, 25)),
                                .policyId = identity.policyId,
                                .policyName = identity.policyName,
-                               .error = {},
+                               .error = row.error,
                                .kept = m_rows[i].kept,
                                .predicted = m_scores ? m_rows[i].predicted() : NAN,
-                               .rise = rows[i + 1].expected->nll - data->fullLoss});
+                               .rise = row.expected ? row.expected->nll - data->fullLoss : NAN});
     }
     return data;
 }
@@ -95,8 +97,8 @@ void LiveNeeds::write(Json& table) const {
     if (m_scores) table["gradient_steps"] = m_steps;
     for (std::size_t i = 0; i < m_rows.size(); ++i) {
         Json& row = table["rows"][i];
-        if (!m_chunks.empty()) row["chunks_kept"] = m_rows[i].kept;
-        if (!m_scores) continue;
+        if (!m_rows[i].kept.empty()) row["chunks_kept"] = m_rows[i].kept;
+        if (!m_scores || m_rows[i].perHead.empty()) continue;
         row["predicted_rise"] = numberOrNull(m_rows[i].predicted());
         for (const std::vector<double>& layer : m_rows[i].perHead) {
             Json& heads = row["per_head"].emplace_back(Json::array());
@@ -120,6 +122,7 @@ void LiveNeeds::print(const TokenTable& tokens, const std::vector<LiveRow>& rows
     if (!m_scores || m_rows.empty()) return;
     fmt::print("\n{:<40}  rise of the loss  predicted, first order\n", "policy");
     for (std::size_t i = 0; i < m_rows.size(); ++i) {
+        if (!rows[i + 1].expected) continue; // the table says why
         const double predicted = m_rows[i].predicted();
         fmt::print("{:<40}  {:+16.4f}  {}\n", shortened(rows[i + 1].pane->run.policy.text(), 40),
                    rows[i + 1].expected->nll - rows.front().expected->nll,

@@ -25,8 +25,8 @@ public:
     void check(bool hasAnswer, const std::string& out, bool isFigure) const;
     void ask(const LayerRunner& runner, const std::shared_ptr<const CaptureReader>& capture,
              const Checkpoint& checkpoint);
-    /// For sendRow; rows are taken in the order in which they are sent.
-    Chosen row();
+    /// For sendRow of this row of the table, from 0 behind the full cache's.
+    Chosen row(std::size_t at);
 
     /// Adds to the table of live.schema.json and to its rows.
     void write(nlohmann::ordered_json& table) const;
@@ -46,7 +46,7 @@ private:
     std::vector<live::TokenRange> m_chunks;
     std::vector<double> m_rises;
     std::shared_ptr<const HostTensor> m_scores;
-    std::vector<Row> m_rows;
+    std::vector<Row> m_rows; ///< empty ones where nothing was chosen
 };
 
 } // namespace kvscope

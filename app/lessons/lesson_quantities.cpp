@@ -225,8 +225,12 @@ double answeringRetention(const LessonAsked& asked) {
         sendRow(rows.back(), asked.runner, answers, asked.checkpoint);
     }
     askRows(rows, answers, {.mostTokens = static_cast<int>(answers.answer().size())}, asked.checkpoint);
+    const auto answered = [&](int tenths) {
+        const auto& greedy = rows[static_cast<std::size_t>(tenths) - 1].greedy;
+        return greedy && greedy->ids == answers.answer();
+    };
     int needed = 10;
-    while (needed > 1 && rows[static_cast<std::size_t>(needed) - 2].greedy->ids == answers.answer()) --needed;
+    while (needed > 1 && answered(needed - 1)) --needed;
     return needed / 10.0;
 }
 

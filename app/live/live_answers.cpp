@@ -1,6 +1,8 @@
 // Kept lists to the worker as bitmaps, and the answers of the model behind them.
 #include "app/live/live_answers.h"
 
+#include "app/live/worker_error.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -94,6 +96,12 @@ double numberOf(const Json& row, const char* name) {
     return value.is_null() ? kNone : value.get<double>();
 }
 
+/// Why a row has no answer; empty: it has.
+std::string errorOf(const Json& row) {
+    const auto error = row.find("error");
+    return error == row.end() || error->is_null() ? std::string() : workerError(*error).what();
+}
+
 } // namespace
 
 LiveAnswers::LiveAnswers(std::shared_ptr<const LiveCapture> capture, Rounds rounds)
@@ -156,6 +164,7 @@ Json LiveAnswers::rowsAsked(const char* method, const std::vector<std::optional<
     further["selection_ids"] = ids;
     further["question_ids"] = m_question;
     further["generation"] = generation();
+    further["rows_may_fail"] = true; // an older worker answers all rows or none
     const Json answer = m_capture->client().call(method, std::move(further), {}, checkpoint, notified);
     return understand(method, [&] {
         Json rows = answer.at("rows");
@@ -176,7 +185,7 @@ std::vector<ExpectedAnswer> LiveAnswers::score(const std::vector<std::optional<s
         for (const Json& row : rows)
             answers.push_back({numberOf(row, "nll"), numbersOf(row.value("losses", Json())),
                                numbersOf(row.value("kl", Json())), flipsOf(row), numberOf(row, "kl_mean"),
-                               numberOf(row, "flip_rate"), numberOf(row, "bytes")});
+                               numberOf(row, "flip_rate"), numberOf(row, "bytes"), errorOf(row)});
         return answers;
     });
 }
@@ -200,6 +209,7 @@ std::vector<GreedyAnswer> LiveAnswers::generate(const std::vector<std::optional<
         std::vector<GreedyAnswer> answers;
         for (const Json& row : rows) {
             GreedyAnswer& answer = answers.emplace_back();
+            if (answer.error = errorOf(row); !answer.error.empty()) continue;
             answer.ids = row.at("ids").get<std::vector<std::int32_t>>();
             answer.text = row.at("text").get<std::string>();
             answer.pieces = std::move(pieces[answers.size() - 1]);

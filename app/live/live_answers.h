@@ -19,7 +19,8 @@ struct ExpectedAnswer {
     std::vector<double> losses, kl;  ///< kl: from the full cache's distribution to the pruned one's, in nat
     std::vector<bool> flips;         ///< another token is the likeliest; false for the token behind the cut
     double klMean = 0, flipRate = 0; ///< NaN without answer tokens
-    double bytes = 0; ///< of the keys and values that are left of the context; NaN: the worker does not say
+    double bytes = 0;       ///< of the keys and values that are left of the context; NaN: the worker does not say
+    std::string error = {}; ///< why there are none of these numbers; empty: there are
 };
 
 struct GreedyAnswer {
@@ -27,6 +28,7 @@ struct GreedyAnswer {
     std::string text;
     std::vector<std::string> pieces;             ///< what each token adds to the text; as many as ids, or none
     std::optional<std::int64_t> firstDivergence; ///< index of the first token that differs from the full cache's
+    std::string error = {};                      ///< why there is no text; empty: there is
 };
 
 /// How a text is written.
@@ -68,7 +70,7 @@ public:
     /// Layers that are not named keep everything.
     SentSelection send(const std::string& name, std::span<const LayerSelection> layers,
                        const Checkpoint& checkpoint) const;
-    /// One for each selection, batched by the worker.
+    /// One for each selection, batched by the worker. One that cannot be answered fails alone.
     std::vector<ExpectedAnswer> score(const std::vector<std::optional<std::string>>& selections,
                                       const Checkpoint& checkpoint) const;
     /// Calls `written` for each token as it comes, on this thread.

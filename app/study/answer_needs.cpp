@@ -46,8 +46,11 @@ AnswerNeeds::AnswerNeeds(const LayerRunner& runner, const std::shared_ptr<const 
 }
 
 double AnswerNeeds::fullLoss(const Checkpoint& checkpoint) const {
-    return *cached<double>(m_runner, m_key + "full", sizeof(double), checkpoint,
-                           [&] { return m_answers.score({std::nullopt}, checkpoint).front().nll; });
+    return *cached<double>(m_runner, m_key + "full", sizeof(double), checkpoint, [&] {
+        const live::ExpectedAnswer full = m_answers.score({std::nullopt}, checkpoint).front();
+        if (!full.error.empty()) throw Error({.sentence = full.error});
+        return full.nll;
+    });
 }
 
 std::vector<double> AnswerNeeds::chunkRises(TokenIndex size, const Checkpoint& checkpoint,

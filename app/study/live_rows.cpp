@@ -13,12 +13,19 @@ namespace kvscope {
 
 namespace {
 
-/// Of the rows' selections; nothing for the full cache.
-std::vector<std::optional<std::string>> idsOf(std::span<const LiveRow> rows) {
+/// The rows that have not failed, and their selections; none for the full cache.
+struct Asked {
+    std::vector<std::size_t> places;
     std::vector<std::optional<std::string>> ids;
-    for (const LiveRow& row : rows) ids.push_back(row.sent ? std::optional(row.sent->id) : std::nullopt);
-    return ids;
-}
+
+    explicit Asked(std::span<const LiveRow> rows) {
+        for (std::size_t i = 0; i < rows.size(); ++i) {
+            if (!rows[i].error.empty()) continue;
+            places.push_back(i);
+            ids.push_back(rows[i].sent ? std::optional(rows[i].sent->id) : std::nullopt);
+        }
+    }
+};
 
 } // namespace
 
@@ -66,15 +73,26 @@ void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& a
 
 void askRows(std::span<LiveRow> rows, const live::LiveAnswers& answers, const live::Writing& writing,
              const Checkpoint& checkpoint, const std::function<void()>& scored, const live::TokenWritten& written) {
-    const std::vector<std::optional<std::string>> ids = idsOf(rows);
-    if (!answers.answer().empty()) {
-        const auto expected = answers.score(ids, checkpoint.part(0, 0.5));
-        for (std::size_t i = 0; i < rows.size(); ++i) rows[i].expected = expected[i];
+    if (const Asked asked(rows); !answers.answer().empty() && !asked.ids.empty()) {
+        const auto expected = answers.score(asked.ids, checkpoint.part(0, 0.5));
+        for (std::size_t i = 0; i < expected.size(); ++i) {
+            LiveRow& row = rows[asked.places[i]];
+            row.error = expected[i].error;
+            if (row.error.empty()) row.expected = expected[i];
+        }
         if (scored) scored();
     }
-    if (writing.mostTokens == 0) return;
-    const auto greedy = answers.generate(ids, writing, checkpoint.part(0.5, 1), written);
-    for (std::size_t i = 0; i < rows.size(); ++i) rows[i].greedy = greedy[i];
+    const Asked asked(rows);
+    if (writing.mostTokens == 0 || asked.ids.empty()) return;
+    const auto greedy = answers.generate(asked.ids, writing, checkpoint.part(0.5, 1),
+                                         [&](std::size_t row, std::size_t index, const std::string& text) {
+                                             if (written) written(asked.places[row], index, text);
+                                         });
+    for (std::size_t i = 0; i < greedy.size(); ++i) {
+        LiveRow& row = rows[asked.places[i]];
+        row.error = greedy[i].error;
+        if (row.error.empty()) row.greedy = greedy[i];
+    }
 }
 
 } // namespace kvscope

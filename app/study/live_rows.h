@@ -21,6 +21,7 @@ struct LiveRow {
     std::optional<live::SentSelection> sent = {};      ///< empty for the full cache
     std::optional<live::ExpectedAnswer> expected = {}; ///< empty without an expected answer
     std::optional<live::GreedyAnswer> greedy = {};     ///< empty where nothing was to be generated
+    std::string error = {};                            ///< why the model gives no answer behind it; empty: it does
     bool isFull() const { return !pane; }
 };
 
@@ -34,8 +35,9 @@ LiveRow fullCacheRow(const live::LiveCapture& capture);
 using Chosen = std::function<void(std::span<const live::LayerSelection>)>;
 void sendRow(LiveRow& row, const LayerRunner& runner, const live::LiveAnswers& answers, const Checkpoint& checkpoint,
              const Chosen& chosen = {});
-/// Loss of the expected answer and a text (none where it has no tokens) for rows that were sent, in one request each.
-/// Calls `scored` when the losses are there and the texts are not yet, then `written` for each token.
+/// Loss of the expected answer and a text (none where it has no tokens) for rows that were sent, in one request each. A
+/// row that fails says so in its `error`, and is left out from then on. Calls `scored` when the losses are there and
+/// the texts are not yet, then `written` for each token.
 void askRows(std::span<LiveRow> rows, const live::LiveAnswers& answers, const live::Writing& writing,
              const Checkpoint& checkpoint, const std::function<void()>& scored = {},
              const live::TokenWritten& written = {});

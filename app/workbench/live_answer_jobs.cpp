@@ -187,7 +187,10 @@ void LiveAnswerJobs::submitRound(Part part) {
                 made[i].second.error = error.what();
             }
         const auto tell = [&](bool isWhole) {
-            for (std::size_t i = 0; i < rows.size(); ++i) made[places[i]].second.live = rows[i];
+            for (std::size_t i = 0; i < rows.size(); ++i) {
+                made[places[i]].second.live = rows[i];
+                made[places[i]].second.error = rows[i].error;
+            }
             post([this, made, isWhole] { deliver(made, isWhole); });
         };
         if (rows.empty()) return tell(true);

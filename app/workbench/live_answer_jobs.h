@@ -22,14 +22,15 @@ public:
     struct Row {
         std::string key;        ///< of the request that `live` or `error` came from; empty: nothing yet
         LiveRow live = {};      ///< of an older request while `isOutdated`
-        std::string error = {}; ///< of the policy
+        std::string error = {}; ///< of the policy, or of the model behind what it keeps
         bool isOutdated = true, isTextOutdated = true;
     };
     /// The loss of the expected answer behind what a pane keeps at some budgets.
     struct LossCurve {
-        std::string key = {};                ///< of everything but the budget
-        std::map<double, LiveRow> rows = {}; ///< by requested retention; without `expected` where the policy refuses
-        std::string error = {};              ///< why it refuses
+        std::string key = {}; ///< of everything but the budget
+        std::map<double, LiveRow> rows =
+            {};                 ///< by requested retention; without `expected` where the model has no answer
+        std::string error = {}; ///< why the policy refuses
     };
 
     /// Those of a workbench: its child, made at the first call.

@@ -30,9 +30,9 @@ struct LiveBench {
     std::unique_ptr<Workbench> bench = testing::manualWorkbench(executor);
     LiveAnswerJobs& jobs = LiveAnswerJobs::of(*bench);
 
-    explicit LiveBench(bool hasAnswer = true) : fake(capture(hasAnswer).get()) {
+    explicit LiveBench(bool hasAnswer = true, const std::string& mode = "right") : fake(capture(hasAnswer).get()) {
         live::LiveDescription description;
-        description.command = fake.command("right");
+        description.command = fake.command(mode);
         description.model.path = "tiny";
         description.parts = {{SegmentKind::Context, "ignored"}};
         bench->openLive(description);
@@ -199,6 +199,25 @@ private slots:
         live.change([](Session& session) { session.cut = "61"; });
         live.executor.settle();
         QVERIFY(live.row(1).error.empty() && live.areCurrent());
+    }
+
+    /// What the model cannot answer behind one list is that list's alone, of rows and of curves.
+    void aRowThatTheModelCannotAnswerFailsAlone() {
+        LiveBench live(true, "overflows");
+        live.change([](Session& session) { setBudget(session, {Budget::Unit::Fraction, 0.25}); });
+        live.jobs.setWanted(true, true);
+        live.executor.settle();
+        QVERIFY2(live.jobs.error().empty(), live.jobs.error().c_str());
+        QVERIFY(live.areCurrent() && !live.jobs.isRunning());
+        QCOMPARE(live.row(2).error, std::string("the loss is NaN or infinite. Load it in bf16"));
+        QVERIFY(!live.row(2).live.expected && !live.row(2).live.greedy && live.row(2).live.sent);
+        QVERIFY(live.row(1).error.empty() && live.nll(1) == live.lossOf(0) && live.nll(0) == 0.5);
+        QCOMPARE(live.row(1).live.greedy->text, std::string("forty two"));
+        const auto& curves = live.jobs.curves();
+        QCOMPARE(curves[0].rows.size(), std::size_t{11});
+        QVERIFY(curves[0].error.empty() && curves[0].rows.at(0.25).expected->nll == live.nll(1));
+        QCOMPARE(curves[1].rows.size(), std::size_t{11}); // each was asked once
+        for (const auto& [budget, row] : curves[1].rows) QVERIFY(!row.expected && !row.error.empty());
     }
 
     void aDeadWorkerIsSaidAndAskedOnce() {

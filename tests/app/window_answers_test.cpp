@@ -45,9 +45,9 @@ struct LiveWindow : OpenWindow {
 
     explicit LiveWindow(QSize size = {1440, 900}) : OpenWindow(size) {}
     void openLive() { openLive(fake); }
-    void openLive(const FakeWorker& worker) {
+    void openLive(const FakeWorker& worker, const std::string& mode = "right") {
         live::LiveDescription description;
-        description.command = worker.command("right");
+        description.command = worker.command(mode);
         description.model.path = "tiny";
         description.parts = {{SegmentKind::Context, "ignored"}};
         bench.openLive(description);
@@ -251,6 +251,22 @@ private slots:
         const qsizetype kept = lines[0].split('\t').indexOf("kept");
         QCOMPARE(lines[1].split('\t').at(kept), QString("61"));
         QCOMPARE(lines[2].split('\t').at(kept), QString());
+    }
+
+    void aRowThatTheModelCannotAnswerSaysWhy() {
+        LiveWindow open;
+        open.openLive(open.fake, "overflows");
+        open.bench.change(
+            [](Session& session) {
+                session.panes = {{specOfVariant("snapkv", {}), {}, {}}, {specOfVariant("keydiff", {}), {}, {}}};
+            },
+            "Panes");
+        open.settle();
+        QVERIFY(open.isEveryRowCurrent());
+        QCOMPARE(open.answer(1), QString("the loss is NaN or infinite. Load it in bf16"));
+        QCOMPARE(open.part<LiveNumber>("loss, nat 1")->text(), QString("–"));
+        QCOMPARE(open.answer(2), QString("forty two"));
+        QVERIFY(open.part<LiveNumber>("loss, nat 2")->text() != "–" && !open.part("answerError")->isVisible());
     }
 
     /// A bar, then a token of the list below: it is selected everywhere.

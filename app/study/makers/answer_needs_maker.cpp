@@ -27,7 +27,8 @@ void fillPane(Data::Pane& pane, const Data& data, const PaneRequest& request, co
                 pane.predicted = std::accumulate(heads.begin(), heads.end(), pane.predicted);
         });
         askRows(std::span(&row, 1), needs.answers(), {.mostTokens = 0}, checkpoint.part(0.8, 1));
-        pane.rise = row.expected->nll - data.fullLoss;
+        pane.error = row.error;
+        if (row.expected) pane.rise = row.expected->nll - data.fullLoss;
     } catch (const Error& error) {
         pane.error = error.what();
     }

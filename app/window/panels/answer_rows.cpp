@@ -101,10 +101,11 @@ ViewTable answerTable(const LiveAnswerJobs& jobs, const ViewInput& input) {
                          tableNumber(row.sent       ? row.sent->bytes
                                      : row.expected ? row.expected->bytes
                                                     : NAN),
-                         row.greedy ? row.greedy->text : ""});
+                         row.greedy ? row.greedy->text : "", jobs.rows()[i].error});
     }
-    return tableOf({"pane", "policy", "kept", "nll", "kl", "flip_rate", "first_divergence", "stored_bytes", "text"},
-                   std::move(cells));
+    return tableOf(
+        {"pane", "policy", "kept", "nll", "kl", "flip_rate", "first_divergence", "stored_bytes", "text", "error"},
+        std::move(cells));
 }
 
 } // namespace

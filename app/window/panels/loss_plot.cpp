@@ -74,8 +74,11 @@ void LossPlot::paintEvent(QPaintEvent*) {
         painter.setFont(interfaceFont(12));
         QString why = tr("Computing the first points…");
         if (m_jobs.answerTokens().empty()) why = tr("A loss needs an expected answer: open the context with one.");
-        for (const LiveAnswerJobs::LossCurve& curve : m_jobs.curves())
+        for (const LiveAnswerJobs::LossCurve& curve : m_jobs.curves()) {
             if (!curve.error.empty()) why = fromUtf8(curve.error);
+            for (const auto& [budget, row] : curve.rows)
+                if (!row.error.empty()) why = fromUtf8(row.error);
+        }
         painter.drawText(rect().adjusted(px(12), 0, -px(12), 0), Qt::AlignCenter | Qt::TextWordWrap, why);
         m_scene = {};
         return;

@@ -13,14 +13,15 @@ import numpy.typing as npt
 import torch
 
 from kvscope_live.contexts import LiveContext
-from kvscope_live.errors import not_finite
+from kvscope_live.errors import LiveError, not_finite
 from kvscope_live.remembered import Remembered
 from kvscope_live.selections import Selection, kept_bytes, pruned_layer
 from kvscope_live.writing import Sampling, Told, Writer, decoder, logits_at
 from kvscope_press.pruned_context import CachedContext
 
 Numbers = npt.NDArray[np.float64]
-REMEMBERED, FULL, DRAFTS = 1024, 16, 16  # results of a row, logits of the full cache, texts to begin with
+REMEMBERED, FULL, DRAFTS = 1024, 2, 16  # results of a row, logits of the full cache, texts to begin with
+LOGITS = 1 << 25  # at once; more policies are scored one group after the other
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,12 +87,12 @@ class Answers:
 
     def score(
         self, selections: Sequence[Selection | None], question: list[int], answer: list[int]
-    ) -> tuple[list[Scored], Scored]:
-        """Rows in the order of `selections` (None: the full cache), and the full cache's.
+    ) -> tuple[list[Scored | LiveError], Scored]:
+        """Rows in the order of `selections` (None: the full cache), and the full cache's; why a row has no numbers.
 
         Teacher forcing: the answer's own tokens are given. The first token behind the cut is predicted from the
         unpruned context, because pruning happens after the context was read, and counts nowhere.
-        Errors (LiveError): a row whose numbers are not finite; the other rows are remembered.
+        Errors (LiveError): the full cache's numbers are not finite.
         """
         full = self._full(question, answer)
         skip = 0 if question else 1
@@ -99,23 +100,25 @@ class Answers:
         if not own.is_finite(skip):
             raise not_finite("the loss of the expected answer behind the full cache")
         key = _key(question, answer)
+        counts = len(answer) > skip
         missing = {s.id: s for s in selections if s and not s.is_whole and not self._scores.has(key + s.id)}
-        if missing and len(answer) > skip:
+        if missing and counts:
             self._asked = None  # frees its rows before others are gathered
             cache = self.batch(list(missing.values()))
             hidden = cache.extend_rows([question + answer[:-1]] * len(missing))[:, max(0, len(question) - 1) :]
-            logits = logits_at(self.model, hidden)
-            for name, row in zip(missing, self._scored(logits, full, answer, skip), strict=True):
+            firsts, scored = [], []
+            for group in torch.split(hidden, max(1, LOGITS // full.numel())):
+                logits = logits_at(self.model, group)
+                firsts.append(logits[:, 0].clone())
+                scored += self._scored(logits, full, answer, skip)
+            for name, row in zip(missing, scored, strict=True):
                 if row.is_finite(skip):
                     self._scores.put(key + name, row)
             if question:
-                self._asked = Asked(_key(question, list(missing)), cache, logits[:, 0].clone())
-            for place, selection in enumerate(selections):
-                if selection and selection.id in missing and key + selection.id not in self._scores:
-                    raise not_finite(f"the loss of the expected answer in row {place + 1} of {len(selections)}")
-        counts = len(answer) > skip
-        rows = [own if s is None or s.is_whole or not counts else self._scores[key + s.id] for s in selections]
-        return rows, own
+                self._asked = Asked(_key(question, list(missing)), cache, torch.cat(firsts))
+        names = ["" if s is None or s.is_whole or not counts else key + s.id for s in selections]
+        bad = not_finite("the loss of the expected answer")
+        return [self._scores.get(name, bad) if name else own for name in names], own
 
     def _full(self, question: list[int], answer: list[int]) -> torch.Tensor:
         """Logits [answer tokens that count, vocabulary] of the full cache."""
@@ -146,16 +149,20 @@ class Answers:
 
     def generate(
         self, selections: Sequence[Selection | None], question: list[int], sampling: Sampling, most: int, told: Told
-    ) -> tuple[list[list[int]], list[int]]:
-        """Tokens of each row and of the full cache, ending before the model's end of text.
+    ) -> tuple[list[list[int] | LiveError], list[int]]:
+        """Tokens of each row and of the full cache, ending before the model's end of text; why a row has none.
 
         The draft of a row is what was written behind the most similar selection, if it keeps half of the same tokens;
         for the first rows what the full cache writes. What was written lately helps to guess.
+        Errors (LiveError): the full cache's logits are not finite.
         """
         key = _key(question, sampling, most)
         if not self._texts.has(key):
             whole = Writer(self.context, self.context.whole_cache(), question, sampling, most)
-            self._texts.put(key, whole.write(self._read(whole.cache, question, 1), [], None)[0])
+            text = whole.write(self._read(whole.cache, question, 1), [], None)[0]
+            if isinstance(text, LiveError):
+                raise text
+            self._texts.put(key, text)
         full: list[int] = self._texts[key]
         names = [s.id if s and not s.is_whole else "" for s in selections]
         missing = {s.id: s for s in selections if s and s.id in names and not self._texts.has(key + s.id)}
@@ -169,15 +176,19 @@ class Answers:
             for row in places[one]:
                 told(row, index, token, text)
 
+        failed: dict[str, LiveError] = {}
         if missing:
             drafts = [self._draft(key, selection, full) for selection in missing.values()]
             asked = self._ask(missing, question)
             writer = Writer(self.context, asked.cache, question, sampling, most)
             writer.see([full, *(ids for _, _, ids in self._drafts)])
             for selection, ids in zip(missing.values(), writer.write(asked.logits, drafts, tell), strict=True):
+                if isinstance(ids, LiveError):
+                    failed[selection.id] = ids
+                    continue
                 self._texts.put(key + selection.id, ids)
                 self._drafts.append((key, selection, ids))
-        return [self._texts[key + name] for name in names], full
+        return [failed[name] if name in failed else self._texts[key + name] for name in names], full
 
     def _draft(self, key: str, selection: Selection, full: list[int]) -> list[int]:
         near = [(selection.distance(other), ids) for asked, other, ids in self._drafts if asked == key]

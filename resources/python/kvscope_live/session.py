@@ -17,6 +17,7 @@ from kvscope_live.errors import BAD_PARAMETERS, GONE, LiveError
 from kvscope_live.prompting import build_prompt
 from kvscope_live.remembered import Remembered
 from kvscope_live.requests import Request, bad
+from kvscope_live.rows import MOST_ROWS, Rows
 
 if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the banner is not kept waiting
     import torch
@@ -27,9 +28,9 @@ if TYPE_CHECKING:  # what needs torch is imported when it is asked for: the bann
     from kvscope_live.models import OpenModel
     from kvscope_live.selections import Selection
 
-PROTOCOL = [1, 2]  # 1.2 adds context/save
+PROTOCOL = [1, 3]  # 1.2 adds context/save, 1.3 rows that fail alone
 MOST_TOKENS = 400_000  # whose ids, losses and texts fit one message
-MOST_GENERATED, MOST_ROWS, MOST_STEPS = 4096, 64, 1024
+MOST_GENERATED, MOST_STEPS = 4096, 1024
 SELECTION_BYTES = 512 << 20  # of all selections of a context; the one that was used longest ago goes
 NEWEST = 4  # of the uploads that are not whole, and of the sums of gradients, of a context
 KINDS = {kind.name.lower(): kind for kind in SegmentKind}
@@ -54,18 +55,14 @@ class ContextState:
         while len(self.selections) > 2 and self.bytes > SELECTION_BYTES:
             self.bytes -= self.selections.popitem(last=False)[1].size()
 
-    def find(self, ids: list[Any]) -> list[Selection | None]:
-        """Errors (LiveError): one that is not there."""
-        if len(ids) > MOST_ROWS:
-            raise bad("selection_ids", f"are more than {MOST_ROWS}")
-        found: list[Selection | None] = []
-        for name in ids:
-            if name is not None and (not isinstance(name, str) or name not in self.selections):
-                raise LiveError(GONE, f"there is no selection {name!r}", "selection_ids", "Send it again")
-            if name is not None:
-                self.selections.move_to_end(name)
-            found.append(None if name is None else self.selections[name])
-        return found
+    def find(self, name: Any) -> Selection | LiveError | None:
+        """None: the full cache."""
+        if name is None:
+            return None
+        if not isinstance(name, str) or name not in self.selections:
+            return LiveError(GONE, f"there is no selection {name!r}", "selection_ids", "Send it again")
+        self.selections.move_to_end(name)
+        return self.selections[name]
 
 
 class Session:
@@ -280,19 +277,14 @@ class Session:
         return request.parameters.integers(name, vocabulary)
 
     def _score(self, request: Request) -> dict[str, Any]:
-        state, given = self._context(request), request.parameters
-        selections = state.find(given.items("selection_ids"))
+        state = self._context(request)
+        rows = Rows(request, state.find)
         self.channel.checkpoint(stage="scoring")
-        rows, full = state.answers.score(
-            selections, self._ids(request, "question_ids"), self._ids(request, "answer_ids")
-        )
-        scored = [
-            {"selection_id": s and s.id, **row.as_json(), "bytes": state.answers.bytes_of(s)}
-            for s, row in zip(selections, rows, strict=True)
-        ]
+        question, answer = self._ids(request, "question_ids"), self._ids(request, "answer_ids")
+        scored, full = state.answers.score(rows.selections, question, answer)
         facts = full.as_json()
         return {
-            "rows": scored,
+            "rows": rows.answers(scored, lambda s, row: row.as_json() | {"bytes": state.answers.bytes_of(s)}),
             "full": {"nll": facts["nll"], "losses": facts["losses"], "bytes": state.answers.bytes_of(None)},
             "generation": request.generation,
         }
@@ -301,28 +293,27 @@ class Session:
         from kvscope_live.writing import Sampling, first_divergence
 
         state, given = self._context(request), request.parameters
-        selections = state.find(given.items("selection_ids"))
+        rows = Rows(request, state.find)
         sampling = Sampling(given.number("temperature", 0.0), given.integer("seed", 0, (1 << 63) - 1, 0))
         most = given.integer("max_new", 1, MOST_GENERATED)
 
-        def told(row: int, index: int, token: int, text: str) -> None:
+        def told(one: int, index: int, token: int, text: str) -> None:
             self.channel.checkpoint(stage="generating", token=index)
-            selection = selections[row]
+            row = rows.places[one]
             numbers = {"request": request.id, "row": row, "index": index, "id": token, "text": text}
-            self.channel.notify("answer/token", {"selection_id": selection and selection.id} | numbers)
+            self.channel.notify("answer/token", {"selection_id": rows.ids[row]} | numbers)
 
-        rows, full = state.answers.generate(selections, self._ids(request, "question_ids"), sampling, most, told)
+        texts, full = state.answers.generate(rows.selections, self._ids(request, "question_ids"), sampling, most, told)
         decode = state.context.opened.tokenizer.decode
-        written = [
-            {
-                "selection_id": s and s.id,
-                "ids": ids,
-                "text": decode(ids),
-                "first_divergence": first_divergence(ids, full),
-            }
-            for s, ids in zip(selections, rows, strict=True)
-        ]
-        return {"rows": written, "full": {"ids": full, "text": decode(full)}, "generation": request.generation}
+
+        def as_json(_: Selection | None, ids: list[int]) -> dict[str, Any]:
+            return {"ids": ids, "text": decode(ids), "first_divergence": first_divergence(ids, full)}
+
+        return {
+            "rows": rows.answers(texts, as_json),
+            "full": {"ids": full, "text": decode(full)},
+            "generation": request.generation,
+        }
 
     def _expected(self, request: Request) -> Expected:
         from kvscope_live.importance import Expected

@@ -13,7 +13,7 @@ import torch
 
 from kvscope_capture.attention import logits_of
 from kvscope_live.contexts import LiveContext
-from kvscope_live.errors import not_finite
+from kvscope_live.errors import LiveError, not_finite
 from kvscope_press.pruned_context import CachedContext
 
 Told = Callable[[int, int, int, str], None]  # row, index, token, text
@@ -102,17 +102,30 @@ class Writer:
         """Texts that this one may repeat, the likeliest last."""
         self.seen = np.append(self.seen, np.array(sum(texts, []), self.seen.dtype))
 
-    def write(self, logits: torch.Tensor, drafts: Sequence[list[int]], told: Told | None) -> list[list[int]]:
+    def write(
+        self, logits: torch.Tensor, drafts: Sequence[list[int]], told: Told | None
+    ) -> list[list[int] | LiveError]:
         """Rows of tokens, ending before the end of text; `logits` [P, vocabulary] behind the question.
 
-        A draft is what the row may turn out to say. Greedy rows feed it along; what the model would have said
-        otherwise ends it. Where the two likeliest tokens are too close for a long pass, a pass over one token decides.
+        A row whose logits are not finite ends, and the others go on. A draft is what the row may turn out to say.
+        Greedy rows feed it along; what the model would have said otherwise ends it. Where the two likeliest tokens are
+        too close for a long pass, a pass over one token decides.
         """
-        known = [[self.sampling.choose(row, self.draws[0])] for row in logits]  # an end token may be the last
+        known: list[list[int]] = [[] for _ in logits]  # an end token may be the last
         written: list[list[int]] = [[] for _ in known]
+        failed: dict[int, LiveError] = {}
+        for row, own in enumerate(logits):
+            try:
+                known[row].append(self.sampling.choose(own, self.draws[0]))
+            except LiveError as error:
+                failed[row] = error
+
+        def goes_on(row: int) -> bool:
+            return row not in failed and self._tell(row, known[row], written[row], told)
+
         drafts = drafts if self.sampling.temperature <= 0 and drafts else [[]] * len(known)
         fed, most = 0, DRAFT
-        while waiting := [row for row in range(len(known)) if self._tell(row, known[row], written[row], told)]:
+        while waiting := [row for row in range(len(known)) if goes_on(row)]:
             fed = min(len(known[row]) for row in waiting) - 1
             self.cache.keep(self.begin + fed)
             blocks = [self._block(tokens, draft, fed)[:most] for tokens, draft in zip(known, drafts, strict=True)]
@@ -120,9 +133,14 @@ class Writer:
             hidden = self.cache.extend_rows([(block + [0] * size)[:size] for block in blocks])
             logits = logits_at(self.model, hidden)
             sure = (logits.topk(2).values.diff().abs()[..., 0] > self.margin) | (size == 1)
-            decided = [self._accept(known[row], blocks[row], fed, logits[row], sure[row].tolist()) for row in waiting]
-            most = DRAFT if all(decided) else 1
-        return written
+            most = DRAFT
+            for row in waiting:
+                try:
+                    if not self._accept(known[row], blocks[row], fed, logits[row], sure[row].tolist()):
+                        most = 1
+                except LiveError as error:
+                    failed[row] = error
+        return [failed.get(row, text) for row, text in enumerate(written)]
 
     def _tell(self, row: int, known: list[int], written: list[int], told: Told | None) -> bool:
         """Writes what is known, and says whether the row goes on."""
@@ -154,7 +172,10 @@ class Writer:
         return found
 
     def _accept(self, known: list[int], block: list[int], fed: int, logits: torch.Tensor, sure: list[bool]) -> bool:
-        """Adds what the model says behind each token of the block that it has said itself; whether it was sure."""
+        """Adds what the model says behind each token of the block that it has said itself; whether it was sure.
+
+        Errors (LiveError): a logit is not finite.
+        """
         for at in range(len(known) - 1 - fed, len(sure)):
             if not sure[at]:
                 return False

@@ -13,8 +13,8 @@ from test_live import ANSWER, IDS, QUESTION, opened, read
 from test_press import CUT
 from test_prompt import byte_level_tokenizer
 
-from kvscope_live import answers, importance, session
-from kvscope_live.errors import FAILED, LiveError
+from kvscope_live import answers, importance, session, writing
+from kvscope_live.errors import FAILED, GONE, LiveError
 
 REMEDY = "Load the model in bf16 or fp32"
 
@@ -106,11 +106,15 @@ def test_a_row_that_overflows_is_no_mean_of_the_tokens_before(
     with monkeypatch.context() as patch:
         poisoned(patch, number, 2, row=1)
         error = not_finite(local, "answer/score", given | {"selection_ids": [None, *chosen]})
-        assert "in row 3 of 4" in error.sentence
+        assert "(row 3 of 4)" in error.sentence
+        local.session.contexts[context].answers._scores.clear()
+        alone = local.ask("answer/score", given | {"selection_ids": [None, *chosen], "rows_may_fail": True})["rows"]
+        assert alone[2].keys() == {"selection_id", "error"} and alone[2]["selection_id"] == chosen[1]
+        assert alone[2]["error"]["code"] == FAILED and "is NaN or infinite" in alone[2]["error"]["message"]
         patch.setattr(answers, "logits_at", None)
         rows = local.ask("answer/score", given | {"selection_ids": [None, chosen[0], chosen[2]]})["rows"]
     again = local.ask("answer/score", given | {"selection_ids": [None, *chosen]})["rows"]
-    assert [again[0], again[1], again[3]] == rows and again[2]["nll"] > 0
+    assert [again[0], again[1], again[3]] == rows == [alone[0], alone[1], alone[3]] and again[2]["nll"] > 0
 
 
 def test_weights_that_overflow_are_no_answer() -> None:
@@ -123,7 +127,45 @@ def test_weights_that_overflow_are_no_answer() -> None:
     for temperature in (0.0, 1.0):
         more = {"max_new": 4, "temperature": temperature}
         not_finite(local, "answer/generate", given | more | {"selection_ids": [bad]})
-        assert local.ask("answer/generate", given | more | {"selection_ids": [good]})["rows"][0]["ids"]
+        alone = local.ask("answer/generate", given | more | {"selection_ids": [good]})["rows"][0]
+        assert alone["ids"]
+        for name in ("_texts", "_drafts"):
+            getattr(local.session.contexts[context].answers, name).clear()
+        told = len(local.channel.sent)
+        rows = {"selection_ids": [bad, good, "s-unknown", None], "rows_may_fail": True}
+        found = local.ask("answer/generate", given | more | rows)
+        assert found["rows"][1] == alone and found["rows"][3]["ids"] == found["full"]["ids"]
+        assert [row["error"]["code"] for row in (found["rows"][0], found["rows"][2])] == [FAILED, GONE]
+        tokens = [message["params"] for message, _ in local.channel.sent[told:]]
+        for row, ids in ((1, alone["ids"]), (3, found["full"]["ids"])):
+            assert [token["id"] for token in tokens if token["row"] == row] == ids
+
+
+def test_a_row_that_overflows_later_leaves_the_others_their_texts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever row it is, behind its first token."""
+    local = opened("llama")
+    context = read(local, IDS, CUT)["context_id"]
+    chosen = rows_of(local, context, [1.0, 0.5, 0.75])
+    given = {"context_id": context, "question_ids": QUESTION, "max_new": 12, "selection_ids": chosen}
+    wanted = local.ask("answer/generate", given)["rows"]
+    logits_at, answered = writing.logits_at, local.session.contexts[context].answers
+    lasting = [row for row in range(3) if wanted[row]["ids"]]  # the others end with their first token
+    assert len(lasting) == 2
+    for bad in lasting:
+
+        def poison(model: Any, hidden: torch.Tensor, bad: int = bad) -> torch.Tensor:
+            logits = logits_at(model, hidden).clone()
+            if len(logits) > 1:  # of the rows, behind their first tokens
+                logits[bad] = torch.nan
+            return logits
+
+        monkeypatch.setattr(writing, "logits_at", poison)
+        answered._texts.clear(), answered._drafts.clear()
+        found = local.ask("answer/generate", given | {"rows_may_fail": True})["rows"]
+        assert [found[row] for row in range(3) if row != bad] == [wanted[row] for row in range(3) if row != bad]
+        assert "is NaN or infinite" in found[bad]["error"]["message"]
+        answered._texts.clear(), answered._drafts.clear()
+        assert f"(row {bad + 1} of 3)" in not_finite(local, "answer/generate", given).sentence
 
 
 def test_a_full_cache_that_overflows_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
