@@ -93,12 +93,18 @@ class LiveContext:
     def _read_tail(self) -> Any:
         """Queries, keys and values behind the cut; losses of these tokens."""
         cache, rest = self.whole_cache(), self.ids[self.cut :]
-        parts: list[list[AttentionCall]] = [[] for _ in self.calls]
-        cache.watch = lambda call: parts[call.layer].append(call)
+        queries: list[list[torch.Tensor]] = [[] for _ in self.calls]
+        last: dict[int, AttentionCall] = {}  # its keys and values are those of all tokens so far
+
+        def keep(call: AttentionCall) -> None:
+            queries[call.layer].append(call.query[0].cpu())
+            last[call.layer] = call
+
+        cache.watch = keep
         hidden = [cache.extend_rows([rest[i : i + TAIL_BLOCK]])[0] for i in range(0, len(rest), TAIL_BLOCK)]
-        for own in parts if rest else []:
-            queries = torch.cat([call.query[0].cpu() for call in own], 1)
-            self.tail.append(dataclasses.replace(own[-1], query=queries, key=own[-1].key[0], value=own[-1].value[0]))
+        for layer, call in sorted(last.items()):
+            query = torch.cat(queries[layer], 1)
+            self.tail.append(dataclasses.replace(call, query=query, key=call.key[0], value=call.value[0]))
         if not rest:
             return np.empty(0, np.float32)
         tokens = torch.tensor(rest, device=self.last_logits.device)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import collections
+import weakref
 from typing import Any
 
 import pytest
 from test_live import ANSWER, CUT, IDS, QUESTION, TOKENS, opened, read, score, send
 from test_press import heads_of, random_selection
 
+from kvscope_live import answers as answers_module
+from kvscope_live import contexts, writing
 from kvscope_live import selections as selections_module
-from kvscope_live import writing
 from kvscope_live.errors import Stopped
 from kvscope_live.selections import HeadBits, Selection
 from kvscope_press import attend_behind
@@ -242,6 +244,43 @@ def test_a_stopped_round_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
             asking.generate(chosen)
         count = -(10**6)
         assert asking.score(chosen) == rows and asking.generate(chosen) == texts
+
+
+def test_logits_of_many_policies_are_made_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long answer in a large vocabulary would take gigabytes for each of them."""
+    asking = Asking("llama")
+    chosen: list[str | None] = [asking.select("plain", seed) for seed in range(5)]
+    losses, texts = [row["losses"] for row in asking.score(chosen)], asking.generate(chosen)
+    asking.forget()
+    sizes: list[int] = []
+    logits_at = answers_module.logits_at
+
+    def noted(model: Any, hidden: Any) -> Any:
+        sizes.append(len(hidden))
+        return logits_at(model, hidden)
+
+    monkeypatch.setattr(answers_module, "logits_at", noted)
+    monkeypatch.setattr(answers_module, "LOGITS", 2 * len(ANSWER) * 97)
+    for row, wanted in zip(asking.score(chosen), losses, strict=True):
+        assert row["losses"] == pytest.approx(wanted, abs=1e-5)
+    assert sizes == [2, 2, 1] and asking.generate(chosen) == texts
+
+
+def test_what_stands_behind_the_cut_is_held_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The keys of all tokens so far, and not those of every block of a long tail too."""
+    local, alive, held = opened("llama"), [], []
+    extend_rows = CachedContext.extend_rows
+
+    def noted(cache: CachedContext, ids: list[list[int]]) -> Any:
+        hidden = extend_rows(cache, ids)
+        alive.append(weakref.ref(cache._tail.layers[0].keys))
+        held.append(sum(keys() is not None for keys in alive))
+        return hidden
+
+    monkeypatch.setattr(contexts, "TAIL_BLOCK", 2)
+    monkeypatch.setattr(CachedContext, "extend_rows", noted)
+    assert read(local, IDS, 8)["context_id"]
+    assert len(held) > 5 and max(held) <= 2
 
 
 def test_what_is_remembered_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
