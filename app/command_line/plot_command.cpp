@@ -96,7 +96,9 @@ public:
         m_command->add_option("--compare-with", m_compareWith,
                               "a second capture of the same model: its figure stands beside the first, with its own "
                               "needle highlighted; the view two_captures shows the difference");
-        m_command->add_option("--session", m_session, "a saved session instead of a capture");
+        m_command->add_option("--session", m_session,
+                              "a saved session instead of a capture; policies, lists, cut and seed that are given "
+                              "replace its own");
         m_command->add_option("--pane", m_pane, "only this pane, 0-based")->check(CLI::NonNegativeNumber);
         m_command->add_option("--active", m_active, "the pane that a view of one policy shows, 0-based")
             ->check(CLI::NonNegativeNumber);
@@ -114,7 +116,7 @@ public:
 
     void run(const CommandContext& context) override {
         checkOptions();
-        Session session = m_session.empty() ? sessionFromOptions() : readSession(m_session);
+        Session session = m_session.empty() ? sessionFromOptions() : sessionFromFile();
         const View& view = m_view.empty() ? *allViews().front() : viewById(m_view);
         const auto capture = openSource(sourceOf(session));
         aim(session, *capture);
@@ -181,14 +183,22 @@ private:
         checkNumber(m_figure.scale, 0.25, 16, "--scale");
         checkNumber(m_figure.scroll, -1, 1e9, "--scroll");
         if (m_figure.out.ends_with(".png")) checkImageSize(width, height, m_figure.scale);
-        if (m_session.empty()) return;
-        const auto refuse = [](const std::string& what) {
-            throw Error(
-                {"a session holds what " + what + " would say", "--session, " + what, "Leave one of the two out"});
-        };
-        if (!m_capture.empty()) refuse("the capture " + m_capture);
-        for (const char* option : {"--policy", "--selection", "--retention", "--budget", "--cut", "--seed"})
-            if (m_command->count(option) > 0) refuse(option);
+        if (!m_session.empty() && !m_capture.empty())
+            throw Error({.sentence = "a session names its own capture, and " + m_capture + " is another one",
+                         .place = "--session",
+                         .remedy = "Leave one of the two out"});
+    }
+
+    /// What is given replaces what the session holds.
+    Session sessionFromFile() const {
+        Session session = readSession(m_session);
+        if (m_options.policies.empty() && m_selections.empty())
+            m_options.refuseBudgetAlone();
+        else
+            givePanes(session);
+        if (m_command->count("--cut") > 0) session.cut = m_options.cut;
+        if (m_command->count("--seed") > 0) session.seed = m_options.seed;
+        return session;
     }
 
     Session sessionFromOptions() const {
@@ -199,7 +209,14 @@ private:
         session.capturePath = m_capture;
         session.cut = m_options.cut;
         session.seed = m_options.seed;
+        givePanes(session);
+        return session;
+    }
+
+    void givePanes(Session& session) const {
+        session.panes.clear();
         session.panesLinked = false;
+        session.activePane = 0;
         const bool onlyLists = m_options.policies.empty() && !m_selections.empty();
         if (onlyLists) m_options.refuseBudgetAlone();
         const std::vector<PolicySpec> specs = onlyLists ? std::vector<PolicySpec>{} : m_options.specs();
@@ -211,7 +228,6 @@ private:
                 session.panes.push_back({*spec++, {}, {}});
             else if (option->check_name("--selection"))
                 session.panes.push_back({{}, *path++, {}});
-        return session;
     }
 
     void select(Session& session, const CaptureReader& capture) const {

@@ -46,8 +46,9 @@ public:
         checkCanWrite(path); // throws before any work
         const HeadlessApplication application;
         try {
-            const std::string page = reportPage(session, capture, *m_options.makeRunner(session.arithmetic),
-                                                {m_views, context.commandLine()}, context.checkpoint("report"));
+            const std::string page =
+                reportPage(session, capture, *m_options.makeRunner(session.arithmetic),
+                           {m_views, context.commandLine(), {savedSession(), {}}}, context.checkpoint("report"));
             writeReport(m_out, page);
         } catch (...) {
             std::error_code ignored;
@@ -60,6 +61,8 @@ public:
     }
 
 private:
+    std::string savedSession() const { return isSessionFile(m_input) ? m_input : std::string(); }
+
     Session sessionOf(std::shared_ptr<const CaptureReader>& capture) const {
         const bool saved = isSessionFile(m_input);
         Session session = saved ? readSession(m_input) : Session{};

@@ -120,8 +120,8 @@ std::string measureTables(const ViewInput& input) {
 }
 
 /// Per pane: the kept positions of every KV head of the layer as ranges, the kept tokens of the shown head with text,
-/// rank and score, and the command that writes the list. `session`: source of the commands.
-std::string keptLists(const ViewInput& input, const Session& session) {
+/// rank and score, and the command that writes the list. `session`, `saved`: source of the commands.
+std::string keptLists(const ViewInput& input, const Session& session, const SavedLive& saved) {
     std::string out;
     for (std::size_t index = 0; index < input.panes.size(); ++index) {
         const PaneData& pane = input.panes[index];
@@ -141,7 +141,8 @@ std::string keptLists(const ViewInput& input, const Session& session) {
         out +=
             "</dl>\n<details><summary>With text, rank and score</summary>\n" + tokenTable(input, pane) + "</details>\n";
         if (session.panes[index].recordedPath.empty())
-            out += "<pre><code>" + escapeHtml(evictCommand(session, index, fmt::format("kept-{}.json", pane.letter))) +
+            out += "<pre><code>" +
+                   escapeHtml(evictCommand(session, index, fmt::format("kept-{}.json", pane.letter), saved)) +
                    "</code></pre>\n";
         else
             out += "<p>Recorded in <code>" + escapeHtml(session.panes[index].recordedPath) + "</code>.</p>\n";
@@ -156,6 +157,7 @@ struct Writer {
     const LayerRunner& runner;
     Session original;
     const QtTextService& text;
+    SavedLive saved;          ///< names of the files
     std::string suffix = {};  ///< of ids: the page may show two captures
     std::string failure = {}; ///< why the input has no data of the view
     EmbeddedFonts fonts = {};
@@ -248,7 +250,8 @@ void addFigure(Writer& writer, const View& view) {
         "<details><summary>How to read it</summary>\n" + markdownToHtml(view.card().help) + "</details>\n";
     writer.figures +=
         tableOf(withCheckWarning(view.table(input, viewOptions(writer.original, view)), input), view.card().name);
-    writer.figures += "<pre><code>" + escapeHtml(plotCommand(writer.session, figure)) + "</code></pre>\n</section>\n";
+    writer.figures +=
+        "<pre><code>" + escapeHtml(plotCommand(writer.session, figure, writer.saved)) + "</code></pre>\n</section>\n";
 }
 
 std::string factsOf(const Writer& writer) {
@@ -290,12 +293,14 @@ std::filesystem::path folderOf(const Session& session) {
 /// Commands of the page run in `folder`.
 Writer writerOf(const Session& session, const std::filesystem::path& folder,
                 const std::shared_ptr<const CaptureReader>& capture, const LayerRunner& runner,
-                const QtTextService& text, const Checkpoint& checkpoint) {
+                const QtTextService& text, const SavedLive& saved, const Checkpoint& checkpoint) {
+    const auto fileName = [](const std::string& path) { return std::filesystem::path(path).filename().string(); };
     return {.session = withPathsFrom(folder, session),
             .input = headlessInput(session, capture, {}, runner, checkpoint),
             .runner = runner,
             .original = session,
-            .text = text};
+            .text = text,
+            .saved = {fileName(saved.session), fileName(saved.capture)}};
 }
 
 std::string headingOf(const Writer& writer) {
@@ -318,12 +323,13 @@ std::string reportPage(const Session& session, const std::shared_ptr<const Captu
                        const LayerRunner& runner, const ReportOptions& options, const Checkpoint& checkpoint) {
     const std::vector<const View*> views = chosenViews(options.views);
     const QtTextService text;
-    Writer writer = writerOf(session, folderOf(session), capture, runner, text, checkpoint.part(0, 0.1));
+    Writer writer = writerOf(session, folderOf(session), capture, runner, text, options.saved, checkpoint.part(0, 0.1));
     std::optional<Writer> second;
     if (const auto other = openCompared(session, *capture)) {
         Session there = comparedSession(session);
         fitToCapture(there, *other);
-        second.emplace(writerOf(there, folderOf(session), other, runner, text, checkpoint.part(0.1, 0.2)));
+        second.emplace(
+            writerOf(there, folderOf(session), other, runner, text, options.saved, checkpoint.part(0.1, 0.2)));
         second->suffix = "-2";
     }
     for (std::size_t i = 0; i < views.size(); ++i) {
@@ -348,10 +354,12 @@ std::string reportPage(const Session& session, const std::shared_ptr<const Captu
     body += "</section>\n<h2 id=\"figures\">Figures</h2>\n" + writer.figures;
     if (!writer.missing.empty())
         body += "<section>\n<h3>Not shown</h3>\n<ul>\n" + writer.missing + "</ul>\n</section>\n";
-    body += "<h2 id=\"lists\">Kept tokens</h2>\n<section>\n" + keptLists(writer.input, writer.session);
-    if (second) body += headingOf(*second) + keptLists(second->input, second->session);
-    body += "</section>\n<h2 id=\"commands\">Making it again</h2>\n<section>\n<p>The commands of figures and lists run "
-            "in the folder of the capture.</p>\n";
+    body += "<h2 id=\"lists\">Kept tokens</h2>\n<section>\n" + keptLists(writer.input, writer.session, writer.saved);
+    if (second) body += headingOf(*second) + keptLists(second->input, second->session, second->saved);
+    body +=
+        fmt::format("</section>\n<h2 id=\"commands\">Making it again</h2>\n<section>\n<p>The commands of figures and "
+                    "lists run in the folder of the {}.</p>\n",
+                    session.live.text().empty() ? "capture" : "saved session and capture");
     if (!options.command.empty())
         body += "<p>This one wrote the page:</p>\n"
                 "<pre><code>" +

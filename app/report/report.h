@@ -1,6 +1,6 @@
 #pragma once
 
-#include "app/study/session.h"
+#include "app/study/regenerating_command.h"
 #include "core/base/checkpoint.h"
 
 #include <filesystem>
@@ -12,6 +12,7 @@ namespace kvscope {
 struct ReportOptions {
     std::vector<std::string> views; ///< ids; empty: all views that have something to show
     std::string command;            ///< the command that regenerates the page; empty: not stated
+    SavedLive saved = {};           ///< of a live context
 };
 
 /// One self-contained HTML page about a session on its open capture: facts, measures, a figure per view (inline SVG,

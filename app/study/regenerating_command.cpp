@@ -23,6 +23,10 @@ std::string specOf(const Session& session, std::size_t pane) {
 
 bool isLive(const Session& session) { return !session.live.text().empty(); }
 
+std::string orDefault(const std::string& saved, const Session& session, const char* ending) {
+    return saved.empty() ? stemOf(session) + ending : saved;
+}
+
 void addPanes(std::vector<std::string>& words, const Session& session) {
     for (std::size_t pane = 0; pane < session.panes.size(); ++pane) {
         const std::string& recorded = session.panes[pane].recordedPath;
@@ -31,9 +35,10 @@ void addPanes(std::vector<std::string>& words, const Session& session) {
     }
 }
 
+/// Of a live context always: its file may hold others.
 void addCutAndSeed(std::vector<std::string>& words, const Session& session) {
-    if (session.cut != "default") words.insert(words.end(), {"--cut", session.cut});
-    if (session.seed != 0) words.insert(words.end(), {"--seed", std::to_string(session.seed)});
+    if (session.cut != "default" || isLive(session)) words.insert(words.end(), {"--cut", session.cut});
+    if (session.seed != 0 || isLive(session)) words.insert(words.end(), {"--seed", std::to_string(session.seed)});
 }
 
 void addArithmetic(std::vector<std::string>& words, const Session& session) {
@@ -97,23 +102,23 @@ std::string shellLine(const std::vector<std::string>& words) {
     return line;
 }
 
-std::string plotCommand(const Session& session, const FigureRequest& figure) {
+std::string plotCommand(const Session& session, const FigureRequest& figure, const SavedLive& saved) {
     std::vector<std::string> words = {"kvscope", "plot", figure.viewId};
-    if (isLive(session)) // no line holds the text: the saved session does, with panes, cut and seed
-        words.insert(words.end(), {"--session", stemOf(session) + ".kvscope"});
+    if (isLive(session))
+        words.insert(words.end(), {"--session", orDefault(saved.session, session, ".kvscope")});
     else
         words.push_back(session.capturePath);
     words.insert(words.end(),
                  {"--layer", std::to_string(session.layer.value), "--kv-head", std::to_string(session.kvHead.value),
                   "--q-head", std::to_string(session.queryHead.value)});
-    if (!isLive(session)) addPanes(words, session);
+    addPanes(words, session);
     const View& view = viewById(figure.viewId);
     if (const ViewDataMaker* maker = makerFor(view);
         maker && maker->dependsOn(DataScope::Compared) && !session.compared.path.empty())
         words.insert(words.end(), {"--compare-with", session.compared.path}); // other pictures show one capture
     if (session.activePane > 0) words.insert(words.end(), {"--active", std::to_string(session.activePane)});
     if (figure.pane) words.insert(words.end(), {"--pane", std::to_string(*figure.pane)});
-    if (!isLive(session)) addCutAndSeed(words, session);
+    addCutAndSeed(words, session);
     addArithmetic(words, session);
     addLook(words, session, view);
     words.insert(words.end(), {"--size", fmt::format("{}x{}", figure.width, figure.height)});
@@ -123,10 +128,10 @@ std::string plotCommand(const Session& session, const FigureRequest& figure) {
     return shellLine(words);
 }
 
-std::string evictCommand(const Session& session, std::size_t pane, const std::string& outPath) {
+std::string evictCommand(const Session& session, std::size_t pane, const std::string& outPath, const SavedLive& saved) {
     std::vector<std::string> words = {"kvscope",
                                       "evict",
-                                      isLive(session) ? stemOf(session) + ".h5" : session.capturePath,
+                                      isLive(session) ? orDefault(saved.capture, session, ".h5") : session.capturePath,
                                       "--policy",
                                       specOf(session, pane),
                                       "--layers",

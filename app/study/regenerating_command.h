@@ -24,11 +24,17 @@ struct FigureRequest {
     std::string outPath;
 };
 
+/// The files that a live context's session and its capture were saved to; empty: none, the command takes the default
+/// names (stemOf), since no line holds the text.
+struct SavedLive {
+    std::string session, capture;
+};
+
 /// The command line that makes a figure of the session again without a window. Options of the view are stated where
-/// they differ from their defaults. Of a live context it takes the session, saved under its default name (stemOf),
-/// since no line holds the text. Throws Error for an unknown view.
-std::string plotCommand(const Session& session, const FigureRequest& figure);
-/// The command line that writes the kept list of a pane again; of a live context from its capture, likewise saved.
-std::string evictCommand(const Session& session, std::size_t pane, const std::string& outPath);
+/// they differ from their defaults. Throws Error for an unknown view.
+std::string plotCommand(const Session& session, const FigureRequest& figure, const SavedLive& saved = {});
+/// The command line that writes the kept list of a pane again.
+std::string evictCommand(const Session& session, std::size_t pane, const std::string& outPath,
+                         const SavedLive& saved = {});
 
 } // namespace kvscope

@@ -3,6 +3,7 @@
 #include "app/report/handout.h"
 #include "app/report/report.h"
 #include "app/study/live_example.h"
+#include "app/study/regenerating_command.h"
 #include "app/study/session_requests.h"
 #include "app/study/session_source.h"
 #include "app/window/actions/file_actions.h"
@@ -148,9 +149,10 @@ void MainWindow::exportReport() {
     if (path.isEmpty() || !m_workbench.capture()) return;
     submitWriting(m_workbench, *m_notices, path,
                   [session = m_workbench.session(), capture = m_workbench.capture(),
-                   runner = m_workbench.sharedRunner(), path](const Checkpoint& checkpoint) {
+                   runner = m_workbench.sharedRunner(), path, saved = m_live->saved()](const Checkpoint& checkpoint) {
                       checkIsNoSource(path.toStdString(), filesReadBy(session));
-                      writeReport(path.toStdString(), reportPage(session, capture, *runner, {}, checkpoint));
+                      const ReportOptions options{.views = {}, .command = {}, .saved = saved};
+                      writeReport(path.toStdString(), reportPage(session, capture, *runner, options, checkpoint));
                       return std::function<void()>();
                   });
 }

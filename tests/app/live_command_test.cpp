@@ -14,6 +14,7 @@
 #include <QJsonDocument>
 #include <QJsonObject>
 #include <QProcess>
+#include <QRegularExpression>
 
 #include <csignal>
 
@@ -94,6 +95,43 @@ private slots:
             QVERIFY2(m_program.content("n.svg").contains(words), words);
     }
 
+    /// The others are answered, and nobody overlooks it.
+    void aPolicyWithoutAnAnswerFailsAlone() {
+        const QStringList asked = {"--answer", "42",   "--generate",  "2",    "--policy", "snapkv",
+                                   "--policy", "h2o",  "--retention", "0.25", "--policy", "keydiff@tau=0.9",
+                                   "--out",    "f.csv"};
+        const QByteArray overflow = "the loss is NaN or infinite. Load it in bf16";
+        const auto outcome = m_program.run(live("overflows", asked));
+        QCOMPARE(outcome.code, 2);
+        QVERIFY2(
+            outcome.error.contains("2 of 3 policies have no answer: snapkv@0.25: " + overflow + "; keydiff@tau=0.9: "),
+            outcome.error);
+        const QList<QByteArray> lines = outcome.out.trimmed().split('\n');
+        QCOMPARE(lines.size(), 6);
+        QVERIFY2(lines[3].startsWith("snapkv@0.25 ") && lines[3].endsWith("no answer: " + overflow), lines[3]);
+        QVERIFY2(lines[4].startsWith("h2o@0.25 ") && lines[4].endsWith("forty two"), lines[4]);
+        QVERIFY2(lines[5].contains(" - ") && lines[5].contains("no answer: "), lines[5]);
+        const QList<QByteArray> rows = m_program.content("f.csv").trimmed().split('\n');
+        QCOMPARE(rows.size(), 5);
+        const QList<QByteArray> names = rows[0].split(',');
+        QVERIFY(names.contains("error") && names.contains("quality"));
+        expectDone({"calibrate", "--triples", "f.csv", "--policy", "h2o", "--out", "h.csv"});
+
+        QStringList json = asked;
+        json.last() = "f.json";
+        QCOMPARE(m_program.run(live("overflows", json + QStringList{"--importance", "16", "--gradient", "2"})).code, 2);
+        const QJsonArray list = QJsonDocument::fromJson(m_program.content("f.json")).object()["rows"].toArray();
+        QCOMPARE(list.size(), 3);
+        QCOMPARE(list[0]["error"].toString().toUtf8(), overflow);
+        QVERIFY(list[0]["nll"].isNull() && list[0]["text"].isNull() && list[0]["kept"] == 16);
+        QVERIFY(list[1]["error"].isNull() && list[1]["nll"].toDouble() > 1 && list[1]["chunks_kept"].isArray());
+        QVERIFY(list[2]["kept"].isNull() && list[2]["retention"].isNull() && list[2]["error"].isString());
+        QVERIFY(!list[2].toObject().contains("chunks_kept"));
+        expectRefused(live("overflows", {"--answer", "42", "--policy", "snapkv@0.25", "--policy", "snapkv@0.5", "--out",
+                                         "none.csv"}),
+                      "snapkv@0.5: the loss is NaN or infinite");
+    }
+
     void asCsvAndWithTheQuestionBeforeTheCut() {
         expectDone(
             live("chatty", {"--generate", "1", "--policy", "keydiff@0.5", "--cut", "question", "--out", "t.csv"}));
@@ -138,12 +176,31 @@ private slots:
         figure.width = 600, figure.height = 400;
         figure.outPath = "again.svg";
         writeSession(m_program.at("tiny-live.kvscope").toStdString(), session);
-        QStringList words = QProcess::splitCommand(QString::fromStdString(plotCommand(session, figure)));
-        QCOMPARE(words.takeFirst(), "kvscope");
-        expectDone(words);
-        QVERIFY2(m_program.content("again.svg").contains("KeyDiff"), "the picture");
+        const auto drawn = [&](const std::string& command) {
+            QStringList words = QProcess::splitCommand(QString::fromStdString(command));
+            const QString program = words.takeFirst();
+            expectDone(words);
+            QString svg = QString::fromUtf8(m_program.content("again.svg"));
+            svg.remove(QRegularExpression("<(desc|title)>.*?</(desc|title)>", // the command is in there
+                                          QRegularExpression::DotMatchesEverythingOption));
+            return program == "kvscope" ? svg : QString();
+        };
+        const QString picture = drawn(plotCommand(session, figure));
+        QVERIFY2(picture.contains("KeyDiff"), "the picture");
+        // Saved elsewhere, and changed since.
+        Session before = session;
+        before.panes = {{PolicySpec::parse("key_norm@0.5"), {}, {}}};
+        before.seed = 9;
+        before.cut = "70";
+        writeSession(m_program.at("my-runs.kvscope").toStdString(), before);
+        QFile::remove(m_program.at("tiny-live.kvscope"));
+        const SavedLive saved{m_program.at("my-runs.kvscope").toStdString(), "/captures/tiny.h5"};
+        QCOMPARE(drawn(plotCommand(session, figure, saved)), picture);
+
         const std::string list = evictCommand(session, 0, "list.json"); // of the capture, saved by the window
         QVERIFY2(list.starts_with("kvscope evict tiny-live.h5 --policy keydiff"), list.c_str());
+        const std::string ofSaved = evictCommand(session, 0, "list.json", saved);
+        QVERIFY2(ofSaved.starts_with("kvscope evict /captures/tiny.h5 --policy keydiff"), ofSaved.c_str());
     }
 
     void whatDecidesAsAFigure() {

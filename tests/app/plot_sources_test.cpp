@@ -201,17 +201,29 @@ private slots:
         QCOMPARE(program.written().contains("x.svg"), says.isEmpty());
     }
 
-    void aSessionAllowsNoSecondAnswer() {
+    void whatIsGivenReplacesTheSessions() {
+        const Program program;
+        Session session = twoPanes();
+        session.activePane = 0;
+        writeSession(program.at("two.kvscope").toStdString(), session);
+        const QStringList more = {"--policy", "h2o@0.1", "--policy", "balancekv", "--retention",
+                                  "0.2",      "--cut",   "900",      "--seed",    "3"};
+        const QStringList saved = {"plot", "token_profile", "--session", "two.kvscope", "--out", "saved.svg"};
+        const QStringList typed = {"plot", "token_profile", kSample, "--layer", "3",    "--kv-head",
+                                   "1",    "--select",      "none",  "--out",   "x.svg"};
+        for (int active = 0; active < 2; ++active) {
+            const QStringList shown = {"--active", QString::number(active)};
+            QCOMPARE(done(program, saved + more + shown).out, done(program, typed + more + shown).out);
+            QCOMPARE(picture(program, "saved.svg"), picture(program, "x.svg"));
+        }
+    }
+
+    void aSessionHasACaptureOfItsOwn() {
         const Program program;
         writeSession(program.at("two.kvscope").toStdString(), twoPanes());
-        const QList<QStringList> more = {{"--policy", "keydiff@0.1"}, {"--selection", "l.json"}, {"--retention", "0.5"},
-                                         {"--budget", "9"},           {"--cut", "none"},         {"--seed", "3"}};
-        for (const QStringList& words : more) {
-            const auto outcome =
-                program.run(QStringList{"plot", "overlap", "--session", "two.kvscope", "--out", "x.svg"} + words);
-            QVERIFY2(outcome.code == 2 && outcome.error.contains("--session, " + words.first().toUtf8()),
-                     outcome.error);
-        }
+        const auto budget =
+            program.run({"plot", "overlap", "--session", "two.kvscope", "--retention", "0.5", "--out", "x.svg"});
+        QVERIFY2(budget.code == 2 && budget.error.contains("--retention"), budget.error);
         const auto capture = program.run({"plot", "overlap", kSample, "--session", "two.kvscope", "--out", "x.svg"});
         QVERIFY2(capture.code == 2 && capture.error.contains("needle-1k.h5"), capture.error);
         QCOMPARE(program.written(), QStringList{"two.kvscope"});

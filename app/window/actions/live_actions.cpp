@@ -2,6 +2,7 @@
 #include "app/window/actions/live_actions.h"
 
 #include "app/live/worker_niceness.h"
+#include "app/study/regenerating_command.h"
 #include "app/study/session_source.h"
 #include "app/window/style/number_text.h"
 #include "app/window/widgets/notice_strip.h"
@@ -34,15 +35,22 @@ void LiveActions::saveCapture() {
                     QDir::home().filePath(fromUtf8(stemOf(m_workbench.session())) + ".h5"), tr("Captures (*.h5)"));
     if (path.isEmpty()) return;
     submitWriting(m_workbench, m_notices, path,
-                  [this, live, path, read = filesReadBy(m_workbench.session())](const Checkpoint& checkpoint) {
+                  [this, live, path, read = filesReadBy(m_workbench.session()),
+                   text = m_workbench.session().live](const Checkpoint& checkpoint) {
                       checkIsNoSource(path.toStdString(), read);
                       live->writeCapture(path.toStdString(), checkpoint);
-                      return std::function<void()>([path] {
+                      return std::function<void()>([this, path, text] {
+                          m_savedLive = text;
+                          m_savedCapture = path.toStdString();
                           if (!QFileInfo::exists(path))
                               throw Error({"the model's worker has written the capture on its own machine", "",
                                            "Copy it from there", path.toStdString()});
                       });
                   });
+}
+
+SavedLive LiveActions::saved() const {
+    return {m_workbench.history().file(), m_savedLive == m_workbench.session().live ? m_savedCapture : std::string()};
 }
 
 } // namespace kvscope

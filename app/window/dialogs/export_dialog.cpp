@@ -125,19 +125,19 @@ Session asDrawn(const Workbench& workbench, const FigureRequest& figure) {
 }
 
 /// What the command in the metadata does, on the session as it is now: results that are known come from the caches.
-void writeFigure(QWidget& window, Workbench& workbench, const FigureRequest& figure, bool footer,
-                 NoticeStrip& notices) {
+void writeFigure(QWidget& window, Workbench& workbench, const FigureRequest& figure, bool footer, NoticeStrip& notices,
+                 const SavedLive& saved) {
     submitWriting(
         workbench, notices, fromUtf8(figure.outPath),
         [&window, session = asDrawn(workbench, figure), capture = workbench.capture(),
-         runner = workbench.sharedRunner(), figure, footer](const Checkpoint& checkpoint) {
+         runner = workbench.sharedRunner(), figure, footer, saved](const Checkpoint& checkpoint) {
             checkIsNoSource(figure.outPath, filesReadBy(session));
-            return [&window, session, figure, footer,
+            return [&window, session, figure, footer, saved,
                     input = figureInput(session, capture, figure, *runner, checkpoint)] { // text belongs to this thread
                 const SessionFigure drawn = drawFigure(session, figure, input, QtTextService());
                 const std::string content = figureFile(drawn.scene, figure.outPath,
                                                        {.scale = figure.scale,
-                                                        .command = plotCommand(session, figure),
+                                                        .command = plotCommand(session, figure, saved),
                                                         .title = drawn.title,
                                                         .footer = footer,
                                                         .outlines = figure.outlines});
@@ -147,7 +147,8 @@ void writeFigure(QWidget& window, Workbench& workbench, const FigureRequest& fig
         });
 }
 
-void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, const std::string& path) {
+void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, const std::string& path,
+               const SavedLive& saved) {
     const Session& session = workbench.session();
     const int pane = canvas.view().card().perPane ? canvas.pane() : session.activePane;
     const ViewInput input = workbench.viewInput();
@@ -161,7 +162,7 @@ void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, 
     checkIsNoSource(path, filesReadBy(session));
     RecordFilter filter;
     filter.withScores = true;
-    filter.command = evictCommand(session, static_cast<std::size_t>(pane), path);
+    filter.command = evictCommand(session, static_cast<std::size_t>(pane), path, saved);
     writeAside(&window, fromUtf8(path), [=, result = data.result, capture = workbench.capture()] {
         writeSelection(path, recordSelection(std::span(&result, 1), filter), capture->tokens());
     });
@@ -169,7 +170,8 @@ void writeList(QWidget& window, Workbench& workbench, const ViewCanvas& canvas, 
 
 } // namespace
 
-void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices) {
+void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices,
+                      const SavedLive& saved) {
     QDialog dialog(&window);
     dialog.setWindowTitle(QObject::tr("Export %1").arg(fromUtf8(canvas.view().card().name)));
     const Choices choices = buildForm(dialog, canvas);
@@ -186,9 +188,9 @@ void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas,
     if (path.isEmpty() || !there) return;
     if (!list)
         return writeFigure(window, workbench, figureOf(canvas, choices, path.toStdString()),
-                           choices.footer->isChecked(), notices);
+                           choices.footer->isChecked(), notices, saved);
     try {
-        writeList(window, workbench, canvas, path.toStdString());
+        writeList(window, workbench, canvas, path.toStdString(), saved);
         notices.show("export", NoticeStrip::Tone::Success, QObject::tr("Written: %1").arg(path));
     } catch (const Error& error) {
         notices.show("export", NoticeStrip::Tone::Error, fromUtf8(error.what()));

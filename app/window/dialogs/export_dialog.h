@@ -12,10 +12,12 @@ namespace kvscope {
 
 class NoticeStrip;
 class ViewCanvas;
+struct SavedLive;
 
 /// Asks for size, theme and file, and writes the figure (PNG, SVG, PDF) or the kept list (JSON, CSV, HDF5) with its
 /// regenerating command. Success and failure are notices.
-void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices);
+void showExportDialog(QWidget& window, Workbench& workbench, ViewCanvas& canvas, NoticeStrip& notices,
+                      const SavedLive& saved);
 
 /// The table behind a canvas, kept up to date while it is open. Its title says whose it is: of which pane, and of which
 /// capture while two are compared.
